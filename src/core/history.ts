@@ -1,5 +1,5 @@
-import type { HistoryPoint } from "./messages.ts";
-import { readMeta, writeMeta } from "./meta.ts";
+import type { HistoryPoint, LostHistory, PartState, PartStatus } from "./messages.ts";
+import { deleteMeta, readMeta, readMetaNumber, writeMeta } from "./meta.ts";
 import type { Ports, Sql } from "./ports.ts";
 import { refused, type Refusal } from "./refusal.ts";
 
@@ -22,15 +22,20 @@ const RANDOM_PART = 16 ** RANDOM_DIGITS;
  */
 const MAX_INCARNATIONS = 10_000;
 
-/** What a part stores when it notices that it has gone back in time (H4). */
-export interface LostHistory {
-  /** Who has seen more of this part than the part has stored, such as `shard 3`. */
-  noticedBy: string;
-  /** The point that is missing in this part's history. */
-  seen: HistoryPoint;
-  /** The newest point that this part has, or null if it has none. */
-  point: HistoryPoint | null;
-  noticedAtMs: number;
+/**
+ * How far a part goes beyond every point that its peers have seen when it accepts its loss: what it has lost
+ * may be more than they have seen of it.
+ */
+const INCARNATION_MARGIN = 1_000;
+export const POSITION_MARGIN = 1_000_000;
+
+/** The number of incarnations that a part tells when it asks what it has lost. Older ones count as known. */
+export const TOLD_INCARNATIONS = 1_000;
+
+/** The loss as it is stored. */
+interface StoredLoss extends LostHistory {
+  /** True once the loss was accepted, until the reconciliation is finished (H6). */
+  isReconciling: boolean;
 }
 
 /**
@@ -47,7 +52,9 @@ export class History {
   #own: number | undefined;
   /** The newest point that is durable. No other point is ever told to a peer (H2). */
   #point: HistoryPoint | undefined;
-  #lost: LostHistory | undefined;
+  #loss: StoredLoss | undefined;
+  /** All points of incarnations before this one count as included, because their loss was accepted (H6). */
+  #accepted = 0;
 
   /**
    * @param name the part, as messages to operators name it: `shard 3`
@@ -63,8 +70,14 @@ export class History {
     this.#firstPosition = lastPosition + 1;
     this.#previous = newestIncarnation(ports.sql);
     if (this.#previous > 0) this.#point = { incarnation: this.#previous, position: lastPosition };
-    const lost = readMeta(ports.sql, "history_lost");
-    if (typeof lost === "string") this.#lost = JSON.parse(lost) as LostHistory;
+    this.#loadLoss();
+  }
+
+  #loadLoss(): void {
+    const { sql } = this.#ports;
+    const stored = readMeta(sql, "history_lost");
+    this.#loss = typeof stored === "string" ? (JSON.parse(stored) as StoredLoss) : undefined;
+    this.#accepted = readMetaNumber(sql, "history_accepted");
   }
 
   /** The newest incarnation that is durable; 0 before the first one. */
@@ -82,9 +95,21 @@ export class History {
     return this.#point;
   }
 
-  /** Set once this part knows that it has gone back in time. */
-  get lost(): LostHistory | undefined {
-    return this.#lost;
+  get state(): PartState {
+    if (this.#loss === undefined) return "complete";
+    return this.#loss.isReconciling ? "reconciling" : "lost";
+  }
+
+  /** True once this part knows that it has gone back in time, until its loss is accepted. */
+  get isLost(): boolean {
+    return this.state === "lost";
+  }
+
+  /** What an operator is told about this part. */
+  get status(): PartStatus {
+    if (this.#loss === undefined) return { state: this.state, point: this.point ?? null, loss: null };
+    const { isReconciling: _, ...loss } = this.#loss;
+    return { state: this.state, point: this.point ?? null, loss };
   }
 
   /** Must be called in every transaction that changes something. The first call raises the incarnation. */
@@ -106,20 +131,65 @@ export class History {
    * @param noticedBy the peer, such as `cell 1`
    */
   refuse(seen: HistoryPoint | null | undefined, noticedBy: string): Refusal | undefined {
-    if (this.#lost === undefined && seen !== null && seen !== undefined && !this.includes(seen))
+    if (!this.isLost && seen !== null && seen !== undefined && !this.includes(seen))
       this.#notice(seen, noticedBy);
     return this.refusal;
   }
 
-  /** Why this part must refuse everything; undefined while nothing is known to be lost (H4). */
+  /** Why this part must refuse everything; undefined unless it is lost (H4). */
   get refusal(): Refusal | undefined {
-    return this.#lost === undefined ? undefined : historyLost(this.#name);
+    return this.isLost ? historyLost(this.#name) : undefined;
+  }
+
+  /** Why a shard that is being reconciled refuses a prepare that no verification has made (H6). */
+  get reconcilingRefusal(): Refusal | undefined {
+    return this.state === "reconciling" ? reconciling(this.#name) : undefined;
+  }
+
+  /**
+   * Accepts the loss (H6, H7), in the current transaction. The part gets a new incarnation, above all that
+   * were seen, and the points of all earlier incarnations count as included from then on.
+   *
+   * @param seen the largest incarnation and the largest position that any peer has seen
+   * @param firstPosition the first position of the new incarnation
+   * @returns a function that must be called when the transaction is durable
+   */
+  accept(seen: HistoryPoint, firstPosition: number, isFinished: boolean): () => void {
+    const { sql, randomness } = this.#ports;
+    this.#own = raiseIncarnation(
+      sql,
+      randomness.uuid(),
+      firstPosition,
+      seen.incarnation + INCARNATION_MARGIN * RANDOM_PART,
+    );
+    writeMeta(sql, "history_accepted", this.#own);
+    if (isFinished) return this.finish();
+    writeMeta(sql, "history_lost", JSON.stringify({ ...this.#loss, isReconciling: true }));
+    return () => this.#loadLoss();
+  }
+
+  /** Ends the reconciliation, in the current transaction. Returns the same as `accept`. */
+  finish(): () => void {
+    deleteMeta(this.#ports.sql, "history_lost");
+    // Read again, because the part may have noticed another loss while this became durable.
+    return () => this.#loadLoss();
+  }
+
+  /** Returns the newest incarnations, newest first, each with its first position. */
+  incarnations(limit: number): [incarnation: number, firstPosition: number][] {
+    return this.#ports.sql
+      .all<{ incarnation: number; first_position: number }>(
+        "SELECT incarnation, first_position FROM incarnation ORDER BY incarnation DESC LIMIT ?",
+        limit,
+      )
+      .map((row) => [row.incarnation, row.first_position]);
   }
 
   /** Returns whether this part has reached the point in its durable history. */
   includes({ incarnation, position }: HistoryPoint): boolean {
     const newest = this.#point;
     if (newest === undefined) return false;
+    if (incarnation < this.#accepted) return true;
     if (incarnation === newest.incarnation) return position <= newest.position;
     const [row, next] = this.#ports.sql.all<{ incarnation: number; first_position: number }>(
       `SELECT incarnation, first_position FROM incarnation
@@ -141,14 +211,15 @@ export class History {
 
   #notice(seen: HistoryPoint, noticedBy: string): void {
     const { sql, clock, log } = this.#ports;
-    const lost: LostHistory = {
+    const lost: StoredLoss = {
+      isReconciling: false,
       noticedBy,
       seen,
       point: this.#point ?? null,
       noticedAtMs: clock.now(),
     };
     sql.transaction(["record_lost_history"], () => writeMeta(sql, "history_lost", JSON.stringify(lost)));
-    this.#lost = lost;
+    this.#loss = lost;
     log("history_lost", {
       part: this.#name,
       noticed_by: noticedBy,
@@ -164,9 +235,10 @@ export class History {
  * Stores the next incarnation and returns it.
  *
  * @param uuid a random UUID, which gives the random part
+ * @param above the new incarnation is larger than this one
  */
-export function raiseIncarnation(sql: Sql, uuid: string, firstPosition: number): number {
-  const count = Math.floor(newestIncarnation(sql) / RANDOM_PART) + 1;
+export function raiseIncarnation(sql: Sql, uuid: string, firstPosition: number, above = 0): number {
+  const count = Math.floor(Math.max(newestIncarnation(sql), above) / RANDOM_PART) + 1;
   const incarnation = count * RANDOM_PART + Number.parseInt(uuid.slice(-RANDOM_DIGITS), 16);
   sql.all("INSERT INTO incarnation (incarnation, first_position) VALUES (?, ?)", incarnation, firstPosition);
   sql.all(
@@ -184,6 +256,17 @@ export function laterPoint(a: HistoryPoint | undefined, b: HistoryPoint): Histor
   return b.incarnation === a.incarnation && b.position > a.position ? b : a;
 }
 
+/**
+ * Returns the larger incarnation and the larger position of two points. The result may be no point of the
+ * part's history, but it is above both.
+ */
+export function abovePoints(a: HistoryPoint, b: HistoryPoint | null | undefined): HistoryPoint {
+  return {
+    incarnation: Math.max(a.incarnation, b?.incarnation ?? 0),
+    position: Math.max(a.position, b?.position ?? 0),
+  };
+}
+
 export const isSamePoint = (a: HistoryPoint | null | undefined, b: HistoryPoint): boolean =>
   a?.incarnation === b.incarnation && a.position === b.position;
 
@@ -194,5 +277,13 @@ const historyLost = (name: string): Refusal =>
   refused(
     "UNAVAILABLE",
     `${name} has lost a part of its history, so its answers could be wrong; an operator must reconcile it`,
+    { reason: "HISTORY_LOST", retryAfterMs: 60_000 },
+  ).refusal;
+
+const reconciling = (name: string): Refusal =>
+  refused(
+    "UNAVAILABLE",
+    `${name} is being reconciled after a loss, and only verification may change names on it until an ` +
+      "operator finishes that; retry later",
     { reason: "HISTORY_LOST", retryAfterMs: 60_000 },
   ).refusal;

@@ -90,6 +90,8 @@ export interface Prepare extends Holder {
   ops: Op[];
   /** If true, destroys of claims that do not exist are counted as `missing` and not refused. */
   allowMissing: boolean;
+  /** Present if a verification makes this begin (H6). */
+  isVerification?: true;
 }
 
 export type Outcome = "COMMITTED" | "ROLLED_BACK";
@@ -124,6 +126,12 @@ export type PrepareAnswer =
   | { granted: true; epoch: number; missing: number }
   | { granted: false; conflicts: Conflict[]; held: BucketKey[] };
 
+/** The shard carried out nothing of this prepare, but of others in the same message (H6). */
+export interface RefusedPrepare {
+  granted: false;
+  refusal: Refusal;
+}
+
 /**
  * One answer per prepare, in order. Decisions need no answer: if the message is answered, all of them are
  * applied.
@@ -133,7 +141,7 @@ export interface ExchangeAnswer {
   seen: HistoryPoint | null;
   /** The newest durable point of the shard. Null before its first change. */
   point: HistoryPoint | null;
-  prepares: PrepareAnswer[];
+  prepares: (PrepareAnswer | RefusedPrepare)[];
 }
 
 /** Makes a shard inquire about the holds on these keys (B8). */
@@ -209,6 +217,8 @@ export interface BeginRequest extends CellCall {
   ops: Op[];
   payloadHash: string;
   allowMissing: boolean;
+  /** Present if a verification makes this begin (H6). */
+  isVerification?: true;
 }
 
 export interface DecideRequest extends CellCall {
@@ -474,6 +484,130 @@ export interface MaintainAnswer {
   pruned: number;
   /** Decisions that some shard has not applied yet. */
   unapplied: number;
+}
+
+// Worker → part, for operators (H6, H7)
+
+/**
+ * `lost`: the part has noticed that it has gone back in time, and refuses everything. `reconciling`: a shard
+ * that has accepted its loss, and whose names are being verified.
+ */
+export type PartState = "complete" | "lost" | "reconciling";
+
+/** What a part stores when it notices that it has gone back in time (H4). */
+export interface LostHistory {
+  /** Who has seen more of this part than the part has stored, such as `shard 3`. */
+  noticedBy: string;
+  /** The point that is missing in this part's history. */
+  seen: HistoryPoint;
+  /** The newest point that this part had, or null if it had none. */
+  point: HistoryPoint | null;
+  noticedAtMs: number;
+}
+
+export interface PartStatus {
+  state: PartState;
+  /** The newest durable point of this part. */
+  point: HistoryPoint | null;
+  /** What was lost, until the reconciliation is finished. */
+  loss: LostHistory | null;
+}
+
+export interface ReconcileShard extends Envelope {
+  /** All cells of the deployment. Each of their ledgers is asked. */
+  cells: string[];
+  /** If true, nothing is changed. */
+  dryRun: boolean;
+  /** Why the operator does this. It is logged. */
+  reason: string;
+}
+
+export interface FinishReconciliation extends Envelope {
+  reason: string;
+}
+
+/** The leases of one cell that the shard knew before it went back in time. */
+interface LostLeases {
+  cell: string;
+  /** The number of granted leases whose holds are lost. A commit of them finds no hold. */
+  outstanding: number;
+  /** The number of decided leases that the shard may have to get again, among the newest outcomes. */
+  decided: number;
+  /** The ids of some of the granted leases. */
+  leases: string[];
+}
+
+export interface ShardReconciliation {
+  status: PartStatus;
+  /** The cells that have leases which the shard has lost. */
+  lost: LostLeases[];
+  /** The cells whose ledgers could not be asked. While there are any, the loss cannot be accepted. */
+  unreachable: string[];
+}
+
+export interface ReconcileLedger extends Envelope {
+  dryRun: boolean;
+  reason: string;
+  /** The revoked keys of the cell, from the directory (A1). */
+  revokedKeys: { keyId: string; expiresAtMs: number }[];
+}
+
+/** The holds of one shard whose leases the ledger has lost. */
+export interface RebuiltLeases {
+  shard: number;
+  holds: number;
+  leases: number;
+}
+
+export interface LedgerReconciliation {
+  status: PartStatus;
+  cellState: CellState;
+  rebuilt: RebuiltLeases[];
+  /** The number of different leases in `rebuilt`. */
+  leases: number;
+  /** The shards that could not be asked. While there are any, the loss cannot be accepted. */
+  unreachable: number[];
+}
+
+// Shard → ledger, while the shard is reconciled
+
+/** Asks what a ledger knows of a shard that has gone back in time. */
+export interface KnowledgeRequest extends Envelope {
+  shard: number;
+  /** What is left of the shard's history: its newest point, and its newest incarnations, newest first. */
+  point: HistoryPoint | null;
+  incarnations: [incarnation: number, firstPosition: number][];
+}
+
+export interface Knowledge extends Omit<LostLeases, "cell"> {
+  /** The newest point of the shard that the ledger has seen. */
+  seen: HistoryPoint | null;
+}
+
+// Ledger → shard, while the ledger is reconciled
+
+/** Asks for one page of a cell's holds. A shard reads `limit` holds of all cells for it. */
+export interface ListHolds extends Envelope {
+  cell: string;
+  /** The key of the last hold that was read before, or null: its bucket type's number and canonical form. */
+  after: [bucketType: number, canonical: string] | null;
+  limit: number;
+}
+
+/** A hold with what its claim would have. A destroy has neither value nor subject nor source. */
+export interface HeldOp extends Omit<Op, "index" | "shard" | "epoch">, AttemptId {
+  lease: string;
+  /** The epoch of the execution that made the hold. */
+  heldEpoch: number;
+}
+
+export interface HoldPage {
+  holds: HeldOp[];
+  next: [bucketType: number, canonical: string] | null;
+  /** The newest durable point of the shard. */
+  point: HistoryPoint | null;
+  /** The newest point of the ledger that the shard has stored. */
+  seen: HistoryPoint | null;
 }
 
 // Ledger, shard → directory

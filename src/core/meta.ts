@@ -20,6 +20,10 @@ export function writeMeta(sql: Sql, name: string, value: SqlValue): void {
   );
 }
 
+export function deleteMeta(sql: Sql, name: string): void {
+  sql.all("DELETE FROM meta WHERE name = ?", name);
+}
+
 /**
  * Brings an object's tables up to date. `steps` is append-only. The number of completed steps is stored, so
  * each start runs only the new ones. Each step and its count are written in one transaction.

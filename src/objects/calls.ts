@@ -24,6 +24,9 @@ export interface LedgerCalls {
   leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseStatus | null)[]>;
   setState(message: messages.SetState): Answer<null>;
   revoke(message: messages.Envelope & { keyId: string; expiresAtMs: number }): Answer<null>;
+  part(message: messages.Envelope): Answer<messages.PartStatus>;
+  reconcile(message: messages.ReconcileLedger): Answer<messages.LedgerReconciliation>;
+  knowledge(message: messages.KnowledgeRequest): PeerAnswer<messages.Knowledge>;
 }
 
 export interface ShardCalls {
@@ -33,6 +36,10 @@ export interface ShardCalls {
   listRecords(message: messages.ListRecordsRequest): Answer<messages.ListRecordsAnswer>;
   digestRecords(message: messages.DigestRecordsRequest): Answer<messages.DigestRecordsAnswer>;
   ping(message: messages.Envelope): Answer<null>;
+  part(message: messages.Envelope): Answer<messages.PartStatus>;
+  reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation>;
+  finishReconciliation(message: messages.FinishReconciliation): Answer<messages.PartStatus>;
+  listHolds(message: messages.ListHolds): PeerAnswer<messages.HoldPage>;
 }
 
 export interface DirectoryCalls {

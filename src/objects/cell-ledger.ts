@@ -71,6 +71,18 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return { ...(await answer), ...this.#ledger.told() };
   }
 
+  part(message: messages.Envelope): Answer<messages.PartStatus> {
+    return this.#tell(this.#ledger.part(message));
+  }
+
+  reconcile(message: messages.ReconcileLedger): Answer<messages.LedgerReconciliation> {
+    return this.#tell(this.#ledger.reconcile(message));
+  }
+
+  knowledge(message: messages.KnowledgeRequest): Promise<messages.Reply<messages.Knowledge>> {
+    return this.#ledger.knowledge(message);
+  }
+
   override alarm(): Promise<void> {
     return this.#ledger.alarm();
   }

@@ -43,6 +43,22 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return { ...(await answer), ...this.#shard.told() };
   }
 
+  part(message: messages.Envelope): Answer<messages.PartStatus> {
+    return this.#tell(this.#shard.part(message));
+  }
+
+  reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation> {
+    return this.#tell(this.#shard.reconcile(message));
+  }
+
+  finishReconciliation(message: messages.FinishReconciliation): Answer<messages.PartStatus> {
+    return this.#tell(this.#shard.finishReconciliation(message));
+  }
+
+  listHolds(message: messages.ListHolds): Promise<messages.Reply<messages.HoldPage>> {
+    return this.#shard.listHolds(message);
+  }
+
   override alarm(): Promise<void> {
     return this.#shard.alarm();
   }

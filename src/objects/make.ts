@@ -17,6 +17,7 @@ export function makeLedger(id: Named, ports: Ports, env: Env): Ledger {
     shard: {
       exchange: (shard, message) => objects.shard(shard).exchange(message),
       settle: (shard, message) => objects.shard(shard).settle(message),
+      listHolds: (shard, message) => objects.shard(shard).listHolds(message),
     },
   });
 }
@@ -27,7 +28,10 @@ export function makeShard(id: Named, ports: Ports, env: Env): Shard {
   const objects = objectsOf(env, config);
   return new Shard(Number(numberInName(id, ports.sql, "shard")), ports, config.limits, {
     directory: { confirm: (message) => objects.directory().confirm(message) },
-    ledger: { inquire: (cell, message) => objects.ledger(cell).inquire(message) },
+    ledger: {
+      inquire: (cell, message) => objects.ledger(cell).inquire(message),
+      knowledge: (cell, message) => objects.ledger(cell).knowledge(message),
+    },
   });
 }
 

@@ -30,6 +30,9 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
     leaseStates: (message) => ledger.leaseStates(message),
     setState: (message) => ledger.setState(message),
     revoke: (message) => ledger.revoke(message),
+    part: (message) => ledger.part(message),
+    reconcile: (message) => ledger.reconcile(message),
+    knowledge: (message) => ledger.knowledge(message),
   };
   return { calls, alarm: () => ledger.alarm() };
 }
@@ -43,6 +46,10 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
     listRecords: (message) => shard.listRecords(message),
     digestRecords: (message) => shard.digestRecords(message),
     ping: (message) => shard.ping(message),
+    part: (message) => shard.part(message),
+    reconcile: (message) => shard.reconcile(message),
+    finishReconciliation: (message) => shard.finishReconciliation(message),
+    listHolds: (message) => shard.listHolds(message),
   };
   return { calls, alarm: () => shard.alarm() };
 }

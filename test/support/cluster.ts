@@ -222,6 +222,10 @@ export class Cluster {
           this.#send(from.name, `shard ${index}`, "settle", message, (copy) =>
             this.shard(index).object.settle(copy),
           ),
+        listHolds: (index, message) =>
+          this.#send(from.name, `shard ${index}`, "listHolds", message, (copy) =>
+            this.shard(index).object.listHolds(copy),
+          ),
       },
     };
   }
@@ -238,6 +242,10 @@ export class Cluster {
         inquire: (cell, message) =>
           this.#send(from.name, `ledger ${cell}`, "inquire", message, (copy) =>
             this.ledger(cell).object.inquire(copy),
+          ),
+        knowledge: (cell, message) =>
+          this.#send(from.name, `ledger ${cell}`, "knowledge", message, (copy) =>
+            this.ledger(cell).object.knowledge(copy),
           ),
       },
     };

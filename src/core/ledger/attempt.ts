@@ -24,7 +24,7 @@ export class Attempt {
   readonly #links: ShardLinks;
   readonly #limits: Limits;
   readonly #holder: Holder;
-  readonly #allowMissing: boolean;
+  readonly #options: Pick<BeginRequest, "allowMissing" | "isVerification">;
   readonly #byShard: Map<number, Op[]>;
   readonly #answers = new Map<number, ShardAnswer>();
   readonly #signal = { isOver: false };
@@ -34,13 +34,13 @@ export class Attempt {
     links: ShardLinks,
     limits: Limits,
     holder: Holder,
-    { ops, allowMissing }: BeginRequest,
+    { ops, allowMissing, isVerification }: BeginRequest,
   ) {
     this.#clock = clock;
     this.#links = links;
     this.#limits = limits;
     this.#holder = holder;
-    this.#allowMissing = allowMissing;
+    this.#options = { allowMissing, ...(isVerification === true ? { isVerification } : {}) };
     this.#byShard = Map.groupBy(
       ops.toSorted((a, b) => a.shard - b.shard),
       ({ shard }) => shard,
@@ -70,11 +70,7 @@ export class Attempt {
   async #ask(shard: number): Promise<Answer<PrepareAnswer>> {
     this.#answers.set(shard, "waiting");
     const ops = this.#byShard.get(shard) ?? [];
-    const answer = await this.#links.prepare(
-      shard,
-      { ...this.#holder, ops, allowMissing: this.#allowMissing },
-      this.#signal,
-    );
+    const answer = await this.#links.prepare(shard, { ...this.#holder, ops, ...this.#options }, this.#signal);
     if (!this.#signal.isOver) this.#answers.set(shard, answer);
     return answer;
   }

@@ -106,6 +106,11 @@ export class Begins {
     this.#outstanding -= 1;
   }
 
+  /** Must be called in the transaction that writes a lease which was rebuilt from its holds (H7). */
+  rebuilt(): void {
+    this.#outstanding += 1;
+  }
+
   /**
    * Starts a begin, after the caller has found no row of this lease. Until the begin is running or refused,
    * nothing waits.

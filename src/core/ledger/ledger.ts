@@ -11,15 +11,20 @@ import type {
   Envelope,
   Inquiry,
   InquiryAnswer,
+  Knowledge,
+  KnowledgeRequest,
   Lease,
   LeasePage,
   LeaseRequest,
   LeaseStatus,
+  LedgerReconciliation,
   ListLeasesRequest,
   Maintain,
   MaintainAnswer,
+  PartStatus,
   Pull,
   PullAnswer,
+  ReconcileLedger,
   Reply,
   SetState,
   Told,
@@ -33,17 +38,19 @@ import { Begins, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { answerQuestion } from "./inquiry.ts";
+import { knowledgeOf } from "./knowledge.ts";
+import { isRebuilt, LedgerReconciler, replayRefusal, type HoldsPeer } from "./reconcile.ts";
 import { ShardLinks, type ShardPeer } from "./shard-links.ts";
 import { Positions, positionAt } from "./position.ts";
 import { Pruner, type Pruned } from "./prune.ts";
 import { ledgerSchema } from "./schema.ts";
 import { ReadLimiter } from "./read-limiter.ts";
 import { lacksSeen } from "./seen-change.ts";
-import { LedgerStore } from "./store.ts";
+import { LedgerStore, type LeaseRow } from "./store.ts";
 
 export interface LedgerPeers {
   directory: DirectoryPeer;
-  shard: ShardPeer;
+  shard: ShardPeer & HoldsPeer;
 }
 
 /** The pause before work that one alarm did not finish is continued. */
@@ -61,12 +68,13 @@ export class Ledger {
   readonly #history: History;
   readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
-  readonly #links: ShardLinks;
   readonly #begins: Begins;
   readonly #deliveries: Deliveries;
   readonly #decisions: Decisions;
+  readonly #links: ShardLinks;
   readonly #reads: ReadLimiter;
   readonly #pruner: Pruner;
+  readonly #reconciler: LedgerReconciler;
   #halted = false;
 
   constructor(cell: string, ports: Ports, limits: Limits, peers: LedgerPeers) {
@@ -93,7 +101,7 @@ export class Ledger {
       this.#placementGuard,
       peers.shard,
       // A ledger that has gone back in time sends nothing more (H4).
-      () => this.#halted || this.#history.lost !== undefined,
+      () => this.#halted || this.#history.isLost,
     ));
     const halt = (reason: unknown): void => {
       this.#halted = true;
@@ -128,14 +136,25 @@ export class Ledger {
       this.#deliveries,
     );
     this.#pruner = new Pruner(ports, limits, this.#store, this.#commits, this.#begins, this.#decisions);
+    this.#reconciler = new LedgerReconciler(
+      cell,
+      ports,
+      limits,
+      this.#store,
+      this.#history,
+      this.#commits,
+      positions,
+      this.#begins,
+      peers.shard,
+    );
   }
 
   begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
     return this.#answerCall(request, async () => {
       const row = this.#store.findWhole(request.lease);
       if (row !== undefined) {
-        if (row.fence === 0 && row.payload_hash !== request.payloadHash)
-          return { ok: false, refusal: leaseIdReused() };
+        const another = row.fence === 1 ? undefined : otherBatch(row, request);
+        if (another !== undefined) return { ok: false, refusal: another };
         if (row.state === "ROLLED_BACK") return this.#durable(rolledBack());
         return this.#durable(
           ok({ lease: this.#store.leaseOf(row, this.#ports.clock.now()), created: false }),
@@ -301,7 +320,7 @@ export class Ledger {
       const { keyId, expiresAtMs } = message;
       await this.#commits.submit(
         "revoke_cell_key",
-        () => (this.#store.revoke(keyId, expiresAtMs, this.#limits.maxRevokedKeys), null),
+        () => (this.#store.revoke([{ keyId, expiresAtMs }], this.#limits.maxRevokedKeys), null),
       );
       return ok(null);
     });
@@ -323,6 +342,31 @@ export class Ledger {
     const pruned = await this.#pruner.prune();
     if (pruned.more) this.#deliveries.wakeWithin(TIDY_AGAIN_MS);
     return pruned;
+  }
+
+  // The calls below are also answered by a ledger that has gone back in time.
+
+  /** Returns what this ledger knows of its own history. */
+  part(message: Envelope): Promise<Reply<PartStatus>> {
+    return this.#answerAlways(message, async () => ok(this.#history.status));
+  }
+
+  /** Rebuilds the leases that this ledger has forgotten, and accepts its loss (H7). */
+  reconcile(message: ReconcileLedger): Promise<Reply<LedgerReconciliation>> {
+    return this.#answerAlways(message, () => this.#reconciler.reconcile(message));
+  }
+
+  /** Returns what this ledger knows of a shard that has gone back in time (H6). */
+  knowledge(message: KnowledgeRequest): Promise<Reply<Knowledge>> {
+    return this.#answerAlways(message, async () => {
+      const seen = this.#links.points.get(message.shard);
+      return this.#durable(ok(knowledgeOf(this.#store, seen, this.#limits.outstandingLeases, message)));
+    });
+  }
+
+  async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+    const refusal = await this.#placementGuard.admit(message);
+    return refusal === undefined ? work() : { ok: false, refusal };
   }
 
   /**
@@ -350,4 +394,10 @@ export class Ledger {
     await this.#ports.sql.flush();
     return reply;
   }
+}
+
+/** Returns why a begin is refused whose lease id is known with another batch (B2). */
+function otherBatch(row: LeaseRow, request: BeginRequest): Refusal | undefined {
+  if (isRebuilt(row)) return row.state === "ROLLED_BACK" ? undefined : replayRefusal(row, request);
+  return row.payload_hash === request.payloadHash ? undefined : leaseIdReused();
 }

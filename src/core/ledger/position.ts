@@ -28,6 +28,11 @@ export class Positions {
     return this.#last;
   }
 
+  /** Makes sure that all later positions are above this one. */
+  raiseTo(position: number): void {
+    this.#last = Math.max(this.#last, position);
+  }
+
   next(nowMs: number): number {
     const fromClock = positionAt(nowMs);
     this.#last = Math.max(this.#last + 1, fromClock <= LATEST_FROM_CLOCK ? fromClock : 0);

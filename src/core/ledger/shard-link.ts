@@ -164,6 +164,7 @@ function answerWaiting(
   for (const [index, { resolve }] of prepares.entries()) {
     const value = answer.kind === "ok" ? answer.value.prepares[index] : undefined;
     if (answer.kind !== "ok") resolve(answer);
+    else if (value !== undefined && "refusal" in value) resolve({ kind: "refused", refusal: value.refusal });
     else
       resolve(
         value === undefined

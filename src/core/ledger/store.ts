@@ -123,6 +123,11 @@ export class LedgerStore {
     );
   }
 
+  /** Deletes a lease that the same transaction writes again. */
+  delete(lease: string): void {
+    this.#sql.all("DELETE FROM lease WHERE lease = ?", lease);
+  }
+
   decide(row: LeaseRow): void {
     this.#sql.all(
       `UPDATE lease SET decided = 1, state = ?, position = ?, decided_at_ms = ?, decided_by = ?, reason = ?
@@ -279,6 +284,31 @@ export class LedgerStore {
     writeMeta(this.#sql, "clock_marks", marks);
   }
 
+  /** Makes `position` count as assigned, although no row has it. */
+  setLastPosition(position: number): void {
+    this.setNumber("pruned_position", Math.max(this.number("pruned_position"), position));
+  }
+
+  /**
+   * Returns the executions on one shard of the granted leases, or of the decided ones that still have them:
+   * those of the newest `limit` rows.
+   */
+  executionsOn(
+    shard: number,
+    decided: 0 | 1,
+    limit: number,
+  ): { lease: string; epoch: number; incarnation: number }[] {
+    return this.#sql.all(
+      `SELECT lease, execution.value ->> 0 AS epoch, execution.value ->> 1 AS incarnation
+         FROM (SELECT lease, epochs FROM lease WHERE decided = ? ORDER BY position DESC LIMIT ?) AS newest,
+              json_each(newest.epochs) AS execution
+        WHERE execution.key = ?`,
+      decided,
+      limit,
+      String(shard),
+    );
+  }
+
   number(name: Counter): number {
     return readMetaNumber(this.#sql, name);
   }
@@ -297,6 +327,11 @@ export class LedgerStore {
     this.setNumber("cell_state_version", this.number("cell_state_version") + 1);
   }
 
+  /** Makes versions of the state that were assigned before a loss invalid (A2). */
+  raiseStateVersion(by: number): void {
+    this.setNumber("cell_state_version", this.number("cell_state_version") + by);
+  }
+
   isRevoked(keyId: string): boolean {
     return this.#revokedKeys.has(keyId);
   }
@@ -310,12 +345,13 @@ export class LedgerStore {
    * Remembers up to `limit` revoked keys. No clock determines which one is forgotten: it is the one that
    * expires first (A1).
    */
-  revoke(keyId: string, expiresAtMs: number, limit: number): void {
-    this.#sql.all(
-      "INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
-      keyId,
-      expiresAtMs,
-    );
+  revoke(keys: readonly { keyId: string; expiresAtMs: number }[], limit: number): void {
+    for (const { keyId, expiresAtMs } of keys)
+      this.#sql.all(
+        "INSERT INTO revoked_key (key_id, expires_at_ms) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
+        keyId,
+        expiresAtMs,
+      );
     const forgotten = this.#sql.all<{ expires_at_ms: number }>(
       `DELETE FROM revoked_key WHERE key_id IN (
          SELECT key_id FROM revoked_key ORDER BY expires_at_ms DESC, key_id LIMIT -1 OFFSET ?

@@ -103,7 +103,7 @@ export class Inquirer {
   async #ask(cell: string, asked: readonly ExecutionId[]): Promise<Verdict[] | undefined> {
     const placement = this.#placementGuard.placement;
     // A shard that has lost a part of its history must not change what is left (H4).
-    if (placement === undefined || this.#history.lost !== undefined) return undefined;
+    if (placement === undefined || this.#history.isLost) return undefined;
     const questions = asked.map(({ lease, incarnation, counter, epoch }) => ({
       lease,
       incarnation,
@@ -121,9 +121,7 @@ export class Inquirer {
     const answer = await ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () =>
       this.#ledger.inquire(cell, message),
     );
-    return answer.kind === "ok" &&
-      answer.value.verdicts.length === asked.length &&
-      this.#history.lost === undefined
+    return answer.kind === "ok" && answer.value.verdicts.length === asked.length && !this.#history.isLost
       ? answer.value.verdicts
       : undefined;
   }

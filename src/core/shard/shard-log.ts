@@ -36,6 +36,7 @@ export class ShardLog {
   readonly #sql: Sql;
   readonly #clock: Pick<Clock, "now">;
   #position = 0;
+  #hasJumped = false;
   /** The position and slot of the newest row. */
   #logged = 0;
   #slot = -1;
@@ -66,6 +67,19 @@ export class ShardLog {
   nextEpoch(): number {
     this.#position += 1;
     return this.#position;
+  }
+
+  /**
+   * Makes sure that all later positions are above this one. The transaction writes a log row, even if it
+   * changes nothing else.
+   */
+  jumpTo(position: number): void {
+    if (position > this.#position) this.#position = position;
+    this.#hasJumped = true;
+  }
+
+  get hasJumped(): boolean {
+    return this.#hasJumped;
   }
 
   /** Returns the newest point of a ledger that is stored. */
@@ -109,6 +123,7 @@ export class ShardLog {
     this.#logged = this.#position;
     this.#store(ledgers, slot);
     this.#noted.clear();
+    this.#hasJumped = false;
   }
 
   /** Must be called at the end of each transaction that changes nothing. */

@@ -7,16 +7,24 @@ import type {
   Envelope,
   Exchange,
   ExchangeAnswer,
+  FinishReconciliation,
   HistoryPoint,
+  HoldPage,
+  ListHolds,
   ListRecordsAnswer,
   ListRecordsRequest,
   LookupAnswer,
+  LookupFound,
   LookupRequest,
+  PartStatus,
   Prepare,
   PrepareAnswer,
+  ReconcileShard,
+  RefusedPrepare,
   Reply,
   Settle,
   SettleAnswer,
+  ShardReconciliation,
   Told,
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
@@ -29,6 +37,8 @@ import { ChangeCounts } from "./change-counts.ts";
 import { History } from "../history.ts";
 import { digestRecords } from "./digest-records.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
+import { holdPage } from "./hold-page.ts";
+import { ShardReconciler, type KnowledgePeer } from "./reconcile.ts";
 import { ShardLog } from "./shard-log.ts";
 import { prepare } from "./prepare.ts";
 import { ReadQueue } from "./read-queue.ts";
@@ -41,7 +51,7 @@ import { Sweeper } from "./sweeper.ts";
 
 export interface ShardPeers {
   directory: DirectoryPeer;
-  ledger: LedgerPeer;
+  ledger: LedgerPeer & KnowledgePeer;
 }
 
 /**
@@ -68,6 +78,7 @@ export class Shard {
   readonly #inquirer: Inquirer;
   readonly #reader: ShardReader;
   readonly #sweeper: Sweeper;
+  readonly #reconciler: ShardReconciler;
 
   constructor(index: number, ports: Ports, limits: Limits, peers: ShardPeers) {
     migrate(ports.sql, shardSchema);
@@ -101,6 +112,15 @@ export class Shard {
     );
     this.#reader = new ShardReader(this.#store, this.#scans, this.#reads, this.#inquirer, limits);
     this.#sweeper = new Sweeper(ports, limits, this.#store, this.#scans, this.#inquirer);
+    this.#reconciler = new ShardReconciler(
+      index,
+      ports,
+      limits,
+      this.#log,
+      this.#history,
+      this.#commits,
+      peers.ledger,
+    );
   }
 
   /**
@@ -144,17 +164,21 @@ export class Shard {
 
   /** Writes the log row of a transaction that changed something. Runs at the end of each transaction. */
   #logTransaction(): void {
-    if (!this.#store.takeChanged()) return this.#log.discard();
+    if (!this.#store.takeChanged() && !this.#log.hasJumped) return this.#log.discard();
     this.#history.raise();
     this.#log.append();
   }
 
-  #carryOut({ cell, point, confirmed, decisions, prepares }: Exchange): PrepareAnswer[] {
+  #carryOut({ cell, point, confirmed, decisions, prepares }: Exchange): (PrepareAnswer | RefusedPrepare)[] {
     const now = this.#ports.clock.now();
     if (point !== null) this.#log.note(cell, point, confirmed);
     for (const decision of decisions) this.#decide(decision, now);
+    // Names whose claims are lost look free, and only their owners' verification may take them (H6).
+    const refusal = this.#history.reconcilingRefusal;
     const answers = prepares.map((request) =>
-      prepare(this.#store, this.#ports.randomness, now, request, () => this.#log.nextEpoch()),
+      refusal !== undefined && request.isVerification !== true
+        ? { granted: false as const, refusal }
+        : prepare(this.#store, this.#ports.randomness, now, request, () => this.#log.nextEpoch()),
     );
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
     if (prepares.length > 0) this.#sweeper.arm();
@@ -184,7 +208,11 @@ export class Shard {
   }
 
   lookup(message: LookupRequest): Promise<Reply<LookupAnswer>> {
-    return this.#read(message, async () => ok({ found: await this.#reader.lookup(message.keys) }));
+    return this.#read(message, async () => {
+      const found = await this.#reader.lookup(message.keys);
+      // A claim that is not there may be lost (R2, H6).
+      return ok({ found: this.#history.state === "reconciling" ? found.map(neverNone) : found });
+    });
   }
 
   listRecords(message: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
@@ -211,6 +239,37 @@ export class Shard {
 
   alarm(): Promise<void> {
     return this.#sweeper.run();
+  }
+
+  // The calls below are also answered by a shard that has gone back in time.
+
+  /** Returns what this shard knows of its own history. */
+  part(message: Envelope): Promise<Reply<PartStatus>> {
+    return this.#answerAlways(message, async () => ok(this.#history.status));
+  }
+
+  /** Accepts that this shard has gone back in time (H6). A dry run returns what would be accepted. */
+  reconcile(message: ReconcileShard): Promise<Reply<ShardReconciliation>> {
+    return this.#answerAlways(message, () => this.#reconciler.reconcile(message));
+  }
+
+  /** Ends the reconciliation, once every cell has verified (H6). */
+  finishReconciliation(message: FinishReconciliation): Promise<Reply<PartStatus>> {
+    return this.#answerAlways(message, () => this.#reconciler.finish(message));
+  }
+
+  /** Returns a page of a cell's holds, for a ledger that has lost leases (H7). */
+  listHolds(message: ListHolds): Promise<Reply<HoldPage>> {
+    return this.#answerAlways(message, async () => {
+      const page = holdPage(this.#store, message);
+      await this.#ports.sql.flush();
+      return ok({ ...page, point: this.#point, seen: this.#log.ledgerPoint(message.cell) ?? null });
+    });
+  }
+
+  async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+    const refusal = await this.#placementGuard.admit(message);
+    return refusal === undefined ? work() : { ok: false, refusal };
   }
 
   /** Answers from the rows, once they are durable and if the history was not found to be lost meanwhile. */
@@ -244,6 +303,8 @@ function unknownType({ decisions, prepares }: Exchange): string | undefined {
   }
   return undefined;
 }
+
+const neverNone = (found: LookupFound): LookupFound => (found.kind === "none" ? { kind: "unknown" } : found);
 
 const decisionWeight = ({ keys }: Decision): number => keys.length;
 const prepareWeight = ({ ops }: Prepare): number => ops.length;

@@ -141,6 +141,16 @@ export class ShardStore {
     }
   }
 
+  /** Returns holds in the order of their keys, after the hold with this key. */
+  holdsAfter(bucketType: number, canonical: string, limit: number): HoldRow[] {
+    return this.#sql.all<HoldRow>(
+      "SELECT * FROM hold WHERE (bucket_type, canonical) > (?, ?) ORDER BY bucket_type, canonical LIMIT ?",
+      bucketType,
+      canonical,
+      limit,
+    );
+  }
+
   hasHolds(): boolean {
     return this.#sql.all("SELECT 1 FROM hold LIMIT 1").length > 0;
   }

@@ -51,7 +51,10 @@ export class Coordinator {
       return new Part(`shard ${index}`, context, (ports, self) => {
         return new Shard(index, ports, limits, {
           directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
-          ledger: { inquire: (cell, message) => network.send(self, this.ledger(cell), "inquire", message) },
+          ledger: {
+            inquire: (cell, message) => network.send(self, this.ledger(cell), "inquire", message),
+            knowledge: (cell, message) => network.send(self, this.ledger(cell), "knowledge", message),
+          },
         });
       });
     });
@@ -62,6 +65,7 @@ export class Coordinator {
           shard: {
             exchange: (index, message) => network.send(self, this.shard(index), "exchange", message),
             settle: (index, message) => network.send(self, this.shard(index), "settle", message),
+            listHolds: (index, message) => network.send(self, this.shard(index), "listHolds", message),
           },
         });
       });

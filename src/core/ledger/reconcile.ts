@@ -1,0 +1,350 @@
+import { ask } from "../ask.ts";
+import type { GroupCommit } from "../group-commit.ts";
+import { abovePoints, POSITION_MARGIN, type History } from "../history.ts";
+import type { Limits } from "../limits.ts";
+import {
+  MESSAGE_VERSION,
+  type BeginRequest,
+  type CellState,
+  type HeldOp,
+  type HistoryPoint,
+  type HoldPage,
+  type LedgerReconciliation,
+  type ListHolds,
+  type Op,
+  type RebuiltLeases,
+  type ReconcileLedger,
+  type Reply,
+} from "../messages.ts";
+import { shardsOf } from "../placement.ts";
+import type { Answer, Ports } from "../ports.ts";
+import { ok, refused, type Refusal } from "../refusal.ts";
+import type { Begins } from "./begins.ts";
+import { decodeExecutions, encodeExecutions } from "./executions.ts";
+import { decodePayload, encodePayload } from "./payload.ts";
+import type { Positions } from "./position.ts";
+import type { LeaseRow, LedgerStore } from "./store.ts";
+
+/** The number of holds that a shard reads for one page. */
+const HOLDS_PER_PAGE = 500;
+
+/** Versions of the cell's state that a message from the time before the loss may name (A2). */
+const STATE_VERSION_MARGIN = 1_000_000;
+
+export interface HoldsPeer {
+  listHolds(shard: number, message: ListHolds): Promise<Reply<HoldPage>>;
+}
+
+interface Findings {
+  seen: HistoryPoint;
+  rebuilt: RebuiltLeases[];
+  leases: Set<string>;
+  unreachable: number[];
+}
+
+/**
+ * Reconciles a ledger that has gone back in time (H7). It has forgotten leases, and an inquiry about one of
+ * them would be answered `gone`. So every hold of the cell whose lease is forgotten becomes a granted lease
+ * again. Holding too much is safe: the cell decides each lease from its own rows (L1).
+ */
+export class LedgerReconciler {
+  readonly #cell: string;
+  readonly #ports: Ports;
+  readonly #limits: Limits;
+  readonly #store: LedgerStore;
+  readonly #history: History;
+  readonly #commits: GroupCommit;
+  readonly #positions: Positions;
+  readonly #begins: Begins;
+  readonly #shard: HoldsPeer;
+  #accepting: Promise<Reply<LedgerReconciliation>> | undefined;
+
+  constructor(
+    cell: string,
+    ports: Ports,
+    limits: Limits,
+    store: LedgerStore,
+    history: History,
+    commits: GroupCommit,
+    positions: Positions,
+    begins: Begins,
+    shard: HoldsPeer,
+  ) {
+    this.#cell = cell;
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#store = store;
+    this.#history = history;
+    this.#commits = commits;
+    this.#positions = positions;
+    this.#begins = begins;
+    this.#shard = shard;
+  }
+
+  /**
+   * Rebuilds the forgotten leases from the holds of all shards, then accepts the loss. If the ledger is not
+   * lost, nothing is changed. A call that ends early can be repeated: leases that were rebuilt are known.
+   */
+  async reconcile(request: ReconcileLedger): Promise<Reply<LedgerReconciliation>> {
+    if (!this.#history.isLost) return this.#answer({ rebuilt: [], leases: new Set(), unreachable: [] });
+    if (request.dryRun) return this.#answer(await this.#readShards(request));
+    // A second call that arrives while the first runs joins it.
+    this.#accepting ??= this.#rebuildAndAccept(request).finally(() => {
+      this.#accepting = undefined;
+    });
+    return this.#accepting;
+  }
+
+  async #rebuildAndAccept(request: ReconcileLedger): Promise<Reply<LedgerReconciliation>> {
+    const findings = await this.#readShards(request);
+    if (findings.unreachable.length > 0) {
+      return refused(
+        "UNAVAILABLE",
+        `the shards ${findings.unreachable.join(", ")} did not list the holds of cell ${this.#cell}; the ` +
+          "ledger still refuses everything, and this call can be repeated",
+        { retryAfterMs: 10_000 },
+      );
+    }
+    await this.#accept(findings.seen, request);
+    this.#ports.log("history_reconciled", {
+      part: `the ledger of cell ${this.#cell}`,
+      reason: request.reason,
+      incarnation: this.#history.incarnation,
+      position: this.#positions.last,
+      leases: findings.leases.size,
+    });
+    return this.#answer(findings);
+  }
+
+  #answer({ rebuilt, leases, unreachable }: Omit<Findings, "seen">): Reply<LedgerReconciliation> {
+    const cellState: CellState = this.#store.cellState();
+    return ok({ status: this.#history.status, cellState, rebuilt, leases: leases.size, unreachable });
+  }
+
+  /** Reads the holds of this cell, page by page, and rebuilds their leases unless this is a dry run. */
+  async #readShards(request: ReconcileLedger): Promise<Findings> {
+    const findings: Findings = {
+      // The caller may have seen more than any shard.
+      seen: abovePoints(
+        abovePoints(
+          { incarnation: this.#history.incarnation, position: this.#positions.last },
+          this.#history.status.loss?.seen,
+        ),
+        request.seen,
+      ),
+      rebuilt: [],
+      leases: new Set(),
+      unreachable: [],
+    };
+    for (let shard = 0; shard < shardsOf(request.placement); shard += 1) {
+      const found = { shard, holds: 0, leases: new Set<string>() };
+      let after: ListHolds["after"] = null;
+      do {
+        const page = await this.#askShard(shard, request, after);
+        if (page.kind !== "ok") {
+          findings.unreachable.push(shard);
+          break;
+        }
+        const { holds, next, point, seen } = page.value;
+        findings.seen = abovePoints(findings.seen, seen);
+        for (const { incarnation } of holds)
+          findings.seen = abovePoints(findings.seen, { incarnation, position: 0 });
+        const work = (): readonly HeldOp[] =>
+          this.#rebuild(shard, holds, point?.incarnation ?? 0, findings.seen.position, request.dryRun);
+        const forgotten =
+          request.dryRun || holds.length === 0
+            ? work()
+            : await this.#commits.submit("rebuild_leases", work, { weight: holds.length * 2 });
+        found.holds += forgotten.length;
+        for (const { lease } of forgotten) {
+          found.leases.add(lease);
+          findings.leases.add(lease);
+        }
+        after = next;
+      } while (after !== null);
+      if (found.holds > 0) findings.rebuilt.push({ shard, holds: found.holds, leases: found.leases.size });
+    }
+    return findings;
+  }
+
+  #askShard(
+    shard: number,
+    { placement }: ReconcileLedger,
+    after: ListHolds["after"],
+  ): Promise<Answer<HoldPage>> {
+    const message: ListHolds = {
+      version: MESSAGE_VERSION,
+      placement,
+      cell: this.#cell,
+      after,
+      limit: HOLDS_PER_PAGE,
+    };
+    const { exchangeTimeoutMs, inquiryTimeoutMs } = this.#limits;
+    return ask(this.#ports.clock, exchangeTimeoutMs + inquiryTimeoutMs, () =>
+      this.#shard.listHolds(shard, message),
+    );
+  }
+
+  /** Returns the holds whose leases were forgotten, and writes their leases unless this is a dry run. */
+  #rebuild(
+    shard: number,
+    holds: readonly HeldOp[],
+    shardIncarnation: number,
+    seenPosition: number,
+    isDryRun: boolean,
+  ): HeldOp[] {
+    const rebuilt: HeldOp[] = [];
+    for (const [lease, held] of Map.groupBy(holds, (hold) => hold.lease)) {
+      const attempt = newestAttempt(held);
+      const row = this.#store.findWhole(lease);
+      if (row !== undefined && !this.#isForgotten(row, attempt)) continue;
+      // A begin of this instance is not forgotten.
+      if (this.#begins.isRunning(lease, attempt)) continue;
+      const ops = held.filter((each) => isSameAttempt(each, attempt));
+      rebuilt.push(...ops);
+      if (isDryRun) continue;
+      const known = row !== undefined && isSameAttempt(row, attempt) ? row : undefined;
+      this.#write(known, row !== undefined, lease, shard, ops, shardIncarnation, seenPosition);
+    }
+    return rebuilt;
+  }
+
+  /**
+   * Returns whether the attempt may be the grant of a lease that this ledger has forgotten. What the ledger
+   * still has is true: a row of another attempt was granted or fenced instead. But a row that was itself
+   * rebuilt from holds may get more of them, or make way for a later attempt.
+   */
+  #isForgotten(row: LeaseRow, attempt: HeldOp): boolean {
+    if (!isRebuilt(row) || row.decided === 1) return false;
+    return row.incarnation !== attempt.incarnation
+      ? row.incarnation < attempt.incarnation
+      : row.counter <= attempt.counter;
+  }
+
+  #write(
+    known: LeaseRow | undefined,
+    hasRow: boolean,
+    lease: string,
+    shard: number,
+    held: readonly HeldOp[],
+    shardIncarnation: number,
+    seenPosition: number,
+  ): void {
+    const [first] = held;
+    if (first === undefined) return;
+    const before = known?.payload ? decodePayload(known.payload) : [];
+    const ops = [...before, ...held.map((each, index) => opOf(each, shard, before.length + index))];
+    const unique = [...new Map(ops.map((op) => [`${op.type}:${op.canonical}`, op])).values()];
+    const executions = new Map(known?.epochs ? decodeExecutions(known.epochs) : []);
+    executions.set(shard, { epoch: first.heldEpoch, incarnation: shardIncarnation });
+    this.#positions.raiseTo(seenPosition);
+    const now = this.#ports.clock.now();
+    this.#store.times.note(now, this.#positions.last);
+    const position = known?.position ?? this.#positions.next(now);
+    const count = (kind: Op["kind"]): number => unique.filter((op) => op.kind === kind).length;
+    // A begin with this id that still runs has another attempt, which must not be granted as well.
+    this.#begins.fence(lease);
+    if (hasRow) this.#store.delete(lease);
+    else this.#begins.rebuilt();
+    this.#store.insert({
+      lease,
+      decided: 0,
+      position,
+      created_position: position,
+      // The ledger has forgotten when the lease was granted, so its age counts from now.
+      created_at_ms: known?.created_at_ms ?? now,
+      decided_at_ms: null,
+      state: "GRANTED",
+      fence: 0,
+      incarnation: first.incarnation,
+      counter: first.counter,
+      epochs: encodeExecutions(executions),
+      payload: encodePayload(unique),
+      payload_hash: REBUILT,
+      creates: count("create"),
+      destroys: count("destroy"),
+      replaces: count("replace"),
+      missing: 0,
+      decided_by: null,
+      reason: null,
+    });
+  }
+
+  async #accept(seen: HistoryPoint, { revokedKeys }: ReconcileLedger): Promise<void> {
+    const accepted = await this.#commits.submit("accept_loss", () => {
+      const firstPosition = this.#positions.last + 1;
+      this.#positions.raiseTo(seen.position + POSITION_MARGIN);
+      this.#store.setLastPosition(this.#positions.last);
+      this.#store.revoke(revokedKeys, this.#limits.maxRevokedKeys);
+      this.#store.raiseStateVersion(STATE_VERSION_MARGIN);
+      return { durable: this.#history.accept(seen, firstPosition, true) };
+    });
+    accepted.durable();
+  }
+}
+
+/** The hash of a lease that was rebuilt from its holds: the batch of its begin is not known. */
+const REBUILT = "rebuilt";
+
+/** True for a lease that was rebuilt from its holds (H7). */
+export const isRebuilt = (row: LeaseRow): boolean => row.payload_hash === REBUILT;
+
+/**
+ * Returns why the replay of a begin of a rebuilt lease is refused (B2). Undefined if every op of the batch is
+ * held, because then the lease is granted to this batch. Otherwise the lease may never have been granted.
+ */
+export function replayRefusal(row: LeaseRow, { ops }: BeginRequest): Refusal | undefined {
+  const held = new Map(
+    (row.payload === null ? [] : decodePayload(row.payload)).map((op) => [`${op.type}:${op.canonical}`, op]),
+  );
+  const isHeld = ops.every((op) => {
+    const known = held.get(`${op.type}:${op.canonical}`);
+    return known !== undefined && isSameOp(op, known);
+  });
+  if (isHeld && ops.length === held.size) return undefined;
+  return refused(
+    "FAILED_PRECONDITION",
+    "the ledger has lost this lease and knows only those of its names that are held, which are not this " +
+      "batch; begin again with a new lease id",
+    { reason: "LEASE_ID_REUSED" },
+  ).refusal;
+}
+
+/** A destroy is held without its value, subject and source. */
+function isSameOp(op: Op, held: Op): boolean {
+  if (op.kind !== held.kind) return false;
+  if (op.kind === "destroy") return true;
+  return (
+    op.value === held.value &&
+    op.subject?.type === held.subject?.type &&
+    op.subject?.id === held.subject?.id &&
+    op.source?.type === held.source?.type &&
+    op.source?.id === held.source?.id
+  );
+}
+
+type AttemptOf = Pick<HeldOp, "incarnation" | "counter">;
+
+const isSameAttempt = (a: AttemptOf, b: AttemptOf): boolean =>
+  a.incarnation === b.incarnation && a.counter === b.counter;
+
+/** Only the newest attempt can have been granted: each attempt starts after the one before it ended. */
+const newestAttempt = (held: readonly HeldOp[]): HeldOp =>
+  held.reduce((a, b) =>
+    b.incarnation > a.incarnation || (b.incarnation === a.incarnation && b.counter > a.counter) ? b : a,
+  );
+
+const opOf = (
+  { kind, type, canonical, value, subject, source }: HeldOp,
+  shard: number,
+  index: number,
+): Op => ({
+  kind,
+  type,
+  canonical,
+  value,
+  index,
+  shard,
+  ...(subject === undefined ? {} : { subject }),
+  ...(source === undefined ? {} : { source }),
+});

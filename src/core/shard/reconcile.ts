@@ -1,0 +1,161 @@
+import { ask } from "../ask.ts";
+import { fanOut } from "../fan-out.ts";
+import type { GroupCommit } from "../group-commit.ts";
+import { abovePoints, POSITION_MARGIN, TOLD_INCARNATIONS, type History } from "../history.ts";
+import type { Limits } from "../limits.ts";
+import type {
+  FinishReconciliation,
+  HistoryPoint,
+  Knowledge,
+  KnowledgeRequest,
+  PartStatus,
+  ReconcileShard,
+  Reply,
+  ShardReconciliation,
+} from "../messages.ts";
+import type { Answer, Ports } from "../ports.ts";
+import { ok, refused } from "../refusal.ts";
+import type { ShardLog } from "./shard-log.ts";
+
+export interface KnowledgePeer {
+  knowledge(cell: string, message: KnowledgeRequest): Promise<Reply<Knowledge>>;
+}
+
+interface Findings {
+  seen: HistoryPoint;
+  lost: ShardReconciliation["lost"];
+  unreachable: string[];
+}
+
+/** Reconciles a shard that has gone back in time (H6). */
+export class ShardReconciler {
+  readonly #shard: number;
+  readonly #ports: Pick<Ports, "clock" | "log">;
+  readonly #limits: Limits;
+  readonly #log: ShardLog;
+  readonly #history: History;
+  readonly #commits: GroupCommit;
+  readonly #ledger: KnowledgePeer;
+
+  constructor(
+    shard: number,
+    ports: Pick<Ports, "clock" | "log">,
+    limits: Limits,
+    log: ShardLog,
+    history: History,
+    commits: GroupCommit,
+    ledger: KnowledgePeer,
+  ) {
+    this.#shard = shard;
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#log = log;
+    this.#history = history;
+    this.#commits = commits;
+    this.#ledger = ledger;
+  }
+
+  /**
+   * Asks every ledger what it has seen of this shard, then accepts the loss. If the shard is not lost, for
+   * example because an earlier call has accepted its loss, nothing is changed.
+   */
+  async reconcile(request: ReconcileShard): Promise<Reply<ShardReconciliation>> {
+    if (!this.#history.isLost) return ok({ status: this.#history.status, lost: [], unreachable: [] });
+    const { seen, lost, unreachable } = await this.#askLedgers(request);
+    if (!request.dryRun) {
+      if (unreachable.length > 0) {
+        return refused(
+          "UNAVAILABLE",
+          `${unreachable.length} ledgers did not say what they have seen of shard ${this.#shard}, among ` +
+            `them those of the cells ${unreachable.slice(0, 10).join(", ")}; nothing was changed`,
+          { retryAfterMs: 10_000 },
+        );
+      }
+      await this.#accept(seen, request.reason);
+    }
+    return ok({ status: this.#history.status, lost, unreachable });
+  }
+
+  async #askLedgers({ version, placement, cells, seen }: ReconcileShard): Promise<Findings> {
+    const message: KnowledgeRequest = {
+      version,
+      placement,
+      shard: this.#shard,
+      point: this.#history.point ?? null,
+      incarnations: this.#history.incarnations(TOLD_INCARNATIONS),
+    };
+    const { exchangeTimeoutMs, inquiryTimeoutMs, fanOut: width } = this.#limits;
+    const answers = await fanOut(
+      cells,
+      width,
+      async (cell): Promise<{ cell: string; answer: Answer<Knowledge> }> => ({
+        cell,
+        answer: await ask(this.#ports.clock, exchangeTimeoutMs + inquiryTimeoutMs, () =>
+          this.#ledger.knowledge(cell, message),
+        ),
+      }),
+    );
+    const findings: Findings = {
+      // The caller may have seen more than any ledger.
+      seen: abovePoints(
+        abovePoints(
+          { incarnation: this.#history.incarnation, position: this.#log.position },
+          this.#history.status.loss?.seen,
+        ),
+        seen,
+      ),
+      lost: [],
+      unreachable: [],
+    };
+    for (const { cell, answer } of answers) {
+      if (answer.kind !== "ok") {
+        findings.unreachable.push(cell);
+        continue;
+      }
+      const { seen: seenByLedger, ...leases } = answer.value;
+      findings.seen = abovePoints(findings.seen, seenByLedger);
+      if (leases.outstanding + leases.decided > 0) findings.lost.push({ cell, ...leases });
+    }
+    return findings;
+  }
+
+  /** Another call may have accepted the loss during the wait (M1). */
+  async #accept(seen: HistoryPoint, reason: string): Promise<void> {
+    const accepted = await this.#commits.submit("accept_loss", () => {
+      if (!this.#history.isLost) return undefined;
+      const before = this.#log.position;
+      this.#log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);
+      return { durable: this.#history.accept(seen, before + 1, false) };
+    });
+    if (accepted === undefined) return;
+    accepted.durable();
+    this.#record("history_loss_accepted", reason);
+  }
+
+  async finish({ reason }: FinishReconciliation): Promise<Reply<PartStatus>> {
+    if (this.#history.isLost) {
+      return refused(
+        "FAILED_PRECONDITION",
+        `shard ${this.#shard} has not accepted its loss; reconcile it, let every cell verify, then finish`,
+      );
+    }
+    const finished = await this.#commits.submit("finish_reconciliation", () =>
+      this.#history.state === "reconciling" ? { durable: this.#history.finish() } : undefined,
+    );
+    if (finished !== undefined) {
+      finished.durable();
+      this.#record("history_reconciled", reason);
+    }
+    return ok(this.#history.status);
+  }
+
+  #record(event: string, reason: string): void {
+    const { point } = this.#history;
+    this.#ports.log(event, {
+      part: `shard ${this.#shard}`,
+      reason,
+      incarnation: point?.incarnation ?? 0,
+      position: point?.position ?? 0,
+    });
+  }
+}
