@@ -1,0 +1,404 @@
+/** Tests of parts that are reconciled after they went back in time (H6, H7). */
+import { describe, expect, test } from "vitest";
+import type { OpSpec } from "../support/ops.ts";
+import { no } from "../support/calls.ts";
+import { Cluster } from "../support/cluster.ts";
+import { beginRequest, callerOf, decideRequest, keyOf } from "../support/ops.ts";
+import { saveLedger, saveShard } from "../support/go-back.ts";
+
+const LOST = no("UNAVAILABLE", { reason: "HISTORY_LOST" });
+const REASON = "restored from a backup";
+
+const begin = (c: Cluster, cell: string, lease: string, names: (string | OpSpec)[], more = {}) =>
+  c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names, more)));
+
+const verifyingBegin = (c: Cluster, cell: string, lease: string, names: string[]) =>
+  begin(c, cell, lease, names, { isVerification: true });
+
+const decide = (c: Cluster, cell: string, lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
+  c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome)));
+
+async function own(c: Cluster, cell: string, name: string): Promise<void> {
+  const lease = c.uuid();
+  await begin(c, cell, lease, [name]);
+  await decide(c, cell, lease, "COMMITTED");
+}
+
+async function lookup(c: Cluster, name: string): Promise<unknown> {
+  const answer = await c.clock.runUntil(
+    c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", name)] }),
+  );
+  return answer.ok ? answer.value.found[0]?.kind : answer;
+}
+
+const reconcileShard = (c: Cluster, more = {}) =>
+  c.clock.runUntil(
+    c.shard(0).object.reconcile({ ...c.envelope, cells: ["1", "2"], dryRun: false, reason: REASON, ...more }),
+  );
+
+const reconcileLedger = (c: Cluster, more = {}) =>
+  c.clock.runUntil(
+    c
+      .ledger("1")
+      .object.reconcile({ ...c.envelope, dryRun: false, reason: REASON, revokedKeys: [], ...more }),
+  );
+
+const finish = (c: Cluster) =>
+  c.clock.runUntil(c.shard(0).object.finishReconciliation({ ...c.envelope, reason: REASON }));
+
+const partOf = async (c: Cluster, part: "shard" | "ledger") => {
+  const answer = await c.clock.runUntil(
+    (part === "shard" ? c.shard(0) : c.ledger("1")).object.part(c.envelope),
+  );
+  if (!answer.ok) throw new Error(answer.refusal.detail);
+  return answer.value;
+};
+
+const epochOf = (c: Cluster, name: string): number =>
+  c.claims().find(({ canonical }) => canonical === name)?.epoch ?? 0;
+
+/** A shard that has lost the claim `late` of cell 1, and knows it. */
+async function lostShard(): Promise<Cluster> {
+  const c = await Cluster.start({ shards: 1 });
+  await own(c, "1", "early");
+  const restore = saveShard(c);
+  await own(c, "1", "late");
+  restore();
+  expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
+  return c;
+}
+
+describe("a shard", () => {
+  test("[H6] tells what it has lost, and a dry run changes nothing", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveShard(c);
+    await own(c, "1", "late");
+    const open = c.uuid();
+    await begin(c, "1", open, ["open"]);
+    restore();
+    expect(await partOf(c, "shard")).toMatchObject({ state: "complete", loss: null });
+    await begin(c, "1", c.uuid(), ["other"]);
+    const { state, point, loss } = await partOf(c, "shard");
+    expect(state).toBe("lost");
+    expect(loss).toMatchObject({ noticedBy: "the ledger of cell 1", point });
+    expect(loss?.seen.position).toBeGreaterThan(point?.position ?? Infinity);
+    expect(await reconcileShard(c, { dryRun: true })).toEqual({
+      ok: true,
+      value: {
+        status: { state, point, loss },
+        lost: [{ cell: "1", outstanding: 1, decided: 1, leases: [open] }],
+        unreachable: [],
+      },
+    });
+    expect(await partOf(c, "shard")).toEqual({ state, point, loss });
+    expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
+  });
+
+  test("[H6] lets only verification take names until the reconciliation is finished", async () => {
+    const c = await lostShard();
+    expect(await reconcileShard(c)).toMatchObject({ ok: true, value: { status: { state: "reconciling" } } });
+    // Another cell must not get a name whose claim is lost, and nobody is told that the name is free.
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(LOST);
+    expect(await lookup(c, "late")).toBe("unknown");
+    expect(await lookup(c, "early")).toBe("record");
+    c.shard(0).restart();
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(LOST);
+    const lease = c.uuid();
+    expect(await verifyingBegin(c, "1", lease, ["late"])).toMatchObject({ ok: true });
+    expect(await decide(c, "1", lease, "COMMITTED")).toMatchObject({ ok: true });
+    expect(await finish(c)).toMatchObject({ ok: true, value: { state: "complete", loss: null } });
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ALREADY_EXISTS"));
+    expect(await begin(c, "2", c.uuid(), ["free"])).toMatchObject({ ok: true });
+    expect(await lookup(c, "nothing")).toBe("none");
+    c.shard(0).restart();
+    expect(await partOf(c, "shard")).toMatchObject({ state: "complete" });
+  });
+
+  test("[E1] [H6] assigns epochs above all that any ledger has seen", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveShard(c);
+    for (let n = 0; n < 20; n += 1) await own(c, "2", `late-${n}`);
+    await own(c, "1", "late");
+    const before = Math.max(...c.claims().map(({ epoch }) => epoch));
+    restore();
+    for (let n = 0; n < 3; n += 1) await begin(c, "1", c.uuid(), [`other-${n}`]);
+    expect(await reconcileShard(c)).toMatchObject({ ok: true });
+    const lease = c.uuid();
+    await verifyingBegin(c, "1", lease, ["late"]);
+    await decide(c, "1", lease, "COMMITTED");
+    expect(epochOf(c, "late")).toBeGreaterThan(before);
+  });
+
+  test("[H6] accepts nothing while a ledger cannot be asked", async () => {
+    const c = await lostShard();
+    await own(c, "2", "known").catch(() => {});
+    c.fate = ({ method, to }) => (method === "knowledge" && to === "ledger 2" ? "lose" : "deliver");
+    expect(await reconcileShard(c, { dryRun: true })).toMatchObject({ value: { unreachable: ["2"] } });
+    expect(await reconcileShard(c)).toEqual(no("UNAVAILABLE"));
+    expect(await partOf(c, "shard")).toMatchObject({ state: "lost" });
+    expect(await finish(c)).toEqual(no("FAILED_PRECONDITION"));
+  });
+
+  test("[H6] is no loss to any ledger afterwards, also after restarts", async () => {
+    const c = await lostShard();
+    await reconcileShard(c);
+    await finish(c);
+    for (const cell of ["1", "2", "1", "2"]) {
+      expect(await begin(c, cell, c.uuid(), [`after-${c.uuid()}`])).toMatchObject({ ok: true });
+      c.ledger(cell).restart();
+      c.shard(0).restart();
+    }
+    expect(c.logged.filter(({ event }) => event === "history_lost")).toHaveLength(1);
+  });
+
+  test("[H6] applies decisions meanwhile, and a commit whose hold is lost makes no claim", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    const early = c.uuid();
+    await begin(c, "1", early, ["early"]);
+    const restore = saveShard(c);
+    const late = c.uuid();
+    await begin(c, "1", late, ["late"]);
+    restore();
+    await begin(c, "1", c.uuid(), ["other"]);
+    await reconcileShard(c);
+    expect(await decide(c, "1", early, "COMMITTED")).toMatchObject({ ok: true });
+    expect(await decide(c, "1", late, "COMMITTED")).toMatchObject({ ok: true });
+    expect(c.claims().map(({ canonical }) => canonical)).toEqual(["early"]);
+  });
+
+  test("[H4] [H6] notices that it goes back again, before and after it was reconciled", async () => {
+    const c = await lostShard();
+    const restore = saveShard(c);
+    await reconcileShard(c);
+    const lease = c.uuid();
+    await verifyingBegin(c, "1", lease, ["late"]);
+    const reconciling = saveShard(c);
+    await decide(c, "1", lease, "COMMITTED");
+    await own(c, "1", "never");
+    reconciling();
+    await c.pass(30_000);
+    restore();
+    expect(await partOf(c, "shard")).toMatchObject({ state: "lost" });
+    await reconcileShard(c);
+    expect(await verifyingBegin(c, "1", c.uuid(), ["late"])).toMatchObject({ ok: true });
+  });
+
+  test("[H6] a second call changes nothing more", async () => {
+    const c = await lostShard();
+    await reconcileShard(c);
+    const before = await partOf(c, "shard");
+    expect(await reconcileShard(c)).toMatchObject({ ok: true, value: { status: before } });
+    await finish(c);
+    const after = await partOf(c, "shard");
+    expect(await finish(c)).toEqual({ ok: true, value: after });
+    expect(await reconcileShard(c)).toEqual({
+      ok: true,
+      value: { status: after, lost: [], unreachable: [] },
+    });
+    expect(c.logged.filter(({ fields }) => fields["reason"] === REASON).map(({ event }) => event)).toEqual([
+      "history_loss_accepted",
+      "history_reconciled",
+    ]);
+  });
+});
+
+/**
+ * A ledger that has forgotten two leases, and knows it. The holds of the begin that made it notice are left
+ * as well, because it sends nothing more.
+ */
+async function lostLedger(names: (string | OpSpec)[] = ["late"], shards = 1): Promise<[Cluster, string]> {
+  const c = await Cluster.start({ shards });
+  await own(c, "1", "early");
+  await own(c, "1", "moved");
+  const restore = saveLedger(c);
+  const lease = c.uuid();
+  await begin(c, "1", lease, names);
+  await begin(c, "1", c.uuid(), ["a", "b", "c", "d"]);
+  restore();
+  expect(await begin(c, "1", c.uuid(), ["e", "f", "g", "h"])).toEqual(LOST);
+  return [c, lease];
+}
+
+const get = (c: Cluster, lease: string) =>
+  c.clock.runUntil(c.ledger("1").object.get({ ...c.envelope, caller: callerOf(), lease }));
+
+describe("a ledger", () => {
+  test("[H7] tells which leases it would rebuild, and a dry run changes nothing", async () => {
+    const [c, lease] = await lostLedger();
+    const before = await partOf(c, "ledger");
+    expect(await reconcileLedger(c, { dryRun: true })).toEqual({
+      ok: true,
+      value: {
+        status: before,
+        cellState: "ACTIVE",
+        rebuilt: [{ shard: 0, holds: 9, leases: 3 }],
+        leases: 3,
+        unreachable: [],
+      },
+    });
+    expect(await partOf(c, "ledger")).toEqual(before);
+    expect(await get(c, lease)).toEqual(LOST);
+    expect(c.ledger("1").sql.all("SELECT 1 FROM lease WHERE lease = ?", lease)).toEqual([]);
+  });
+
+  test("[H7] grants the leases again whose holds it finds, so their names stay taken", async () => {
+    const [c, lease] = await lostLedger();
+    expect(await reconcileLedger(c)).toMatchObject({
+      ok: true,
+      value: { status: { state: "complete", loss: null }, leases: 3 },
+    });
+    expect(await get(c, lease)).toMatchObject({
+      value: { state: "GRANTED", counts: { creates: 1 }, ops: [{ kind: "create", canonical: "late" }] },
+    });
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ABORTED"));
+    c.ledger("1").restart();
+    await c.pass(60_000);
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ABORTED"));
+    expect(await decide(c, "1", lease, "COMMITTED")).toMatchObject({ ok: true });
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ALREADY_EXISTS"));
+    expect(c.logged.filter(({ event }) => event === "history_reconciled")).toHaveLength(1);
+  });
+
+  test("[H7] rebuilds every kind of op, on several shards", async () => {
+    const names: OpSpec[] = [
+      { value: "New-One" },
+      { value: "two" },
+      { value: "three" },
+      { value: "four" },
+      { kind: "destroy", value: "early" },
+      { kind: "replace", value: "moved", subject: { type: "GROUP", id: "9" } },
+    ];
+    const [c, lease] = await lostLedger(names, 4);
+    expect(await reconcileLedger(c)).toMatchObject({ ok: true, value: { leases: 3 } });
+    expect(await get(c, lease)).toMatchObject({
+      value: { state: "GRANTED", counts: { creates: 4, destroys: 1, replaces: 1, missing: 0 } },
+    });
+    // A replay of the begin gets the lease (B2).
+    expect(await begin(c, "1", lease, names)).toMatchObject({ ok: true, value: { created: false } });
+    await decide(c, "1", lease, "COMMITTED");
+    expect(new Map(c.claims().map(({ canonical, value }) => [canonical, value]))).toEqual(
+      new Map([
+        ["four", "four"],
+        ["moved", "moved"],
+        ["new-one", "New-One"],
+        ["three", "three"],
+        ["two", "two"],
+      ]),
+    );
+    expect(c.holds().filter((hold) => hold.lease === lease)).toEqual([]);
+  });
+
+  test("[B2] [H7] refuses the replay of a begin that is not held completely", async () => {
+    const [c, lease] = await lostLedger(["late"]);
+    await reconcileLedger(c);
+    const reused = no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" });
+    expect(await begin(c, "1", lease, ["late", "never-held"])).toEqual(reused);
+    expect(await begin(c, "1", lease, [{ value: "late", subject: { type: "GROUP", id: "7" } }])).toEqual(
+      reused,
+    );
+    expect(await begin(c, "1", lease, ["late"])).toMatchObject({ ok: true, value: { created: false } });
+    await decide(c, "1", lease, "ROLLED_BACK");
+    expect(await begin(c, "1", lease, ["late"])).toEqual(
+      no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }),
+    );
+  });
+
+  test("[H7] refuses everything until the holds of every shard are rebuilt", async () => {
+    const [c, lease] = await lostLedger(["one", "two", "three", "four", "five"], 4);
+    c.fate = ({ method, to }) => (method === "listHolds" && to === "shard 2" ? "lose" : "deliver");
+    expect(await reconcileLedger(c, { dryRun: true })).toMatchObject({ value: { unreachable: [2] } });
+    expect(await reconcileLedger(c)).toEqual(no("UNAVAILABLE"));
+    expect(await get(c, lease)).toEqual(LOST);
+    c.fate = () => "deliver";
+    c.ledger("1").restart();
+    // The call is repeated, and finds what it has rebuilt before.
+    expect(await reconcileLedger(c)).toMatchObject({ ok: true });
+    expect(await get(c, lease)).toMatchObject({ value: { counts: { creates: 5 } } });
+    expect(c.ledger("1").sql.all("SELECT 1 FROM lease WHERE decided = 0")).toHaveLength(3);
+  });
+
+  test("[H5] [H7] is no loss to any shard afterwards, also after restarts", async () => {
+    const [c] = await lostLedger();
+    await reconcileLedger(c);
+    for (let n = 0; n < 4; n += 1) {
+      expect(await begin(c, "1", c.uuid(), [`after-${n}`])).toMatchObject({ ok: true });
+      c.shard(0).restart();
+      c.ledger("1").restart();
+    }
+    expect(c.logged.filter(({ event }) => event === "history_lost")).toHaveLength(1);
+  });
+
+  test("[A1] [H7] refuses the keys that were revoked meanwhile", async () => {
+    const [c] = await lostLedger();
+    await reconcileLedger(c, { revokedKeys: [{ keyId: "k1", expiresAtMs: c.clock.now() + 1_000_000 }] });
+    expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(
+      no("UNAUTHENTICATED", { reason: "KEY_REVOKED" }),
+    );
+  });
+
+  test("[A2] [H7] refuses a change of the cell's state that was based on the time before", async () => {
+    const [c] = await lostLedger();
+    await reconcileLedger(c);
+    for (let stateVersion = 0; stateVersion < 5; stateVersion += 1) {
+      const set = c.ledger("1").object.setState({ ...c.envelope, state: "FROZEN", stateVersion });
+      expect(await c.clock.runUntil(set)).toEqual(no("FAILED_PRECONDITION"));
+    }
+  });
+
+  test("[H7] keeps what it still knows: a hold of another attempt is nobody's", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    const fenced = c.uuid();
+    await decide(c, "1", fenced, "ROLLED_BACK");
+    const restore = saveLedger(c);
+    await begin(c, "1", c.uuid(), ["late"]);
+    // Holds of a lease that the ledger remembers as rolled back.
+    c.shard(0).database.exec(`UPDATE hold SET lease = '${fenced}'`);
+    await begin(c, "1", c.uuid(), ["later"]);
+    restore();
+    await begin(c, "1", c.uuid(), ["other"]);
+    expect(await reconcileLedger(c)).toMatchObject({ ok: true, value: { leases: 2 } });
+    await c.pass(60_000);
+    expect(c.holds().map(({ canonical }) => canonical)).toEqual(["later", "other"]);
+  });
+
+  test("[H7] pages through many holds of several cells", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveLedger(c);
+    const names = (prefix: string) => Array.from({ length: 700 }, (_, n) => `${prefix}-${n}`);
+    const lease = c.uuid();
+    await begin(c, "1", lease, names("m"));
+    await begin(c, "2", c.uuid(), names("a"));
+    await begin(c, "1", c.uuid(), ["later"]);
+    restore();
+    await begin(c, "1", c.uuid(), ["other"]);
+    expect(await reconcileLedger(c)).toMatchObject({
+      value: { rebuilt: [{ shard: 0, holds: 702, leases: 3 }] },
+    });
+    expect(c.messages("listHolds")).toHaveLength(3);
+    expect(await get(c, lease)).toMatchObject({ value: { counts: { creates: 700 } } });
+  });
+});
+
+test("[H6] [H7] a shard and a ledger that both went back are reconciled one after the other", async () => {
+  for (const ledgerFirst of [true, false]) {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    await own(c, "2", "second");
+    const [shard, ledger] = [saveShard(c), saveLedger(c)];
+    await own(c, "2", "late-2");
+    await begin(c, "1", c.uuid(), ["late"]);
+    ledger();
+    await begin(c, "1", c.uuid(), ["late"]);
+    shard();
+    await begin(c, "2", c.uuid(), ["other"]);
+    const steps = [() => reconcileLedger(c), () => reconcileShard(c)];
+    for (const step of ledgerFirst ? steps : steps.toReversed())
+      expect(await step()).toMatchObject({ ok: true });
+    await finish(c);
+    for (const cell of ["1", "2"])
+      expect(await begin(c, cell, c.uuid(), [`after-${cell}`])).toMatchObject({ ok: true });
+  }
+});
