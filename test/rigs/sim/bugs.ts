@@ -37,6 +37,35 @@ const one = (
  * no longer exists, planting fails, so a bug that is not planted cannot pass as not found.
  */
 export const bugs: Record<string, Bug> = {
+  // Reconciling parts that went back in time
+  "a reconciling shard grants to any begin": one(
+    "H6",
+    ["I25"],
+    "src/core/shard/shard.ts",
+    "refusal !== undefined && request.isVerification !== true",
+    "refusal !== undefined && request.cell === ''",
+  ),
+  "epochs start again after a loss": one(
+    "E1",
+    ["I25"],
+    "src/core/shard/reconcile.ts",
+    "this.#log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);",
+    "this.#log.jumpTo(before);",
+  ),
+  "a ledger accepts its loss without its holds": one(
+    "H7",
+    ["I25"],
+    "src/core/ledger/reconcile.ts",
+    "if (row !== undefined && !this.#isForgotten(row, attempt)) continue;",
+    "continue;",
+  ),
+  "points of before an accepted loss still stop a part": one(
+    "H6",
+    ["I25"],
+    "src/core/history.ts",
+    "if (incarnation < this.#accepted) return true;",
+    "",
+  ),
   // Who a hold belongs to
   "decisions ignore the epoch": one(
     "C2",
@@ -139,10 +168,10 @@ export const bugs: Record<string, Bug> = {
   ),
   "a restart forgets that the history is lost": one(
     "H4",
-    ["I24"],
+    ["I24", "I25"],
     "src/core/history.ts",
-    'if (typeof lost === "string")',
-    "if (lost === null)",
+    'typeof stored === "string" ? (JSON.parse(stored) as StoredLoss) : undefined',
+    "undefined",
   ),
   "a new instance of a ledger makes shards forget the point of another": one(
     "H5",
@@ -341,8 +370,8 @@ export const bugs: Record<string, Bug> = {
     "B2",
     ["I10"],
     "src/core/ledger/ledger.ts",
-    "row.payload_hash !== request.payloadHash",
-    "row.payload_hash === null",
+    "row.payload_hash === request.payloadHash ? undefined : leaseIdReused()",
+    "undefined",
   ),
   "retries ask all shards at once": one(
     "B9",

@@ -1,9 +1,11 @@
-import type { Op, Reply, Told } from "../../../src/core/messages.ts";
+import type { Reply, Told } from "../../../src/core/messages.ts";
 import { LedgerHistory, type LedgerPoint } from "../../../src/client/ledger-history.ts";
 import { historyHeaderOf } from "../../../src/http/history-header.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
+import { opsOf, read, type Made } from "./made-leases.ts";
 import type { Part } from "./part.ts";
+import { Reconciling } from "./reconciling.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
@@ -14,15 +16,6 @@ import type { Simulation } from "./simulation.ts";
 /** Longer than a ledger takes to store that its decisions are applied. */
 const SETTLED_MS = 20_000;
 const PASS_STEPS = 20_000;
-
-/** A lease that this phase made. */
-interface Made {
-  cell: Cell;
-  name: Name;
-  shard: number;
-  lease: string;
-  isCommitted: boolean;
-}
 
 export async function goBack(simulation: Simulation): Promise<void> {
   const stage = new Stage(simulation);
@@ -41,6 +34,7 @@ export async function goBack(simulation: Simulation): Promise<void> {
   if (!stage.isWhole) await stage.askAsCells(earlyPoints);
   await simulation.pass(1_000, PASS_STEPS);
   stage.checkNoticed();
+  await stage.reconcile();
   simulation.judge.see(`went back: ${early.length > 0 ? "with" : "without"} earlier leases`);
 }
 
@@ -83,7 +77,21 @@ class Stage {
       const decided = await this.#simulation.runUntil(api.decide(cell.id, caller, lease, "COMMITTED"));
       if (decided.kind !== "ok") return;
     }
-    this.made.push({ cell, name: row, shard: this.#simulation.shardOf(row), lease, isCommitted });
+    const made = { cell, name: row, shard: this.#simulation.shardOf(row), lease, isCommitted };
+    this.made.push({ ...made, epoch: this.#epochOf(made) });
+  }
+
+  /** Zero if the shard has not applied the decision yet and its hold is gone. */
+  #epochOf({ shard, name }: Pick<Made, "shard" | "name">): number {
+    const part = this.#simulation.coordinator.shard(shard);
+    const rows = ["hold", "claim"].flatMap((table) =>
+      read<{ epoch: number }>(part, table, "canonical = ?", name.canonical),
+    );
+    return Math.max(0, ...rows.map(({ epoch }) => epoch));
+  }
+
+  reconcile(): Promise<void> {
+    return new Reconciling(this.#simulation, this.random, this.made, () => this.#newRow()).run();
   }
 
   /** Time passes, so that decisions count as applied, and some parts are restarted. */
@@ -345,12 +353,4 @@ class Stage {
   #send(part: Part<object>, method: string, fields: object): Promise<Reply<unknown> | undefined> {
     return this.#simulation.runUntil(this.#simulation.operator.reply(part, method, fields));
   }
-}
-
-const opsOf = (cell: Cell, row: LocalRow): Op[] => cell.opsOf({ creates: [row], destroys: [], replaces: [] });
-
-/** Reads durable rows. A part that went back to before its first use has no tables. */
-function read<Row>({ disk }: Part<object>, table: string, where: string, ...bindings: string[]): Row[] {
-  const isThere = disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = ?", table).length > 0;
-  return isThere ? disk.readDurable<Row>(`SELECT * FROM ${table} WHERE ${where}`, ...bindings) : [];
 }

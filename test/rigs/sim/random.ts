@@ -53,8 +53,13 @@ export class Random {
 
   /** Some of them, in random order; at least one, at most `most`. */
   some<T>(items: readonly T[], most: number): T[] {
+    return this.shuffle(items).slice(0, this.between(1, Math.min(most, items.length)));
+  }
+
+  /** All items, in random order. */
+  shuffle<T>(items: readonly T[]): T[] {
     const keyed = items.map((item) => ({ item, key: this.next() })).toSorted((a, b) => a.key - b.key);
-    return keyed.slice(0, this.between(1, Math.min(most, items.length))).map(({ item }) => item);
+    return keyed.map(({ item }) => item);
   }
 
   /** By weight; an entry of weight 0 is never taken. */

@@ -35,6 +35,7 @@ export const invariants = {
   I22: "in the end, a verification makes rows and claims agree, and another one changes nothing",
   I23: "a verification saves the count of its changes before it makes them, and keeps it across runs",
   I24: "a part that went back in time notices when it is told, and refuses everything from then on",
+  I25: "a reconciled part gives nobody a name that another cell's rows or leases have",
 } as const;
 
 export type Invariant = keyof typeof invariants;

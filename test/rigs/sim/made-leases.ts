@@ -1,0 +1,29 @@
+import type { Op } from "../../../src/core/messages.ts";
+import type { Cell } from "./cell.ts";
+import type { LocalRow, Name } from "./local.ts";
+import type { Part } from "./part.ts";
+
+/** A lease that the last phase made. */
+export interface Made {
+  cell: Cell;
+  name: Name;
+  shard: number;
+  lease: string;
+  isCommitted: boolean;
+  /** The epoch of its execution. */
+  epoch: number;
+}
+
+export const opsOf = (cell: Cell, row: LocalRow): Op[] =>
+  cell.opsOf({ creates: [row], destroys: [], replaces: [] });
+
+/** Reads durable rows. A part that went back to before its first use has no tables. */
+export function read<Row>(
+  { disk }: Part<object>,
+  table: string,
+  where: string,
+  ...bindings: string[]
+): Row[] {
+  const isThere = disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = ?", table).length > 0;
+  return isThere ? disk.readDurable<Row>(`SELECT * FROM ${table} WHERE ${where}`, ...bindings) : [];
+}

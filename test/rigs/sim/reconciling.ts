@@ -1,0 +1,197 @@
+import type { PartStatus, Reply } from "../../../src/core/messages.ts";
+import type { Cell } from "./cell.ts";
+import type { LocalRow, Name } from "./local.ts";
+import { opsOf, read, type Made } from "./made-leases.ts";
+import type { Part } from "./part.ts";
+import type { Random } from "./random.ts";
+import type { Simulation } from "./simulation.ts";
+
+// After some parts went back in time and noticed it, an operator reconciles them (H6, H7). The leases that
+// were committed stand for the cells' rows: each cell verifies that it has their names.
+
+/** Longer than the shards take to ask the ledgers about old holds. */
+const SWEPT_MS = 30_000;
+const PASS_STEPS = 20_000;
+
+export class Reconciling {
+  readonly #simulation: Simulation;
+  readonly #random: Random;
+  /** The leases that were made before the parts went back. */
+  readonly #made: readonly Made[];
+  readonly #newName: () => LocalRow;
+
+  constructor(simulation: Simulation, random: Random, made: readonly Made[], newName: () => LocalRow) {
+    this.#simulation = simulation;
+    this.#random = random;
+    this.#made = made;
+    this.#newName = newName;
+  }
+
+  async run(): Promise<void> {
+    const { shards, ledgers } = this.#simulation.coordinator;
+    const lostLedgers = [...ledgers].filter(([, part]) => stateOf(part) === "lost");
+    const lostShards = shards.filter((part) => stateOf(part) === "lost");
+    const held = this.#heldBy(new Set(lostLedgers.map(([cell]) => cell)));
+    const steps = [
+      ...lostLedgers.map(
+        ([, part]) =>
+          () =>
+            this.#reconcileLedger(part),
+      ),
+      ...lostShards.map((part) => () => this.#acceptLoss(part)),
+    ];
+    for (const step of this.#random.shuffle(steps)) await step();
+    await this.#simulation.pass(SWEPT_MS, PASS_STEPS);
+    this.#checkHolds(held);
+    for (const shard of lostShards) await this.#verify(shard, shards.indexOf(shard));
+    await this.#checkStays([...lostLedgers.map(([, part]) => part), ...lostShards]);
+  }
+
+  /** The holds of leases that are not decided, whose ledgers went back. */
+  #heldBy(cells: ReadonlySet<string>): Made[] {
+    return this.#made.filter(
+      (made) => cells.has(made.cell.id) && !made.isCommitted && this.#ownerOf(made) !== undefined,
+    );
+  }
+
+  /** The cell and lease of the hold on this name. */
+  #ownerOf({ shard, name, lease }: Made): object | undefined {
+    const part = this.#simulation.coordinator.shard(shard);
+    return read<{ lease: string }>(part, "hold", "canonical = ?", name.canonical).find(
+      (hold) => hold.lease === lease,
+    );
+  }
+
+  async #reconcileLedger(part: Part<object>): Promise<void> {
+    const fields = { dryRun: false, reason: "the simulation", revokedKeys: [] };
+    if (this.#random.chance(0.3)) await this.#expectUnchanged(part, { ...fields, dryRun: true });
+    if (this.#random.chance(0.3)) part.crash();
+    const done = await this.#send(part, "reconcile", fields);
+    this.#expect(done?.ok === true && stateOf(part) === "complete", () => `${part.name} stays lost`);
+    this.#simulation.judge.see("H7");
+  }
+
+  async #acceptLoss(part: Part<object>): Promise<void> {
+    const cells = [...this.#simulation.coordinator.ledgers.keys()];
+    const fields = { cells, dryRun: false, reason: "the simulation" };
+    if (this.#random.chance(0.3)) await this.#expectUnchanged(part, { ...fields, dryRun: true });
+    if (this.#random.chance(0.3)) part.crash();
+    const done = await this.#send(part, "reconcile", fields);
+    this.#expect(done?.ok === true && stateOf(part) === "reconciling", () => `${part.name} stays lost`);
+    this.#simulation.judge.see("H6");
+  }
+
+  async #expectUnchanged(part: Part<object>, fields: object): Promise<void> {
+    const before = contentOf(part);
+    const done = await this.#send(part, "reconcile", fields);
+    this.#expect(done?.ok === true, () => `${part.name} refuses a dry run`);
+    this.#expect(contentOf(part) === before, () => `a dry run has changed ${part.name}`);
+  }
+
+  /** A name that was held stays held: only the cell decides its lease. */
+  #checkHolds(held: readonly Made[]): void {
+    for (const made of held)
+      this.#expect(
+        this.#ownerOf(made) !== undefined,
+        () => `the hold of cell ${made.cell.id} on ${made.name.canonical} was dropped after a reconciliation`,
+      );
+  }
+
+  /** Every owner verifies the names of its rows, while strangers try to get them. */
+  async #verify(shard: Part<object>, index: number): Promise<void> {
+    const { cells } = this.#simulation;
+    const rows = this.#made.filter((made) => made.shard === index && made.isCommitted);
+    const largest = Math.max(
+      0,
+      ...this.#made.filter((made) => made.shard === index).map(({ epoch }) => epoch),
+    );
+    for (const made of this.#random.shuffle(rows)) {
+      const stranger = this.#random.pick(cells);
+      const taken = await this.#begin(stranger, made.name, false);
+      this.#expect(
+        taken?.ok !== true,
+        () => `${shard.name} is reconciling, and granted ${made.name.canonical} to cell ${stranger.id}`,
+      );
+      if (this.#random.chance(0.2)) shard.crash();
+      const lease = this.#random.uuid();
+      const verified = await this.#begin(made.cell, made.name, true, lease);
+      if (verified?.ok !== true) continue;
+      const [hold] = read<{ epoch: number }>(shard, "hold", "canonical = ?", made.name.canonical);
+      this.#expect(
+        hold === undefined || hold.epoch > largest,
+        () => `${shard.name} has used epoch ${hold?.epoch} again: it had assigned ${largest} before its loss`,
+      );
+      await this.#send(this.#ledger(made.cell), "decide", {
+        caller: made.cell.caller,
+        lease,
+        outcome: "COMMITTED",
+      });
+    }
+    const owned = new Map(rows.map((made) => [made, this.#claimant(made)]));
+    await this.#send(shard, "finishReconciliation", { reason: "the simulation" });
+    this.#expect(stateOf(shard) === "complete", () => `${shard.name} is not complete`);
+    for (const [made, owner] of owned) {
+      if (owner !== made.cell.id) continue;
+      const stranger = this.#random.pick(cells);
+      const taken = await this.#begin(stranger, made.name, false);
+      this.#expect(
+        taken?.ok !== true,
+        () => `cell ${stranger.id} was granted ${made.name.canonical}, which cell ${owner} has verified`,
+      );
+    }
+  }
+
+  #claimant({ shard, name }: Made): string | undefined {
+    const part = this.#simulation.coordinator.shard(shard);
+    return read<{ cell: string }>(part, "claim", "canonical = ?", name.canonical)[0]?.cell;
+  }
+
+  /** No part is lost because of what its peers had seen before. Another part may notice only now. */
+  async #checkStays(parts: readonly Part<object>[]): Promise<void> {
+    for (const { cell } of this.#made) await this.#begin(cell, this.#newName(), false);
+    for (const part of parts)
+      this.#expect(stateOf(part) === "complete", () => `${part.name} is lost again after its reconciliation`);
+  }
+
+  #begin(
+    cell: Cell,
+    name: Name,
+    isVerification: boolean,
+    lease = this.#random.uuid(),
+  ): Promise<Reply<unknown> | undefined> {
+    return this.#send(this.#ledger(cell), "begin", {
+      caller: cell.caller,
+      lease,
+      ops: opsOf(cell, { ...this.#newName(), ...name, value: name.canonical }),
+      allowMissing: false,
+      payloadHash: lease,
+      ...(isVerification ? { isVerification } : {}),
+    });
+  }
+
+  #ledger(cell: Cell): Part<object> {
+    return this.#simulation.coordinator.ledger(cell.id);
+  }
+
+  #expect(isRight: boolean, message: () => string): void {
+    this.#simulation.judge.check("I25", isRight, message);
+  }
+
+  #send(part: Part<object>, method: string, fields: object): Promise<Reply<unknown> | undefined> {
+    return this.#simulation.runUntil(this.#simulation.operator.reply(part, method, fields));
+  }
+}
+
+/** Reads the state from the disk. */
+function stateOf(part: Part<object>): PartStatus["state"] {
+  const [meta] = read<{ value: string }>(part, "meta", "name = 'history_lost'");
+  if (meta === undefined) return "complete";
+  return (JSON.parse(meta.value) as { isReconciling: boolean }).isReconciling ? "reconciling" : "lost";
+}
+
+/** What a reconciliation would change. Alarms may change other rows meanwhile. */
+const contentOf = (part: Part<object>): string =>
+  JSON.stringify([
+    read(part, "meta", "name IN ('history_lost', 'history_accepted')"),
+    ...["lease", "claim", "hold"].map((table) => read(part, table, "true").length),
+  ]);
