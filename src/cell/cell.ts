@@ -265,7 +265,9 @@ export class Cell<Tx> {
 
   #verificationPorts(): Promise<VerificationPorts> {
     const { client, database } = this.#options;
-    const begin: LeaseCalls["begin"] = (uuid, batch, options) => this.#leases.begin(uuid, batch, options);
+    // A shard that has lost claims lets only verification take names (H6).
+    const begin: LeaseCalls["begin"] = (uuid, batch, options) =>
+      this.#leases.begin(uuid, { ...batch, verification: true }, options);
     const transactions = { ...this.#ports, leases: { ...this.#ports.leases, begin } };
     return createPorts({
       client,

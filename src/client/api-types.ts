@@ -39,6 +39,10 @@ export interface Batch {
    * If true, destroys of names without a claim are counted in `counts.missing`. Otherwise they are refused.
    */
   allow_missing?: boolean | undefined;
+  /**
+   * If true, a verification of the cell makes this begin. While a shard is reconciled, it grants no others.
+   */
+  verification?: boolean | undefined;
 }
 
 /** The thing that must be unique: a type and a value. */
@@ -145,6 +149,12 @@ export interface ForeignRecord {
   /** The id of a cell: a decimal int64 above 0. */
   cell_id: string;
   status: "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
+}
+
+/** A moment in the history of a part. */
+export interface HistoryPoint {
+  incarnation: number;
+  position: number;
 }
 
 /** The stored facts about a key, without the key itself. */
@@ -284,6 +294,42 @@ export interface OwnerCell {
   id: string;
   /** The base URL to which requests for this name go. */
   address: string;
+}
+
+/** A shard or a ledger, and whether it has gone back in time. */
+export interface Part {
+  /** A shard by its number, or the ledger of a cell by the cell's id. */
+  id: string;
+  /**
+   * `complete`: in service. `lost`: it has gone back in time, and refuses everything. `reconciling`: a shard
+   * that has accepted its loss. Until it is finished, it grants only what verification begins.
+   */
+  state: "complete" | "lost" | "reconciling";
+  /** The newest point that the part has. Null: none. */
+  point: HistoryPoint | null;
+  /** What was noticed. Null if the part is complete. */
+  loss: {
+    /** Who has seen more of the part than it has. */
+    noticed_by: string;
+    /** RFC 3339, in UTC, with milliseconds. */
+    noticed_at: string;
+    /** The point that was seen, and that the part does not have. */
+    seen: HistoryPoint;
+    /** The newest point that was left of the part. */
+    point: HistoryPoint | null;
+  } | null;
+}
+
+export interface PartFinish {
+  /** Why you do this. It is logged. */
+  reason: string;
+}
+
+export interface PartReconciliation {
+  /** If true, nothing is changed. */
+  dry_run: boolean;
+  /** Why you do this. It is logged. */
+  reason: string;
 }
 
 /** A problem (RFC 9457). Every 4xx and 5xx answer is one. */
@@ -539,6 +585,37 @@ export interface Operations {
   revokeKey: { body: Revocation | undefined; answer: {
     key: Key;
   } };
+  getPart: { body: undefined; answer: {
+    part: Part;
+  } };
+  reconcilePart: { body: PartReconciliation; answer: {
+    part: Part;
+    dry_run: boolean;
+    /** For a shard: the cells that have leases which the shard has lost. */
+    lost_leases: readonly {
+      /** The id of a cell: a decimal int64 above 0. */
+      cell_id: string;
+      /** Granted leases whose holds are lost. A commit of them takes no name. */
+      outstanding: number;
+      /** Decided leases among the cell's newest outcomes that the shard has lost. */
+      decided: number;
+      /** Some of the outstanding leases, at most 10. */
+      leases: readonly string[];
+    }[];
+    /** For a ledger: the leases that are granted again, because a shard has holds of them. */
+    rebuilt_leases: readonly {
+      shard: number;
+      holds: number;
+      leases: number;
+    }[];
+    /** The parts that did not answer. While there are any, only a dry run works. */
+    unreachable: readonly string[];
+    /** For a ledger: the state of the cell that is left. A later change of it is lost. */
+    cell_state?: "ACTIVE" | "FROZEN" | undefined;
+  } };
+  finishPart: { body: PartFinish; answer: {
+    part: Part;
+  } };
   listStaleLeases: { body: undefined; answer: {
     leases: readonly StaleLease[];
     /**
@@ -597,6 +674,9 @@ export const operations = {
   mintKey: { method: "POST", path: "/v1/admin/keys", shape: {"id":"string","role":"string","cell_id":"any","created_at":"string","expires_at":"string","note":"any","key":"string"} },
   listKeys: { method: "GET", path: "/v1/admin/keys", shape: {"keys":[{"id":"string","role":"string","cell_id":"any","created_at":"string","expires_at":"string","note":"any","revoked_at":"any"}],"next_page_token":"string"} },
   revokeKey: { method: "POST", path: "/v1/admin/keys/{id}/revoke", shape: {"key":{"id":"string","role":"string","cell_id":"any","created_at":"string","expires_at":"string","note":"any","revoked_at":"any"}} },
+  getPart: { method: "GET", path: "/v1/admin/parts/{part}", shape: {"part":{"id":"string","state":"string","point":"any","loss":"any"}} },
+  reconcilePart: { method: "POST", path: "/v1/admin/parts/{part}/reconcile", shape: {"part":{"id":"string","state":"string","point":"any","loss":"any"},"dry_run":"boolean","lost_leases":[{"cell_id":"string","outstanding":"number","decided":"number","leases":["string"]}],"rebuilt_leases":[{"shard":"number","holds":"number","leases":"number"}],"unreachable":["string"]} },
+  finishPart: { method: "POST", path: "/v1/admin/parts/{part}/finish", shape: {"part":{"id":"string","state":"string","point":"any","loss":"any"}} },
   listStaleLeases: { method: "GET", path: "/v1/leases/stale", shape: {"leases":[{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"},"confirmed":"boolean"}],"last_pulled_at":"any","next_page_token":"string"} },
   listLimits: { method: "GET", path: "/v1/limits", shape: {"limits":[{"name":"string","value":"number","default":"number","unit":"string","variable":"string","about":"string"}]} },
   getHealth: { method: "GET", path: "/healthz", shape: {"status":"string","version":"string","placement":"string"} },

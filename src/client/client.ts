@@ -6,6 +6,7 @@ import { Connection, isKey, type CallOptions, type ConnectionOptions } from "./c
 import { InvalidArgumentError, valueOf } from "./errors.ts";
 import { Leases } from "./leases.ts";
 import { LedgerHistory } from "./ledger-history.ts";
+import { Parts } from "./parts.ts";
 import { Records } from "./records.ts";
 import { VerificationSlots } from "./verification-slots.ts";
 import type { Limit, Operations } from "./api-types.ts";
@@ -26,6 +27,7 @@ export class Client {
   readonly verificationSlots: VerificationSlots;
   readonly cells: Cells;
   readonly keys: Keys;
+  readonly parts: Parts;
   /**
    * How far the cell's ledger had got when it answered. Store it, and add it to the next client, so that a
    * ledger whose storage went back in time is noticed. `leasehold/cell` does this in the cell's database.
@@ -43,6 +45,7 @@ export class Client {
     this.verificationSlots = new VerificationSlots(caller, cell);
     this.cells = new Cells(caller);
     this.keys = new Keys(caller);
+    this.parts = new Parts(caller);
   }
 
   /**

@@ -8,6 +8,7 @@ export type { Hooks, RequestEvent, ResponseEvent, RetryEvent } from "./hooks.ts"
 export type { LedgerHistory, LedgerPoint } from "./ledger-history.ts";
 export type { BeginOptions, DecideOptions, ListLeasesOptions, ListStaleLeasesOptions } from "./leases.ts";
 export type { Page, Pages } from "./pages.ts";
+export type { Reconciliation } from "./parts.ts";
 export type {
   DigestRecordsOptions,
   ExportRecordsOptions,
@@ -58,6 +59,8 @@ export type {
   NewCell,
   NewKey,
   OwnerCell,
+  Part,
+  PartReconciliation,
   Record,
   Source,
   StaleLease,

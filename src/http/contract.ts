@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../core/refusal.ts";
 import { cellRoutes, keyRoutes } from "./contract/admin-routes.ts";
+import { partRoutes } from "./contract/part-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
 import { recordRoutes } from "./contract/record-routes.ts";
 import type { Route, RouteError } from "./contract/route.ts";
@@ -13,6 +14,7 @@ export const routes = {
   ...verificationRoutes,
   ...cellRoutes,
   ...keyRoutes,
+  ...partRoutes,
   ...serviceRoutes,
 } as const satisfies Record<string, Route>;
 

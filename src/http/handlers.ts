@@ -3,6 +3,7 @@ import { cellHandlers } from "./handlers/cells.ts";
 import { exportHandlers } from "./handlers/export.ts";
 import { keyHandlers } from "./handlers/keys.ts";
 import { leaseHandlers } from "./handlers/leases.ts";
+import { partHandlers } from "./handlers/parts.ts";
 import { recordHandlers } from "./handlers/records.ts";
 import { serviceHandlers } from "./handlers/service.ts";
 import { verificationHandlers } from "./handlers/verification.ts";
@@ -15,5 +16,6 @@ export const handlers: Handlers = {
   ...verificationHandlers,
   ...cellHandlers,
   ...keyHandlers,
+  ...partHandlers,
   ...serviceHandlers,
 };

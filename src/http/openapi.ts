@@ -15,6 +15,7 @@ const TAGS: Record<Group, string> = {
   verification: "Slots, which limit how many cells verify at the same time.",
   cells: "The registered cells. For operators.",
   keys: "The keys that were made or revoked here. For operators.",
+  parts: "Shards and ledgers that have gone back in time. For operators.",
   service: "Limits, health and this documentation.",
 };
 

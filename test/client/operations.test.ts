@@ -30,6 +30,9 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "keys.list": ({ keys }) => keys.list().all(),
   "keys.mint": ({ keys }) => keys.mint({ role: "operator" }),
   "keys.revoke": ({ keys }) => keys.revoke("key-1"),
+  "parts.get": ({ parts }) => parts.get("shard-0"),
+  "parts.reconcile": ({ parts }) => parts.reconcile("shard-0", { dry_run: true, reason: "a test" }),
+  "parts.finish": ({ parts }) => parts.finish("shard-0", { reason: "a test" }),
 };
 
 /** The methods of an object's class, without accessors. */

@@ -73,6 +73,14 @@ export const batch = z
           "If true, destroys of names without a claim are counted in `counts.missing`. Otherwise " +
           "they are refused.",
       }),
+    verification: z
+      .boolean()
+      .optional()
+      .meta({
+        description:
+          "If true, a verification of the cell makes this begin. While a shard is reconciled, it grants " +
+          "no others.",
+      }),
   })
   .meta({
     id: "Batch",

@@ -121,6 +121,7 @@ async function beginOf(
     ops: ops.value,
     payloadHash: hash,
     allowMissing,
+    ...(batch.verification === true ? { isVerification: true } : {}),
   });
 }
 

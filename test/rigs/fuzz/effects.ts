@@ -217,6 +217,9 @@ const effects: Partial<Record<RouteId, Effect>> = {
   unfreezeCell: setState,
   mintKey: mint,
   revokeKey: revoke,
+  // No part has gone back in time, so there is nothing to reconcile.
+  reconcilePart: none,
+  finishPart: none,
   listStaleLeases: forget,
 };
 

@@ -26,6 +26,12 @@ export interface Case {
 
 const cell = { cell: "1" };
 
+const badParts: Case["bad"] = {
+  "an unknown kind": { params: { part: "cell-1" }, field: "part" },
+  "no number": { params: { part: "shard" }, field: "part" },
+  "a leading zero": { params: { part: "ledger-01" }, field: "part" },
+};
+
 const badBatches: Case["bad"] = {
   "an empty batch": { body: {}, field: "body" },
   "empty lists": { body: { creates: [], destroys: [] }, field: "body" },
@@ -575,6 +581,40 @@ export const cases: Record<RouteId, Case> = {
       "a bad id": { params: { id: "a.b" }, field: "id" },
       "a bad cell": { params: { id: uuid }, body: { cell_id: "x" }, field: "cell_id" },
     },
+  },
+  getPart: {
+    success: [
+      { params: { part: "shard-0" }, status: 200 },
+      { params: { part: "ledger-1" }, status: 200 },
+    ],
+    bad: badParts,
+  },
+  reconcilePart: {
+    success: [
+      { params: { part: "shard-0" }, body: { dry_run: false, reason: "a test" }, status: 200 },
+      { params: { part: "ledger-1" }, body: { dry_run: true, reason: "a test" }, status: 200 },
+    ],
+    bad: {
+      "no dry_run": { params: { part: "shard-0" }, body: { reason: "a test" }, field: "dry_run" },
+      "no reason": { params: { part: "shard-0" }, body: { dry_run: true }, field: "reason" },
+      "a blank reason": {
+        params: { part: "shard-0" },
+        body: { dry_run: true, reason: "  " },
+        field: "reason",
+      },
+      "a long reason": {
+        params: { part: "shard-0" },
+        body: { dry_run: true, reason: "é".repeat(251) },
+        field: "reason",
+      },
+    },
+  },
+  finishPart: {
+    success: [
+      { params: { part: "shard-0" }, body: { reason: "a test" }, status: 200 },
+      { params: { part: "ledger-1" }, body: { reason: "a test" }, status: 200 },
+    ],
+    bad: { "no reason": { params: { part: "shard-0" }, body: {}, field: "reason" } },
   },
   listStaleLeases: {
     success: [{ query: "older_than_s=0&cell=1&page_size=5", status: 200 }, { status: 200 }],

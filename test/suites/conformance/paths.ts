@@ -7,6 +7,7 @@ const plain: Record<string, string> = {
   bucket_type: "EMAILS",
   value: "a@b.example",
   id: "some-key",
+  part: "shard-0",
 };
 
 /** Returns the path of a route with these parameters, and with default values for the others. */

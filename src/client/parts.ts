@@ -1,0 +1,40 @@
+import type { Caller } from "./caller.ts";
+import type { CallOptions } from "./connection.ts";
+import { valueOf } from "./errors.ts";
+import type { Operations, Part, PartReconciliation } from "./api-types.ts";
+
+/** What a reconciliation did, or would do. */
+export type Reconciliation = Operations["reconcilePart"]["answer"];
+
+/**
+ * The shards (`shard-3`) and ledgers (`ledger-7`) of the deployment, to reconcile those that have gone back
+ * in time. For operators.
+ */
+export class Parts {
+  readonly #caller: Caller;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+  }
+
+  async get(part: string, options: CallOptions = {}): Promise<Part> {
+    return valueOf(await this.#caller.call("getPart", { ...options, params: { part } })).part;
+  }
+
+  /**
+   * Accepts that a part has gone back in time; with `dry_run`, says what that would do. It may take minutes,
+   * so give a `deadlineMs`. A repeated call does no harm.
+   */
+  async reconcile(
+    part: string,
+    body: PartReconciliation,
+    options: CallOptions = {},
+  ): Promise<Reconciliation> {
+    return valueOf(await this.#caller.call("reconcilePart", { ...options, params: { part }, body }));
+  }
+
+  /** Takes a shard back into service, once every cell has verified. */
+  async finish(part: string, body: { reason: string }, options: CallOptions = {}): Promise<Part> {
+    return valueOf(await this.#caller.call("finishPart", { ...options, params: { part }, body })).part;
+  }
+}
