@@ -6,6 +6,7 @@ import { MESSAGE_VERSION, type SeenChange } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
 import { objectsOf } from "../objects/objects.ts";
+import { Witness } from "../objects/witness.ts";
 import { defaultRuntime } from "../runtime.ts";
 import { Database } from "./database.ts";
 import { causeOf } from "./failure.ts";
@@ -59,7 +60,7 @@ export async function runCron(
   const run: CronRun = {
     envelope: { version: MESSAGE_VERSION, placement },
     limits,
-    objects: objectsOf(env, configOf(env)),
+    objects: new Witness().watch(objectsOf(env, configOf(env))),
     database,
     runtime,
     deadlineMs: startedAtMs + RUN_MS,
@@ -87,12 +88,10 @@ export async function runCron(
     startedAtMs,
   );
   const pruned = await pruneHistory(run, startedAtMs);
-  const [mirroredKeys, visits] = await Promise.all([
-    mirrorKeys(run),
-    visitLedgers(run, targets),
-    // Before the first cell is registered, there is nothing that a shard could do (P2).
-    directory.ok && directory.value.length === 0 ? undefined : pokeShards(run, shards),
-  ]);
+  const [mirroredKeys, visits] = await Promise.all([mirrorKeys(run), visitLedgers(run, targets)]);
+  // The ledgers have told how far they have seen each shard, and each shard is told that now (H2). Before the
+  // first cell is registered, there is nothing that a shard could do (P2).
+  if (!directory.ok || directory.value.length > 0) await pokeShards(run, shards);
   const marked = await markCells(run, visits);
 
   const failed = [begun, directory, mirrored, cursors, mirroredKeys, marked, pruned].find(
@@ -169,7 +168,7 @@ const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 
 /**
  * Wakes the shards. A shard that lost its alarm would otherwise keep the holds of a begin that ended until
- * another begin meets them (M3).
+ * another begin meets them (M3). A shard that went back in time learns it here, at the latest (H2).
  */
 async function pokeShards({ envelope, limits, objects, runtime }: CronRun, shards: number): Promise<void> {
   await fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {

@@ -17,8 +17,8 @@ export const steps: readonly Step[] = [
   },
   {
     name: "sim-bugs",
-    description: "every planted bug, over up to 200 seeds",
-    command: ["node", sim, "--bugs", "--seeds", "200"],
+    description: "every planted bug, over up to 800 seeds",
+    command: ["node", sim, "--bugs", "--seeds", "800"],
   },
   {
     name: "sim-unseen",

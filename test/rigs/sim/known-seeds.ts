@@ -19,7 +19,7 @@ export interface KnownSeeds {
 }
 
 /** Seeds tried for a bug before it counts as not found. */
-const BUG_SEEDS = 200;
+const BUG_SEEDS = 800;
 const COVERAGE_SEEDS = 1_000;
 
 const file = new URL("./known-seeds.json", import.meta.url);
