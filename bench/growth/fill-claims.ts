@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { digestWordsOf } from "../../src/core/digest.ts";
+import { raiseIncarnation } from "../../src/core/history.ts";
 import { shardOf } from "../../src/core/placement.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../../src/core/registry.ts";
 import { ShardLog } from "../../src/core/shard/shard-log.ts";
@@ -49,6 +50,7 @@ function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): v
     sourceTypes.RAILS_TABLE_ROUTES.number,
   ];
   const log = new ShardLog(sql, { now: () => nowMs });
+  raiseIncarnation(sql, randomUUID(), log.position + 1);
   sql.transaction([], () => {
     for (const { canonical, value, cell, id } of claims) {
       const epoch = log.nextEpoch();

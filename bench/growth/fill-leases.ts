@@ -79,12 +79,13 @@ export class LeaseFiller {
   #hold(sql: FileSql, ops: readonly Op[], rows: ReadonlyMap<Op, LeaseRow>): void {
     const store = new ShardStore(sql);
     const log = new ShardLog(sql, { now: () => this.#nowMs });
+    const shardIncarnation = raiseIncarnation(sql, randomUUID(), log.position + 1);
     sql.transaction([], () => {
       for (const op of ops) {
         const row = rows.get(op);
         if (row === undefined) continue;
         const epoch = log.nextEpoch();
-        row.epochs = encodeExecutions(new Map([[op.shard, { epoch, incarnation: 0 }]]));
+        row.epochs = encodeExecutions(new Map([[op.shard, { epoch, incarnation: shardIncarnation }]]));
         const { lease, incarnation, counter, created_position: position } = row;
         store.insertHold(
           op,

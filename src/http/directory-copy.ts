@@ -54,6 +54,8 @@ export class DirectoryCopy {
   #isExpired = false;
   #failedAt: Moment | undefined;
   #refresh: Refresh | undefined;
+  /** Grows with each call of `expire`. */
+  #changes = 0;
 
   constructor(objects: Objects, limits: Limits, envelope: Envelope, clock: WallClock) {
     this.#objects = objects;
@@ -106,6 +108,7 @@ export class DirectoryCopy {
    */
   expire(): void {
     this.#isExpired = true;
+    this.#changes += 1;
     this.#failedAt = undefined;
     this.#refresh = undefined;
   }
@@ -135,12 +138,13 @@ export class DirectoryCopy {
 
   #start(waitUntil: WaitUntil): Promise<Result<DirectoryView>> {
     const startedAt = this.#ages.now();
+    const changes = this.#changes;
     const refresh: Refresh = { startedAt, result: this.read() };
     this.#refresh = refresh;
     const kept = refresh.result.then((result) => {
       // If `expire` was called since, this snapshot may lack the change, so it is not kept.
-      if (this.#refresh !== refresh) return result;
-      this.#refresh = undefined;
+      if (this.#changes !== changes) return result;
+      if (this.#refresh === refresh) this.#refresh = undefined;
       if (result.ok) {
         this.#copy = { view: result.value, readAt: startedAt };
         this.#isExpired = false;

@@ -173,9 +173,12 @@ const pathOf = (frames: readonly Frame[]): string =>
   fieldPath(frames.map((frame) => (frame.kind === "array" ? frame.index : frame.key))) || "body";
 
 /** The path of a list without indexes, as `Bounds` has it. */
+/** Longer than any field of the contract. A longer key belongs to no list, and copying it takes time. */
+const MAX_FIELD_NAME = 64;
+
 const listPathOf = (frames: readonly Frame[]): string =>
   frames
-    .map((frame) => (frame.kind === "array" ? "[]" : `.${frame.key}`))
+    .map((frame) => (frame.kind === "array" ? "[]" : `.${frame.key.slice(0, MAX_FIELD_NAME)}`))
     .join("")
     .slice(1);
 

@@ -159,8 +159,18 @@ export class Readiness {
   }
 }
 
-const notReady = (failed: readonly FailedPart[]): Failure => ({
-  code: "UNAVAILABLE",
-  detail: failed.length === 1 ? "1 part does not answer" : `${failed.length} parts do not answer`,
-  failed: failed.map(({ name }) => name),
-});
+/** A part that has lost a part of its history answers, but nothing that could be used (H4). */
+function notReady(failed: readonly FailedPart[]): Failure {
+  const lost = failed.filter(({ refusal }) => refusal.reason === "HISTORY_LOST").length;
+  const silent = failed.length - lost;
+  const details = [
+    ...(silent > 0 ? [silent === 1 ? "1 part does not answer" : `${silent} parts do not answer`] : []),
+    ...(lost > 0 ? [`${lost === 1 ? "1 part has" : `${lost} parts have`} lost some of the history`] : []),
+  ];
+  return {
+    code: "UNAVAILABLE",
+    detail: details.join(", "),
+    ...(lost > 0 ? { reason: "HISTORY_LOST" } : {}),
+    failed: failed.map(({ name }) => name),
+  };
+}

@@ -34,7 +34,7 @@ export async function projectionHealth(env: Env, maxSuspects: number): Promise<P
     last?.finishedAtMs == null ? null : { finishedAtMs: last.finishedAtMs, cellsFailed: last.cellsFailed };
   if (cron === null || cron.cellsFailed === 0) return { d1: "up", cron, suspects: [] };
   // In random order, so that every failed cell is asked about sooner or later if there are many.
-  const failed = await database.run("failed cells", (orm) =>
+  const failed = await database.run("read failed cells", (orm) =>
     orm
       .select({ cell: cells.cellId })
       .from(cells)

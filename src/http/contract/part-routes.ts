@@ -89,9 +89,11 @@ const examplePart = {
 };
 const completePart = { ...examplePart, state: "complete", loss: null };
 
-const unknownPart: RouteError = {
+const unknownShard: RouteError = { code: "NOT_FOUND", when: "There is no such shard." };
+const unknownCell: RouteError = {
   code: "NOT_FOUND",
-  when: "There is no such shard, or the cell of the ledger is not registered.",
+  reason: "CELL_UNKNOWN",
+  when: "The cell of the ledger is not registered.",
 };
 const partDown: RouteError = { code: "UNAVAILABLE", when: "The part or the directory cannot be reached." };
 
@@ -108,7 +110,7 @@ export const partRoutes = {
     responses: {
       200: { about: "The part.", schema: partAnswer, example: { part: examplePart } },
     },
-    errors: [unknownPart, partDown],
+    errors: [unknownShard, unknownCell, partDown],
     example: { params: { part: "shard-3" } },
   }),
   reconcilePart: route({
@@ -154,7 +156,8 @@ export const partRoutes = {
       },
     },
     errors: [
-      unknownPart,
+      unknownShard,
+      unknownCell,
       {
         code: "UNAVAILABLE",
         when: "The part, the directory or a part that it must ask cannot be reached. `detail` says which.",
@@ -181,7 +184,8 @@ export const partRoutes = {
       200: { about: "The part is complete.", schema: partAnswer, example: { part: completePart } },
     },
     errors: [
-      unknownPart,
+      unknownShard,
+      unknownCell,
       { code: "FAILED_PRECONDITION", when: "The part is lost. Reconcile it first." },
       partDown,
     ],

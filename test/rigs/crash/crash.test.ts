@@ -78,7 +78,7 @@ test("every write of the cron to D1 has a failpoint round, or a reason to have n
   const sources = join(root, "src/projections");
   const tasks = readdirSync(sources).flatMap((name) =>
     [
-      ...readFileSync(join(sources, name), "utf8").matchAll(/database\.run\("([^"]+)"|\.run\("(health)"/g),
+      ...readFileSync(join(sources, name), "utf8").matchAll(/database\.run\(\s*"([^"]+)"|\.run\("(health)"/g),
     ].map(([, task, other]) => task ?? other ?? ""),
   );
   // The health check and the stale listing are routes, not part of the cron.

@@ -22,6 +22,7 @@ const coordinator = await startCoordinator({
   stateFolder: process.env["LEASEHOLD_STATE"] ?? "",
   variables: variablesOf(process.env),
   entryPoint: join(import.meta.dirname, "worker.ts"),
+  cronAtStart: false,
   log: (line) => process.stderr.write(`${line}\n`),
 });
 process.stdout.write(`Leasehold is ready at ${coordinator.url}\n`);

@@ -82,7 +82,11 @@ export const exempt: Readonly<Record<string, string>> = {
   "directory:release_slot": "only a verification writes it",
   "ledger:set_state": "only an operator's call writes it",
   "ledger:revoke_cell_key": "only an operator's call writes it",
-  "cron:reset cursor": "only after a ledger was restored from a backup",
+  "directory:record_lost_history": "the directory has no history",
+  "ledger:record_lost_history": "only after the storage went back in time",
+  "shard:record_lost_history": "only after the storage went back in time",
+  "cron:mark lost": "only after a ledger was restored from a backup",
+  "cron:unmark lost": "only after a ledger was restored from a backup",
 };
 
 /** Every write of the objects, named as failpoints are. */
@@ -99,7 +103,9 @@ const statements: readonly [RegExp, string | null][] = [
   [/^\s*INSERT INTO keys/, "save keys"],
   [/^insert into "leases"/, "save leases"],
   [/^\s*UPDATE cells SET\s+last_pulled_at_ms/, "mark cells"],
-  [/^update "cells" set "pulled_position"/, "reset cursor"],
+  [/^update "cells" set "pulled_position" = \?, "lost_at_ms"/, "mark lost"],
+  [/^update "cells" set "lost_at_ms"/, "unmark lost"],
+  [/^update "cells" set "pulled_position"/, "save leases"],
   [/^delete from "cron_runs"/, "prune runs"],
   [/^\s*DELETE FROM leases WHERE \(cell_id, created_position\) IN/, "prune leases"],
 ];

@@ -149,7 +149,10 @@ describe.each(Object.keys(losses))("a shard with %s", (loss) => {
     for (const name of lateNames) expect(await begin(server, "2", name)).toMatchObject(lost);
     expect(await begin(server, "1", "more")).toMatchObject(lost);
     expect(await call(server, server.keys.router, "GET", "/v1/records/ROUTES/early")).toMatchObject(lost);
-    expect(await call(server, server.keys.operator, "GET", "/readyz")).toMatchObject({ status: 503 });
+    expect(await call(server, server.keys.operator, "GET", "/readyz")).toMatchObject({
+      ...lost,
+      body: { failed: ["shard 0"] },
+    });
     expect(server.output).toContain('"event":"history_lost"');
     await server.kill("group");
   });

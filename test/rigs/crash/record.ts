@@ -1,4 +1,4 @@
-import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, readdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Batch, Bucket, Conflict } from "../../../src/client/index.ts";
 
@@ -98,7 +98,9 @@ export interface Records {
 export function readRecords(folder: string): Records {
   const calls = new Map<string, Call>();
   const problems: string[] = [];
-  for (const name of readdirSync(folder).filter((file) => file.endsWith(".ndjson"))) {
+  // A server that dies while it starts is never called.
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  for (const name of names.filter((file) => file.endsWith(".ndjson"))) {
     for (const line of linesOf(readFileSync(join(folder, name), "utf8"))) {
       if (line.line === "problem") problems.push(`${line.client}: ${line.text}`);
       else if (line.line === "call") calls.set(line.id, callOf(line));

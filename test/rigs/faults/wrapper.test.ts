@@ -63,7 +63,7 @@ test("lose_answer: the call is carried out and not answered", async () => {
 
 test("twice: the call is carried out again when it is done, and once more at the end", async () => {
   const tried = await freeze("twice");
-  expect(tried.outcome).toEqual(done);
+  expect(tried.outcome).toMatchObject(done);
   expect(writes(tried)).toBe(2);
   await tried.stage.deployment.deliverStale();
   expect(writes(tried)).toBe(3);

@@ -28,6 +28,7 @@ const THERE: Record<string, string> = {
   id: "1",
   bucket_type: "ROUTES",
   value: names[0] ?? "",
+  part: "shard-0",
 };
 const NOT_THERE: Record<string, string> = {
   cell: "78",
@@ -35,6 +36,7 @@ const NOT_THERE: Record<string, string> = {
   id: "nobody",
   bucket_type: "ROUTES",
   value: "fzname-nobody",
+  part: "shard-250",
 };
 
 /** A valid request of each route. */

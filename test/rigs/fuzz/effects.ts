@@ -188,13 +188,13 @@ const forget: Effect = (changes, _, __, server) => {
   return others(changes, leftOver);
 };
 
-/** The cell's slot, and expired slots of other cells. */
+/** The cell's slot and its place in the queue, and expired slots and places of other cells. */
 const slot: Effect = (changes, request) =>
   others(
     changes,
-    changesIn(changes, "directory", "verification_slot").filter(
-      (change) => gone(change) || change.key === request.params?.["cell"],
-    ),
+    ["verification_slot", "verification_place"]
+      .flatMap((table) => changesIn(changes, "directory", table))
+      .filter((change) => gone(change) || change.key === request.params?.["cell"]),
   );
 
 /**
@@ -230,6 +230,8 @@ export function wrongEffect(
   server: FuzzServer,
 ): string | undefined {
   const real = withoutCron(changes, server).filter((change) => !isBirth(change));
+  // A refusal of a slot gives the cell a place in the queue.
+  if (status === 429 && request.id === "takeVerificationSlot") return slot(real, request, {}, server, status);
   if (status >= 300) return none(real, request, {}, server, status);
   const isRead = routeOf(request.id).method === "GET";
   const effect = effects[request.id] ?? (isRead ? none : undefined);

@@ -80,6 +80,12 @@ describe("every route", () => {
   });
 });
 
+const CREATE = {
+  bucket: { type: "ROUTES", value: "unregistered" },
+  subject: { type: "GROUP", id: "1" },
+  source: { type: "RAILS_TABLE_ROUTES", id: "1" },
+};
+
 /** A cell's object exists for good once it was called, so it must not be called for an unregistered cell. */
 test(
   "no object is created for unregistered cells",
@@ -98,10 +104,12 @@ test(
         key: "operator",
         params: { ...request.params, cell: String(cell) },
         ...(decides ? { body: { reason: "x" } } : {}),
+        ...(id.startsWith("beginLease") ? { body: { creates: [CREATE] } } : {}),
         ...(digests ? { body: { source_type: "RAILS_TABLE_USERS", ranges: [{}] } } : {}),
       };
       const sent = sentOf(server, about);
-      expect((await server.send(sent)).status, id).toBe(404);
+      const received = await server.send(sent);
+      expect(received.status, `${id}: ${received.text}`).toBe(404);
       expect(withoutCron(server.state.changes(), server), id).toEqual([]);
     }
     const revoked: FuzzRequest = {
