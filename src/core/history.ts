@@ -17,6 +17,12 @@ const RANDOM_DIGITS = 6;
 const RANDOM_PART = 16 ** RANDOM_DIGITS;
 
 /**
+ * The largest number that is taken over from a point that a part does not have. Positions that follow the
+ * clock reach it in the year 2109. Numbers that only a lie can contain would leave no room to count on.
+ */
+export const MAX_BELIEVED = 2 ** 52;
+
+/**
  * The number of incarnations that an object remembers. An object that is evicted every two minutes needs two
  * weeks for that many. Older points cannot be checked any more, and pass.
  */
@@ -160,7 +166,7 @@ export class History {
       sql,
       randomness.uuid(),
       firstPosition,
-      seen.incarnation + INCARNATION_MARGIN * RANDOM_PART,
+      Math.min(seen.incarnation, MAX_BELIEVED) + INCARNATION_MARGIN * RANDOM_PART,
     );
     writeMeta(sql, "history_accepted", this.#own);
     if (isFinished) return this.finish();

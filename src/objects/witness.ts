@@ -1,19 +1,19 @@
-import { laterPoint } from "../core/history.ts";
-import type { Envelope, HistoryPoint, Op, ShardPoints, Told } from "../core/messages.ts";
+import type { Envelope, HistoryPoint, Op, Reply, ShardPoints, Told } from "../core/messages.ts";
 import type { Objects } from "./objects.ts";
 
-type Method = (message: Envelope) => Promise<Told>;
+type Method = (message: Envelope) => Promise<Reply<unknown> & Told>;
+
+/** The most points that a witness remembers of one object. */
+const MAX_POINTS = 8;
 
 /**
- * Remembers the newest points of the objects that their answers have told, and adds them to later calls (H2).
- * So a part that went back in time is noticed although the caller that knows better is silent. The memory is
- * lost with its isolate: it makes the notice earlier, and no rule depends on it. It has at most one point per
- * object.
+ * Remembers the points of the objects that their answers have told, and adds them to later calls (H2). So a
+ * part that went back in time is noticed although the caller that knows better is silent. The memory is lost
+ * with its isolate: it makes the notice earlier, and no rule depends on it.
  */
 export class Witness {
-  readonly #ledgers = new Map<string, HistoryPoint>();
-  readonly #shards = new Map<number, HistoryPoint>();
-  #directory: HistoryPoint | undefined;
+  readonly #ledgers = new Map<string, SeenPoints>();
+  readonly #shards = new Map<number, SeenPoints>();
 
   /** Returns the same objects, whose calls carry what this witness has seen. */
   watch(objects: Objects): Objects {
@@ -21,63 +21,103 @@ export class Witness {
       ledger: (cell, locationHint) =>
         watched(
           objects.ledger(cell, locationHint),
-          (message) => ({ ...seenOf(this.#ledgers.get(cell)), ...this.#shardsOf(message) }),
-          ({ point, shards }) => {
-            if (point !== undefined) this.#ledgers.set(cell, laterPoint(this.#ledgers.get(cell), point));
-            for (const [shard, seen] of Object.entries(shards ?? {})) this.#seeShard(Number(shard), seen);
-          },
+          pointsIn(this.#ledgers, cell),
+          (message) => this.#shardsOf(message),
+          (shards) => this.#learn(shards),
         ),
-      shard: (index) =>
-        watched(
-          objects.shard(index),
-          () => seenOf(this.#shards.get(index)),
-          ({ point }) => this.#seeShard(index, point),
-        ),
-      directory: () =>
-        watched(
-          objects.directory(),
-          () => seenOf(this.#directory),
-          ({ point }) => {
-            if (point !== undefined) this.#directory = laterPoint(this.#directory, point);
-          },
-        ),
+      shard: (index) => watched(objects.shard(index), pointsIn(this.#shards, index)),
+      directory: () => objects.directory(),
     };
   }
 
-  #seeShard(shard: number, point: HistoryPoint | undefined): void {
-    if (point !== undefined) this.#shards.set(shard, laterPoint(this.#shards.get(shard), point));
+  /** The number of calls that a shard needs until it was told every point that is known of it. At least 1. */
+  callsToTell(shard: number): number {
+    return Math.max(1, this.#shards.get(shard)?.count ?? 0);
   }
 
-  /** The points of the shards that a begin is about to ask. */
+  #learn(shards: ShardPoints): void {
+    for (const [shard, point] of Object.entries(shards)) pointsIn(this.#shards, Number(shard)).add(point);
+  }
+
+  /** A point of each shard that a begin is about to ask. */
   #shardsOf(message: Envelope): { shards?: ShardPoints } {
     if (!("ops" in message)) return {};
     const shards: ShardPoints = {};
     for (const { shard } of message.ops as readonly Op[]) {
-      const point = this.#shards.get(shard);
+      const point = this.#shards.get(shard)?.next();
       if (point !== undefined) shards[shard] = point;
     }
     return Object.keys(shards).length === 0 ? {} : { shards };
   }
 }
 
-const seenOf = (point: HistoryPoint | undefined): { seen?: HistoryPoint } =>
-  point === undefined ? {} : { seen: point };
+/**
+ * The newest point of each incarnation of one object. Points of several incarnations are kept, because the
+ * newest incarnation may be that of an object that went back in time. They take turns in the calls. A point is
+ * dropped when the object has accepted it and continues with a newer incarnation.
+ */
+class SeenPoints {
+  /** The smallest incarnation first. */
+  #points: HistoryPoint[] = [];
+  #turn = 0;
+
+  get count(): number {
+    return this.#points.length;
+  }
+
+  add(point: HistoryPoint): void {
+    const known = this.#points.find(({ incarnation }) => incarnation === point.incarnation);
+    if (known !== undefined && known.position >= point.position) return;
+    this.#points = [...this.#points.filter((each) => each !== known), point].toSorted(
+      (a, b) => a.incarnation - b.incarnation,
+    );
+    // The oldest ones are most likely to be missing, and the newest one is what nearly every call needs.
+    if (this.#points.length > MAX_POINTS) this.#points.splice(-2, 1);
+  }
+
+  next(): HistoryPoint | undefined {
+    this.#turn += 1;
+    return this.#points[this.#turn % this.#points.length];
+  }
+
+  accepted(sent: HistoryPoint, { incarnation }: HistoryPoint): void {
+    if (incarnation > sent.incarnation)
+      this.#points = this.#points.filter((each) => each.incarnation !== sent.incarnation);
+  }
+}
+
+function pointsIn<Key>(all: Map<Key, SeenPoints>, key: Key): SeenPoints {
+  const known = all.get(key) ?? new SeenPoints();
+  all.set(key, known);
+  return known;
+}
 
 /**
- * Wraps all methods of an object. What a caller knows itself wins over what `add` knows, because it may come
- * from a cell that stores it.
+ * Wraps all methods of an object. What a caller knows itself wins over what the witness knows, because it may
+ * come from a cell that stores it.
  */
 function watched<Calls extends object>(
   calls: Calls,
-  add: (message: Envelope) => Partial<Envelope>,
-  learn: (told: Told) => void,
+  points: SeenPoints,
+  add: (message: Envelope) => Partial<Envelope> = () => ({}),
+  learn: (shards: ShardPoints) => void = () => {},
 ): Calls {
   return new Proxy(calls, {
     get: (target, method) => async (message: Envelope) => {
+      const seen = points.next();
       // Called on the stub itself: a stub takes `.call` for the name of a remote method.
       const methods = target as Record<PropertyKey, Method>;
-      const answer = await methods[method]?.({ ...add(message), ...message });
-      if (answer !== undefined) learn(answer);
+      const answer = await methods[method]?.({
+        ...(seen === undefined ? {} : { seen }),
+        ...add(message),
+        ...message,
+      });
+      if (answer?.point !== undefined) {
+        points.add(answer.point);
+        if (answer.ok && seen !== undefined && message.seen === undefined)
+          points.accepted(seen, answer.point);
+      }
+      if (answer?.shards !== undefined) learn(answer.shards);
       return answer;
     },
   });

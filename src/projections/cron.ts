@@ -57,10 +57,11 @@ export async function runCron(
   const startedAtMs = clock.now();
   const { limits, placement, shards } = configOf(env);
   const database = new Database(env, {}, runtime);
+  const witness = new Witness();
   const run: CronRun = {
     envelope: { version: MESSAGE_VERSION, placement },
     limits,
-    objects: new Witness().watch(objectsOf(env, configOf(env))),
+    objects: witness.watch(objectsOf(env, configOf(env))),
     database,
     runtime,
     deadlineMs: startedAtMs + RUN_MS,
@@ -91,7 +92,7 @@ export async function runCron(
   const [mirroredKeys, visits] = await Promise.all([mirrorKeys(run), visitLedgers(run, targets)]);
   // The ledgers have told how far they have seen each shard, and each shard is told that now (H2). Before the
   // first cell is registered, there is nothing that a shard could do (P2).
-  if (!directory.ok || directory.value.length > 0) await pokeShards(run, shards);
+  if (!directory.ok || directory.value.length > 0) await pokeShards(run, shards, witness);
   const marked = await markCells(run, visits);
 
   const failed = [begun, directory, mirrored, cursors, mirroredKeys, marked, pruned].find(
@@ -170,10 +171,20 @@ const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
  * Wakes the shards. A shard that lost its alarm would otherwise keep the holds of a begin that ended until
  * another begin meets them (M3). A shard that went back in time learns it here, at the latest (H2).
  */
-async function pokeShards({ envelope, limits, objects, runtime }: CronRun, shards: number): Promise<void> {
+async function pokeShards(
+  { envelope, limits, objects, runtime }: CronRun,
+  shards: number,
+  witness: Witness,
+): Promise<void> {
   await fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {
-    const poked = await ask(runtime.clock, CALL_TIMEOUT_MS, async () => objects.shard(shard).ping(envelope));
-    if (poked.kind !== "ok") runtime.log("shard_failed", { shard, error: causeOf(poked) });
+    for (let left = witness.callsToTell(shard); left > 0; left -= 1) {
+      const poked = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
+        objects.shard(shard).ping(envelope),
+      );
+      if (poked.kind === "ok") continue;
+      runtime.log("shard_failed", { shard, error: causeOf(poked) });
+      return;
+    }
   });
 }
 

@@ -5,7 +5,7 @@ import { ok } from "../../src/core/refusal.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { saveLedger, saveShard } from "../support/go-back.ts";
-import { beginRequest, decideRequest, exchangeOf, keyOf } from "../support/ops.ts";
+import { beginRequest, decideRequest, exchangeOf, keyOf, opsOf } from "../support/ops.ts";
 
 const LOST = no("UNAVAILABLE", { reason: "HISTORY_LOST" });
 
@@ -93,6 +93,41 @@ describe("a shard that went back in time", () => {
     expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
   });
 
+  test("[H5] does not make a ledger forget by what somebody else has seen of it since", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveShard(c);
+    await own(c, "1", "late");
+    restore();
+    await own(c, "2", "more");
+    c.shard(0).restart();
+    await own(c, "2", "even-more");
+    const { point } = c.shard(0).object.told();
+    const begun = c
+      .ledger("1")
+      .object.begin(
+        beginRequest(c.envelope, c.uuid(), ["other"], point === undefined ? {} : { shards: { 0: point } }),
+      );
+    expect(point).toBeDefined();
+    expect(await c.clock.runUntil(begun)).toEqual(LOST);
+  });
+
+  test("[H4] [M1] grants nothing that waited for its transaction when the loss was noticed", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveShard(c);
+    await own(c, "1", "late");
+    const { point } = c.shard(0).object.told();
+    restore();
+    await own(c, "2", "more");
+    const ops = opsOf(c.envelope.placement, ["late"]);
+    const prepare = { cell: "2", lease: c.uuid(), incarnation: 1, counter: 1, ops, allowMissing: false };
+    const exchanged = c.shard(0).object.exchange(exchangeOf(c.envelope, "2", { prepares: [prepare] }));
+    const told = c.shard(0).object.ping({ ...c.envelope, ...(point === undefined ? {} : { seen: point }) });
+    expect(await c.clock.runUntil(Promise.all([exchanged, told]))).toEqual([LOST, LOST]);
+    expect(c.holds()).toEqual([]);
+  });
+
   test("[H4] is noticed when all of its data is gone", async () => {
     const c = await Cluster.start({ shards: 1 });
     const restore = saveShard(c);
@@ -116,6 +151,40 @@ describe("a shard that went back in time", () => {
 });
 
 describe("a ledger that went back in time", () => {
+  test("[H4] [C3] ends its alarms, and delivers its decisions after its loss was accepted", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    const lease = c.uuid();
+    await begin(c, "1", lease, ["late"]);
+    c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
+    await commit(c, "1", lease);
+    c.fate = () => "deliver";
+    const seen = { incarnation: 2 ** 40, position: 1 };
+    const lost = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["other"], { seen }));
+    expect(await c.clock.runUntil(lost)).toEqual(LOST);
+    await c.pass(60_000);
+    expect(c.claims()).toEqual([]);
+    const message = { ...c.envelope, dryRun: false, reason: "restored", revokedKeys: [] };
+    expect(await c.clock.runUntil(c.ledger("1").object.reconcile(message))).toMatchObject({ ok: true });
+    await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
+    await c.pass(120_000);
+    expect(c.claims()).toMatchObject([{ canonical: "late" }]);
+  });
+
+  test("[H7] can go on after a point that only a lie can contain was accepted", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    const seen = { incarnation: Number.MAX_SAFE_INTEGER, position: Number.MAX_SAFE_INTEGER };
+    const lost = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["other"], { seen }));
+    expect(await c.clock.runUntil(lost)).toEqual(LOST);
+    const message = { ...c.envelope, dryRun: false, reason: "a lie", revokedKeys: [] };
+    await c.clock.runUntil(c.ledger("1").object.reconcile(message));
+    for (const name of ["a", "b", "c"]) await own(c, "1", name);
+    c.ledger("1").restart();
+    await own(c, "1", "d");
+    const positions = c.ledger("1").sql.all<{ n: number }>("SELECT count(DISTINCT position) AS n FROM lease");
+    expect(positions).toEqual([{ n: 4 }]);
+    expect(c.claims()).toHaveLength(4);
+  });
+
   test("[H2] [H4] refuses everything after the first answer of a shard that has seen more", async () => {
     const c = await Cluster.start({ shards: 1 });
     await own(c, "1", "early");

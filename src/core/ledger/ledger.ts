@@ -100,8 +100,7 @@ export class Ledger {
       limits,
       this.#placementGuard,
       peers.shard,
-      // A ledger that has gone back in time sends nothing more (H4).
-      () => this.#halted || this.#history.isLost,
+      () => this.#halted,
     ));
     const halt = (reason: unknown): void => {
       this.#halted = true;
@@ -338,6 +337,8 @@ export class Ledger {
 
   /** Delivers decisions that are due, and prunes (S1). The work is bounded; an alarm continues it. */
   async #tidy(): Promise<Pruned> {
+    // A ledger that has gone back in time changes nothing (H4).
+    if (this.#history.isLost) return { total: 0, more: false };
     await this.#deliveries.deliverDue(this.#commits);
     const pruned = await this.#pruner.prune();
     if (pruned.more) this.#deliveries.wakeWithin(TIDY_AGAIN_MS);

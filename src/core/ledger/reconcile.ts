@@ -1,6 +1,6 @@
 import { ask } from "../ask.ts";
 import type { GroupCommit } from "../group-commit.ts";
-import { abovePoints, POSITION_MARGIN, type History } from "../history.ts";
+import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import {
   MESSAGE_VERSION,
@@ -273,7 +273,7 @@ export class LedgerReconciler {
   async #accept(seen: HistoryPoint, { revokedKeys }: ReconcileLedger): Promise<void> {
     const accepted = await this.#commits.submit("accept_loss", () => {
       const firstPosition = this.#positions.last + 1;
-      this.#positions.raiseTo(seen.position + POSITION_MARGIN);
+      this.#positions.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
       this.#store.setLastPosition(this.#positions.last);
       this.#store.revoke(revokedKeys, this.#limits.maxRevokedKeys);
       this.#store.raiseStateVersion(STATE_VERSION_MARGIN);

@@ -18,7 +18,7 @@ import {
 } from "../messages.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
-import { laterPoint, type History } from "../history.ts";
+import { isSamePoint, type History } from "../history.ts";
 import type { Placement } from "../placement.ts";
 import type { Executions } from "./executions.ts";
 import { ShardLink, type IsHalted, type SendExchange } from "./shard-link.ts";
@@ -46,6 +46,8 @@ export class ShardLinks {
   readonly #history: History;
   /** The newest point of each shard that this ledger has seen (H2). */
   readonly #points: Map<number, HistoryPoint>;
+  /** The largest incarnation of each shard that has answered this instance. */
+  readonly #incarnations = new Map<number, number>();
   /** The shards whose points have changed since `takeNews`. */
   readonly #news = new Set<number>();
   /** The newest point of this ledger that each shard has answered and this ledger has checked (H5). */
@@ -90,10 +92,11 @@ export class ShardLinks {
     return this.#settles.run(async () => {
       // An instance that has ended sends nothing more (B5).
       if (this.#isHalted()) return { kind: "unknown", cause: "this instance has ended" };
+      if (this.#history.isLost) return { kind: "unknown", cause: "this ledger has gone back in time" };
       const message: Settle = { ...this.#envelope(shard, placement), keys };
       return ask(this.#clock, timeoutMs, async () => {
         const reply = await this.#peer.settle(shard, message);
-        if (reply.ok) this.#see(shard, reply.value.point);
+        if (reply.ok) this.#see(shard, reply.value.point, message.seen);
         return reply;
       });
     });
@@ -122,15 +125,21 @@ export class ShardLinks {
     placement: Placement,
     content: Pick<Exchange, "decisions" | "prepares">,
   ): Promise<Reply<ExchangeAnswer>> {
+    // A ledger that has gone back in time sends nothing more (H4).
+    const lost = this.#history.refusal;
+    if (lost !== undefined) return { ok: false, refusal: lost };
+    const envelope = this.#envelope(shard, placement);
     const reply = await this.#peer.exchange(shard, {
-      ...this.#envelope(shard, placement),
+      ...envelope,
       cell: this.#cell,
       point: this.#history.point ?? null,
       confirmed: this.#confirmed.get(shard) ?? null,
       ...content,
     });
     if (!reply.ok) return reply;
-    this.#see(shard, reply.value.point);
+    const { incarnation = 0 } = reply.value.point ?? {};
+    this.#incarnations.set(shard, Math.max(this.#incarnations.get(shard) ?? 0, incarnation));
+    this.#see(shard, reply.value.point, envelope.seen);
     if (reply.value.seen === null) return reply;
     const refusal = this.#history.refuse(reply.value.seen, `shard ${shard}`);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -143,16 +152,27 @@ export class ShardLinks {
     return { version: MESSAGE_VERSION, placement, ...(seen === undefined ? {} : { seen }) };
   }
 
-  #see(shard: number, point: HistoryPoint | null): void {
+  /**
+   * Takes over a newer point. The point of another incarnation replaces the known one only if the shard has
+   * accepted a message that carried the known one. Otherwise, a shard that has gone back in time could make
+   * this ledger forget what it knows (H5).
+   */
+  #see(shard: number, point: HistoryPoint | null, carried: HistoryPoint | undefined): void {
+    if (point === null) return;
     const known = this.#points.get(shard);
-    if (point === null || (known !== undefined && laterPoint(known, point) === known)) return;
+    const isNewer =
+      known === undefined ||
+      (point.incarnation === known.incarnation
+        ? point.position > known.position
+        : point.incarnation > known.incarnation && isSamePoint(carried, known));
+    if (!isNewer) return;
     this.#points.set(shard, point);
     this.#news.add(shard);
   }
 
   /** Takes over points that somebody else has seen. */
   learn(points: ShardPoints): void {
-    for (const [shard, point] of Object.entries(points)) this.#see(Number(shard), point);
+    for (const [shard, point] of Object.entries(points)) this.#see(Number(shard), point, undefined);
   }
 
   /** Returns the points that are new since the last call, for whoever gets the next answer. */
@@ -176,12 +196,12 @@ export class ShardLinks {
     return this.#points;
   }
 
-  /** Adds to each epoch the incarnation of its shard. */
+  /** Adds to each epoch the newest incarnation of its shard that has answered. */
   executions(epochs: ReadonlyMap<number, number>): Executions {
     return new Map(
       [...epochs].map(([shard, epoch]) => [
         shard,
-        { epoch, incarnation: this.#points.get(shard)?.incarnation ?? 0 },
+        { epoch, incarnation: this.#incarnations.get(shard) ?? 0 },
       ]),
     );
   }

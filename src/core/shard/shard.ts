@@ -146,6 +146,8 @@ export class Shard {
           }),
         );
         const prepares = (await Promise.all(parts)).flat();
+        const { refusal } = this.#history;
+        if (refusal !== undefined) return { ok: false, refusal };
         return ok({ seen: this.#log.ledgerPoint(message.cell) ?? null, point: this.#point, prepares });
       },
       `the ledger of cell ${message.cell}`,
@@ -170,6 +172,8 @@ export class Shard {
   }
 
   #carryOut({ cell, point, confirmed, decisions, prepares }: Exchange): (PrepareAnswer | RefusedPrepare)[] {
+    // The loss may have been noticed while the message waited for its transaction (M1, H4).
+    if (this.#history.isLost) return [];
     const now = this.#ports.clock.now();
     if (point !== null) this.#log.note(cell, point, confirmed);
     for (const decision of decisions) this.#decide(decision, now);
