@@ -53,8 +53,8 @@ export class Witness {
 
 /**
  * The newest point of each incarnation of one object. Points of several incarnations are kept, because the
- * newest incarnation may be that of an object that went back in time. They take turns in the calls. A point is
- * dropped when the object has accepted it and continues with a newer incarnation.
+ * newest incarnation may be that of an object that went back in time. They take turns in the calls. A point
+ * is dropped when the object has accepted it and continues with a newer incarnation.
  */
 class SeenPoints {
   /** The smallest incarnation first. */
