@@ -1,4 +1,5 @@
 import type { GroupCommit } from "../group-commit.ts";
+import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import type { DecideRequest, Lease } from "../messages.ts";
 import type { Ports } from "../ports.ts";
@@ -21,6 +22,7 @@ export class Decisions {
   readonly #store: LedgerStore;
   readonly #commits: GroupCommit;
   readonly #positions: Positions;
+  readonly #history: History;
   readonly #begins: Begins;
   readonly #deliveries: Deliveries;
   #fences: number;
@@ -31,6 +33,7 @@ export class Decisions {
     store: LedgerStore,
     commits: GroupCommit,
     positions: Positions,
+    history: History,
     begins: Begins,
     deliveries: Deliveries,
   ) {
@@ -39,6 +42,7 @@ export class Decisions {
     this.#store = store;
     this.#commits = commits;
     this.#positions = positions;
+    this.#history = history;
     this.#begins = begins;
     this.#deliveries = deliveries;
     this.#fences = store.count(2);
@@ -59,6 +63,9 @@ export class Decisions {
 
   /** Runs in one transaction: reads the row again, and decides it if it is undecided (C1, M1). */
   #write(request: DecideRequest): Result<LeaseRow> {
+    // The loss may have been noticed while the call waited for its transaction (H4).
+    const { refusal } = this.#history;
+    if (refusal !== undefined) return { ok: false, refusal };
     const row = this.#store.findWhole(request.lease);
     if (row === undefined) return this.#writeFence(request);
     if (row.state !== "GRANTED")

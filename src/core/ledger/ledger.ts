@@ -131,6 +131,7 @@ export class Ledger {
       this.#store,
       this.#commits,
       positions,
+      this.#history,
       this.#begins,
       this.#deliveries,
     );
@@ -233,7 +234,10 @@ export class Ledger {
         const verdicts = message.questions.map((question) =>
           answerQuestion(this.#store, this.#begins, this.#history, message.shard, question),
         );
-        return this.#durable(ok({ verdicts }));
+        const reply = await this.#durable(ok({ verdicts }));
+        // The loss may have been noticed during the wait (M1, H4).
+        const { refusal } = this.#history;
+        return refusal === undefined ? reply : { ok: false, refusal };
       },
       `shard ${message.shard}`,
     );
@@ -387,8 +391,9 @@ export class Ledger {
   ): Promise<Reply<T>> {
     const refusal =
       (await this.#placementGuard.admit(message)) ?? unfit() ?? this.#history.refuse(message.seen, sender);
+    if (refusal !== undefined) return { ok: false, refusal };
     if (message.shards !== undefined) this.#links.learn(message.shards);
-    return refusal === undefined ? work() : { ok: false, refusal };
+    return work();
   }
 
   async #durable<T>(reply: Reply<T>): Promise<Reply<T>> {

@@ -128,6 +128,7 @@ export class Inquirer {
 
   /** Reads the holds again after the wait, and changes only those that are still the same (M1). */
   #clear(over: readonly HoldRow[], verdicts: ReadonlyMap<string, Verdict>): void {
+    if (this.#history.isLost) return;
     const now = this.#ports.clock.now();
     for (const asked of over) {
       const key = executionKey(asked);

@@ -227,8 +227,8 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I9"],
     "src/core/ledger/ledger.ts",
-    "return this.#durable(ok({ verdicts }));",
-    "return ok({ verdicts });",
+    "const reply = await this.#durable(ok({ verdicts }));",
+    "const reply: Reply<InquiryAnswer> = ok({ verdicts });",
   ),
   "a failed write counts as a refusal": {
     breaks: "B5",

@@ -47,6 +47,11 @@ class Stage {
   /** The parts that have been told by a part that knows. */
   readonly #told = new Set<Part<object>>();
   readonly #restored = new Set<Part<object>>();
+  /** The parts that were restarted after they had made their last lease. */
+  readonly #restarted = new Set<Part<object>>();
+  /** The parts that went back and granted something before they were told. */
+  readonly #grantedSince = new Set<Part<object>>();
+  #hasLostAnswers = false;
   /** The cells that know of something that their ledger lost. */
   readonly #knowingCells = new Set<Cell>();
   /** Whether all parts go back to one moment. Then no part knows more than another. */
@@ -98,7 +103,10 @@ class Stage {
   async age(): Promise<void> {
     if (this.random.chance(0.7)) await this.#simulation.pass(SETTLED_MS, PASS_STEPS);
     for (const part of this.#simulation.coordinator.parts)
-      if (this.random.chance(0.4) && part.disk.pending === 0) part.crash();
+      if (this.random.chance(0.4) && part.disk.pending === 0) {
+        part.crash();
+        this.#restarted.add(part);
+      }
   }
 
   async restore(versions: ReadonlyMap<Part<object>, number>): Promise<void> {
@@ -176,6 +184,7 @@ class Stage {
   async loseAnswers(): Promise<void> {
     if (this.random.chance(0.5)) return;
     const { faults, cells } = this.#simulation;
+    this.#hasLostAnswers = true;
     faults.losesExchanges = true;
     for (const cell of cells) await this.#begin(cell, this.random.uuid(), this.#newRow());
     faults.losesExchanges = false;
@@ -255,6 +264,7 @@ class Stage {
           () =>
             `cell ${cell.id} was granted ${name.canonical}, although a part of it had gone back and knew it`,
         );
+        if (begun?.ok === true && this.#restored.has(shard)) this.#grantedSince.add(shard);
         this.#checkTaken(name, begun);
         this.#tell(shard, ledger, begun);
         const told = [shard, ledger].filter((part) => this.#told.has(part));
@@ -319,7 +329,20 @@ class Stage {
     }
     if (this.#restored.size > 1) judge.see("several parts went back");
     for (const part of this.#told) judge.see(`went back: ${part.name.split(" ")[0]}`);
-    for (const rule of ["H1", "H2", "H3", "H5"]) judge.see(rule);
+    this.#seeRules();
+  }
+
+  /** Notes which rules the parts needed in order to notice. `checkNoticed` has checked that they did. */
+  #seeRules(): void {
+    const { judge } = this.#simulation;
+    for (const part of this.#told) {
+      judge.see("H2");
+      // Its positions alone may have passed what others have seen of it.
+      if (this.#grantedSince.has(part)) judge.see("H1");
+      const peers = [...(this.#mustNotice.get(part) ?? [])];
+      if (peers.length > 0 && peers.every((peer) => this.#restarted.has(peer))) judge.see("H3");
+      if (this.#hasLostAnswers && part.name.startsWith("ledger")) judge.see("H5");
+    }
   }
 
   #newRow(): LocalRow {
