@@ -4,25 +4,11 @@ import type { Exchange, HistoryPoint } from "../../src/core/messages.ts";
 import { ok } from "../../src/core/refusal.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
-import { saveLedger, saveShard } from "../support/go-back.ts";
+import { begin, decide, LOST, own, saveLedger, saveShard } from "../support/go-back.ts";
 import { beginRequest, decideRequest, exchangeOf, keyOf, opsOf } from "../support/ops.ts";
-
-const LOST = no("UNAVAILABLE", { reason: "HISTORY_LOST" });
-
-const begin = (c: Cluster, cell: string, lease: string, names: string[]) =>
-  c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names)));
-
-const commit = (c: Cluster, cell: string, lease: string) =>
-  c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
 
 const lookup = (c: Cluster, name: string) =>
   c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", name)] }));
-
-async function own(c: Cluster, cell: string, name: string): Promise<void> {
-  const lease = c.uuid();
-  await begin(c, cell, lease, [name]);
-  await commit(c, cell, lease);
-}
 
 const events = (c: Cluster) => c.logged.filter(({ event }) => event === "history_lost");
 
@@ -61,7 +47,7 @@ describe("a shard that went back in time", () => {
     const lease = c.uuid();
     await begin(c, "1", lease, ["late"]);
     const restore = saveShard(c);
-    await commit(c, "1", lease);
+    await decide(c, "1", lease, "COMMITTED");
     await c.pass(30_000);
     restore();
     c.ledger("1").restart();
@@ -73,7 +59,7 @@ describe("a shard that went back in time", () => {
     const lease = c.uuid();
     await begin(c, "1", lease, ["late"]);
     const restore = saveShard(c);
-    await commit(c, "1", lease);
+    await decide(c, "1", lease, "COMMITTED");
     restore();
     // The new instance has not stored what it saw of the shard, but it sends the decision again.
     c.ledger("1").restart();
@@ -156,7 +142,7 @@ describe("a ledger that went back in time", () => {
     const lease = c.uuid();
     await begin(c, "1", lease, ["late"]);
     c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
-    await commit(c, "1", lease);
+    await decide(c, "1", lease, "COMMITTED");
     c.fate = () => "deliver";
     const seen = { incarnation: 2 ** 40, position: 1 };
     const lost = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["other"], { seen }));
@@ -193,7 +179,7 @@ describe("a ledger that went back in time", () => {
     restore();
     const lease = c.uuid();
     expect(await begin(c, "1", lease, ["other"])).toEqual(LOST);
-    expect(await commit(c, "1", lease)).toEqual(LOST);
+    expect(await decide(c, "1", lease, "COMMITTED")).toEqual(LOST);
     expect(events(c)[0]?.fields).toMatchObject({ part: "the ledger of cell 1", noticed_by: "shard 0" });
     c.ledger("1").restart();
     expect(await begin(c, "1", c.uuid(), ["more"])).toEqual(LOST);
@@ -310,7 +296,7 @@ describe("parts that did not go back in time", () => {
       const lease = c.uuid();
       expect(await begin(c, "1", lease, [`a-${round}`, `b-${round}`])).toMatchObject({ ok: true });
       if (round % 3 === 0) c.ledger("1").restart();
-      expect(await commit(c, "1", lease)).toMatchObject({ ok: true });
+      expect(await decide(c, "1", lease, "COMMITTED")).toMatchObject({ ok: true });
       c.shard(round % 2).restart();
       if (round % 5 === 0) await c.pass(10_000);
     }

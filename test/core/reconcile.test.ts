@@ -3,26 +3,13 @@ import { describe, expect, test } from "vitest";
 import type { OpSpec } from "../support/ops.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
-import { beginRequest, callerOf, decideRequest, keyOf } from "../support/ops.ts";
-import { saveLedger, saveShard } from "../support/go-back.ts";
+import { callerOf, keyOf } from "../support/ops.ts";
+import { begin, decide, LOST, own, saveLedger, saveShard } from "../support/go-back.ts";
 
-const LOST = no("UNAVAILABLE", { reason: "HISTORY_LOST" });
 const REASON = "restored from a backup";
-
-const begin = (c: Cluster, cell: string, lease: string, names: (string | OpSpec)[], more = {}) =>
-  c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names, more)));
 
 const verifyingBegin = (c: Cluster, cell: string, lease: string, names: string[]) =>
   begin(c, cell, lease, names, { isVerification: true });
-
-const decide = (c: Cluster, cell: string, lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
-  c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome)));
-
-async function own(c: Cluster, cell: string, name: string): Promise<void> {
-  const lease = c.uuid();
-  await begin(c, cell, lease, [name]);
-  await decide(c, cell, lease, "COMMITTED");
-}
 
 async function lookup(c: Cluster, name: string): Promise<unknown> {
   const answer = await c.clock.runUntil(

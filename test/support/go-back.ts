@@ -1,5 +1,24 @@
 import type { DatabaseSync } from "node:sqlite";
+import type { Outcome } from "../../src/core/messages.ts";
+import { no } from "./calls.ts";
 import type { Cluster } from "./cluster.ts";
+import { beginRequest, decideRequest, type OpSpec } from "./ops.ts";
+
+/** The refusal of a part that knows that it has gone back in time (H4). */
+export const LOST = no("UNAVAILABLE", { reason: "HISTORY_LOST" });
+
+export const begin = (c: Cluster, cell: string, lease: string, names: (string | OpSpec)[], more = {}) =>
+  c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, names, more)));
+
+export const decide = (c: Cluster, cell: string, lease: string, outcome: Outcome) =>
+  c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome)));
+
+/** Makes a cell the owner of a name. */
+export async function own(c: Cluster, cell: string, name: string): Promise<void> {
+  const lease = c.uuid();
+  await begin(c, cell, lease, [name]);
+  await decide(c, cell, lease, "COMMITTED");
+}
 
 /** Returns a function that brings a part back to its present state, and starts a new instance of it. */
 function save(database: DatabaseSync, restart: () => void): () => void {
