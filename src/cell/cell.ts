@@ -115,8 +115,9 @@ export class Cell<Tx> {
   }
 
   /**
-   * Stores what the cell has seen of its ledger. Calls do this every 5 s, and `reconcile` at its end. Call it
-   * before a process ends, so that nothing is forgotten. Never rejects; see the event `history_not_saved`.
+   * Stores what the cell has seen of its ledger. This happens within 5 s of every answer, and at the end of
+   * `reconcile`. Call it before a process ends or closes its database, so that nothing is forgotten. The
+   * loops do so when they are stopped. Never rejects; see the event `history_not_saved`.
    */
   saveHistory(): Promise<void> {
     return this.#history.save();
@@ -239,7 +240,11 @@ export class Cell<Tx> {
 
   /** Reconciles periodically until stopped, for long-running processes. */
   startReconciling(options: ReconcileLoopOptions = {}): ReconcileLoop {
-    return new ReconcileLoop((run) => this.reconcile(run), options);
+    return new ReconcileLoop(
+      (run) => this.reconcile(run),
+      options,
+      () => this.saveHistory(),
+    );
   }
 
   /**
@@ -256,7 +261,8 @@ export class Cell<Tx> {
   /** Verifies a few times a day until stopped. `apply` is true by default. */
   startVerifying(options: VerificationLoopOptions = {}): VerificationLoop {
     const run = (each: VerifyOptions): Promise<VerificationReport> => this.verify(each);
-    return new VerificationLoop(this.#options.client.cell ?? "", run, { apply: true, ...options });
+    const { cell = "" } = this.#options.client;
+    return new VerificationLoop(cell, run, { apply: true, ...options }, () => this.saveHistory());
   }
 
   get #preflightDeadlineMs(): number {
@@ -298,7 +304,7 @@ export class Cell<Tx> {
     });
   }
 
-  /** Loads what the cell has seen of its ledger before the first call, and saves it now and then (L7). */
+  /** Loads what the cell has seen of its ledger before the first call, and saves it afterwards (L7). */
   async #withHistory<T>(work: () => Promise<T>): Promise<T> {
     await this.#history.load();
     try {

@@ -17,6 +17,7 @@ export interface ReconcileLoopOptions extends Omit<Partial<ReconcileOptions>, "f
 export class ReconcileLoop {
   readonly #reconcile: (options: Partial<ReconcileOptions>) => Promise<ReconcileResult>;
   readonly #options: ReconcileLoopOptions;
+  readonly #stopped: () => Promise<void>;
   readonly #done: Promise<void>;
   #wake: () => void = () => {};
   #isStopped = false;
@@ -25,17 +26,20 @@ export class ReconcileLoop {
   constructor(
     reconcile: (options: Partial<ReconcileOptions>) => Promise<ReconcileResult>,
     options: ReconcileLoopOptions = {},
+    stopped = async (): Promise<void> => {},
   ) {
     this.#reconcile = reconcile;
     this.#options = options;
+    this.#stopped = stopped;
     this.#done = this.#loop();
   }
 
-  /** Stops, and resolves when the current run has ended. */
+  /** Stops, and resolves when the current run has ended and the cell's history of its ledger is saved. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#wake();
     await this.#done;
+    await this.#stopped();
   }
 
   async #loop(): Promise<void> {

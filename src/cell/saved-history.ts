@@ -11,7 +11,7 @@ export interface LedgerHistoryTable {
 }
 
 /**
- * Writing every point would make one hot row. A process that dies forgets what it saw since its last save.
+ * Writing every point would make one hot row. A process that dies forgets what it saw in this time at most.
  */
 const SAVE_EVERY_MS = 5_000;
 
@@ -24,24 +24,24 @@ export class SavedHistory {
   readonly #cell: string;
   readonly #history: LedgerHistory;
   readonly #failed: (error: string) => void;
-  readonly #now: () => number;
   /** The positions that the table had when this process last wrote or read it. */
   readonly #saved = new Map<number, number>();
   #loading: Promise<void> | undefined;
   #nextMs = Number.NEGATIVE_INFINITY;
+  /** Saves what no call saves, because the process is idle or a call takes long. */
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     table: LedgerHistoryTable,
     cell: string,
     history: LedgerHistory,
     failed: (error: string) => void,
-    now: () => number = () => performance.now(),
   ) {
     this.#table = table;
     this.#cell = cell;
     this.#history = history;
     this.#failed = failed;
-    this.#now = now;
+    history.onChange(() => this.#saveSoon());
   }
 
   /**
@@ -60,15 +60,17 @@ export class SavedHistory {
 
   /** Saves, unless this process did so in the last 5 s. */
   async saveIfDue(): Promise<void> {
-    if (this.#now() >= this.#nextMs) await this.save();
+    if (performance.now() >= this.#nextMs) await this.save();
   }
 
   /** Never rejects: the caller's rows are saved already, and the next save writes the same points. */
   async save(): Promise<void> {
+    if (this.#timer !== undefined) clearTimeout(this.#timer);
+    this.#timer = undefined;
     const { points, replaced } = this.#history;
     const changed = points.filter(({ incarnation, position }) => this.#saved.get(incarnation) !== position);
     if (changed.length === 0 && replaced.length === 0) return;
-    this.#nextMs = this.#now() + SAVE_EVERY_MS;
+    this.#nextMs = performance.now() + SAVE_EVERY_MS;
     try {
       if (changed.length > 0) await this.#table.save(this.#cell, changed);
       // Afterwards, so that a process that dies in between has forgotten nothing.
@@ -80,6 +82,13 @@ export class SavedHistory {
     } catch (error) {
       this.#failed(messageOf(error));
     }
+  }
+
+  #saveSoon(): void {
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => void this.save(), SAVE_EVERY_MS);
+    // A process that has nothing else to do may end. Some platforms' timers have no `unref`.
+    (this.#timer as { unref?: () => void }).unref?.();
   }
 
   async #read(): Promise<void> {

@@ -26,6 +26,7 @@ export class LedgerHistory {
   /** The largest position by incarnation, in the order in which they are sent next. */
   readonly #points = new Map<number, number>();
   readonly #replaced = new Map<number, number>();
+  readonly #listeners: (() => void)[] = [];
 
   /** What the client has seen, to be stored: usually one point, and two after a restart of the ledger. */
   get points(): LedgerPoint[] {
@@ -49,6 +50,11 @@ export class LedgerHistory {
       if (this.#replaced.get(incarnation) === position) this.#replaced.delete(incarnation);
   }
 
+  /** Calls `listener` after every answer with a new point. ¶ @internal */
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
   /** Returns the point for the next call. If there are several, they take turns. ¶ @internal */
   next(): LedgerPoint | undefined {
     const [first] = this.#points;
@@ -70,7 +76,8 @@ export class LedgerHistory {
         raise(this.#replaced, sent.incarnation, known);
       }
     }
-    raise(this.#points, point.incarnation, point.position);
+    if (raise(this.#points, point.incarnation, point.position))
+      for (const listener of this.#listeners) listener();
   }
 }
 
@@ -81,10 +88,12 @@ const pointsOf = (points: ReadonlyMap<number, number>): LedgerPoint[] =>
     .map(([incarnation, position]) => ({ incarnation, position }))
     .toSorted((a, b) => a.incarnation - b.incarnation);
 
-function raise(points: Map<number, number>, incarnation: number, position: number): void {
+/** Returns whether the point is new. */
+function raise(points: Map<number, number>, incarnation: number, position: number): boolean {
   const known = points.get(incarnation);
-  if (known === undefined && points.size >= MAX_POINTS) return;
-  if (known === undefined || position > known) points.set(incarnation, position);
+  if (known === undefined ? points.size >= MAX_POINTS : position <= known) return false;
+  points.set(incarnation, position);
+  return true;
 }
 
 /** Undefined if there is no header, or one of a form that this client does not know. */

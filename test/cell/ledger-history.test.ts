@@ -1,7 +1,8 @@
 /** Tests of a cell whose ledger went back in time: the ledger lacks a point that the cell has stored (L7). */
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { ReconcileAborted } from "../../src/cell/reconcile.ts";
 import { UnavailableError } from "../../src/client/errors.ts";
+import type { LedgerPoint } from "../../src/client/ledger-history.ts";
 import { postgresDialect as dialect } from "./scenarios/postgres-dialect.ts";
 import { pglite, testCoordinator } from "./scenarios/starts.ts";
 import { TestedCell } from "./scenarios/world.ts";
@@ -29,6 +30,7 @@ async function seeMore({ database }: TestedCell): Promise<void> {
 }
 
 afterEach(async () => {
+  vi.useRealTimers();
   for (const stop of stops.splice(0)) await stop();
 });
 
@@ -43,6 +45,50 @@ test("[L7] a cell stores what it has seen of its ledger, and a new process sends
   expect(other.client.history.points).toMatchObject([
     { incarnation: one.client.history.points[0]?.incarnation },
   ]);
+});
+
+/** Lets the process be idle for 5 s, and waits until its timer has saved. */
+async function idle({ database, client }: TestedCell): Promise<void> {
+  await vi.advanceTimersByTimeAsync(5_000);
+  vi.useRealTimers();
+  await vi.waitFor(async () => expect(await database.ledgerHistory.load("1")).toEqual(client.history.points));
+}
+
+test("[L7] a process that makes a call and is then idle stores what that call saw", async () => {
+  const { one } = await start();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  await one.cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+  const [first] = await one.database.ledgerHistory.load("1");
+  await one.cell.transaction((tx) => tx.insert(users, { username: "bob" }));
+  expect(await one.database.ledgerHistory.load("1")).toEqual([first]);
+  expect(one.client.history.points).not.toEqual([first]);
+  await idle(one);
+});
+
+test("[L7] a verification stores what its leases saw before it ends", async () => {
+  const { one } = await start();
+  await one.cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+  // Rows without claims, each of which the verification repairs with a lease of its own.
+  const names = ["bob", "eve", "kim", "lea"];
+  await one.orm.insert(users).values(names.map((username) => ({ username })));
+  const before = await one.database.ledgerHistory.load("1");
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const during: Promise<LedgerPoint[]>[] = [];
+  const { status } = await one.cell.verify({
+    apply: true,
+    maxShare: 1,
+    recentMs: 0,
+    pageRows: 1,
+    leaseOps: 1,
+    onProgress: () => {
+      during.push(one.database.ledgerHistory.load("1"));
+      vi.advanceTimersByTime(5_000);
+    },
+  });
+  expect(status).toBe("done");
+  const stored = await Promise.all(during);
+  expect(stored[0]).toEqual(before);
+  expect(stored.at(-1)?.[0]?.position).toBeGreaterThan(before[0]?.position ?? Infinity);
 });
 
 test("[L7] a lost history is unavailable to transactions, and nothing is saved", async () => {

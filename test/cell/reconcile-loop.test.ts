@@ -55,13 +55,16 @@ test("continues after a failed run, reports it, and repeats an aborted full run"
 
 test("stops after the current run, or at once between runs", async () => {
   let end: () => void = () => {};
-  const loop = new ReconcileLoop(() => new Promise((resolve) => (end = () => resolve(result))));
+  const saved = vi.fn<() => Promise<void>>(async () => {});
+  const run = (): Promise<ReconcileResult> => new Promise((resolve) => (end = () => resolve(result)));
+  const loop = new ReconcileLoop(run, {}, saved);
   await vi.advanceTimersByTimeAsync(1);
   let isStopped = false;
   const stopped = loop.stop().then(() => (isStopped = true));
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(isStopped).toBe(false);
+  expect([isStopped, saved.mock.calls.length]).toEqual([false, 0]);
   end();
   await stopped;
+  expect(saved).toHaveBeenCalledOnce();
   expect(vi.getTimerCount()).toBe(0);
 });

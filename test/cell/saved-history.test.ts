@@ -1,5 +1,5 @@
 /** Tests of the points of the ledger that a cell stores. */
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { SavedHistory, type LedgerHistoryTable } from "../../src/cell/saved-history.ts";
 import { LedgerHistory, type LedgerPoint } from "../../src/client/ledger-history.ts";
 
@@ -36,16 +36,12 @@ class Table implements LedgerHistoryTable {
 function processOf(table: Table) {
   const history = new LedgerHistory();
   const errors: string[] = [];
-  const clock = { nowMs: 0 };
-  const saved = new SavedHistory(
-    table,
-    "7",
-    history,
-    (error) => errors.push(error),
-    () => clock.nowMs,
-  );
-  return { history, saved, errors, clock };
+  const saved = new SavedHistory(table, "7", history, (error) => errors.push(error));
+  return { history, saved, errors };
 }
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
 
 test("[L7] the points are loaded once before the first call", async () => {
   const table = new Table();
@@ -70,24 +66,59 @@ test("[L7] a cell that cannot load its points makes no call, and loads again at 
 
 test("a process writes at most every 5 s, and only what has changed", async () => {
   const table = new Table();
-  const { history, saved, clock } = processOf(table);
+  const { history, saved } = processOf(table);
   await saved.load();
   for (let position = 1; position <= 100; position += 1) {
     history.answered(history.next(), `1.${position}`);
     await saved.saveIfDue();
-    clock.nowMs += 100;
+    await vi.advanceTimersByTimeAsync(100);
   }
-  clock.nowMs += 5_000;
+  await vi.advanceTimersByTimeAsync(5_000);
   await saved.saveIfDue();
-  clock.nowMs += 5_000;
+  await vi.advanceTimersByTimeAsync(5_000);
   await saved.saveIfDue();
   const writes = table.calls.filter((call) => call.startsWith("save"));
   expect(writes).toEqual(["save 1.1", "save 1.51", "save 1.100"]);
 });
 
+test("[L7] an idle process saves its last point", async () => {
+  const table = new Table();
+  const { history, saved } = processOf(table);
+  await saved.load();
+  history.answered(undefined, "1.5");
+  await saved.saveIfDue();
+  history.answered(history.next(), "1.6");
+  await saved.saveIfDue();
+  expect([...table.rows]).toEqual([[1, 5]]);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect([...table.rows]).toEqual([[1, 6]]);
+});
+
+test("[L7] a call that takes long saves the points of its answers", async () => {
+  const table = new Table();
+  const { history, saved } = processOf(table);
+  await saved.load();
+  for (const position of [5, 6, 7]) {
+    history.answered(history.next(), `1.${position}`);
+    await vi.advanceTimersByTimeAsync(5_000);
+  }
+  expect(table.calls.filter((call) => call.startsWith("save"))).toEqual(["save 1.5", "save 1.6", "save 1.7"]);
+});
+
+test("after a save, no timer is left, and an answer without a new point starts none", async () => {
+  const { history, saved } = processOf(new Table());
+  await saved.load();
+  history.answered(undefined, "1.5");
+  expect(vi.getTimerCount()).toBe(1);
+  await saved.save();
+  history.answered(history.next(), "1.5");
+  history.answered(history.next(), null);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 test("a write that fails is reported, and repeated later", async () => {
   const table = new Table();
-  const { history, saved, errors, clock } = processOf(table);
+  const { history, saved, errors } = processOf(table);
   await saved.load();
   history.answered(undefined, "1.5");
   table.fails = true;
@@ -95,7 +126,7 @@ test("a write that fails is reported, and repeated later", async () => {
   await saved.saveIfDue();
   expect(errors).toEqual(["the database is down"]);
   table.fails = false;
-  clock.nowMs += 5_000;
+  await vi.advanceTimersByTimeAsync(5_000);
   await saved.saveIfDue();
   expect([...table.rows]).toEqual([[1, 5]]);
 });

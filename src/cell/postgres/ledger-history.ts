@@ -1,6 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { LedgerPoint } from "../../client/ledger-history.ts";
-import { SqlLedgerHistory } from "../sql/ledger-history.ts";
+import { SqlLedgerHistory, type HistoryRow } from "../sql/ledger-history.ts";
 import { ormOf } from "./orm.ts";
 import { ledgerHistory } from "./schema.ts";
 
@@ -9,10 +8,10 @@ export class PostgresLedgerHistory extends SqlLedgerHistory {
     super(db, ledgerHistory);
   }
 
-  async save(cell: string, points: readonly LedgerPoint[]): Promise<void> {
-    await ormOf(this.db)
+  protected override upsert(rows: HistoryRow[]): Promise<unknown> {
+    return ormOf(this.db)
       .insert(ledgerHistory)
-      .values(points.map((point) => ({ cell, ...point })))
+      .values(rows)
       .onConflictDoUpdate({
         target: [ledgerHistory.cell, ledgerHistory.incarnation],
         set: { position: sql`excluded.position`, savedAt: sql`clock_timestamp()` },

@@ -5,6 +5,10 @@ import { sqlOrm } from "./orm.ts";
 
 type HistoryTable = Table & Record<"cell" | "incarnation" | "position", Column>;
 
+export interface HistoryRow extends LedgerPoint {
+  cell: string;
+}
+
 /**
  * The table of what a cell has seen of its ledger. All processes of the cell share it, so rows only move
  * forward. No statement runs in a transaction of the application, so nothing waits for the rows' locks for
@@ -19,7 +23,8 @@ export abstract class SqlLedgerHistory implements LedgerHistoryTable {
     this.#table = table;
   }
 
-  abstract save(cell: string, points: readonly LedgerPoint[]): Promise<void>;
+  /** Inserts rows. A row that exists keeps the larger position. */
+  protected abstract upsert(rows: HistoryRow[]): Promise<unknown>;
 
   async load(cell: string): Promise<LedgerPoint[]> {
     const { incarnation, position } = this.#table;
@@ -27,6 +32,10 @@ export abstract class SqlLedgerHistory implements LedgerHistoryTable {
       .select<LedgerPoint>({ incarnation, position })
       .from(this.#table)
       .where(eq(this.#table.cell, cell));
+  }
+
+  async save(cell: string, points: readonly LedgerPoint[]): Promise<void> {
+    await this.upsert(points.map((point) => ({ cell, ...point })));
   }
 
   async remove(cell: string, points: readonly LedgerPoint[]): Promise<void> {

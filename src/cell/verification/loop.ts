@@ -48,6 +48,7 @@ export class VerificationLoop {
   readonly #cell: string;
   readonly #verify: (options: VerifyOptions) => Promise<VerificationReport>;
   readonly #options: VerificationLoopOptions;
+  readonly #stopped: () => Promise<void>;
   readonly #stop = new AbortController();
   readonly #done: Promise<void>;
 
@@ -55,10 +56,12 @@ export class VerificationLoop {
     cell: string,
     run: (options: VerifyOptions) => Promise<VerificationReport>,
     options: VerificationLoopOptions = {},
+    stopped = async (): Promise<void> => {},
   ) {
     this.#cell = cell;
     this.#verify = run;
     this.#options = options;
+    this.#stopped = stopped;
     const { everyMs = EVERY_MS } = options;
     if (!(everyMs >= 1_000 && everyMs <= MAX_TIMER_MS))
       throw invalidArgument("everyMs", `must be from 1,000 to ${MAX_TIMER_MS} ms`);
@@ -72,10 +75,14 @@ export class VerificationLoop {
     this.#done = this.#loop();
   }
 
-  /** Ends the current run after its segment, and resolves when it has ended. The next start resumes it. */
+  /**
+   * Ends the current run after its segment, and resolves when it has ended and the cell's history of its
+   * ledger is saved. The next start resumes the run.
+   */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#done;
+    await this.#stopped();
   }
 
   async #loop(): Promise<void> {
