@@ -3,12 +3,16 @@
  * checks that the file is up to date.
  */
 import { readFile, writeFile } from "node:fs/promises";
+import { format, type FormatConfig } from "oxfmt";
 import { clientTypesOf } from "../src/http/client-types.ts";
 
 const file = new URL("../src/client/api-types.ts", import.meta.url);
+const formatFile = new URL("../.oxfmtrc.json", import.meta.url);
 
 async function main(): Promise<void> {
-  const made = clientTypesOf();
+  const options = JSON.parse(await readFile(formatFile, "utf8")) as FormatConfig;
+  const { code: made, errors } = await format("api-types.ts", clientTypesOf(), options);
+  if (errors.length > 0) throw new SyntaxError(errors.map(({ message }) => message).join("\n"));
   if (!process.argv.includes("--check")) return writeFile(file, made);
   if ((await readFile(file, "utf8").catch(() => "")) === made) return;
   process.stderr.write(

@@ -1,46 +1,55 @@
 // Generated from src/http/contract by `npm run generate:client`. Do not edit.
 
 /**
- * The ops of one lease: all of them are granted, or none. It must have at least one op, and no name twice.
+ * The ops of one lease: all of them are granted, or none. It must have at least one op, and no name
+ * twice.
  */
 export interface Batch {
   /** Names to take. Each name must be free. */
-  creates?: readonly {
-    bucket: Bucket;
-    subject: SubjectGiven;
-    source: SourceGiven;
-  }[] | undefined;
+  creates?:
+    | readonly {
+        bucket: Bucket;
+        subject: SubjectGiven;
+        source: SourceGiven;
+      }[]
+    | undefined;
   /**
    * Names to give up. Each name must belong to the cell. Subject, source and epoch are compared with the
    * claim if given.
    */
-  destroys?: readonly ({
-    bucket: Bucket;
-    subject?: SubjectGiven | undefined;
-    source?: SourceGiven | undefined;
-    /**
-     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
-     * a `mismatch`. Left out: the op applies to the claim as it is.
-     */
-    epoch?: number | undefined;
-  })[] | undefined;
+  destroys?:
+    | readonly {
+        bucket: Bucket;
+        subject?: SubjectGiven | undefined;
+        source?: SourceGiven | undefined;
+        /**
+         * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is
+         * refused as a `mismatch`. Left out: the op applies to the claim as it is.
+         */
+        epoch?: number | undefined;
+      }[]
+    | undefined;
   /** Names of the cell that get a new subject, source or spelling. The name is never free in between. */
-  replaces?: readonly ({
-    bucket: Bucket;
-    subject: SubjectGiven;
-    source: SourceGiven;
-    /**
-     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
-     * a `mismatch`. Left out: the op applies to the claim as it is.
-     */
-    epoch?: number | undefined;
-  })[] | undefined;
+  replaces?:
+    | readonly {
+        bucket: Bucket;
+        subject: SubjectGiven;
+        source: SourceGiven;
+        /**
+         * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is
+         * refused as a `mismatch`. Left out: the op applies to the claim as it is.
+         */
+        epoch?: number | undefined;
+      }[]
+    | undefined;
   /**
-   * If true, destroys of names without a claim are counted in `counts.missing`. Otherwise they are refused.
+   * If true, destroys of names without a claim are counted in `counts.missing`. Otherwise they are
+   * refused.
    */
   allow_missing?: boolean | undefined;
   /**
-   * If true, a verification of the cell makes this begin. While a shard is reconciled, it grants no others.
+   * If true, a verification of the cell makes this begin. While a shard is reconciled, it grants no
+   * others.
    */
   verification?: boolean | undefined;
 }
@@ -48,7 +57,14 @@ export interface Batch {
 /** The thing that must be unique: a type and a value. */
 export interface Bucket {
   /** The kind of name. The same value in two bucket types is two names. */
-  type: "ROUTES" | "ORGANIZATION_PATH" | "REDIRECT_ROUTES" | "USERNAMES" | "EMAILS" | "PROJECT_IDS" | "USER_IDS";
+  type:
+    | "ROUTES"
+    | "ORGANIZATION_PATH"
+    | "REDIRECT_ROUTES"
+    | "USERNAMES"
+    | "EMAILS"
+    | "PROJECT_IDS"
+    | "USER_IDS";
   /** The name as somebody typed it. It and its canonical form have 1 to 1,024 bytes of UTF-8. */
   value: string;
 }
@@ -64,7 +80,8 @@ export interface Cell {
   /** The number of leases that are granted and not decided. Null: the cell's ledger cannot be reached. */
   outstanding_leases: number | null;
   /**
-   * The number of decisions that some shard has not applied yet. Null: the cell's ledger cannot be reached.
+   * The number of decisions that some shard has not applied yet. Null: the cell's ledger cannot be
+   * reached.
    */
   unapplied_decisions: number | null;
   /**
@@ -91,9 +108,9 @@ export interface Conflict {
   index: number;
   bucket: Bucket;
   /**
-   * `leased`: a lease holds the name, so waiting helps. `taken`: a name to create has a claim. `not_owner`:
-   * the claim belongs to another cell. `absent`: there is no claim. `mismatch`: the claim has another
-   * subject, source or epoch.
+   * `leased`: a lease holds the name, so waiting helps. `taken`: a name to create has a claim.
+   * `not_owner`: the claim belongs to another cell. `absent`: there is no claim. `mismatch`: the claim
+   * has another subject, source or epoch.
    */
   kind: "leased" | "taken" | "not_owner" | "absent" | "mismatch";
   owner?: "self" | "other" | undefined;
@@ -102,16 +119,34 @@ export interface Conflict {
 
 export interface Decision {
   /**
-   * Why the operator decides this lease. Required of operators, refused for cells. Stored with the outcome.
+   * Why the operator decides this lease. Required of operators, refused for cells. Stored with the
+   * outcome.
    */
   reason?: string | undefined;
 }
 
 export interface DigestQuery {
   /** The table of the cell's database that the name comes from. */
-  source_type: "RAILS_TABLE_USERS" | "RAILS_TABLE_EMAILS" | "RAILS_TABLE_ROUTES" | "RAILS_TABLE_PROJECTS" | "RAILS_TABLE_GROUPS" | "RAILS_TABLE_ORGANIZATIONS" | "RAILS_TABLE_REDIRECT_ROUTES";
+  source_type:
+    | "RAILS_TABLE_USERS"
+    | "RAILS_TABLE_EMAILS"
+    | "RAILS_TABLE_ROUTES"
+    | "RAILS_TABLE_PROJECTS"
+    | "RAILS_TABLE_GROUPS"
+    | "RAILS_TABLE_ORGANIZATIONS"
+    | "RAILS_TABLE_REDIRECT_ROUTES";
   /** Only claims of these bucket types. Left out: all types. */
-  bucket_types?: readonly ("ROUTES" | "ORGANIZATION_PATH" | "REDIRECT_ROUTES" | "USERNAMES" | "EMAILS" | "PROJECT_IDS" | "USER_IDS")[] | undefined;
+  bucket_types?:
+    | readonly (
+        | "ROUTES"
+        | "ORGANIZATION_PATH"
+        | "REDIRECT_ROUTES"
+        | "USERNAMES"
+        | "EMAILS"
+        | "PROJECT_IDS"
+        | "USER_IDS"
+      )[]
+    | undefined;
   /** Ranges in ascending order, without overlap. */
   ranges: readonly SourceRange[];
 }
@@ -120,28 +155,34 @@ export interface DigestQuery {
  * One line of an export. If the last line is neither `end` nor `error`, the stream broke off and is
  * incomplete.
  */
-export type ExportLine = {
-  /** The first line: the time at which the reading began, by the coordinator's clock. */
-  as_of: string;
-} | {
-  record: Record;
-  /**
-   * The last source id whose records are complete with this line. To continue, send it as `source_id_gt`.
-   * Empty: none is complete yet, so start from the beginning.
-   */
-  cursor: string;
-} | {
-  /** The last line: there are no more records. */
-  end: "complete";
-} | {
-  /**
-   * The last line: there may be more records. To get them, call again with `source_id_gt` set to `cursor`.
-   */
-  end: "continue";
-  cursor: string;
-} | {
-  error: Problem;
-};
+export type ExportLine =
+  | {
+      /** The first line: the time at which the reading began, by the coordinator's clock. */
+      as_of: string;
+    }
+  | {
+      record: Record;
+      /**
+       * The last source id whose records are complete with this line. To continue, send it as `source_id_gt`.
+       * Empty: none is complete yet, so start from the beginning.
+       */
+      cursor: string;
+    }
+  | {
+      /** The last line: there are no more records. */
+      end: "complete";
+    }
+  | {
+      /**
+       * The last line: there may be more records. To get them, call again with `source_id_gt` set to
+       * `cursor`.
+       */
+      end: "continue";
+      cursor: string;
+    }
+  | {
+      error: Problem;
+    };
 
 /** The part of another cell's record that a cell may see. */
 export interface ForeignRecord {
@@ -188,33 +229,39 @@ export interface Lease {
   reason?: string | undefined;
   counts: LeaseCounts;
   /** Only while the lease is GRANTED, and not in lists. */
-  creates?: readonly {
-    bucket: Bucket;
-    subject: Subject;
-    source: Source;
-  }[] | undefined;
+  creates?:
+    | readonly {
+        bucket: Bucket;
+        subject: Subject;
+        source: Source;
+      }[]
+    | undefined;
   /** Only while the lease is GRANTED, and not in lists. */
-  destroys?: readonly ({
-    bucket: Bucket;
-    subject?: Subject | undefined;
-    source?: Source | undefined;
-    /**
-     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
-     * a `mismatch`. Left out: the op applies to the claim as it is.
-     */
-    epoch?: number | undefined;
-  })[] | undefined;
+  destroys?:
+    | readonly {
+        bucket: Bucket;
+        subject?: Subject | undefined;
+        source?: Source | undefined;
+        /**
+         * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is
+         * refused as a `mismatch`. Left out: the op applies to the claim as it is.
+         */
+        epoch?: number | undefined;
+      }[]
+    | undefined;
   /** Only while the lease is GRANTED, and not in lists. */
-  replaces?: readonly ({
-    bucket: Bucket;
-    subject: Subject;
-    source: Source;
-    /**
-     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
-     * a `mismatch`. Left out: the op applies to the claim as it is.
-     */
-    epoch?: number | undefined;
-  })[] | undefined;
+  replaces?:
+    | readonly {
+        bucket: Bucket;
+        subject: Subject;
+        source: Source;
+        /**
+         * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is
+         * refused as a `mismatch`. Left out: the op applies to the claim as it is.
+         */
+        epoch?: number | undefined;
+      }[]
+    | undefined;
 }
 
 export interface LeaseCounts {
@@ -275,7 +322,19 @@ export interface NewCell {
    * The region in which the cell's ledger is created; choose the one nearest to the cell. It cannot be
    * changed later. Left out: Cloudflare chooses.
    */
-  location_hint?: "wnam" | "enam" | "sam" | "weur" | "eeur" | "apac" | "apac-ne" | "apac-se" | "oc" | "afr" | "me" | undefined;
+  location_hint?:
+    | "wnam"
+    | "enam"
+    | "sam"
+    | "weur"
+    | "eeur"
+    | "apac"
+    | "apac-ne"
+    | "apac-se"
+    | "oc"
+    | "afr"
+    | "me"
+    | undefined;
 }
 
 export interface NewKey {
@@ -301,8 +360,8 @@ export interface Part {
   /** A shard by its number, or the ledger of a cell by the cell's id. */
   id: string;
   /**
-   * `complete`: in service. `lost`: it has gone back in time, and refuses everything. `reconciling`: a shard
-   * that has accepted its loss. Until it is finished, it grants only what verification begins.
+   * `complete`: in service. `lost`: it has gone back in time, and refuses everything. `reconciling`: a
+   * shard that has accepted its loss. Until it is finished, it grants only what verification begins.
    */
   state: "complete" | "lost" | "reconciling";
   /** The newest point that the part has. Null: none. */
@@ -339,7 +398,18 @@ export interface Problem {
   title: string;
   status: number;
   detail: string;
-  code: "INVALID_ARGUMENT" | "UNAUTHENTICATED" | "PERMISSION_DENIED" | "NOT_FOUND" | "ALREADY_EXISTS" | "FAILED_PRECONDITION" | "ABORTED" | "RESOURCE_EXHAUSTED" | "INTERNAL" | "UNAVAILABLE" | "DEADLINE_EXCEEDED";
+  code:
+    | "INVALID_ARGUMENT"
+    | "UNAUTHENTICATED"
+    | "PERMISSION_DENIED"
+    | "NOT_FOUND"
+    | "ALREADY_EXISTS"
+    | "FAILED_PRECONDITION"
+    | "ABORTED"
+    | "RESOURCE_EXHAUSTED"
+    | "INTERNAL"
+    | "UNAVAILABLE"
+    | "DEADLINE_EXCEEDED";
   /** A finer constant than the code, such as `LEASE_COMMITTED`. */
   reason?: string | undefined;
   /** The wrong part of the request, such as `creates[3].bucket.value`. */
@@ -352,7 +422,8 @@ export interface Problem {
   /** The id of a begin whose outcome is unknown. Repeat the begin with `PUT` and this id. */
   lease_uuid?: string | undefined;
   /**
-   * Milliseconds to wait before trying again. Only in the last line of an export, which has no `Retry-After`.
+   * Milliseconds to wait before trying again. Only in the last line of an export, which has no
+   * `Retry-After`.
    */
   retry_after_ms?: number | undefined;
   /** The parts that do not answer. Only from `GET /readyz`. */
@@ -366,8 +437,8 @@ export interface RangeDigest {
   /** 32 hexadecimal digits: the sum of the claims' digests, as four 32-bit words, each modulo 2^32. */
   hash: string;
   /**
-   * True: a hold touches the range, a claim in it has no digest, or the range has more claims than could be
-   * read at one moment. Then the digest proves nothing, and `count` may be too small.
+   * True: a hold touches the range, a claim in it has no digest, or the range has more claims than could
+   * be read at one moment. Then the digest proves nothing, and `count` may be too small.
    */
   held: boolean;
   /** The latest `updated_at` of the range's claims. Null: there are none. */
@@ -398,7 +469,8 @@ export interface Record {
 
 export interface Revocation {
   /**
-   * The cell of a key that was made offline. Without it, the cell's ledger doesn't learn of the revocation.
+   * The cell of a key that was made offline. Without it, the cell's ledger doesn't learn of the
+   * revocation.
    */
   cell_id?: string | number | undefined;
 }
@@ -406,21 +478,35 @@ export interface Revocation {
 /** The row of the cell's database that the name comes from. */
 export interface Source {
   /** The table of the cell's database that the name comes from. */
-  type: "RAILS_TABLE_USERS" | "RAILS_TABLE_EMAILS" | "RAILS_TABLE_ROUTES" | "RAILS_TABLE_PROJECTS" | "RAILS_TABLE_GROUPS" | "RAILS_TABLE_ORGANIZATIONS" | "RAILS_TABLE_REDIRECT_ROUTES";
+  type:
+    | "RAILS_TABLE_USERS"
+    | "RAILS_TABLE_EMAILS"
+    | "RAILS_TABLE_ROUTES"
+    | "RAILS_TABLE_PROJECTS"
+    | "RAILS_TABLE_GROUPS"
+    | "RAILS_TABLE_ORGANIZATIONS"
+    | "RAILS_TABLE_REDIRECT_ROUTES";
   id: string;
 }
 
 /** The row of the cell's database that the name comes from. */
 export interface SourceGiven {
   /** The table of the cell's database that the name comes from. */
-  type: "RAILS_TABLE_USERS" | "RAILS_TABLE_EMAILS" | "RAILS_TABLE_ROUTES" | "RAILS_TABLE_PROJECTS" | "RAILS_TABLE_GROUPS" | "RAILS_TABLE_ORGANIZATIONS" | "RAILS_TABLE_REDIRECT_ROUTES";
+  type:
+    | "RAILS_TABLE_USERS"
+    | "RAILS_TABLE_EMAILS"
+    | "RAILS_TABLE_ROUTES"
+    | "RAILS_TABLE_PROJECTS"
+    | "RAILS_TABLE_GROUPS"
+    | "RAILS_TABLE_ORGANIZATIONS"
+    | "RAILS_TABLE_REDIRECT_ROUTES";
   /** 1 to 128 bytes of UTF-8 without control characters, or an integer that JSON represents exactly. */
   id: string | number;
 }
 
 /**
- * A range of source ids, in the order of the list of records: decimal ids as numbers first, then all others
- * by bytes.
+ * A range of source ids, in the order of the list of records: decimal ids as numbers first, then all
+ * others by bytes.
  */
 export interface SourceRange {
   /** Only source ids after this one. Left out: from the first. */
@@ -446,33 +532,39 @@ export interface StaleLease {
   reason?: string | undefined;
   counts: LeaseCounts;
   /** Only while the lease is GRANTED, and not in lists. */
-  creates?: readonly {
-    bucket: Bucket;
-    subject: Subject;
-    source: Source;
-  }[] | undefined;
+  creates?:
+    | readonly {
+        bucket: Bucket;
+        subject: Subject;
+        source: Source;
+      }[]
+    | undefined;
   /** Only while the lease is GRANTED, and not in lists. */
-  destroys?: readonly ({
-    bucket: Bucket;
-    subject?: Subject | undefined;
-    source?: Source | undefined;
-    /**
-     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
-     * a `mismatch`. Left out: the op applies to the claim as it is.
-     */
-    epoch?: number | undefined;
-  })[] | undefined;
+  destroys?:
+    | readonly {
+        bucket: Bucket;
+        subject?: Subject | undefined;
+        source?: Source | undefined;
+        /**
+         * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is
+         * refused as a `mismatch`. Left out: the op applies to the claim as it is.
+         */
+        epoch?: number | undefined;
+      }[]
+    | undefined;
   /** Only while the lease is GRANTED, and not in lists. */
-  replaces?: readonly ({
-    bucket: Bucket;
-    subject: Subject;
-    source: Source;
-    /**
-     * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is refused as
-     * a `mismatch`. Left out: the op applies to the claim as it is.
-     */
-    epoch?: number | undefined;
-  })[] | undefined;
+  replaces?:
+    | readonly {
+        bucket: Bucket;
+        subject: Subject;
+        source: Source;
+        /**
+         * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is
+         * refused as a `mismatch`. Left out: the op applies to the claim as it is.
+         */
+        epoch?: number | undefined;
+      }[]
+    | undefined;
   /** True: its ledger says that it is still granted. False: its ledger could not be asked. */
   confirmed: boolean;
 }
@@ -505,180 +597,560 @@ export interface VerificationSlot {
 
 /** The body and the answer of every operation. */
 export interface Operations {
-  beginLease: { body: Batch; answer: {
-    lease: Lease;
-  } };
-  getLease: { body: undefined; answer: {
-    lease: Lease;
-  } };
-  listLeases: { body: undefined; answer: {
-    leases: readonly Lease[];
-    /** Send it as `page_token` to get the next page. Empty on the last page. */
-    next_page_token: string;
-  } };
-  commitLease: { body: Decision | undefined; answer: {
-    lease: Lease;
-  } };
-  rollbackLease: { body: Decision | undefined; answer: {
-    lease: Lease;
-  } };
-  getRecord: { body: undefined; answer: {
-    record: Record | ForeignRecord;
-    cell: OwnerCell;
-  } };
-  lookupRecords: { body: Lookup; answer: {
-    results: readonly LookupResult[];
-  } };
-  listRecords: { body: undefined; answer: {
-    /**
-     * The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with milliseconds.
-     */
-    as_of: string;
-    records: readonly Record[];
-    /**
-     * True: the next page continues with records of the last source id of this page, because that id has more
-     * records than fit into a page.
-     */
-    split: boolean;
-    /** Send it as `page_token` to get the next page. Empty on the last page. */
-    next_page_token: string;
-  } };
+  beginLease: {
+    body: Batch;
+    answer: {
+      lease: Lease;
+    };
+  };
+  getLease: {
+    body: undefined;
+    answer: {
+      lease: Lease;
+    };
+  };
+  listLeases: {
+    body: undefined;
+    answer: {
+      leases: readonly Lease[];
+      /** Send it as `page_token` to get the next page. Empty on the last page. */
+      next_page_token: string;
+    };
+  };
+  commitLease: {
+    body: Decision | undefined;
+    answer: {
+      lease: Lease;
+    };
+  };
+  rollbackLease: {
+    body: Decision | undefined;
+    answer: {
+      lease: Lease;
+    };
+  };
+  getRecord: {
+    body: undefined;
+    answer: {
+      record: Record | ForeignRecord;
+      cell: OwnerCell;
+    };
+  };
+  lookupRecords: {
+    body: Lookup;
+    answer: {
+      results: readonly LookupResult[];
+    };
+  };
+  listRecords: {
+    body: undefined;
+    answer: {
+      /**
+       * The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with
+       * milliseconds.
+       */
+      as_of: string;
+      records: readonly Record[];
+      /**
+       * True: the next page continues with records of the last source id of this page, because that id has
+       * more records than fit into a page.
+       */
+      split: boolean;
+      /** Send it as `page_token` to get the next page. Empty on the last page. */
+      next_page_token: string;
+    };
+  };
   exportRecords: { body: undefined; answer: ExportLine };
-  digestRecords: { body: DigestQuery; answer: {
-    /**
-     * The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with milliseconds.
-     */
-    as_of: string;
-    /** One digest per range, in the order of the request. */
-    digests: readonly RangeDigest[];
-  } };
-  takeVerificationSlot: { body: undefined; answer: {
-    slot: VerificationSlot;
-  } };
-  releaseVerificationSlot: { body: undefined; answer: {
-    /** Whether the run still had a slot. */
-    released: boolean;
-  } };
-  listCells: { body: undefined; answer: {
-    cells: readonly Cell[];
-    /** Send it as `page_token` to get the next page. Empty on the last page. */
-    next_page_token: string;
-  } };
-  addCell: { body: NewCell; answer: {
-    cell: Cell;
-  } };
-  changeCell: { body: CellChange; answer: {
-    cell: Cell;
-  } };
-  freezeCell: { body: undefined; answer: {
-    cell: Cell;
-  } };
-  unfreezeCell: { body: undefined; answer: {
-    cell: Cell;
-  } };
+  digestRecords: {
+    body: DigestQuery;
+    answer: {
+      /**
+       * The time at which the reading began, by the coordinator's clock. RFC 3339, in UTC, with
+       * milliseconds.
+       */
+      as_of: string;
+      /** One digest per range, in the order of the request. */
+      digests: readonly RangeDigest[];
+    };
+  };
+  takeVerificationSlot: {
+    body: undefined;
+    answer: {
+      slot: VerificationSlot;
+    };
+  };
+  releaseVerificationSlot: {
+    body: undefined;
+    answer: {
+      /** Whether the run still had a slot. */
+      released: boolean;
+    };
+  };
+  listCells: {
+    body: undefined;
+    answer: {
+      cells: readonly Cell[];
+      /** Send it as `page_token` to get the next page. Empty on the last page. */
+      next_page_token: string;
+    };
+  };
+  addCell: {
+    body: NewCell;
+    answer: {
+      cell: Cell;
+    };
+  };
+  changeCell: {
+    body: CellChange;
+    answer: {
+      cell: Cell;
+    };
+  };
+  freezeCell: {
+    body: undefined;
+    answer: {
+      cell: Cell;
+    };
+  };
+  unfreezeCell: {
+    body: undefined;
+    answer: {
+      cell: Cell;
+    };
+  };
   mintKey: { body: NewKey; answer: MintedKey };
-  listKeys: { body: undefined; answer: {
-    keys: readonly Key[];
-    /** Send it as `page_token` to get the next page. Empty on the last page. */
-    next_page_token: string;
-  } };
-  revokeKey: { body: Revocation | undefined; answer: {
-    key: Key;
-  } };
-  getPart: { body: undefined; answer: {
-    part: Part;
-  } };
-  reconcilePart: { body: PartReconciliation; answer: {
-    part: Part;
-    dry_run: boolean;
-    /** For a shard: the cells that have leases which the shard has lost. */
-    lost_leases: readonly {
-      /** The id of a cell: a decimal int64 above 0. */
-      cell_id: string;
-      /** Granted leases whose holds are lost. A commit of them takes no name. */
-      outstanding: number;
-      /** Decided leases among the cell's newest outcomes that the shard has lost. */
-      decided: number;
-      /** Some of the outstanding leases, at most 10. */
-      leases: readonly string[];
-    }[];
-    /** For a ledger: the leases that are granted again, because a shard has holds of them. */
-    rebuilt_leases: readonly {
-      shard: number;
-      holds: number;
-      leases: number;
-    }[];
-    /** The parts that did not answer. While there are any, only a dry run works. */
-    unreachable: readonly string[];
-    /** For a ledger: the state of the cell that is left. A later change of it is lost. */
-    cell_state?: "ACTIVE" | "FROZEN" | undefined;
-  } };
-  finishPart: { body: PartFinish; answer: {
-    part: Part;
-  } };
-  listStaleLeases: { body: undefined; answer: {
-    leases: readonly StaleLease[];
-    /**
-     * The listing contains every lease that was granted before this time. Null: some cell has never been
-     * pulled into the projection.
-     */
-    last_pulled_at: string | null;
-    /** Send it as `page_token` to get the next page. Empty on the last page. */
-    next_page_token: string;
-  } };
-  listLimits: { body: undefined; answer: {
-    limits: readonly Limit[];
-  } };
-  getHealth: { body: undefined; answer: {
-    status: "ok";
-    version: string;
-    /**
-     * The versions of hash and canonical form, and the number of shards. They determine which shard stores a
-     * name, and never change.
-     */
-    placement: string;
-  } };
-  getReadiness: { body: undefined; answer: {
-    /** `no_cells`: an operator has to register the first cell. */
-    status: "ok" | "no_cells";
-    d1: "up" | "down";
-    /** The last run of the cron that finished. Null: none, or D1 is down. */
-    last_cron_run: {
-      /** RFC 3339, in UTC, with milliseconds. */
-      finished_at: string;
-      /** Cells whose ledger the run could not reach or copy into D1. */
-      cells_failed: number;
-    } | null;
-  } };
+  listKeys: {
+    body: undefined;
+    answer: {
+      keys: readonly Key[];
+      /** Send it as `page_token` to get the next page. Empty on the last page. */
+      next_page_token: string;
+    };
+  };
+  revokeKey: {
+    body: Revocation | undefined;
+    answer: {
+      key: Key;
+    };
+  };
+  getPart: {
+    body: undefined;
+    answer: {
+      part: Part;
+    };
+  };
+  reconcilePart: {
+    body: PartReconciliation;
+    answer: {
+      part: Part;
+      dry_run: boolean;
+      /** For a shard: the cells that have leases which the shard has lost. */
+      lost_leases: readonly {
+        /** The id of a cell: a decimal int64 above 0. */
+        cell_id: string;
+        /** Granted leases whose holds are lost. A commit of them takes no name. */
+        outstanding: number;
+        /** Decided leases among the cell's newest outcomes that the shard has lost. */
+        decided: number;
+        /** Some of the outstanding leases, at most 10. */
+        leases: readonly string[];
+      }[];
+      /** For a ledger: the leases that are granted again, because a shard has holds of them. */
+      rebuilt_leases: readonly {
+        shard: number;
+        holds: number;
+        leases: number;
+      }[];
+      /** The parts that did not answer. While there are any, only a dry run works. */
+      unreachable: readonly string[];
+      /** For a ledger: the state of the cell that is left. A later change of it is lost. */
+      cell_state?: "ACTIVE" | "FROZEN" | undefined;
+    };
+  };
+  finishPart: {
+    body: PartFinish;
+    answer: {
+      part: Part;
+    };
+  };
+  listStaleLeases: {
+    body: undefined;
+    answer: {
+      leases: readonly StaleLease[];
+      /**
+       * The listing contains every lease that was granted before this time. Null: some cell has never been
+       * pulled into the projection.
+       */
+      last_pulled_at: string | null;
+      /** Send it as `page_token` to get the next page. Empty on the last page. */
+      next_page_token: string;
+    };
+  };
+  listLimits: {
+    body: undefined;
+    answer: {
+      limits: readonly Limit[];
+    };
+  };
+  getHealth: {
+    body: undefined;
+    answer: {
+      status: "ok";
+      version: string;
+      /**
+       * The versions of hash and canonical form, and the number of shards. They determine which shard
+       * stores a name, and never change.
+       */
+      placement: string;
+    };
+  };
+  getReadiness: {
+    body: undefined;
+    answer: {
+      /** `no_cells`: an operator has to register the first cell. */
+      status: "ok" | "no_cells";
+      d1: "up" | "down";
+      /** The last run of the cron that finished. Null: none, or D1 is down. */
+      last_cron_run: {
+        /** RFC 3339, in UTC, with milliseconds. */
+        finished_at: string;
+        /** Cells whose ledger the run could not reach or copy into D1. */
+        cells_failed: number;
+      } | null;
+    };
+  };
 }
 
 /** The route of every operation, and the fields that its answer must have. */
 export const operations = {
-  beginLease: { method: "PUT", path: "/v1/cells/{cell}/leases/{uuid}", shape: {"lease":{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"}}} },
-  getLease: { method: "GET", path: "/v1/cells/{cell}/leases/{uuid}", shape: {"lease":{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"}}} },
-  listLeases: { method: "GET", path: "/v1/cells/{cell}/leases", shape: {"leases":[{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"}}],"next_page_token":"string"} },
-  commitLease: { method: "POST", path: "/v1/cells/{cell}/leases/{uuid}/commit", shape: {"lease":{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"}}} },
-  rollbackLease: { method: "POST", path: "/v1/cells/{cell}/leases/{uuid}/rollback", shape: {"lease":{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"}}} },
-  getRecord: { method: "GET", path: "/v1/records/{bucket_type}/{value}", shape: {"record":"any","cell":{"id":"string","address":"string"}} },
-  lookupRecords: { method: "POST", path: "/v1/records/lookup", shape: {"results":[{"bucket":{"type":"string","value":"string"},"found":"boolean"}]} },
-  listRecords: { method: "GET", path: "/v1/cells/{cell}/records", shape: {"as_of":"string","records":[{"uuid":"string","bucket":{"type":"string","value":"string"},"subject":{"type":"string","id":"string"},"source":{"type":"string","id":"string"},"cell_id":"string","epoch":"number","status":"string","lease_uuid":"any","created_at":"string","updated_at":"string"}],"split":"boolean","next_page_token":"string"} },
+  beginLease: {
+    method: "PUT",
+    path: "/v1/cells/{cell}/leases/{uuid}",
+    shape: {
+      lease: {
+        uuid: "string",
+        cell_id: "string",
+        state: "string",
+        created_at: "string",
+        age_ms: "number",
+        counts: { creates: "number", destroys: "number", replaces: "number", missing: "number" },
+      },
+    },
+  },
+  getLease: {
+    method: "GET",
+    path: "/v1/cells/{cell}/leases/{uuid}",
+    shape: {
+      lease: {
+        uuid: "string",
+        cell_id: "string",
+        state: "string",
+        created_at: "string",
+        age_ms: "number",
+        counts: { creates: "number", destroys: "number", replaces: "number", missing: "number" },
+      },
+    },
+  },
+  listLeases: {
+    method: "GET",
+    path: "/v1/cells/{cell}/leases",
+    shape: {
+      leases: [
+        {
+          uuid: "string",
+          cell_id: "string",
+          state: "string",
+          created_at: "string",
+          age_ms: "number",
+          counts: { creates: "number", destroys: "number", replaces: "number", missing: "number" },
+        },
+      ],
+      next_page_token: "string",
+    },
+  },
+  commitLease: {
+    method: "POST",
+    path: "/v1/cells/{cell}/leases/{uuid}/commit",
+    shape: {
+      lease: {
+        uuid: "string",
+        cell_id: "string",
+        state: "string",
+        created_at: "string",
+        age_ms: "number",
+        counts: { creates: "number", destroys: "number", replaces: "number", missing: "number" },
+      },
+    },
+  },
+  rollbackLease: {
+    method: "POST",
+    path: "/v1/cells/{cell}/leases/{uuid}/rollback",
+    shape: {
+      lease: {
+        uuid: "string",
+        cell_id: "string",
+        state: "string",
+        created_at: "string",
+        age_ms: "number",
+        counts: { creates: "number", destroys: "number", replaces: "number", missing: "number" },
+      },
+    },
+  },
+  getRecord: {
+    method: "GET",
+    path: "/v1/records/{bucket_type}/{value}",
+    shape: { record: "any", cell: { id: "string", address: "string" } },
+  },
+  lookupRecords: {
+    method: "POST",
+    path: "/v1/records/lookup",
+    shape: { results: [{ bucket: { type: "string", value: "string" }, found: "boolean" }] },
+  },
+  listRecords: {
+    method: "GET",
+    path: "/v1/cells/{cell}/records",
+    shape: {
+      as_of: "string",
+      records: [
+        {
+          uuid: "string",
+          bucket: { type: "string", value: "string" },
+          subject: { type: "string", id: "string" },
+          source: { type: "string", id: "string" },
+          cell_id: "string",
+          epoch: "number",
+          status: "string",
+          lease_uuid: "any",
+          created_at: "string",
+          updated_at: "string",
+        },
+      ],
+      split: "boolean",
+      next_page_token: "string",
+    },
+  },
   exportRecords: { method: "GET", path: "/v1/cells/{cell}/records/export", shape: "any" },
-  digestRecords: { method: "POST", path: "/v1/cells/{cell}/records/digests", shape: {"as_of":"string","digests":[{"count":"number","hash":"string","held":"boolean","newest_updated_at":"any"}]} },
-  takeVerificationSlot: { method: "PUT", path: "/v1/cells/{cell}/verification-slots/{uuid}", shape: {"slot":{"uuid":"string","cell_id":"string","expires_at":"string","expires_in_ms":"number"}} },
-  releaseVerificationSlot: { method: "POST", path: "/v1/cells/{cell}/verification-slots/{uuid}/release", shape: {"released":"boolean"} },
-  listCells: { method: "GET", path: "/v1/admin/cells", shape: {"cells":[{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","stored_bytes":"any","created_at":"string","updated_at":"string"}],"next_page_token":"string"} },
-  addCell: { method: "POST", path: "/v1/admin/cells", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","stored_bytes":"any","created_at":"string","updated_at":"string"}} },
-  changeCell: { method: "PATCH", path: "/v1/admin/cells/{cell}", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","stored_bytes":"any","created_at":"string","updated_at":"string"}} },
-  freezeCell: { method: "POST", path: "/v1/admin/cells/{cell}/freeze", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","stored_bytes":"any","created_at":"string","updated_at":"string"}} },
-  unfreezeCell: { method: "POST", path: "/v1/admin/cells/{cell}/unfreeze", shape: {"cell":{"cell_id":"string","name":"string","address":"string","location_hint":"any","state":"any","outstanding_leases":"any","unapplied_decisions":"any","stored_bytes":"any","created_at":"string","updated_at":"string"}} },
-  mintKey: { method: "POST", path: "/v1/admin/keys", shape: {"id":"string","role":"string","cell_id":"any","created_at":"string","expires_at":"string","note":"any","key":"string"} },
-  listKeys: { method: "GET", path: "/v1/admin/keys", shape: {"keys":[{"id":"string","role":"string","cell_id":"any","created_at":"string","expires_at":"string","note":"any","revoked_at":"any"}],"next_page_token":"string"} },
-  revokeKey: { method: "POST", path: "/v1/admin/keys/{id}/revoke", shape: {"key":{"id":"string","role":"string","cell_id":"any","created_at":"string","expires_at":"string","note":"any","revoked_at":"any"}} },
-  getPart: { method: "GET", path: "/v1/admin/parts/{part}", shape: {"part":{"id":"string","state":"string","point":"any","loss":"any"}} },
-  reconcilePart: { method: "POST", path: "/v1/admin/parts/{part}/reconcile", shape: {"part":{"id":"string","state":"string","point":"any","loss":"any"},"dry_run":"boolean","lost_leases":[{"cell_id":"string","outstanding":"number","decided":"number","leases":["string"]}],"rebuilt_leases":[{"shard":"number","holds":"number","leases":"number"}],"unreachable":["string"]} },
-  finishPart: { method: "POST", path: "/v1/admin/parts/{part}/finish", shape: {"part":{"id":"string","state":"string","point":"any","loss":"any"}} },
-  listStaleLeases: { method: "GET", path: "/v1/leases/stale", shape: {"leases":[{"uuid":"string","cell_id":"string","state":"string","created_at":"string","age_ms":"number","counts":{"creates":"number","destroys":"number","replaces":"number","missing":"number"},"confirmed":"boolean"}],"last_pulled_at":"any","next_page_token":"string"} },
-  listLimits: { method: "GET", path: "/v1/limits", shape: {"limits":[{"name":"string","value":"number","default":"number","unit":"string","variable":"string","about":"string"}]} },
-  getHealth: { method: "GET", path: "/healthz", shape: {"status":"string","version":"string","placement":"string"} },
-  getReadiness: { method: "GET", path: "/readyz", shape: {"status":"string","d1":"string","last_cron_run":"any"} },
+  digestRecords: {
+    method: "POST",
+    path: "/v1/cells/{cell}/records/digests",
+    shape: {
+      as_of: "string",
+      digests: [{ count: "number", hash: "string", held: "boolean", newest_updated_at: "any" }],
+    },
+  },
+  takeVerificationSlot: {
+    method: "PUT",
+    path: "/v1/cells/{cell}/verification-slots/{uuid}",
+    shape: { slot: { uuid: "string", cell_id: "string", expires_at: "string", expires_in_ms: "number" } },
+  },
+  releaseVerificationSlot: {
+    method: "POST",
+    path: "/v1/cells/{cell}/verification-slots/{uuid}/release",
+    shape: { released: "boolean" },
+  },
+  listCells: {
+    method: "GET",
+    path: "/v1/admin/cells",
+    shape: {
+      cells: [
+        {
+          cell_id: "string",
+          name: "string",
+          address: "string",
+          location_hint: "any",
+          state: "any",
+          outstanding_leases: "any",
+          unapplied_decisions: "any",
+          stored_bytes: "any",
+          created_at: "string",
+          updated_at: "string",
+        },
+      ],
+      next_page_token: "string",
+    },
+  },
+  addCell: {
+    method: "POST",
+    path: "/v1/admin/cells",
+    shape: {
+      cell: {
+        cell_id: "string",
+        name: "string",
+        address: "string",
+        location_hint: "any",
+        state: "any",
+        outstanding_leases: "any",
+        unapplied_decisions: "any",
+        stored_bytes: "any",
+        created_at: "string",
+        updated_at: "string",
+      },
+    },
+  },
+  changeCell: {
+    method: "PATCH",
+    path: "/v1/admin/cells/{cell}",
+    shape: {
+      cell: {
+        cell_id: "string",
+        name: "string",
+        address: "string",
+        location_hint: "any",
+        state: "any",
+        outstanding_leases: "any",
+        unapplied_decisions: "any",
+        stored_bytes: "any",
+        created_at: "string",
+        updated_at: "string",
+      },
+    },
+  },
+  freezeCell: {
+    method: "POST",
+    path: "/v1/admin/cells/{cell}/freeze",
+    shape: {
+      cell: {
+        cell_id: "string",
+        name: "string",
+        address: "string",
+        location_hint: "any",
+        state: "any",
+        outstanding_leases: "any",
+        unapplied_decisions: "any",
+        stored_bytes: "any",
+        created_at: "string",
+        updated_at: "string",
+      },
+    },
+  },
+  unfreezeCell: {
+    method: "POST",
+    path: "/v1/admin/cells/{cell}/unfreeze",
+    shape: {
+      cell: {
+        cell_id: "string",
+        name: "string",
+        address: "string",
+        location_hint: "any",
+        state: "any",
+        outstanding_leases: "any",
+        unapplied_decisions: "any",
+        stored_bytes: "any",
+        created_at: "string",
+        updated_at: "string",
+      },
+    },
+  },
+  mintKey: {
+    method: "POST",
+    path: "/v1/admin/keys",
+    shape: {
+      id: "string",
+      role: "string",
+      cell_id: "any",
+      created_at: "string",
+      expires_at: "string",
+      note: "any",
+      key: "string",
+    },
+  },
+  listKeys: {
+    method: "GET",
+    path: "/v1/admin/keys",
+    shape: {
+      keys: [
+        {
+          id: "string",
+          role: "string",
+          cell_id: "any",
+          created_at: "string",
+          expires_at: "string",
+          note: "any",
+          revoked_at: "any",
+        },
+      ],
+      next_page_token: "string",
+    },
+  },
+  revokeKey: {
+    method: "POST",
+    path: "/v1/admin/keys/{id}/revoke",
+    shape: {
+      key: {
+        id: "string",
+        role: "string",
+        cell_id: "any",
+        created_at: "string",
+        expires_at: "string",
+        note: "any",
+        revoked_at: "any",
+      },
+    },
+  },
+  getPart: {
+    method: "GET",
+    path: "/v1/admin/parts/{part}",
+    shape: { part: { id: "string", state: "string", point: "any", loss: "any" } },
+  },
+  reconcilePart: {
+    method: "POST",
+    path: "/v1/admin/parts/{part}/reconcile",
+    shape: {
+      part: { id: "string", state: "string", point: "any", loss: "any" },
+      dry_run: "boolean",
+      lost_leases: [{ cell_id: "string", outstanding: "number", decided: "number", leases: ["string"] }],
+      rebuilt_leases: [{ shard: "number", holds: "number", leases: "number" }],
+      unreachable: ["string"],
+    },
+  },
+  finishPart: {
+    method: "POST",
+    path: "/v1/admin/parts/{part}/finish",
+    shape: { part: { id: "string", state: "string", point: "any", loss: "any" } },
+  },
+  listStaleLeases: {
+    method: "GET",
+    path: "/v1/leases/stale",
+    shape: {
+      leases: [
+        {
+          uuid: "string",
+          cell_id: "string",
+          state: "string",
+          created_at: "string",
+          age_ms: "number",
+          counts: { creates: "number", destroys: "number", replaces: "number", missing: "number" },
+          confirmed: "boolean",
+        },
+      ],
+      last_pulled_at: "any",
+      next_page_token: "string",
+    },
+  },
+  listLimits: {
+    method: "GET",
+    path: "/v1/limits",
+    shape: {
+      limits: [
+        {
+          name: "string",
+          value: "number",
+          default: "number",
+          unit: "string",
+          variable: "string",
+          about: "string",
+        },
+      ],
+    },
+  },
+  getHealth: {
+    method: "GET",
+    path: "/healthz",
+    shape: { status: "string", version: "string", placement: "string" },
+  },
+  getReadiness: {
+    method: "GET",
+    path: "/readyz",
+    shape: { status: "string", d1: "string", last_cron_run: "any" },
+  },
 } as const;

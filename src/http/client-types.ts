@@ -62,8 +62,8 @@ function declarationOf(name: string, schema: Schema): string {
 const isPlainObject = ({ type, properties }: Schema): boolean =>
   type === "object" && properties !== undefined;
 
-/** The width of the repository's source lines. */
-const WIDTH = 110;
+/** The formatter indents a comment within a union by up to 4 more columns, and does not wrap comments. */
+const WIDTH = 106;
 
 function comment({ description }: Schema, indent: string): string {
   if (description === undefined) return "";
