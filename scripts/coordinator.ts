@@ -13,6 +13,8 @@ import { readConfig } from "../src/config.ts";
 import { bundle } from "./bundle.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { syncFolders, writeDurably } from "./durable-file.ts";
+import { freePort } from "./free-port.ts";
+import { publicSocketAt } from "./public-socket.ts";
 import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
 import { storeShards, chooseShards } from "./shards.ts";
 import { checkpoint, forEachDatabase } from "./state-databases.ts";
@@ -71,7 +73,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     if (isNew) await storeShards(options.stateFolder, shards);
     const signingSecret = await readOrMakeSecret(options.stateFolder);
     const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
-    const runtime = (port: number): ReturnType<typeof convertV4MiniflareOptions> =>
+    const runtime = (at?: string): ReturnType<typeof convertV4MiniflareOptions> =>
       runtimeOptions(
         {
           ...options,
@@ -82,15 +84,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
         watch,
         script,
         signingSecret,
-        port,
+        at,
       );
     await lock.freePort(options.port);
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
-    // The set-up runs on a random port. So whoever reaches the coordinator on its real port finds it
-    // complete.
+    const address = `${host}:${options.port === 0 ? await freePort() : options.port}`;
+    // The set-up runs without the public socket. So whoever reaches the coordinator finds it complete.
     const known = await devKeys.read(options.stateFolder, signingSecret);
     const isSetUp = known !== undefined && (await isMigrated(options.stateFolder));
-    const started = withoutSignalHandlers(() => new Miniflare(runtime(isSetUp ? options.port : 0)));
+    const started = withoutSignalHandlers(() => new Miniflare(isSetUp ? runtime(address) : runtime()));
     miniflare = started;
     await started.ready;
     // Only the listings need D1, so the coordinator also starts without it.
@@ -102,8 +104,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     await storeShards(options.stateFolder, shards);
     // SQLite makes its files durable, but the folders around them are new.
     if (!isSetUp) await syncFolders(options.stateFolder);
-    if (!isSetUp && options.port !== 0) await started.setOptions(runtime(options.port));
-    const url = (await started.ready).origin;
+    if (!isSetUp) await started.setOptions(runtime(address));
+    const url = `http://${address}`;
     isReady = true;
     watch.start(url);
     const cron = async (): Promise<void> => {
@@ -201,11 +203,13 @@ function runtimeOptions(
   watch: RuntimeWatch,
   script: string,
   signingSecret: string,
-  port: number,
+  address?: string,
 ): ReturnType<typeof convertV4MiniflareOptions> {
   return convertV4MiniflareOptions({
+    // Only this process uses Miniflare's own port.
     host,
-    port,
+    port: 0,
+    ...(address === undefined ? {} : publicSocketAt(address)),
     log: new RuntimeLog((event, error) => log?.(JSON.stringify({ event, error })), watch),
     unsafeHandleRuntimeRestart: () => log?.(JSON.stringify({ event: "runtime_restarted" })),
     handleStructuredLogs: ({ message }) => log?.(message),

@@ -9,6 +9,7 @@ import type { Handler } from "./handler.ts";
 import { handlers } from "./handlers.ts";
 import { logFault } from "./fault.ts";
 import { secure } from "./headers.ts";
+import type { Failure } from "./problem.ts";
 import { isLogged } from "./sampling.ts";
 import { beginTrace, logRequest } from "./trace.ts";
 
@@ -20,7 +21,8 @@ function makeApp(): Hono<App> {
   hono.use("*", async (context, next) => {
     const trace = beginTrace(context.req.header("x-request-id"));
     context.set("trace", trace);
-    await next();
+    if (isHost(context.req.header("host") ?? "")) await next();
+    else context.res = fail(WRONG_HOST, trace);
     secure(context.res.headers, trace.requestId);
     if (isLogged(trace, context.req.method, context.res.status, logShareOf(context.env)))
       logRequest(trace, context.req.method, context.res.status, logOf(context.env));
@@ -53,6 +55,18 @@ function logShareOf(env: Env): number {
     return 1;
   }
 }
+
+/**
+ * Without a proxy in front, the runtime puts this header into the URL of the request as it is. A slash in it
+ * would replace the path. Two `Host` headers arrive as one, joined with a comma.
+ */
+const isHost = (header: string): boolean => /^[\w.~%:[\]-]*$/.test(header);
+
+const WRONG_HOST: Failure = {
+  code: "INVALID_ARGUMENT",
+  detail: "`Host` must be one host name or IP address, with or without a port",
+  field: "Host",
+};
 
 const paths = routeIds.map((id) => ({ method: routes[id].method, isPath: isPathOf(routes[id]) }));
 

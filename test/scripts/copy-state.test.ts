@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { checkpoint, stateDatabases } from "../../scripts/state-databases.ts";
-import { freePort } from "../support/free-port.ts";
+import { freePort } from "../../scripts/free-port.ts";
 import { Server } from "./server.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
 import { LogOutput } from "../../scripts/log-output.ts";
-import { freePort } from "../support/free-port.ts";
+import { freePort } from "../../scripts/free-port.ts";
 
 test("lines without room are dropped, and their number is logged once there is room", () => {
   const sent: string[] = [];

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { startCoordinator } from "../../scripts/coordinator.ts";
-import { freePort } from "../support/free-port.ts";
+import { freePort } from "../../scripts/free-port.ts";
 
 /** The runtimes that this process has started. */
 function runtimes(): number[] {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { RuntimeWatch } from "../../scripts/runtime-watch.ts";
 import { Server } from "../rigs/crash/server.ts";
-import { freePort } from "../support/free-port.ts";
+import { freePort } from "../../scripts/free-port.ts";
 
 const { default: workerd } = createRequire(import.meta.url)("workerd") as { default: string };
 

@@ -9,7 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Batch } from "../../../src/client/index.ts";
 import { today } from "../../support/day.ts";
-import { freePort } from "../../support/free-port.ts";
+import { freePort } from "../../../scripts/free-port.ts";
 import { armVariables, CRON_PATH, exempt, failpoints, objectWrites } from "./failpoints.ts";
 import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
 import { describeRound, matrix, drawRoundSettings } from "./round-settings.ts";

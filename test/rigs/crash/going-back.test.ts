@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../support/free-port.ts";
+import { freePort } from "../../../scripts/free-port.ts";
 import { killAll, Server } from "./server.ts";
 import { objectFile } from "./state-files.ts";
 

@@ -8,7 +8,7 @@ import { createClient, type Fetch } from "../../../src/client/index.ts";
 import { bucketTypes, type BucketTypeName } from "../../../src/core/registry.ts";
 import { checkHistory } from "../history/check.ts";
 import { readHistory, Recorder as History } from "../history/history.ts";
-import { freePort } from "../../support/free-port.ts";
+import { freePort } from "../../../scripts/free-port.ts";
 import { cellIds, Clients } from "./clients.ts";
 import { armVariables, CRON_PATH, type Failpoint, type Side } from "./failpoints.ts";
 import { LocalDatabase } from "./local-database.ts";

@@ -13,7 +13,7 @@ import { nowMs, readRecords, Recorder } from "../crash/record.ts";
 import { Server, killTargets } from "../crash/server.ts";
 import { readStores, sizeOf } from "../crash/state-files.ts";
 import { bucketKey, Verifier } from "../crash/verify.ts";
-import { freePort } from "../../support/free-port.ts";
+import { freePort } from "../../../scripts/free-port.ts";
 import { addCall, newMinute, residentMb, type Minute } from "./samples.ts";
 
 export interface SoakOptions {
