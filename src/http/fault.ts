@@ -1,6 +1,6 @@
 import type { logEvent } from "../log.ts";
 import type { Failure } from "./problem.ts";
-import type { Trace } from "./trace.ts";
+import { loggedIds, type Trace } from "./trace.ts";
 
 /**
  * Thrown when a variable is wrong. Its message, which names the variable, is answered to the caller. Messages
@@ -18,8 +18,8 @@ function harmless(error: unknown): string {
   return [`${error.name}: ${error.message.split('"')[0]?.slice(0, 200)}`, ...frames].join("\n");
 }
 
-export function logFault(error: unknown, { requestId, route }: Trace, log: typeof logEvent): Failure {
-  log("fault", { request_id: requestId, route, message: harmless(error) });
+export function logFault(error: unknown, trace: Trace, log: typeof logEvent): Failure {
+  log("fault", { ...loggedIds(trace), route: trace.route, message: harmless(error) });
   if (error instanceof Misconfigured) return { code: "UNAVAILABLE", detail: error.message };
   return {
     code: "INTERNAL",

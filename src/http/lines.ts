@@ -2,7 +2,7 @@ import { ok, type Result } from "../core/refusal.ts";
 import type { logEvent } from "../log.ts";
 import { logFault } from "./fault.ts";
 import { problemOf, type Failure } from "./problem.ts";
-import type { Trace } from "./trace.ts";
+import { loggedIds, type Trace } from "./trace.ts";
 
 /**
  * An answer that is made while it is read. The handler yields all lines that it has at once. It is asked for
@@ -71,15 +71,15 @@ async function nextChunk(rest: Lines<unknown>, trace: Trace, log: typeof logEven
  * The request was already logged as a success when its answer began, so the failure gets a log line of its
  * own.
  */
-function failureChunk(failure: Failure, { requestId, route }: Trace, log: typeof logEvent): Chunk {
+function failureChunk(failure: Failure, trace: Trace, log: typeof logEvent): Chunk {
   log("stream_failed", {
-    request_id: requestId,
-    route,
+    ...loggedIds(trace),
+    route: trace.route,
     code: failure.code,
     ...(failure.reason === undefined ? {} : { reason: failure.reason }),
   });
   return {
-    lines: [{ error: { ...problemOf(failure, requestId), retry_after_ms: failure.retryAfterMs } }],
+    lines: [{ error: { ...problemOf(failure, trace.requestId), retry_after_ms: failure.retryAfterMs } }],
     isLast: true,
   };
 }

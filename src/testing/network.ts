@@ -1,6 +1,6 @@
+import { v4 as newUuid } from "uuid";
 import { secure } from "../http/headers.ts";
 import { problemResponse } from "../http/problem.ts";
-import { beginTrace } from "../http/trace.ts";
 import type { TestClock } from "./clock.ts";
 import type { Fault, FaultRegistry, ObservedCall } from "./faults.ts";
 import { addressOf, type Operation } from "./operations.ts";
@@ -124,7 +124,7 @@ export class Network {
         return new Promise<never>(() => {});
       case "unavailable":
         if (fault.carriedOut === true) await this.#dispatch(request);
-        return unavailable(request, call);
+        return unavailable(call);
       case "delay":
         await this.#pause(fault.ms, stop);
         return this.#dispatch(request);
@@ -152,8 +152,8 @@ const advice: Partial<Record<Operation, string>> = {
   rollback: ": repeat the call; the first decision wins and is final",
 };
 
-function unavailable(request: Request, { operation, uuid }: ObservedCall): Response {
-  const { requestId } = beginTrace(request.headers.get("x-request-id") ?? undefined);
+function unavailable({ operation, uuid }: ObservedCall): Response {
+  const requestId = newUuid();
   const detail = `the cell's ledger cannot be reached${advice[operation] ?? ""}`;
   const leaseUuid = operation === "begin" && uuid !== null ? { leaseUuid: uuid } : {};
   const response = problemResponse(

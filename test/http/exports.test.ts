@@ -140,12 +140,18 @@ describe.each([
       status,
       code,
       retryable: true,
-      request_id: "the-request",
+      request_id: received.headers.get("x-request-id"),
       ...(status === 503 ? { retry_after_ms: 1_000 } : {}),
     });
     expect(received.text).not.toContain("internals");
     expect(logged).toContainEqual(
-      JSON.stringify({ event: "stream_failed", request_id: "the-request", route: "exportRecords", code }),
+      JSON.stringify({
+        event: "stream_failed",
+        request_id: last.request_id,
+        caller_request_id: "the-request",
+        route: "exportRecords",
+        code,
+      }),
     );
     expect(logged.filter((line) => line.includes('"event":"request"'))).toHaveLength(1);
   });

@@ -3,6 +3,7 @@ import { shardOf } from "../../src/core/placement.ts";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { v4 as newUuid } from "uuid";
 import { routeIds, routes } from "../../src/http/contract.ts";
+import type { Received } from "../suites/conformance/client.ts";
 import { begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import { Api, env, signedKey, startDeployment } from "../support/workerd/api.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
@@ -292,15 +293,16 @@ describe("every request", () => {
   test("is logged in one line, without names, paths and keys", async () => {
     const log = vi.spyOn(console, "log");
     let lines: string[];
+    let answered: Received;
     const key = await signedKey({ role: "cell", cell: "1", id: "the-key-id" });
     try {
       log.mockImplementation(() => {});
-      await api.send("GET", "/v1/records/ROUTES/very-secret-name?x=1", {
+      answered = await api.send("GET", "/v1/records/ROUTES/very-secret-name?x=1", {
         key,
         headers: { "x-request-id": "the-request" },
       });
       await api.send("GET", "/very-secret-path", { key: null });
-      await api.send("PROPFIND", "/healthz", { key: null });
+      await api.send("PROPFIND", "/healthz", { key: null, headers: { "x-request-id": "x".repeat(65) } });
     } finally {
       lines = log.mock.calls
         .map(([line]) => String(line))
@@ -317,11 +319,13 @@ describe("every request", () => {
       role: "cell",
       cell: "1",
       key_id: "the-key-id",
-      request_id: "the-request",
+      request_id: answered.headers.get("x-request-id"),
+      caller_request_id: "the-request",
       duration_ms: expect.any(Number),
     });
     expect(JSON.parse(lines[1] ?? "")).toMatchObject({ route: "none", status: 404, code: "NOT_FOUND" });
     expect(JSON.parse(lines[2] ?? "")).toMatchObject({ method: "other", status: 405 });
+    expect(lines[2]).not.toContain("caller_request_id");
     for (const line of lines) expect(line).not.toMatch(/secret|lhk_/);
   });
 });

@@ -45,7 +45,7 @@ filters, and a key of the same role and cell. It is empty on the last page.
 Every 4xx and 5xx answer is a problem (RFC 9457): \`application/problem+json\` with a \`code\` from a fixed
 list, sometimes a finer \`reason\`, and \`retryable\`, which says whether the same call may succeed later,
 unchanged. Decide by \`code\` and \`reason\`; \`detail\` is for people. \`Retry-After\` is sent if waiting
-helps. Every answer has \`X-Request-Id\`. Send your own to find the request in the log.
+helps. Every answer has an \`X-Request-Id\`. If you send one of your own, the log has both.
 `.trim();
 
 /** What each error code means for a caller, and what to do about it. */

@@ -3,16 +3,20 @@ import { connect } from "node:net";
 import { HANG_MS, type Received } from "./server.ts";
 
 /**
- * The id of a request that is sent after every other one. Its answer proves that the connection was still
- * parsed correctly.
+ * The mark of a request that is sent after every other one. Its answer proves that the connection was still
+ * parsed correctly. A mark is an unknown parameter, which the answer names.
  */
-export const LAST_ID = "the-last-one";
-/** The id of a request hidden in the body or headers of another one. It must never be answered. */
-export const HIDDEN_ID = "hidden";
+export const LAST = "the-last-one";
+/** The mark of a request hidden in the body or headers of another one. It must never be answered. */
+export const HIDDEN = "hidden";
 
-const LAST = Buffer.from(
-  `GET /healthz HTTP/1.1\r\nHost: last.example\r\nX-Request-Id: ${LAST_ID}\r\nConnection: close\r\n\r\n`,
-);
+/** The beginning of a request with a mark. Its header may be continued. */
+export const marked = (mark: string): string => `GET /healthz?${mark}=1 HTTP/1.1\r\nHost: marked.example\r\n`;
+
+export const hasMark = (answer: Received | undefined, mark: string): boolean =>
+  answer?.status === 400 && answer.text.includes(`"field":"${mark}"`);
+
+const last = Buffer.from(`${marked(LAST)}Connection: close\r\n\r\n`);
 
 /** Sends bytes, closes its side, and reads until the server closes the other side. */
 export function exchange(port: number, bytes: Uint8Array): Promise<Received[]> {
@@ -32,7 +36,7 @@ export function exchange(port: number, bytes: Uint8Array): Promise<Received[]> {
     socket.on("end", done);
     // The server may close the connection early. The answers until then count.
     socket.on("error", done);
-    socket.end(Buffer.concat([bytes, LAST]));
+    socket.end(Buffer.concat([bytes, last]));
   });
 }
 
