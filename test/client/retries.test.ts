@@ -179,6 +179,16 @@ describe("Retry-After", () => {
   });
 });
 
+it("a body that arrived too slowly is sent again, and is known to have done nothing", async () => {
+  const tooSlow = problem(408, "RESOURCE_EXHAUSTED", { reason: "BODY_TOO_SLOW", retryable: true });
+  expect((await run([tooSlow, granted])).sent).toHaveLength(2);
+  const { outcome } = await run([tooSlow], { retries: 0 });
+  expect(outcome).toMatchObject({ reason: "BODY_TOO_SLOW", retryable: true, outcomeKnown: true });
+  // A proxy's 408 says nothing about what the coordinator did.
+  const ofProxy = { status: 408, text: "", headers: { "content-type": "text/html" } };
+  expect((await run([ofProxy], { retries: 0 })).outcome).toMatchObject({ outcomeKnown: false });
+});
+
 describe("calls and refusals without retries", () => {
   const calls: Record<string, (client: Client) => Promise<unknown>> = {
     addCell: ({ cells }) => cells.add({ cell_id: "8", name: "eight", address: "https://eight.test" }),
