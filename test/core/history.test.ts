@@ -114,6 +114,23 @@ describe("a shard that went back in time", () => {
     expect(c.holds()).toEqual([]);
   });
 
+  test("[H4] stores the loss before it answers that it has noticed it", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    for (const part of [c.shard(0), c.ledger("1")]) {
+      const lift = part.sql.holdFlushes();
+      const seen = { incarnation: 2 ** 40, position: 1 };
+      let hasAnswered = false;
+      const message = { ...c.envelope, seen, pulledPosition: 0 };
+      const asked = "ping" in part.object ? part.object.ping(message) : part.object.maintain(message);
+      void asked.then(() => (hasAnswered = true));
+      await c.clock.pass(50);
+      expect(hasAnswered).toBe(false);
+      lift();
+      expect(await c.clock.runUntil<unknown>(asked)).toEqual(LOST);
+    }
+  });
+
   test("[H4] is noticed when all of its data is gone", async () => {
     const c = await Cluster.start({ shards: 1 });
     const restore = saveShard(c);

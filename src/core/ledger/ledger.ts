@@ -391,9 +391,10 @@ export class Ledger {
   ): Promise<Reply<T>> {
     const refusal =
       (await this.#placementGuard.admit(message)) ?? unfit() ?? this.#history.refuse(message.seen, sender);
-    if (refusal !== undefined) return { ok: false, refusal };
-    if (message.shards !== undefined) this.#links.learn(message.shards);
-    return work();
+    if (refusal === undefined && message.shards !== undefined) this.#links.learn(message.shards);
+    const reply = refusal === undefined ? await work() : { ok: false as const, refusal };
+    // Whoever learns of the loss can rely on it, also after a crash (H4).
+    return this.#history.isLost ? this.#durable(reply) : reply;
   }
 
   async #durable<T>(reply: Reply<T>): Promise<Reply<T>> {

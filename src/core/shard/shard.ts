@@ -289,7 +289,10 @@ export class Shard {
   /** Carries out a message, unless it does not fit or its sender has seen more than this shard has (H4). */
   async #answer<T>(message: Envelope, work: () => Promise<Reply<T>>, sender = "a caller"): Promise<Reply<T>> {
     const refusal = (await this.#placementGuard.admit(message)) ?? this.#history.refuse(message.seen, sender);
-    return refusal === undefined ? work() : { ok: false, refusal };
+    const reply = refusal === undefined ? await work() : { ok: false as const, refusal };
+    // Whoever learns of the loss can rely on it, also after a crash (H4).
+    if (this.#history.isLost) await this.#ports.sql.flush();
+    return reply;
   }
 }
 
