@@ -137,9 +137,28 @@ export class History {
    * @param noticedBy the peer, such as `cell 1`
    */
   refuse(seen: HistoryPoint | null | undefined, noticedBy: string): Refusal | undefined {
-    if (!this.isLost && seen !== null && seen !== undefined && !this.includes(seen))
+    if (!this.isLost && seen !== null && seen !== undefined && !this.includes(seen)) {
+      if (this.#isSuperseded) return superseded(this.#name);
       this.#notice(seen, noticedBy);
+    }
     return this.refusal;
+  }
+
+  /**
+   * Does the same with the incarnations of attempts that a peer asks about. An incarnation is durable before
+   * its first attempt starts (B3), so one that is missing is lost.
+   */
+  refuseAttempts(incarnations: Iterable<number>, noticedBy: string): Refusal | undefined {
+    for (const incarnation of new Set(incarnations)) {
+      const refusal = this.refuse({ incarnation, position: 0 }, noticedBy);
+      if (refusal !== undefined) return refusal;
+    }
+    return this.refusal;
+  }
+
+  /** True if another instance has replaced this one: what that instance has written is not a loss (B8). */
+  get #isSuperseded(): boolean {
+    return newestIncarnation(this.#ports.sql) > (this.#own ?? this.#previous);
   }
 
   /** Why this part must refuse everything; undefined unless it is lost (H4). */
@@ -285,6 +304,11 @@ const historyLost = (name: string): Refusal =>
     `${name} has lost a part of its history, so its answers could be wrong; an operator must reconcile it`,
     { reason: "HISTORY_LOST", retryAfterMs: 60_000 },
   ).refusal;
+
+const superseded = (name: string): Refusal =>
+  refused("UNAVAILABLE", `this instance of ${name} was replaced by a newer one; retry`, {
+    retryAfterMs: 1_000,
+  }).refusal;
 
 const reconciling = (name: string): Refusal =>
   refused(

@@ -1,6 +1,6 @@
 /** Tests of parts whose storage goes back to an earlier state (H1 to H5, L7). */
 import { describe, expect, test } from "vitest";
-import type { Exchange, HistoryPoint } from "../../src/core/messages.ts";
+import type { Exchange, HistoryPoint, Question } from "../../src/core/messages.ts";
 import { ok } from "../../src/core/refusal.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -9,6 +9,9 @@ import { beginRequest, decideRequest, exchangeOf, keyOf, opsOf } from "../suppor
 
 const lookup = (c: Cluster, name: string) =>
   c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", name)] }));
+
+/** The refusal of an instance that finds that another one has replaced it (B8). */
+const REPLACED = no("UNAVAILABLE", { retryAfterMs: 1_000 });
 
 const events = (c: Cluster) => c.logged.filter(({ event }) => event === "history_lost");
 
@@ -221,6 +224,38 @@ describe("a ledger that went back in time", () => {
     expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
   });
 
+  test("[B8] [H4] learns it from an inquiry about an attempt of an instance that it has lost", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveLedger(c);
+    c.ledger("1").restart();
+    const lease = c.uuid();
+    // The shard still has the point of the first instance, because the second one has sent one message only.
+    await begin(c, "1", lease, ["late"]);
+    const { incarnation } = c.shard(0).sql.all<{ incarnation: number }>("SELECT * FROM hold")[0] ?? {};
+    restore();
+    // The third instance raises its incarnation above that of the second one, and sees no loss.
+    expect(await begin(c, "1", c.uuid(), ["other"])).toMatchObject({ ok: true });
+    expect(c.ledger("1").object.told().point?.incarnation).toBeGreaterThan(incarnation ?? 0);
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ABORTED"));
+    expect(c.holds()).toContainEqual({ canonical: "late", cell: "1", lease });
+    expect(await decide(c, "1", lease, "COMMITTED")).toEqual(LOST);
+    expect(events(c)).toHaveLength(1);
+    expect(events(c)[0]?.fields).toMatchObject({
+      part: "the ledger of cell 1",
+      noticed_by: "shard 0",
+      seen_incarnation: incarnation,
+      seen_position: 0,
+    });
+    // Its reconciliation gives the lease back to the cell (H7).
+    const message = { ...c.envelope, dryRun: false, reason: "restored", revokedKeys: [] };
+    await c.clock.runUntil(c.ledger("1").object.reconcile(message));
+    await c.pass(60_000);
+    expect(await decide(c, "1", lease, "COMMITTED")).toMatchObject({ ok: true });
+    expect(c.claims()).toContainEqual(expect.objectContaining({ canonical: "late", cell: "1" }));
+    expect(events(c)).toHaveLength(1);
+  });
+
   test("[H5] does not make the shard forget, even if the shard's answers are lost", async () => {
     const c = await Cluster.start({ shards: 1 });
     await own(c, "1", "early");
@@ -334,6 +369,31 @@ describe("parts that did not go back in time", () => {
     expect(sent.point?.position).toBeLessThan(row?.newest ?? 0);
     lift();
     expect(await c.clock.runUntil(Promise.all([first, second]))).toMatchObject([{ ok: true }, { ok: true }]);
+  });
+
+  test("[B8] [H4] a replaced instance takes nothing that its successors have done for a loss", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const replaced = c.ledger("1").restart({ keepsStorage: true });
+    const ask = async (name: string) => {
+      const [hold] = c
+        .shard(0)
+        .sql.all<Question>("SELECT lease, incarnation, counter, epoch FROM hold WHERE canonical = ?", name);
+      if (hold === undefined) throw new Error(`${name} is not held`);
+      return c.clock.runUntil(replaced.inquire({ ...c.envelope, shard: 0, questions: [hold] }));
+    };
+    await begin(c, "1", c.uuid(), ["late"]);
+    expect(await ask("late")).toEqual(REPLACED);
+    const { point } = c.ledger("1").object.told();
+    const request = beginRequest(c.envelope, c.uuid(), ["other"], point === undefined ? {} : { seen: point });
+    expect(await c.clock.runUntil(replaced.begin(request))).toEqual(REPLACED);
+    c.ledger("1").restart();
+    await begin(c, "1", c.uuid(), ["later"]);
+    expect(await ask("late")).toEqual(ok({ verdicts: ["unknown"] }));
+    expect(await ask("later")).toEqual(REPLACED);
+    expect(events(c)).toEqual([]);
+    c.ledger("1").restart();
+    expect(await begin(c, "1", c.uuid(), ["latest"])).toMatchObject({ ok: true });
   });
 
   test("[H4] an exchange without knowledge of the shard is carried out", async () => {

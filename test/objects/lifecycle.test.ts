@@ -115,12 +115,14 @@ test("[M3] the cron sets the alarm of a shard that has lost it, and of no other"
 test("[B8] the sweep removes a hold that its ledger does not know", async () => {
   const w = await startObjects();
   await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["warm-up"]));
+  const part = await objects.ledger("1").part(w.envelope);
   const lease = w.uuid();
   const [op] = opsOf(w.envelope.placement, ["orphan"]);
-  if (op === undefined) throw new Error("no op");
+  if (op === undefined || !part.ok) throw new Error("no op, or no answer");
+  const incarnation = part.value.point?.incarnation ?? 0;
   await objects.shard(op.shard).exchange({
     ...exchangeOf(w.envelope, "1"),
-    prepares: [{ cell: "1", lease, incarnation: 1, counter: 999, ops: [op], allowMissing: false }],
+    prepares: [{ cell: "1", lease, incarnation, counter: 999, ops: [op], allowMissing: false }],
   });
   expect(await w.holds()).toHaveLength(2);
   await runInDurableObject(

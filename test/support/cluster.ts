@@ -45,10 +45,12 @@ class Node<T> {
   /**
    * Replaces the instance. The old one keeps running without its storage, and the new one starts from what is
    * durable.
+   *
+   * @param keepsStorage whether the old instance can still read and write
    */
-  restart(): T {
+  restart({ keepsStorage = false } = {}): T {
     const before = this.object;
-    this.sql.revoke();
+    if (!keepsStorage) this.sql.revoke();
     const { counts } = this.sql;
     this.sql = new NodeSql(this.database);
     Object.assign(this.sql.counts, counts);

@@ -6,8 +6,7 @@ import type { LeaseRow, LedgerStore } from "./store.ts";
 
 /**
  * Returns what became of one execution (B8), from the rows and the running begins of this turn. About
- * executions of a newer instance it returns `unknown`: this instance was replaced or its storage was
- * restored.
+ * executions of a newer instance it returns `unknown`, because this instance was replaced.
  */
 export function answerQuestion(
   store: LedgerStore,

@@ -192,10 +192,16 @@ export class Stage {
 
   /** Leaves an orphaned hold, as a begin whose ledger dies before the grant. */
   async orphan(cell: Cell, names: string[]): Promise<void> {
+    const [newest] = await rowsOf<{ incarnation: number }>(
+      this.deployment,
+      `ledger${cell}`,
+      "SELECT incarnation FROM incarnation ORDER BY incarnation DESC LIMIT 1",
+    );
+    if (newest === undefined) throw new Error("the ledger has raised no incarnation");
     const holder = {
       cell: this.deployment.cell(cell),
       lease: crypto.randomUUID(),
-      incarnation: 1,
+      incarnation: newest.incarnation,
       counter: 999,
     };
     for (const [shard, ops] of Map.groupBy(opsOf(this.envelope.placement, names), (op) => op.shard)) {

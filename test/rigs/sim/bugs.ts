@@ -145,6 +145,13 @@ export const bugs: Record<string, Bug> = {
     "const seen = this.#log.ledgerPoint(cell);",
     "const seen = undefined;",
   ),
+  "a ledger answers about instances that it has forgotten": one(
+    "B8",
+    ["I24"],
+    "src/core/ledger/ledger.ts",
+    "this.#history.refuseAttempts(incarnations, `shard ${message.shard}`);",
+    "this.#history.refuseAttempts(incarnations.slice(0, 0), `shard ${message.shard}`);",
+  ),
   "a shard stores no point of a ledger": one(
     "H3",
     ["I24"],

@@ -70,6 +70,7 @@ function expected(): string[] {
     "source on two pages",
     "digest in parts",
     "a fence was forgotten",
+    "a lost attempt was asked about",
     "refused LEDGER_FULL",
     "a freeze held",
     "a revocation held",

@@ -24,7 +24,8 @@ export async function goBack(simulation: Simulation): Promise<void> {
   const versions = new Map(simulation.coordinator.parts.map((part) => [part, part.disk.version]));
   const early = stage.made.splice(0);
   const earlyPoints = new Map(simulation.cells.map((cell) => [cell, cell.api.history.points]));
-  await stage.makeLeases(stage.random.between(0, 6));
+  if (stage.isRestartedLate) await stage.makeLeases(1, 0.9, 0.2);
+  else await stage.makeLeases(stage.random.between(0, 6));
   await stage.age();
   simulation.endJudging();
   await stage.restore(versions);
@@ -44,6 +45,13 @@ class Stage {
   made: Made[] = [];
   /** The parts that lost something that another part knows. */
   readonly #mustNotice = new Map<Part<object>, Set<Part<object>>>();
+  /**
+   * The leases whose ledger has lost the instance that made them, so that it notices the loss when their
+   * shard asks about their holds (B8).
+   */
+  readonly #lostAttempts = new Set<Made>();
+  /** For each ledger and shard, the ledger's instance that sent the last message about a lease. */
+  readonly #lastSenders = new Map<string, number>();
   /** The parts that have been told by a part that knows. */
   readonly #told = new Set<Part<object>>();
   readonly #restored = new Set<Part<object>>();
@@ -56,19 +64,25 @@ class Stage {
   readonly #knowingCells = new Set<Cell>();
   /** Whether all parts go back to one moment. Then no part knows more than another. */
   readonly isWhole: boolean;
+  /** Whether instances that made only one lease are lost, of which their shards have stored no point. */
+  readonly isRestartedLate: boolean;
   #names = 0;
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
     this.random = simulation.faults.stream("going back");
     this.isWhole = this.random.chance(0.25);
+    this.isRestartedLate = !this.isWhole && this.random.chance(0.25);
   }
 
-  /** Each round, every cell begins a lease of a new name and commits most of them. */
-  async makeLeases(rounds: number): Promise<void> {
-    for (let round = 0; round < rounds; round += 1)
+  /** Each round, some parts are restarted. Then every cell begins a lease of a new name, and commits some. */
+  async makeLeases(rounds: number, restarts = 0.2, commits = 0.7): Promise<void> {
+    for (let round = 0; round < rounds; round += 1) {
+      for (const part of this.#simulation.coordinator.parts)
+        if (this.random.chance(restarts) && part.disk.pending === 0) part.crash();
       for (const cell of this.#simulation.cells)
-        if (this.random.chance(0.8)) await this.#make(cell, this.random.chance(0.7));
+        if (this.random.chance(0.8)) await this.#make(cell, this.random.chance(commits));
+    }
   }
 
   async #make(cell: Cell, isCommitted: boolean): Promise<void> {
@@ -78,12 +92,34 @@ class Stage {
     const batch = { lease, ops: opsOf(cell, row), allowMissing: false };
     const begun = await this.#simulation.runUntil(api.begin(cell.id, caller, batch));
     if (begun.kind !== "ok") return;
+    const shard = this.#simulation.shardOf(row);
+    const incarnation = this.#incarnationOf(cell);
+    this.#noteMessage(cell, shard);
     if (isCommitted) {
       const decided = await this.#simulation.runUntil(api.decide(cell.id, caller, lease, "COMMITTED"));
       if (decided.kind !== "ok") return;
     }
-    const made = { cell, name: row, shard: this.#simulation.shardOf(row), lease, isCommitted };
+    const made = { cell, name: row, shard, lease, isCommitted, incarnation, isGrantTold: false };
     this.made.push({ ...made, epoch: this.#epochOf(made) });
+    if (isCommitted) this.#noteMessage(cell, shard);
+  }
+
+  /** The newest durable incarnation of the cell's ledger. */
+  #incarnationOf(cell: Cell): number {
+    const rows = read<{ incarnation: number }>(this.#ledger(cell), "incarnation", "true");
+    return Math.max(0, ...rows.map(({ incarnation }) => incarnation));
+  }
+
+  /**
+   * A shard stores the point of a new instance from the second message on, because the ledger must first
+   * confirm the stored point (H5). Then the point includes all grants that were made before.
+   */
+  #noteMessage(cell: Cell, shard: number): void {
+    const incarnation = this.#incarnationOf(cell);
+    const link = `${cell.id} ${shard}`;
+    if (this.#lastSenders.get(link) === incarnation)
+      for (const made of this.made) if (made.cell === cell && made.shard === shard) made.isGrantTold = true;
+    this.#lastSenders.set(link, incarnation);
   }
 
   /** Zero if the shard has not applied the decision yet and its hold is gone. */
@@ -118,7 +154,8 @@ class Stage {
       }
       return this.#findLosses();
     }
-    const parts = this.random.some([...shards, ...ledgers.values()], this.random.between(1, 3));
+    const some = this.isRestartedLate ? [...ledgers.values()] : [...shards, ...ledgers.values()];
+    const parts = this.random.some(some, this.random.between(1, 3));
     for (const part of parts) this.#restored.add(part);
     for (const part of parts) {
       const version = versions.get(part) ?? 0;
@@ -141,16 +178,14 @@ class Stage {
       // The ledger has the row of the grant, or says that the decision does not have to be sent again.
       const isLost = !onShard && (inLedger === "GRANTED" || inLedger === "applied" || !this.#hasHold(made));
       if (this.#restored.has(shard) && !this.#restored.has(ledger) && isLost) this.#expect(shard, ledger);
-      // A message that was sent after the grant has told the shard of it: the decision, or a later prepare.
-      const isTold = made.isCommitted || this.#isLaterOnShard(made);
-      if (this.#restored.has(ledger) && !this.#restored.has(shard) && inLedger === undefined && isTold)
-        this.#expect(ledger, shard);
+      if (!this.#restored.has(ledger) || this.#restored.has(shard) || inLedger !== undefined) continue;
+      if (made.isGrantTold) this.#expect(ledger, shard);
+      if (!made.isCommitted && !this.#hasIncarnation(made)) this.#lostAttempts.add(made);
     }
   }
 
-  #isLaterOnShard(made: Made): boolean {
-    const later = this.made.slice(this.made.indexOf(made) + 1);
-    return later.some(({ cell, shard }) => cell === made.cell && shard === made.shard);
+  #hasIncarnation({ cell, incarnation }: Made): boolean {
+    return read(this.#ledger(cell), "incarnation", "incarnation = ?", String(incarnation)).length > 0;
   }
 
   #expect(part: Part<object>, peer: Part<object>): void {
@@ -266,6 +301,7 @@ class Stage {
         );
         if (begun?.ok === true && this.#restored.has(shard)) this.#grantedSince.add(shard);
         this.#checkTaken(name, begun);
+        this.#tellOfAttempt(name, begun);
         this.#tell(shard, ledger, begun);
         const told = [shard, ledger].filter((part) => this.#told.has(part));
         judge.check(
@@ -287,7 +323,8 @@ class Stage {
     const shard = this.#simulation.coordinator.shard(made.shard);
     this.#simulation.judge.check(
       "I24",
-      this.#restored.has(shard) || this.#mustNotice.get(this.#ledger(made.cell))?.has(shard) !== true,
+      this.#restored.has(shard) ||
+        (this.#mustNotice.get(this.#ledger(made.cell))?.has(shard) !== true && !this.#lostAttempts.has(made)),
       () => `${canonical} of cell ${made.cell.id}, whose ledger has gone back, was granted again`,
     );
   }
@@ -299,6 +336,16 @@ class Stage {
     if (!begun.ok && begun.refusal.reason === undefined && begun.refusal.code !== "ALREADY_EXISTS") return;
     if (this.#mustNotice.get(shard)?.has(ledger) === true) this.#told.add(shard);
     if (this.#mustNotice.get(ledger)?.has(shard) === true) this.#told.add(ledger);
+  }
+
+  /** A begin that met a hold has made its shard ask about it. */
+  #tellOfAttempt({ canonical }: Name, begun: Reply<unknown> | undefined): void {
+    if (begun?.ok !== false || begun.refusal.code !== "ABORTED") return;
+    for (const made of this.#lostAttempts)
+      if (made.name.canonical === canonical) {
+        this.#told.add(this.#ledger(made.cell));
+        this.#simulation.judge.see("a lost attempt was asked about");
+      }
   }
 
   async #checkLookup(shard: Part<object>, { type, canonical }: Name): Promise<void> {
@@ -336,6 +383,8 @@ class Stage {
   #seeRules(): void {
     const { judge } = this.#simulation;
     for (const part of this.#told) {
+      // Another part knew a point that it lost.
+      if (!this.#mustNotice.has(part)) continue;
       judge.see("H2");
       // Its positions alone may have passed what others have seen of it.
       if (this.#grantedSince.has(part)) judge.see("H1");

@@ -12,6 +12,10 @@ export interface Made {
   isCommitted: boolean;
   /** The epoch of its execution. */
   epoch: number;
+  /** The incarnation of the ledger's instance that made it. */
+  incarnation: number;
+  /** Whether its shard has stored a point of the ledger that includes the lease's grant. */
+  isGrantTold: boolean;
 }
 
 export const opsOf = (cell: Cell, row: LocalRow): Op[] =>
