@@ -13,6 +13,7 @@ import { readConfig } from "../src/config.ts";
 import { bundle } from "./bundle.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { syncFolders, writeDurably } from "./durable-file.ts";
+import { watchClock } from "./clock-watch.ts";
 import { freePort } from "./free-port.ts";
 import { publicSocketAt } from "./public-socket.ts";
 import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
@@ -22,6 +23,8 @@ import { lockState } from "./state-lock.ts";
 
 /** How long to wait for the last output of a runtime that has ended. */
 const FINAL_OUTPUT_MS = 500;
+/** How long a restart of the runtime may take before the coordinator checks whether it answers. */
+const RESTART_MS = 20_000;
 const root = fileURLToPath(new URL("..", import.meta.url));
 const host = "127.0.0.1";
 
@@ -118,9 +121,19 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     // Calls that arrive earlier are answered.
     if (known !== undefined && options.cronAtStart !== false) await firstCron(cron, log);
     const stopCron = startCron(cron, log);
+    const stopClockWatch = watchClock(async (backMs) => {
+      options.log?.(JSON.stringify({ event: "clock_went_back", by_ms: backMs }));
+      const restarted = started.setOptions(runtime(address)).then(
+        () => options.log?.(JSON.stringify({ event: "runtime_restarted" })),
+        (error: unknown) => stopping ?? log("runtime_failed", error),
+      );
+      await Promise.race([restarted, sleep(RESTART_MS, undefined, { ref: false })]);
+      await watch.check(FAILED_TRIES);
+    });
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       watch.stop();
+      stopClockWatch();
       stopCron();
       await started.dispose();
       // The runtime has ended. Otherwise most of the data could still be in the write-ahead logs.

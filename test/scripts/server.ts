@@ -39,6 +39,10 @@ export class Server {
     return this.#stdout;
   }
 
+  get stderr(): string {
+    return this.#stderr;
+  }
+
   get keys(): DevKeys {
     return JSON.parse(readFileSync(join(this.#stateFolder, "dev-keys.json"), "utf8")) as DevKeys;
   }

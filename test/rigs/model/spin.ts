@@ -30,7 +30,7 @@ export interface Found {
 /** Throws if Spin or a C compiler is missing, with the command that installs it. */
 export function requireTools(): void {
   const missing = systemPrograms.filter(
-    ({ neededBy, isInstalled }) => neededBy === "npm run model" && !isInstalled(),
+    ({ neededBy, isInstalled }) => neededBy.includes("npm run model") && !isInstalled(),
   );
   if (missing.length > 0)
     throw new Error(`${missing.map(({ name }) => name).join(" and ")} missing: npm run setup installs them`);

@@ -13,7 +13,7 @@ export interface SystemProgram {
   isInstalled: () => boolean;
 }
 
-const isInPath = (program: string): boolean =>
+export const isInPath = (program: string): boolean =>
   (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, program)));
 
 export const systemPrograms: readonly SystemProgram[] = [
@@ -44,7 +44,7 @@ export const systemPrograms: readonly SystemProgram[] = [
   {
     name: "a C compiler",
     packages: ["gcc", "libc6-dev"],
-    neededBy: "npm run model",
+    neededBy: "npm run model, and a test of clocks",
     isInstalled: () => isInPath("gcc"),
   },
 ];
