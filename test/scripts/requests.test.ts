@@ -1,4 +1,4 @@
-/** Tests what odd requests get from `npm start`, over raw sockets: none reaches what its path doesn't name. */
+/** Tests that odd requests to `npm start`, over raw sockets, reach nothing that their path doesn't name. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
