@@ -1,18 +1,18 @@
 /**
  * List prices in USD: what one more unit costs beyond the usage that a plan includes. They were read on
- * 2026-11-21 from the pages named below. After a change of prices, `npm run bench -- --report` writes the
- * tables again (with `--full` for the report of a full run).
+ * 2026-11-21 from the pages named below, whose dates are those of their last change. After a change of
+ * prices, `npm run bench -- --report` writes the tables again (with `--full` for the report of a full run).
  */
 export const READ_ON = "2026-11-21";
 
 const PER_MILLION = 1e-6;
 
-/** Source: developers.cloudflare.com/workers/platform/pricing, Workers Paid. */
+/** Source: developers.cloudflare.com/workers/platform/pricing (2026-07-07), Workers Paid. */
 export const worker = { requestUsd: 0.3 * PER_MILLION, cpuMsUsd: 0.02 * PER_MILLION };
 
 /**
- * Source: developers.cloudflare.com/durable-objects/platform/pricing. Each call to an object is a request. An
- * object that is awake is billed for 128 MB of memory.
+ * Source: developers.cloudflare.com/durable-objects/platform/pricing (2026-09-30). Each call to an object is
+ * a request, and so is each alarm. An object that is awake is billed for 128 MB of memory.
  */
 export const durableObject = {
   requestUsd: 0.15 * PER_MILLION,
@@ -27,8 +27,8 @@ export const durableObject = {
 export const rows = { readUsd: 0.001 * PER_MILLION, writtenUsd: 1 * PER_MILLION };
 
 /**
- * Source: developers.cloudflare.com/workers/observability/logs/workers-logs, section Pricing: 20 million
- * events a month are included. Each line of the log is an event, and so is each invocation log.
+ * Source: developers.cloudflare.com/workers/observability/logs/workers-logs (2026-10-02), section Pricing: 20
+ * million events a month are included. Each line of the log is an event, and so is each invocation log.
  */
 export const logs = { eventUsd: 0.6 * PER_MILLION };
 

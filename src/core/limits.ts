@@ -149,7 +149,7 @@ export const limitTable = {
     unit: "ms",
     about: "one question to a ledger or to the directory",
   },
-  // It is not documented whether the platform's limit of 6 connections includes calls to objects.
+  // The platform's limit of 6 connections at a time does not list calls to objects.
   fanOut: {
     default: 16,
     min: 1,

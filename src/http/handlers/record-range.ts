@@ -43,7 +43,10 @@ interface PageRange extends SourceRange {
   onCall?: () => void;
 }
 
-/** The platform allows a Worker 1,000 calls for one request. The others are for the directory. */
+/**
+ * The platform allows a Worker 1,000 calls to objects for one request on the Free plan, and 10,000 on the
+ * Paid plan. Those above this limit are for the directory and the ledger.
+ */
 export const MAX_CALLS = 900;
 
 /** Checks each end of a range of source ids by itself. `at` is the range's place in the request. */
