@@ -108,7 +108,7 @@ export const limitTable = {
     min: 1_024,
     max: 64_000_000,
     unit: "bytes",
-    about: "stored payload of one cell's begins at a time",
+    about: "stored payload of one cell's begins at a time, and of the decisions that its ledger sends",
   },
   outstandingLeases: {
     default: 10_000,

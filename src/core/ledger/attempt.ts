@@ -122,13 +122,15 @@ export class Attempt {
    * later (B8).
    */
   async release(): Promise<void> {
+    const signal = { isOver: false };
     const releases = [...this.#answers].flatMap(([shard, answer]) => {
       if (answer !== "waiting" && answer.kind === "ok" && !(answer.value.granted && answer.value.epoch > 0))
         return [];
       const keys = (this.#byShard.get(shard) ?? []).map(({ type, canonical }) => ({ type, canonical }));
       const decision: Decision = { ...this.#holder, outcome: "ROLLED_BACK", epoch: null, keys };
-      return [this.#links.decide(shard, decision)];
+      return [this.#links.decide(shard, decision, signal)];
     });
     await this.#until(this.#clock.now() + this.#limits.exchangeTimeoutMs, Promise.all(releases));
+    signal.isOver = true;
   }
 }

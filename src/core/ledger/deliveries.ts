@@ -8,7 +8,10 @@ import { decodeExecutions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
-/** The largest number of open decisions in memory. The others stay in their rows until there is room. */
+/**
+ * The largest number of open decisions in memory, besides those of the transaction that is being written. The
+ * others stay in their rows until there is room.
+ */
 const MAX_TRACKED = 10_000;
 /** The number of decisions that one alarm delivers. */
 const DECISIONS_PER_ALARM = 500;
@@ -22,19 +25,21 @@ const ADVANCE_AFTER_MS = 5_000;
 /** The batches that one transaction drops, and the transactions of one alarm. */
 const STEP_BATCHES = 1_000;
 const MAX_STEPS = 20;
+/** The largest number of applied decisions in memory: as many as one alarm can drop the batches of. */
+const MAX_APPLIED = STEP_BATCHES * MAX_STEPS;
 
 interface OpenDecision {
   lease: string;
   position: number;
   dueAtMs: number;
   pauseMs: number;
-  /** The decision is durable, so it may be sent to shards (C2). */
-  isDurable: boolean;
   /**
    * The row as it was decided, for the first delivery. Later deliveries read it again, because a payload may
    * be too large to keep in memory.
    */
   row: LeaseRow | undefined;
+  /** The size of the payload, while it is in `row` or on its way to the shards. */
+  batchBytes: number;
   /**
    * The shards that have not confirmed yet. Undefined after a restart: then the decision is sent to all of
    * its shards again.
@@ -57,12 +62,17 @@ export class Deliveries {
   readonly #links: ShardLinks;
   readonly #cell: string;
   readonly #open = new Map<string, OpenDecision>();
+  /** Those of them that wait for the alarm: they are durable and are not being sent. */
+  readonly #idle = new Set<OpenDecision>();
   /** Decisions that every shard has confirmed, with their positions. Their rows still have their batches. */
   readonly #applied = new Map<string, number>();
   /**
-   * This instance has loaded the open decisions up to this position. There may be more in the rows after it.
+   * All open decisions up to this position are in memory. There may be more in the rows after it: decisions
+   * that were not loaded yet, or for which there was no room.
    */
   #loadedThrough = 0;
+  /** The payloads that are in memory. A delivery starts only if they are below `beginBytes`. */
+  #batchBytes = 0;
   readonly #alarm: AlarmSchedule;
 
   constructor(ports: Ports, limits: Limits, store: LedgerStore, links: ShardLinks, cell: string) {
@@ -88,26 +98,77 @@ export class Deliveries {
     return this.#open.size;
   }
 
-  /** Must be called in the transaction that decides. It sets the alarm for the delivery. */
+  /**
+   * Must be called in the transaction that decides. It sets the alarm for the delivery. Nothing is sent before
+   * `deliver` is called, when the decision is durable (C2).
+   */
   track(row: LeaseRow): void {
     const { lease, position } = row;
     const dueAtMs = this.#ports.clock.now() + ADVANCE_AFTER_MS;
-    this.#open.set(lease, { ...openDecision(lease, position, dueAtMs), isDurable: false, row });
+    const open = openDecision(lease, position, dueAtMs);
+    if (this.#hasRoomForBatch) this.#keepBatch(open, row);
+    this.#open.set(lease, open);
     this.#alarm.setBy(dueAtMs);
   }
 
   /**
    * Sends the decision once to every shard that has not confirmed it. Resolves when each has answered or
-   * failed. The alarm retries the failed ones.
+   * failed. The alarm retries the failed ones. Without room for one more delivery, it resolves at once, and
+   * the alarm delivers the decision.
    */
   deliver(lease: string): Promise<void> {
     const open = this.#open.get(lease) ?? this.#reopen(lease);
     if (open === undefined) return Promise.resolve();
-    open.isDurable = true;
-    open.underWay ??= this.#deliverOnce(open).finally(() => {
+    if (open.underWay !== undefined) return open.underWay;
+    if (!this.#makeRoomFor(open)) return Promise.resolve();
+    this.#idle.delete(open);
+    open.underWay = this.#deliverOnce(open).finally(() => {
+      this.#dropBatch(open);
       open.underWay = undefined;
+      if (this.#open.get(lease) === open) this.#idle.add(open);
     });
     return open.underWay;
+  }
+
+  /**
+   * Makes room for the delivery of a decision, whose row is durable. Returns false if there is none: the
+   * decision then waits for the alarm. Decisions are never refused (C6), so memory is limited here.
+   */
+  #makeRoomFor(open: OpenDecision): boolean {
+    while (this.#open.size > MAX_TRACKED) {
+      const [idle] = this.#idle;
+      this.#leaveInRow(idle ?? open);
+      if (idle === undefined || idle === open) return false;
+    }
+    if (open.row !== undefined || this.#hasRoomForBatch) return true;
+    this.#idle.add(open);
+    open.dueAtMs = this.#ports.clock.now() + FIRST_PAUSE_MS;
+    this.#alarm.setBy(open.dueAtMs);
+    return false;
+  }
+
+  /** Removes a decision from memory. It is loaded from its row when there is room again. */
+  #leaveInRow(open: OpenDecision): void {
+    this.#dropBatch(open);
+    this.#open.delete(open.lease);
+    this.#idle.delete(open);
+    this.#loadedThrough = Math.min(this.#loadedThrough, open.position - 1);
+  }
+
+  get #hasRoomForBatch(): boolean {
+    return this.#batchBytes < this.#limits.beginBytes;
+  }
+
+  #keepBatch(open: OpenDecision, row: LeaseRow): void {
+    open.row = row;
+    open.batchBytes = row.payload?.length ?? 0;
+    this.#batchBytes += open.batchBytes;
+  }
+
+  #dropBatch(open: OpenDecision): void {
+    this.#batchBytes -= open.batchBytes;
+    open.batchBytes = 0;
+    open.row = undefined;
   }
 
   /** Loads a decision that had no room in memory, because a caller waits for its delivery. */
@@ -126,6 +187,7 @@ export class Deliveries {
     let decisions: Map<number, Decision>;
     try {
       const row = open.row ?? this.#store.findWhole(open.lease);
+      if (open.row === undefined && row !== undefined) this.#keepBatch(open, row);
       open.row = undefined;
       decisions = row === undefined ? new Map() : decisionsOf(this.#cell, row);
     } catch (error) {
@@ -145,8 +207,10 @@ export class Deliveries {
     });
     await Promise.all(confirmations);
     if (remaining.size > 0) return this.#postpone(open);
+    // Without room in `#applied`, the decision is sent once more later on, which has no effect (C2).
+    if (this.#applied.size >= MAX_APPLIED) this.#leaveInRow(open);
+    else this.#applied.set(open.lease, open.position);
     this.#open.delete(open.lease);
-    this.#applied.set(open.lease, open.position);
     this.#alarm.setBy(this.#ports.clock.now() + ADVANCE_AFTER_MS);
   }
 
@@ -170,9 +234,7 @@ export class Deliveries {
     this.#alarm.markRung();
     try {
       const now = this.#ports.clock.now();
-      const due = [...this.#open.values()].filter(
-        (open) => open.isDurable && open.underWay === undefined && this.#dueAtMs(open, now) <= now,
-      );
+      const due = [...this.#idle].filter((open) => this.#dueAtMs(open, now) <= now);
       await Promise.all(due.slice(0, DECISIONS_PER_ALARM).map(({ lease }) => this.deliver(lease)));
       // What is applied meanwhile waits for the next alarm, so that it shares a transaction.
       const steps = Math.min(MAX_STEPS, Math.max(1, Math.ceil(this.#applied.size / STEP_BATCHES)));
@@ -212,8 +274,7 @@ export class Deliveries {
     if (this.#hasToAdvance()) this.#alarm.setBy(now + ADVANCE_AFTER_MS);
     let next = Infinity;
     for (const open of this.#open.values()) {
-      const isWaiting = open.isDurable && open.underWay === undefined;
-      next = Math.min(next, isWaiting ? this.#dueAtMs(open, now) : now + ADVANCE_AFTER_MS);
+      next = Math.min(next, this.#idle.has(open) ? this.#dueAtMs(open, now) : now + ADVANCE_AFTER_MS);
     }
     if (next !== Infinity) this.#alarm.setBy(next);
   }
@@ -231,7 +292,13 @@ export class Deliveries {
     const now = this.#ports.clock.now();
     for (const { lease, position } of rows) {
       if (this.#open.has(lease) || this.#applied.has(lease)) continue;
-      this.#open.set(lease, openDecision(lease, position, now));
+      if (this.#open.size >= MAX_TRACKED) {
+        this.#loadedThrough = position - 1;
+        return;
+      }
+      const open = openDecision(lease, position, now);
+      this.#open.set(lease, open);
+      this.#idle.add(open);
     }
     this.#loadedThrough = rows.length < MAX_TRACKED ? Infinity : (rows.at(-1)?.position ?? Infinity);
   }
@@ -249,8 +316,8 @@ const openDecision = (lease: string, position: number, dueAtMs: number): OpenDec
   position,
   dueAtMs,
   pauseMs: FIRST_PAUSE_MS,
-  isDurable: true,
   row: undefined,
+  batchBytes: 0,
   remaining: undefined,
   underWay: undefined,
 });

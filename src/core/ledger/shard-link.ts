@@ -12,9 +12,7 @@ export type SendExchange = (
 interface Queued<Item, T> {
   item: Item;
   resolve: (answer: Answer<T>) => void;
-  /**
-   * `isOver` becomes true when the sender has given up. An item that has not been sent by then is never sent.
-   */
+  /** `isOver` becomes true when the sender has given up. From then on, a prepare is not sent any more. */
   signal: { isOver: boolean };
 }
 
@@ -59,15 +57,22 @@ export class ShardLink {
     signal: { isOver: boolean },
   ): Promise<Answer<PrepareAnswer>> {
     return new Promise((resolve) => {
+      if (this.#prepares.length >= this.#limits.concurrentBegins)
+        this.#prepares = withoutOver(this.#prepares);
       this.#prepares.push({ item: prepare, resolve, signal });
       this.#go(placement);
     });
   }
 
-  /** Queues a decision. `ok` means that the shard has applied it durably. */
-  decide(placement: Placement, decision: Decision): Promise<Answer<null>> {
+  /**
+   * Queues a decision. `ok` means that the shard has applied it durably. The release of an attempt has a
+   * `signal`: once that is over, it may be dropped from a long queue, and the answer is `unknown`.
+   */
+  decide(placement: Placement, decision: Decision, signal?: { isOver: boolean }): Promise<Answer<null>> {
     return new Promise((resolve) => {
-      this.#decisions.push({ item: decision, resolve, signal: { isOver: false } });
+      if (signal !== undefined && this.#decisions.length >= this.#limits.concurrentBegins)
+        this.#decisions = withoutOver(this.#decisions);
+      this.#decisions.push({ item: decision, resolve, signal: signal ?? { isOver: false } });
       this.#go(placement);
     });
   }
@@ -121,10 +126,7 @@ export class ShardLink {
    * may wait for. But if a message had no room for any prepare, prepares come first in the next one.
    */
   #take(): [Queued<Decision, null>[], Queued<Prepare, PrepareAnswer>[]] {
-    for (const waiting of this.#prepares)
-      if (waiting.signal.isOver)
-        waiting.resolve({ kind: "unknown", cause: "the caller gave up before the message was sent" });
-    this.#prepares = this.#prepares.filter(({ signal }) => !signal.isOver);
+    this.#prepares = withoutOver(this.#prepares);
     const room = new MessageRoom(this.#limits.messageOps);
     const takeDecisions = (): Queued<Decision, null>[] =>
       takeWhile(this.#decisions, ({ item }) => room.fits(item.keys.length));
@@ -172,6 +174,13 @@ function answerWaiting(
           : { kind: "ok", value },
       );
   }
+}
+
+/** Drops the items whose senders have given up, so that a shard that hangs makes no queue grow without end. */
+function withoutOver<Item, T>(waiting: readonly Queued<Item, T>[]): Queued<Item, T>[] {
+  for (const { signal, resolve } of waiting)
+    if (signal.isOver) resolve({ kind: "unknown", cause: "the caller gave up before the message was sent" });
+  return waiting.filter(({ signal }) => !signal.isOver);
 }
 
 /** Removes and returns the leading items that fit. */

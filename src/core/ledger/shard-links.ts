@@ -81,8 +81,8 @@ export class ShardLinks {
     return this.#linkTo(shard).prepare(this.#placement(), prepare, signal);
   }
 
-  decide(shard: number, decision: Decision): Promise<Answer<null>> {
-    return this.#linkTo(shard).decide(this.#placement(), decision);
+  decide(shard: number, decision: Decision, signal?: { isOver: boolean }): Promise<Answer<null>> {
+    return this.#linkTo(shard).decide(this.#placement(), decision, signal);
   }
 
   settle(shard: number, keys: BucketKey[]): Promise<Answer<SettleAnswer>> {

@@ -5,6 +5,7 @@ import type { Exchange } from "../../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { Cluster, type Call } from "../../support/cluster.ts";
 import { beginRequest, decideRequest } from "../../support/ops.ts";
+import { privatePath } from "../../support/private-fields.ts";
 
 /** No sweep runs, so only deliveries of the ledger apply decisions. */
 const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
@@ -156,9 +157,9 @@ test("[C3] an alarm delivers a limited part of a backlog, and loading more forge
   c.fate = loseDecisions;
   for (let n = 0; n < 4; n += 1) await c.clock.runUntil(commit(c, lease));
   const before = told(c);
-  expect(await unapplied(c)).toBe(10_001);
+  expect(await unapplied(c)).toBe(10_000);
   await alarm(c);
-  expect(await unapplied(c)).toBe(9_501);
+  expect(await unapplied(c)).toBe(9_500);
   for (let n = 1; n < 21; n += 1) await alarm(c);
   expect([await unapplied(c), kept(c), told(c)]).toEqual([1, 1, before]);
 });
@@ -206,4 +207,95 @@ test("[C3] a decision applied during the alarm's write hides no older decision f
   await unapplied(c);
   await c.pass(10_000);
   expect(owned(c)).toContain(nameOn(c, 0));
+});
+
+/** Inserts granted leases of an earlier instance, with the executions of a lease that is there. */
+function insertGranted(c: Cluster, count: number, payload = "[]"): string[] {
+  c.ledger("1")
+    .database.prepare(
+      `INSERT INTO lease
+       SELECT 'granted-' || n, 0, n, n, 0, NULL, 'GRANTED', 0, 1, n, (SELECT epochs FROM lease LIMIT 1), ?,
+              '', 0, 0, 0, 0, NULL, NULL
+         FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ?)
+               SELECT n FROM count)`,
+    )
+    .run(payload, count);
+  return Array.from({ length: count }, (_, n) => `granted-${n + 1}`);
+}
+
+const inMemory = (c: Cluster, field: string): number =>
+  (privatePath(c.ledger("1").object, `#deliveries.${field}`) as Map<string, unknown>).size;
+
+async function commitAll(c: Cluster, leases: readonly string[]): Promise<void> {
+  for (let from = 0; from < leases.length; from += 500) {
+    const answers = Promise.all(leases.slice(from, from + 500).map((lease) => commit(c, lease)));
+    expect((await c.clock.runUntil(answers)).filter(({ ok }) => !ok)).toEqual([]);
+  }
+}
+
+test("[C6] [C3] [M6] while a shard is down, commits go on, in limited memory, and none is lost", async () => {
+  const c = await start({ exchangeTimeoutMs: 100 });
+  await granted(c, "warm-up");
+  const leases = insertGranted(c, 10_700);
+  c.ledger("1").restart();
+  c.fate = loseDecisions;
+  await commitAll(c, leases);
+  expect(inMemory(c, "#open")).toBe(10_000);
+  // A decision on a shard that can be reached is still delivered at once.
+  c.fate = () => "deliver";
+  await c.clock.runUntil(commit(c, await granted(c, "ada")));
+  expect(owned(c)).toEqual(["ada"]);
+  expect(inMemory(c, "#open")).toBeLessThanOrEqual(10_000);
+  await c.pass(600_000);
+  expect([await unapplied(c), kept(c)]).toEqual([0, 0]);
+});
+
+test("[C3] [M6] decisions that are all being sent leave no room, and the alarm sends the others", async () => {
+  const c = await start({ commitDeadlineMs: 50 });
+  await granted(c, "warm-up");
+  const leases = insertGranted(c, 10_700);
+  c.ledger("1").restart();
+  c.fate = loseDecisions;
+  const answers = Promise.all(leases.map((lease) => commit(c, lease)));
+  expect((await c.clock.runUntil(answers)).every(({ ok }) => ok)).toBe(true);
+  expect(inMemory(c, "#open")).toBe(10_000);
+  c.fate = () => "deliver";
+  await c.pass(600_000);
+  expect([await unapplied(c), kept(c)]).toEqual([0, 0]);
+});
+
+test("[M6] the decisions that a ledger sends at a time have a limited size, also after a restart", async () => {
+  const c = await start({ beginBytes: 10_000, exchangeTimeoutMs: 100 });
+  await granted(c, "warm-up");
+  const payload = JSON.stringify([[0, 1, "x".repeat(1_000), 0, 0, 0, 0]]);
+  const leases = insertGranted(c, 100, payload);
+  c.ledger("1").restart();
+  c.fate = loseDecisions;
+  const bytes: number[] = [];
+  c.fate = (call) => {
+    bytes.push(privatePath(c.ledger("1").object, "#deliveries.#batchBytes") as number);
+    return loseDecisions(call);
+  };
+  await commitAll(c, leases);
+  c.ledger("1").restart();
+  await unapplied(c);
+  await c.pass(5_000);
+  expect(Math.max(...bytes)).toBeGreaterThan(10_000);
+  expect(Math.max(...bytes)).toBeLessThan(10_000 + payload.length);
+  c.fate = () => "deliver";
+  await c.pass(600_000);
+  expect([await unapplied(c), kept(c)]).toEqual([0, 0]);
+  expect(privatePath(c.ledger("1").object, "#deliveries.#batchBytes")).toBe(0);
+});
+
+test("[M6] [C2] applied decisions that wait for the alarm take limited memory", async () => {
+  const c = await start();
+  await granted(c, "warm-up");
+  const leases = insertGranted(c, 20_500);
+  c.ledger("1").restart();
+  for (let from = 0; from < leases.length; from += 4_000)
+    await c.clock.runUntil(Promise.all(leases.slice(from, from + 4_000).map((lease) => commit(c, lease))));
+  expect(inMemory(c, "#applied")).toBe(20_000);
+  await c.pass(60_000);
+  expect([await unapplied(c), kept(c), inMemory(c, "#applied")]).toEqual([0, 0, 0]);
 });

@@ -4,6 +4,7 @@ import { ShardLink, type SendExchange } from "../../../src/core/ledger/shard-lin
 import { defaultLimits } from "../../../src/core/limits.ts";
 import type { Decision, Exchange, ExchangeAnswer, Prepare } from "../../../src/core/messages.ts";
 import type { Answer } from "../../../src/core/ports.ts";
+import { privateField } from "../../support/private-fields.ts";
 import { VirtualClock } from "../../support/virtual-clock.ts";
 
 const PLACEMENT = "here";
@@ -60,8 +61,13 @@ class Wire {
     return this.link.prepare(PLACEMENT, prepareOf(lease, ops), signal);
   }
 
-  decide(lease: string, keys: number): ReturnType<ShardLink["decide"]> {
-    return this.link.decide(PLACEMENT, decisionOf(lease, keys));
+  decide(lease: string, keys: number, signal?: { isOver: boolean }): ReturnType<ShardLink["decide"]> {
+    return this.link.decide(PLACEMENT, decisionOf(lease, keys), signal);
+  }
+
+  /** The number of items that wait. */
+  waiting(queue: "#prepares" | "#decisions"): number {
+    return (privateField(this.link, queue) as unknown[]).length;
   }
 
   async answer(answer?: Answer<ExchangeAnswer>): Promise<void> {
@@ -196,4 +202,38 @@ test("[B5] nothing is sent after the instance has ended, not even what had waite
   void wire.decide("c", 1);
   await wire.clock.pass(100);
   expect(wire.leases).toEqual(["|a"]);
+});
+
+test("[M6] [B6] while a shard hangs, only begins that still run have prepares and releases in the queue", async () => {
+  const wire = new Wire(100);
+  void wire.decide("a", 1);
+  await wire.clock.pass(0);
+  const running: { isOver: boolean }[] = [];
+  for (let n = 0; n < 3 * defaultLimits.concurrentBegins; n += 1) {
+    // A cell has at most this many begins at a time: the oldest one has given up.
+    if (running.length === defaultLimits.concurrentBegins)
+      Object.assign(running.shift() ?? {}, { isOver: true });
+    const signal = { isOver: false };
+    running.push(signal);
+    void wire.prepare(`p${n}`, 1, signal);
+    void wire.decide(`r${n}`, 1, signal);
+    expect(wire.waiting("#prepares")).toBeLessThanOrEqual(defaultLimits.concurrentBegins);
+    expect(wire.waiting("#decisions")).toBeLessThanOrEqual(defaultLimits.concurrentBegins);
+  }
+  // The decision of a lease is never dropped.
+  void wire.decide("c", 1);
+  for (const signal of running) signal.isOver = true;
+  void wire.decide("r", 1, { isOver: false });
+  expect(wire.waiting("#decisions")).toBe(2);
+});
+
+test("[B6] a release is sent although its begin has given up, as long as the queue is short", async () => {
+  const wire = new Wire(100);
+  void wire.prepare("a", 1);
+  await wire.clock.pass(0);
+  const signal = { isOver: false };
+  void wire.decide("r", 1, signal);
+  signal.isOver = true;
+  await wire.answer();
+  expect(wire.leases).toEqual(["|a", "r|"]);
 });
