@@ -77,6 +77,11 @@ export class GroupCommit {
     });
   }
 
+  /** The number of items of one owner that wait. */
+  waitingOf(owner: string): number {
+    return this.#queue.lengthOf(owner);
+  }
+
   async #drain(): Promise<void> {
     this.#draining = true;
     while (this.#queue.length > 0) {

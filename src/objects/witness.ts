@@ -1,3 +1,4 @@
+import { limitTable } from "../core/limits.ts";
 import type { Envelope, HistoryPoint, Op, Reply, ShardPoints, Told } from "../core/messages.ts";
 import type { Objects } from "./objects.ts";
 
@@ -5,6 +6,9 @@ type Method = (message: Envelope) => Promise<Reply<unknown> & Told>;
 
 /** The most points that a witness remembers of one object. */
 const MAX_POINTS = 8;
+
+/** The most objects of one kind that a witness remembers: as many cells as a deployment can have. */
+const MAX_OBJECTS = limitTable.maxCells.max;
 
 /**
  * Remembers the points of the objects that their answers have told, and adds them to later calls (H2). So a
@@ -21,11 +25,12 @@ export class Witness {
       ledger: (cell, locationHint) =>
         watched(
           objects.ledger(cell, locationHint),
-          pointsIn(this.#ledgers, cell),
+          this.#ledgers,
+          cell,
           (message) => this.#shardsOf(message),
           (shards) => this.#learn(shards),
         ),
-      shard: (index) => watched(objects.shard(index), pointsIn(this.#shards, index)),
+      shard: (index) => watched(objects.shard(index), this.#shards, index),
       directory: () => objects.directory(),
     };
   }
@@ -36,7 +41,7 @@ export class Witness {
   }
 
   #learn(shards: ShardPoints): void {
-    for (const [shard, point] of Object.entries(shards)) pointsIn(this.#shards, Number(shard)).add(point);
+    for (const [shard, point] of Object.entries(shards)) addPoint(this.#shards, Number(shard), point);
   }
 
   /** A point of each shard that a begin is about to ask. */
@@ -86,25 +91,32 @@ class SeenPoints {
   }
 }
 
-function pointsIn<Key>(all: Map<Key, SeenPoints>, key: Key): SeenPoints {
+/**
+ * Only objects that have told a point are remembered, and those are registered. A caller may name cells that
+ * do not exist. If there are too many all the same, the one that was added first is forgotten.
+ */
+function addPoint<Key>(all: Map<Key, SeenPoints>, key: Key, point: HistoryPoint): void {
   const known = all.get(key) ?? new SeenPoints();
+  known.add(point);
   all.set(key, known);
-  return known;
+  const [first] = all.keys();
+  if (all.size > MAX_OBJECTS && first !== undefined) all.delete(first);
 }
 
 /**
  * Wraps all methods of an object. What a caller knows itself wins over what the witness knows, because it may
  * come from a cell that stores it.
  */
-function watched<Calls extends object>(
+function watched<Calls extends object, Key>(
   calls: Calls,
-  points: SeenPoints,
+  all: Map<Key, SeenPoints>,
+  key: Key,
   add: (message: Envelope) => Partial<Envelope> = () => ({}),
   learn: (shards: ShardPoints) => void = () => {},
 ): Calls {
   return new Proxy(calls, {
     get: (target, method) => async (message: Envelope) => {
-      const seen = points.next();
+      const seen = all.get(key)?.next();
       // Called on the stub itself: a stub takes `.call` for the name of a remote method.
       const methods = target as Record<PropertyKey, Method>;
       const answer = await methods[method]?.({
@@ -113,9 +125,9 @@ function watched<Calls extends object>(
         ...message,
       });
       if (answer?.point !== undefined) {
-        points.add(answer.point);
+        addPoint(all, key, answer.point);
         if (answer.ok && seen !== undefined && message.seen === undefined)
-          points.accepted(seen, answer.point);
+          all.get(key)?.accepted(seen, answer.point);
       }
       if (answer?.shards !== undefined) learn(answer.shards);
       return answer;

@@ -58,6 +58,8 @@ export class Begins {
   /** The number of begins that still work, including fenced ones, and the bytes of their payloads. */
   #executing = 0;
   #executingBytes = 0;
+  /** The number of calls that wait for the result of another call's begin. */
+  #joined = 0;
 
   constructor(
     ports: Ports,
@@ -120,8 +122,12 @@ export class Begins {
     const same = this.#running.get(lease);
     if (same !== undefined) {
       if (same.request.payloadHash !== request.payloadHash) return leaseIdReused();
+      if (this.#joined >= this.#limits.concurrentBegins) return tooManyJoined();
       // A second call that arrives while the first runs gets the same result (B2).
-      return same.result.then(joined);
+      this.#joined += 1;
+      return same.result.then(joined).finally(() => {
+        this.#joined -= 1;
+      });
     }
     const payload = encodePayload(request.ops);
     const bytes = new TextEncoder().encode(payload).length;
@@ -324,6 +330,14 @@ function joined(result: Result<BeginAnswer>): Result<BeginAnswer> {
     { retryAfterMs: 1_000 },
   );
 }
+
+/** The begin goes on, so its outcome is unknown to this caller. */
+const tooManyJoined = (): Refusal =>
+  refused(
+    "UNAVAILABLE",
+    "too many calls wait for begins with the same lease ids; repeat this call with the same lease id",
+    { retryAfterMs: 1_000 },
+  ).refusal;
 
 export const leaseIdReused = (): Refusal =>
   refused(

@@ -143,7 +143,7 @@ export class Deliveries {
     if (open.row !== undefined || this.#hasRoomForBatch) return true;
     this.#idle.add(open);
     open.dueAtMs = this.#ports.clock.now() + FIRST_PAUSE_MS;
-    this.#alarm.setBy(open.dueAtMs);
+    this.wakeWithin(FIRST_PAUSE_MS);
     return false;
   }
 

@@ -61,6 +61,12 @@ export interface ShardPeers {
 const MAX_TRANSACTION_ROWS = 1_000;
 
 /**
+ * The number of parts of one cell's messages that may wait for a transaction. A ledger sends one message at a
+ * time, and gives up on it after `exchangeTimeoutMs`. So the queue is this long only if the disk hangs.
+ */
+const MAX_WAITING_PARTS = 100;
+
+/**
  * Serializes everything that happens to its buckets. The protocol needs nothing that a shard has only in
  * memory: a crash loses answers and nothing else.
  */
@@ -138,6 +144,11 @@ export class Shard {
             `the type ${unknown} is unknown to this version; retry when the deployment is complete`,
             { reason: "MESSAGE_VERSION" },
           );
+        }
+        if (this.#commits.waitingOf(message.cell) >= MAX_WAITING_PARTS) {
+          return refused("UNAVAILABLE", "the shard still has earlier messages of this cell to carry out", {
+            retryAfterMs: 1_000,
+          });
         }
         const parts = partsOf(message).map((part) =>
           this.#commits.submit("exchange", () => this.#carryOut(part), {

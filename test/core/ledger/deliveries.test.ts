@@ -251,13 +251,12 @@ test("[C6] [C3] [M6] while a shard is down, commits go on, in limited memory, an
 });
 
 test("[C3] [M6] decisions that are all being sent leave no room, and the alarm sends the others", async () => {
-  const c = await start({ commitDeadlineMs: 50 });
+  const c = await start({ commitDeadlineMs: 50, exchangeTimeoutMs: 30_000 });
   await granted(c, "warm-up");
   const leases = insertGranted(c, 10_700);
   c.ledger("1").restart();
   c.fate = loseDecisions;
-  const answers = Promise.all(leases.map((lease) => commit(c, lease)));
-  expect((await c.clock.runUntil(answers)).every(({ ok }) => ok)).toBe(true);
+  await commitAll(c, leases);
   expect(inMemory(c, "#open")).toBe(10_000);
   c.fate = () => "deliver";
   await c.pass(600_000);
@@ -293,8 +292,7 @@ test("[M6] [C2] applied decisions that wait for the alarm take limited memory", 
   await granted(c, "warm-up");
   const leases = insertGranted(c, 20_500);
   c.ledger("1").restart();
-  for (let from = 0; from < leases.length; from += 4_000)
-    await c.clock.runUntil(Promise.all(leases.slice(from, from + 4_000).map((lease) => commit(c, lease))));
+  await commitAll(c, leases);
   expect(inMemory(c, "#applied")).toBe(20_000);
   await c.pass(60_000);
   expect([await unapplied(c), kept(c), inMemory(c, "#applied")]).toEqual([0, 0, 0]);

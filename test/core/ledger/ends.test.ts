@@ -232,3 +232,24 @@ test("[R1] a page of one lease says where to continue, and each kind of op is co
   );
   expect(page.ok && page.value.nextPosition).toBeGreaterThan(0);
 });
+
+test("[M6] [B2] as many calls may join running begins as begins may run", async () => {
+  const c = await Cluster.start({ shards: 1, limits: { concurrentBegins: 3 } });
+  c.fate = () => "slow";
+  const lease = c.uuid();
+  const calls = Array.from({ length: 5 }, () =>
+    c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])),
+  );
+  const answers = await c.clock.runUntil(Promise.all(calls));
+  expect(answers.map((answer) => (answer.ok ? answer.value.created : answer.refusal.code))).toEqual([
+    true,
+    false,
+    false,
+    false,
+    "UNAVAILABLE",
+  ]);
+  // They have ended, so others may join.
+  const next = c.uuid();
+  const later = [1, 2].map(() => c.ledger("1").object.begin(beginRequest(c.envelope, next, ["bob"])));
+  expect((await c.clock.runUntil(Promise.all(later))).map((answer) => answer.ok)).toEqual([true, true]);
+});

@@ -424,3 +424,23 @@ test("[M7] [N2] another cell's begin comes in between the parts of a large messa
   expect(c.shard(0).sql.counts.transactions - before).toBeGreaterThanOrEqual(2);
   expect(c.holds().filter(({ canonical }) => canonical.startsWith("large"))).toHaveLength(2_000);
 });
+
+test("[M6] [M7] while the disk hangs, a shard keeps a limited number of messages of each cell", async () => {
+  const c = await start();
+  await begin(c, ["warm-up"]);
+  const release = c.shard(0).sql.holdFlushes();
+  const exchange = (cell: string) => c.shard(0).object.exchange(exchangeOf(c.envelope, cell));
+  const first = exchange("1");
+  await c.clock.pass(10);
+  const answers = Promise.all([first, ...Array.from({ length: 102 }, () => exchange("1")), exchange("2")]);
+  await c.clock.pass(10);
+  release();
+  const refused = (await c.clock.runUntil(answers)).flatMap((answer, index) =>
+    answer.ok ? [] : [[index, answer.refusal.code]],
+  );
+  // One is being written, and 100 wait. Another cell has a queue of its own.
+  expect(refused).toEqual([
+    [101, "UNAVAILABLE"],
+    [102, "UNAVAILABLE"],
+  ]);
+});
