@@ -99,8 +99,8 @@ export class Deliveries {
   }
 
   /**
-   * Must be called in the transaction that decides. It sets the alarm for the delivery. Nothing is sent before
-   * `deliver` is called, when the decision is durable (C2).
+   * Must be called in the transaction that decides. It sets the alarm for the delivery. Nothing is sent
+   * before `deliver` is called, when the decision is durable (C2).
    */
   track(row: LeaseRow): void {
     const { lease, position } = row;

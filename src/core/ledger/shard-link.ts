@@ -176,7 +176,7 @@ function answerWaiting(
   }
 }
 
-/** Drops the items whose senders have given up, so that a shard that hangs makes no queue grow without end. */
+/** Drops the items whose senders have given up, so that no queue grows without end while a shard hangs. */
 function withoutOver<Item, T>(waiting: readonly Queued<Item, T>[]): Queued<Item, T>[] {
   for (const { signal, resolve } of waiting)
     if (signal.isOver) resolve({ kind: "unknown", cause: "the caller gave up before the message was sent" });

@@ -65,7 +65,7 @@ class DigestReading {
     const digests: RangeDigest[] = [];
     let { range: index, rest } = this.#cursor;
     for (; index < this.#ranges.length; index += 1, rest = null) {
-      const isFirst = digests.length === 0;
+      const isFirst = this.#rowsLeft === this.#scanRows;
       if (this.#rowsLeft <= 0) return { digests, next: this.#next(index, null) };
       const part = this.#read(index, rest, isFirst);
       if (part === undefined) return { digests, next: this.#next(index, null) };
@@ -84,8 +84,9 @@ class DigestReading {
   #scanHolds(): DigestCursor["scan"]["behind"] {
     const { behind } = this.#cursor.scan;
     if (behind === null) return null;
-    const { range, isLast } = this.#store.nextHolds(behind, this.#scanRows);
-    if (!isLast) this.rows += this.#scanRows;
+    const { range, isLast, count } = this.#store.nextHolds(behind, this.#scanRows);
+    this.rows += count;
+    this.#rowsLeft -= count;
     const bounds = { from: this.#ranges[0]?.after ?? "", to: endOf(this.#ranges.at(-1)) };
     const source = { cell: this.#cell, sourceType: this.#sourceType, ...bounds };
     for (const order of this.#store.touchedSources(source, this.#types, range)) {
@@ -105,7 +106,7 @@ class DigestReading {
 
   /**
    * Reads a range, or its rest. A range that doesn't fit into the rows that are left is left to the next
-   * message. If it is the first of this message, a part of it is read.
+   * message. If nothing else was read for this message, a part of it is read.
    */
   #read(
     index: number,

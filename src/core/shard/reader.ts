@@ -107,7 +107,7 @@ export class ShardReader {
    * before the claims: a hold that becomes a claim in between is then found as a claim.
    */
   async listRecords(request: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
-    const limit = Math.min(request.limit, Math.ceil(this.#scanRows / ROWS_PER_RECORD));
+    const limit = Math.min(request.limit, recordsIn(this.#scanRows));
     const types = request.bucketTypes.map((type) => bucketTypes[type].number);
     const range: ClaimRange = {
       cell: request.cell,
@@ -116,11 +116,13 @@ export class ShardReader {
       upTo: afterSource(request.upTo ?? SOURCE_ORDER_END),
     };
     const begun = await this.#reads.run<Begun>(request.cell, () => {
-      const { scan, isComplete } = this.#scanCreates(range, types, request.cursor?.scan ?? null, limit);
-      if (!isComplete) return { value: { scan, first: undefined }, rows: this.#scanRows };
+      const { scan, rows } = this.#scanCreates(range, types, request.cursor?.scan ?? null, limit);
+      // The next message has more room for records, and finds the scan complete.
+      if (rows > this.#scanRows / 2) return { value: { scan, first: undefined }, rows };
       const upTo = (scan.isCut ? scan.found.at(-1) : undefined) ?? range.upTo;
-      const first = this.#piece({ ...range, upTo }, types, scan.found, limit);
-      return { value: { scan, first }, rows: first.rows };
+      const room = this.#scanRows - rows;
+      const first = this.#piece({ ...range, upTo }, types, scan.found, limit, room);
+      return { value: { scan, first }, rows: rows + first.rows };
     });
     if (!begun.ok) return begun;
     const { scan, first } = begun.value;
@@ -134,19 +136,22 @@ export class ShardReader {
       // A hold that has taken the place of another one is newer than the call, so it may be left out.
       if (asks.length === 0 || round === MAX_ROUNDS) break;
       for (const [key, verdict] of await this.#inquirer.inquire(asks)) verdicts.set(key, verdict);
-      piece = this.#piece({ ...range, upTo: piece.through }, types, scan.found, limit);
+      piece = this.#piece({ ...range, upTo: piece.through }, types, scan.found, limit, this.#scanRows);
     }
     const isLast = comparePositions(piece.through, range.upTo) >= 0;
     return answerOf(piece, verdicts, isLast ? null : { behind: piece.through, scan: null });
   }
 
-  /** Continues the scan for the create holds in a range. Keeps the first `limit` of them in list order. */
+  /**
+   * Continues the scan for the create holds in a range. Keeps the first `limit` of them in list order. If it
+   * visits at most half of the rows of a message, it is complete.
+   */
   #scanCreates(
     range: ClaimRange,
     types: readonly number[],
     before: CreateScan | null,
     limit: number,
-  ): { scan: CreateScan; isComplete: boolean } {
+  ): { scan: CreateScan; rows: number } {
     const { behind, found: earlier, isCut } = before ?? { behind: FIRST_HOLD, found: [], isCut: false };
     const next = this.#scans.nextHolds(behind, this.#scanRows);
     const found = this.#scans.creates(range, types, next.range, limit + 1);
@@ -156,18 +161,23 @@ export class ShardReader {
       found: all.slice(0, limit),
       isCut: isCut || all.length > limit,
     };
-    return { scan, isComplete: next.isLast };
+    return { scan, rows: next.count };
   }
 
-  /** Reads the claims of a range, and the create holds among `found`, as far as it gets. */
+  /**
+   * Reads the claims of a range, and the create holds among `found`, as far as it gets: up to `mostRecords`,
+   * and up to as many as fit into `room`.
+   */
   #piece(
     range: ClaimRange,
     types: readonly number[],
     found: readonly RecordPosition[],
-    limit: number,
+    mostRecords: number,
+    room: number,
   ): Piece {
+    const limit = room < this.#scanRows ? Math.min(mostRecords, recordsIn(room)) : mostRecords;
     // Without a filter, every claim that is visited is a record.
-    const visits = types.length < bucketTypeNames.length ? this.#scanRows : limit + 1;
+    const visits = types.length < bucketTypeNames.length ? room : limit + 1;
     const cut = this.#scans.claimPosition(range, visits);
     const end = cut ?? range.upTo;
     const claims = this.#scans.claims({ ...range, upTo: end }, types, limit + 1);
@@ -184,6 +194,9 @@ export class ShardReader {
 
 /** A record takes as long as this number of index entries. */
 const ROWS_PER_RECORD = 4;
+
+/** The number of records that take as long as these rows. */
+const recordsIn = (rows: number): number => Math.ceil(rows / ROWS_PER_RECORD);
 
 type Positioned = Pick<HoldRow & { source_order: string }, "source_order" | "bucket_type" | "canonical">;
 

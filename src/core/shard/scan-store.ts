@@ -88,6 +88,15 @@ export const positionStatement = `SELECT source_order, bucket_type, canonical FR
    ORDER BY source_order, bucket_type, canonical LIMIT 1 OFFSET ?`;
 
 /**
+ * Counts the next holds and finds the last of them, in one pass. With max(), SQLite takes the other columns
+ * from the row with the maximum, which is the last row: the numbers are padded, and texts compare by bytes.
+ */
+const holdsStatement = `SELECT count(*) AS count, bucket_type, canonical,
+         max(printf('%010d', bucket_type) || canonical)
+    FROM (SELECT bucket_type, canonical FROM hold WHERE (bucket_type, canonical) > (?, ?)
+           ORDER BY bucket_type, canonical LIMIT ?)`;
+
+/**
  * The statements that read many rows. Each of them visits a number of rows that its caller bounds (M7): the
  * claims or holds between two positions, where the second position comes from `claimPosition` or
  * `holdPosition`.
@@ -132,17 +141,18 @@ export class ScanStore {
   }
 
   /**
-   * Returns the range of the next `rows` holds. `isLast` is true if no hold follows.
+   * Returns the range of the next `rows` holds, and how many there are in it. `isLast` is true if no hold
+   * follows.
    */
-  nextHolds(after: HoldPosition, rows: number): { range: HoldRange; isLast: boolean } {
-    const [row] = this.#sql.all<{ bucket_type: number; canonical: string }>(
-      `SELECT bucket_type, canonical FROM hold WHERE (bucket_type, canonical) > (?, ?)
-        ORDER BY bucket_type, canonical LIMIT 1 OFFSET ?`,
+  nextHolds(after: HoldPosition, rows: number): { range: HoldRange; isLast: boolean; count: number } {
+    const [read] = this.#sql.all<{ count: number; bucket_type: number; canonical: string }>(
+      holdsStatement,
       ...after,
-      rows - 1,
+      rows,
     );
-    const upTo = row === undefined ? AFTER_ALL_HOLDS : ([row.bucket_type, row.canonical] as const);
-    return { range: { after, upTo }, isLast: row === undefined };
+    if (read === undefined || read.count < rows)
+      return { range: { after, upTo: AFTER_ALL_HOLDS }, isLast: true, count: read?.count ?? 0 };
+    return { range: { after, upTo: [read.bucket_type, read.canonical] }, isLast: false, count: rows };
   }
 
   holds({ after, upTo }: HoldRange): HoldRow[] {

@@ -250,7 +250,7 @@ test("[C6] [C3] [M6] while a shard is down, commits go on, in limited memory, an
   expect([await unapplied(c), kept(c)]).toEqual([0, 0]);
 });
 
-test("[C3] [M6] decisions that are all being sent leave no room, and the alarm sends the others", async () => {
+test("[C3] [M6] without room for one more delivery, the alarm delivers a decision", async () => {
   const c = await start({ commitDeadlineMs: 50, exchangeTimeoutMs: 30_000 });
   await granted(c, "warm-up");
   const leases = insertGranted(c, 10_700);
@@ -263,7 +263,7 @@ test("[C3] [M6] decisions that are all being sent leave no room, and the alarm s
   expect([await unapplied(c), kept(c)]).toEqual([0, 0]);
 });
 
-test("[M6] the decisions that a ledger sends at a time have a limited size, also after a restart", async () => {
+test("[M6] decisions that are sent at a time have a limited size, also after a restart", async () => {
   const c = await start({ beginBytes: 10_000, exchangeTimeoutMs: 100 });
   await granted(c, "warm-up");
   const payload = JSON.stringify([[0, 1, "x".repeat(1_000), 0, 0, 0, 0]]);

@@ -204,7 +204,7 @@ test("[B5] nothing is sent after the instance has ended, not even what had waite
   expect(wire.leases).toEqual(["|a"]);
 });
 
-test("[M6] [B6] while a shard hangs, only begins that still run have prepares and releases in the queue", async () => {
+test("[M6] [B6] while a shard hangs, only running begins have prepares and releases in the queue", async () => {
   const wire = new Wire(100);
   void wire.decide("a", 1);
   await wire.clock.pass(0);

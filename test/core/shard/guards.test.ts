@@ -444,3 +444,33 @@ test("[M6] [M7] while the disk hangs, a shard keeps a limited number of messages
     [102, "UNAVAILABLE"],
   ]);
 });
+
+test.each([
+  // Without holds, a message of 40 rows has 10 records.
+  [0, [10, 10, 10]],
+  [12, [7, 7, 7, 7, 2]],
+  // More holds leave room for too few records, so a message with only the scan comes before them.
+  [25, [0, 10, 0, 10, 0, 10]],
+])(
+  "[M7] the last holds of a scan count against the rows of a listing's message: %i",
+  async (holds, counts) => {
+    const c = await Cluster.start({ shards: 1, limits: { scanRows: 40 } });
+    const mine = Array.from({ length: 30 }, (_, n) => user(`mine-${n}`, String(n)));
+    await own(c, mine);
+    if (holds > 0)
+      await begin(
+        c,
+        Array.from({ length: holds }, (_, n) => `theirs-${n}`),
+        "2",
+      );
+    const listed: number[] = [];
+    for (let cursor: ListCursor | null = null, isLast = false; !isLast;) {
+      const answer = await list(c, 100, "", null, cursor);
+      if (!answer.ok) throw new Error(answer.refusal.detail);
+      listed.push(answer.value.records.length);
+      cursor = answer.value.next;
+      isLast = cursor === null;
+    }
+    expect(listed).toEqual(counts);
+  },
+);

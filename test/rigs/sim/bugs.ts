@@ -437,12 +437,12 @@ export const bugs: Record<string, Bug> = {
     patches: [
       {
         file: "src/core/shard/reader.ts",
-        find: "const limit = Math.min(request.limit, Math.ceil(this.#scanRows / ROWS_PER_RECORD));",
+        find: "const limit = Math.min(request.limit, recordsIn(this.#scanRows));",
         put: "const { limit } = request;",
       },
       {
         file: "src/core/shard/reader.ts",
-        find: "types.length < bucketTypeNames.length ? this.#scanRows : limit + 1;",
+        find: "types.length < bucketTypeNames.length ? room : limit + 1;",
         put: "limit + 1;",
       },
     ],
