@@ -148,19 +148,24 @@ export class Begins {
   }
 
   /**
-   * Returns the size that the database may have when one more begin of `bytes` and all running ones are
-   * granted, all leases
-   * are decided with the longest reason, and all fences are written (S3).
+   * Returns the size that the database may reach (S3) if one more begin, whose payload has `bytes`, and all
+   * running begins are granted, and if then every lease is decided and every fence is written, each with the
+   * longest reason. A grant adds a row, and a decision changes one. Fences that were written before are in
+   * the database's size and are counted once more here, so the result may be too large.
+   *
+   * Two things are left to the gap between `ledgerBytes` and the platform's 10 GB: the small tables, and one
+   * more row of `leaseBytes`, because SQLite writes a changed row before it frees the pages of the old one.
    */
   neededBytes(bytes = 0): number {
     const { fences, reasonBytes } = this.#limits;
-    const begins = this.#executing + 1;
-    const changes = begins + begins + this.#outstanding;
+    const grants = this.#executing + 1;
+    const decisions = grants + this.#outstanding;
     return (
       this.#ports.sql.sizeBytes() +
       this.#executingBytes +
       bytes +
-      changes * (ROW_BYTES + reasonBytes) +
+      grants * ROW_BYTES +
+      decisions * (ROW_BYTES + reasonBytes) +
       fences * (FENCE_BYTES + reasonBytes)
     );
   }

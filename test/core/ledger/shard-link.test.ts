@@ -204,15 +204,15 @@ test("[B5] nothing is sent after the instance has ended, not even what had waite
   expect(wire.leases).toEqual(["|a"]);
 });
 
-test("[M6] [B6] while a shard hangs, only running begins have prepares and releases in the queue", async () => {
+test("[M6] [B6] while a shard hangs, only running begins have prepares and releases waiting", async () => {
   const wire = new Wire(100);
   void wire.decide("a", 1);
   await wire.clock.pass(0);
   const running: { isOver: boolean }[] = [];
   for (let n = 0; n < 3 * defaultLimits.concurrentBegins; n += 1) {
     // A cell has at most this many begins at a time: the oldest one has given up.
-    if (running.length === defaultLimits.concurrentBegins)
-      Object.assign(running.shift() ?? {}, { isOver: true });
+    const oldest = running.length < defaultLimits.concurrentBegins ? undefined : running.shift();
+    if (oldest !== undefined) oldest.isOver = true;
     const signal = { isOver: false };
     running.push(signal);
     void wire.prepare(`p${n}`, 1, signal);

@@ -1,17 +1,25 @@
 /** Tests of what a ledger stores: when it drops batches, and what it does when it is full. */
+import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
 import type { Exchange } from "../../../src/core/messages.ts";
 import { Cluster, type Call } from "../../support/cluster.ts";
+import type { Begins } from "../../../src/core/ledger/begins.ts";
 import { beginRequest, decideRequest } from "../../support/ops.ts";
+import { privateField } from "../../support/private-fields.ts";
 
 /** No sweep runs, so only deliveries of the ledger apply decisions. */
 const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
   Cluster.start({ shards: 2, limits: { sweepAfterMs: 600_000, ...limits } });
 const isDecision = (call: Call): boolean =>
   call.method === "exchange" && (call.message as Exchange).decisions.length > 0;
-const begin = (c: Cluster, lease: string, names: string[]) =>
-  c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, names)));
+/** The hash of a batch is as short as that of the HTTP layer. */
+const startBegin = (c: Cluster, lease: string, names: string[]) =>
+  c.ledger("1").object.begin({
+    ...beginRequest(c.envelope, lease, names),
+    payloadHash: createHash("sha256").update(names.join()).digest("hex"),
+  });
+const begin = (c: Cluster, lease: string, names: string[]) => c.clock.runUntil(startBegin(c, lease, names));
 const commit = (c: Cluster, lease: string) =>
   c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
 
@@ -105,14 +113,28 @@ test("[S2] [C3] after a crash before the drop, the decision is sent again and dr
 
 const small: Partial<Limits> = {
   ledgerBytes: 400_000,
+  leaseBytes: 130_000,
   fences: 5,
   reasonBytes: 500,
   outcomeRetentionS: 3_600,
 };
 
-/** Begins leases until the ledger is full. The database cannot grow beyond the limit. */
+/**
+ * The database cannot grow beyond its limit, and one row more: SQLite writes the new row before it frees the
+ * pages of the old one.
+ */
+function limitPages(c: Cluster): void {
+  const { ledgerBytes, leaseBytes } = c.limits;
+  c.ledger("1").database.exec(
+    `PRAGMA max_page_count = ${Math.floor((ledgerBytes + leaseBytes) / PAGE_BYTES)}`,
+  );
+}
+
+const PAGE_BYTES = 4_096;
+
+/** Begins leases until the ledger is full. */
 async function fill(c: Cluster, names: (n: number) => string[]): Promise<string[]> {
-  c.ledger("1").database.exec(`PRAGMA max_page_count = ${Math.floor(c.limits.ledgerBytes / 4_096)}`);
+  limitPages(c);
   const leases: string[] = [];
   for (let n = 0; ; n += 1) {
     const lease = c.uuid();
@@ -125,38 +147,102 @@ async function fill(c: Cluster, names: (n: number) => string[]): Promise<string[
   }
 }
 
-test.each([
-  ["one name", (n: number) => [`n${n}`]],
+/** Writes all fences and decides all leases, with the longest reason. */
+async function decideAll(c: Cluster, leases: readonly string[]): Promise<void> {
+  const { fences, reasonBytes, ledgerBytes } = c.limits;
+  const longest = {
+    caller: { role: "operator" as const, keyId: "op", expiresAtMs: Number.MAX_SAFE_INTEGER },
+    reason: "r".repeat(reasonBytes),
+  };
+  const decide = (lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
+    c.ledger("1").object.decide({ ...decideRequest(c.envelope, lease, outcome), ...longest });
+  const written = Array.from({ length: fences }, () => decide(c.uuid(), "ROLLED_BACK"));
+  const isOk = ({ ok }: { ok: boolean }): boolean => ok;
+  expect((await c.clock.runUntil(Promise.all(written))).every(isOk)).toBe(true);
+  for (const [index, lease] of leases.entries()) {
+    const outcome = index % 2 === 0 ? "COMMITTED" : "ROLLED_BACK";
+    expect(await c.clock.runUntil(decide(lease, outcome))).toMatchObject({
+      ok: true,
+      value: { state: outcome },
+    });
+  }
+  expect(c.ledger("1").halted).toBe(false);
+  expect(c.ledger("1").sql.sizeBytes()).toBeLessThanOrEqual(ledgerBytes);
+}
+
+const oneName = (n: number): string[] => [`n${n}`];
+/** Names that take `bytes` altogether. */
+const manyNames =
+  (bytes: number) =>
+  (n: number): string[] =>
+    Array.from({ length: Math.ceil(bytes / 500) }, (_, k) => `${"x".repeat(470)}-${n}-${k}`);
+
+test.each<[string, Partial<Limits>, (n: number) => string[]]>([
+  ["one name", {}, oneName],
   [
     "names that just fit into a page",
-    (n: number) => Array.from({ length: 12 }, (_, k) => `n${n}-${k}-${"x".repeat(20)}`),
+    {},
+    (n) => Array.from({ length: 12 }, (_, k) => `n${n}-${k}-${"x".repeat(20)}`),
   ],
-  ["many names", (n: number) => Array.from({ length: 100 }, (_, k) => `n${n}-${k}`)],
-])("[S3] [C6] a full ledger refuses begins and decides all of its leases: %s", async (_, names) => {
-  const c = await start(small);
+  ["many names", {}, (n) => Array.from({ length: 100 }, (_, k) => `n${n}-${k}`)],
+  ["batches of a fifth of the ledger", {}, manyNames(75_000)],
+  ["long reasons", { reasonBytes: 40_000, ledgerBytes: 2_000_000, fences: 1 }, oneName],
+  ["many fences", { reasonBytes: 1, fences: 2_000, ledgerBytes: 1_500_000 }, manyNames(50_000)],
+  [
+    "fences with long reasons",
+    { reasonBytes: 40_000, fences: 50, ledgerBytes: 4_000_000 },
+    manyNames(100_000),
+  ],
+])("[S3] [C6] a full ledger refuses begins and decides all of its leases: %s", async (_, limits, names) => {
+  const c = await start({ ...small, ...limits });
   const leases = await fill(c, names);
-  expect(leases.length).toBeGreaterThan(3);
+  expect(leases.length).toBeGreaterThan(1);
   expect(await c.clock.runUntil(c.ledger("1").object.status(c.envelope))).toMatchObject({
     ok: true,
     value: { storedBytes: c.ledger("1").sql.sizeBytes() },
   });
-  const longest = {
-    caller: { role: "operator" as const, keyId: "op", expiresAtMs: Number.MAX_SAFE_INTEGER },
-    reason: "r".repeat(500),
+  await decideAll(c, leases);
+});
+
+test.each<[string, Partial<Limits>, (n: number) => string[]]>([
+  ["large batches", {}, manyNames(60_000)],
+  ["long reasons", { reasonBytes: 40_000, ledgerBytes: 2_000_000, fences: 1 }, oneName],
+])("[S3] [C6] begins that run at the same time leave room for one another: %s", async (_, limits, names) => {
+  const c = await start({ ...small, ...limits });
+  limitPages(c);
+  c.fate = () => "slow";
+  const leases = Array.from({ length: 60 }, () => c.uuid());
+  const begun = leases.map((lease, n) => startBegin(c, lease, names(n)));
+  const answers = await c.clock.runUntil(Promise.all(begun));
+  expect(answers.find(({ ok }) => !ok)).toMatchObject({ refusal: { reason: "LEDGER_FULL" } });
+  const granted = leases.filter((_lease, index) => answers[index]?.ok);
+  expect(granted.length).toBeGreaterThan(1);
+  await decideAll(c, granted);
+});
+
+/** What SQLite may need to add or change one row. */
+const ROW = 2 * PAGE_BYTES;
+
+test("[S3] a ledger keeps room for each grant, each decision and each fence", async () => {
+  const reasonBytes = 1_000;
+  const neededBy = async (fences: number) => {
+    const c = await start({ fences, reasonBytes });
+    const begins = privateField(c.ledger("1").object, "#begins") as Begins;
+    return { c, begins, reserved: () => begins.neededBytes() - c.ledger("1").sql.sizeBytes() };
   };
-  for (let n = 0; n < 5; n += 1) {
-    const fenced = c
-      .ledger("1")
-      .object.decide({ ...decideRequest(c.envelope, c.uuid(), "ROLLED_BACK"), ...longest });
-    expect(await c.clock.runUntil(fenced)).toMatchObject({ ok: true });
-  }
-  for (const [index, lease] of leases.entries()) {
-    const outcome = index % 2 === 0 ? "COMMITTED" : "ROLLED_BACK";
-    const decided = c.ledger("1").object.decide({ ...decideRequest(c.envelope, lease, outcome), ...longest });
-    expect(await c.clock.runUntil(decided)).toMatchObject({ ok: true, value: { state: outcome } });
-  }
-  expect(c.ledger("1").halted).toBe(false);
-  expect(c.ledger("1").sql.sizeBytes()).toBeLessThanOrEqual(c.limits.ledgerBytes);
+  const { c, begins, reserved } = await neededBy(0);
+  const empty = reserved();
+  // One more begin may be granted and decided.
+  expect(empty).toBeGreaterThanOrEqual(2 * ROW + reasonBytes);
+  expect(begins.neededBytes(1_000) - begins.neededBytes(0)).toBe(1_000);
+  c.fate = () => "slow";
+  const running = begin(c, c.uuid(), ["x".repeat(800)]);
+  await c.clock.pass(10);
+  expect(reserved() - empty).toBeGreaterThanOrEqual(800 + 2 * ROW + reasonBytes);
+  await running;
+  expect(reserved() - empty).toBeGreaterThanOrEqual(ROW + reasonBytes);
+  const fences = (await neededBy(1_000)).reserved() - empty;
+  expect(fences).toBeGreaterThanOrEqual(1_000 * (500 + reasonBytes));
 });
 
 test("[S3] a begin in a full ledger sends nothing, and works again once leases are forgotten", async () => {
