@@ -14,14 +14,16 @@ import {
 const HELP = `Usage: npm run reconcile -- <part> [options]
 
 Reconciles a shard or a ledger that has gone back in time. <part> is shard-3, or ledger-7 for cell 7.
-Without an option other than --url and --key, it shows what is known about the part.
+Without an option other than --url, it shows what is known about the part. The operator key is read from the
+environment variable LEASEHOLD_OPERATOR_KEY.
 
   --dry-run        show what would be done, and change nothing
   --apply          accept the loss; needs --reason
+  --declare-lost   with --dry-run or --apply: you know that the storage of the part was set back, although
+                   the part has not noticed it
   --finish         take a shard back into service once every cell has verified; needs --reason
   --reason <text>  why you do this; it is logged
   --url <url>      the deployment; LEASEHOLD_URL by default
-  --key <key>      an operator key; LEASEHOLD_OPERATOR_KEY by default
   --help           show this text
 `;
 
@@ -32,9 +34,9 @@ const options = {
   "dry-run": { type: "boolean" },
   apply: { type: "boolean" },
   finish: { type: "boolean" },
+  "declare-lost": { type: "boolean" },
   reason: { type: "string" },
   url: { type: "string" },
-  key: { type: "string" },
   help: { type: "boolean" },
 } as const;
 
@@ -43,6 +45,7 @@ type Step = "show" | "dry-run" | "apply" | "finish";
 interface Command {
   part: string;
   step: Step;
+  isDeclared: boolean;
   reason: string;
   client: Client;
 }
@@ -56,16 +59,20 @@ function commandOf(args: string[]): Command | undefined {
   const steps = (["dry-run", "apply", "finish"] as const).filter((step) => values[step] === true);
   if (steps.length > 1) throw new Error("give only one of --dry-run, --apply and --finish");
   const step: Step = steps[0] ?? "show";
-  const { reason } = values;
+  const { reason, "declare-lost": isDeclared = false } = values;
+  if (isDeclared && step !== "dry-run" && step !== "apply")
+    throw new Error("--declare-lost needs --dry-run or --apply");
   if (reason === undefined && (step === "apply" || step === "finish"))
     throw new Error(`--${step} needs --reason, a text that is logged`);
   return {
     part,
     step,
+    isDeclared,
     reason: reason ?? "dry run",
     client: createClient({
       url: required(values.url ?? process.env["LEASEHOLD_URL"], "--url or LEASEHOLD_URL"),
-      key: required(values.key ?? process.env["LEASEHOLD_OPERATOR_KEY"], "--key or LEASEHOLD_OPERATOR_KEY"),
+      // No option: other users of the machine can read the arguments of a process.
+      key: required(process.env["LEASEHOLD_OPERATOR_KEY"], "LEASEHOLD_OPERATOR_KEY"),
       attemptMs: DEADLINE_MS,
       deadlineMs: DEADLINE_MS,
     }),
@@ -77,14 +84,18 @@ function required(value: string | undefined, name: string): string {
   return value;
 }
 
-async function textOf({ part, step, reason, client }: Command): Promise<string> {
+async function textOf({ part, step, isDeclared, reason, client }: Command): Promise<string> {
   switch (step) {
     case "show":
       return describePart(await client.parts.get(part));
     case "finish":
       return describePart(await client.parts.finish(part, { reason }));
-    default:
-      return describe(await client.parts.reconcile(part, { dry_run: step === "dry-run", reason }));
+    default: {
+      const declared = isDeclared ? { declare_lost: true } : {};
+      return describe(
+        await client.parts.reconcile(part, { dry_run: step === "dry-run", ...declared, reason }),
+      );
+    }
   }
 }
 
@@ -94,10 +105,11 @@ const pointOf = (point: Part["point"]): string =>
 function describePart({ id, state, point, loss }: Part): string {
   const lines = [`${id} is ${state}. Its newest point: ${pointOf(point)}.`];
   if (loss !== null) {
-    lines.push(
-      `${loss.noticed_at}: ${loss.noticed_by} had seen ${pointOf(loss.seen)}.`,
-      `What was left then: ${pointOf(loss.point)}.`,
-    );
+    const noticed =
+      loss.seen === null
+        ? `${loss.noticed_by} declared a loss`
+        : `${loss.noticed_by} had seen ${pointOf(loss.seen)}`;
+    lines.push(`${loss.noticed_at}: ${noticed}.`, `What was left then: ${pointOf(loss.point)}.`);
   }
   return lines.join("\n");
 }

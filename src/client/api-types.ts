@@ -368,12 +368,12 @@ export interface Part {
   point: HistoryPoint | null;
   /** What was noticed. Null if the part is complete. */
   loss: {
-    /** Who has seen more of the part than it has. */
+    /** Who has seen more of the part than it has, or `an operator`. */
     noticed_by: string;
     /** RFC 3339, in UTC, with milliseconds. */
     noticed_at: string;
-    /** The point that was seen, and that the part does not have. */
-    seen: HistoryPoint;
+    /** The point that was seen, and that the part does not have. Null: an operator declared the loss. */
+    seen: HistoryPoint | null;
     /** The newest point that was left of the part. */
     point: HistoryPoint | null;
   } | null;
@@ -387,6 +387,11 @@ export interface PartFinish {
 export interface PartReconciliation {
   /** If true, nothing is changed. */
   dry_run: boolean;
+  /**
+   * If true, a part that has noticed nothing refuses everything at once, as if somebody had seen more of
+   * it, and is then reconciled. False by default.
+   */
+  declare_lost?: boolean | undefined;
   /** Why you do this. It is logged. */
   reason: string;
 }

@@ -156,6 +156,14 @@ export class History {
     return this.refusal;
   }
 
+  /**
+   * Stores a loss that an operator knows of, unless the part has noticed one itself (H4). It must be durable
+   * before the operator is answered.
+   */
+  declareLost(reason: string): void {
+    if (!this.isLost) this.#notice(null, "an operator", { reason });
+  }
+
   /** True if another instance has replaced this one: what that instance has written is not a loss (B8). */
   get #isSuperseded(): boolean {
     return newestIncarnation(this.#ports.sql) > (this.#own ?? this.#previous);
@@ -234,7 +242,7 @@ export class History {
     return kept !== undefined && kept.n >= MAX_INCARNATIONS && incarnation < kept.oldest;
   }
 
-  #notice(seen: HistoryPoint, noticedBy: string): void {
+  #notice(seen: HistoryPoint | null, noticedBy: string, more: { reason?: string } = {}): void {
     const { sql, clock, log } = this.#ports;
     const lost: StoredLoss = {
       isReconciling: false,
@@ -248,8 +256,9 @@ export class History {
     log("history_lost", {
       part: this.#name,
       noticed_by: noticedBy,
-      seen_incarnation: seen.incarnation,
-      seen_position: seen.position,
+      ...more,
+      seen_incarnation: seen?.incarnation ?? 0,
+      seen_position: seen?.position ?? 0,
       incarnation: lost.point?.incarnation ?? 0,
       position: lost.point?.position ?? 0,
     });

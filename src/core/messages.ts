@@ -496,10 +496,10 @@ export type PartState = "complete" | "lost" | "reconciling";
 
 /** What a part stores when it notices that it has gone back in time (H4). */
 export interface LostHistory {
-  /** Who has seen more of this part than the part has stored, such as `shard 3`. */
+  /** Who has seen more of this part than the part has stored, such as `shard 3`; or an operator. */
   noticedBy: string;
-  /** The point that is missing in this part's history. */
-  seen: HistoryPoint;
+  /** The point that is missing in this part's history. Null: an operator has declared the loss. */
+  seen: HistoryPoint | null;
   /** The newest point that this part had, or null if it had none. */
   point: HistoryPoint | null;
   noticedAtMs: number;
@@ -518,6 +518,8 @@ export interface ReconcileShard extends Envelope {
   cells: string[];
   /** If true, nothing is changed. */
   dryRun: boolean;
+  /** Whether the operator knows of a loss, although the part may not have noticed it (H4). */
+  isDeclared: boolean;
   /** Why the operator does this. It is logged. */
   reason: string;
 }
@@ -547,6 +549,7 @@ export interface ShardReconciliation {
 
 export interface ReconcileLedger extends Envelope {
   dryRun: boolean;
+  isDeclared: boolean;
   reason: string;
   /** The revoked keys of the cell, from the directory (A1). */
   revokedKeys: { keyId: string; expiresAtMs: number }[];

@@ -20,14 +20,26 @@ async function lookup(c: Cluster, name: string): Promise<unknown> {
 
 const reconcileShard = (c: Cluster, more = {}) =>
   c.clock.runUntil(
-    c.shard(0).object.reconcile({ ...c.envelope, cells: ["1", "2"], dryRun: false, reason: REASON, ...more }),
+    c.shard(0).object.reconcile({
+      ...c.envelope,
+      cells: ["1", "2"],
+      dryRun: false,
+      isDeclared: false,
+      reason: REASON,
+      ...more,
+    }),
   );
 
 const reconcileLedger = (c: Cluster, more = {}) =>
   c.clock.runUntil(
-    c
-      .ledger("1")
-      .object.reconcile({ ...c.envelope, dryRun: false, reason: REASON, revokedKeys: [], ...more }),
+    c.ledger("1").object.reconcile({
+      ...c.envelope,
+      dryRun: false,
+      isDeclared: false,
+      reason: REASON,
+      revokedKeys: [],
+      ...more,
+    }),
   );
 
 const finish = (c: Cluster) =>
@@ -69,7 +81,7 @@ describe("a shard", () => {
     const { state, point, loss } = await partOf(c, "shard");
     expect(state).toBe("lost");
     expect(loss).toMatchObject({ noticedBy: "the ledger of cell 1", point });
-    expect(loss?.seen.position).toBeGreaterThan(point?.position ?? Infinity);
+    expect(loss?.seen?.position).toBeGreaterThan(point?.position ?? Infinity);
     expect(await reconcileShard(c, { dryRun: true })).toEqual({
       ok: true,
       value: {
@@ -172,6 +184,53 @@ describe("a shard", () => {
     expect(await verifyingBegin(c, "1", c.uuid(), ["late"])).toMatchObject({ ok: true });
   });
 
+  test("[H4] [H6] is reconciled when only an operator knows of its loss", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restores = [saveShard(c), saveLedger(c)];
+    await own(c, "1", "late");
+    for (const restore of restores) restore();
+    const before = await partOf(c, "shard");
+    expect(before).toMatchObject({ state: "complete" });
+    expect(await reconcileShard(c)).toMatchObject({ value: { status: before } });
+    expect(await reconcileShard(c, { dryRun: true, isDeclared: true })).toMatchObject({
+      ok: true,
+      value: { status: before, unreachable: [] },
+    });
+    expect(await partOf(c, "shard")).toEqual(before);
+    expect(await reconcileShard(c, { isDeclared: true })).toMatchObject({
+      ok: true,
+      value: {
+        status: { state: "reconciling", loss: { noticedBy: "an operator", seen: null, point: before.point } },
+      },
+    });
+    expect(c.logged.filter(({ event }) => event === "history_lost").map(({ fields }) => fields)).toEqual([
+      expect.objectContaining({ part: "shard 0", noticed_by: "an operator", reason: REASON }),
+    ]);
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(LOST);
+    const lease = c.uuid();
+    expect(await verifyingBegin(c, "1", lease, ["late"])).toMatchObject({ ok: true });
+    await decide(c, "1", lease, "COMMITTED");
+    expect(await finish(c)).toMatchObject({ ok: true, value: { state: "complete", loss: null } });
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ALREADY_EXISTS"));
+  });
+
+  test("[H4] [H6] stops when an operator declares its loss, also if a ledger cannot be asked", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    c.fate = ({ method, to }) => (method === "knowledge" && to === "ledger 2" ? "lose" : "deliver");
+    expect(await reconcileShard(c, { isDeclared: true })).toEqual(no("UNAVAILABLE"));
+    c.shard(0).restart();
+    expect(await partOf(c, "shard")).toMatchObject({ state: "lost" });
+    expect(await begin(c, "1", c.uuid(), ["free"])).toEqual(LOST);
+    c.fate = () => "deliver";
+    // The repeated call finds the loss that the first one has stored.
+    expect(await reconcileShard(c, { isDeclared: true })).toMatchObject({
+      value: { status: { state: "reconciling" } },
+    });
+    expect(c.logged.filter(({ event }) => event === "history_lost")).toHaveLength(1);
+  });
+
   test("[H6] a second call changes nothing more", async () => {
     const c = await lostShard();
     await reconcileShard(c);
@@ -246,6 +305,33 @@ describe("a ledger", () => {
     expect(await decide(c, "1", lease, "COMMITTED")).toMatchObject({ ok: true });
     expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ALREADY_EXISTS"));
     expect(c.logged.filter(({ event }) => event === "history_reconciled")).toHaveLength(1);
+  });
+
+  test("[H4] [H7] is reconciled when only an operator knows of its loss", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveLedger(c);
+    const lease = c.uuid();
+    await begin(c, "1", lease, ["late"]);
+    restore();
+    // The shard has no point of after the grant.
+    const before = await partOf(c, "ledger");
+    expect(await reconcileLedger(c, { dryRun: true, isDeclared: true })).toMatchObject({
+      ok: true,
+      value: { status: before, rebuilt: [{ shard: 0, holds: 1, leases: 1 }] },
+    });
+    expect(await get(c, lease)).toEqual(no("NOT_FOUND"));
+    expect(await reconcileLedger(c, { isDeclared: true })).toMatchObject({
+      ok: true,
+      value: { status: { state: "complete", loss: null }, leases: 1 },
+    });
+    expect(c.logged.filter(({ event }) => event === "history_lost").map(({ fields }) => fields)).toEqual([
+      expect.objectContaining({ part: "the ledger of cell 1", noticed_by: "an operator", reason: REASON }),
+    ]);
+    await c.pass(60_000);
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ABORTED"));
+    expect(await decide(c, "1", lease, "COMMITTED")).toMatchObject({ ok: true });
+    expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ALREADY_EXISTS"));
   });
 
   test("[H7] rebuilds every kind of op, on several shards", async () => {

@@ -93,6 +93,28 @@ describe("a ledger that has gone back in time", () => {
   });
 });
 
+describe("a part that has noticed nothing", () => {
+  const declare = (part: string, dryRun: boolean): Promise<Reconciliation> =>
+    api.json(200, "POST", `/v1/admin/parts/${part}/reconcile`, {
+      body: { dry_run: dryRun, declare_lost: true, reason },
+    });
+
+  test("is reconciled if an operator declares its loss, and not by a dry run", async () => {
+    await committed(api);
+    expect((await reconcile("shard-0", false)).part).toMatchObject({ state: "complete", loss: null });
+    expect((await declare("shard-0", true)).part).toMatchObject({ state: "complete", loss: null });
+    expect((await begin(false)).status).toBe(201);
+    expect((await declare("shard-0", false)).part).toMatchObject({
+      state: "reconciling",
+      loss: { noticed_by: "an operator", seen: null },
+    });
+    expect((await begin(false)).status).toBe(503);
+    expect((await declare("ledger-1", false)).part).toMatchObject({ state: "complete", loss: null });
+    await api.json(200, "POST", "/v1/admin/parts/shard-0/finish", { body: { reason } });
+    expect((await begin(false)).status).toBe(201);
+  });
+});
+
 describe("a part that does not exist", () => {
   test.each([
     ["shard-999", /^There is no shard-999; the shards are shard-0 to shard-\d+/],

@@ -22,7 +22,9 @@ const lost = {
   },
 };
 const reconciling = { ...lost, state: "reconciling" };
+const declared = { noticed_by: "an operator", noticed_at: "2026-11-20T12:00:00.000Z", seen: null, point };
 const answers: Record<string, unknown> = {
+  "GET /v1/admin/parts/shard-4": { part: { ...reconciling, id: "shard-4", loss: declared } },
   "GET /v1/admin/parts/shard-3": { part: lost },
   "POST /v1/admin/parts/shard-3/finish": { part: { ...lost, state: "complete", loss: null } },
 };
@@ -103,6 +105,33 @@ test("a dry run and --apply say what would be and what was done", async () => {
   ]);
 });
 
+test("--declare-lost is sent with a dry run and with --apply, and shown as what it is", async () => {
+  await reconcile("shard-3", "--dry-run", "--declare-lost");
+  await reconcile("shard-3", "--apply", "--declare-lost", "--reason", "a restore");
+  expect(sent.map(({ body }) => body)).toEqual([
+    { dry_run: true, declare_lost: true, reason: "dry run" },
+    { dry_run: false, declare_lost: true, reason: "a restore" },
+  ]);
+  expect((await reconcile("shard-4")).stdout).toContain(
+    "2026-11-20T12:00:00.000Z: an operator declared a loss.\n",
+  );
+});
+
+test("the operator key is read from the environment only", async () => {
+  const given = await reconcile("shard-3", "--key", KEY);
+  expect([given.code, given.stderr]).toEqual([1, expect.stringContaining("Unknown option '--key'")]);
+  const { LEASEHOLD_OPERATOR_KEY: _, ...env } = process.env;
+  const without = run(process.execPath, ["scripts/reconcile.ts", "shard-3", "--url", url], {
+    cwd: root,
+    env,
+  });
+  await expect(without).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("LEASEHOLD_OPERATOR_KEY is required") as unknown,
+  });
+  expect(sent).toEqual([]);
+});
+
 test("--finish takes the part back into service", async () => {
   const { stdout } = await reconcile("shard-3", "--finish", "--reason", "all have verified");
   expect(stdout).toMatch(/^shard-3 is complete\./);
@@ -115,6 +144,8 @@ test.each([
   [["shard-3", "--apply"], "--apply needs --reason, a text that is logged"],
   [["shard-3", "--finish"], "--finish needs --reason, a text that is logged"],
   [["shard-3", "--dry-run", "--finish"], "give only one of --dry-run, --apply and --finish"],
+  [["shard-3", "--declare-lost"], "--declare-lost needs --dry-run or --apply"],
+  [["shard-3", "--finish", "--declare-lost", "--reason", "r"], "--declare-lost needs --dry-run or --apply"],
   [["shard-3", "--url", ""], "--url or LEASEHOLD_URL is required"],
   [["shard-3", "--bogus"], "Unknown option '--bogus'"],
 ])("%j is refused without a call", async (args, sentence) => {

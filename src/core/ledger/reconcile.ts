@@ -83,10 +83,16 @@ export class LedgerReconciler {
 
   /**
    * Rebuilds the forgotten leases from the holds of all shards, then accepts the loss. If the ledger is not
-   * lost, nothing is changed. A call that ends early can be repeated: leases that were rebuilt are known.
+   * lost, nothing is changed, unless the operator declares a loss. A call that ends early can be repeated:
+   * leases that were rebuilt are known.
    */
   async reconcile(request: ReconcileLedger): Promise<Reply<LedgerReconciliation>> {
-    if (!this.#history.isLost) return this.#answer({ rebuilt: [], leases: new Set(), unreachable: [] });
+    if (request.isDeclared && !request.dryRun) {
+      this.#history.declareLost(request.reason);
+      await this.#ports.sql.flush();
+    }
+    if (!this.#history.isLost && !request.isDeclared)
+      return this.#answer({ rebuilt: [], leases: new Set(), unreachable: [] });
     if (request.dryRun) return this.#answer(await this.#readShards(request));
     // A second call that arrives while the first runs joins it.
     this.#accepting ??= this.#rebuildAndAccept(request).finally(() => {

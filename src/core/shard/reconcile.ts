@@ -30,7 +30,7 @@ interface Findings {
 /** Reconciles a shard that has gone back in time (H6). */
 export class ShardReconciler {
   readonly #shard: number;
-  readonly #ports: Pick<Ports, "clock" | "log">;
+  readonly #ports: Pick<Ports, "sql" | "clock" | "log">;
   readonly #limits: Limits;
   readonly #log: ShardLog;
   readonly #history: History;
@@ -39,7 +39,7 @@ export class ShardReconciler {
 
   constructor(
     shard: number,
-    ports: Pick<Ports, "clock" | "log">,
+    ports: Pick<Ports, "sql" | "clock" | "log">,
     limits: Limits,
     log: ShardLog,
     history: History,
@@ -57,17 +57,24 @@ export class ShardReconciler {
 
   /**
    * Asks every ledger what it has seen of this shard, then accepts the loss. If the shard is not lost, for
-   * example because an earlier call has accepted its loss, nothing is changed.
+   * example because an earlier call has accepted its loss, nothing is changed, unless the operator declares a
+   * loss. Then the shard stops at once, before it asks anybody.
    */
   async reconcile(request: ReconcileShard): Promise<Reply<ShardReconciliation>> {
-    if (!this.#history.isLost) return ok({ status: this.#history.status, lost: [], unreachable: [] });
+    if (request.isDeclared && !request.dryRun) {
+      this.#history.declareLost(request.reason);
+      await this.#ports.sql.flush();
+    }
+    if (!this.#history.isLost && !request.isDeclared)
+      return ok({ status: this.#history.status, lost: [], unreachable: [] });
     const { seen, lost, unreachable } = await this.#askLedgers(request);
     if (!request.dryRun) {
       if (unreachable.length > 0) {
         return refused(
           "UNAVAILABLE",
           `${unreachable.length} ledgers did not say what they have seen of shard ${this.#shard}, among ` +
-            `them those of the cells ${unreachable.slice(0, 10).join(", ")}; nothing was changed`,
+            `them those of the cells ${unreachable.slice(0, 10).join(", ")}; the shard still refuses ` +
+            "everything, and this call can be repeated",
           { retryAfterMs: 10_000 },
         );
       }

@@ -33,9 +33,15 @@ const part = z
     point: point.nullable().meta({ description: "The newest point that the part has. Null: none." }),
     loss: z
       .strictObject({
-        noticed_by: z.string().meta({ description: "Who has seen more of the part than it has." }),
+        noticed_by: z
+          .string()
+          .meta({ description: "Who has seen more of the part than it has, or `an operator`." }),
         noticed_at: time,
-        seen: point.meta({ description: "The point that was seen, and that the part does not have." }),
+        seen: point.nullable().meta({
+          description:
+            "The point that was seen, and that the part does not have. Null: an operator " +
+            "declared the loss.",
+        }),
         point: point.nullable().meta({ description: "The newest point that was left of the part." }),
       })
       .nullable()
@@ -122,7 +128,8 @@ export const partRoutes = {
       "Accepts that a part has gone back in time. A ledger grants the leases again whose holds the shards " +
       "have, and is complete. A shard is `reconciling`: let every cell verify, then finish it. With " +
       "`dry_run`, nothing is changed, and the answer says what would be. If the part is not lost, nothing " +
-      "is changed. The call can be repeated.",
+      "is changed. If you know that the storage of a part was set back and the part has not noticed it, " +
+      "add `declare_lost`. The call can be repeated.",
     roles,
     params,
     query: nothing,
@@ -130,6 +137,14 @@ export const partRoutes = {
       schema: z
         .strictObject({
           dry_run: z.boolean().meta({ description: "If true, nothing is changed." }),
+          declare_lost: z
+            .boolean()
+            .optional()
+            .meta({
+              description:
+                "If true, a part that has noticed nothing refuses everything at once, as if somebody had " +
+                "seen more of it, and is then reconciled. False by default.",
+            }),
           reason,
         })
         .meta({ id: "PartReconciliation" }),

@@ -5,6 +5,7 @@ import type {
   HistoryPoint,
   LedgerReconciliation,
   PartStatus,
+  ReconcileLedger,
   Reply,
   ShardReconciliation,
 } from "../../core/messages.ts";
@@ -39,13 +40,14 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
     });
   },
 
-  reconcilePart({ deployment, params, body: { dry_run: dryRun, reason } }) {
+  reconcilePart({ deployment, params, body }) {
+    const { dry_run: dryRun, reason, declare_lost: isDeclared = false } = body;
     const fault = reasonFault(deployment, reason);
     if (fault !== undefined) return fault;
     return ok(async () => {
       const target = await targetOf(deployment, params.part);
       if (!target.ok) return target;
-      const done = await target.value.reconcile(dryRun, reason);
+      const done = await target.value.reconcile({ dryRun, isDeclared, reason });
       if (!done.ok) return done;
       return ok({ status: 200, body: toApiReconciliation(params.part, dryRun, done.value) });
     });
@@ -69,7 +71,9 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
 
 interface Target {
   status: () => Promise<Reply<PartStatus>>;
-  reconcile: (dryRun: boolean, reason: string) => Promise<Result<ShardReconciliation | LedgerReconciliation>>;
+  reconcile: (
+    request: Pick<ReconcileLedger, "dryRun" | "isDeclared" | "reason">,
+  ) => Promise<Result<ShardReconciliation | LedgerReconciliation>>;
   finish: (reason: string) => Promise<Reply<PartStatus>>;
 }
 
@@ -85,12 +89,12 @@ function shardTarget(deployment: Deployment, part: string, index: number): Resul
     return refused("NOT_FOUND", `there is no ${part}; the shards are shard-0 to shard-${config.shards - 1}`);
   return ok({
     status: () => objects.shard(index).part(envelope),
-    reconcile: async (dryRun, reason) => {
+    reconcile: async (request) => {
       const directory = await deployment.directory.read();
       if (!directory.ok) return directory;
       const cells = [...directory.value.cells.keys()];
       return reach(RECONCILE_TIMEOUT_MS, { name: part, advice: UNSURE }, () =>
-        objects.shard(index).reconcile({ ...envelope, cells, dryRun, reason }),
+        objects.shard(index).reconcile({ ...envelope, ...request, cells }),
       );
     },
     finish: (reason) => objects.shard(index).finishReconciliation({ ...envelope, reason }),
@@ -105,10 +109,10 @@ async function ledgerTarget(deployment: Deployment, part: string, id: string): P
   const status = (): Promise<Reply<PartStatus>> => ledger().part(envelope);
   return ok({
     status,
-    reconcile: async (dryRun, reason) => {
+    reconcile: async (request) => {
       const revokedKeys = await revokedKeysOf(deployment, id);
       if (!revokedKeys.ok) return revokedKeys;
-      const message = { ...envelope, dryRun, reason, revokedKeys: revokedKeys.value };
+      const message = { ...envelope, ...request, revokedKeys: revokedKeys.value };
       return reach(RECONCILE_TIMEOUT_MS, { name: part, advice: UNSURE }, () => ledger().reconcile(message));
     },
     // A ledger is complete as soon as its loss is accepted, so there is nothing to finish.
@@ -158,7 +162,7 @@ const toApiPart = (id: string, { state, point, loss }: PartStatus): Part => ({
   loss: loss && {
     noticed_by: loss.noticedBy,
     noticed_at: timeOf(loss.noticedAtMs),
-    seen: toApiPoint(loss.seen),
+    seen: loss.seen && toApiPoint(loss.seen),
     point: loss.point && toApiPoint(loss.point),
   },
 });

@@ -45,6 +45,13 @@ export const bugs: Record<string, Bug> = {
     "refusal !== undefined && request.isVerification !== true",
     "refusal !== undefined && request.cell === ''",
   ),
+  "a loss that an operator declares is not stored": one(
+    "H4",
+    ["I25"],
+    "src/core/history.ts",
+    'if (!this.isLost) this.#notice(null, "an operator", { reason });',
+    "",
+  ),
   "epochs start again after a loss": one(
     "E1",
     ["I25"],

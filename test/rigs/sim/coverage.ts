@@ -71,6 +71,7 @@ function expected(): string[] {
     "digest in parts",
     "a fence was forgotten",
     "a lost attempt was asked about",
+    "an operator declared a loss",
     "refused LEDGER_FULL",
     "a freeze held",
     "a revocation held",

@@ -132,7 +132,8 @@ class Stage {
   }
 
   reconcile(): Promise<void> {
-    return new Reconciling(this.#simulation, this.random, this.made, () => this.#newRow()).run();
+    const newRow = (): LocalRow => this.#newRow();
+    return new Reconciling(this.#simulation, this.random, this.made, this.#restored, newRow).run();
   }
 
   /** Time passes, so that decisions count as applied, and some parts are restarted. */

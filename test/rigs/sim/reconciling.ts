@@ -6,7 +6,8 @@ import type { Part } from "./part.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
-// After some parts went back in time and noticed it, an operator reconciles them (H6, H7). The leases that
+// After some parts went back in time and noticed it, an operator reconciles them (H6, H7). Of some parts that
+// have noticed nothing, only the operator knows that they went back (H4). The leases that
 // were committed stand for the cells' rows: each cell verifies that it has their names.
 
 /** Longer than the shards take to ask the ledgers about old holds. */
@@ -18,26 +19,39 @@ export class Reconciling {
   readonly #random: Random;
   /** The leases that were made before the parts went back. */
   readonly #made: readonly Made[];
+  /** The parts that went back, of which the operator knows, although they have noticed nothing. */
+  readonly #unaware: ReadonlySet<Part<object>>;
   readonly #newName: () => LocalRow;
 
-  constructor(simulation: Simulation, random: Random, made: readonly Made[], newName: () => LocalRow) {
+  constructor(
+    simulation: Simulation,
+    random: Random,
+    made: readonly Made[],
+    restored: ReadonlySet<Part<object>>,
+    newName: () => LocalRow,
+  ) {
     this.#simulation = simulation;
     this.#random = random;
     this.#made = made;
+    this.#unaware = new Set(
+      [...restored].filter((part) => stateOf(part) === "complete" && random.chance(0.5)),
+    );
     this.#newName = newName;
   }
 
   async run(): Promise<void> {
     const { shards, ledgers } = this.#simulation.coordinator;
-    const lostLedgers = [...ledgers].filter(([, part]) => stateOf(part) === "lost");
-    const lostShards = shards.filter((part) => stateOf(part) === "lost");
-    const held = this.#heldBy(new Set(lostLedgers.map(([cell]) => cell)));
+    const isReconciled = (part: Part<object>): boolean => stateOf(part) === "lost" || this.#unaware.has(part);
+    const lostLedgers = [...ledgers].filter(([, part]) => isReconciled(part));
+    const lostShards = shards.filter(isReconciled);
+    const aware = lostLedgers.filter(([, part]) => !this.#unaware.has(part));
+    const held = this.#heldBy(new Set(aware.map(([cell]) => cell)));
     const steps = [
-      ...lostLedgers.map(
-        ([, part]) =>
-          () =>
-            this.#reconcileLedger(part),
-      ),
+      ...lostLedgers.map(([cell, part]) => async () => {
+        await this.#reconcileLedger(part);
+        // A ledger that noticed nothing may have dropped some of its holds until then.
+        if (this.#unaware.has(part)) held.push(...this.#heldBy(new Set([cell])));
+      }),
       ...lostShards.map((part) => () => this.#acceptLoss(part)),
     ];
     for (const step of this.#random.shuffle(steps)) await step();
@@ -63,7 +77,7 @@ export class Reconciling {
   }
 
   async #reconcileLedger(part: Part<object>): Promise<void> {
-    const fields = { dryRun: false, reason: "the simulation", revokedKeys: [] };
+    const fields = { ...this.#fieldsFor(part), revokedKeys: [] };
     if (this.#random.chance(0.3)) await this.#expectUnchanged(part, { ...fields, dryRun: true });
     if (this.#random.chance(0.3)) part.crash();
     const done = await this.#send(part, "reconcile", fields);
@@ -73,7 +87,7 @@ export class Reconciling {
 
   async #acceptLoss(part: Part<object>): Promise<void> {
     const cells = [...this.#simulation.coordinator.ledgers.keys()];
-    const fields = { cells, dryRun: false, reason: "the simulation" };
+    const fields = { ...this.#fieldsFor(part), cells };
     if (this.#random.chance(0.3)) await this.#expectUnchanged(part, { ...fields, dryRun: true });
     if (this.#random.chance(0.3)) part.crash();
     const done = await this.#send(part, "reconcile", fields);
@@ -81,11 +95,18 @@ export class Reconciling {
     this.#simulation.judge.see("H6");
   }
 
+  #fieldsFor(part: Part<object>): { dryRun: boolean; isDeclared: boolean; reason: string } {
+    const isDeclared = this.#unaware.has(part);
+    if (isDeclared) this.#simulation.judge.see("an operator declared a loss");
+    return { dryRun: false, isDeclared, reason: "the simulation" };
+  }
+
   async #expectUnchanged(part: Part<object>, fields: object): Promise<void> {
-    const before = contentOf(part);
+    const content = this.#unaware.has(part) ? historyOf : contentOf;
+    const before = content(part);
     const done = await this.#send(part, "reconcile", fields);
     this.#expect(done?.ok === true, () => `${part.name} refuses a dry run`);
-    this.#expect(contentOf(part) === before, () => `a dry run has changed ${part.name}`);
+    this.#expect(content(part) === before, () => `a dry run has changed ${part.name}`);
   }
 
   /** A name that was held stays held: only the cell decides its lease. */
@@ -189,9 +210,13 @@ function stateOf(part: Part<object>): PartStatus["state"] {
   return (JSON.parse(meta.value) as { isReconciling: boolean }).isReconciling ? "reconciling" : "lost";
 }
 
+/** What a reconciliation would change in the rows of a part that has noticed nothing and works on. */
+const historyOf = (part: Part<object>): string =>
+  JSON.stringify(read(part, "meta", "name IN ('history_lost', 'history_accepted')"));
+
 /** What a reconciliation would change. Alarms may change other rows meanwhile. */
 const contentOf = (part: Part<object>): string =>
   JSON.stringify([
-    read(part, "meta", "name IN ('history_lost', 'history_accepted')"),
+    historyOf(part),
     ...["lease", "claim", "hold"].map((table) => read(part, table, "true").length),
   ]);

@@ -596,6 +596,11 @@ export const cases: Record<RouteId, Case> = {
     ],
     bad: {
       "no dry_run": { params: { part: "shard-0" }, body: { reason: "a test" }, field: "dry_run" },
+      "a bad declare_lost": {
+        params: { part: "shard-0" },
+        body: { dry_run: true, declare_lost: "yes", reason: "a test" },
+        field: "declare_lost",
+      },
       "no reason": { params: { part: "shard-0" }, body: { dry_run: true }, field: "reason" },
       "a blank reason": {
         params: { part: "shard-0" },
