@@ -1,13 +1,13 @@
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import { MESSAGE_VERSION, type Confirm, type Envelope, type Reply } from "../messages.ts";
-import { migrate, readMeta, readMetaNumber, writeMeta } from "../meta.ts";
+import { migrate } from "../meta.ts";
 import type { Placement } from "../placement.ts";
-import type { Ports, SqlValue } from "../ports.ts";
+import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
-import { sourceOrder } from "../source-order.ts";
 import { placementMismatch } from "../placement-guard.ts";
 import { directorySchema } from "./schema.ts";
+import { DirectoryStore, type ListedKey } from "./store.ts";
 import {
   VerificationSlots,
   type VerificationSlot,
@@ -53,16 +53,9 @@ export interface Snapshot {
 }
 
 export interface KeyPage {
-  keys: (MintedKey & { position: number })[];
+  keys: ListedKey[];
   more: boolean;
 }
-
-const CELL =
-  "cell, name, address, location_hint AS locationHint, " +
-  "created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs";
-const KEY =
-  "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
-  "revoked_at_ms AS revokedAtMs, position";
 
 /**
  * Stores what must never differ between machines: the placement, the cells and the keys. A begin, commit or
@@ -71,6 +64,7 @@ const KEY =
 export class Directory {
   readonly #ports: Ports;
   readonly #limits: Limits;
+  readonly #store: DirectoryStore;
   readonly #commits: GroupCommit;
   readonly #slots: VerificationSlots;
 
@@ -78,6 +72,7 @@ export class Directory {
     migrate(ports.sql, directorySchema);
     this.#ports = ports;
     this.#limits = limits;
+    this.#store = new DirectoryStore(ports.sql);
     this.#commits = new GroupCommit(ports.sql, ports.clock, ports.halt);
     this.#slots = new VerificationSlots(ports, limits, this.#commits);
   }
@@ -89,12 +84,12 @@ export class Directory {
   async confirm(message: Confirm): Promise<Reply<null>> {
     const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    if (message.cell !== undefined && this.#cell(message.cell) === undefined) {
+    if (message.cell !== undefined && this.#store.cell(message.cell) === undefined) {
       return refused("PERMISSION_DENIED", `cell ${message.cell} is not registered; an operator must add it`, {
         reason: "CELL_UNKNOWN",
       });
     }
-    if (this.#placement === undefined)
+    if (this.#store.placement === undefined)
       return refused("UNAVAILABLE", "no cell is registered yet; an operator must register the first one", {
         reason: "NO_CELLS",
       });
@@ -104,15 +99,11 @@ export class Directory {
   async snapshot(message: Envelope): Promise<Reply<Snapshot>> {
     const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    const cells = this.#all<Cell>(`SELECT ${CELL} FROM cell ORDER BY cell_order`);
+    const cells = this.#store.cells();
     // No clock determines which keys are left out: a clock that is ahead for some time would let revoked keys
     // in (A1).
     const { maxRevokedKeys } = this.#limits;
-    const revoked = this.#all<{ keyId: string; expiresAtMs: number }>(
-      `SELECT key_id AS keyId, expires_at_ms AS expiresAtMs FROM minted_key
-        WHERE revoked_at_ms IS NOT NULL ORDER BY expires_at_ms DESC, key_id LIMIT ?`,
-      maxRevokedKeys + 1,
-    );
+    const revoked = this.#store.revokedKeys(maxRevokedKeys + 1);
     return this.#durable(
       ok({
         placement: message.placement,
@@ -132,31 +123,21 @@ export class Directory {
       // Another first cell may have been registered meanwhile, with another placement (P2).
       const mismatch = this.#refusePlacement(message);
       if (mismatch !== undefined) return { ok: false, refusal: mismatch };
-      if (this.#cell(message.cell) !== undefined)
+      if (this.#store.cell(message.cell) !== undefined)
         return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, {
           reason: "CELL_EXISTS",
         });
-      const count = this.#all<{ n: number }>("SELECT count(*) AS n FROM cell")[0]?.n ?? 0;
-      if (count >= this.#limits.maxCells)
+      if (this.#store.countCells() >= this.#limits.maxCells)
         return refused(
           "RESOURCE_EXHAUSTED",
           `the deployment has reached its limit of ${this.#limits.maxCells} cells (LEASEHOLD_MAX_CELLS)`,
         );
       const { cell, name, address, locationHint } = message;
       const now = this.#now();
-      if (this.#placement === undefined) writeMeta(this.#ports.sql, "placement", message.placement);
-      this.#all(
-        `INSERT INTO cell (cell, cell_order, name, address, location_hint, created_at_ms, updated_at_ms)
-         VALUES (?, ?, ?, ?, ?, ?, ?)`,
-        cell,
-        sourceOrder(cell),
-        name,
-        address,
-        locationHint,
-        now,
-        now,
-      );
-      return ok({ cell, name, address, locationHint, createdAtMs: now, updatedAtMs: now });
+      if (this.#store.placement === undefined) this.#store.setPlacement(message.placement);
+      const added = { cell, name, address, locationHint, createdAtMs: now, updatedAtMs: now };
+      this.#store.putCell(added);
+      return ok(added);
     });
   }
 
@@ -168,7 +149,7 @@ export class Directory {
     const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("change_cell", () => {
-      const before = this.#cell(message.cell);
+      const before = this.#store.cell(message.cell);
       if (before === undefined) return cellUnknown(message.cell);
       const { name = before.name, address = before.address } = message;
       const isSame = name === before.name && address === before.address;
@@ -182,13 +163,7 @@ export class Directory {
         address,
         updatedAtMs: Math.max(this.#now(), before.updatedAtMs + 1),
       };
-      this.#all(
-        "UPDATE cell SET name = ?, address = ?, updated_at_ms = ? WHERE cell = ?",
-        after.name,
-        after.address,
-        after.updatedAtMs,
-        after.cell,
-      );
+      this.#store.putCell(after);
       return ok(after);
     });
   }
@@ -199,11 +174,11 @@ export class Directory {
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("record_key", () => {
       const { key } = message;
-      if (key.cell !== null && this.#cell(key.cell) === undefined) return cellUnknown(key.cell);
+      if (key.cell !== null && this.#store.cell(key.cell) === undefined) return cellUnknown(key.cell);
       // The message may arrive twice, and the key may be revoked in between.
-      const stored = this.#key(key.keyId);
+      const stored = this.#store.key(key.keyId);
       if (stored !== undefined) return ok(stored);
-      this.#putKey(key);
+      this.#store.putKey(key);
       return ok(key);
     });
   }
@@ -216,7 +191,7 @@ export class Directory {
   async keyToRevoke(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
     const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    const key = this.#key(message.keyId) ?? null;
+    const key = this.#store.key(message.keyId) ?? null;
     const full = this.#refuseIfFull(key);
     return full === undefined ? this.#durable(ok(key)) : { ok: false, refusal: full };
   }
@@ -228,11 +203,7 @@ export class Directory {
   async listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Reply<KeyPage>> {
     const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
-    const rows = this.#all<MintedKey & { position: number }>(
-      `SELECT ${KEY} FROM minted_key WHERE position > ? ORDER BY position LIMIT ?`,
-      message.afterPosition,
-      message.limit + 1,
-    );
+    const rows = this.#store.keysAfter(message.afterPosition, message.limit + 1);
     return this.#durable(ok({ keys: rows.slice(0, message.limit), more: rows.length > message.limit }));
   }
 
@@ -244,7 +215,7 @@ export class Directory {
     const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     return this.#commits.submit("revoke_key", () => {
-      const stored = this.#key(message.key.keyId) ?? message.key;
+      const stored = this.#store.key(message.key.keyId) ?? message.key;
       // For a key that was minted elsewhere, the cell is only what the caller says, so a later call may
       // correct it.
       if (stored.revokedAtMs !== null && stored.cell === message.key.cell) return ok(stored);
@@ -256,7 +227,7 @@ export class Directory {
         cell: message.key.cell,
         revokedAtMs: stored.revokedAtMs ?? this.#now(),
       };
-      this.#putKey(key);
+      this.#store.putKey(key);
       return ok(key);
     });
   }
@@ -265,7 +236,9 @@ export class Directory {
     const refusal = this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // The queue has one place for each registered cell, so `maxCells` bounds it.
-    return this.#cell(message.cell) === undefined ? cellUnknown(message.cell) : this.#slots.take(message);
+    return this.#store.cell(message.cell) === undefined
+      ? cellUnknown(message.cell)
+      : this.#slots.take(message);
   }
 
   /** Releases a slot. Idempotent. Returns whether the run had one. */
@@ -277,8 +250,7 @@ export class Directory {
   /** Returns why one more revoked key has no room. A key that is already revoked needs no room. */
   #refuseIfFull(key: MintedKey | null): Refusal | undefined {
     if (key !== null && key.revokedAtMs !== null) return undefined;
-    const sql = "SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?";
-    const revoked = this.#all<{ n: number }>(sql, this.#now())[0]?.n ?? 0;
+    const revoked = this.#store.countRevokedKeys(this.#now());
     if (revoked < this.#limits.maxRevokedKeys) return undefined;
     return refused(
       "RESOURCE_EXHAUSTED",
@@ -300,43 +272,8 @@ export class Directory {
 
   /** Until the first cell is registered, no placement is fixed, and all fit (P2). */
   #refusePlacement({ placement }: Envelope): Refusal | undefined {
-    const kept = this.#placement;
+    const kept = this.#store.placement;
     return kept === undefined || kept === placement ? undefined : placementMismatch(kept, placement);
-  }
-
-  get #placement(): Placement | undefined {
-    const kept = readMeta(this.#ports.sql, "placement");
-    return kept === undefined ? undefined : String(kept);
-  }
-
-  #cell(cell: string): Cell | undefined {
-    return this.#all<Cell>(`SELECT ${CELL} FROM cell WHERE cell = ?`, cell)[0];
-  }
-
-  #key(keyId: string): MintedKey | undefined {
-    return this.#all<MintedKey>(`SELECT ${KEY} FROM minted_key WHERE key_id = ?`, keyId)[0];
-  }
-
-  #putKey(key: MintedKey): void {
-    const position = readMetaNumber(this.#ports.sql, "key_position") + 1;
-    writeMeta(this.#ports.sql, "key_position", position);
-    this.#all(
-      `INSERT OR REPLACE INTO minted_key (key_id, position, role, cell, note, created_at_ms, expires_at_ms,
-                                          revoked_at_ms)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      key.keyId,
-      position,
-      key.role,
-      key.cell,
-      key.note,
-      key.createdAtMs,
-      key.expiresAtMs,
-      key.revokedAtMs,
-    );
-  }
-
-  #all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
-    return this.#ports.sql.all<Row>(statement, ...bindings);
   }
 
   #now(): number {

@@ -1,0 +1,111 @@
+import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
+import type { Placement } from "../placement.ts";
+import type { Sql, SqlValue } from "../ports.ts";
+import { sourceOrder } from "../source-order.ts";
+import type { Cell, MintedKey } from "./directory.ts";
+
+const CELL =
+  "cell, name, address, location_hint AS locationHint, " +
+  "created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs";
+const KEY =
+  "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
+  "revoked_at_ms AS revokedAtMs, position";
+
+export type ListedKey = MintedKey & { position: number };
+
+/** The SQL statements on the directory's tables. It makes no decisions. */
+export class DirectoryStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  get placement(): Placement | undefined {
+    const kept = readMeta(this.#sql, "placement");
+    return kept === undefined ? undefined : String(kept);
+  }
+
+  setPlacement(placement: Placement): void {
+    writeMeta(this.#sql, "placement", placement);
+  }
+
+  cell(cell: string): Cell | undefined {
+    return this.#all<Cell>(`SELECT ${CELL} FROM cell WHERE cell = ?`, cell)[0];
+  }
+
+  /** Returns all cells in the order of their ids. */
+  cells(): Cell[] {
+    return this.#all<Cell>(`SELECT ${CELL} FROM cell ORDER BY cell_order`);
+  }
+
+  countCells(): number {
+    return this.#all<{ n: number }>("SELECT count(*) AS n FROM cell")[0]?.n ?? 0;
+  }
+
+  putCell({ cell, name, address, locationHint, createdAtMs, updatedAtMs }: Cell): void {
+    this.#all(
+      `INSERT INTO cell (cell, cell_order, name, address, location_hint, created_at_ms, updated_at_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (cell) DO UPDATE SET name = excluded.name, address = excluded.address,
+                                        updated_at_ms = excluded.updated_at_ms`,
+      cell,
+      sourceOrder(cell),
+      name,
+      address,
+      locationHint,
+      createdAtMs,
+      updatedAtMs,
+    );
+  }
+
+  key(keyId: string): MintedKey | undefined {
+    return this.#all<MintedKey>(`SELECT ${KEY} FROM minted_key WHERE key_id = ?`, keyId)[0];
+  }
+
+  /** Returns keys in the order of their last changes, oldest first. */
+  keysAfter(position: number, limit: number): ListedKey[] {
+    return this.#all<ListedKey>(
+      `SELECT ${KEY} FROM minted_key WHERE position > ? ORDER BY position LIMIT ?`,
+      position,
+      limit,
+    );
+  }
+
+  /** Returns revoked keys, those that expire last first. */
+  revokedKeys(limit: number): Pick<MintedKey, "keyId" | "expiresAtMs">[] {
+    return this.#all(
+      `SELECT key_id AS keyId, expires_at_ms AS expiresAtMs FROM minted_key
+        WHERE revoked_at_ms IS NOT NULL ORDER BY expires_at_ms DESC, key_id LIMIT ?`,
+      limit,
+    );
+  }
+
+  /** Returns the number of revoked keys that expire later than `nowMs`. */
+  countRevokedKeys(nowMs: number): number {
+    const sql = "SELECT count(*) AS n FROM minted_key WHERE revoked_at_ms IS NOT NULL AND expires_at_ms > ?";
+    return this.#all<{ n: number }>(sql, nowMs)[0]?.n ?? 0;
+  }
+
+  putKey(key: MintedKey): void {
+    const position = readMetaNumber(this.#sql, "key_position") + 1;
+    writeMeta(this.#sql, "key_position", position);
+    this.#all(
+      `INSERT OR REPLACE INTO minted_key (key_id, position, role, cell, note, created_at_ms, expires_at_ms,
+                                          revoked_at_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      key.keyId,
+      position,
+      key.role,
+      key.cell,
+      key.note,
+      key.createdAtMs,
+      key.expiresAtMs,
+      key.revokedAtMs,
+    );
+  }
+
+  #all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
+    return this.#sql.all<Row>(statement, ...bindings);
+  }
+}
