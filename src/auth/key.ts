@@ -1,4 +1,4 @@
-import type { Role } from "../core/directory/directory.ts";
+import type { Role } from "../core/directory/messages.ts";
 import { decodeBase64Url, decodeUtf8, encodeBase64Url } from "./base64url.ts";
 import type { Hmac } from "./hmac.ts";
 import { isCellId } from "./principal.ts";

@@ -1,4 +1,4 @@
-import type { Role } from "../core/directory/directory.ts";
+import type { Role } from "../core/directory/messages.ts";
 
 /** The caller that a verified key identifies. */
 export interface Principal {

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
-import type { Cell, MintedKey } from "../core/directory/directory.ts";
+import type { Cell, MintedKey } from "../core/directory/messages.ts";
 import type { CellStatus, ClaimRecord, Lease, Op, OpKind } from "../core/messages.ts";
 import type * as schemas from "./contract/schemas.ts";
 

@@ -1,5 +1,5 @@
 import { ask } from "../core/ask.ts";
-import type { Cell, Snapshot } from "../core/directory/directory.ts";
+import type { Cell, Snapshot } from "../core/directory/messages.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";

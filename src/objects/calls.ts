@@ -1,4 +1,4 @@
-import type { Cell, CellChange, KeyPage, MintedKey, Snapshot } from "../core/directory/directory.ts";
+import type { Cell, CellChange, KeyPage, MintedKey, Snapshot } from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
 

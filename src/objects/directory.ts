@@ -1,12 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
-import type {
-  Directory as CoreDirectory,
-  Cell,
-  CellChange,
-  KeyPage,
-  MintedKey,
-  Snapshot,
-} from "../core/directory/directory.ts";
+import type { Directory as CoreDirectory } from "../core/directory/directory.ts";
+import type { Cell, CellChange, KeyPage, MintedKey, Snapshot } from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
 import type { Env } from "../env.ts";

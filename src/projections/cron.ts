@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
-import type { Cell } from "../core/directory/directory.ts";
+import type { Cell } from "../core/directory/messages.ts";
 import { MESSAGE_VERSION, type SeenChange } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";

@@ -1,6 +1,6 @@
 import { max, sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
-import type { Cell, MintedKey } from "../core/directory/directory.ts";
+import type { Cell, MintedKey } from "../core/directory/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Database } from "./database.ts";
 import { causeOf } from "./failure.ts";

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Role } from "../core/directory/directory.ts";
+import type { Role } from "../core/directory/messages.ts";
 import type { LeaseState, SeenChange } from "../core/messages.ts";
 
 /*

@@ -1,7 +1,7 @@
 /** The largest messages that the limits allow, against what the platform allows. */
 import { serialize } from "node:v8";
 import { expect, test } from "vitest";
-import type { KeyPage, Snapshot } from "../../src/core/directory/directory.ts";
+import type { KeyPage, Snapshot } from "../../src/core/directory/messages.ts";
 import { limitTable, type LimitName } from "../../src/core/limits.ts";
 import {
   MESSAGE_VERSION,

@@ -3,7 +3,7 @@ import { defaultLimits } from "../../src/core/limits.ts";
 import { MESSAGE_VERSION, type Reply } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { refused } from "../../src/core/refusal.ts";
-import type { Snapshot } from "../../src/core/directory/directory.ts";
+import type { Snapshot } from "../../src/core/directory/messages.ts";
 import { AgeClock } from "../../src/http/age.ts";
 import { DirectoryCopy } from "../../src/http/directory-copy.ts";
 import type { Objects } from "../../src/objects/objects.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import type { Cell } from "../../src/core/directory/directory.ts";
+import type { Cell } from "../../src/core/directory/messages.ts";
 import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { ok, refused } from "../../src/core/refusal.ts";
 import { Readiness } from "../../src/http/readiness.ts";

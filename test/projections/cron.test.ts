@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { MintedKey } from "../../src/core/directory/directory.ts";
+import type { MintedKey } from "../../src/core/directory/messages.ts";
 import { positionAt } from "../../src/core/ledger/position.ts";
 import { runCron, type CronReport } from "../../src/projections/cron.ts";
 import { defaultRuntime } from "../../src/runtime.ts";

@@ -1,6 +1,6 @@
 /** The cron at the limits: 1,000 cells and 256 shards. */
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Cell } from "../../src/core/directory/directory.ts";
+import type { Cell } from "../../src/core/directory/messages.ts";
 import { limitTable } from "../../src/core/limits.ts";
 import type { LeaseChange, Pull, PullAnswer, Reply } from "../../src/core/messages.ts";
 import { MAX_SHARDS } from "../../src/core/placement.ts";

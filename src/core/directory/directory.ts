@@ -2,60 +2,17 @@ import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import { MESSAGE_VERSION, type Confirm, type Envelope, type Reply } from "../messages.ts";
 import { migrate } from "../meta.ts";
-import type { Placement } from "../placement.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { placementMismatch } from "../placement-guard.ts";
+import type { Cell, CellChange, KeyPage, MintedKey, Snapshot } from "./messages.ts";
 import { directorySchema } from "./schema.ts";
-import { DirectoryStore, type ListedKey } from "./store.ts";
+import { DirectoryStore } from "./store.ts";
 import {
   VerificationSlots,
   type VerificationSlot,
   type VerificationSlotRequest,
 } from "./verification-slots.ts";
-
-export interface Cell {
-  cell: string;
-  name: string;
-  address: string;
-  locationHint: string | null;
-  createdAtMs: number;
-  updatedAtMs: number;
-}
-
-export interface CellChange extends Envelope {
-  cell: string;
-  name?: string;
-  address?: string;
-  updatedAtMs: number;
-}
-
-export type Role = "cell" | "router" | "operator";
-
-export interface MintedKey {
-  keyId: string;
-  role: Role;
-  cell: string | null;
-  note: string | null;
-  createdAtMs: number;
-  expiresAtMs: number;
-  revokedAtMs: number | null;
-}
-
-/** Everything that requests need from the directory. Each isolate keeps a copy. */
-export interface Snapshot {
-  placement: Placement;
-  cells: Cell[];
-  /** The ids of revoked keys: those that expire last, at most `maxRevokedKeys`. */
-  revokedKeys: string[];
-  /** Keys that expire no later may be revoked without being listed, so all of them are refused (A1). */
-  revokedThroughMs: number;
-}
-
-export interface KeyPage {
-  keys: ListedKey[];
-  more: boolean;
-}
 
 /**
  * Stores what must never differ between machines: the placement, the cells and the keys. A begin, commit or

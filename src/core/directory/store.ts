@@ -2,7 +2,7 @@ import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../source-order.ts";
-import type { Cell, MintedKey } from "./directory.ts";
+import type { Cell, ListedKey, MintedKey } from "./messages.ts";
 
 const CELL =
   "cell, name, address, location_hint AS locationHint, " +
@@ -10,8 +10,6 @@ const CELL =
 const KEY =
   "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
   "revoked_at_ms AS revokedAtMs, position";
-
-export type ListedKey = MintedKey & { position: number };
 
 /** The SQL statements on the directory's tables. It makes no decisions. */
 export class DirectoryStore {

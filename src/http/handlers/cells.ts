@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import { fanOut } from "../../core/fan-out.ts";
-import type { Cell } from "../../core/directory/directory.ts";
+import type { Cell } from "../../core/directory/messages.ts";
 import type { CellState, CellStatus } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";

@@ -1,6 +1,6 @@
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { KeyPayload } from "../../auth/key.ts";
-import type { MintedKey } from "../../core/directory/directory.ts";
+import type { MintedKey } from "../../core/directory/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid } from "../batch.ts";
 import type { keyRoutes } from "../contract/admin-routes.ts";

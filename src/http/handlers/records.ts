@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import type { Principal } from "../../auth/principal.ts";
 import { fanOut } from "../../core/fan-out.ts";
-import type { Cell } from "../../core/directory/directory.ts";
+import type { Cell } from "../../core/directory/messages.ts";
 import type { BucketKey, ClaimRecord, LookupFound, RecordPosition } from "../../core/messages.ts";
 import { shardOf } from "../../core/placement.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";

@@ -1,6 +1,6 @@
 /** Tests of the directory over node:sqlite. */
 import { expect, test } from "vitest";
-import type { Cell, MintedKey } from "../../../src/core/directory/directory.ts";
+import type { Cell, MintedKey } from "../../../src/core/directory/messages.ts";
 import { MESSAGE_VERSION } from "../../../src/core/messages.ts";
 import { placementOf } from "../../../src/core/placement.ts";
 import { Cluster } from "../../support/cluster.ts";
