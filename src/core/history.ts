@@ -284,6 +284,21 @@ export function raiseIncarnation(sql: Sql, uuid: string, firstPosition: number, 
   return incarnation;
 }
 
+/**
+ * Returns whether a peer may replace the point that it knows of a part (H5). A point of another incarnation
+ * replaces the known one only if the part has confirmed that it has the known one. Otherwise, a part that has
+ * gone back in time could make its peers forget what they know.
+ */
+export function mayReplace(
+  known: HistoryPoint | undefined,
+  point: HistoryPoint,
+  confirmed: HistoryPoint | null,
+): boolean {
+  if (known === undefined) return true;
+  if (known.incarnation === point.incarnation) return point.position > known.position;
+  return isSamePoint(confirmed, known);
+}
+
 /** Returns the later of two points of one part. */
 export function laterPoint(a: HistoryPoint | undefined, b: HistoryPoint): HistoryPoint {
   if (a === undefined || b.incarnation > a.incarnation) return b;

@@ -1,4 +1,4 @@
-import { isSamePoint } from "../history.ts";
+import { mayReplace } from "../history.ts";
 import type { HistoryPoint } from "../messages.ts";
 import type { Clock, Sql } from "../ports.ts";
 
@@ -87,19 +87,9 @@ export class ShardLog {
     return this.#noted.get(cell) ?? this.#ledgers.get(cell)?.point;
   }
 
-  /**
-   * Notes the point of a ledger whose message is carried out in this transaction. The point of another
-   * incarnation replaces the stored one only if the ledger has confirmed the stored one. Otherwise, a ledger
-   * that has gone back in time could make this shard forget what it knows (H5).
-   */
+  /** Notes the point of a ledger whose message is carried out in this transaction (H5). */
   note(cell: string, point: HistoryPoint, confirmed: HistoryPoint | null): void {
-    const known = this.ledgerPoint(cell);
-    const isNewer =
-      known === undefined ||
-      (known.incarnation === point.incarnation
-        ? point.position > known.position
-        : isSamePoint(confirmed, known));
-    if (isNewer) this.#noted.set(cell, point);
+    if (mayReplace(this.ledgerPoint(cell), point, confirmed)) this.#noted.set(cell, point);
   }
 
   /** Must be called at the end of each transaction that changes something. It writes one row. */

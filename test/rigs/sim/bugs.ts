@@ -163,7 +163,7 @@ export const bugs: Record<string, Bug> = {
     "H3",
     ["I24"],
     "src/core/shard/shard-log.ts",
-    "if (isNewer) this.#noted.set(cell, point);",
+    "if (mayReplace(this.ledgerPoint(cell), point, confirmed)) this.#noted.set(cell, point);",
     "",
   ),
   "a restart forgets the points of shards": one(
@@ -177,8 +177,8 @@ export const bugs: Record<string, Bug> = {
     "H3",
     ["I24"],
     "src/core/ledger/deliveries.ts",
-    "this.#store.setApplied(applied, this.#links.points)",
-    "this.#store.setApplied(applied, new Map())",
+    "this.#store.setApplied(applied, this.#links.points, this.#directory.point)",
+    "this.#store.setApplied(applied, new Map(), this.#directory.point)",
   ),
   "a restart forgets that the history is lost": one(
     "H4",
@@ -190,9 +190,9 @@ export const bugs: Record<string, Bug> = {
   "a new instance of a ledger makes shards forget the point of another": one(
     "H5",
     ["I24"],
-    "src/core/shard/shard-log.ts",
-    ": isSamePoint(confirmed, known));",
-    ": true);",
+    "src/core/history.ts",
+    "return isSamePoint(confirmed, known);",
+    "return true;",
   ),
   "a key whose revocation is forgotten is let in": one(
     "A1",
@@ -359,11 +359,10 @@ export const bugs: Record<string, Bug> = {
     "P2",
     ["I16"],
     "src/core/directory/directory.ts",
-    "if (this.#placement === undefined) return refused(",
-    `if (this.#placement === undefined)
-      await this.#commits.submit("add_cell", () =>
-        writeMeta(this.#ports.sql, "placement", message.placement));
-    if (this.#placement === undefined) return refused(`,
+    "if (this.#store.placement === undefined) return refused(",
+    `if (this.#store.placement === undefined)
+      void this.#commits.submit("add_cell", () => this.#store.setPlacement(message.placement));
+    if (this.#store.placement === undefined) return refused(`,
   ),
   "a newcomer passes the queue for slots": one(
     "A3",
