@@ -48,7 +48,7 @@ export class LeaseFiller {
     await inSteps(count, (from, to) => {
       this.#sql.transaction([], () => {
         for (let index = from; index < to; index += 1) this.#store.insert(this.#decidedRow(index / count));
-        this.#store.setApplied(this.#store.lastDecidedPosition(), new Map());
+        this.#store.setApplied(this.#store.lastDecidedPosition(), new Map(), undefined);
         return null;
       });
     });

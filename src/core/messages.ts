@@ -465,7 +465,7 @@ export interface Pull extends Envelope {
   pulled?: SeenChange;
 }
 
-export interface PullAnswer {
+export interface PullAnswer extends SeesDirectory {
   /** True if the ledger lacks the change in `pulled`, so it was set back. */
   lacksSeen: boolean;
   changes: LeaseChange[];
@@ -477,9 +477,23 @@ export interface PullAnswer {
 /** Sent after a pull that reached the end: the projection has every change up to `pulledPosition`. */
 export interface Maintain extends Envelope {
   pulledPosition: number;
+  /** Absent if the directory cannot be reached, or has made no change yet. */
+  directory?: ToldDirectory;
 }
 
-export interface MaintainAnswer {
+/** What the directory has told the cron of its history, for a ledger to remember (H3). */
+export interface ToldDirectory {
+  point: HistoryPoint;
+  /** The point that the ledger has told before, if the directory has confirmed that it has it (H5). */
+  confirmed: HistoryPoint | null;
+}
+
+/** What a ledger remembers of the directory, for the cron to compare (H2). */
+export interface SeesDirectory {
+  directory: HistoryPoint | null;
+}
+
+export interface MaintainAnswer extends SeesDirectory {
   /** Outcomes that were deleted by this call. */
   pruned: number;
   /** Decisions that some shard has not applied yet. */
@@ -621,6 +635,13 @@ export interface HoldPage {
  */
 export interface Confirm extends Envelope {
   cell?: string;
+}
+
+// Cron → directory
+
+/** What ledgers have seen of the directory. */
+export interface ComparePoints extends Envelope {
+  points: { noticedBy: string; point: HistoryPoint }[];
 }
 
 /** What the sender of an answer tells about histories, besides the answer (H2). */

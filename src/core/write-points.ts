@@ -16,8 +16,8 @@ export const writePoints = {
     "revoke_cell_key",
   ],
   shard: ["exchange", "clear"],
-  /** Writes of a ledger or shard that an operator reconciles. */
-  reconciliation: ["rebuild_leases", "accept_loss", "finish_reconciliation"],
+  /** Writes of a part that an operator reconciles. */
+  reconciliation: ["rebuild_leases", "accept_loss", "finish_reconciliation", "restore_directory"],
   directory: ["add_cell", "change_cell", "record_key", "revoke_key", "take_slot", "release_slot"],
 } as const;
 

@@ -1,4 +1,12 @@
-import type { Cell, CellChange, KeyPage, MintedKey, Snapshot } from "../core/directory/messages.ts";
+import type {
+  Cell,
+  CellChange,
+  DirectoryReconciliation,
+  KeyPage,
+  MintedKey,
+  RestoreDirectory,
+  Snapshot,
+} from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
 
@@ -44,6 +52,7 @@ export interface ShardCalls {
 
 export interface DirectoryCalls {
   confirm(message: messages.Confirm): PeerAnswer<null>;
+  compare(message: messages.ComparePoints): Answer<null>;
   snapshot(message: messages.Envelope): Answer<Snapshot>;
   addCell(
     message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
@@ -55,4 +64,7 @@ export interface DirectoryCalls {
   revokeKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey>;
   takeSlot(message: VerificationSlotRequest): Answer<VerificationSlot>;
   releaseSlot(message: VerificationSlotRequest): Answer<boolean>;
+  part(message: messages.Envelope): Answer<messages.PartStatus>;
+  isRevoked(message: messages.Envelope & { keyId: string }): Answer<boolean>;
+  reconcile(message: RestoreDirectory): Answer<DirectoryReconciliation>;
 }

@@ -1,10 +1,18 @@
 import { DurableObject } from "cloudflare:workers";
 import type { Directory as CoreDirectory } from "../core/directory/directory.ts";
-import type { Cell, CellChange, KeyPage, MintedKey, Snapshot } from "../core/directory/messages.ts";
+import type {
+  Cell,
+  CellChange,
+  DirectoryReconciliation,
+  KeyPage,
+  MintedKey,
+  RestoreDirectory,
+  Snapshot,
+} from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
 import type { Env } from "../env.ts";
-import type { DirectoryCalls } from "./calls.ts";
+import type { Answer, DirectoryCalls } from "./calls.ts";
 import { makeDirectory } from "./make.ts";
 import { objectPorts, type PortsOf } from "./ports.ts";
 
@@ -21,43 +29,61 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#directory.confirm(message);
   }
 
-  snapshot(message: messages.Envelope): Promise<messages.Reply<Snapshot>> {
-    return this.#directory.snapshot(message);
+  snapshot(message: messages.Envelope): Answer<Snapshot> {
+    return this.#tell(this.#directory.snapshot(message));
   }
 
   addCell(
     message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
-  ): Promise<messages.Reply<Cell>> {
-    return this.#directory.addCell(message);
+  ): Answer<Cell> {
+    return this.#tell(this.#directory.addCell(message));
   }
 
-  changeCell(message: CellChange): Promise<messages.Reply<Cell>> {
-    return this.#directory.changeCell(message);
+  changeCell(message: CellChange): Answer<Cell> {
+    return this.#tell(this.#directory.changeCell(message));
   }
 
-  recordKey(message: messages.Envelope & { key: MintedKey }): Promise<messages.Reply<MintedKey>> {
-    return this.#directory.recordKey(message);
+  recordKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey> {
+    return this.#tell(this.#directory.recordKey(message));
   }
 
-  keyToRevoke(message: messages.Envelope & { keyId: string }): Promise<messages.Reply<MintedKey | null>> {
-    return this.#directory.keyToRevoke(message);
+  keyToRevoke(message: messages.Envelope & { keyId: string }): Answer<MintedKey | null> {
+    return this.#tell(this.#directory.keyToRevoke(message));
   }
 
-  listKeys(
-    message: messages.Envelope & { afterPosition: number; limit: number },
-  ): Promise<messages.Reply<KeyPage>> {
-    return this.#directory.listKeys(message);
+  listKeys(message: messages.Envelope & { afterPosition: number; limit: number }): Answer<KeyPage> {
+    return this.#tell(this.#directory.listKeys(message));
   }
 
-  revokeKey(message: messages.Envelope & { key: MintedKey }): Promise<messages.Reply<MintedKey>> {
-    return this.#directory.revokeKey(message);
+  revokeKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey> {
+    return this.#tell(this.#directory.revokeKey(message));
   }
 
-  takeSlot(message: VerificationSlotRequest): Promise<messages.Reply<VerificationSlot>> {
-    return this.#directory.takeSlot(message);
+  takeSlot(message: VerificationSlotRequest): Answer<VerificationSlot> {
+    return this.#tell(this.#directory.takeSlot(message));
   }
 
-  releaseSlot(message: VerificationSlotRequest): Promise<messages.Reply<boolean>> {
-    return this.#directory.releaseSlot(message);
+  releaseSlot(message: VerificationSlotRequest): Answer<boolean> {
+    return this.#tell(this.#directory.releaseSlot(message));
+  }
+
+  compare(message: messages.ComparePoints): Answer<null> {
+    return this.#tell(this.#directory.compare(message));
+  }
+
+  part(message: messages.Envelope): Answer<messages.PartStatus> {
+    return this.#tell(this.#directory.part(message));
+  }
+
+  isRevoked(message: messages.Envelope & { keyId: string }): Answer<boolean> {
+    return this.#tell(this.#directory.isRevoked(message));
+  }
+
+  reconcile(message: RestoreDirectory): Answer<DirectoryReconciliation> {
+    return this.#tell(this.#directory.reconcile(message));
+  }
+
+  async #tell<T>(answer: Promise<messages.Reply<T>>): Answer<T> {
+    return { ...(await answer), ...this.#directory.told() };
   }
 }

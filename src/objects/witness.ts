@@ -18,6 +18,7 @@ const MAX_OBJECTS = limitTable.maxCells.max;
 export class Witness {
   readonly #ledgers = new Map<string, SeenPoints>();
   readonly #shards = new Map<number, SeenPoints>();
+  readonly #directory = new Map<"directory", SeenPoints>();
 
   /** Returns the same objects, whose calls carry what this witness has seen. */
   watch(objects: Objects): Objects {
@@ -31,7 +32,7 @@ export class Witness {
           (shards) => this.#learn(shards),
         ),
       shard: (index) => watched(objects.shard(index), this.#shards, index),
-      directory: () => objects.directory(),
+      directory: () => watched(objects.directory(), this.#directory, "directory"),
     };
   }
 

@@ -67,6 +67,10 @@ export function directoryInstance(ports: Ports, env: Env): Instance {
     revokeKey: (message) => directory.revokeKey(message),
     takeSlot: (message) => directory.takeSlot(message),
     releaseSlot: (message) => directory.releaseSlot(message),
+    compare: (message) => directory.compare(message),
+    part: (message) => directory.part(message),
+    isRevoked: (message) => directory.isRevoked(message),
+    reconcile: (message) => directory.reconcile(message),
   };
   return { calls };
 }

@@ -120,9 +120,11 @@ const messages: Record<string, unknown> = {
     })),
     throughPosition: POSITION,
     more: true,
+    directory: { incarnation: POSITION, position: POSITION },
   } satisfies PullAnswer,
   "the directory": {
     placement: envelope.placement,
+    point: { incarnation: POSITION, position: POSITION },
     cells: list(max("maxCells"), (n) => ({
       cell: CELL,
       name: han(128, n),

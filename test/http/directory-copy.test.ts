@@ -38,7 +38,7 @@ class Fixture {
   async answer(question: number, key = `key-${question}`): Promise<void> {
     this.asked[question]?.({
       ok: true,
-      value: { placement, cells: [], revokedKeys: [key], revokedThroughMs: 0 },
+      value: { placement, point: null, cells: [], revokedKeys: [key], revokedThroughMs: 0 },
     });
     await new Promise((resolve) => setTimeout(resolve));
   }

@@ -119,7 +119,7 @@ describe("a run of the cron", () => {
     await runCron(env, Date.now());
     await runInDurableObject(directory(), (_, state) => {
       state.storage.sql.exec("DELETE FROM minted_key WHERE position > 1");
-      state.storage.sql.exec("UPDATE meta SET value = 1 WHERE name = 'key_position'");
+      state.storage.sql.exec("UPDATE meta SET value = 1 WHERE name = 'position'");
     });
     valueOf(await directory().recordKey({ ...envelope(), key: key(4) }));
     await runCron(env, Date.now());

@@ -44,7 +44,7 @@ class FakeFleet {
       LEASEHOLD_MAX_CELLS: String(CELLS),
       LEASEHOLD_PULL_ROWS: String(PAGE_ROWS),
       DIRECTORY: counted({
-        snapshot: () => count({ placement: "", cells, revokedKeys: [] }),
+        snapshot: () => count({ placement: "", point: null, cells, revokedKeys: [] }),
         listKeys: () => count({ keys: [], more: false }),
       }),
       CLAIM_SHARD: counted({
@@ -60,7 +60,7 @@ class FakeFleet {
             pull: (message: Pull) => count(this.#pull(cell, message)),
             maintain: () => {
               this.woken.set(cell, (this.woken.get(cell) ?? 0) + 1);
-              return count({ pruned: 0, unapplied: 0 });
+              return count({ pruned: 0, unapplied: 0, directory: null });
             },
           };
         },
@@ -71,10 +71,11 @@ class FakeFleet {
   #pull(cell: string, { afterPosition, limit }: Pull): PullAnswer {
     const left = this.backlog.get(cell) ?? 0;
     this.pages.set(cell, (this.pages.get(cell) ?? 0) + 1);
-    if (left === 0) return { lacksSeen: false, changes: [], throughPosition: afterPosition, more: false };
+    const page = { lacksSeen: false, directory: null };
+    if (left === 0) return { ...page, changes: [], throughPosition: afterPosition, more: false };
     this.backlog.set(cell, left - 1);
     const changes = Array.from({ length: limit }, () => changeOf(cell, (this.#position += 1)));
-    return { lacksSeen: false, changes, throughPosition: this.#position, more: left > 1 };
+    return { ...page, changes, throughPosition: this.#position, more: left > 1 };
   }
 }
 

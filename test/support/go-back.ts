@@ -43,4 +43,5 @@ function save(database: DatabaseSync, restart: () => void): () => void {
 }
 
 export const saveShard = (c: Cluster) => save(c.shard(0).database, () => void c.shard(0).restart());
+export const saveDirectory = (c: Cluster) => save(c.directory.database, () => void c.directory.restart());
 export const saveLedger = (c: Cluster) => save(c.ledger("1").database, () => void c.ledger("1").restart());

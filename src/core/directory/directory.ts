@@ -1,11 +1,30 @@
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
-import { MESSAGE_VERSION, type Confirm, type Envelope, type Reply } from "../messages.ts";
+import { History } from "../history.ts";
+import {
+  MESSAGE_VERSION,
+  type ComparePoints,
+  type Confirm,
+  type Envelope,
+  type PartStatus,
+  type Reply,
+  type Told,
+} from "../messages.ts";
 import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { placementMismatch } from "../placement-guard.ts";
-import type { Cell, CellChange, KeyPage, MintedKey, Snapshot } from "./messages.ts";
+import type { WritePoint } from "../write-points.ts";
+import type {
+  Cell,
+  CellChange,
+  DirectoryReconciliation,
+  KeyPage,
+  MintedKey,
+  RestoreDirectory,
+  Snapshot,
+} from "./messages.ts";
+import { DirectoryReconciler } from "./reconcile.ts";
 import { directorySchema } from "./schema.ts";
 import { DirectoryStore } from "./store.ts";
 import {
@@ -22,64 +41,71 @@ export class Directory {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: DirectoryStore;
+  readonly #history: History;
   readonly #commits: GroupCommit;
   readonly #slots: VerificationSlots;
+  readonly #reconciler: DirectoryReconciler;
 
   constructor(ports: Ports, limits: Limits) {
     migrate(ports.sql, directorySchema);
     this.#ports = ports;
     this.#limits = limits;
-    this.#store = new DirectoryStore(ports.sql);
-    this.#commits = new GroupCommit(ports.sql, ports.clock, ports.halt);
+    const store = (this.#store = new DirectoryStore(ports.sql));
+    const history = (this.#history = new History(ports, "the directory", store.position));
+    this.#commits = new GroupCommit(
+      ports.sql,
+      ports.clock,
+      ports.halt,
+      () => {
+        if (store.storePosition()) history.raise();
+      },
+      () => history.madeDurable(store.position),
+    );
     this.#slots = new VerificationSlots(ports, limits, this.#commits);
+    this.#reconciler = new DirectoryReconciler(ports, store, history, this.#commits);
   }
 
   /**
    * Confirms a placement (P1). There is none to confirm before the first cell is registered, because only
    * that fixes it (P2).
    */
-  async confirm(message: Confirm): Promise<Reply<null>> {
-    const refusal = this.#refuseMismatch(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    if (message.cell !== undefined && this.#store.cell(message.cell) === undefined) {
-      return refused("PERMISSION_DENIED", `cell ${message.cell} is not registered; an operator must add it`, {
-        reason: "CELL_UNKNOWN",
-      });
-    }
-    if (this.#store.placement === undefined)
-      return refused("UNAVAILABLE", "no cell is registered yet; an operator must register the first one", {
-        reason: "NO_CELLS",
-      });
-    return this.#durable(ok(null));
+  confirm(message: Confirm): Promise<Reply<null>> {
+    return this.#read(message, () => {
+      if (message.cell !== undefined && this.#store.cell(message.cell) === undefined) {
+        return refused(
+          "PERMISSION_DENIED",
+          `cell ${message.cell} is not registered; an operator must add it`,
+          { reason: "CELL_UNKNOWN" },
+        );
+      }
+      if (this.#store.placement === undefined)
+        return refused("UNAVAILABLE", "no cell is registered yet; an operator must register the first one", {
+          reason: "NO_CELLS",
+        });
+      return ok(null);
+    });
   }
 
-  async snapshot(message: Envelope): Promise<Reply<Snapshot>> {
-    const refusal = this.#refuseMismatch(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const cells = this.#store.cells();
-    // No clock determines which keys are left out: a clock that is ahead for some time would let revoked keys
-    // in (A1).
-    const { maxRevokedKeys } = this.#limits;
-    const revoked = this.#store.revokedKeys(maxRevokedKeys + 1);
-    return this.#durable(
-      ok({
+  snapshot(message: Envelope): Promise<Reply<Snapshot>> {
+    return this.#read(message, () => {
+      // No clock determines which keys are left out: a clock that is ahead for some time would let revoked
+      // keys in (A1).
+      const { maxRevokedKeys } = this.#limits;
+      const revoked = this.#store.revokedKeys(maxRevokedKeys + 1);
+      return ok({
         placement: message.placement,
-        cells,
+        point: this.#history.point ?? null,
+        cells: this.#store.cells(),
         revokedKeys: revoked.slice(0, maxRevokedKeys).map(({ keyId }) => keyId),
         revokedThroughMs: revoked[maxRevokedKeys]?.expiresAtMs ?? 0,
-      }),
-    );
+      });
+    });
   }
 
-  async addCell(
+  addCell(
     message: Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
   ): Promise<Reply<Cell>> {
-    const refusal = this.#refuseMismatch(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    return this.#commits.submit("add_cell", () => {
-      // Another first cell may have been registered meanwhile, with another placement (P2).
-      const mismatch = this.#refusePlacement(message);
-      if (mismatch !== undefined) return { ok: false, refusal: mismatch };
+    return this.#change("add_cell", message, () => {
       if (this.#store.cell(message.cell) !== undefined)
         return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, {
           reason: "CELL_EXISTS",
@@ -102,10 +128,8 @@ export class Directory {
    * Changes a cell, based on the version with `updatedAtMs`. If the cell has changed since, the change is
    * refused (A2).
    */
-  async changeCell(message: CellChange): Promise<Reply<Cell>> {
-    const refusal = this.#refuseMismatch(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    return this.#commits.submit("change_cell", () => {
+  changeCell(message: CellChange): Promise<Reply<Cell>> {
+    return this.#change("change_cell", message, () => {
       const before = this.#store.cell(message.cell);
       if (before === undefined) return cellUnknown(message.cell);
       const { name = before.name, address = before.address } = message;
@@ -126,10 +150,8 @@ export class Directory {
   }
 
   /** Stores what describes a minted key, without the key itself. */
-  async recordKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
-    const refusal = this.#refuseMismatch(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    return this.#commits.submit("record_key", () => {
+  recordKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
+    return this.#change("record_key", message, () => {
       const { key } = message;
       if (key.cell !== null && this.#store.cell(key.cell) === undefined) return cellUnknown(key.cell);
       // The message may arrive twice, and the key may be revoked in between.
@@ -145,33 +167,31 @@ export class Directory {
    * elsewhere. Refuses if there is no room for one more revoked key, before the revocation is acknowledged
    * anywhere.
    */
-  async keyToRevoke(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
-    const refusal = this.#refuseMismatch(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const key = this.#store.key(message.keyId) ?? null;
-    const full = this.#refuseIfFull(key);
-    return full === undefined ? this.#durable(ok(key)) : { ok: false, refusal: full };
+  keyToRevoke(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
+    return this.#read(message, () => {
+      const key = this.#store.key(message.keyId) ?? null;
+      const full = this.#refuseIfFull(key);
+      return full === undefined ? ok(key) : { ok: false, refusal: full };
+    });
   }
 
   /**
    * Lists keys in the order of their last changes, oldest first, because only this order can be continued
    * with a position.
    */
-  async listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Reply<KeyPage>> {
-    const refusal = this.#refuseMismatch(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    const rows = this.#store.keysAfter(message.afterPosition, message.limit + 1);
-    return this.#durable(ok({ keys: rows.slice(0, message.limit), more: rows.length > message.limit }));
+  listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Reply<KeyPage>> {
+    return this.#read(message, () => {
+      const rows = this.#store.keysAfter(message.afterPosition, message.limit + 1);
+      return ok({ keys: rows.slice(0, message.limit), more: rows.length > message.limit });
+    });
   }
 
   /**
    * Revokes a key. Idempotent. `key` describes the key, so that a key that was minted elsewhere can also be
    * revoked.
    */
-  async revokeKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
-    const refusal = this.#refuseMismatch(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    return this.#commits.submit("revoke_key", () => {
+  revokeKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
+    return this.#change("revoke_key", message, () => {
       const stored = this.#store.key(message.key.keyId) ?? message.key;
       // For a key that was minted elsewhere, the cell is only what the caller says, so a later call may
       // correct it.
@@ -190,7 +210,7 @@ export class Directory {
   }
 
   async takeSlot(message: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
-    const refusal = this.#refuseMismatch(message);
+    const refusal = this.#refusalOf(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // The queue has one place for each registered cell, so `maxCells` bounds it.
     return this.#store.cell(message.cell) === undefined
@@ -200,8 +220,77 @@ export class Directory {
 
   /** Releases a slot. Idempotent. Returns whether the run had one. */
   async releaseSlot(message: VerificationSlotRequest): Promise<Reply<boolean>> {
-    const refusal = this.#refuseMismatch(message);
+    const refusal = this.#refusalOf(message);
     return refusal === undefined ? this.#slots.release(message) : { ok: false, refusal };
+  }
+
+  /** Compares what ledgers have seen of this directory with its history (H2). The answer confirms all points. */
+  compare(message: ComparePoints): Promise<Reply<null>> {
+    return this.#read(message, () => {
+      for (const { noticedBy, point } of message.points) {
+        const refusal = this.#history.refuse(point, noticedBy);
+        if (refusal !== undefined) return { ok: false, refusal };
+      }
+      return ok(null);
+    });
+  }
+
+  /** What an answer tells besides its content. To be called when the answer is complete. */
+  told(): Told {
+    const { point } = this.#history;
+    return point === undefined ? {} : { point };
+  }
+
+  // The calls below are also answered by a directory that has gone back in time.
+
+  /** Returns what this directory knows of its own history. */
+  part(message: Envelope): Promise<Reply<PartStatus>> {
+    return this.#answerAlways(message, async () => this.#durable(ok(this.#history.status)));
+  }
+
+  /** Returns whether a key is revoked according to the rows that are left. */
+  isRevoked(message: Envelope & { keyId: string }): Promise<Reply<boolean>> {
+    return this.#answerAlways(message, async () => {
+      const key = this.#store.key(message.keyId);
+      return this.#durable(ok((key?.revokedAtMs ?? null) !== null));
+    });
+  }
+
+  /** Takes over what copies of the lost rows still have, and accepts the loss (H8). */
+  reconcile(message: RestoreDirectory): Promise<Reply<DirectoryReconciliation>> {
+    return this.#answerAlways(message, () => this.#reconciler.reconcile(message));
+  }
+
+  /** The sender may know of a loss, which is noticed here as well. */
+  async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+    const refusal = this.#refuseMismatch(message);
+    if (refusal === undefined) this.#history.refuse(message.seen, "a caller");
+    return refusal === undefined ? work() : { ok: false, refusal };
+  }
+
+  /** Answers from the rows, once they are durable and if the history was not found to be lost meanwhile. */
+  async #read<T>(message: Envelope, work: () => Reply<T>): Promise<Reply<T>> {
+    const before = this.#refusalOf(message);
+    if (before !== undefined) return { ok: false, refusal: before };
+    const reply = await this.#durable(work());
+    const { refusal } = this.#history;
+    return refusal === undefined ? reply : { ok: false, refusal };
+  }
+
+  async #change<T>(point: WritePoint, message: Envelope, work: () => Reply<T>): Promise<Reply<T>> {
+    const before = this.#refusalOf(message);
+    if (before !== undefined) return { ok: false, refusal: before };
+    return this.#commits.submit(point, () => {
+      // Another first cell may have been registered during the wait, with another placement, and a loss may
+      // have been noticed (M1, P2, H4).
+      const refusal = this.#refusePlacement(message) ?? this.#history.refusal;
+      return refusal === undefined ? work() : { ok: false, refusal };
+    });
+  }
+
+  /** Returns why a message is refused that does not fit, or whose sender has seen more than this directory has. */
+  #refusalOf(message: Envelope): Refusal | undefined {
+    return this.#refuseMismatch(message) ?? this.#history.refuse(message.seen, "a caller");
   }
 
   /** Returns why one more revoked key has no room. A key that is already revoked needs no room. */

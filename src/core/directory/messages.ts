@@ -1,4 +1,4 @@
-import type { Envelope } from "../messages.ts";
+import type { Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 
 // What the directory stores, and the messages to it.
@@ -34,6 +34,8 @@ export interface MintedKey {
 /** Everything that requests need from the directory. Each isolate keeps a copy. */
 export interface Snapshot {
   placement: Placement;
+  /** How far the directory has got. Null before its first change. */
+  point: HistoryPoint | null;
   cells: Cell[];
   /** The ids of revoked keys: those that expire last, at most `maxRevokedKeys`. */
   revokedKeys: string[];
@@ -46,4 +48,27 @@ export type ListedKey = MintedKey & { position: number };
 export interface KeyPage {
   keys: ListedKey[];
   more: boolean;
+}
+
+/** A page of copies of the directory's rows, for a directory that has lost the rows themselves (H8). */
+export interface RestoreDirectory extends Envelope {
+  cells: Cell[];
+  keys: MintedKey[];
+  /** True for the last page. With it, the loss is accepted. */
+  isLast: boolean;
+  /** If true, nothing is changed. */
+  dryRun: boolean;
+  /** Why the operator does this. It is logged. */
+  reason: string;
+}
+
+/** What one page has restored, or would restore. */
+export interface DirectoryReconciliation {
+  status: PartStatus;
+  /** The cells that were missing, or older than their copies. */
+  cells: string[];
+  /** The number of keys that were missing. */
+  keys: number;
+  /** The number of revocations that were missing. */
+  revocations: number;
 }

@@ -1,3 +1,5 @@
+import { INCARNATION_TABLE } from "../history.ts";
+
 /** Append-only. Each step runs once, in order. */
 export const directorySchema: readonly (readonly string[])[] = [
   [
@@ -10,8 +12,8 @@ export const directorySchema: readonly (readonly string[])[] = [
        created_at_ms INTEGER NOT NULL,
        updated_at_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
-    // Describes minted keys, without the keys themselves. `position` grows with every change of any key, and
-    // the cron pulls by it.
+    // Describes minted keys, without the keys themselves. `position` is that of the key's last change, and the
+    // cron pulls by it.
     `CREATE TABLE minted_key (
        key_id TEXT NOT NULL PRIMARY KEY,
        position INTEGER NOT NULL UNIQUE,
@@ -34,5 +36,6 @@ export const directorySchema: readonly (readonly string[])[] = [
        place INTEGER NOT NULL,
        ask_by_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
+    INCARNATION_TABLE,
   ],
 ];

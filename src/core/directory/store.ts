@@ -11,12 +11,37 @@ const KEY =
   "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
   "revoked_at_ms AS revokedAtMs, position";
 
-/** The SQL statements on the directory's tables. It makes no decisions. */
+/**
+ * The SQL statements on the directory's tables. It makes no decisions. Every change of the placement, a cell
+ * or a key takes a position above all earlier ones (H1).
+ */
 export class DirectoryStore {
   readonly #sql: Sql;
+  #position: number;
+  #storedPosition: number;
 
   constructor(sql: Sql) {
     this.#sql = sql;
+    this.#position = readMetaNumber(sql, "position");
+    this.#storedPosition = this.#position;
+  }
+
+  /** The position that was assigned last. */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** Makes sure that all later positions are above this one. */
+  raiseTo(position: number): void {
+    this.#position = Math.max(this.#position, position);
+  }
+
+  /** Must be called at the end of each transaction. Returns whether the transaction has changed something. */
+  storePosition(): boolean {
+    if (this.#position === this.#storedPosition) return false;
+    writeMeta(this.#sql, "position", this.#position);
+    this.#storedPosition = this.#position;
+    return true;
   }
 
   get placement(): Placement | undefined {
@@ -25,6 +50,7 @@ export class DirectoryStore {
   }
 
   setPlacement(placement: Placement): void {
+    this.#position += 1;
     writeMeta(this.#sql, "placement", placement);
   }
 
@@ -42,6 +68,7 @@ export class DirectoryStore {
   }
 
   putCell({ cell, name, address, locationHint, createdAtMs, updatedAtMs }: Cell): void {
+    this.#position += 1;
     this.#all(
       `INSERT INTO cell (cell, cell_order, name, address, location_hint, created_at_ms, updated_at_ms)
        VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -86,14 +113,13 @@ export class DirectoryStore {
   }
 
   putKey(key: MintedKey): void {
-    const position = readMetaNumber(this.#sql, "key_position") + 1;
-    writeMeta(this.#sql, "key_position", position);
+    this.#position += 1;
     this.#all(
       `INSERT OR REPLACE INTO minted_key (key_id, position, role, cell, note, created_at_ms, expires_at_ms,
                                           revoked_at_ms)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       key.keyId,
-      position,
+      this.#position,
       key.role,
       key.cell,
       key.note,

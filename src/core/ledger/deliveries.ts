@@ -3,6 +3,7 @@ import type { Limits } from "../limits.ts";
 import type { Decision, Outcome } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
+import type { SeenDirectory } from "./seen-directory.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import { decodeExecutions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
@@ -60,6 +61,7 @@ export class Deliveries {
   readonly #limits: Limits;
   readonly #store: LedgerStore;
   readonly #links: ShardLinks;
+  readonly #directory: SeenDirectory;
   readonly #cell: string;
   readonly #open = new Map<string, OpenDecision>();
   /** Those of them that wait for the alarm: they are durable and are not being sent. */
@@ -75,11 +77,19 @@ export class Deliveries {
   #batchBytes = 0;
   readonly #alarm: AlarmSchedule;
 
-  constructor(ports: Ports, limits: Limits, store: LedgerStore, links: ShardLinks, cell: string) {
+  constructor(
+    ports: Ports,
+    limits: Limits,
+    store: LedgerStore,
+    links: ShardLinks,
+    directory: SeenDirectory,
+    cell: string,
+  ) {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
     this.#links = links;
+    this.#directory = directory;
     this.#cell = cell;
     this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
     this.#load();
@@ -250,6 +260,7 @@ export class Deliveries {
     return (
       this.#applied.size > 0 ||
       this.#appliedPosition() > this.#store.appliedPosition ||
+      !this.#directory.isStored ||
       this.#store.times.isBehind(this.#ports.clock.now())
     );
   }
@@ -263,8 +274,8 @@ export class Deliveries {
     const applied = Math.max(this.#appliedPosition(), this.#store.appliedPosition);
     // The dropped epochs may be the last trace of what the shards have done, so their points are stored with
     // the drop (H3).
-    if (leases.length > 0 || applied > this.#store.appliedPosition)
-      this.#store.setApplied(applied, this.#links.points);
+    if (leases.length > 0 || applied > this.#store.appliedPosition || !this.#directory.isStored)
+      this.#store.setApplied(applied, this.#links.points, this.#directory.point);
     return null;
   }
 

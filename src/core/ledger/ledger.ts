@@ -45,6 +45,7 @@ import { Positions, positionAt } from "./position.ts";
 import { Pruner, type Pruned } from "./prune.ts";
 import { ledgerSchema } from "./schema.ts";
 import { ReadLimiter } from "./read-limiter.ts";
+import { SeenDirectory } from "./seen-directory.ts";
 import { lacksSeen } from "./seen-change.ts";
 import { LedgerStore, type LeaseRow } from "./store.ts";
 
@@ -72,6 +73,7 @@ export class Ledger {
   readonly #deliveries: Deliveries;
   readonly #decisions: Decisions;
   readonly #links: ShardLinks;
+  readonly #directory: SeenDirectory;
   readonly #reads: ReadLimiter;
   readonly #pruner: Pruner;
   readonly #reconciler: LedgerReconciler;
@@ -106,7 +108,8 @@ export class Ledger {
       this.#halted = true;
       ports.halt(reason);
     };
-    this.#deliveries = new Deliveries(ports, limits, this.#store, links, cell);
+    this.#directory = new SeenDirectory(this.#store);
+    this.#deliveries = new Deliveries(ports, limits, this.#store, links, this.#directory, cell);
     this.#reads = new ReadLimiter(ports.clock, limits);
     this.#commits = new GroupCommit(
       ports.sql,
@@ -257,6 +260,7 @@ export class Ledger {
           changes,
           throughPosition: rows.at(-1)?.position ?? message.afterPosition,
           more,
+          directory: this.#directory.point ?? null,
         }),
       );
     });
@@ -269,9 +273,14 @@ export class Ledger {
   maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
     return this.#answer(message, async () => {
       this.#links.tellAll();
+      if (message.directory !== undefined) this.#directory.learn(message.directory);
       this.#pruner.pulled(message.pulledPosition);
       const { total } = await this.#tidy();
-      return ok({ pruned: total, unapplied: this.#deliveries.unapplied });
+      return ok({
+        pruned: total,
+        unapplied: this.#deliveries.unapplied,
+        directory: this.#directory.point ?? null,
+      });
     });
   }
 

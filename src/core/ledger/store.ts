@@ -54,6 +54,8 @@ interface Applied {
   shards: Record<string, [incarnation: number, position: number]>;
   /** The ledger's last position when the points were stored. Later rows may have newer points. */
   through: number;
+  /** The newest point of the directory that this ledger had seen: incarnation and position. */
+  directory?: [incarnation: number, position: number];
 }
 
 /** All columns except the payload, for listings and replays. */
@@ -221,15 +223,26 @@ export class LedgerStore {
     return this.#applied.position;
   }
 
-  setApplied(position: number, shards: ReadonlyMap<number, HistoryPoint>): void {
+  setApplied(
+    position: number,
+    shards: ReadonlyMap<number, HistoryPoint>,
+    directory: HistoryPoint | undefined,
+  ): void {
     this.#applied = {
       position,
       shards: Object.fromEntries(
         [...shards].map(([shard, point]) => [shard, [point.incarnation, point.position]]),
       ),
       through: this.lastPosition(),
+      ...(directory === undefined ? {} : { directory: [directory.incarnation, directory.position] }),
     };
     writeMeta(this.#sql, "applied", JSON.stringify(this.#applied));
+  }
+
+  /** The newest point of the directory that is stored. */
+  get directoryPoint(): HistoryPoint | undefined {
+    const { directory } = this.#applied;
+    return directory === undefined ? undefined : { incarnation: directory[0], position: directory[1] };
   }
 
   /** Returns the newest point of each shard that this ledger has stored, in its leases or with `applied`. */

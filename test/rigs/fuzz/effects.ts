@@ -143,7 +143,9 @@ const cellRow =
     const rows = changesIn(changes, "directory", "cell").filter(
       (change) => change.key === id && made(change) === isNew && !gone(change),
     );
-    return rows.length === 1 ? others(changes, rows) : `${rows.length} rows of the cell changed`;
+    return rows.length === 1
+      ? others(changes, rows, directoryPosition(changes))
+      : `${rows.length} rows of the cell changed`;
   };
 
 const setState: Effect = (changes, _, answer) => {
@@ -156,14 +158,14 @@ const setState: Effect = (changes, _, answer) => {
   );
 };
 
-const keyPosition = (changes: readonly Change[]): Change[] =>
-  changesIn(changes, "directory", "meta").filter(({ key }) => key === "key_position");
+const directoryPosition = (changes: readonly Change[]): Change[] =>
+  changesIn(changes, "directory", "meta").filter(({ key }) => key === "position");
 
 const mint: Effect = (changes, _, answer) => {
   const rows = changesIn(changes, "directory", "minted_key").filter(
     (change) => made(change) && change.key === answer["id"],
   );
-  return rows.length === 1 ? others(changes, rows, keyPosition(changes)) : "the key was not recorded";
+  return rows.length === 1 ? others(changes, rows, directoryPosition(changes)) : "the key was not recorded";
 };
 
 const revoke: Effect = (changes, _, answer) => {
@@ -172,7 +174,7 @@ const revoke: Effect = (changes, _, answer) => {
     ({ key, after }) => key === id && after?.["revoked_at_ms"] !== null,
   );
   const revoked = changesIn(changes, `cell-${cell}`, "revoked_key").filter(({ key }) => key === id);
-  return others(changes, rows, revoked, keyPosition(changes));
+  return others(changes, rows, revoked, directoryPosition(changes));
 };
 
 /** Rows of D1 that no ledger has, left over after a restored backup. */
