@@ -2,6 +2,7 @@ CREATE TABLE `cells` (
 	`cell_id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
 	`address` text NOT NULL,
+	`location_hint` text,
 	`created_at_ms` integer NOT NULL,
 	`updated_at_ms` integer NOT NULL,
 	`pulled_position` integer DEFAULT 0 NOT NULL,
@@ -55,4 +56,9 @@ CREATE TABLE `leases` (
 	CONSTRAINT "leases_state" CHECK(state IN ('GRANTED', 'COMMITTED', 'ROLLED_BACK'))
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
-CREATE INDEX `leases_outstanding` ON `leases` (`created_at_ms`,`cell_id`,`created_position`) WHERE state = 'GRANTED';
+CREATE INDEX `leases_outstanding` ON `leases` (`created_at_ms`,`cell_id`,`created_position`) WHERE state = 'GRANTED';--> statement-breakpoint
+CREATE TABLE `seen_points` (
+	`part` text PRIMARY KEY NOT NULL,
+	`incarnation` integer NOT NULL,
+	`position` integer NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -3,7 +3,7 @@ import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Cell } from "../core/directory/messages.ts";
 import { MESSAGE_VERSION, type SeenChange } from "../core/messages.ts";
-import { ok, refused, type Result } from "../core/refusal.ts";
+import { ok, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
 import { objectsOf } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
@@ -12,6 +12,7 @@ import { Database } from "./database.ts";
 import { causeOf } from "./failure.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
+import { DirectoryWatch } from "./directory-watch.ts";
 import { mirrorCells, mirrorKeys } from "./mirror.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { cells, cronRuns } from "./schema.ts";
@@ -70,7 +71,8 @@ export async function runCron(
   const begun = await database.run("begin run", (orm) =>
     orm.insert(cronRuns).values({ startedAtMs, runId, scheduledAtMs }).onConflictDoNothing(),
   );
-  const directory = await readDirectory(run);
+  const watch = new DirectoryWatch(run);
+  const directory = await watch.readCells();
   const mirrored = directory.ok ? await mirrorCells(database, directory.value) : directory;
   const cursors = await database.run("read cells", (orm) =>
     orm
@@ -89,13 +91,16 @@ export async function runCron(
     startedAtMs,
   );
   const pruned = await pruneHistory(run, startedAtMs);
-  const [mirroredKeys, visits] = await Promise.all([mirrorKeys(run), visitLedgers(run, targets)]);
+  const [mirroredKeys, { visits, compared }] = await Promise.all([
+    mirrorKeys(run),
+    visitLedgers(run, targets, watch),
+  ]);
   // The ledgers have told how far they have seen each shard, and each shard is told that now (H2). Before the
   // first cell is registered, there is nothing that a shard could do (P2).
-  if (!directory.ok || directory.value.length > 0) await pokeShards(run, shards, witness);
+  if (!directory.ok || targets.length > 0) await pokeShards(run, shards, witness);
   const marked = await markCells(run, visits);
 
-  const failed = [begun, directory, mirrored, cursors, mirroredKeys, marked, pruned].find(
+  const failed = [begun, directory, compared, mirrored, cursors, mirroredKeys, marked, pruned].find(
     (result) => !result.ok,
   );
   const finishedAtMs = clock.now();
@@ -123,17 +128,9 @@ export async function runCron(
   return report;
 }
 
-async function readDirectory({ envelope, objects, runtime }: CronRun): Promise<Result<Cell[]>> {
-  const answer = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
-    objects.directory().snapshot(envelope),
-  );
-  return answer.kind === "ok"
-    ? ok(answer.value.cells)
-    : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
-}
-
 /**
- * The cells to visit. Those that were pulled longest ago come first, so that cells that this run doesn't
+ * The cells to visit: those that are registered, and those that D1 has, because a directory that went back in
+ * time may have forgotten them, and their ledgers know more of it. Those that were pulled longest ago come first, so that cells that this run doesn't
  * reach come first in the next one. Without D1, each run starts with another cell.
  */
 function targetsOf(
@@ -143,7 +140,9 @@ function targetsOf(
 ): VisitTarget[] {
   const cursorByCell = new Map(cursors.map((row) => [row.cell, row]));
   const visitedAtMs = ({ cell }: VisitTarget): number => cursorByCell.get(cell)?.visitedAtMs ?? 0;
-  const known = registered ?? cursors.map(({ cell }) => ({ cell, locationHint: null }));
+  const cellsOfD1 = cursors.map(({ cell }) => ({ cell, locationHint: null }));
+  const ids = new Set(registered?.map(({ cell }) => cell));
+  const known = [...(registered ?? []), ...cellsOfD1.filter(({ cell }) => !ids.has(cell))];
   const first = startOf(known.length, nowMs);
   return [...known.slice(first), ...known.slice(0, first)]
     .map(({ cell, locationHint }) => {

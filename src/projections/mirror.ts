@@ -10,11 +10,12 @@ import { keys } from "./schema.ts";
 
 /** Copies the registered cells. Unchanged rows are not written. */
 export async function mirrorCells(database: Database, registered: readonly Cell[]): Promise<Result<null>> {
-  const rows = registered.map(({ cell, name, address, createdAtMs, updatedAtMs }) => ({
+  const rows = registered.map(({ cell, name, address, locationHint, createdAtMs, updatedAtMs }) => ({
     json: JSON.stringify({
       cell_id: cell,
       name,
       address,
+      location_hint: locationHint,
       created_at_ms: createdAtMs,
       updated_at_ms: updatedAtMs,
     }),
@@ -27,8 +28,8 @@ export async function mirrorCells(database: Database, registered: readonly Cell[
 }
 
 const upsertCells = (rows: readonly JsonRow[]) => sql`
-  INSERT INTO cells (cell_id, name, address, created_at_ms, updated_at_ms)
-  SELECT value ->> 'cell_id', value ->> 'name', value ->> 'address',
+  INSERT INTO cells (cell_id, name, address, location_hint, created_at_ms, updated_at_ms)
+  SELECT value ->> 'cell_id', value ->> 'name', value ->> 'address', value ->> 'location_hint',
          value ->> 'created_at_ms', value ->> 'updated_at_ms'
   FROM json_each(${jsonArray(rows)})
   WHERE true
@@ -41,33 +42,23 @@ const upsertCells = (rows: readonly JsonRow[]) => sql`
 
 /** Copies the key changes since the last run, the oldest first. */
 export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
-  const { database, runtime } = run;
+  const { database } = run;
   const latest = await database.run("read keys", (orm) =>
     orm.select({ position: max(keys.position) }).from(keys),
   );
   if (!latest.ok) return latest;
   let position = latest.value[0]?.position ?? 0;
-  // The last known change is requested again. The directory never forgets keys, so if it lacks this change,
-  // it was restored from a backup and all keys are copied again.
-  let after = Math.max(0, position - 1);
   while (hasRoom(run)) {
-    const page = await askPage(run, after);
+    const page = await askPage(run, position);
     if (!page.ok) return page;
     const { keys: changed, more } = page.value;
-    if (changed.length === 0 && after < position) {
-      runtime.log("directory_lost_changes", { position });
-      position = 0;
-      after = 0;
-      continue;
-    }
-    const fresh = changed.filter((key) => key.position > position).map(rowOf);
+    const fresh = changed.map(rowOf);
     for (const part of inStatements(fresh)) {
       const saved = await database.run("save keys", (orm) => orm.run(upsertKeys(position, part)));
       if (!saved.ok) return saved;
       position = (part.at(-1) ?? part[0]).position;
     }
     if (!more) break;
-    after = changed.at(-1)?.position ?? after;
   }
   return ok(null);
 }

@@ -1,6 +1,6 @@
 import { and, eq, getTableColumns, gte, isNull, sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
-import type { LeaseChange, PullAnswer, SeenChange } from "../core/messages.ts";
+import type { HistoryPoint, LeaseChange, PullAnswer, SeenChange } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import type { Result } from "../core/refusal.ts";
 import type { Database, Orm } from "./database.ts";
@@ -30,6 +30,8 @@ export interface PullResult {
   completeAtMs: number | null;
   /** True if the ledger lacks a change that was pulled from it before, so it was set back. */
   isBehind: boolean;
+  /** What the ledger has seen of the directory. */
+  directory: HistoryPoint | null;
   error: string | null;
 }
 
@@ -56,6 +58,7 @@ export class LedgerPull {
       rows: 0,
       completeAtMs: null,
       isBehind: target.isLost,
+      directory: null,
       error: null,
     };
   }
@@ -87,7 +90,8 @@ export class LedgerPull {
     const askedAtMs = runtime.clock.now();
     const answer = await askPage(this.#run, this.#target, this.#after);
     if (answer.kind !== "ok") return this.#fail(causeOf(answer));
-    const { lacksSeen, changes, throughPosition, more } = answer.value;
+    const { lacksSeen, changes, throughPosition, more, directory } = answer.value;
+    this.#result.directory = directory;
     if (lacksSeen !== this.#result.isBehind) return this.#noteLoss(lacksSeen);
     for (const part of inStatements(changes.map(rowOf))) {
       const saved = await save(database, cell, this.#result.position, part);

@@ -14,6 +14,7 @@ export const cells = sqliteTable("cells", {
   cellId: text("cell_id").notNull().primaryKey(),
   name: text("name").notNull(),
   address: text("address").notNull(),
+  locationHint: text("location_hint"),
   createdAtMs: integer("created_at_ms").notNull(),
   updatedAtMs: integer("updated_at_ms").notNull(),
   /**
@@ -31,6 +32,16 @@ export const cells = sqliteTable("cells", {
   visitedAtMs: integer("visited_at_ms"),
   /** The error of the last run with this cell; NULL if there was none. */
   lastError: text("last_error"),
+});
+
+/**
+ * The newest points that the runs of the cron have seen, by the name of the part: `directory`. A point is
+ * replaced only after the part has confirmed that it has it.
+ */
+export const seenPoints = sqliteTable("seen_points", {
+  part: text("part").notNull().primaryKey(),
+  incarnation: integer("incarnation").notNull(),
+  position: integer("position").notNull(),
 });
 
 /** The minted and revoked keys, without the keys themselves. */

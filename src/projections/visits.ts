@@ -1,7 +1,10 @@
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
+import type { HistoryPoint } from "../core/messages.ts";
+import type { Result } from "../core/refusal.ts";
 import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "./cron-run.ts";
 import { causeOf } from "./failure.ts";
+import type { DirectorySighting, DirectoryWatch } from "./directory-watch.ts";
 import { LedgerPull, type PullResult, type PullTarget } from "./pull.ts";
 
 /** A cell to visit. Without a cursor (D1 is down), its ledger is woken but not pulled. */
@@ -13,6 +16,12 @@ export interface Visit extends PullResult {
   cell: string;
 }
 
+/** The visits of one run, and whether the directory has all points that the ledgers have seen of it. */
+export interface Visits {
+  visits: Visit[];
+  compared: Result<null>;
+}
+
 /**
  * Pulls the ledgers of all cells, and wakes them. The cells take turns: each gets one page, then each that
  * has more gets another one, until the run has no room. So a cell that is far behind delays no other cell.
@@ -20,7 +29,11 @@ export interface Visit extends PullResult {
  * Every ledger is woken, even if its pull failed or its turn did not come. It may have lost its alarm (M3),
  * and outcomes that are 7 days old are forgotten without D1 (S1).
  */
-export async function visitLedgers(run: CronRun, targets: readonly VisitTarget[]): Promise<Visit[]> {
+export async function visitLedgers(
+  run: CronRun,
+  targets: readonly VisitTarget[],
+  directory: DirectoryWatch,
+): Promise<Visits> {
   const pulls = targets.map((target) => ({ target, pull: pullOf(run, target) }));
   const queue = pulls.flatMap(({ pull }) => pull ?? []);
   const takeTurns = async (): Promise<void> => {
@@ -30,10 +43,22 @@ export async function visitLedgers(run: CronRun, targets: readonly VisitTarget[]
     }
   };
   await Promise.all(Array.from({ length: Math.min(run.limits.fanOut, queue.length) }, takeTurns));
-  return fanOut(pulls, run.limits.fanOut, ({ target, pull }) =>
-    wake(run, target, pull?.result ?? NOT_PULLED),
+  const pulled = pulls.map(({ target, pull }) => ({ target, result: pull?.result ?? NOT_PULLED }));
+  const compared = await directory.compare(
+    pulled.flatMap(({ target, result }) => sightingOf(target.cell, result.directory)),
   );
+  const visits = await fanOut(pulled, run.limits.fanOut, ({ target, result }) =>
+    wake(run, target, result, directory),
+  );
+  // A ledger that was not pulled has told only now what it has seen of the directory.
+  const comparedLater = await directory.compare(
+    visits.flatMap((visit) => sightingOf(visit.cell, visit.directory)),
+  );
+  return { visits, compared: compared.ok ? comparedLater : compared };
 }
+
+const sightingOf = (cell: string, point: HistoryPoint | null): DirectorySighting[] =>
+  point === null ? [] : [{ noticedBy: `the ledger of cell ${cell}`, point }];
 
 const pullOf = (run: CronRun, { position, ...target }: VisitTarget): LedgerPull | undefined =>
   position === null ? undefined : new LedgerPull(run, { ...target, position });
@@ -44,19 +69,29 @@ const NOT_PULLED: PullResult = {
   rows: 0,
   completeAtMs: null,
   isBehind: false,
+  directory: null,
   error: "the projection in D1 cannot be reached",
 };
 
 /** How long after its last page a run still wakes ledgers. Then the next run is due. */
 const WAKE_MS = 10_000;
 
-async function wake(run: CronRun, { cell, locationHint }: VisitTarget, pulled: PullResult): Promise<Visit> {
+async function wake(
+  run: CronRun,
+  { cell, locationHint }: VisitTarget,
+  pulled: PullResult,
+  watch: DirectoryWatch,
+): Promise<Visit> {
   if (run.runtime.clock.now() > run.deadlineMs + WAKE_MS)
     return { ...pulled, cell, error: pulled.error ?? "the run had no time left to wake this ledger" };
   const woken = await ask(run.runtime.clock, CALL_TIMEOUT_MS, async () =>
-    run.objects.ledger(cell, locationHint).maintain({ ...run.envelope, pulledPosition: pulled.position }),
+    run.objects.ledger(cell, locationHint).maintain({
+      ...run.envelope,
+      pulledPosition: pulled.position,
+      ...watch.newsFor(pulled.directory),
+    }),
   );
   const error = pulled.error ?? (woken.kind === "ok" ? null : causeOf(woken));
   if (error !== null) run.runtime.log("cell_failed", { cell, error });
-  return { ...pulled, cell, error };
+  return { ...pulled, cell, directory: woken.kind === "ok" ? woken.value.directory : null, error };
 }

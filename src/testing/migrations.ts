@@ -7,6 +7,7 @@ export const migrations: readonly string[] = [
 	\`cell_id\` text PRIMARY KEY NOT NULL,
 	\`name\` text NOT NULL,
 	\`address\` text NOT NULL,
+	\`location_hint\` text,
 	\`created_at_ms\` integer NOT NULL,
 	\`updated_at_ms\` integer NOT NULL,
 	\`pulled_position\` integer DEFAULT 0 NOT NULL,
@@ -61,5 +62,11 @@ CREATE TABLE \`leases\` (
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX \`leases_outstanding\` ON \`leases\` (\`created_at_ms\`,\`cell_id\`,\`created_position\`)` +
-    ` WHERE state = 'GRANTED';`,
+    ` WHERE state = 'GRANTED';--> statement-breakpoint
+CREATE TABLE \`seen_points\` (
+	\`part\` text PRIMARY KEY NOT NULL,
+	\`incarnation\` integer NOT NULL,
+	\`position\` integer NOT NULL
+) STRICT, WITHOUT ROWID;
+`,
 ];

@@ -1,4 +1,4 @@
-import { runInDurableObject } from "cloudflare:test";
+import { evictAllDurableObjects, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { MintedKey } from "../../src/core/directory/messages.ts";
 import { positionAt } from "../../src/core/ledger/position.ts";
@@ -28,6 +28,26 @@ import { recordingMaintain, withoutLedger } from "./ledger-calls.ts";
 beforeEach(() => startFleet("1", "2"));
 
 const directory = () => stubsOf(env).directory();
+
+const keyOf = (n: number): MintedKey => ({
+  keyId: `k${n}`,
+  role: "router",
+  cell: null,
+  note: null,
+  createdAtMs: n,
+  expiresAtMs: Date.now() + 1e9,
+  revokedAtMs: null,
+});
+
+/** Brings the directory back to the state in which it had no keys yet. */
+async function forgetKeys(): Promise<void> {
+  await runInDurableObject(directory(), (_, state) => {
+    const { sql } = state.storage;
+    sql.exec("DELETE FROM minted_key");
+    sql.exec("UPDATE meta SET value = 3 WHERE name = 'position'");
+  });
+  await evictAllDurableObjects();
+}
 
 describe("a run of the cron", () => {
   test("copies granted and decided leases of all cells, and records itself", async () => {
@@ -83,20 +103,11 @@ describe("a run of the cron", () => {
   });
 
   test("copies the keys in several pages, and their revocation", async () => {
-    const key = (n: number): MintedKey => ({
-      keyId: `k${n}`,
-      role: "cell",
-      cell: "1",
-      note: null,
-      createdAtMs: n,
-      expiresAtMs: Date.now() + 1e9,
-      revokedAtMs: null,
-    });
-    for (let n = 1; n <= 7; n += 1) valueOf(await directory().recordKey({ ...envelope(), key: key(n) }));
+    for (let n = 1; n <= 7; n += 1) valueOf(await directory().recordKey({ ...envelope(), key: keyOf(n) }));
     const smallPages = envWith({ LEASEHOLD_PULL_ROWS: "3" });
     await runCron(smallPages, Date.now());
     expect(await countRows("keys")).toBe(7);
-    valueOf(await directory().revokeKey({ ...envelope(), key: key(2) }));
+    valueOf(await directory().revokeKey({ ...envelope(), key: keyOf(2) }));
     await runCron(smallPages, Date.now());
     expect(await countRows("keys", "revoked_at_ms IS NOT NULL AND key_id = 'k2'")).toBe(1);
     expect(await countRows("keys")).toBe(7);
@@ -105,25 +116,54 @@ describe("a run of the cron", () => {
     expect(done.filter(({ sql }) => sql.some((text) => text.includes("INTO keys")))).toEqual([]);
   });
 
-  test("copies all keys again after the directory was restored from a backup", async () => {
-    const key = (n: number): MintedKey => ({
-      keyId: `k${n}`,
-      role: "router",
-      cell: null,
-      note: null,
-      createdAtMs: n,
-      expiresAtMs: Date.now() + 1e9,
-      revokedAtMs: null,
-    });
-    for (let n = 1; n <= 3; n += 1) valueOf(await directory().recordKey({ ...envelope(), key: key(n) }));
+  test("[H2] a directory that went back in time is noticed by what D1 remembers", async () => {
+    valueOf(await directory().recordKey({ ...envelope(), key: keyOf(1) }));
     await runCron(env, Date.now());
+    await forgetKeys();
+    valueOf(await directory().recordKey({ ...envelope(), key: keyOf(2) }));
+    const report = await runCron(env, Date.now());
+    expect(report.error).toContain("the directory has lost a part of its history");
+    expect(await countRows("keys", "key_id = 'k1'")).toBe(1);
+  });
+
+  test("[H2] [H3] a directory that went back in time is noticed by what a ledger remembers", async () => {
+    valueOf(await directory().recordKey({ ...envelope(), key: keyOf(1) }));
+    await runCron(env, Date.now());
+    await forgetKeys();
+    await emptyD1();
+    valueOf(await directory().recordKey({ ...envelope(), key: keyOf(2) }));
+    expect((await runCron(env, Date.now())).error).toContain("the directory has not confirmed its history");
+    const part = valueOf(await directory().part(envelope()));
+    expect(part).toMatchObject({ state: "lost", loss: { noticedBy: "the ledger of cell 1" } });
+  });
+
+  test("[H2] [H3] a directory that forgot all cells is noticed by the ledgers of the cells in D1", async () => {
+    await runCron(env, Date.now());
+    await env.DB.prepare("DELETE FROM seen_points").run();
     await runInDurableObject(directory(), (_, state) => {
-      state.storage.sql.exec("DELETE FROM minted_key WHERE position > 1");
-      state.storage.sql.exec("UPDATE meta SET value = 1 WHERE name = 'position'");
+      const { sql } = state.storage;
+      for (const table of ["cell", "incarnation"]) sql.exec(`DELETE FROM ${table}`);
+      sql.exec("DELETE FROM meta WHERE name IN ('position', 'placement')");
     });
-    valueOf(await directory().recordKey({ ...envelope(), key: key(4) }));
+    await evictAllDurableObjects();
+    const report = await runCron(env, Date.now());
+    expect(report.error).toContain("the directory has not confirmed its history");
+  });
+
+  test("[H5] D1 and the ledgers follow a directory that has only been restarted", async () => {
     await runCron(env, Date.now());
-    expect(await countRows("keys")).toBe(4);
+    for (let n = 1; n <= 3; n += 1) {
+      await evictAllDurableObjects();
+      valueOf(await directory().recordKey({ ...envelope(), key: keyOf(n) }));
+      expect(await runCron(env, Date.now())).toMatchObject({ error: null });
+    }
+    const { point } = valueOf(await directory().snapshot(envelope()));
+    const row = await env.DB.prepare("SELECT incarnation, position FROM seen_points").first();
+    expect(row).toEqual(point);
+    const { directory: seen } = valueOf(
+      await ledgerOf("1").pull({ ...envelope(), afterPosition: 0, limit: 1 }),
+    );
+    expect(seen).toEqual(point);
   });
 
   test("changes nothing if nothing has changed", async () => {
@@ -310,16 +350,7 @@ describe("a copy that no longer matches its source", () => {
   });
 
   test("has no gap in its keys either", async () => {
-    const key = (n: number): MintedKey => ({
-      keyId: `k${n}`,
-      role: "router",
-      cell: null,
-      note: null,
-      createdAtMs: n,
-      expiresAtMs: Date.now() + 1e9,
-      revokedAtMs: null,
-    });
-    for (let n = 1; n <= 9; n += 1) valueOf(await directory().recordKey({ ...envelope(), key: key(n) }));
+    for (let n = 1; n <= 9; n += 1) valueOf(await directory().recordKey({ ...envelope(), key: keyOf(n) }));
     const smallPages = { LEASEHOLD_PULL_ROWS: "3" };
     let pages = 0;
     const { env: restored } = faultyD1(async (_, sql) => {

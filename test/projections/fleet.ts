@@ -28,7 +28,9 @@ export async function startFleet(...cells: string[]): Promise<void> {
 
 export async function emptyD1(): Promise<void> {
   await env.DB.batch(
-    ["leases", "cells", "keys", "cron_runs"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)),
+    ["leases", "cells", "keys", "cron_runs", "seen_points"].map((table) =>
+      env.DB.prepare(`DELETE FROM ${table}`),
+    ),
   );
 }
 
