@@ -210,7 +210,7 @@ export class Directory {
   }
 
   async takeSlot(message: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
-    const refusal = this.#refusalOf(message);
+    const refusal = await this.#refusalOf(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // The queue has one place for each registered cell, so `maxCells` bounds it.
     return this.#store.cell(message.cell) === undefined
@@ -220,7 +220,7 @@ export class Directory {
 
   /** Releases a slot. Idempotent. Returns whether the run had one. */
   async releaseSlot(message: VerificationSlotRequest): Promise<Reply<boolean>> {
-    const refusal = this.#refusalOf(message);
+    const refusal = await this.#refusalOf(message);
     return refusal === undefined ? this.#slots.release(message) : { ok: false, refusal };
   }
 
@@ -270,7 +270,7 @@ export class Directory {
 
   /** Answers from the rows, once they are durable and if the history was not found to be lost meanwhile. */
   async #read<T>(message: Envelope, work: () => Reply<T>): Promise<Reply<T>> {
-    const before = this.#refusalOf(message);
+    const before = await this.#refusalOf(message);
     if (before !== undefined) return { ok: false, refusal: before };
     const reply = await this.#durable(work());
     const { refusal } = this.#history;
@@ -278,7 +278,7 @@ export class Directory {
   }
 
   async #change<T>(point: WritePoint, message: Envelope, work: () => Reply<T>): Promise<Reply<T>> {
-    const before = this.#refusalOf(message);
+    const before = await this.#refusalOf(message);
     if (before !== undefined) return { ok: false, refusal: before };
     return this.#commits.submit(point, () => {
       // Another first cell may have been registered during the wait, with another placement, and a loss may
@@ -288,9 +288,14 @@ export class Directory {
     });
   }
 
-  /** Returns why a message is refused that does not fit, or whose sender has seen more than this directory has. */
-  #refusalOf(message: Envelope): Refusal | undefined {
-    return this.#refuseMismatch(message) ?? this.#history.refuse(message.seen, "a caller");
+  /**
+   * Returns why a message is refused that does not fit, or whose sender has seen more than this directory
+   * has. A loss is durable before anybody is told of it (H4).
+   */
+  async #refusalOf(message: Envelope): Promise<Refusal | undefined> {
+    const refusal = this.#refuseMismatch(message) ?? this.#history.refuse(message.seen, "a caller");
+    if (this.#history.isLost) await this.#ports.sql.flush();
+    return refusal;
   }
 
   /** Returns why one more revoked key has no room. A key that is already revoked needs no room. */

@@ -14,6 +14,7 @@ const unreachable: Record<string, string> = {
   rebuild_leases: "a part must go back in time first, as in the simulation",
   accept_loss: "a part must go back in time first, as in the simulation",
   finish_reconciliation: "a part must go back in time first, as in the simulation",
+  restore_directory: "the directory must go back in time first",
 };
 
 await prepareDatabases();
