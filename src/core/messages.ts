@@ -489,7 +489,7 @@ export interface ToldDirectory {
 }
 
 /** What a ledger remembers of the directory, for the cron to compare (H2). */
-export interface SeesDirectory {
+interface SeesDirectory {
   directory: HistoryPoint | null;
 }
 

@@ -129,9 +129,10 @@ export async function runCron(
 }
 
 /**
- * The cells to visit: those that are registered, and those that D1 has, because a directory that went back in
- * time may have forgotten them, and their ledgers know more of it. Those that were pulled longest ago come first, so that cells that this run doesn't
- * reach come first in the next one. Without D1, each run starts with another cell.
+ * The cells to visit: those that are registered, and those that D1 has. A directory that went back in time
+ * may have forgotten cells, and their ledgers know more of it. Cells that were pulled longest ago come first,
+ * so that those that this run doesn't reach come first in the next one. Without D1, each run starts with
+ * another cell.
  */
 function targetsOf(
   registered: readonly Cell[] | undefined,

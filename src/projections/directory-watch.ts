@@ -73,7 +73,7 @@ export class DirectoryWatch {
     );
   }
 
-  /** Asks the directory whether it has these points, in one message, unless it has told all of them itself. */
+  /** Asks the directory, in one message, whether it has those of these points that it has not told itself. */
   async compare(sightings: readonly DirectorySighting[]): Promise<Result<null>> {
     const { envelope, objects, runtime } = this.#run;
     const points = sightings.filter(({ point }) => !this.#isConfirmed(point));

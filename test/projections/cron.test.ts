@@ -137,7 +137,7 @@ describe("a run of the cron", () => {
     expect(part).toMatchObject({ state: "lost", loss: { noticedBy: "the ledger of cell 1" } });
   });
 
-  test("[H2] [H3] a directory that forgot all cells is noticed by the ledgers of the cells in D1", async () => {
+  test("[H2] [H3] a directory that forgot all cells is noticed by their ledgers", async () => {
     await runCron(env, Date.now());
     await env.DB.prepare("DELETE FROM seen_points").run();
     await runInDurableObject(directory(), (_, state) => {

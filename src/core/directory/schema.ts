@@ -12,7 +12,7 @@ export const directorySchema: readonly (readonly string[])[] = [
        created_at_ms INTEGER NOT NULL,
        updated_at_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
-    // Describes minted keys, without the keys themselves. `position` is that of the key's last change, and the
+    // Describes minted keys, without the keys themselves. `position` is that of the last change, and the
     // cron pulls by it.
     `CREATE TABLE minted_key (
        key_id TEXT NOT NULL PRIMARY KEY,

@@ -262,7 +262,7 @@ describe("the reconciliation of a directory", () => {
     expect(rowsOf(c, "minted_key")).toBe(1);
   });
 
-  test("[H8] takes over what the copies have, page by page, and accepts the loss with the last one", async () => {
+  test("[H8] takes over what the copies have, and accepts the loss with the last page", async () => {
     const { c, cells, keys, revokedKeys, point } = await lost();
     expect(await reconcile(c, { cells, isLast: false })).toMatchObject({
       value: { status: { state: "lost" } },
