@@ -224,7 +224,7 @@ export class Directory {
     return refusal === undefined ? this.#slots.release(message) : { ok: false, refusal };
   }
 
-  /** Compares what ledgers have seen of this directory with its history (H2). The answer confirms all points. */
+  /** Compares what ledgers have seen of this directory with its history (H2). Success confirms all points. */
   compare(message: ComparePoints): Promise<Reply<null>> {
     return this.#read(message, () => {
       for (const { noticedBy, point } of message.points) {

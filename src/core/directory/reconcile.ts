@@ -52,7 +52,7 @@ export class DirectoryReconciler {
     };
   }
 
-  /** Returns the copies that have more than the rows that are left. Another call may have accepted the loss. */
+  /** Returns the copies that have more than the rows that are left. Nothing if the loss was accepted. */
   #missingOf({ cells, keys }: RestoreDirectory): Missing {
     if (!this.#history.isLost) return { cells: [], keys: [], revocations: [] };
     const isNewer = (copy: Cell): boolean =>
