@@ -22,8 +22,8 @@ export class Parts {
   }
 
   /**
-   * Accepts that a part has gone back in time; with `dry_run`, says what that would do. It may take minutes,
-   * so give a `deadlineMs`. A repeated call does no harm.
+   * Accepts that a part has gone back in time; with `dry_run`, says what that would do. It may take two
+   * minutes, so the client needs an `attemptMs` and a `deadlineMs` above that. A repeated call does no harm.
    */
   async reconcile(
     part: string,

@@ -38,8 +38,8 @@ interface Input {
 
 /**
  * Makes hono's handler of a route. Every request takes the same steps: verify the key (401), check role and
- * cell (403), check the form (400, 413, 415), check for revocation (401), then run the handler's work. No
- * object is called before the check for revocation, so the answers of the earlier steps don't reveal what
+ * cell (403), check the form (400, 408, 413, 415), check for revocation (401), then run the handler's work.
+ * No object is called before the check for revocation, so the answers of the earlier steps don't reveal what
  * exists.
  */
 export function bind<Id extends RouteId>(

@@ -15,6 +15,9 @@ interface Target {
   advice?: string;
 }
 
+export const LEDGER = "the cell's ledger";
+export const DIRECTORY = "the directory";
+
 /** The timeout of a read. It allows for one call that the object itself must make before it answers. */
 export const readTimeoutMs = ({ inquiryTimeoutMs, exchangeTimeoutMs }: Limits): number =>
   inquiryTimeoutMs + exchangeTimeoutMs;

@@ -9,7 +9,7 @@ import type { cell as cellSchema } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { reach, readTimeoutMs } from "../reach.ts";
+import { DIRECTORY, LEDGER, reach, readTimeoutMs } from "../reach.ts";
 import { toApiCell } from "../answers.ts";
 
 export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
@@ -83,8 +83,6 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
   unfreezeCell: (call) => setState(call, "ACTIVE"),
 };
 
-const DIRECTORY = "the directory";
-const LEDGER = { name: "the cell's ledger" };
 const UNSURE = "the change may have been made; read it, or repeat the call";
 
 /** Undefined if the cell's ledger cannot be reached. */
@@ -93,7 +91,7 @@ async function statusOf(
   { cell, locationHint }: Cell,
 ): Promise<CellStatus | undefined> {
   const { inquiryTimeoutMs } = config.limits;
-  const status = await reach(inquiryTimeoutMs, LEDGER, () =>
+  const status = await reach(inquiryTimeoutMs, { name: LEDGER }, () =>
     objects.ledger(cell, locationHint).status(envelope),
   );
   return status.ok ? status.value : undefined;
@@ -113,12 +111,12 @@ function setState(
     const cell = await deployment.directory.presentCell(params.cell);
     if (!cell.ok) return cell;
     const ledger = () => objects.ledger(cell.value.cell, cell.value.locationHint);
-    const before = await reach(readTimeoutMs(deployment.config.limits), LEDGER, () =>
+    const before = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
       ledger().status(envelope),
     );
     if (!before.ok) return before;
     const { stateVersion } = before.value;
-    const set = await reach(readTimeoutMs(deployment.config.limits), { ...LEDGER, advice: UNSURE }, () =>
+    const set = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER, advice: UNSURE }, () =>
       ledger().setState({ ...envelope, state, stateVersion }),
     );
     if (!set.ok) return set;

@@ -8,7 +8,7 @@ import type { WaitUntil } from "../../runtime.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { reach, readTimeoutMs } from "../reach.ts";
+import { DIRECTORY, LEDGER, reach, readTimeoutMs } from "../reach.ts";
 import { toApiKey } from "../answers.ts";
 
 /** The default lifetime: 90 days. It avoids weekly rotation, and a forgotten key still expires soon. */
@@ -99,7 +99,6 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
   },
 };
 
-const DIRECTORY = "the directory";
 /** The note of keys that were made offline and revoked here. */
 const NOT_MADE_HERE = "not made here";
 
@@ -141,7 +140,7 @@ async function revoke(
     const message = { ...envelope, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
     const revokedByLedger = await reach(
       readTimeoutMs(deployment.config.limits),
-      { name: "the cell's ledger", advice },
+      { name: LEDGER, advice },
       () => objects.ledger(cell).revoke(message),
     );
     if (!revokedByLedger.ok)

@@ -1,7 +1,6 @@
 import type * as z from "zod";
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
-import { bytesOf } from "../../core/ids.ts";
 import type {
   BeginAnswer,
   BeginRequest,
@@ -10,17 +9,18 @@ import type {
   Lease,
   Outcome,
 } from "../../core/messages.ts";
-import { ok, refused, type Result } from "../../core/refusal.ts";
+import { ok, type Result } from "../../core/refusal.ts";
 import { invalid, opsOf, payloadHash, type Batch } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
 import type { leaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { reachLedger, seenBy } from "../history-header.ts";
+import { reasonFault } from "../reason.ts";
+import { seenBy } from "../history-header.ts";
 import { readTimeoutMs, withFailure } from "../reach.ts";
 import { toApiLease } from "../answers.ts";
-import { callerOf, LEDGER, withCellNotFound } from "./ledger-access.ts";
+import { askLedger, callerOf } from "./ledger-access.ts";
 
 export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   async beginLease({ deployment, principal, params: { cell, uuid }, body, seen }) {
@@ -56,10 +56,10 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
     return ok(async () => {
       const request = { ...askerOf(deployment, principal, seen), lease: uuid };
       const timeoutMs = readTimeoutMs(deployment.config.limits);
-      const lease = await reachLedger(principal, timeoutMs, { name: LEDGER }, () =>
+      const lease = await askLedger(principal, timeoutMs, () =>
         deployment.objects.ledger(cell).getLease(request),
       );
-      if (!lease.ok) return withCellNotFound(lease, principal);
+      if (!lease.ok) return lease;
       const { value, headers } = lease.value;
       return ok({ status: 200, body: { lease: toApiLease(value) }, headers });
     });
@@ -78,10 +78,10 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
         limit,
       };
       const timeoutMs = readTimeoutMs(deployment.config.limits);
-      const listed = await reachLedger(principal, timeoutMs, { name: LEDGER }, () =>
+      const listed = await askLedger(principal, timeoutMs, () =>
         deployment.objects.ledger(params.cell).listLeases(request),
       );
-      if (!listed.ok) return withCellNotFound(listed, principal);
+      if (!listed.ok) return listed;
       const { value, headers } = listed.value;
       const { leases, nextPosition } = value;
       return ok({
@@ -130,13 +130,11 @@ async function sendBegin(
   principal: Principal,
   cell: string,
   request: BeginRequest,
-): ReturnType<typeof reachLedger<BeginAnswer>> {
+): ReturnType<typeof askLedger<BeginAnswer>> {
   const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
   const advice = "the outcome is unknown; repeat the call with the same lease id";
   const timeoutMs = beginDeadlineMs + exchangeTimeoutMs + 1_000;
-  const begun = await reachLedger(principal, timeoutMs, { name: LEDGER, advice }, () =>
-    objects.ledger(cell).begin(request),
-  );
+  const begun = await askLedger(principal, timeoutMs, () => objects.ledger(cell).begin(request), advice);
   if (begun.ok) {
     const { value, headers } = begun.value;
     return ok({ value: { ...value, lease: withOps(value.lease, request) }, headers });
@@ -144,7 +142,7 @@ async function sendBegin(
   const { code } = begun.refusal;
   if (code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED")
     return withFailure(begun, { leaseUuid: request.lease });
-  return withCellNotFound(begun, principal);
+  return begun;
 }
 
 /**
@@ -164,7 +162,7 @@ function decide(
   outcome: Outcome,
 ): Result<() => Promise<Result<Decided>>> {
   const { deployment, principal, params, body, seen } = call;
-  const fault = reasonFault(call);
+  const fault = decisionFault(call);
   if (fault !== undefined) return fault;
   const request = {
     ...askerOf(deployment, principal, seen),
@@ -174,33 +172,25 @@ function decide(
   };
   return ok(async (): Promise<Result<Decided>> => {
     const { commitDeadlineMs } = deployment.config.limits;
-    const ledger = { name: LEDGER, advice: "repeat the call; the first decision wins and is final" };
-    const decided = await reachLedger(principal, commitDeadlineMs + 1_000, ledger, () =>
-      deployment.objects.ledger(params.cell).decide(request),
-    );
-    if (!decided.ok) return withCellNotFound(decided, principal);
+    const work = () => deployment.objects.ledger(params.cell).decide(request);
+    const advice = "repeat the call; the first decision wins and is final";
+    const decided = await askLedger(principal, commitDeadlineMs + 1_000, work, advice);
+    if (!decided.ok) return decided;
     const { value, headers } = decided.value;
     return ok({ status: 200, body: { lease: toApiLease(value) }, headers });
   });
 }
 
 /** Operators must give a reason, and cells must not (C5). */
-function reasonFault({
+function decisionFault({
   deployment,
   principal,
   body,
 }: Call<"commitLease" | "rollbackLease">): Result<never> | undefined {
-  const { reasonBytes } = deployment.config.limits;
   const reason = body?.reason;
   if (principal.role !== "operator")
     return reason === undefined ? undefined : invalid("reason", "is only for operators; send no body");
-  if (reason === undefined || reason.trim() === "")
-    return refused("INVALID_ARGUMENT", "`reason` is required of operators; say why you decide this lease", {
-      field: "reason",
-    });
-  if (!reason.isWellFormed() || /[^\P{Cc}\n\t]/u.test(reason))
-    return invalid("reason", "must be text without control characters");
-  return bytesOf(reason) > reasonBytes
-    ? invalid("reason", `must have at most ${reasonBytes} bytes of UTF-8`)
-    : undefined;
+  if (reason === undefined)
+    return invalid("reason", "is required of operators; say why you decide this lease");
+  return reasonFault(reason, deployment.config.limits);
 }

@@ -1,12 +1,11 @@
 import { v4 as newUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
-import type { Caller } from "../../core/messages.ts";
+import type { Caller, Reply } from "../../core/messages.ts";
 import type { ErrorCode, Result } from "../../core/refusal.ts";
 import type { Deployment } from "../deployment.ts";
 import type { WaitUntil } from "../../runtime.ts";
-import { reach, readTimeoutMs, withFailure } from "../reach.ts";
-
-export const LEDGER = "the cell's ledger";
+import { reachLedger } from "../history-header.ts";
+import { LEDGER, reach, readTimeoutMs, withFailure } from "../reach.ts";
 
 /**
  * The caller in the core's terms. Routers never get here, because no route that calls a ledger allows them.
@@ -21,9 +20,20 @@ export const callerOf = ({ role, keyId, expiresAtMs }: Principal): Caller => ({
  * Turns an unknown cell into NOT_FOUND for operators, because an operator may name any cell. A cell's own key
  * keeps PERMISSION_DENIED.
  */
-export function withCellNotFound<T>(result: Result<T>, { role }: Principal): Result<T> {
+function withCellNotFound<T>(result: Result<T>, { role }: Principal): Result<T> {
   if (result.ok || role !== "operator" || result.refusal.reason !== "CELL_UNKNOWN") return result;
   return withFailure(result, { code: "NOT_FOUND" });
+}
+
+/** Calls the cell's ledger about leases. `advice` is for a caller that does not learn the outcome. */
+export async function askLedger<T>(
+  principal: Principal,
+  timeoutMs: number,
+  work: () => Promise<Reply<T>>,
+  advice?: string,
+): ReturnType<typeof reachLedger<T>> {
+  const target = { name: LEDGER, ...(advice === undefined ? {} : { advice }) };
+  return withCellNotFound(await reachLedger(principal, timeoutMs, target, work), principal);
 }
 
 /**

@@ -1,5 +1,4 @@
 import type * as z from "zod";
-import { bytesOf } from "../../core/ids.ts";
 import type {
   CellState,
   HistoryPoint,
@@ -11,11 +10,11 @@ import type {
 } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { timeOf } from "../answers.ts";
-import { invalid } from "../batch.ts";
 import type { partRoutes } from "../contract/part-routes.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
-import { reach, readTimeoutMs } from "../reach.ts";
+import { reasonFault } from "../reason.ts";
+import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
 
 type Part = z.input<(typeof partRoutes)["getPart"]["responses"][200]["schema"]>["part"];
 type Reconciliation = z.input<(typeof partRoutes)["reconcilePart"]["responses"][200]["schema"]>;
@@ -33,16 +32,13 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
     return ok(async () => {
       const target = await targetOf(deployment, params.part);
       if (!target.ok) return target;
-      const status = await reach(readTimeoutMs(deployment.config.limits), { name: params.part }, () =>
-        target.value.status(),
-      );
-      return status.ok ? ok({ status: 200, body: { part: toApiPart(params.part, status.value) } }) : status;
+      return statusAnswer(deployment, { name: params.part }, target.value.status);
     });
   },
 
   reconcilePart({ deployment, params, body }) {
     const { dry_run: dryRun, reason, declare_lost: isDeclared = false } = body;
-    const fault = reasonFault(deployment, reason);
+    const fault = reasonFault(reason, deployment.config.limits);
     if (fault !== undefined) return fault;
     return ok(async () => {
       const target = await targetOf(deployment, params.part);
@@ -54,20 +50,26 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
   },
 
   finishPart({ deployment, params, body: { reason } }) {
-    const fault = reasonFault(deployment, reason);
+    const fault = reasonFault(reason, deployment.config.limits);
     if (fault !== undefined) return fault;
     return ok(async () => {
       const target = await targetOf(deployment, params.part);
       if (!target.ok) return target;
-      const status = await reach(
-        readTimeoutMs(deployment.config.limits),
-        { name: params.part, advice: UNSURE },
-        () => target.value.finish(reason),
+      return statusAnswer(deployment, { name: params.part, advice: UNSURE }, () =>
+        target.value.finish(reason),
       );
-      return status.ok ? ok({ status: 200, body: { part: toApiPart(params.part, status.value) } }) : status;
     });
   },
 };
+
+async function statusAnswer(
+  { config }: Deployment,
+  part: { name: string; advice?: string },
+  ask: () => Promise<Reply<PartStatus>>,
+): Promise<Result<{ status: 200; body: { part: Part } }>> {
+  const status = await reach(readTimeoutMs(config.limits), part, ask);
+  return status.ok ? ok({ status: 200, body: { part: toApiPart(part.name, status.value) } }) : status;
+}
 
 interface Target {
   status: () => Promise<Reply<PartStatus>>;
@@ -133,7 +135,7 @@ async function revokedKeysOf(
   const revoked: { keyId: string; expiresAtMs: number }[] = [];
   for (let afterPosition = 0; ;) {
     const message = { ...envelope, afterPosition, limit: KEYS_PER_PAGE };
-    const page = await reach(readTimeoutMs(config.limits), { name: "the directory" }, () =>
+    const page = await reach(readTimeoutMs(config.limits), { name: DIRECTORY }, () =>
       objects.directory().listKeys(message),
     );
     if (!page.ok) return page;
@@ -143,14 +145,6 @@ async function revokedKeysOf(
     if (!page.value.more || last === undefined) return ok(revoked);
     afterPosition = last.position;
   }
-}
-
-function reasonFault({ config }: Deployment, reason: string): Result<never> | undefined {
-  const { reasonBytes } = config.limits;
-  if (reason.trim() === "") return invalid("reason", "must say why you reconcile this part");
-  return bytesOf(reason) > reasonBytes
-    ? invalid("reason", `must be at most ${reasonBytes} bytes of UTF-8`)
-    : undefined;
 }
 
 const toApiPoint = ({ incarnation, position }: HistoryPoint): HistoryPoint => ({ incarnation, position });

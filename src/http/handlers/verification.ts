@@ -3,7 +3,7 @@ import type { VerificationSlot } from "../../core/directory/verification-slots.t
 import { ok } from "../../core/refusal.ts";
 import type { verificationRoutes } from "../contract/verification-routes.ts";
 import type { Handlers } from "../handler.ts";
-import { reach, readTimeoutMs } from "../reach.ts";
+import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
 import { timeOf } from "../answers.ts";
 import { authorize } from "./ledger-access.ts";
 
@@ -17,7 +17,7 @@ export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
       const authorized = await authorize(deployment, principal, cell);
       if (!authorized.ok) return authorized;
       const request = { ...deployment.envelope, cell, uuid };
-      const taken = await reach(readTimeoutMs(deployment.config.limits), DIRECTORY, () =>
+      const taken = await reach(readTimeoutMs(deployment.config.limits), target, () =>
         deployment.objects.directory().takeSlot(request),
       );
       return taken.ok ? ok({ status: 200, body: { slot: toApiSlot(taken.value) } }) : taken;
@@ -29,7 +29,7 @@ export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
       const authorized = await authorize(deployment, principal, cell);
       if (!authorized.ok) return authorized;
       const request = { ...deployment.envelope, cell, uuid };
-      const released = await reach(readTimeoutMs(deployment.config.limits), DIRECTORY, () =>
+      const released = await reach(readTimeoutMs(deployment.config.limits), target, () =>
         deployment.objects.directory().releaseSlot(request),
       );
       return released.ok ? ok({ status: 200, body: { released: released.value } }) : released;
@@ -37,7 +37,7 @@ export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
   },
 };
 
-const DIRECTORY = { name: "the directory", advice: "repeat the call" };
+const target = { name: DIRECTORY, advice: "repeat the call" };
 
 const toApiSlot = ({ uuid, cell, expiresAtMs, expiresInMs }: VerificationSlot): ApiSlot => ({
   uuid,

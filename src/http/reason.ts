@@ -1,0 +1,14 @@
+import { bytesOf } from "../core/ids.ts";
+import type { Limits } from "../core/limits.ts";
+import type { Result } from "../core/refusal.ts";
+import { invalid } from "./batch.ts";
+
+/** Checks the text in which an operator says why. It is logged or stored. */
+export function reasonFault(reason: string, { reasonBytes }: Limits): Result<never> | undefined {
+  if (reason.trim() === "") return invalid("reason", "must say why you do this");
+  if (!reason.isWellFormed() || /[^\P{Cc}\n\t]/u.test(reason))
+    return invalid("reason", "must be text without control characters");
+  return bytesOf(reason) > reasonBytes
+    ? invalid("reason", `must have at most ${reasonBytes} bytes of UTF-8`)
+    : undefined;
+}
