@@ -92,10 +92,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     await lock.freePort(options.port);
     process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
     const address = `${host}:${options.port === 0 ? await freePort() : options.port}`;
-    // The set-up runs without the public socket. So whoever reaches the coordinator finds it complete.
     const known = await devKeys.read(options.stateFolder, signingSecret);
     const isSetUp = known !== undefined && (await isMigrated(options.stateFolder));
-    const started = withoutSignalHandlers(() => new Miniflare(isSetUp ? runtime(address) : runtime()));
+    // The set-up and the first cron run without the public socket. So whoever reaches the coordinator finds
+    // it complete, and a shard whose file went back in time has been told so (H2).
+    const cronAtStart = options.cronAtStart !== false;
+    const isOpen = isSetUp && !cronAtStart;
+    const started = withoutSignalHandlers(() => new Miniflare(runtime(isOpen ? address : undefined)));
     miniflare = started;
     await started.ready;
     // Only the listings need D1, so the coordinator also starts without it.
@@ -107,19 +110,17 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     await storeShards(options.stateFolder, shards);
     // SQLite makes its files durable, but the folders around them are new.
     if (!isSetUp) await syncFolders(options.stateFolder);
-    if (!isSetUp) await started.setOptions(runtime(address));
-    const url = `http://${address}`;
-    isReady = true;
-    watch.start(url);
     const cron = async (): Promise<void> => {
       // If D1's files are deleted, the runtime makes an empty database when it opens them again.
       await migrateD1(started).catch((error: unknown) => log("d1_not_migrated", error));
       const worker = await started.getWorker();
       await worker.scheduled({ scheduledTime: new Date(), cron: "* * * * *" });
     };
-    // If a shard's file went back in time, the cron tells it so before the coordinator counts as ready (H2).
-    // Calls that arrive earlier are answered.
-    if (known !== undefined && options.cronAtStart !== false) await firstCron(cron, log);
+    if (cronAtStart) await firstCron(cron, log);
+    isReady = true;
+    if (!isOpen) await started.setOptions(runtime(address));
+    const url = `http://${address}`;
+    watch.start(url);
     const stopCron = startCron(cron, log);
     const stopClockWatch = watchClock(async (backMs) => {
       options.log?.(JSON.stringify({ event: "clock_went_back", by_ms: backMs }));
@@ -316,16 +317,18 @@ async function checkPlacement(miniflare: Miniflare, keys: DevKeys): Promise<void
   );
 }
 
-/** The longest time that a start waits for its first run of the cron. */
-const FIRST_CRON_MS = 10_000;
+/** A run requests no page after 45 s, and has some more seconds to store how far it got. */
+const FIRST_CRON_MS = 60_000;
 
 /** Runs the cron once. A start does not fail because of it. */
 async function firstCron(
   cron: () => Promise<void>,
   log: (event: string, error: unknown) => void,
 ): Promise<void> {
-  const run = cron().catch((error: unknown) => log("cron_failed", error));
-  await Promise.race([run, sleep(FIRST_CRON_MS, undefined, { ref: false })]);
+  const late = sleep(FIRST_CRON_MS, undefined, { ref: false }).then(() => {
+    throw new Error(`the first run did not end within ${FIRST_CRON_MS / 1_000} s`);
+  });
+  await Promise.race([cron(), late]).catch((error: unknown) => log("cron_failed", error));
 }
 
 /** Runs the cron at the start of every minute, as the platform does. */

@@ -29,8 +29,11 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
+const serverIn = (here: string): Server =>
+  new Server({ kind: "production", port, folder: here, variables: { LEASEHOLD_SHARDS: "1" } });
+
 async function startIn(here: string): Promise<Server> {
-  const server = new Server({ kind: "production", port, folder: here, variables: { LEASEHOLD_SHARDS: "1" } });
+  const server = serverIn(here);
   expect(await server.ready(), server.output).toBe(true);
   return server;
 }
@@ -132,13 +135,16 @@ beforeAll(async () => {
   await server.kill("group");
 });
 
-/** Starts a server whose object has lost its files, or a part of them. */
-async function lose(object: (typeof objects)[number], loss: string): Promise<Server> {
+/** Makes a state in which an object has lost its files, or a part of them. */
+function lossyState(object: (typeof objects)[number], loss: string): string {
   const here = mkdtempSync(join(folder, "run-"));
   cpSync(join(folder, "template"), here, { recursive: true });
   losses[loss]?.(objectFile(join(here, "state"), object), early(object));
-  return startIn(here);
+  return here;
 }
+
+const lose = (object: (typeof objects)[number], loss: string): Promise<Server> =>
+  startIn(lossyState(object, loss));
 
 const lost = { status: 503, reason: "HISTORY_LOST" };
 
@@ -156,6 +162,19 @@ describe.each(Object.keys(losses))("a shard with %s", (loss) => {
     expect(server.output).toContain('"event":"history_lost"');
     await server.kill("group");
   });
+});
+
+test("[H2] [H4] no call is answered before the cron of the start has told the shards", async () => {
+  const server = serverIn(lossyState("shard-0", "an earlier copy"));
+  const isReady = server.ready();
+  let answer: Answer | undefined;
+  while (answer === undefined && server.isRunning) {
+    answer = await begin(server, "2", "late-0").catch(() => undefined);
+    await new Promise((resume) => setImmediate(resume));
+  }
+  expect(answer).toMatchObject(lost);
+  expect(await isReady).toBe(true);
+  await server.kill("group");
 });
 
 describe.each(["an earlier copy", "deleted files"])("a ledger with %s", (loss) => {
