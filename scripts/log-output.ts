@@ -1,5 +1,6 @@
 import { fstatSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
+import { setTimeout } from "node:timers/promises";
 
 /** How much may wait for the reader of a pipe: about 1,200 lines. */
 const MAX_QUEUED_BYTES = 262_144;
@@ -9,13 +10,18 @@ const STDERR = 2;
 /** Receives a text, or returns false if it has no room for it. It never waits. */
 type Send = (text: string) => boolean;
 
+/** Resolves when everything that was sent has been read or cannot be read any more. */
+type Flush = () => Promise<void>;
+
 /** Logs lines without waiting for a reader. Lines without room are dropped, and their number is logged. */
 export class LogOutput {
   readonly #send: Send;
+  readonly #flush: Flush;
   #dropped = 0;
 
-  constructor(send: Send) {
+  constructor(send: Send, flush: Flush = () => Promise.resolve()) {
     this.#send = send;
+    this.#flush = flush;
   }
 
   write(line: string): void {
@@ -28,6 +34,15 @@ export class LogOutput {
     if (this.#dropped === 0) return;
     if (this.#send(`${JSON.stringify({ event: "log_lines_dropped", lines: this.#dropped })}\n`))
       this.#dropped = 0;
+  }
+
+  /** Waits until the reader has everything, but no longer than `maxMs`. Call it before the process exits. */
+  async drain(maxMs: number): Promise<void> {
+    const flushed = this.#flush().then(() => {
+      this.reportDropped();
+      return this.#flush();
+    });
+    await Promise.race([flushed, setTimeout(maxMs, undefined, { ref: false })]);
   }
 }
 
@@ -42,11 +57,14 @@ export function standardErrorLog(): LogOutput {
 
 function pipeLog(fd: number): LogOutput {
   const pipe = new Socket({ fd, readable: false, writable: true });
-  const output = new LogOutput((text) => {
+  const send: Send = (text) => {
     if (pipe.destroyed || pipe.writableLength >= MAX_QUEUED_BYTES) return false;
     pipe.write(text);
     return true;
-  });
+  };
+  // Writes end in order, or all of them fail.
+  const flush: Flush = () => new Promise((end) => pipe.write("", () => end()));
+  const output = new LogOutput(send, flush);
   // The reader has closed the pipe. That is no reason to end.
   pipe.on("error", () => {});
   pipe.on("drain", () => output.reportDropped());

@@ -8,6 +8,8 @@ import { standardErrorLog, type LogOutput } from "./log-output.ts";
 
 /** How long the coordinator may take to stop after its runtime was lost. */
 const STOP_MS = 5_000;
+/** How long the last lines of the log wait for a reader. */
+const DRAIN_MS = 3_000;
 
 const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold");
 
@@ -112,12 +114,16 @@ async function main(): Promise<void> {
 // A reader that closes standard output or standard error must not end the coordinator.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 
+/** Ends the process once the log is read. A reader that reads nothing delays it by `DRAIN_MS`. */
+async function exit(code: number, lastLine?: string): Promise<void> {
+  if (lastLine !== undefined && output === undefined) process.stderr.write(`${lastLine}\n`);
+  else if (lastLine !== undefined) log(lastLine);
+  await output?.drain(DRAIN_MS);
+  process.exit(code);
+}
+
 main().then(
-  () => process.exit(0),
-  (error: unknown) => {
-    process.stderr.write(
-      `leasehold: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}\n`,
-    );
-    process.exit(1);
-  },
+  () => exit(0),
+  (error: unknown) =>
+    exit(1, `leasehold: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`),
 );

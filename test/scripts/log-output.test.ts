@@ -77,20 +77,35 @@ async function startUnread(): Promise<Unread> {
   };
 }
 
+/** Reads a pipe from now on, and counts the requests in it. */
+function countRequests(reader: number): { logged: number; dropped: number } {
+  const counts = { logged: 0, dropped: 0 };
+  const lines = createInterface(new Socket({ fd: reader, readable: true, writable: false }));
+  lines.on("line", (line) => {
+    const entry = JSON.parse(line) as { event: string; lines?: number };
+    if (entry.event === "request") counts.logged += 1;
+    if (entry.event === "log_lines_dropped") counts.dropped += entry.lines ?? 0;
+  });
+  return counts;
+}
+
 test("a pipe that nobody reads stops nothing, and every line is logged or counted", async () => {
   const { reader, request, end } = await startUnread();
   await request(REQUESTS);
-  const lines = createInterface(new Socket({ fd: reader, readable: true, writable: false }));
-  let [logged, dropped] = [0, 0];
-  lines.on("line", (line) => {
-    const entry = JSON.parse(line) as { event: string; lines?: number };
-    if (entry.event === "request") logged += 1;
-    if (entry.event === "log_lines_dropped") dropped += entry.lines ?? 0;
-  });
-  await expect.poll(() => logged + dropped).toBe(REQUESTS);
-  expect(logged).toBeGreaterThan(0);
-  expect(dropped).toBeGreaterThan(0);
+  const counts = countRequests(reader);
+  await expect.poll(() => counts.logged + counts.dropped).toBe(REQUESTS);
+  expect(counts.logged).toBeGreaterThan(0);
+  expect(counts.dropped).toBeGreaterThan(0);
   expect(await end()).toBe(0);
+});
+
+test("a reader that starts after the signal gets every line or its count", async () => {
+  const { reader, request, end } = await startUnread();
+  await request(REQUESTS);
+  const ended = end();
+  const counts = countRequests(reader);
+  expect(await ended).toBe(0);
+  await expect.poll(() => counts.logged + counts.dropped).toBe(REQUESTS);
 });
 
 test("a full pipe does not keep the coordinator from ending", async () => {
