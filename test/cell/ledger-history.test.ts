@@ -51,18 +51,44 @@ test("[L7] a cell stores what it has seen of its ledger, and a new process sends
 async function idle({ database, client }: TestedCell): Promise<void> {
   await vi.advanceTimersByTimeAsync(5_000);
   vi.useRealTimers();
-  await vi.waitFor(async () => expect(await database.ledgerHistory.load("1")).toEqual(client.history.points));
+  await expect.poll(() => database.ledgerHistory.load("1")).toEqual(client.history.points);
 }
 
 test("[L7] a process that makes a call and is then idle stores what that call saw", async () => {
   const { one } = await start();
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   await one.cell.transaction((tx) => tx.insert(users, { username: "ada" }));
   const [first] = await one.database.ledgerHistory.load("1");
   await one.cell.transaction((tx) => tx.insert(users, { username: "bob" }));
   expect(await one.database.ledgerHistory.load("1")).toEqual([first]);
   expect(one.client.history.points).not.toEqual([first]);
   await idle(one);
+});
+
+test("[L7] the point is not stored in the application's transaction, which may be rolled back", async () => {
+  const { one } = await start();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  await one.cell.transaction((tx) => tx.insert(users, { username: "ada" }));
+  const lease = await one.client.leases.begin({
+    creates: [
+      {
+        bucket: { type: "USERNAMES", value: "bob" },
+        subject: { type: "USER", id: "77" },
+        source: { type: "RAILS_TABLE_USERS", id: "77" },
+      },
+    ],
+  });
+  const before = await one.database.ledgerHistory.load("1");
+  const failed = one.cell.transaction(async (tx) => {
+    await tx.insert(users, { username: "eve" });
+    await one.client.leases.rollback(lease.uuid);
+    await vi.advanceTimersByTimeAsync(5_000);
+    throw new Error("the application changes its mind");
+  });
+  await expect(failed).rejects.toThrow("changes its mind");
+  expect(one.client.history.points).not.toEqual(before);
+  await idle(one);
+  expect(await one.rows(users)).toHaveLength(1);
 });
 
 test("[L7] a verification stores what its leases saw before it ends", async () => {
@@ -72,7 +98,7 @@ test("[L7] a verification stores what its leases saw before it ends", async () =
   const names = ["bob", "eve", "kim", "lea"];
   await one.orm.insert(users).values(names.map((username) => ({ username })));
   const before = await one.database.ledgerHistory.load("1");
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   const during: Promise<LedgerPoint[]>[] = [];
   const { status } = await one.cell.verify({
     apply: true,
