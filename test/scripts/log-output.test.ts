@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
-import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
+import { closeSync, constants, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,6 +35,7 @@ const REQUESTS = 3_000;
 interface Unread {
   /** The end of the pipe that nobody reads yet. */
   reader: number;
+  state: string;
   request: (times: number) => Promise<void>;
   end: () => Promise<number | null>;
 }
@@ -47,10 +48,10 @@ async function startUnread(): Promise<Unread> {
   spawnSync("mkfifo", [path]);
   const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const writer = openSync(path, "w");
-  const port = await freePort();
+  const [port, state] = [await freePort(), join(folder, "state")];
   const child = spawn(process.execPath, ["scripts/start.ts"], {
     cwd: join(import.meta.dirname, "../.."),
-    env: { ...process.env, PORT: String(port), LEASEHOLD_STATE: join(folder, "state") },
+    env: { ...process.env, PORT: String(port), LEASEHOLD_STATE: state },
     stdio: ["ignore", "pipe", writer],
   });
   closeSync(writer);
@@ -64,6 +65,7 @@ async function startUnread(): Promise<Unread> {
   await expect.poll(() => stdout).toContain("Leasehold is ready");
   return {
     reader,
+    state,
     request: async (times) => {
       for (let sent = 0; sent < times; sent += 50) {
         const answers = Array.from({ length: 50 }, () => fetch(`http://127.0.0.1:${port}/healthz`));
@@ -99,10 +101,12 @@ test("a pipe that nobody reads stops nothing, and every line is logged or counte
   expect(await end()).toBe(0);
 });
 
-test("a reader that starts after the signal gets every line or its count", async () => {
-  const { reader, request, end } = await startUnread();
+test("a reader that starts when the coordinator has stopped gets every line or its count", async () => {
+  const { reader, request, end, state } = await startUnread();
   await request(REQUESTS);
   const ended = end();
+  // The last step of a stop removes this file.
+  await expect.poll(() => existsSync(join(state, "owner")), { interval: 1 }).toBe(false);
   const counts = countRequests(reader);
   expect(await ended).toBe(0);
   await expect.poll(() => counts.logged + counts.dropped).toBe(REQUESTS);
