@@ -1,7 +1,7 @@
 import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
-import { Pages } from "./pages.ts";
+import { listing, type Pages } from "./pages.ts";
 import type { Cell, CellChange, Key, MintedKey, NewCell, NewKey, Revocation } from "./api-types.ts";
 
 interface PageOptions extends CallOptions {
@@ -19,14 +19,8 @@ export class Cells {
 
   /** Lists the cells in the order of their ids. */
   list({ pageSize, pageToken, ...options }: PageOptions = {}): Pages<Cell> {
-    return new Pages(async (token) => {
-      const answer = await this.#caller.call("listCells", {
-        ...options,
-        query: { page_size: pageSize, page_token: token },
-      });
-      const { cells, next_page_token: nextPageToken } = valueOf(answer);
-      return { items: cells, nextPageToken };
-    }, pageToken);
+    const input = { ...options, query: { page_size: pageSize } };
+    return listing(this.#caller, "listCells", input, ({ cells }) => cells, pageToken);
   }
 
   /**
@@ -60,14 +54,8 @@ export class Keys {
   }
 
   list({ pageSize, pageToken, ...options }: PageOptions = {}): Pages<Key> {
-    return new Pages(async (token) => {
-      const answer = await this.#caller.call("listKeys", {
-        ...options,
-        query: { page_size: pageSize, page_token: token },
-      });
-      const { keys, next_page_token: nextPageToken } = valueOf(answer);
-      return { items: keys, nextPageToken };
-    }, pageToken);
+    const input = { ...options, query: { page_size: pageSize } };
+    return listing(this.#caller, "listKeys", input, ({ keys }) => keys, pageToken);
   }
 
   /** Makes a key. The client never repeats this call: if its answer is lost, nobody has the key. */

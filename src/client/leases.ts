@@ -5,7 +5,7 @@ import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
 import { LeaseAnswers } from "./lease-answers.ts";
 import type { LedgerHistory } from "./ledger-history.ts";
-import { Pages } from "./pages.ts";
+import { listing, type Pages } from "./pages.ts";
 import type { Batch, Lease, StaleLease } from "./api-types.ts";
 
 export interface BeginOptions extends CallOptions {
@@ -87,18 +87,10 @@ export class Leases {
 
   /** Lists granted leases, oldest first, with counts instead of the batch. */
   list({ createdAfter, pageSize, pageToken, ...options }: ListLeasesOptions = {}): Pages<Lease> {
-    const params = { cell: this.#cellId() };
+    const params = { cell: requireCell(this.#cell) };
     const query = { page_size: pageSize, created_after: createdAfter?.toISOString() };
-    return new Pages(async (token) => {
-      const answer = await this.#caller.call("listLeases", {
-        ...options,
-        params,
-        query: { ...query, page_token: token },
-        history: this.#history,
-      });
-      const { leases, next_page_token: nextPageToken } = valueOf(answer);
-      return { items: leases, nextPageToken };
-    }, pageToken);
+    const input = { ...options, params, query, history: this.#history };
+    return listing(this.#caller, "listLeases", input, ({ leases }) => leases, pageToken);
   }
 
   /** Lists leases that were granted long ago and are not decided, of all cells or of one. For operators. */
@@ -110,17 +102,7 @@ export class Leases {
     ...options
   }: ListStaleLeasesOptions = {}): Pages<StaleLease> {
     const query = { older_than_s: olderThanS, cell, page_size: pageSize };
-    return new Pages(async (token) => {
-      const answer = await this.#caller.call("listStaleLeases", {
-        ...options,
-        query: { ...query, page_token: token },
-      });
-      const { leases, next_page_token: nextPageToken } = valueOf(answer);
-      return { items: leases, nextPageToken };
-    }, pageToken);
-  }
-
-  #cellId(): string {
-    return requireCell(this.#cell);
+    const input = { ...options, query };
+    return listing(this.#caller, "listStaleLeases", input, ({ leases }) => leases, pageToken);
   }
 }

@@ -1,3 +1,7 @@
+import type { Operations } from "./api-types.ts";
+import type { Caller, Input } from "./caller.ts";
+import { valueOf } from "./errors.ts";
+
 export interface Page<Item> {
   items: readonly Item[];
   /** "" on the last page. */
@@ -41,3 +45,20 @@ export class Pages<Item, Each extends Page<Item> = Page<Item>> implements AsyncI
     return all;
   }
 }
+
+/** The listings of which only the items are needed. */
+type Listing = "listCells" | "listKeys" | "listLeases" | "listStaleLeases";
+
+/** Lists page by page, from a page token or from the beginning. */
+export const listing = <Id extends Listing, Item>(
+  caller: Caller,
+  operation: Id,
+  input: Input<Id>,
+  itemsOf: (answer: Operations[Id]["answer"]) => readonly Item[],
+  from: string | undefined,
+): Pages<Item> =>
+  new Pages(async (token) => {
+    const query = { ...input.query, page_token: token };
+    const answer = valueOf(await caller.call(operation, { ...input, query }));
+    return { items: itemsOf(answer), nextPageToken: answer.next_page_token };
+  }, from);
