@@ -3,8 +3,10 @@ import type {
   CellChange,
   DirectoryReconciliation,
   KeyPage,
+  ListRevokedKeys,
   MintedKey,
   RestoreDirectory,
+  RevokedKey,
   Snapshot,
 } from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
@@ -62,6 +64,7 @@ export interface DirectoryCalls {
   keyToRevoke(message: messages.Envelope & { keyId: string }): Answer<MintedKey | null>;
   listKeys(message: messages.Envelope & { afterPosition: number; limit: number }): Answer<KeyPage>;
   revokeKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey>;
+  revokedKeysOf(message: ListRevokedKeys): Answer<RevokedKey[]>;
   takeSlot(message: VerificationSlotRequest): Answer<VerificationSlot>;
   releaseSlot(message: VerificationSlotRequest): Answer<boolean>;
   part(message: messages.Envelope): Answer<messages.PartStatus>;

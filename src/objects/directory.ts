@@ -5,8 +5,10 @@ import type {
   CellChange,
   DirectoryReconciliation,
   KeyPage,
+  ListRevokedKeys,
   MintedKey,
   RestoreDirectory,
+  RevokedKey,
   Snapshot,
 } from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
@@ -57,6 +59,10 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
 
   revokeKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey> {
     return this.#tell(this.#directory.revokeKey(message));
+  }
+
+  revokedKeysOf(message: ListRevokedKeys): Answer<RevokedKey[]> {
+    return this.#tell(this.#directory.revokedKeysOf(message));
   }
 
   takeSlot(message: VerificationSlotRequest): Answer<VerificationSlot> {

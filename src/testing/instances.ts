@@ -65,6 +65,7 @@ export function directoryInstance(ports: Ports, env: Env): Instance {
     keyToRevoke: (message) => directory.keyToRevoke(message),
     listKeys: (message) => directory.listKeys(message),
     revokeKey: (message) => directory.revokeKey(message),
+    revokedKeysOf: (message) => directory.revokedKeysOf(message),
     takeSlot: (message) => directory.takeSlot(message),
     releaseSlot: (message) => directory.releaseSlot(message),
     compare: (message) => directory.compare(message),

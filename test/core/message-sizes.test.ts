@@ -1,7 +1,7 @@
 /** The largest messages that the limits allow, against what the platform allows. */
 import { serialize } from "node:v8";
 import { expect, test } from "vitest";
-import type { KeyPage, Snapshot } from "../../src/core/directory/messages.ts";
+import type { KeyPage, RestoreDirectory, Snapshot } from "../../src/core/directory/messages.ts";
 import { limitTable, type LimitName } from "../../src/core/limits.ts";
 import {
   MESSAGE_VERSION,
@@ -48,6 +48,15 @@ const op = (n: number): Op => ({
   epoch: POSITION,
   shard: 255,
 });
+
+const largestCells = list(max("maxCells"), (n) => ({
+  cell: CELL,
+  name: han(128, n),
+  address: han(2_048, n),
+  locationHint: "enam",
+  createdAtMs: TIME,
+  updatedAtMs: TIME,
+}));
 
 const record = (n: number): ClaimRecord => ({
   ...name(n),
@@ -125,14 +134,7 @@ const messages: Record<string, unknown> = {
   "the directory": {
     placement: envelope.placement,
     point: { incarnation: POSITION, position: POSITION },
-    cells: list(max("maxCells"), (n) => ({
-      cell: CELL,
-      name: han(128, n),
-      address: han(2_048, n),
-      locationHint: "enam",
-      createdAtMs: TIME,
-      updatedAtMs: TIME,
-    })),
+    cells: largestCells,
     revokedKeys: list(max("maxRevokedKeys"), (n) => ascii(36, n)),
     revokedThroughMs: TIME,
   } satisfies Snapshot,
@@ -149,6 +151,15 @@ const messages: Record<string, unknown> = {
     })),
     more: true,
   } satisfies KeyPage,
+  "the copies of the cells for a reconciliation": {
+    ...envelope,
+    cells: largestCells,
+    keys: [],
+    isLast: false,
+    dryRun: false,
+    isDeclared: false,
+    reason: ascii(max("reasonBytes"), 0),
+  } satisfies RestoreDirectory,
 };
 
 test.each(Object.keys(messages))("[M6] no limit allows %s of more than 32 MiB", (what) => {

@@ -20,8 +20,10 @@ import type {
   CellChange,
   DirectoryReconciliation,
   KeyPage,
+  ListRevokedKeys,
   MintedKey,
   RestoreDirectory,
+  RevokedKey,
   Snapshot,
 } from "./messages.ts";
 import { DirectoryReconciler } from "./reconcile.ts";
@@ -184,6 +186,10 @@ export class Directory {
       const rows = this.#store.keysAfter(message.afterPosition, message.limit + 1);
       return ok({ keys: rows.slice(0, message.limit), more: rows.length > message.limit });
     });
+  }
+
+  revokedKeysOf(message: ListRevokedKeys): Promise<Reply<RevokedKey[]>> {
+    return this.#read(message, () => ok(this.#store.revokedKeysOf(message.cell, message.limit)));
   }
 
   /**

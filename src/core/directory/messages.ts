@@ -45,6 +45,14 @@ export interface Snapshot {
 
 export type ListedKey = MintedKey & { position: number };
 
+export type RevokedKey = Pick<MintedKey, "keyId" | "expiresAtMs">;
+
+/** Asks for the revoked keys of a cell, those that expire last, for a ledger that has lost them (H7). */
+export interface ListRevokedKeys extends Envelope {
+  cell: string;
+  limit: number;
+}
+
 export interface KeyPage {
   keys: ListedKey[];
   more: boolean;
@@ -58,6 +66,8 @@ export interface RestoreDirectory extends Envelope {
   isLast: boolean;
   /** If true, nothing is changed. */
   dryRun: boolean;
+  /** True: the operator knows of a loss that the directory has not noticed (H4). */
+  isDeclared: boolean;
   /** Why the operator does this. It is logged. */
   reason: string;
 }

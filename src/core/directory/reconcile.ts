@@ -11,21 +11,36 @@ import type { DirectoryStore } from "./store.ts";
  * true: it was stored before the loss, or since.
  */
 export class DirectoryReconciler {
-  readonly #ports: Pick<Ports, "log">;
+  readonly #ports: Pick<Ports, "sql" | "log">;
   readonly #store: DirectoryStore;
   readonly #history: History;
   readonly #commits: GroupCommit;
 
-  constructor(ports: Pick<Ports, "log">, store: DirectoryStore, history: History, commits: GroupCommit) {
+  constructor(
+    ports: Pick<Ports, "sql" | "log">,
+    store: DirectoryStore,
+    history: History,
+    commits: GroupCommit,
+  ) {
     this.#ports = ports;
     this.#store = store;
     this.#history = history;
     this.#commits = commits;
   }
 
-  /** Takes over one page. If the directory is not lost, nothing is changed. A page can be sent again. */
+  /**
+   * Takes over one page. If the directory is not lost, nothing is changed, unless the operator declares a
+   * loss. A page can be sent again.
+   */
   async reconcile(page: RestoreDirectory): Promise<Reply<DirectoryReconciliation>> {
-    if (page.dryRun || !this.#history.isLost) return ok(this.#answer(this.#missingOf(page)));
+    if (page.isDeclared && !page.dryRun) {
+      this.#history.declareLost(page.reason);
+      await this.#ports.sql.flush();
+    }
+    if (page.dryRun || !this.#history.isLost) {
+      const isExamined = this.#history.isLost || page.isDeclared;
+      return ok(this.#answer(isExamined ? this.#missingOf(page) : NOTHING));
+    }
     const weight = 2 * (page.cells.length + page.keys.length);
     const { missing, durable } = await this.#commits.submit("restore_directory", () => this.#restore(page), {
       weight,
@@ -52,9 +67,8 @@ export class DirectoryReconciler {
     };
   }
 
-  /** Returns the copies that have more than the rows that are left. Nothing if the loss was accepted. */
+  /** Returns the copies that have more than the rows that are left. */
   #missingOf({ cells, keys }: RestoreDirectory): Missing {
-    if (!this.#history.isLost) return { cells: [], keys: [], revocations: [] };
     const isNewer = (copy: Cell): boolean =>
       copy.updatedAtMs > (this.#store.cell(copy.cell)?.updatedAtMs ?? Number.NEGATIVE_INFINITY);
     const isKnown = ({ keyId }: MintedKey): boolean => this.#store.key(keyId) !== undefined;
@@ -68,8 +82,9 @@ export class DirectoryReconciler {
   }
 
   #restore(page: RestoreDirectory): { missing: Missing; durable: (() => void) | undefined } {
+    // Another call may have accepted the loss during the wait (M1).
+    if (!this.#history.isLost) return { missing: NOTHING, durable: undefined };
     const missing = this.#missingOf(page);
-    if (!this.#history.isLost) return { missing, durable: undefined };
     const { cells, keys, revocations } = missing;
     if (cells.length > 0 && this.#store.placement === undefined) this.#store.setPlacement(page.placement);
     for (const copy of cells) this.#store.putCell(copy);
@@ -96,3 +111,5 @@ interface Missing {
   /** The keys whose revocation is missing. A key may be in both lists. */
   revocations: MintedKey[];
 }
+
+const NOTHING: Missing = { cells: [], keys: [], revocations: [] };

@@ -2,7 +2,7 @@ import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../source-order.ts";
-import type { Cell, ListedKey, MintedKey } from "./messages.ts";
+import type { Cell, ListedKey, MintedKey, RevokedKey } from "./messages.ts";
 
 const CELL =
   "cell, name, address, location_hint AS locationHint, " +
@@ -98,10 +98,20 @@ export class DirectoryStore {
   }
 
   /** Returns revoked keys, those that expire last first. */
-  revokedKeys(limit: number): Pick<MintedKey, "keyId" | "expiresAtMs">[] {
+  revokedKeys(limit: number): RevokedKey[] {
     return this.#all(
       `SELECT key_id AS keyId, expires_at_ms AS expiresAtMs FROM minted_key
         WHERE revoked_at_ms IS NOT NULL ORDER BY expires_at_ms DESC, key_id LIMIT ?`,
+      limit,
+    );
+  }
+
+  /** Returns the revoked keys of a cell, those that expire last first. */
+  revokedKeysOf(cell: string, limit: number): RevokedKey[] {
+    return this.#all(
+      `SELECT key_id AS keyId, expires_at_ms AS expiresAtMs FROM minted_key
+        WHERE cell = ? AND revoked_at_ms IS NOT NULL ORDER BY expires_at_ms DESC, key_id LIMIT ?`,
+      cell,
       limit,
     );
   }

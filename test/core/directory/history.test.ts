@@ -247,6 +247,7 @@ describe("the reconciliation of a directory", () => {
         keys: [],
         isLast: true,
         dryRun: false,
+        isDeclared: false,
         reason: REASON,
         ...more,
       }),
@@ -324,6 +325,24 @@ describe("the reconciliation of a directory", () => {
       value: { status: { state: "complete" }, keys: 0 },
     });
     expect(await read(c)).toEqual(before);
+  });
+
+  test("[H4] [H8] an operator can declare a loss that nobody has noticed", async () => {
+    const c = await Cluster.start();
+    const restore = saveDirectory(c);
+    await add(c, "3");
+    const { cells } = await read(c);
+    restore();
+    expect(await reconcile(c, { cells, isDeclared: true, dryRun: true })).toMatchObject({
+      value: { status: { state: "complete" }, cells: ["3"] },
+    });
+    expect(rowsOf(c, "cell")).toBe(2);
+    expect(await reconcile(c, { cells, isDeclared: true, isLast: false })).toMatchObject({
+      value: { status: { state: "lost", loss: { noticedBy: "an operator", seen: null } } },
+    });
+    expect(await snapshot(c)).toEqual(LOST);
+    await reconcile(c, {});
+    expect((await read(c)).cells).toEqual(cells);
   });
 
   test("[H8] says whether a key is revoked from the rows that are left", async () => {
