@@ -1,6 +1,6 @@
 /**
- * `npm run reconcile -- <part>`: reconciles a shard or a ledger that has gone back in time, by calls to the
- * deployment's API. docs/operating/runbook.md says when and in which order.
+ * `npm run reconcile -- <part>`: reconciles a part that has gone back in time, by calls to the deployment's
+ * API. docs/operating/runbook.md says when and in which order.
  */
 import { parseArgs } from "node:util";
 import {
@@ -13,7 +13,7 @@ import {
 
 const HELP = `Usage: npm run reconcile -- <part> [options]
 
-Reconciles a shard or a ledger that has gone back in time. <part> is shard-3, or ledger-7 for cell 7.
+Reconciles a part that has gone back in time. <part> is shard-3, ledger-7 for cell 7, or directory.
 Without an option other than --url, it shows what is known about the part. The operator key is read from the
 environment variable LEASEHOLD_OPERATOR_KEY.
 
@@ -55,7 +55,8 @@ function commandOf(args: string[]): Command | undefined {
   const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
   if (values.help === true) return undefined;
   const [part, ...more] = positionals;
-  if (part === undefined || more.length > 0) throw new Error("give one part, such as shard-3 or ledger-7");
+  if (part === undefined || more.length > 0)
+    throw new Error("give one part, such as shard-3, ledger-7 or directory");
   const steps = (["dry-run", "apply", "finish"] as const).filter((step) => values[step] === true);
   if (steps.length > 1) throw new Error("give only one of --dry-run, --apply and --finish");
   const step: Step = steps[0] ?? "show";
@@ -125,6 +126,15 @@ function describe({ part, dry_run: isDryRun, ...done }: Reconciliation): string 
     lines.push(`shard-${shard}: ${leases} leases ${verb} granted again, from ${holds} holds.`);
   if (done.cell_state !== undefined)
     lines.push(`The cell is ${done.cell_state}. Freeze it again if that is out of date.`);
+  if (done.restored !== undefined) {
+    const { cells, keys, revocations } = done.restored;
+    const ids = cells.length > 0 ? ` (${cells.join(", ")})` : "";
+    lines.push(
+      `From the copies in D1, ${cells.length} cells${ids}, ${keys} keys and ${revocations} revocations ` +
+        `${verb} restored.`,
+      "Changes of the last minutes before the loss may be missing in D1. Repeat those that you know of.",
+    );
+  }
   if (done.unreachable.length > 0) lines.push(`Could not be asked: ${done.unreachable.join(", ")}.`);
   if (isDryRun) lines.push("Nothing was changed.");
   if (part.state === "reconciling")

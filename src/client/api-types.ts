@@ -355,9 +355,9 @@ export interface OwnerCell {
   address: string;
 }
 
-/** A shard or a ledger, and whether it has gone back in time. */
+/** A shard, a ledger or the directory, and whether it has gone back in time. */
 export interface Part {
-  /** A shard by its number, or the ledger of a cell by the cell's id. */
+  /** A shard by its number, the ledger of a cell by the cell's id, or `directory`. */
   id: string;
   /**
    * `complete`: in service. `lost`: it has gone back in time, and refuses everything. `reconciling`: a
@@ -770,6 +770,17 @@ export interface Operations {
       unreachable: readonly string[];
       /** For a ledger: the state of the cell that is left. A later change of it is lost. */
       cell_state?: "ACTIVE" | "FROZEN" | undefined;
+      /** For the directory: what the copies in D1 have that the directory has lost. */
+      restored?:
+        | {
+            /** The cells that were missing or older than their copies, by their ids. */
+            cells: readonly string[];
+            /** The keys whose descriptions were missing. */
+            keys: number;
+            /** The revocations that were missing. */
+            revocations: number;
+          }
+        | undefined;
     };
   };
   finishPart: {

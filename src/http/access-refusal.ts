@@ -1,30 +1,58 @@
 import type { Principal } from "../auth/principal.ts";
 import { keyExpired } from "../auth/verifier.ts";
 import { refused, type Refusal } from "../core/refusal.ts";
+import { DirectoryCopies } from "../projections/directory-copies.ts";
 import type { WaitUntil } from "../runtime.ts";
 import type { Deployment } from "./deployment.ts";
+import { DIRECTORY, reach, readTimeoutMs } from "./reach.ts";
 
 /**
  * Refuses a revoked key, and a cell that is not registered. It skips a cell's own key on the cell's own
  * paths, because the cell's ledger checks that key itself (A1). All other keys are checked against the
  * directory. An operator may name any cell, and the first call of an object creates it, so no ledger is
  * called for a cell that is not registered.
+ *
+ * @param isAboutParts the call is one that operators need to reconcile parts
  */
 export async function accessRefusal(
   deployment: Deployment,
   principal: Principal | null,
   cell: string | undefined,
+  isAboutParts: boolean,
   waitUntil: WaitUntil,
 ): Promise<Refusal | undefined> {
   if (principal === null || (principal.role === "cell" && cell !== undefined)) return undefined;
   const view = await deployment.directory.view(waitUntil);
-  if (!view.ok) return view.refusal;
-  if (view.value.revokedKeys.has(principal.keyId))
-    return refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" })
-      .refusal;
+  if (!view.ok)
+    return isAboutParts && view.refusal.reason === "HISTORY_LOST"
+      ? lostRevocationRefusal(deployment, principal)
+      : view.refusal;
+  if (view.value.revokedKeys.has(principal.keyId)) return keyRevoked();
   // Such a key may have been revoked and forgotten, whatever this isolate's clock says (A1).
   if (principal.expiresAtMs <= view.value.revokedThroughMs) return keyExpired.refusal;
   if (cell === undefined) return undefined;
   const registered = await deployment.directory.cell(cell, waitUntil);
   return registered.ok ? undefined : registered.refusal;
 }
+
+/**
+ * Lets operators reconcile a directory that has gone back in time. It may have lost revocations, so the key
+ * must not be revoked according to the rows that are left, nor according to the copies in D1 (H8).
+ */
+async function lostRevocationRefusal(
+  { objects, envelope, config, env }: Deployment,
+  { keyId }: Principal,
+): Promise<Refusal | undefined> {
+  const [left, copied] = await Promise.all([
+    reach(readTimeoutMs(config.limits), { name: DIRECTORY }, () =>
+      objects.directory().isRevoked({ ...envelope, keyId }),
+    ),
+    new DirectoryCopies(env).isRevoked(keyId),
+  ]);
+  if (!left.ok) return left.refusal;
+  if (!copied.ok) return copied.refusal;
+  return left.value || copied.value ? keyRevoked() : undefined;
+}
+
+const keyRevoked = (): Refusal =>
+  refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" }).refusal;

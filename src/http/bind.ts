@@ -117,7 +117,7 @@ async function serve(
   if (!work.ok) return work;
 
   const { cell } = input.value.params as { cell?: string };
-  const refusal = await accessRefusal(deployment, principal, cell, waitUntil);
+  const refusal = await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil);
   if (refusal !== undefined) return { ok: false, refusal };
   return work.value();
 }

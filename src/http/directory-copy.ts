@@ -2,7 +2,7 @@ import { ask } from "../core/ask.ts";
 import type { Cell, Snapshot } from "../core/directory/messages.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
-import { ok, refused, type Result } from "../core/refusal.ts";
+import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
 import { wallClock, type WaitUntil, type WallClock } from "../runtime.ts";
 import { AgeClock, type Moment } from "./age.ts";
@@ -42,7 +42,8 @@ interface Refresh {
 /**
  * An isolate's copy of the directory, at most `directoryCacheMs` old. It is refreshed in the background
  * before it is too old, so nearly all requests find a copy that serves. If the directory cannot be read, the
- * last copy continues to serve; without one, the request is refused.
+ * last copy continues to serve; without one, the request is refused. A directory that has gone back in time
+ * may have lost revocations before it noticed, so no copy serves from then on (H8).
  */
 export class DirectoryCopy {
   readonly #objects: Objects;
@@ -53,6 +54,8 @@ export class DirectoryCopy {
   /** True after `expire`: the copy only serves if the directory cannot be read. */
   #isExpired = false;
   #failedAt: Moment | undefined;
+  /** The last answer, if it said that the directory has gone back in time. */
+  #loss: Refusal | undefined;
   #refresh: Refresh | undefined;
   /** Grows with each call of `expire`. */
   #changes = 0;
@@ -66,10 +69,12 @@ export class DirectoryCopy {
 
   async view(waitUntil: WaitUntil): Promise<Result<DirectoryView>> {
     const copy = this.#copy;
+    const failedMs = this.#failedAt === undefined ? undefined : this.#ages.ageMs(this.#failedAt);
+    if (this.#loss !== undefined && failedMs !== undefined && failedMs < RETRY_AFTER_MS)
+      return { ok: false, refusal: this.#loss };
     if (copy === undefined) return this.#refreshed(waitUntil);
     const { directoryCacheMs } = this.#limits;
     const ageMs = this.#isExpired ? Number.POSITIVE_INFINITY : this.#ages.ageMs(copy.readAt);
-    const failedMs = this.#failedAt === undefined ? undefined : this.#ages.ageMs(this.#failedAt);
     const failsMs = Math.min(directoryCacheMs, RETRY_AFTER_MS + readTimeoutMs(this.#limits));
     if (ageMs < directoryCacheMs || (failedMs !== undefined && failedMs < failsMs)) {
       const isDue = failedMs === undefined ? ageMs >= EARLY * directoryCacheMs : failedMs >= RETRY_AFTER_MS;
@@ -77,7 +82,7 @@ export class DirectoryCopy {
       return ok(copy.view);
     }
     const refreshed = await this.#refreshed(waitUntil);
-    return refreshed.ok ? refreshed : ok(copy.view);
+    return refreshed.ok || this.#loss !== undefined ? refreshed : ok(copy.view);
   }
 
   /** Reads the directory itself, for answers that must not come from a copy. */
@@ -142,6 +147,8 @@ export class DirectoryCopy {
     const refresh: Refresh = { startedAt, result: this.read() };
     this.#refresh = refresh;
     const kept = refresh.result.then((result) => {
+      this.#loss = isLoss(result) ? result.refusal : undefined;
+      if (this.#loss !== undefined) this.#copy = undefined;
       // If `expire` was called since, this snapshot may lack the change, so it is not kept.
       if (this.#changes !== changes) return result;
       if (this.#refresh === refresh) this.#refresh = undefined;
@@ -156,6 +163,9 @@ export class DirectoryCopy {
     return kept;
   }
 }
+
+const isLoss = (result: Result<unknown>): result is { ok: false; refusal: Refusal } =>
+  !result.ok && result.refusal.reason === "HISTORY_LOST";
 
 function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
   if (!view.ok) return view;

@@ -43,8 +43,8 @@ class Fixture {
     await new Promise((resolve) => setTimeout(resolve));
   }
 
-  async fail(question: number): Promise<void> {
-    this.asked[question]?.(refused("UNAVAILABLE", "down"));
+  async fail(question: number, reason?: "HISTORY_LOST"): Promise<void> {
+    this.asked[question]?.(refused("UNAVAILABLE", "down", reason === undefined ? {} : { reason }));
     await new Promise((resolve) => setTimeout(resolve));
   }
 }
@@ -76,6 +76,29 @@ describe("a copy of half the greatest age", () => {
     expect(await fixture.seen()).toEqual(["key-0"]);
     // The first refresh has taken longer than a read may take, so another one began.
     expect(fixture.asked).toHaveLength(3);
+  });
+});
+
+describe("a copy of a directory that has gone back in time", () => {
+  test("[H8] serves no more, and the directory is asked once a second", async () => {
+    fixture.nowMs += MAX_MS / 2;
+    expect(await fixture.seen()).toEqual(["key-0"]);
+    await fixture.fail(1, "HISTORY_LOST");
+    expect(await fixture.seen()).toBeUndefined();
+    expect(await fixture.seen()).toBeUndefined();
+    expect(fixture.asked).toHaveLength(2);
+    fixture.nowMs += 1_000;
+    const later = fixture.seen();
+    expect(fixture.asked).toHaveLength(3);
+    await fixture.answer(2);
+    expect(await later).toEqual(["key-2"]);
+  });
+
+  test("[H8] serves no more, also if the request that learns of it has no other copy", async () => {
+    fixture.nowMs += MAX_MS;
+    const waiting = fixture.seen();
+    await fixture.fail(1, "HISTORY_LOST");
+    expect(await waiting).toBeUndefined();
   });
 });
 

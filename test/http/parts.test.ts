@@ -1,10 +1,13 @@
+import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
 import type * as z from "zod";
 import type { partRoutes } from "../../src/http/contract/part-routes.ts";
 import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { configOf } from "../../src/env.ts";
 import { begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
-import { type Api, env, startDeployment } from "../support/workerd/api.ts";
+import { runCron } from "../../src/projections/cron.ts";
+import { Api, env, startDeployment } from "../support/workerd/api.ts";
+import { restartObjects } from "../support/workerd/restart.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
 type Part = z.infer<(typeof partRoutes)["getPart"]["responses"][200]["schema"]>["part"];
@@ -90,6 +93,130 @@ describe("a ledger that has gone back in time", () => {
     });
     expect((await begin(false)).status).toBe(201);
     expect(await partOf("ledger-2")).toMatchObject({ state: "complete" });
+  });
+});
+
+describe("a directory that has gone back in time", () => {
+  const cell = { cell_id: "3", name: "Cell 3", address: "https://cell-3.example", location_hint: "weur" };
+  type Key = { id: string; key: `lhk_${string}` };
+  const mint = (role: string): Promise<Key> => api.json(201, "POST", "/v1/admin/keys", { body: { role } });
+
+  /** Brings the rows of the directory back to those that it has now. */
+  async function saveDirectory(): Promise<() => Promise<void>> {
+    const stub = stubsOf(env).directory();
+    const tables = ["cell", "minted_key", "incarnation", "meta"];
+    const kept = await runInDurableObject(stub, (_, { storage: { sql } }) =>
+      tables.map((table) => [table, sql.exec(`SELECT * FROM ${table}`).toArray()] as const),
+    );
+    return async () => {
+      await runInDurableObject(stub, (_, { storage: { sql } }) => {
+        for (const [table, rows] of kept) {
+          sql.exec(`DELETE FROM ${table}`);
+          for (const row of rows) {
+            const columns = Object.keys(row);
+            const places = columns.map(() => "?").join();
+            sql.exec(`INSERT INTO ${table} (${columns.join()}) VALUES (${places})`, ...Object.values(row));
+          }
+        }
+      });
+      await restartObjects(env, "1", "2", "3");
+    };
+  }
+
+  test("[H8] stops what needs it, and gets its cells, keys and revocations back from D1", async () => {
+    const revoked = await mint("operator");
+    const restore = await saveDirectory();
+    const router = await mint("router");
+    await api.json(201, "POST", "/v1/admin/cells", { body: cell });
+    await api.json(200, "POST", `/v1/admin/keys/${revoked.id}/revoke`, {});
+    await runCron(env, Date.now());
+    await restore();
+    // Another isolate, which has seen nothing, and in which the revoked key works again.
+    api = new Api();
+    await api.json(200, "GET", "/v1/admin/cells", { key: revoked.key });
+    const report = await runCron(env, Date.now());
+    expect(report.error).toContain("the directory has lost a part of its history");
+
+    api = new Api();
+    for (const key of ["router", router.key, revoked.key] as const)
+      expect(await api.problem(503, "GET", "/v1/records/ROUTES/x", { key })).toMatchObject({
+        reason: "HISTORY_LOST",
+      });
+    expect((await api.problem(503, "POST", "/v1/admin/keys", { body: { role: "router" } })).reason).toBe(
+      "HISTORY_LOST",
+    );
+    const ready = await api.send("GET", "/readyz", { key: undefined });
+    expect([ready.status, (ready.json as { failed: string[] }).failed]).toEqual([503, ["directory"]]);
+
+    // The revoked key may not decide what is restored.
+    expect(await api.problem(401, "GET", "/v1/admin/parts/directory", { key: revoked.key })).toMatchObject({
+      reason: "KEY_REVOKED",
+    });
+    expect(await partOf("directory")).toMatchObject({ state: "lost", loss: { noticed_by: "a caller" } });
+    const finished = await api.problem(409, "POST", "/v1/admin/parts/directory/finish", { body: { reason } });
+    expect(finished.detail).toContain("has not accepted its loss");
+    const restored = { cells: ["3"], keys: 1, revocations: 1 };
+    expect(await reconcile("directory", true)).toMatchObject({ part: { state: "lost" }, restored });
+    expect(await reconcile("directory", false)).toMatchObject({
+      part: { state: "complete", loss: null },
+      restored,
+    });
+
+    await api.json(404, "GET", "/v1/records/ROUTES/x", { key: router.key });
+    await api.problem(401, "GET", "/v1/admin/cells", { key: revoked.key });
+    const { cells } = await api.json<{ cells: { cell_id: string }[] }>(200, "GET", "/v1/admin/cells");
+    expect(cells.map(({ cell_id: id }) => id)).toEqual(["1", "2", "3"]);
+    expect(cells[2]).toMatchObject(cell);
+    // D1 copies all keys again, and the next change as well.
+    expect(await runCron(env, Date.now())).toMatchObject({ error: null });
+    await api.json(200, "POST", `/v1/admin/keys/${router.id}/revoke`, {});
+    expect(await runCron(env, Date.now())).toMatchObject({ error: null });
+    const copied = await env.DB.prepare("SELECT count(*) AS n FROM keys WHERE revoked_at_ms > 0").first();
+    expect(copied).toEqual({ n: 2 });
+    expect(await reconcile("directory", false)).toMatchObject({ restored: { cells: [], keys: 0 } });
+  });
+
+  test("[H8] lets nobody reconcile it while D1 cannot say which keys were revoked", async () => {
+    await stubsOf(env)
+      .directory()
+      .snapshot({ ...envelope(), seen });
+    const down = new Api({
+      DB: {
+        prepare: () => {
+          throw new Error("D1_ERROR: down");
+        },
+      },
+    });
+    const body = { dry_run: true, reason };
+    const refused = await down.problem(503, "POST", "/v1/admin/parts/directory/reconcile", { body });
+    expect(refused.detail).toContain("D1 cannot be reached");
+  });
+
+  test("[P2] [H8] that has lost all cells takes no first cell with another number of shards", async () => {
+    await committed(api);
+    await runCron(env, Date.now());
+    await runInDurableObject(stubsOf(env).directory(), (_, { storage: { sql } }) => {
+      for (const table of ["cell", "minted_key", "incarnation"]) sql.exec(`DELETE FROM ${table}`);
+      sql.exec("DELETE FROM meta WHERE name IN ('placement', 'position')");
+    });
+    await restartObjects(env, "1", "2", "3");
+    for (const changes of [{}, { LEASEHOLD_SHARDS: "8" }]) {
+      const other = new Api(changes);
+      const refused = await other.problem(503, "POST", "/v1/admin/cells", { body: cell });
+      expect(refused.reason).toBe("HISTORY_LOST");
+      expect(refused.detail).toContain("so it has lost its cells");
+    }
+    const misplaced = new Api({ LEASEHOLD_SHARDS: "8" });
+    const body = { dry_run: false, declare_lost: true, reason };
+    expect(
+      (await misplaced.problem(503, "POST", "/v1/admin/parts/directory/reconcile", { body })).reason,
+    ).toBe("PLACEMENT_MISMATCH");
+    api = new Api();
+    expect(await api.json(200, "POST", "/v1/admin/parts/directory/reconcile", { body })).toMatchObject({
+      part: { state: "complete" },
+      restored: { cells: ["1", "2"] },
+    });
+    expect((await begin(false)).status).toBe(201);
   });
 });
 

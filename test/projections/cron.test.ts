@@ -1,4 +1,4 @@
-import { evictAllDurableObjects, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { MintedKey } from "../../src/core/directory/messages.ts";
 import { positionAt } from "../../src/core/ledger/position.ts";
@@ -21,6 +21,7 @@ import {
   uuidOf,
   valueOf,
 } from "./fleet.ts";
+import { restartObjects } from "../support/workerd/restart.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import { recordingMaintain, withoutLedger } from "./ledger-calls.ts";
@@ -46,7 +47,7 @@ async function forgetKeys(): Promise<void> {
     sql.exec("DELETE FROM minted_key");
     sql.exec("UPDATE meta SET value = 3 WHERE name = 'position'");
   });
-  await evictAllDurableObjects();
+  await restartObjects(env, "1", "2");
 }
 
 describe("a run of the cron", () => {
@@ -145,7 +146,7 @@ describe("a run of the cron", () => {
       for (const table of ["cell", "incarnation"]) sql.exec(`DELETE FROM ${table}`);
       sql.exec("DELETE FROM meta WHERE name IN ('position', 'placement')");
     });
-    await evictAllDurableObjects();
+    await restartObjects(env, "1", "2");
     const report = await runCron(env, Date.now());
     expect(report.error).toContain("the directory has not confirmed its history");
   });
@@ -153,7 +154,7 @@ describe("a run of the cron", () => {
   test("[H5] D1 and the ledgers follow a directory that has only been restarted", async () => {
     await runCron(env, Date.now());
     for (let n = 1; n <= 3; n += 1) {
-      await evictAllDurableObjects();
+      await restartObjects(env, "1", "2");
       valueOf(await directory().recordKey({ ...envelope(), key: keyOf(n) }));
       expect(await runCron(env, Date.now())).toMatchObject({ error: null });
     }

@@ -26,6 +26,14 @@ const declared = { noticed_by: "an operator", noticed_at: "2026-11-20T12:00:00.0
 const answers: Record<string, unknown> = {
   "GET /v1/admin/parts/shard-4": { part: { ...reconciling, id: "shard-4", loss: declared } },
   "GET /v1/admin/parts/shard-3": { part: lost },
+  "POST /v1/admin/parts/directory/reconcile": {
+    part: { id: "directory", state: "complete", point, loss: null },
+    dry_run: false,
+    lost_leases: [],
+    rebuilt_leases: [],
+    unreachable: [],
+    restored: { cells: ["3", "8"], keys: 5, revocations: 2 },
+  },
   "POST /v1/admin/parts/shard-3/finish": { part: { ...lost, state: "complete", loss: null } },
 };
 
@@ -76,6 +84,12 @@ async function reconcile(...args: string[]): Promise<{ code: unknown; stdout: st
     return error as { code: unknown; stdout: string; stderr: string };
   }
 }
+
+test("says what the directory gets back from its copies", async () => {
+  const { stdout } = await reconcile("directory", "--apply", "--reason", "restored from a backup");
+  expect(stdout).toContain("directory is complete.");
+  expect(stdout).toContain("2 cells (3, 8), 5 keys and 2 revocations were restored.");
+});
 
 test("without an option it shows what was noticed", async () => {
   const { code, stdout } = await reconcile("shard-3");
@@ -139,8 +153,8 @@ test("--finish takes the part back into service", async () => {
 });
 
 test.each([
-  [[], "give one part, such as shard-3 or ledger-7"],
-  [["shard-1", "shard-2"], "give one part, such as shard-3 or ledger-7"],
+  [[], "give one part, such as shard-3, ledger-7 or directory"],
+  [["shard-1", "shard-2"], "give one part, such as shard-3, ledger-7 or directory"],
   [["shard-3", "--apply"], "--apply needs --reason, a text that is logged"],
   [["shard-3", "--finish"], "--finish needs --reason, a text that is logged"],
   [["shard-3", "--dry-run", "--finish"], "give only one of --dry-run, --apply and --finish"],

@@ -9,10 +9,13 @@ const MAX_REASON = 4_096;
 
 const partId = z
   .string()
-  .regex(/^(?:shard-(?:0|[1-9]\d{0,8})|ledger-[1-9]\d{0,18})$/, "must be a part: `shard-3`, or `ledger-7`")
+  .regex(
+    /^(?:directory|shard-(?:0|[1-9]\d{0,8})|ledger-[1-9]\d{0,18})$/,
+    "must be a part: `shard-3`, `ledger-7`, or `directory`",
+  )
   .meta({
-    description: "A shard by its number, or the ledger of a cell by the cell's id.",
-    examples: ["shard-3", "ledger-7"],
+    description: "A shard by its number, the ledger of a cell by the cell's id, or `directory`.",
+    examples: ["shard-3", "ledger-7", "directory"],
   });
 
 const params = z.strictObject({ part: partId });
@@ -47,7 +50,10 @@ const part = z
       .nullable()
       .meta({ description: "What was noticed. Null if the part is complete." }),
   })
-  .meta({ id: "Part", description: "A shard or a ledger, and whether it has gone back in time." });
+  .meta({
+    id: "Part",
+    description: "A shard, a ledger or the directory, and whether it has gone back in time.",
+  });
 
 const partAnswer = z.strictObject({ part });
 
@@ -80,6 +86,16 @@ const reconciliation = z.strictObject({
     .enum(["ACTIVE", "FROZEN"])
     .optional()
     .meta({ description: "For a ledger: the state of the cell that is left. A later change of it is lost." }),
+  restored: z
+    .strictObject({
+      cells: z
+        .array(cellId)
+        .meta({ description: "The cells that were missing or older than their copies, by their ids." }),
+      keys: wholeNumber.meta({ description: "The keys whose descriptions were missing." }),
+      revocations: wholeNumber.meta({ description: "The revocations that were missing." }),
+    })
+    .optional()
+    .meta({ description: "For the directory: what the copies in D1 have that the directory has lost." }),
 });
 
 const examplePart = {
@@ -109,7 +125,7 @@ export const partRoutes = {
     method: "GET",
     path: "/v1/admin/parts/{part}",
     summary: "Read a part",
-    about: "Reads whether a shard or a ledger has gone back in time, and what was noticed.",
+    about: "Reads whether a part has gone back in time, and what was noticed.",
     roles,
     params,
     query: nothing,
@@ -126,7 +142,8 @@ export const partRoutes = {
     summary: "Reconcile a part",
     about:
       "Accepts that a part has gone back in time. A ledger grants the leases again whose holds the shards " +
-      "have, and is complete. A shard is `reconciling`: let every cell verify, then finish it. With " +
+      "have, and is complete. The directory takes over what it lacks from its copies in D1, and is " +
+      "complete. A shard is `reconciling`: let every cell verify, then finish it. With " +
       "`dry_run`, nothing is changed, and the answer says what would be. If the part is not lost, nothing " +
       "is changed. If you know that the storage of a part was set back and the part has not noticed it, " +
       "add `declare_lost`. The call can be repeated.",

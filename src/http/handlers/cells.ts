@@ -2,7 +2,7 @@ import type * as z from "zod";
 import { fanOut } from "../../core/fan-out.ts";
 import type { Cell } from "../../core/directory/messages.ts";
 import type { CellState, CellStatus } from "../../core/messages.ts";
-import { ok, type Result } from "../../core/refusal.ts";
+import { ok, refused, type Refusal, type Result } from "../../core/refusal.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import type { cellRoutes } from "../contract/admin-routes.ts";
 import type { cell as cellSchema } from "../contract/schemas.ts";
@@ -39,6 +39,8 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
 
   addCell({ deployment, body: { cell_id: id, name, address, location_hint: locationHint } }) {
     return ok(async () => {
+      const lost = await forgottenCellsRefusal(deployment);
+      if (lost !== undefined) return { ok: false, refusal: lost };
       const message = { ...deployment.envelope, cell: id, name, address, locationHint: locationHint ?? null };
       const added = await reach(
         readTimeoutMs(deployment.config.limits),
@@ -84,6 +86,38 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
 };
 
 const UNSURE = "the change may have been made; read it, or repeat the call";
+
+/**
+ * Before the first cell is registered, a shard must not have been used (P2). A shard that was used shows that
+ * the directory has lost its cells, and a first cell would be registered with a placement that may be wrong.
+ * One shard is enough, because the cron wakes all of them as soon as there is a cell.
+ */
+async function forgottenCellsRefusal(deployment: Deployment): Promise<Refusal | undefined> {
+  const { objects, envelope, config, directory } = deployment;
+  const isEmpty = async (): Promise<Result<boolean>> => {
+    const view = await directory.read();
+    return view.ok ? ok(view.value.cells.size === 0) : view;
+  };
+  const before = await isEmpty();
+  if (!before.ok) return before.refusal;
+  if (!before.value) return undefined;
+  const asked = await reach(readTimeoutMs(config.limits), { name: "shard 0" }, () =>
+    objects.shard(0).part(envelope),
+  );
+  if (!asked.ok && asked.refusal.reason !== "PLACEMENT_MISMATCH")
+    return asked.refusal.reason === "NO_CELLS" ? undefined : asked.refusal;
+  // Another call may have registered the first cell since, and then the shard may have been used.
+  const after = await isEmpty();
+  if (!after.ok) return after.refusal;
+  return after.value ? forgottenCells : undefined;
+}
+
+const forgottenCells: Refusal = refused(
+  "UNAVAILABLE",
+  "the directory has no cells, but the shards were used, so it has lost its cells; reconcile it with " +
+    "`declare_lost`",
+  { reason: "HISTORY_LOST", retryAfterMs: 60_000 },
+).refusal;
 
 /** Undefined if the cell's ledger cannot be reached. */
 async function statusOf(

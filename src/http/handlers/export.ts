@@ -65,7 +65,7 @@ async function* linesOf(call: Call<"exportRecords">, { after, upTo }: SourceRang
     }
     yield ok(lines);
     if (principal !== null && principal.expiresAtMs <= deployment.clock.now()) return yield keyExpired;
-    const refusal = await accessRefusal(deployment, principal, params.cell, waitUntil);
+    const refusal = await accessRefusal(deployment, principal, params.cell, false, waitUntil);
     if (refusal !== undefined) return yield { ok: false, refusal };
     lines = [];
     behind = next;

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import type { RevokedKey } from "../../core/directory/messages.ts";
 import type {
   CellState,
   HistoryPoint,
@@ -13,6 +14,7 @@ import { timeOf } from "../answers.ts";
 import type { partRoutes } from "../contract/part-routes.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
+import { reconcileDirectory } from "./directory-part.ts";
 import { reasonFault } from "../reason.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
 
@@ -21,9 +23,6 @@ type Reconciliation = z.input<(typeof partRoutes)["reconcilePart"]["responses"][
 
 /** A reconciliation asks all ledgers or reads all holds of a cell, so it may take longer than other calls. */
 const RECONCILE_TIMEOUT_MS = 120_000;
-
-/** The number of keys that the directory lists in one answer. */
-const KEYS_PER_PAGE = 1_000;
 
 const UNSURE = "it may still be carried out; read the part, or repeat the call";
 
@@ -71,18 +70,50 @@ async function statusAnswer(
   return status.ok ? ok({ status: 200, body: { part: toApiPart(part.name, status.value) } }) : status;
 }
 
+/** What a reconciliation has found and done, without the fields that do not concern this kind of part. */
+interface Reconciled {
+  status: PartStatus;
+  found: Partial<Omit<Reconciliation, "part" | "dry_run">>;
+}
+
 interface Target {
   status: () => Promise<Reply<PartStatus>>;
   reconcile: (
     request: Pick<ReconcileLedger, "dryRun" | "isDeclared" | "reason">,
-  ) => Promise<Result<ShardReconciliation | LedgerReconciliation>>;
+  ) => Promise<Result<Reconciled>>;
   finish: (reason: string) => Promise<Reply<PartStatus>>;
 }
 
 /** The calls of one kind of part. The first call of an object creates it, so it must exist. */
 async function targetOf(deployment: Deployment, part: string): Promise<Result<Target>> {
   const [kind, id = ""] = part.split("-");
+  if (kind === "directory") return ok(directoryTarget(deployment, part));
   return kind === "shard" ? shardTarget(deployment, part, Number(id)) : ledgerTarget(deployment, part, id);
+}
+
+function directoryTarget(deployment: Deployment, part: string): Target {
+  const status = (): Promise<Reply<PartStatus>> => deployment.objects.directory().part(deployment.envelope);
+  return {
+    status,
+    reconcile: async (request) => {
+      const done = await reconcileDirectory(deployment, request);
+      if (!done.ok) return done;
+      const { status: after, ...restored } = done.value;
+      return ok({ status: after, found: { restored } });
+    },
+    finish: () => finishAtOnce(part, status),
+  };
+}
+
+/** Ledgers and the directory are complete as soon as their loss is accepted. There is nothing to finish. */
+async function finishAtOnce(
+  part: string,
+  status: () => Promise<Reply<PartStatus>>,
+): Promise<Reply<PartStatus>> {
+  const now = await status();
+  return now.ok && now.value.state === "lost"
+    ? refused("FAILED_PRECONDITION", `${part} has not accepted its loss; reconcile it`)
+    : now;
 }
 
 function shardTarget(deployment: Deployment, part: string, index: number): Result<Target> {
@@ -95,9 +126,10 @@ function shardTarget(deployment: Deployment, part: string, index: number): Resul
       const directory = await deployment.directory.read();
       if (!directory.ok) return directory;
       const cells = [...directory.value.cells.keys()];
-      return reach(RECONCILE_TIMEOUT_MS, { name: part, advice: UNSURE }, () =>
+      const done = await reach(RECONCILE_TIMEOUT_MS, { name: part, advice: UNSURE }, () =>
         objects.shard(index).reconcile({ ...envelope, ...request, cells }),
       );
+      return done.ok ? ok(reconciledShard(done.value)) : done;
     },
     finish: (reason) => objects.shard(index).finishReconciliation({ ...envelope, reason }),
   });
@@ -115,36 +147,25 @@ async function ledgerTarget(deployment: Deployment, part: string, id: string): P
       const revokedKeys = await revokedKeysOf(deployment, id);
       if (!revokedKeys.ok) return revokedKeys;
       const message = { ...envelope, ...request, revokedKeys: revokedKeys.value };
-      return reach(RECONCILE_TIMEOUT_MS, { name: part, advice: UNSURE }, () => ledger().reconcile(message));
+      const done = await reach(RECONCILE_TIMEOUT_MS, { name: part, advice: UNSURE }, () =>
+        ledger().reconcile(message),
+      );
+      return done.ok ? ok(reconciledLedger(done.value)) : done;
     },
-    // A ledger is complete as soon as its loss is accepted, so there is nothing to finish.
-    finish: async () => {
-      const now = await status();
-      return now.ok && now.value.state === "lost"
-        ? refused("FAILED_PRECONDITION", `${part} has not accepted its loss; reconcile it`)
-        : now;
-    },
+    finish: () => finishAtOnce(part, status),
   });
 }
 
-/** The revoked keys of a cell. No clock leaves out expired ones: it may be wrong (M4). */
-async function revokedKeysOf(
-  { objects, envelope, config }: Deployment,
+/**
+ * The revoked keys of a cell. One more than a ledger remembers is enough: then it refuses all keys that
+ * expire no later (A1). No clock leaves out expired ones, because it may be wrong (M4).
+ */
+function revokedKeysOf(
+  { objects, envelope, config: { limits } }: Deployment,
   cell: string,
-): Promise<Result<{ keyId: string; expiresAtMs: number }[]>> {
-  const revoked: { keyId: string; expiresAtMs: number }[] = [];
-  for (let afterPosition = 0; ;) {
-    const message = { ...envelope, afterPosition, limit: KEYS_PER_PAGE };
-    const page = await reach(readTimeoutMs(config.limits), { name: DIRECTORY }, () =>
-      objects.directory().listKeys(message),
-    );
-    if (!page.ok) return page;
-    for (const { keyId, expiresAtMs, revokedAtMs, cell: owner } of page.value.keys)
-      if (owner === cell && revokedAtMs !== null) revoked.push({ keyId, expiresAtMs });
-    const last = page.value.keys.at(-1);
-    if (!page.value.more || last === undefined) return ok(revoked);
-    afterPosition = last.position;
-  }
+): Promise<Result<RevokedKey[]>> {
+  const message = { ...envelope, cell, limit: limits.maxRevokedKeys + 1 };
+  return reach(readTimeoutMs(limits), { name: DIRECTORY }, () => objects.directory().revokedKeysOf(message));
 }
 
 const toApiPoint = ({ incarnation, position }: HistoryPoint): HistoryPoint => ({ incarnation, position });
@@ -161,28 +182,28 @@ const toApiPart = (id: string, { state, point, loss }: PartStatus): Part => ({
   },
 });
 
-function toApiReconciliation(
-  id: string,
-  dryRun: boolean,
-  done: ShardReconciliation | LedgerReconciliation,
-): Reconciliation {
-  const part = toApiPart(id, done.status);
-  if ("lost" in done) {
-    return {
-      part,
-      dry_run: dryRun,
-      lost_leases: done.lost.map(({ cell, ...lost }) => ({ cell_id: cell, ...lost })),
-      rebuilt_leases: [],
-      unreachable: done.unreachable.map((cell) => `ledger-${cell}`),
-    };
-  }
-  const { rebuilt, unreachable, cellState } = done;
-  return {
-    part,
-    dry_run: dryRun,
-    lost_leases: [],
+const reconciledShard = ({ status, lost, unreachable }: ShardReconciliation): Reconciled => ({
+  status,
+  found: {
+    lost_leases: lost.map(({ cell, ...leases }) => ({ cell_id: cell, ...leases })),
+    unreachable: unreachable.map((cell) => `ledger-${cell}`),
+  },
+});
+
+const reconciledLedger = ({ status, rebuilt, unreachable, cellState }: LedgerReconciliation): Reconciled => ({
+  status,
+  found: {
     rebuilt_leases: rebuilt,
     unreachable: unreachable.map((shard) => `shard-${shard}`),
     cell_state: cellState satisfies CellState,
-  };
-}
+  },
+});
+
+const toApiReconciliation = (id: string, dryRun: boolean, { status, found }: Reconciled): Reconciliation => ({
+  part: toApiPart(id, status),
+  dry_run: dryRun,
+  lost_leases: [],
+  rebuilt_leases: [],
+  unreachable: [],
+  ...found,
+});

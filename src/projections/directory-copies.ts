@@ -1,0 +1,59 @@
+import { asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
+import type { Cell, MintedKey } from "../core/directory/messages.ts";
+import { ok, type Result } from "../core/refusal.ts";
+import type { Env } from "../env.ts";
+import { Database } from "./database.ts";
+import { cells, keys } from "./schema.ts";
+
+/** The number of keys that are read at a time. */
+export const KEYS_PER_PAGE = 1_000;
+
+/**
+ * The copies of the directory's rows that the cron has made in D1. They are at most some minutes old if the
+ * cron runs. A directory that has lost its rows is reconciled from them (H8).
+ */
+export class DirectoryCopies {
+  readonly #database: Database;
+
+  constructor(env: Env) {
+    this.#database = new Database(env);
+  }
+
+  cells(): Promise<Result<Cell[]>> {
+    const { cellId, name, address, locationHint, createdAtMs, updatedAtMs } = getTableColumns(cells);
+    return this.#database.run("read cells", (orm) =>
+      orm
+        .select({ cell: cellId, name, address, locationHint, createdAtMs, updatedAtMs })
+        .from(cells)
+        .orderBy(asc(cells.cellId)),
+    );
+  }
+
+  /** Returns the next keys in the order of their ids. */
+  keysAfter(keyId: string): Promise<Result<MintedKey[]>> {
+    const { position: _, cellId: cell, ...columns } = getTableColumns(keys);
+    return this.#database.run("read keys", (orm) =>
+      orm
+        .select({ ...columns, cell })
+        .from(keys)
+        .where(gt(keys.keyId, keyId))
+        .orderBy(asc(keys.keyId))
+        .limit(KEYS_PER_PAGE),
+    );
+  }
+
+  async isRevoked(keyId: string): Promise<Result<boolean>> {
+    const found = await this.#database.run("read key", (orm) =>
+      orm.select({ revokedAtMs: keys.revokedAtMs }).from(keys).where(eq(keys.keyId, keyId)),
+    );
+    return found.ok ? ok(found.value.some(({ revokedAtMs }) => revokedAtMs !== null)) : found;
+  }
+
+  /**
+   * Makes the cron copy all keys again. The positions of keys that a directory has changed since it went back
+   * may be below those that D1 has seen.
+   */
+  restartKeys(): Promise<Result<unknown>> {
+    return this.#database.run("restart keys", (orm) => orm.update(keys).set({ position: sql`0` }));
+  }
+}
