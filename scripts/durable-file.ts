@@ -1,4 +1,4 @@
-import { open, readdir, rename, type FileHandle } from "node:fs/promises";
+import { access, mkdir, open, readdir, rename, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 /** The steps of a durable write. Tests interrupt them. */
@@ -25,6 +25,7 @@ const onDisk: FileSteps = {
 };
 
 const PRIVATE = 0o600;
+const PRIVATE_FOLDER = 0o700;
 
 async function using(path: string, flags: string, use: (file: FileHandle) => Promise<void>): Promise<void> {
   const file = await open(path, flags, PRIVATE);
@@ -52,7 +53,8 @@ export async function writeDurably(path: string, text: string, steps: FileSteps 
 
 /** Waits until the content of a file survives a power failure. */
 export async function syncFile(path: string): Promise<void> {
-  await using(path, "r+", (file) => file.sync());
+  // A file that is read-only can be synced, except on Windows.
+  await using(path, process.platform === "win32" ? "r+" : "r", (file) => file.sync());
 }
 
 /** Waits until the names in a folder survive a power failure. Windows cannot do this for a folder. */
@@ -65,4 +67,28 @@ export async function syncFolders(path: string): Promise<void> {
   const entries = await readdir(path, { withFileTypes: true });
   for (const entry of entries) if (entry.isDirectory()) await syncFolders(join(path, entry.name));
   await syncFolder(path);
+}
+
+/**
+ * Creates a folder and its parents, durably. Only their owner can read them. Node's recursive `mkdir` never
+ * returns if a folder cannot be created in an existing parent, as in /proc.
+ */
+export async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, PRIVATE_FOLDER);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") return;
+    if (code !== "ENOENT" || (await exists(dirname(folder)))) throw error;
+    await makeFolder(dirname(folder));
+    await mkdir(folder, PRIVATE_FOLDER);
+  }
+  await syncFolder(dirname(folder));
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }

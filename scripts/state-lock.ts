@@ -1,8 +1,8 @@
-import { access, constants, mkdir, readFile, rm, stat } from "node:fs/promises";
+import { access, constants, readFile, rm, stat } from "node:fs/promises";
 import { createServer } from "node:net";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { syncFolder, writeDurably } from "./durable-file.ts";
+import { makeFolder, writeDurably } from "./durable-file.ts";
 
 export interface StateLock {
   /** Throws if another process uses the port. */
@@ -80,30 +80,6 @@ function cannotWrite(folder: string, error: unknown): Error {
   return new Error(`the state folder ${folder} cannot be written (${why}); ${OTHER_FOLDER}`, {
     cause: error,
   });
-}
-
-/**
- * Creates a folder and its parents. Node's recursive `mkdir` never returns if a folder cannot be created in
- * an existing parent, as in /proc.
- */
-async function makeFolder(folder: string): Promise<void> {
-  try {
-    await mkdir(folder);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST") return;
-    if (code !== "ENOENT" || (await exists(dirname(folder)))) throw error;
-    await makeFolder(dirname(folder));
-    await mkdir(folder);
-  }
-  await syncFolder(dirname(folder));
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 async function waitForPort(port: number, waitMs: number): Promise<void> {

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { writeDurably, type FileSteps } from "../../scripts/durable-file.ts";
+import { makeFolder, syncFile, writeDurably, type FileSteps } from "../../scripts/durable-file.ts";
 
 /** A disk on which only what was synced is sure to survive a power failure. */
 class Disk implements FileSteps {
@@ -122,4 +122,18 @@ test("a leftover temporary file does not matter, and only the owner can read the
   expect(readFileSync(path, "utf8")).toBe("short");
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(() => statSync(`${path}.new`)).toThrow("ENOENT");
+});
+
+test("a file that cannot be written can be synced", async () => {
+  // Nobody can write the program of a running process, not even root.
+  await syncFile(process.execPath);
+});
+
+test("a new folder and its parents are private, and a folder that cannot be made is an error", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-durable-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  await makeFolder(join(folder, "a", "b"));
+  await makeFolder(join(folder, "a", "b"));
+  for (const path of ["a", "a/b"]) expect(statSync(join(folder, path)).mode & 0o777).toBe(0o700);
+  await expect(makeFolder("/proc/leasehold/copy")).rejects.toThrow("ENOENT");
 });
