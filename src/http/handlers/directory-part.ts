@@ -10,8 +10,8 @@ const ADVICE = "some rows may have been restored; read the part, or repeat the c
 type Request = Pick<ReconcileLedger, "dryRun" | "isDeclared" | "reason">;
 
 /**
- * Reconciles the directory from the copies in D1 (H8): first all cells, because they bring the placement back,
- * then the keys, page by page. The last page accepts the loss. A call that ends early can be repeated.
+ * Reconciles the directory from the copies in D1 (H8): first all cells, because they bring the placement
+ * back, then the keys, page by page. The last page accepts the loss. A call that ends early can be repeated.
  */
 export async function reconcileDirectory(
   deployment: Deployment,

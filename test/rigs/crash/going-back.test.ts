@@ -1,6 +1,6 @@
 /**
- * Tests of ledgers and shards whose files went back in time, under the real server: an earlier copy, deleted
- * and damaged files. Each time the coordinator notices it, and gives no name to a second cell.
+ * Tests of parts whose files went back in time, under the real server: an earlier copy, deleted and damaged
+ * files. Each time the coordinator notices it, and gives no name to a second cell.
  */
 import {
   cpSync,
@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../../../scripts/free-port.ts";
 import { killAll, Server } from "./server.ts";
-import { objectFile } from "./state-files.ts";
+import { d1File, objectFile } from "./state-files.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "going-back-"));
 const port = await freePort();
@@ -41,7 +41,14 @@ async function startIn(here: string): Promise<Server> {
 interface Answer {
   status: number;
   reason: string | undefined;
-  body: { lease?: { uuid: string }; failed?: string[] };
+  body: {
+    lease?: { uuid: string };
+    failed?: string[];
+    id?: string;
+    key?: string;
+    cells?: { cell_id: string }[];
+    restored?: { cells: string[]; keys: number; revocations: number };
+  };
 }
 
 async function call(
@@ -118,20 +125,33 @@ const losses: Record<string, (file: string, copies: string) => void> = {
   "flipped bytes in the WAL": (file) => flipBytes(`${file}-wal`, 0.5),
 };
 
-const objects = ["shard-0", "cell-1"] as const;
+const objects = ["shard-0", "cell-1", "directory"] as const;
 const early = (object: string): string => join(folder, `early-${object}`);
 
-/** Owns names, keeps copies of the files, owns more names, and kills everything. */
+const lateCell = { cell_id: "9", name: "Cell 9", address: "https://cell-9.example" };
+/** A router's key that is revoked after the copies were made. */
+let revokedKey: string;
+
+/** Owns names, keeps copies of the files, owns more names, changes the directory, and kills everything. */
 beforeAll(async () => {
   const here = join(folder, "template");
   mkdirSync(here);
   let server = await startIn(here);
   await own(server, "1", "early");
   await own(server, "2", "other");
+  const { operator } = server.keys;
+  const minted = await call(server, operator, "POST", "/v1/admin/keys", { role: "router" });
+  revokedKey = minted.body.key ?? "";
   await server.kill("group");
   for (const object of objects) keep(objectFile(server.stateFolder, object), early(object));
   server = await startIn(here);
   for (const name of lateNames) await own(server, "1", name);
+  const added = await call(server, operator, "POST", "/v1/admin/cells", lateCell);
+  const revoked = await call(server, operator, "POST", `/v1/admin/keys/${minted.body.id}/revoke`, {});
+  expect([added.status, revoked.status]).toEqual([201, 200]);
+  await server.kill("group");
+  // The cron at the start tells the ledgers and D1 how far the directory has got.
+  server = await startIn(here);
   await server.kill("group");
 });
 
@@ -187,4 +207,43 @@ describe.each(["an earlier copy", "deleted files"])("a ledger with %s", (loss) =
     expect(server.output).toContain('"event":"history_lost"');
     await server.kill("group");
   });
+});
+
+describe.each(Object.keys(losses))("a directory with %s", (loss) => {
+  test("[H2] [H4] [H8] lets no revoked key in, says so, and is reconciled from D1", async () => {
+    const here = lossyState("directory", loss);
+    let server = await startIn(here);
+    expect(server.output).toContain('"event":"history_lost"');
+    // It stays like this over another start.
+    await server.kill("group");
+    server = await startIn(here);
+    const { operator, router } = server.keys;
+    for (const key of [revokedKey, router])
+      expect(await call(server, key, "GET", "/v1/records/ROUTES/early")).toMatchObject(lost);
+    expect(await call(server, operator, "POST", "/v1/admin/cells", lateCell)).toMatchObject(lost);
+    expect(await call(server, operator, "GET", "/readyz")).toMatchObject({
+      ...lost,
+      body: { failed: ["directory"] },
+    });
+    // Cells don't need it.
+    expect((await begin(server, "1", "more")).status).toBe(201);
+    const body = { dry_run: false, reason: "restored from a backup" };
+    const path = "/v1/admin/parts/directory/reconcile";
+    const { body: done } = await call(server, operator, "POST", path, body);
+    expect(done.restored?.cells).toContain("9");
+    const { body: listed } = await call(server, operator, "GET", "/v1/admin/cells");
+    expect(listed.cells?.map(({ cell_id: id }) => id)).toEqual(["1", "2", "3", "4", "9"]);
+    expect((await call(server, revokedKey, "GET", "/v1/records/ROUTES/early")).status).toBe(401);
+    expect((await call(server, router, "GET", "/v1/records/ROUTES/early")).status).toBe(200);
+    await server.kill("group");
+  });
+});
+
+test("[H2] [H3] the ledgers notice a directory with an earlier copy if D1 is lost as well", async () => {
+  const here = lossyState("directory", "an earlier copy");
+  losses["deleted files"]?.(d1File(join(here, "state")), "");
+  const server = await startIn(here);
+  const part = await call(server, server.keys.operator, "GET", "/v1/admin/parts/directory");
+  expect(JSON.stringify(part.body)).toMatch(/"noticed_by":"the ledger of cell \d"/);
+  await server.kill("group");
 });

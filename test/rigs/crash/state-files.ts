@@ -30,14 +30,28 @@ function storedObjects(stateFolder: string, className: string): Stored[] {
   });
 }
 
-/** Returns the database file of a ledger or shard. `name` is the object's name: `shard-3`, `cell-1`. */
+/** Returns the database file of an object by the object's name: `shard-3`, `cell-1` or `directory`. */
 export function objectFile(stateFolder: string, name: string): string {
+  if (name === "directory") return onlyFile(join(stateFolder, "storage", "do", "leasehold-Directory"));
   const className = name.startsWith("shard-") ? "ClaimShard" : "CellLedger";
   const stored = storedObjects(stateFolder, className);
   const file = stored.find((each) => each.name === name)?.database.location();
   for (const { database } of stored) database.close();
   if (file === undefined || file === null) throw new Error(`there is no file of ${name}`);
   return file;
+}
+
+/** Returns the database file of D1. */
+export const d1File = (stateFolder: string): string =>
+  onlyFile(join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject"));
+
+function onlyFile(folder: string): string {
+  const names = readdirSync(folder).filter(
+    (name) => name.endsWith(".sqlite") && !name.startsWith("metadata"),
+  );
+  const [name] = names;
+  if (name === undefined || names.length > 1) throw new Error(`${folder} has ${names.length} databases`);
+  return join(folder, name);
 }
 
 interface StoredClaim {
