@@ -44,7 +44,7 @@ export function parseKey(token: string): ParsedKey | undefined {
   return payload && { payload, signed, signature };
 }
 
-const FIELDS = new Set(["v", "id", "role", "cell", "iat", "exp"]);
+const FIELDS: ReadonlySet<string> = new Set(["v", "id", "role", "cell", "iat", "exp"]);
 const ROLES: readonly unknown[] = ["cell", "router", "operator"] satisfies Role[];
 
 function payloadOf(bytes: Uint8Array): KeyPayload | undefined {

@@ -132,6 +132,14 @@ export const limitTable = {
     unit: "bytes",
     about: "a cell's ledger; begins are refused while open leases might not fit",
   },
+  // The rest of the 10 GB is for holds that become claims: a claim takes up to twice as much as its hold.
+  shardBytes: {
+    default: 8_000_000_000,
+    min: 49_152,
+    max: 8_000_000_000,
+    unit: "bytes",
+    about: "a shard; begins that take or change names on a larger one are refused",
+  },
   beginDeadlineMs: {
     default: 5_000,
     min: 50,

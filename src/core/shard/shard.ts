@@ -29,7 +29,7 @@ import type {
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused } from "../refusal.ts";
+import { ok, refused, type Refusal } from "../refusal.ts";
 import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
@@ -76,6 +76,7 @@ export class Shard {
   readonly #store: ShardStore;
   readonly #scans: ScanStore;
   readonly #scanRows: number;
+  readonly #shardBytes: number;
   readonly #reads: ReadQueue;
   readonly #log: ShardLog;
   readonly #history: History;
@@ -93,6 +94,7 @@ export class Shard {
     this.#store = new ShardStore(ports.sql, (cell) => this.#changes.add(cell));
     this.#scans = new ScanStore(ports.sql);
     this.#scanRows = limits.scanRows;
+    this.#shardBytes = limits.shardBytes;
     this.#reads = new ReadQueue(ports.clock, limits);
     this.#log = new ShardLog(ports.sql, ports.clock);
     this.#history = new History(ports, `shard ${index}`, this.#log.position);
@@ -190,14 +192,27 @@ export class Shard {
     for (const decision of decisions) this.#decide(decision, now);
     // Names whose claims are lost look free, and only their owners' verification may take them (H6).
     const refusal = this.#history.reconcilingRefusal;
-    const answers = prepares.map((request) =>
-      refusal !== undefined && request.isVerification !== true
-        ? { granted: false as const, refusal }
-        : prepare(this.#store, this.#ports.randomness, now, request, () => this.#log.nextEpoch()),
-    );
+    const full = prepares.length > 0 ? this.#fullRefusal() : undefined;
+    const answers = prepares.map((request) => {
+      if (refusal !== undefined && request.isVerification !== true)
+        return { granted: false as const, refusal };
+      if (full !== undefined && request.ops.some(({ kind }) => kind !== "destroy"))
+        return { granted: false as const, refusal: full };
+      return prepare(this.#store, this.#ports.randomness, now, request, () => this.#log.nextEpoch());
+    });
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
     if (prepares.length > 0) this.#sweeper.arm();
     return answers;
+  }
+
+  /** Why a shard without room for more names refuses a prepare. Only destroys make room. */
+  #fullRefusal(): Refusal | undefined {
+    if (this.#ports.sql.sizeBytes() <= this.#shardBytes) return undefined;
+    return refused(
+      "RESOURCE_EXHAUSTED",
+      `a shard has reached its limit of ${this.#shardBytes} bytes; release names, and retry`,
+      { retryAfterMs: 60_000 },
+    ).refusal;
   }
 
   /**

@@ -474,3 +474,25 @@ test.each([
     expect(listed).toEqual(counts);
   },
 );
+
+test("[M6] [C6] a shard without room refuses more names, and carries out everything else", async () => {
+  const c = await Cluster.start({ shards: 1, limits: { shardBytes: 200_000 } });
+  const refusal = { code: "RESOURCE_EXHAUSTED", retryAfterMs: 60_000 };
+  const leases: string[] = [];
+  const names = (n: number): string[] => Array.from({ length: 20 }, (_, k) => `${"x".repeat(200)}-${n}-${k}`);
+  for (let n = 0; c.shard(0).sql.sizeBytes() <= 200_000; n += 1) leases.push(await begin(c, names(n)));
+  expect(leases.length).toBeGreaterThan(5);
+  const refused = (specs: OpSpec[]) =>
+    c.clock.runUntil(c.ledger("2").object.begin(beginRequest(c.envelope, c.uuid(), specs)));
+  expect(await refused([user("new", "1")])).toMatchObject({ ok: false, refusal });
+  for (const lease of leases)
+    await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  expect(c.claims()).toHaveLength(20 * leases.length);
+  expect(c.holds()).toEqual([]);
+  // Destroys make room.
+  for (let n = 0; n < leases.length - 1; n += 1) {
+    const destroys = names(n).map((value) => ({ kind: "destroy" as const, value }));
+    await own(c, destroys);
+  }
+  expect(await refused([user("new", "1")])).toMatchObject({ ok: true });
+});
