@@ -289,6 +289,13 @@ export const limitTable = {
     unit: "items",
     about: "revoked keys that have not expired yet; more are remembered by the time of their expiry",
   },
+  maxKeys: {
+    default: 100_000,
+    min: 1,
+    max: 1_000_000,
+    unit: "items",
+    about: "minted and revoked keys that the directory describes; it forgets expired ones to make room",
+  },
   // A run of the cron calls each ledger twice, and the platform limits the calls of an invocation to 10,000.
   // Each isolate reads all cells every 30 s, in one message.
   maxCells: { default: 1_000, min: 1, max: 1_000, unit: "items", about: "registered cells" },

@@ -48,6 +48,7 @@ export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
   );
   if (!latest.ok) return latest;
   let position = latest.value[0]?.position ?? 0;
+  let isNew = false;
   while (hasRoom(run)) {
     const page = await askPage(run, position);
     if (!page.ok) return page;
@@ -57,10 +58,24 @@ export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
       const saved = await database.run("save keys", (orm) => orm.run(upsertKeys(position, part)));
       if (!saved.ok) return saved;
       position = (part.at(-1) ?? part[0]).position;
+      isNew = true;
     }
     if (!more) break;
   }
-  return ok(null);
+  return isNew ? forgetKeys(run) : ok(null);
+}
+
+/** Deletes expired keys beyond `maxKeys`, as the directory does. The latest change stays, as the cursor. */
+async function forgetKeys({ database, limits, runtime }: CronRun): Promise<Result<null>> {
+  const forgotten = await database.run("forget keys", (orm) =>
+    orm.run(sql`
+      DELETE FROM keys WHERE key_id IN (
+        SELECT key_id FROM keys
+        WHERE expires_at_ms <= ${runtime.clock.now()} AND position < (SELECT max(position) FROM keys)
+        ORDER BY expires_at_ms LIMIT max(0, (SELECT count(*) FROM keys) - ${limits.maxKeys})
+      )`),
+  );
+  return forgotten.ok ? ok(null) : forgotten;
 }
 
 async function askPage({ envelope, objects, limits, runtime }: CronRun, afterPosition: number) {

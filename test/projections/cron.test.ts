@@ -117,6 +117,22 @@ describe("a run of the cron", () => {
     expect(done.filter(({ sql }) => sql.some((text) => text.includes("INTO keys")))).toEqual([]);
   });
 
+  test("[M6] keeps a limited number of keys, and forgets only expired ones", async () => {
+    const few = envWith({ LEASEHOLD_MAX_KEYS: "3" });
+    const record = async (n: number, expiresAtMs: number) => {
+      const key = { keyId: `k${n}`, role: "router" as const, cell: null, note: null, createdAtMs: n };
+      const message = { ...envelope(), key: { ...key, expiresAtMs, revokedAtMs: null } };
+      valueOf(await directory().recordKey(message));
+    };
+    for (let n = 1; n <= 4; n += 1) await record(n, n);
+    await runCron(few, Date.now());
+    expect(await countRows("keys")).toBe(3);
+    for (let n = 5; n <= 9; n += 1) await record(n, Date.now() + 1e9);
+    await runCron(few, Date.now());
+    expect(await countRows("keys", "expires_at_ms > 1000")).toBe(5);
+    expect(await countRows("keys")).toBe(5);
+  });
+
   test("[H2] a directory that went back in time is noticed by what D1 remembers", async () => {
     valueOf(await directory().recordKey({ ...envelope(), key: keyOf(1) }));
     await runCron(env, Date.now());

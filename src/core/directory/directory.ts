@@ -99,7 +99,7 @@ export class Directory {
         point: this.#history.point ?? null,
         cells: this.#store.cells(),
         revokedKeys: revoked.slice(0, maxRevokedKeys).map(({ keyId }) => keyId),
-        revokedThroughMs: revoked[maxRevokedKeys]?.expiresAtMs ?? 0,
+        revokedThroughMs: Math.max(this.#store.revokedThroughMs, revoked[maxRevokedKeys]?.expiresAtMs ?? 0),
       });
     });
   }
@@ -159,7 +159,9 @@ export class Directory {
       // The message may arrive twice, and the key may be revoked in between.
       const stored = this.#store.key(key.keyId);
       if (stored !== undefined) return ok(stored);
-      this.#store.putKey(key);
+      const full = this.#refuseIfNoRoom();
+      if (full !== undefined) return { ok: false, refusal: full };
+      this.#putKey(key);
       return ok(key);
     });
   }
@@ -172,7 +174,7 @@ export class Directory {
   keyToRevoke(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
     return this.#read(message, () => {
       const key = this.#store.key(message.keyId) ?? null;
-      const full = this.#refuseIfFull(key);
+      const full = this.#refuseIfFull(key) ?? (key === null ? this.#refuseIfNoRoom() : undefined);
       return full === undefined ? ok(key) : { ok: false, refusal: full };
     });
   }
@@ -198,11 +200,12 @@ export class Directory {
    */
   revokeKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
     return this.#change("revoke_key", message, () => {
-      const stored = this.#store.key(message.key.keyId) ?? message.key;
+      const known = this.#store.key(message.key.keyId);
+      const stored = known ?? message.key;
       // For a key that was minted elsewhere, the cell is only what the caller says, so a later call may
       // correct it.
       if (stored.revokedAtMs !== null && stored.cell === message.key.cell) return ok(stored);
-      const full = this.#refuseIfFull(stored);
+      const full = this.#refuseIfFull(stored) ?? (known ? undefined : this.#refuseIfNoRoom());
       if (full !== undefined) return { ok: false, refusal: full };
       const key = {
         ...stored,
@@ -210,7 +213,7 @@ export class Directory {
         cell: message.key.cell,
         revokedAtMs: stored.revokedAtMs ?? this.#now(),
       };
-      this.#store.putKey(key);
+      this.#putKey(key);
       return ok(key);
     });
   }
@@ -314,6 +317,21 @@ export class Directory {
       `${this.#limits.maxRevokedKeys} revoked keys have not expired yet, which is the limit; ` +
         "rotate the signing secret",
     ).refusal;
+  }
+
+  /** Returns why one more key has no room. Expired keys can be forgotten, so they take no room. */
+  #refuseIfNoRoom(): Refusal | undefined {
+    const { maxKeys } = this.#limits;
+    if (this.#store.countKeys(this.#now()) < maxKeys) return undefined;
+    return refused(
+      "RESOURCE_EXHAUSTED",
+      `${maxKeys} keys have not expired yet, which is the limit (LEASEHOLD_MAX_KEYS)`,
+    ).refusal;
+  }
+
+  #putKey(key: MintedKey): void {
+    this.#store.putKey(key);
+    this.#store.forgetKeys(this.#now(), this.#limits.maxKeys);
   }
 
   #refuseMismatch(message: Envelope): Refusal | undefined {

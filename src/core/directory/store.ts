@@ -139,6 +139,38 @@ export class DirectoryStore {
     );
   }
 
+  /** Returns the number of keys that expire later than `nowMs`. */
+  countKeys(nowMs: number): number {
+    const sql = "SELECT count(*) AS n FROM minted_key WHERE expires_at_ms > ?";
+    return this.#all<{ n: number }>(sql, nowMs)[0]?.n ?? 0;
+  }
+
+  /**
+   * Forgets keys beyond `most` that have expired, those that were never revoked first. If it forgets a
+   * revoked one, it remembers that keys which expire no later may be revoked (A1).
+   */
+  forgetKeys(nowMs: number, most: number): void {
+    const count = this.#all<{ n: number }>("SELECT count(*) AS n FROM minted_key")[0]?.n ?? 0;
+    const forgotten = this.#all<{ expiresAtMs: number; isRevoked: 0 | 1 }>(
+      `DELETE FROM minted_key WHERE key_id IN (
+         SELECT key_id FROM minted_key WHERE expires_at_ms <= ?
+          ORDER BY revoked_at_ms IS NOT NULL, expires_at_ms LIMIT ?
+       ) RETURNING expires_at_ms AS expiresAtMs, revoked_at_ms IS NOT NULL AS isRevoked`,
+      nowMs,
+      Math.max(0, count - most),
+    );
+    const revoked = forgotten
+      .filter(({ isRevoked }) => isRevoked === 1)
+      .map(({ expiresAtMs }) => expiresAtMs);
+    if (revoked.length > 0)
+      writeMeta(this.#sql, "revoked_through_ms", Math.max(this.revokedThroughMs, ...revoked));
+  }
+
+  /** Keys that expire no later may have been revoked and forgotten (A1). */
+  get revokedThroughMs(): number {
+    return readMetaNumber(this.#sql, "revoked_through_ms");
+  }
+
   #all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
     return this.#sql.all<Row>(statement, ...bindings);
   }

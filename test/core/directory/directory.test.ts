@@ -407,3 +407,36 @@ test("[A1] a revoked key stays revoked if the message that recorded it arrives a
   expect(await record(c, key)).toMatchObject({ ok: true });
   expect(await revokedKeys(c)).toEqual(["k1"]);
 });
+
+test("[M6] [A1] keys are limited; expired ones make room, first those that were never revoked", async () => {
+  const c = await Cluster.start({ limits: { maxKeys: 4 } });
+  const now = c.clock.now();
+  const listed = async () => {
+    const answer = await c.clock.runUntil(
+      c.directory.object.listKeys({ ...c.envelope, afterPosition: 0, limit: 100 }),
+    );
+    return answer.ok ? answer.value.keys.map(({ keyId }) => keyId) : [];
+  };
+  const through = async () => {
+    const answer = await c.clock.runUntil(c.directory.object.snapshot(c.envelope));
+    return answer.ok ? answer.value.revokedThroughMs : undefined;
+  };
+  await record(c, keyOf(c, "revoked", { expiresAtMs: now + 1_000 }));
+  await revoke(c, keyOf(c, "revoked", { expiresAtMs: now + 1_000 }));
+  for (const keyId of ["a", "b", "c"]) await record(c, keyOf(c, keyId, { expiresAtMs: now + 2_000 }));
+  const later = (keyId: string) => keyOf(c, keyId, { expiresAtMs: now + HOUR_MS });
+  expect(await record(c, later("d"))).toEqual(no("RESOURCE_EXHAUSTED"));
+  expect(await find(c, "elsewhere")).toEqual(no("RESOURCE_EXHAUSTED"));
+  expect(await revoke(c, later("elsewhere"))).toEqual(no("RESOURCE_EXHAUSTED"));
+  // A key that is described already needs no room.
+  expect(await record(c, keyOf(c, "a"))).toMatchObject({ ok: true });
+  c.clock.jump(5_000);
+  for (const keyId of ["d", "e", "f"]) expect(await record(c, later(keyId))).toMatchObject({ ok: true });
+  expect(await listed()).toEqual(["revoked", "d", "e", "f"]);
+  expect(await through()).toBe(0);
+  expect(await revoke(c, later("g"))).toMatchObject({ ok: true });
+  expect(await listed()).toEqual(["d", "e", "f", "g"]);
+  // What was forgotten stays refused.
+  expect(await through()).toBe(now + 1_000);
+  expect(await record(c, later("h"))).toEqual(no("RESOURCE_EXHAUSTED"));
+});
