@@ -1,0 +1,641 @@
+/**
+ * Goes through the list in docs/reference/storage.md: it is complete, and every bound in it holds. A
+ * structure without a proof fails, and so does a proof without a structure.
+ */
+import { getTableName } from "drizzle-orm";
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, test } from "vitest";
+import { migration as mysqlMigration } from "../../src/cell/mysql/schema.ts";
+import { migration as postgresMigration } from "../../src/cell/postgres/schema.ts";
+import { raiseIncarnation } from "../../src/core/history.ts";
+import { Attempt } from "../../src/core/ledger/attempt.ts";
+import { ReadLimiter } from "../../src/core/ledger/read-limiter.ts";
+import { ledgerSchema } from "../../src/core/ledger/schema.ts";
+import type { ShardLinks } from "../../src/core/ledger/shard-links.ts";
+import { apiLimitName, defaultLimits, limitNames, type Limits } from "../../src/core/limits.ts";
+import { migrate } from "../../src/core/meta.ts";
+import { bucketTypeNames } from "../../src/core/registry.ts";
+import { configOf, type Env } from "../../src/env.ts";
+import { app } from "../../src/http/app.ts";
+import { deploy, deploymentOf } from "../../src/http/deployment.ts";
+import type { Objects } from "../../src/objects/objects.ts";
+import { Witness } from "../../src/objects/witness.ts";
+import * as projection from "../../src/projections/schema.ts";
+import { TestClock } from "../../src/testing/clock.ts";
+import { MemoryD1 } from "../../src/testing/d1.ts";
+import { directoryInstance, ledgerInstance, shardInstance } from "../../src/testing/instances.ts";
+import { makeKeys } from "../../src/testing/keys.ts";
+import { MemoryNamespace } from "../../src/testing/namespace.ts";
+import { Cluster } from "../support/cluster.ts";
+import { NodeSql } from "../support/node-sql.ts";
+import { beginRequest, callerOf, decideRequest } from "../support/ops.ts";
+import { privateField, privatePath, sizesIn } from "../support/private-fields.ts";
+import { findStructures } from "../support/structures.ts";
+import { VirtualClock } from "../support/virtual-clock.ts";
+
+const root = join(import.meta.dirname, "../..");
+const page = readFileSync(join(root, "docs/reference/storage.md"), "utf8");
+
+interface Row {
+  section: string;
+  /** The structure, with what is said about a part of it: `lease: granted`. */
+  name: string;
+  /** The table, `meta` value or field. */
+  structure: string;
+  bound: string;
+  enforcedBy: string;
+}
+
+const rows: Row[] = page.split(/^## /m).flatMap((part) => {
+  const [section = ""] = part.split("\n", 1);
+  return [...part.matchAll(/^\| `([^`]+)`(:[^|]*?)? *\| (.*?) *\| (.*?) *\|$/gm)].map(
+    ([, structure = "", detail = "", bound = "", enforcedBy = ""]) => ({
+      section,
+      name: `${structure}${detail}`,
+      structure,
+      bound,
+      enforcedBy,
+    }),
+  );
+});
+const found = findStructures();
+const isInMemory = ({ structure }: Row): boolean =>
+  found.memory.includes(structure) || structure.includes("#");
+const unique = (names: Iterable<string>): string[] => [...new Set(names)].toSorted();
+const inSection = (section: string): Row[] => rows.filter((row) => row.section === section);
+
+describe("the list of what is stored", () => {
+  test("has the fields and variables of the sources that can grow, and no others", () => {
+    expect(found.memory.length).toBeGreaterThan(40);
+    expect(unique(rows.filter(isInMemory).map(({ structure }) => structure))).toEqual(unique(found.memory));
+  });
+
+  test("has the tables of each object, and no others", async () => {
+    const c = await Cluster.start();
+    const objects = { Shard: c.shard(0), Ledger: c.ledger("1"), Directory: c.directory };
+    for (const [section, { database }] of Object.entries(objects)) {
+      const tables = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all();
+      const listed = [...inSection("Every object"), ...inSection(section)].filter(
+        (row) => !isInMemory(row) && !row.structure.startsWith("meta."),
+      );
+      expect(unique(listed.map(({ structure }) => structure))).toEqual(
+        unique(tables.map(({ name }) => String(name))),
+      );
+    }
+  });
+
+  test("has the tables of D1 and of the cell's database, and no others", () => {
+    const tables = Object.values(projection).map((table) => getTableName(table));
+    expect(unique(inSection("D1: the projection").map(({ structure }) => structure))).toEqual(unique(tables));
+    const ofCell = unique(inSection("The cell's database").map(({ structure }) => structure));
+    for (const migration of [postgresMigration, mysqlMigration]) {
+      const created = migration.join("\n").matchAll(/CREATE TABLE IF NOT EXISTS (\w+)/g);
+      expect(unique([...created].map(([, name = ""]) => name))).toEqual(ofCell);
+    }
+  });
+
+  test("has the values that objects store in `meta`, and no others", () => {
+    const listed = rows.flatMap(({ structure }) => /^meta\.(.*)/.exec(structure)?.[1] ?? []);
+    expect(unique(listed)).toEqual(found.metaKeys);
+  });
+
+  test("names limits, constants with their values, and functions that exist", () => {
+    const limits = limitNames.map(apiLimitName);
+    for (const { name, bound, enforcedBy } of rows) {
+      expect(bound, name).not.toBe("");
+      for (const [, limit = ""] of bound.matchAll(/`([a-z_]+)`/g)) expect(limits, name).toContain(limit);
+      for (const [, constant = "", value = ""] of bound.matchAll(/`([A-Z][A-Z_]+)` \(([\d,]+)\)/g))
+        expect(found.constants.get(constant), name).toContain(Number(value.replaceAll(",", "")));
+      expect(bound.match(/`[A-Z][A-Z_]+`(?! \([\d,]+\))/), name).toBeNull();
+      const [, enforcer] = /^`([\w.#]+)`$/.exec(enforcedBy) ?? [];
+      if (enforcer !== undefined) expect(found.names, name).toContain(enforcer);
+    }
+  });
+});
+
+/** A test elsewhere that proves a bound, by file and title. */
+interface Reference {
+  file: string;
+  title: string;
+}
+/** Fills a structure beyond its bound. Returns how far it got, and the bound. */
+type Fill = () => Promise<[size: number, bound: number]>;
+/**
+ * `after work`: the bound is a number of shards, of cells or of single values, which is checked after the
+ * work of a deployment. `made once`: made when the code is loaded, or at the first use of an environment.
+ */
+type Proof = Reference | Fill | "after work" | "made once";
+
+const at = (file: string, title: string): Reference => ({ file, title });
+const start = (limits: Partial<Limits> = {}, shards = 1): Promise<Cluster> =>
+  Cluster.start({ shards, limits });
+const sizeOf = (owner: object, path: string): number => {
+  const value = privatePath(owner, path);
+  if (value instanceof Map || value instanceof Set) return value.size;
+  return (value as { length: number }).length;
+};
+const rowsOf = (database: DatabaseSync, query: string): number =>
+  (database.prepare(`SELECT count(*) AS n FROM ${query}`).get() as { n: number }).n;
+
+/** Begins that no shard answers. Returns the cluster while they run. */
+async function running(limits: Partial<Limits>, begins: number, shards = 1): Promise<Cluster> {
+  const c = await start(limits, shards);
+  c.fate = () => "slow";
+  const names = Array.from({ length: 8 }, (_, k) => `n${k}`);
+  for (let n = 0; n < begins; n += 1)
+    void c.ledger("1").object.begin(
+      beginRequest(
+        c.envelope,
+        c.uuid(),
+        names.map((name) => `${name}-${n}`),
+      ),
+    );
+  // The first call confirms the placement, which takes one slow message.
+  await c.clock.pass(60);
+  return c;
+}
+
+async function revokedKeys(): Promise<Cluster> {
+  const c = await start({ maxRevokedKeys: 5 });
+  for (let n = 0; n < 12; n += 1)
+    await c.clock.runUntil(
+      c.ledger("1").object.revoke({ ...c.envelope, keyId: `k${n}`, expiresAtMs: 1_000 + n }),
+    );
+  return c;
+}
+
+/** A witness of objects that always answer with a new point. */
+async function witnessOf(cells: number, incarnations: number): Promise<Witness> {
+  let position = 0;
+  const calls = (incarnation: number): object =>
+    new Proxy({}, { get: () => async () => ({ ok: true, point: { incarnation, position: ++position } }) });
+  const witness = new Witness();
+  for (let incarnation = incarnations; incarnation > 0; incarnation -= 1) {
+    const objects = witness.watch({
+      ledger: () => calls(incarnation),
+      shard: () => calls(incarnation),
+      directory: () => calls(incarnation),
+    } as unknown as Objects);
+    for (let n = 1; n <= cells; n += 1) {
+      await objects.ledger(String(n)).status({ version: 1, placement: "here" });
+      await objects.shard(n).ping({ version: 1, placement: "here" });
+      await objects.directory().snapshot({ version: 1, placement: "here" });
+    }
+  }
+  return witness;
+}
+
+function manyIncarnations(): [number, number] {
+  const sql = new NodeSql(new DatabaseSync(":memory:"));
+  migrate(sql, ledgerSchema);
+  sql.database.exec(
+    `INSERT INTO incarnation SELECT n, n FROM (
+       WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 9999)
+       SELECT n FROM count)`,
+  );
+  sql.transaction(["grant"], () => {
+    for (let n = 0; n < 5; n += 1) raiseIncarnation(sql, `00000${n}`, n);
+  });
+  return [rowsOf(sql.database, "incarnation"), 10_000];
+}
+
+const deliveries = "test/core/ledger/deliveries.test.ts";
+const link = at(
+  "test/core/ledger/shard-link.test.ts",
+  "[M6] [B6] while a shard hangs, only running begins have prepares and releases waiting",
+);
+const open = at(
+  deliveries,
+  "[C6] [C3] [M6] while a shard is down, commits go on, in limited memory, and none is lost",
+);
+const marks = at(
+  "test/core/ledger/ages.test.ts",
+  "[M4] a clock that goes back again and again leaves a limited number of marks",
+);
+const merge = at(
+  "test/http/record-merge.test.ts",
+  "[R3] [M7] pages have each record once, in order, with a limited number of messages",
+);
+const followed = at(
+  "test/projections/cron.test.ts",
+  "[H5] D1 and the ledgers follow a directory that has only been restarted",
+);
+const outcomes = at(
+  "test/core/ledger/prune.test.ts",
+  "[S1] an outcome that is not pulled is kept for the longest wait, and not longer",
+);
+const message = at(
+  "test/core/shard/digest-records.test.ts",
+  "[M7] the last holds of a scan count against the rows of a message, like the claims",
+);
+
+const proofs: Record<string, Proof> = {
+  // Every object
+  meta: "after work",
+  "meta.schema_version": "after work",
+  "meta.object_name": "after work",
+  "meta.placement": "after work",
+  "meta.history_lost": "after work",
+  "meta.history_accepted": "after work",
+  "GroupCommit.#queue": at(
+    "test/core/shard/guards.test.ts",
+    "[M6] [M7] while the disk hangs, a shard keeps a limited number of messages of each cell",
+  ),
+  "FairQueue.#byOwner": at(
+    "test/core/shard/read-queue.test.ts",
+    "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
+  ),
+  "PlacementGuard.#used": "after work",
+  "Timers.#sharedTimers": at(
+    "test/objects/timers.test.ts",
+    "a cancelled deadline does not end, and a window without deadlines has no timer",
+  ),
+  "Semaphore.#waiting": async () => {
+    const c = await running({ fanOut: 1 }, 20, 4);
+    // One link has the permit, and the others wait for it.
+    return [sizeOf(c.ledger("1").object, "#links.#exchanges.#waiting"), 3];
+  },
+  // Shard
+  claim: at(
+    "test/core/shard/guards.test.ts",
+    "[M6] [C6] a shard without room refuses more names, and carries out everything else",
+  ),
+  hold: async () => {
+    const c = await start({ outstandingLeases: 3 });
+    for (let n = 0; n < 6; n += 1)
+      await c.clock.runUntil(
+        c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), [`a${n}`, `b${n}`])),
+      );
+    return [c.holds().length, 3 * 2];
+  },
+  log: at(
+    "test/core/shard/shard-log.test.ts",
+    "[H1] the log keeps a constant number of rows, and each transaction raises the position",
+  ),
+  incarnation: async () => manyIncarnations(),
+  "ReadQueue.#waiting": at(
+    "test/core/shard/read-queue.test.ts",
+    "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
+  ),
+  "ShardLog.#ledgers": "after work",
+  "ShardLog.#cells": async () => {
+    const c = await start();
+    const shard = c.shard(0);
+    const log = privateField(shard.object, "#log") as { jumpTo(position: number): void; append(): void };
+    shard.sql.transaction(["exchange"], () => {
+      for (let n = 0; n < 8_300; n += 1) log.append();
+    });
+    return [sizeOf(log, "#cells"), 8_192];
+  },
+  "ShardLog.#noted": "after work",
+  "ChangeCounts.#counts": "after work",
+  "DigestReading.#ranges": message,
+  "DigestReading.#held": message,
+  "DigestReading.#cursor": message,
+  "DigestReading.#types": message,
+  // Ledger
+  "lease: granted": at(
+    "test/core/ledger/guards.test.ts",
+    "[M6] granted leases and running begins count together toward the limit",
+  ),
+  "lease: fences": async () => {
+    const c = await start({ fences: 4 });
+    for (let n = 0; n < 9; n += 1)
+      await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, c.uuid(), "ROLLED_BACK")));
+    return [rowsOf(c.ledger("1").database, "lease WHERE decided = 2"), 4];
+  },
+  "lease: outcomes": outcomes,
+  revoked_key: async () => [rowsOf((await revokedKeys()).ledger("1").database, "revoked_key"), 5],
+  "meta.applied": "after work",
+  "meta.cell_state": "after work",
+  "meta.cell_state_version": "after work",
+  "meta.pruned_position": "after work",
+  "meta.refused_through_ms": "after work",
+  "meta.clock_marks": marks,
+  "Begins.#running": async () => [
+    sizeOf((await running({ concurrentBegins: 7 }, 20)).ledger("1").object, "#begins.#running"),
+    7,
+  ],
+  "Attempt.#byShard": async () => {
+    const { attempt } = await attemptOn(4);
+    const ops = [...(privateField(attempt, "#byShard") as Map<number, unknown[]>).values()];
+    return [ops.flat().length, 20];
+  },
+  "Attempt.#answers": async () => {
+    const { c, attempt } = await attemptOn(4);
+    await c.clock.runUntil(attempt.inParallel(0));
+    return [sizeOf(attempt, "#answers"), 4];
+  },
+  "Deliveries.#open": open,
+  "Deliveries.#idle": open,
+  "Deliveries.#applied": at(
+    deliveries,
+    "[M6] [C2] applied decisions that wait for the alarm take limited memory",
+  ),
+  "ShardLink.#prepares": link,
+  "ShardLink.#decisions": link,
+  "ShardLinks.#links": "after work",
+  "ShardLinks.#points": "after work",
+  "ShardLinks.#incarnations": "after work",
+  "ShardLinks.#news": "after work",
+  "ShardLinks.#confirmed": "after work",
+  "LedgerStore.#applied": "after work",
+  "LedgerStore.#revokedKeys": async () => [
+    sizeOf((await revokedKeys()).ledger("1").object, "#store.#revokedKeys"),
+    5,
+  ],
+  "ChangeTimes.#marks": marks,
+  "ReadLimiter.#running": async () => [sizeOf(reads(), "#running"), 6],
+  "ReadLimiter.#countByKey": async () => [sizeOf(reads(), "#countByKey"), 6],
+  "LedgerReconciler.#accepting": "after work",
+  // Directory
+  cell: at("test/core/directory/directory.test.ts", "[M6] the number of cells is limited"),
+  "minted_key: revoked": at(
+    "test/core/directory/directory.test.ts",
+    "[M6] [A1] unexpired revoked keys are limited; correcting one needs no room",
+  ),
+  minted_key: at(
+    "test/core/directory/directory.test.ts",
+    "[M6] [A1] keys are limited; expired ones make room, first those that were never revoked",
+  ),
+  verification_slot: at(
+    "test/core/directory/verification-slots.test.ts",
+    "[A3] the number of slots is limited, and a refusal says when to ask again",
+  ),
+  verification_place: at(
+    "test/core/directory/verification-slots.test.ts",
+    "[A3] the queue is bounded by the registered cells, with one place for each",
+  ),
+  "meta.position": "after work",
+  "meta.revoked_through_ms": "after work",
+  // Isolates
+  deployments: "made once",
+  configs: "made once",
+  limitOf: "made once",
+  "namesByNumber.names": "made once",
+  "Components.#schemas": "made once",
+  "DirectoryCopy.#copy": at(
+    "test/core/directory/directory.test.ts",
+    "[A1] [M6] a snapshot lists the revoked keys that expire last, and tells what it left out",
+  ),
+  "DirectoryCopy.#refresh": "after work",
+  "DirectoryCopy.#loss": "after work",
+  "Readiness.#latest": "after work",
+  "Readiness.#failedCells": at(
+    "test/http/readiness.test.ts",
+    "one check calls the directory, every shard and 16 of 1,000 ledgers",
+  ),
+  "KeyVerifier.#checked": at(
+    "test/auth/key.test.ts",
+    "checks a signature once, and remembers a limited number of keys",
+  ),
+  "KeyVerifier.#accepted": "after work",
+  "PageTokens.#accepted": "after work",
+  "Hmac.#key": "after work",
+  "Witness.#ledgers": async () => [sizeOf(await witnessOf(1_100, 1), "#ledgers"), 1_000],
+  "Witness.#shards": async () => [sizeOf(await witnessOf(1_100, 1), "#shards"), 1_000],
+  "Witness.#directory": async () => [sizeOf(await witnessOf(20, 1), "#directory"), 1],
+  "SeenPoints.#points": async () => {
+    const ledgers = privateField(await witnessOf(1, 20), "#ledgers") as Map<string, object>;
+    return [Math.max(...[...ledgers.values()].map((points) => sizeOf(points, "#points"))), 8];
+  },
+  "DirectoryWatch.#confirmed": followed,
+  "Merge.#buffers": merge,
+  "Merge.#records": merge,
+  "Ledgers.#unreachable": at("test/projections/stale.test.ts", "does not ask an unreachable ledger again"),
+  // D1
+  cells: at("test/core/directory/directory.test.ts", "[M6] the number of cells is limited"),
+  keys: at(
+    "test/projections/cron.test.ts",
+    "[M6] keeps a limited number of keys, and forgets only expired ones",
+  ),
+  "leases: outstanding": at(
+    "test/core/ledger/guards.test.ts",
+    "[M6] granted leases and running begins count together toward the limit",
+  ),
+  "leases: decided": at(
+    "test/projections/history.test.ts",
+    "[S4] is cut, the oldest first, while D1 is larger than its bound",
+  ),
+  seen_points: followed,
+  cron_runs: at(
+    "test/projections/history.test.ts",
+    "is pruned after its retention, and outstanding leases stay",
+  ),
+};
+
+/** The tables of the cell's database belong to the SDK, whose tests need a server. */
+const OF_THE_CELL = "The cell's database";
+
+function reads(): ReadLimiter {
+  const limits = { ...defaultLimits, concurrentReads: 6 };
+  const limiter = new ReadLimiter(new VirtualClock(), limits);
+  for (let n = 0; n < 20; n += 1) limiter.start(`read-${n}`, `key-${n}`);
+  return limiter;
+}
+
+/** An attempt of a batch of 20 names on some shards, none of which answers. */
+async function attemptOn(shards: number): Promise<{ c: Cluster; attempt: Attempt }> {
+  const c = await start({}, shards);
+  const never = { prepare: () => new Promise(() => {}) } as unknown as ShardLinks;
+  const names = Array.from({ length: 20 }, (_, n) => `n${n}`);
+  const holder = { cell: "1", lease: c.uuid(), incarnation: 1, counter: 1 };
+  const attempt = new Attempt(
+    c.clock,
+    never,
+    c.limits,
+    holder,
+    beginRequest(c.envelope, holder.lease, names),
+  );
+  return { c, attempt };
+}
+
+describe("each bound of the list", () => {
+  test("has a proof, and each proof belongs to a structure", () => {
+    const names = rows.filter(({ section }) => section !== OF_THE_CELL).map(({ name }) => name);
+    expect(unique(Object.keys(proofs))).toEqual(unique(names));
+  });
+
+  const references = Object.entries(proofs).flatMap(([name, proof]) =>
+    typeof proof === "object" ? [[name, proof] as const] : [],
+  );
+  test.each(references)("is proven elsewhere by a test that exists: %s", (_, { file, title }) => {
+    expect(readFileSync(join(root, file), "utf8")).toContain(`"${title}"`);
+  });
+
+  const fills = Object.entries(proofs).flatMap(([name, proof]) =>
+    typeof proof === "function" ? [[name, proof] as const] : [],
+  );
+  test.each(fills)("[M6] stops what would grow beyond it: %s", async (_, fill) => {
+    const [size, bound] = await fill();
+    expect(size).toBe(bound);
+  });
+});
+
+const SHARDS = 3;
+const CELLS = ["1", "2", "3"];
+
+/** Returns how many entries a bound allows in the deployments below. Undefined: another test proves it. */
+function allowedBy({ bound }: Row): number | undefined {
+  const single = /^(\d+) /.exec(bound)?.[1];
+  if (single !== undefined) return Number(single);
+  if (/^one (point )?per shard/.test(bound)) return SHARDS;
+  return bound.startsWith("one per cell") ? CELLS.length : undefined;
+}
+
+function expectWithin(sizes: ReadonlyMap<string, readonly number[]>): string[] {
+  const checked: string[] = [];
+  for (const row of rows.filter(isInMemory)) {
+    const most = allowedBy(row);
+    const measured = sizes.get(row.structure);
+    if (most === undefined || measured === undefined) continue;
+    checked.push(row.structure);
+    expect(Math.max(...measured), row.structure).toBeLessThanOrEqual(most);
+  }
+  return checked;
+}
+
+/** The structures of these sections whose bounds are only checked after work. */
+const checkedAfterWork = (...sections: string[]): string[] =>
+  unique(
+    rows
+      .filter((row) => sections.includes(row.section) && isInMemory(row) && proofs[row.name] === "after work")
+      .map(({ structure }) => structure),
+  );
+
+/** Returns the collections of objects of the sources that are not in the list. */
+function notListed(collections: Iterable<string>): string[] {
+  const listed = new Set(rows.map(({ structure }) => structure));
+  return [...collections].filter(
+    (name) => found.names.has(`${name.split(".")[0] ?? ""}.constructor`) && !listed.has(name),
+  );
+}
+
+/** Work of every kind, with faults, on all cells and shards. */
+async function busyCluster(): Promise<Cluster> {
+  const c = await Cluster.start({ cells: CELLS, shards: SHARDS });
+  const run = <T>(work: Promise<T>): Promise<T> => c.clock.runUntil(work);
+  const names = (n: number): string[] => Array.from({ length: 6 }, (_, k) => `n${k}-${n}`);
+  for (let round = 0; round < 12; round += 1) {
+    for (const cell of CELLS) {
+      const ledger = c.ledger(cell).object;
+      const lease = c.uuid();
+      c.fate = (call) => (round % 4 === 3 && call.method === "exchange" ? "lose_answer" : "deliver");
+      // Cells compete for the same names.
+      await run(ledger.begin(beginRequest(c.envelope, lease, names(round))));
+      c.fate = () => "deliver";
+      await run(
+        ledger.decide(decideRequest(c.envelope, lease, round % 3 === 0 ? "COMMITTED" : "ROLLED_BACK")),
+      );
+      await run(
+        ledger.list({ ...c.envelope, caller: callerOf(), afterPosition: 0, createdAfterMs: 0, limit: 10 }),
+      );
+      await run(ledger.revoke({ ...c.envelope, keyId: `k${round}`, expiresAtMs: round }));
+      await run(c.directory.object.takeSlot({ ...c.envelope, cell, uuid: `run-${round}` }));
+    }
+    for (let shard = 0; shard < SHARDS; shard += 1) {
+      const query = {
+        ...c.envelope,
+        cell: "1",
+        sourceType: "RAILS_TABLE_ROUTES" as const,
+        bucketTypes: bucketTypeNames,
+      };
+      await run(
+        c.shard(shard).object.listRecords({ ...query, after: "", upTo: null, limit: 10, cursor: null }),
+      );
+      await run(
+        c.shard(shard).object.digestRecords({ ...query, ranges: [{ after: "", upTo: null }], cursor: null }),
+      );
+    }
+  }
+  await c.pass(60_000);
+  return c;
+}
+
+test("[M6] after work of every kind, an object keeps no more than its list allows", async () => {
+  const c = await busyCluster();
+  const roots = [...c.nodes.map(({ object }) => object), c.directory.object];
+  const { sizes, collections } = sizesIn(roots);
+  expect(expectWithin(sizes)).toEqual(
+    expect.arrayContaining(checkedAfterWork("Every object", "Shard", "Ledger", "Directory")),
+  );
+  expect(notListed(collections)).toEqual([]);
+  // The work has reached them, so that the comparison means something.
+  expect(Math.max(...(sizes.get("ShardLinks.#points") ?? []))).toBe(SHARDS);
+  expect(Math.max(...(sizes.get("ShardLog.#ledgers") ?? []))).toBe(CELLS.length);
+  // Nothing is left of calls that have ended.
+  for (const name of ["Begins.#running", "GroupCommit.#queue", "Semaphore.#waiting", "ShardLink.#decisions"])
+    expect(Math.max(...(sizes.get(name) ?? [0])), name).toBe(0);
+  for (const { database } of [...c.nodes, c.directory]) {
+    const listed = rows.map(({ structure }) => structure);
+    for (const { name } of database.prepare("SELECT name FROM meta").all())
+      expect(listed).toContain(`meta.${String(name)}`);
+  }
+  for (const cell of CELLS) {
+    const [{ value = "" } = {}] = c
+      .ledger(cell)
+      .database.prepare("SELECT value FROM meta WHERE name = 'applied'")
+      .all();
+    const { shards } = JSON.parse(String(value)) as { shards: Record<string, unknown> };
+    expect(Object.keys(shards).length).toBeLessThanOrEqual(SHARDS);
+  }
+});
+
+/** An isolate of the Worker with its objects in this process. */
+async function isolate(): Promise<{
+  env: Env;
+  call: (method: string, path: string, body?: object) => Promise<number>;
+}> {
+  const clock = new TestClock();
+  const log = (): void => {};
+  const secret = randomBytes(32).toString("hex");
+  const env = {
+    LEASEHOLD_SIGNING_SECRET: secret,
+    LEASEHOLD_SHARDS: String(SHARDS),
+    CELL_LEDGER: new MemoryNamespace(clock, log, (name, ports) => ledgerInstance(name, ports, env)),
+    CLAIM_SHARD: new MemoryNamespace(clock, log, (name, ports) => shardInstance(name, ports, env)),
+    DIRECTORY: new MemoryNamespace(clock, log, (_, ports) => directoryInstance(ports, env)),
+    DB: new MemoryD1(),
+  } as unknown as Env;
+  deploy(env, { clock, log });
+  const keys = await makeKeys(secret, CELLS, clock.now(), configOf(env).limits.keyLifetimeS);
+  const call = async (method: string, path: string, body?: object): Promise<number> => {
+    const key = path.startsWith("/v1/cells/") ? keys.cell(path.split("/")[3] ?? "") : keys.operator;
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const request = new Request(`https://leasehold.test${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const response = await app.fetch(request, env);
+    await response.text();
+    return response.status;
+  };
+  for (const cell of CELLS)
+    await call("POST", "/v1/admin/cells", { cell_id: cell, name: cell, address: `https://${cell}.test` });
+  return { env, call };
+}
+
+test("[M6] after requests of many cells, an isolate keeps no more than its list allows", async () => {
+  const { env, call } = await isolate();
+  for (const cell of CELLS) {
+    expect(await call("GET", `/v1/cells/${cell}/leases`)).toBe(200);
+    expect(await call("GET", `/v1/cells/${cell}/records?source_type=RAILS_TABLE_USERS`)).toBe(200);
+  }
+  expect(await call("GET", "/v1/records/ROUTES/nobody")).toBe(404);
+  expect(await call("GET", "/readyz")).toBe(200);
+  const { sizes, collections } = sizesIn([deploymentOf(env)]);
+  expect(expectWithin(sizes)).toEqual(expect.arrayContaining(checkedAfterWork("Isolates of the Worker")));
+  expect(notListed(collections)).toEqual([]);
+});
+
+test("[M6] an isolate remembers no cell that has told nothing, as an operator may name any", async () => {
+  const witness = new Witness();
+  const refuses = new Proxy({}, { get: () => async () => ({ ok: false, refusal: {} }) });
+  const objects = witness.watch({ ledger: () => refuses } as unknown as Objects);
+  for (let n = 0; n < 50; n += 1) await objects.ledger(String(n)).status({ version: 1, placement: "here" });
+  expect(sizeOf(witness, "#ledgers")).toBe(0);
+});
