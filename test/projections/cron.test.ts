@@ -151,7 +151,9 @@ describe("a run of the cron", () => {
     valueOf(await directory().recordKey({ ...envelope(), key: keyOf(2) }));
     expect((await runCron(env, Date.now())).error).toContain("the directory has not confirmed its history");
     const part = valueOf(await directory().part(envelope()));
-    expect(part).toMatchObject({ state: "lost", loss: { noticedBy: "the ledger of cell 1" } });
+    // The ledgers are visited at the same time, so either may be the one that is named.
+    expect(part.state).toBe("lost");
+    expect(part.loss?.noticedBy).toMatch(/^the ledger of cell [12]$/);
   });
 
   test("[H2] [H3] a directory that forgot all cells is noticed by their ledgers", async () => {
