@@ -4,6 +4,7 @@ import type { Exchange } from "../../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { Cluster, type Call } from "../../support/cluster.ts";
 import { beginRequest, decideRequest, type OpSpec } from "../../support/ops.ts";
+import { privateField, privatePath } from "../../support/private-fields.ts";
 
 const ok = (value: unknown): object => ({
   ok: true,
@@ -236,4 +237,30 @@ test("[B5] an instance that has ended sends no settle", async () => {
   ).rejects.toThrow("did not answer");
   await c.clock.pass(10_000);
   expect(c.messages("settle")).toEqual([]);
+});
+
+test("[M6] [B6] while shards hang, the releases of begins that have ended do not pile up", async () => {
+  const concurrentBegins = 5;
+  const c = await Cluster.start({
+    shards: 4,
+    limits: { concurrentBegins, fanOut: 1, beginDeadlineMs: 100, exchangeTimeoutMs: 1_000 },
+  });
+  await own(c, "1", ["warm-up"]);
+  c.fate = (call) => (call.method === "exchange" ? "lose" : "deliver");
+  const names = [0, 1, 2, 3].map((shard) => nameOn(c, shard));
+  const longest = { "#prepares": 0, "#decisions": 0 };
+  let begun = 0;
+  for (let step = 0; step < 100; step += 1) {
+    void begin(c, "1", names).then((answer) => {
+      if (!answer.ok && answer.refusal.reason !== "TOO_MANY_BEGINS") begun += 1;
+    });
+    await c.clock.pass(200);
+    const links = privatePath(c.ledger("1").object, "#links.#links") as Map<number, object>;
+    for (const link of links.values())
+      for (const queue of ["#prepares", "#decisions"] as const)
+        longest[queue] = Math.max(longest[queue], (privateField(link, queue) as unknown[]).length);
+  }
+  expect(begun).toBeGreaterThan(5 * concurrentBegins);
+  expect(longest["#prepares"]).toBeLessThanOrEqual(concurrentBegins);
+  expect(longest["#decisions"]).toBeLessThanOrEqual(concurrentBegins);
 });
