@@ -72,6 +72,8 @@ function expected(): string[] {
     "a fence was forgotten",
     "a lost attempt was asked about",
     "an operator declared a loss",
+    ...["alone", "without D1", "with the ledgers"].map((kind) => `the directory went back ${kind}`),
+    "the directory noticed that it went back",
     "refused LEDGER_FULL",
     "a freeze held",
     "a revocation held",

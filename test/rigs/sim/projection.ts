@@ -1,5 +1,6 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { readdirSync, readFileSync } from "node:fs";
+import type { MintedKey } from "../../../src/core/directory/messages.ts";
 import { limitVariable, type LimitName } from "../../../src/core/limits.ts";
 import type { LeaseState } from "../../../src/core/messages.ts";
 import type { Coordinator } from "./coordinator.ts";
@@ -18,7 +19,11 @@ interface CronContext {
   log: (event: string) => void;
 }
 
-type RunCron = (env: unknown, scheduledAtMs: number, context: CronContext) => Promise<unknown>;
+interface CronReport {
+  error: string | null;
+}
+
+type RunCron = (env: unknown, scheduledAtMs: number, context: CronContext) => Promise<CronReport>;
 
 /** Keeps deleted leases for the judge. */
 const KEEP_PAST = `
@@ -88,6 +93,8 @@ export class SimulatedProjection {
   readonly #scheduler: Scheduler;
   readonly #faults: Faults;
   #downUntilMs = 0;
+  /** True: every access fails, even without faults. */
+  isDown = false;
 
   constructor(scheduler: Scheduler, faults: Faults) {
     this.#scheduler = scheduler;
@@ -126,6 +133,18 @@ export class SimulatedProjection {
     return this.statement("SELECT * FROM leases WHERE state = 'GRANTED'", false).all() as never;
   }
 
+  /** The keys, as a reconciliation of the directory reads them. */
+  keys(): MintedKey[] {
+    const sql = `SELECT key_id AS keyId, role, cell_id AS cell, note, created_at_ms AS createdAtMs,
+      expires_at_ms AS expiresAtMs, revoked_at_ms AS revokedAtMs FROM keys`;
+    return this.statement(sql, false).all() as never;
+  }
+
+  /** Forgets what the cron has seen of other parts, as an empty D1 would. */
+  forgetPoints(): void {
+    this.statement("DELETE FROM seen_points", false).run();
+  }
+
   /** Whether the projection has or had a lease in this state. Deleted leases count. */
   hadLease(cell: string, lease: string, state: LeaseState): boolean {
     const tables = ["leases", "past_leases"].map(
@@ -155,7 +174,7 @@ export class SimulatedProjection {
         void this.#scheduler.after(this.#faults.recordMs(), undefined, then);
       const fail = (): void => later(() => reject(new Error("D1_ERROR: Network connection lost.")));
       if (this.#faults.areOff) this.#downUntilMs = 0;
-      if (this.#scheduler.nowMs < this.#downUntilMs) return fail();
+      if (this.isDown || this.#scheduler.nowMs < this.#downUntilMs) return fail();
       switch (this.#faults.record()) {
         case "record_down":
           this.#downUntilMs = this.#scheduler.nowMs + this.#faults.stream("record down").exponential(60_000);
@@ -239,8 +258,8 @@ export class Cron {
     await this.#run;
   }
 
-  async run(): Promise<void> {
+  async run(): Promise<CronReport> {
     const run = await this.#run;
-    await run(this.#env, this.#context.clock.now(), this.#context);
+    return run(this.#env, this.#context.clock.now(), this.#context);
   }
 }

@@ -1,6 +1,7 @@
 import { thaw } from "./activity.ts";
 import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } from "./final-checks.ts";
 import { checkDigests, checkEpochs, checkSlots } from "./final-calls.ts";
+import { directoryGoesBack } from "./directory-going-back.ts";
 import { goBack } from "./going-back.ts";
 import { checkVerified, verifyAll } from "./final-verification.ts";
 import { Violation } from "./violation.ts";
@@ -116,5 +117,6 @@ async function quiesce(simulation: Simulation): Promise<void> {
   await simulation.runUntil(checkDigests(simulation));
   for (const cell of simulation.cells) await simulation.runUntil(checkEpochs(simulation, cell));
   await simulation.runUntil(checkSlots(simulation));
-  await goBack(simulation);
+  const isDirectory = simulation.faults.stream("what goes back").chance(0.2);
+  await (isDirectory ? directoryGoesBack(simulation) : goBack(simulation));
 }

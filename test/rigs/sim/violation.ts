@@ -36,6 +36,7 @@ export const invariants = {
   I23: "a verification saves the count of its changes before it makes them, and keeps it across runs",
   I24: "a part that went back in time notices when it is told, and refuses everything from then on",
   I25: "a reconciled part gives nobody a name that another cell's rows or leases have",
+  I26: "a directory that lost what a cron run has told others notices it, and gets back what D1 has",
 } as const;
 
 export type Invariant = keyof typeof invariants;

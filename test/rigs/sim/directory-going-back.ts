@@ -1,0 +1,184 @@
+import type { DirectoryReconciliation, MintedKey } from "../../../src/core/directory/messages.ts";
+import type { Envelope } from "../../../src/core/messages.ts";
+import { read } from "./made-leases.ts";
+import type { Part } from "./part.ts";
+import type { Random } from "./random.ts";
+import type { Simulation } from "./simulation.ts";
+
+// The last phase of some runs: the storage of the directory goes back to an earlier durable state, with or
+// without that of the ledgers or with an empty D1. What it must notice is computed from the changes of keys
+// that were acknowledged before a run of the cron ended without an error, not from the points that are stored.
+
+const PASS_STEPS = 20_000;
+
+interface KeyChange {
+  keyId: string;
+  isRevoked: boolean;
+  /** A run of the cron has told D1 and the ledgers of it. */
+  isWitnessed: boolean;
+}
+
+export async function directoryGoesBack(simulation: Simulation): Promise<void> {
+  const stage = new DirectoryStage(simulation);
+  await stage.change(stage.random.between(0, 3));
+  if (stage.random.chance(0.7)) await stage.runCron();
+  const versions = simulation.coordinator.parts.map((part) => [part, part.disk.version] as const);
+  await stage.change(stage.random.between(0, 5));
+  simulation.endJudging();
+  stage.restore(versions);
+  await stage.change(stage.random.between(0, 3));
+  if (stage.random.chance(0.3)) await stage.runCronWithoutD1();
+  await stage.runCron();
+  stage.checkNoticed();
+  await stage.reconcile();
+}
+
+class DirectoryStage {
+  readonly #simulation: Simulation;
+  readonly random: Random;
+  readonly #directory: Part<object>;
+  readonly #changes: KeyChange[] = [];
+  /** The changes that the directory lost when it went back. */
+  #lost: readonly KeyChange[] = [];
+  #keys = 0;
+
+  constructor(simulation: Simulation) {
+    this.#simulation = simulation;
+    this.random = simulation.faults.stream("the directory goes back");
+    this.#directory = simulation.coordinator.directory;
+  }
+
+  /** Mints and revokes keys. In between, parts are restarted, and the cron runs. */
+  async change(most: number): Promise<void> {
+    for (let change = 0; change < most; change += 1) {
+      for (const part of [this.#directory, ...this.#simulation.coordinator.ledgers.values()])
+        if (this.random.chance(0.4) && part.disk.pending === 0) part.crash();
+      const known = this.#changes.filter(({ isRevoked }) => !isRevoked);
+      const isRevoked = known.length > 0 && this.random.chance(0.5);
+      const keyId = isRevoked ? this.random.pick(known).keyId : `key-${(this.#keys += 1)}`;
+      await this.#ask(isRevoked ? "revokeKey" : "recordKey", { key: keyOf(keyId) });
+      this.#changes.push({ keyId, isRevoked, isWitnessed: false });
+      if (this.random.chance(0.3)) await this.runCron();
+    }
+  }
+
+  async runCron(): Promise<void> {
+    const { error } = await this.#simulation.runUntil(this.#simulation.cronJob.run());
+    if (error === null) for (const change of this.#changes) change.isWitnessed = true;
+  }
+
+  /** The ledgers are only woken, and say what they remember in their answers. */
+  async runCronWithoutD1(): Promise<void> {
+    const { record } = this.#simulation.cronJob;
+    record.isDown = true;
+    await this.runCron();
+    record.isDown = false;
+  }
+
+  /**
+   * The directory goes back. Of those that remember it, either D1 is empty, or the ledgers go back with it, so
+   * that the other one alone has to notice.
+   */
+  restore(versions: readonly (readonly [Part<object>, number])[]): void {
+    const { ledgers } = this.#simulation.coordinator;
+    const kind = this.random.weighted({ alone: 1, "without D1": 3, "with the ledgers": 2 });
+    const parts = new Set<Part<object>>([this.#directory]);
+    if (kind === "without D1") this.#simulation.cronJob.record.forgetPoints();
+    if (kind === "with the ledgers") for (const ledger of ledgers.values()) parts.add(ledger);
+    for (const [part, version] of versions) if (parts.has(part)) part.goBack(version);
+    for (const ledger of ledgers.values())
+      if (this.random.chance(0.5) && ledger.disk.pending === 0) ledger.crash();
+    this.#lost = this.#changes.filter((change) => !this.#has(change)).map((change) => ({ ...change }));
+    this.#simulation.judge.see(`the directory went back ${kind}`);
+  }
+
+  /** It must notice if it lost a change that was witnessed, and must not notice if it has all changes. */
+  checkNoticed(): void {
+    const isLost = stateOf(this.#directory) === "lost";
+    const witnessed = this.#lost.find(({ isWitnessed }) => isWitnessed);
+    this.#expect(
+      isLost || witnessed === undefined,
+      () => `the directory has lost the change of ${witnessed?.keyId}, but has not noticed it`,
+    );
+    this.#expect(
+      !isLost || this.#lost.length > 0,
+      () => "the directory claims to have lost something, but has all changes",
+    );
+    if (isLost) this.#simulation.judge.see("the directory noticed that it went back");
+  }
+
+  /** An operator reconciles it with the copies in D1. Then it has everything that they have. */
+  async reconcile(): Promise<void> {
+    if (stateOf(this.#directory) !== "lost") return;
+    if (this.random.chance(0.5)) this.#directory.crash();
+    const snapshot = await this.#ask("snapshot", {});
+    this.#expect(snapshot === "HISTORY_LOST", () => "the directory has gone back, but answers a snapshot");
+    const copies = this.#simulation.cronJob.record.keys();
+    const left = this.#changes.filter((change) => this.#has(change));
+    const page = { cells: [], keys: copies, isDeclared: false, reason: "restored from a backup" };
+    const before = this.#directory.disk.version;
+    await this.#ask("reconcile", { ...page, isLast: true, dryRun: true });
+    this.#expect(this.#directory.disk.version === before, () => "a dry run has changed the directory");
+    if (this.random.chance(0.5)) {
+      await this.#ask("reconcile", { ...page, isLast: false, dryRun: false });
+      this.#directory.crash();
+    }
+    const done = await this.#ask<DirectoryReconciliation>("reconcile", {
+      ...page,
+      isLast: true,
+      dryRun: false,
+    });
+    this.#expect(
+      typeof done === "object" && done.status.state === "complete",
+      () => `the directory was not reconciled: ${JSON.stringify(done)}`,
+    );
+    for (const { keyId, revokedAtMs } of copies)
+      this.#expect(
+        this.#has({ keyId, isRevoked: revokedAtMs !== null }),
+        () => `${keyId} was not restored from D1`,
+      );
+    for (const change of left)
+      this.#expect(this.#has(change), () => `${change.keyId} was lost by the reconciliation`);
+    await this.#simulation.pass(1_000, PASS_STEPS);
+    for (let run = 0; run < 2; run += 1) {
+      await this.runCron();
+      this.#expect(
+        stateOf(this.#directory) === "complete",
+        () => "the directory is lost again after its reconciliation",
+      );
+      await this.change(1);
+    }
+    this.#simulation.judge.see("H8");
+  }
+
+  #has({ keyId, isRevoked }: Pick<KeyChange, "keyId" | "isRevoked">): boolean {
+    const rows = read<{ revoked_at_ms: number | null }>(this.#directory, "minted_key", "key_id = ?", keyId);
+    return rows.some((row) => !isRevoked || row.revoked_at_ms !== null);
+  }
+
+  /** Returns the answer's value, or the reason of its refusal. */
+  async #ask<T = unknown>(method: string, fields: Omit<object, keyof Envelope>): Promise<T | string> {
+    const sent = this.#simulation.operator.reply(this.#directory, method, fields);
+    const reply = await this.#simulation.runUntil(sent);
+    if (reply === undefined) return "no answer";
+    return reply.ok ? (reply.value as T) : (reply.refusal.reason ?? reply.refusal.code);
+  }
+
+  #expect(isRight: boolean, message: () => string): void {
+    this.#simulation.judge.check("I26", isRight, message);
+  }
+}
+
+const keyOf = (keyId: string): MintedKey => ({
+  keyId,
+  role: "router",
+  cell: null,
+  note: null,
+  createdAtMs: 1,
+  expiresAtMs: 2 ** 50,
+  revokedAtMs: null,
+});
+
+function stateOf(part: Part<object>): "complete" | "lost" {
+  return read(part, "meta", "name = 'history_lost'").length > 0 ? "lost" : "complete";
+}
