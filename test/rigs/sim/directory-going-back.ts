@@ -1,5 +1,4 @@
 import type { DirectoryReconciliation, MintedKey } from "../../../src/core/directory/messages.ts";
-import type { Envelope } from "../../../src/core/messages.ts";
 import { read } from "./made-leases.ts";
 import type { Part } from "./part.ts";
 import type { Random } from "./random.ts";
@@ -159,7 +158,7 @@ class DirectoryStage {
   }
 
   /** Returns the answer's value, or the reason of its refusal. */
-  async #ask<T = unknown>(method: string, fields: Omit<object, keyof Envelope>): Promise<T | string> {
+  async #ask<T = unknown>(method: string, fields: object): Promise<T | string> {
     const sent = this.#simulation.operator.reply(this.#directory, method, fields);
     const reply = await this.#simulation.runUntil(sent);
     if (reply === undefined) return "no answer";
