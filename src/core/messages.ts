@@ -184,6 +184,8 @@ export type Verdict = "granted" | "running" | "committed" | "rolled_back" | "gon
 export interface InquiryAnswer {
   /** One verdict per question, in order. */
   verdicts: Verdict[];
+  /** The newest durable point of the ledger, which has confirmed the point in the inquiry (H5). */
+  point: HistoryPoint | null;
 }
 
 // Worker → ledger

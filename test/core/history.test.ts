@@ -256,6 +256,22 @@ describe("a ledger that went back in time", () => {
     expect(events(c)).toHaveLength(1);
   });
 
+  test("[H3] is noticed by a shard that applied a commit because an inquiry told it", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveLedger(c);
+    const lease = c.uuid();
+    await begin(c, "1", lease, ["late"]);
+    c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
+    await decide(c, "1", lease, "COMMITTED");
+    c.shard(0).alarmAtMs = c.clock.now();
+    await c.pass(10_000);
+    expect(c.claims()).toContainEqual(expect.objectContaining({ canonical: "late" }));
+    restore();
+    c.fate = () => "deliver";
+    expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
+  });
+
   test("[H5] does not make the shard forget, even if the shard's answers are lost", async () => {
     const c = await Cluster.start({ shards: 1 });
     await own(c, "1", "early");
@@ -389,7 +405,7 @@ describe("parts that did not go back in time", () => {
     expect(await c.clock.runUntil(replaced.begin(request))).toEqual(REPLACED);
     c.ledger("1").restart();
     await begin(c, "1", c.uuid(), ["later"]);
-    expect(await ask("late")).toEqual(ok({ verdicts: ["unknown"] }));
+    expect(await ask("late")).toMatchObject({ ok: true, value: { verdicts: ["unknown"] } });
     expect(await ask("later")).toEqual(REPLACED);
     expect(events(c)).toEqual([]);
     c.ledger("1").restart();

@@ -240,10 +240,10 @@ export class Ledger {
         const verdicts = message.questions.map((question) =>
           answerQuestion(this.#store, this.#begins, this.#history, message.shard, question),
         );
-        const reply = await this.#durable(ok({ verdicts }));
+        await this.#ports.sql.flush();
         // The loss may have been noticed during the wait (M1, H4).
-        const { refusal } = this.#history;
-        return refusal === undefined ? reply : { ok: false, refusal };
+        const { refusal, point = null } = this.#history;
+        return refusal === undefined ? ok({ verdicts, point }) : { ok: false, refusal };
       },
       `shard ${message.shard}`,
     );

@@ -5,6 +5,7 @@ import type { Limits } from "../limits.ts";
 import {
   MESSAGE_VERSION,
   type BucketKey,
+  type HistoryPoint,
   type HoldState,
   type Inquiry,
   type InquiryAnswer,
@@ -31,6 +32,12 @@ const VERDICT_STATES = {
   rolled_back: "free",
   gone: "free",
 } as const;
+
+/** The point of a ledger that has answered, and the stored one that it has confirmed by its answer (H5). */
+interface ToldPoint {
+  point: HistoryPoint;
+  confirmed: HistoryPoint | null;
+}
 
 /** Asks the ledgers that own holds about them, and carries out their answers (B8). */
 export class Inquirer {
@@ -84,23 +91,28 @@ export class Inquirer {
     const executions = new Map(asked.map((hold) => [executionKey(hold), hold]));
     const byCell = Map.groupBy(executions.values(), ({ cell }) => cell);
     const verdicts = new Map<string, Verdict>();
+    const told = new Map<string, ToldPoint>();
     await fanOut([...byCell], this.#limits.fanOut, async ([cell, its]) => {
-      const answers = await this.#ask(cell, its);
+      const answer = await this.#ask(cell, its);
+      if (answer?.point) told.set(cell, { point: answer.point, confirmed: answer.confirmed });
       for (const [index, hold] of its.entries())
-        verdicts.set(executionKey(hold), answers?.[index] ?? "unknown");
+        verdicts.set(executionKey(hold), answer?.verdicts[index] ?? "unknown");
     });
     const over = asked.filter((hold) => {
       const verdict = verdicts.get(executionKey(hold));
       return verdict === "committed" || verdict === "rolled_back" || verdict === "gone";
     });
     const clears = chunksOf(over, CHUNK_ROWS, () => 2).map((holds) =>
-      this.#commits.submit("clear", () => this.#clear(holds, verdicts), { weight: 2 * holds.length }),
+      this.#commits.submit("clear", () => this.#clear(holds, verdicts, told), { weight: 2 * holds.length }),
     );
     await Promise.all(clears);
     return verdicts;
   }
 
-  async #ask(cell: string, asked: readonly ExecutionId[]): Promise<Verdict[] | undefined> {
+  async #ask(
+    cell: string,
+    asked: readonly ExecutionId[],
+  ): Promise<(InquiryAnswer & Pick<ToldPoint, "confirmed">) | undefined> {
     const placement = this.#placementGuard.placement;
     // A shard that has lost a part of its history must not change what is left (H4).
     if (placement === undefined || this.#history.isLost) return undefined;
@@ -122,13 +134,21 @@ export class Inquirer {
       this.#ledger.inquire(cell, message),
     );
     return answer.kind === "ok" && answer.value.verdicts.length === asked.length && !this.#history.isLost
-      ? answer.value.verdicts
+      ? { ...answer.value, confirmed: seen ?? null }
       : undefined;
   }
 
   /** Reads the holds again after the wait, and changes only those that are still the same (M1). */
-  #clear(over: readonly HoldRow[], verdicts: ReadonlyMap<string, Verdict>): void {
+  #clear(
+    over: readonly HoldRow[],
+    verdicts: ReadonlyMap<string, Verdict>,
+    told: ReadonlyMap<string, ToldPoint>,
+  ): void {
     if (this.#history.isLost) return;
+    for (const cell of new Set(over.map((hold) => hold.cell))) {
+      const ledger = told.get(cell);
+      if (ledger !== undefined) this.#log.note(cell, ledger.point, ledger.confirmed);
+    }
     const now = this.#ports.clock.now();
     for (const asked of over) {
       const key = executionKey(asked);

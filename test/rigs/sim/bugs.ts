@@ -283,8 +283,8 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I9"],
     "src/core/ledger/ledger.ts",
-    "const reply = await this.#durable(ok({ verdicts }));",
-    "const reply: Reply<InquiryAnswer> = ok({ verdicts });",
+    "await this.#ports.sql.flush(); // The loss may have been noticed during the wait (M1, H4).",
+    "",
   ),
   "a failed write counts as a refusal": {
     breaks: "B5",
