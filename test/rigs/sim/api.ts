@@ -26,9 +26,9 @@ import type { Refusal } from "../../../src/core/refusal.ts";
 import type { SourceTypeName } from "../../../src/core/registry.ts";
 import { answerOfRefusal, batchOpOf, seenOf, type Recorder, type SeenRecord } from "../history/history.ts";
 import type { Coordinator } from "./coordinator.ts";
+import type { Isolate } from "./isolate.ts";
 import type { Judge } from "./judge/judge.ts";
 import { nameKey } from "./local.ts";
-import type { Network } from "./network.ts";
 import type { Part } from "./part.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
 import type { StoredHistory } from "./stored-history.ts";
@@ -47,7 +47,7 @@ export interface Batch {
 /** What all parts of a simulation share. */
 export interface SimulationContext {
   scheduler: Scheduler;
-  network: Network;
+  isolate: Isolate;
   coordinator: Coordinator;
   judge: Judge;
   recorder: Recorder;
@@ -217,10 +217,10 @@ export class Api {
 
   /** Returns the answer as the part gave it; undefined if there is none. */
   async reply(part: Part<object>, method: string, fields: object): Promise<Reply<unknown> | undefined> {
-    const { network, coordinator } = this.#context;
+    const { isolate, coordinator } = this.#context;
     let reply: Reply<unknown> | undefined;
     await ask(this.#clock, TIMEOUT_MS, async () => {
-      reply = await network.send(this.#owner, part, method, { ...coordinator.envelope, ...fields });
+      reply = await isolate.send(this.#owner, part, method, { ...coordinator.envelope, ...fields });
       return reply;
     });
     return reply;
@@ -272,10 +272,10 @@ export class Api {
     fields: object,
     note: (point: HistoryPoint) => void = () => {},
   ): Promise<Answer<T>> {
-    const { network, coordinator } = this.#context;
+    const { isolate, coordinator } = this.#context;
     const answer = await ask<T>(this.#clock, TIMEOUT_MS, async () => {
       const message = { ...coordinator.envelope, ...fields };
-      const reply: Reply<T> & Told = await network.send<T>(this.#owner, part, method, message);
+      const reply: Reply<T> & Told = await isolate.send<T>(this.#owner, part, method, message);
       if (reply.ok && reply.point !== undefined) note(reply.point);
       return reply;
     });

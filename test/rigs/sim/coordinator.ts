@@ -8,27 +8,23 @@ import type { Network } from "./network.ts";
 import { Part, type PartContext } from "./part.ts";
 import type { SimulationSettings } from "./simulation-settings.ts";
 
-/** A ledger whose answers to cells tell its newest point, as those of the Durable Object do. */
-class TellingLedger extends Ledger {
-  override begin(...[request]: Parameters<Ledger["begin"]>): ReturnType<Ledger["begin"]> {
-    return this.#tell(super.begin(request));
-  }
+/** The calls of the Worker and the cron that use a point of the part. The others are calls of other parts. */
+const TELLING = {
+  ledger: ["begin", "decide", "get", "list", "pull", "maintain", "status"],
+  shard: ["lookup", "listRecords", "digestRecords", "ping"],
+} as const;
 
-  override decide(...[request]: Parameters<Ledger["decide"]>): ReturnType<Ledger["decide"]> {
-    return this.#tell(super.decide(request));
-  }
+type Method = (message: unknown) => Promise<Reply<unknown>>;
 
-  override get(...[request]: Parameters<Ledger["get"]>): ReturnType<Ledger["get"]> {
-    return this.#tell(super.get(request));
+/** Makes the answers of some calls tell the newest point of the part, as those of the Durable Object do. */
+function telling<T extends { told(): Told }>(part: T, methods: readonly string[]): T {
+  const calls = part as unknown as Record<string, Method>;
+  for (const name of methods) {
+    const call = calls[name]?.bind(part);
+    if (call === undefined) throw new Error(`the part has no method ${name}`);
+    calls[name] = async (message) => ({ ...(await call(message)), ...part.told() });
   }
-
-  override list(...[request]: Parameters<Ledger["list"]>): ReturnType<Ledger["list"]> {
-    return this.#tell(super.list(request));
-  }
-
-  async #tell<T>(answer: Promise<Reply<T>>): Promise<Reply<T> & Told> {
-    return { ...(await answer), ...this.told() };
-  }
+  return part;
 }
 
 /** All objects of one deployment: the production core, over simulated disks, clocks and messages. */
@@ -49,18 +45,19 @@ export class Coordinator {
     this.directory = new Part("directory", context, (ports) => new Directory(ports, limits));
     this.shards = Array.from({ length: settings.shards }, (_, index) => {
       return new Part(`shard ${index}`, context, (ports, self) => {
-        return new Shard(index, ports, limits, {
+        const shard = new Shard(index, ports, limits, {
           directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
           ledger: {
             inquire: (cell, message) => network.send(self, this.ledger(cell), "inquire", message),
             knowledge: (cell, message) => network.send(self, this.ledger(cell), "knowledge", message),
           },
         });
+        return telling(shard, TELLING.shard);
       });
     });
     for (let cell = 1; cell <= settings.cells; cell += 1) {
       const part = new Part(`ledger ${cell}`, context, (ports, self) => {
-        return new TellingLedger(String(cell), ports, limits, {
+        const ledger = new Ledger(String(cell), ports, limits, {
           directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
           shard: {
             exchange: (index, message) => network.send(self, this.shard(index), "exchange", message),
@@ -68,6 +65,7 @@ export class Coordinator {
             listHolds: (index, message) => network.send(self, this.shard(index), "listHolds", message),
           },
         });
+        return telling(ledger, TELLING.ledger);
       });
       this.ledgers.set(String(cell), part);
     }

@@ -29,6 +29,8 @@ export class Faults {
   areOff = false;
   /** Whether every answer to an exchange is lost, also while `areOff`. */
   losesExchanges = false;
+  /** Whether no exchange arrives, also while `areOff`. */
+  stopsExchanges = false;
   partitions: Partition[] = [];
   /** Parts that answer slowly, and until when. */
   readonly slowUntilMs = new Map<string, number>();
@@ -50,6 +52,7 @@ export class Faults {
   }
 
   message(from: string, to: string, method: string): MessageFault | undefined {
+    if (this.stopsExchanges && method === "exchange") return "lose";
     if (this.losesExchanges && method === "exchange") return "lose_answer";
     return this.#draw(`${from}>${to}.${method}`, this.#settings.messages);
   }

@@ -20,23 +20,41 @@ const PASS_STEPS = 20_000;
 export async function goBack(simulation: Simulation): Promise<void> {
   const stage = new Stage(simulation);
   await simulation.pass(SETTLED_MS, PASS_STEPS);
-  await stage.makeLeases(4);
+  await simulation.isolate.restart();
+  await stage.makeLeases(4, { restarts: stage.kind === "one knows" ? 0 : 0.2 });
   const versions = new Map(simulation.coordinator.parts.map((part) => [part, part.disk.version]));
   const early = stage.made.splice(0);
   const earlyPoints = new Map(simulation.cells.map((cell) => [cell, cell.api.history.points]));
-  if (stage.isRestartedLate) await stage.makeLeases(1, 0.9, 0.2);
-  else await stage.makeLeases(stage.random.between(0, 6));
-  await stage.age();
+  await stage.makeLostLeases();
   simulation.endJudging();
   await stage.restore(versions);
-  if (stage.isWhole) await stage.askAsCells(earlyPoints);
+  if (stage.isRemembered) await stage.callThroughIsolate();
+  else await simulation.isolate.restart();
+  await stage.visitAsCron();
+  if (stage.kind === "whole") await stage.askAsCells(earlyPoints);
   await stage.loseAnswers();
   for (let round = 0; round < 3; round += 1) await stage.probe();
-  if (!stage.isWhole) await stage.askAsCells(earlyPoints);
+  if (stage.kind !== "whole") await stage.askAsCells(earlyPoints);
   await simulation.pass(1_000, PASS_STEPS);
   stage.checkNoticed();
   await stage.reconcile();
   simulation.judge.see(`went back: ${early.length > 0 ? "with" : "without"} earlier leases`);
+}
+
+/**
+ * - some: some parts go back, and some others were restarted before.
+ * - whole: all parts go back to one moment. Then no part knows more than another.
+ * - late restarts: ledgers go back, and lose instances that made only one lease, of which their shards have
+ *   stored no point.
+ * - one knows: shards go back, and only one ledger knows it. It says nothing, but the Worker has heard it.
+ */
+const KINDS = { some: 5, whole: 3, "late restarts": 2, "one knows": 2 } as const;
+
+/** A message from a ledger to a shard. */
+interface LastMessage {
+  incarnation: number;
+  /** The number of the ledger's instance. */
+  serial: number | undefined;
 }
 
 class Stage {
@@ -50,8 +68,12 @@ class Stage {
    * shard asks about their holds (B8).
    */
   readonly #lostAttempts = new Set<Made>();
-  /** For each ledger and shard, the ledger's instance that sent the last message about a lease. */
-  readonly #lastSenders = new Map<string, number>();
+  /** For each ledger and shard, the ledger's instance at the last message about a lease. */
+  readonly #lastMessages = new Map<string, LastMessage>();
+  /** The instances of each shard that the isolate may have seen. */
+  readonly #seenInstances = new Map<number, Set<number>>();
+  /** The restored parts that have lost a lease. */
+  readonly #lost = new Set<Part<object>>();
   /** The parts that have been told by a part that knows. */
   readonly #told = new Set<Part<object>>();
   readonly #restored = new Set<Part<object>>();
@@ -62,30 +84,49 @@ class Stage {
   #hasLostAnswers = false;
   /** The cells that know of something that their ledger lost. */
   readonly #knowingCells = new Set<Cell>();
-  /** Whether all parts go back to one moment. Then no part knows more than another. */
-  readonly isWhole: boolean;
-  /** Whether instances that made only one lease are lost, of which their shards have stored no point. */
-  readonly isRestartedLate: boolean;
+  readonly kind: keyof typeof KINDS;
+  /** Whether the isolate of the Worker keeps what it has seen before the parts went back. */
+  readonly isRemembered: boolean;
   #names = 0;
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
     this.random = simulation.faults.stream("going back");
-    this.isWhole = this.random.chance(0.25);
-    this.isRestartedLate = !this.isWhole && this.random.chance(0.25);
+    this.kind = this.random.weighted(KINDS);
+    this.isRemembered = this.random.chance(0.3) || this.kind === "one knows";
   }
 
   /** Each round, some parts are restarted. Then every cell begins a lease of a new name, and commits some. */
-  async makeLeases(rounds: number, restarts = 0.2, commits = 0.7): Promise<void> {
+  async makeLeases(
+    rounds: number,
+    { restarts = 0.2, commits = 0.7, inquiries = 0, cells = this.#simulation.cells } = {},
+  ): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
       for (const part of this.#simulation.coordinator.parts)
         if (this.random.chance(restarts) && part.disk.pending === 0) part.crash();
-      for (const cell of this.#simulation.cells)
-        if (this.random.chance(0.8)) await this.#make(cell, this.random.chance(commits));
+      for (const cell of cells)
+        if (this.random.chance(0.8))
+          await this.#make(cell, this.random.chance(commits), this.random.chance(inquiries));
     }
   }
 
-  async #make(cell: Cell, isCommitted: boolean): Promise<void> {
+  /** Makes leases that some parts will lose. */
+  async makeLostLeases(): Promise<void> {
+    const { cells } = this.#simulation;
+    switch (this.kind) {
+      case "one knows":
+        return this.makeLeases(3, { restarts: 0, cells: [this.random.pick(cells)] });
+      case "late restarts":
+        await this.makeLeases(1, { restarts: 0.9, commits: 0.4, inquiries: 0.5 });
+        return this.#age();
+      default:
+        await this.makeLeases(this.random.between(0, 6));
+        return this.#age();
+    }
+  }
+
+  /** @param byInquiry whether the shard learns of the commit only when it asks the ledger */
+  async #make(cell: Cell, isCommitted: boolean, byInquiry: boolean): Promise<void> {
     const row = this.#newRow();
     const lease = this.random.uuid();
     const { api, caller } = cell;
@@ -93,21 +134,21 @@ class Stage {
     const begun = await this.#simulation.runUntil(api.begin(cell.id, caller, batch));
     if (begun.kind !== "ok") return;
     const shard = this.#simulation.shardOf(row);
-    const incarnation = this.#incarnationOf(cell);
+    const incarnation = incarnationOf(this.#ledger(cell));
     this.#noteMessage(cell, shard);
     if (isCommitted) {
+      const { faults } = this.#simulation;
+      faults.stopsExchanges = byInquiry;
       const decided = await this.#simulation.runUntil(api.decide(cell.id, caller, lease, "COMMITTED"));
+      if (byInquiry) await this.#send(this.#simulation.coordinator.shard(shard), "settle", { keys: [row] });
+      faults.stopsExchanges = false;
       if (decided.kind !== "ok") return;
     }
-    const made = { cell, name: row, shard, lease, isCommitted, incarnation, isGrantTold: false };
-    this.made.push({ ...made, epoch: this.#epochOf(made) });
-    if (isCommitted) this.#noteMessage(cell, shard);
-  }
-
-  /** The newest durable incarnation of the cell's ledger. */
-  #incarnationOf(cell: Cell): number {
-    const rows = read<{ incarnation: number }>(this.#ledger(cell), "incarnation", "true");
-    return Math.max(0, ...rows.map(({ incarnation }) => incarnation));
+    const made = { cell, name: row, shard, lease, isCommitted, incarnation };
+    // The answer to an inquiry confirms the stored point, so the shard replaces it.
+    const isGrantTold = byInquiry && isCommitted;
+    this.made.push({ ...made, epoch: this.#epochOf(made), isGrantTold });
+    if (isCommitted && !byInquiry) this.#noteMessage(cell, shard);
   }
 
   /**
@@ -115,11 +156,15 @@ class Stage {
    * confirm the stored point (H5). Then the point includes all grants that were made before.
    */
   #noteMessage(cell: Cell, shard: number): void {
-    const incarnation = this.#incarnationOf(cell);
+    const ledger = this.#ledger(cell);
+    const incarnation = incarnationOf(ledger);
+    const instances = this.#seenInstances.get(shard) ?? new Set();
+    instances.add(incarnationOf(this.#simulation.coordinator.shard(shard)));
+    this.#seenInstances.set(shard, instances);
     const link = `${cell.id} ${shard}`;
-    if (this.#lastSenders.get(link) === incarnation)
+    if (this.#lastMessages.get(link)?.incarnation === incarnation)
       for (const made of this.made) if (made.cell === cell && made.shard === shard) made.isGrantTold = true;
-    this.#lastSenders.set(link, incarnation);
+    this.#lastMessages.set(link, { incarnation, serial: ledger.current?.serial });
   }
 
   /** Zero if the shard has not applied the decision yet and its hold is gone. */
@@ -137,7 +182,7 @@ class Stage {
   }
 
   /** Time passes, so that decisions count as applied, and some parts are restarted. */
-  async age(): Promise<void> {
+  async #age(): Promise<void> {
     if (this.random.chance(0.7)) await this.#simulation.pass(SETTLED_MS, PASS_STEPS);
     for (const part of this.#simulation.coordinator.parts)
       if (this.random.chance(0.4) && part.disk.pending === 0) {
@@ -148,14 +193,17 @@ class Stage {
 
   async restore(versions: ReadonlyMap<Part<object>, number>): Promise<void> {
     const { shards, ledgers, parts: all } = this.#simulation.coordinator;
-    if (this.isWhole) {
+    if (this.kind === "whole") {
       for (const part of all) {
         this.#restored.add(part);
         part.goBack(versions.get(part) ?? 0);
       }
       return this.#findLosses();
     }
-    const some = this.isRestartedLate ? [...ledgers.values()] : [...shards, ...ledgers.values()];
+    const some = [
+      ...(this.kind === "late restarts" ? [] : shards),
+      ...(this.kind === "one knows" ? [] : ledgers.values()),
+    ];
     const parts = this.random.some(some, this.random.between(1, 3));
     for (const part of parts) this.#restored.add(part);
     for (const part of parts) {
@@ -175,6 +223,9 @@ class Stage {
       const inLedger = this.#stateOf(made);
       if (inLedger === undefined || (made.isCommitted && inLedger === "GRANTED"))
         this.#knowingCells.add(made.cell);
+      if (this.#restored.has(ledger) && inLedger === undefined) this.#lost.add(ledger);
+      const isGrantLost = !this.#has(made, "hold") && !this.#has(made, "claim");
+      if (this.#restored.has(shard) && isGrantLost) this.#lost.add(shard);
       const onShard = this.#isOnShard(made);
       // The ledger has the row of the grant, or says that the decision does not have to be sent again.
       const isLost = !onShard && (inLedger === "GRANTED" || inLedger === "applied" || !this.#hasHold(made));
@@ -187,6 +238,73 @@ class Stage {
 
   #hasIncarnation({ cell, incarnation }: Made): boolean {
     return read(this.#ledger(cell), "incarnation", "incarnation = ?", String(incarnation)).length > 0;
+  }
+
+  /** The cron visits all ledgers, and then tells each shard what they have seen of it. */
+  async visitAsCron(): Promise<void> {
+    if (this.random.chance(0.7)) return;
+    await this.#simulation.runUntil(this.#simulation.cronJob.run());
+    for (const part of this.#mustNotice.keys())
+      if (part.name.startsWith("shard")) this.#checkTold(part, "the cron");
+  }
+
+  /**
+   * The isolate has answered all begins, so it knows more than the parts that have lost them. It tells them
+   * in any call, and it tells a ledger about the shards that a begin is about to ask. The points that it has
+   * of a part take turns, so some calls may be needed.
+   */
+  async callThroughIsolate(): Promise<void> {
+    const viaLedgers = this.random.chance(0.3) || this.kind === "one knows";
+    for (const part of this.#lost) {
+      const beginner = viaLedgers ? this.#beginnerOn(part) : undefined;
+      if (viaLedgers && beginner === undefined) continue;
+      let wasAsked = true;
+      for (let call = 0; call < 10 && wasAsked && !isNoticed(part); call += 1) {
+        if (beginner === undefined)
+          await this.#send(part, part.name.startsWith("shard") ? "ping" : "status", {});
+        else wasAsked = await this.#asksShard(beginner, this.#newRowOn(part));
+      }
+      if (wasAsked)
+        this.#checkTold(part, beginner === undefined ? "the Worker" : "a begin through the Worker");
+    }
+  }
+
+  /** Begins a lease. Returns whether the ledger has asked the shard: a full ledger asks nobody (S3). */
+  async #asksShard(cell: Cell, name: Name): Promise<boolean> {
+    const begun = await this.#begin(cell, this.random.uuid(), name);
+    return begun?.ok !== false || begun.refusal.code !== "RESOURCE_EXHAUSTED";
+  }
+
+  /**
+   * Returns a cell whose ledger takes over what the isolate has seen of a shard. A ledger does so only if it
+   * has seen the same instance of the shard (H5), and did not forget that in a restart. The isolate must have
+   * seen no other instance: a begin that carried a point of that one could be granted.
+   */
+  #beginnerOn(part: Part<object>): Cell | undefined {
+    const shard = this.#simulation.coordinator.shards.findIndex((each) => each === part);
+    if (this.#seenInstances.get(shard)?.size !== 1) return undefined;
+    return this.#simulation.cells.find((cell) => {
+      const ledger = this.#ledger(cell);
+      const serial = this.#lastMessages.get(`${cell.id} ${shard}`)?.serial;
+      return !this.#restored.has(ledger) && serial !== undefined && serial === ledger.current?.serial;
+    });
+  }
+
+  #newRowOn(part: Part<object>): LocalRow {
+    for (;;) {
+      const row = this.#newRow();
+      if (this.#simulation.coordinator.shard(this.#simulation.shardOf(row)) === part) return row;
+    }
+  }
+
+  #checkTold(part: Part<object>, by: string): void {
+    this.#told.add(part);
+    this.#simulation.judge.see(`${by} told a ${part.name.split(" ")[0]}`);
+    this.#simulation.judge.check(
+      "I24",
+      isNoticed(part),
+      () => `${part.name} has gone back and ${by} has told it, but it has not noticed`,
+    );
   }
 
   #expect(part: Part<object>, peer: Part<object>): void {
@@ -259,7 +377,10 @@ class Stage {
         () => `the ledger of cell ${cell.id} has gone back and its cell told it, but it has not noticed`,
       );
     }
-    for (const what of ["L7", this.isWhole ? "everything went back at once" : "cells told their ledgers"])
+    for (const what of [
+      "L7",
+      this.kind === "whole" ? "everything went back at once" : "cells told their ledgers",
+    ])
       if (this.#knowingCells.size > 0) this.#simulation.judge.see(what);
   }
 
@@ -362,7 +483,7 @@ class Stage {
   checkNoticed(): void {
     const { judge, coordinator } = this.#simulation;
     for (const part of [...coordinator.shards, ...coordinator.ledgers.values()]) {
-      const hasNoticed = read(part, "meta", "name = 'history_lost'").length > 0;
+      const hasNoticed = isNoticed(part);
       judge.check(
         "I24",
         hasNoticed || !this.#told.has(part),
@@ -427,3 +548,12 @@ class Stage {
     return this.#simulation.runUntil(this.#simulation.operator.reply(part, method, fields));
   }
 }
+
+/** The newest durable incarnation of a part. */
+const incarnationOf = (part: Part<object>): number =>
+  Math.max(
+    0,
+    ...read<{ incarnation: number }>(part, "incarnation", "true").map(({ incarnation }) => incarnation),
+  );
+
+const isNoticed = (part: Part<object>): boolean => read(part, "meta", "name = 'history_lost'").length > 0;

@@ -8,6 +8,7 @@ import { Cell } from "./cell.ts";
 import { Coordinator } from "./coordinator.ts";
 import { Faults } from "./faults.ts";
 import { Cron } from "./projection.ts";
+import { Isolate } from "./isolate.ts";
 import { Judge } from "./judge/judge.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { Network, type Sent, type Witness } from "./network.ts";
@@ -42,6 +43,8 @@ export class Simulation {
   readonly router: Api;
   readonly operator: Api;
   readonly cronJob: Cron;
+  /** What all clients call through. Its memory ends now and then. */
+  readonly isolate: Isolate;
   /** Thaws of all cells. A freeze that overlaps with a thaw proves nothing. */
   readonly thaws = { started: 0, running: 0 };
   readonly #network: Network;
@@ -69,6 +72,7 @@ export class Simulation {
     };
     const network = new Network(this.scheduler, this.faults, witness);
     this.#network = network;
+    this.isolate = new Isolate(network);
     const log = (part: string, event: string): void => {
       this.judge.see(`log ${event}`);
       if (event === "history_lost" && this.#isJudging)
@@ -84,7 +88,7 @@ export class Simulation {
     const { scheduler, coordinator, judge, recorder } = this;
     const context: SimulationContext = {
       scheduler,
-      network,
+      isolate: this.isolate,
       coordinator,
       judge,
       recorder,
@@ -142,6 +146,7 @@ export class Simulation {
   /** Registers the cells without faults. */
   async start(): Promise<void> {
     await this.cronJob.load();
+    await this.isolate.restart();
     this.faults.areOff = true;
     // Before the first cell, a message with another placement fixes nothing (P2).
     const { directory, envelope } = this.coordinator;
@@ -206,6 +211,7 @@ export class Simulation {
     const random = this.faults.stream("minute");
     this.scheduler.after(MINUTE_MS, undefined, () => {
       if (this.#isActing && random.chance(0.25)) this.spawn(this.cron());
+      if (this.faults.stream("isolate").chance(0.1)) this.spawn(this.isolate.restart());
       for (const cell of this.cells)
         if (this.#isActing && cell.isUp && random.chance(0.25))
           this.spawn(activities.reconcile(this, cell, random));
