@@ -1,5 +1,5 @@
 /** Tests of what an isolate remembers of the objects and passes on, with real shards in workerd. */
-import { runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { configOf } from "../../src/env.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
@@ -29,13 +29,15 @@ async function own(api: Api, cell: string, name: string): Promise<void> {
 /** Empties every shard while the deployment runs, and ends its instances. */
 async function loseShards(): Promise<void> {
   for (let shard = 0; shard < configOf(env).shards; shard += 1) {
-    const lose = runInDurableObject(stubsOf(env).shard(shard), async (_, state) => {
+    const stub = stubsOf(env).shard(shard);
+    await runInDurableObject(stub, (_, state) => {
       for (const table of ["claim", "hold", "log", "incarnation"])
         state.storage.sql.exec(`DELETE FROM ${table}`);
-      await state.storage.sync();
-      state.abort("the file was replaced");
     });
-    await expect(lose).rejects.toThrow("replaced");
+    // An abort would have the same effect, but the runtime writes several lines about each.
+    await evictDurableObject(stub);
+    // `reset` keeps the storage of objects that are evicted.
+    await runInDurableObject(stub, () => {});
   }
 }
 
