@@ -1,11 +1,13 @@
-/** Deadlines that end within the same window share one timer. */
-const SHARE_WINDOW_MS = 100;
+/** How often waiting deadlines are looked at, and how late they may end. */
+const TICK_MS = 100;
 /** Shorter delays are pauses, not deadlines, and end exactly on time. */
 const SHARED_FROM_MS = 500;
 
-interface SharedTimer {
+/** Deadlines that end at the same tick. */
+interface Window {
   waiting: Set<() => void>;
-  timer: ReturnType<typeof setTimeout>;
+  /** The latest of their ends. */
+  endMs: number;
 }
 
 /*
@@ -17,46 +19,53 @@ interface SharedTimer {
  */
 /**
  * The timers of one object. Each call sets several deadlines, and nearly all of them are cancelled long
- * before they end. Therefore deadlines share the platform's timers, and may end up to `SHARE_WINDOW_MS` late.
- * A shared timer is cleared when nothing waits for it any more, so that it does not keep the object awake.
+ * before they end. In workerd, a timer that is cleared keeps some 250 bytes until its object ends, so an
+ * object that is always busy would grow without end. Therefore all deadlines share one timer that is never
+ * cleared: it ends `TICK_MS` later, and is set again only if something still waits. An object is kept awake
+ * no longer than that.
  */
 export class Timers {
-  readonly #sharedTimers = new Map<number, SharedTimer>();
+  readonly #windows = new Map<number, Window>();
+  #ticks = 0;
+  #isTicking = false;
 
   /** Calls `then` after `delayMs`. Returns a function that cancels the call. */
   after(delayMs: number, then: () => void): () => void {
-    if (delayMs >= SHARED_FROM_MS)
-      return this.#share(Math.ceil((Date.now() + delayMs) / SHARE_WINDOW_MS), then);
+    if (delayMs >= SHARED_FROM_MS) return this.#share(delayMs, then);
     const timer = setTimeout(then, delayMs);
     return () => clearTimeout(timer);
   }
 
-  #share(end: number, then: () => void): () => void {
-    const shared = this.#sharedTimers.get(end) ?? this.#openShared(end);
+  #share(delayMs: number, then: () => void): () => void {
+    // One more than fit into the delay, because the next tick may come at once.
+    const last = this.#ticks + Math.ceil(delayMs / TICK_MS) + 1;
+    const window = this.#windows.get(last) ?? { waiting: new Set(), endMs: 0 };
+    this.#windows.set(last, window);
+    window.endMs = Math.max(window.endMs, Date.now() + delayMs);
     // Each wait gets a function of its own, because the same `then` may wait twice.
     const wake = (): void => then();
-    shared.waiting.add(wake);
+    window.waiting.add(wake);
+    this.#setTimer();
     return () => {
-      shared.waiting.delete(wake);
-      if (shared.waiting.size === 0 && this.#sharedTimers.get(end) === shared) this.#closeShared(end, shared);
+      window.waiting.delete(wake);
+      if (window.waiting.size === 0 && this.#windows.get(last) === window) this.#windows.delete(last);
     };
   }
 
-  #openShared(end: number): SharedTimer {
-    const timer = setTimeout(
-      () => {
-        this.#sharedTimers.delete(end);
-        for (const wake of shared.waiting) wake();
-      },
-      Math.max(0, end * SHARE_WINDOW_MS - Date.now()),
-    );
-    const shared: SharedTimer = { waiting: new Set(), timer };
-    this.#sharedTimers.set(end, shared);
-    return shared;
+  #setTimer(): void {
+    if (this.#isTicking || this.#windows.size === 0) return;
+    this.#isTicking = true;
+    setTimeout(() => this.#tick(), TICK_MS);
   }
 
-  #closeShared(end: number, shared: SharedTimer): void {
-    clearTimeout(shared.timer);
-    this.#sharedTimers.delete(end);
+  /** Ends what is due by the clock, or by the number of ticks if the clock went back. */
+  #tick(): void {
+    this.#isTicking = false;
+    this.#ticks += 1;
+    const nowMs = Date.now();
+    const due = [...this.#windows].filter(([last, { endMs }]) => last <= this.#ticks || endMs <= nowMs);
+    for (const [last] of due) this.#windows.delete(last);
+    this.#setTimer();
+    for (const [, { waiting }] of due) for (const wake of waiting) wake();
   }
 }
