@@ -110,11 +110,22 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     await storeShards(options.stateFolder, shards);
     // SQLite makes its files durable, but the folders around them are new.
     if (!isSetUp) await syncFolders(options.stateFolder);
+    let isD1Refused = false;
     const cron = async (): Promise<void> => {
-      // If D1's files are deleted, the runtime makes an empty database when it opens them again.
-      await migrateD1(started).catch((error: unknown) => log("d1_not_migrated", error));
-      const worker = await started.getWorker();
-      await worker.scheduled({ scheduledTime: new Date(), cron: "* * * * *" });
+      if (isReady && !isD1Refused && (await isD1Lost(options.stateFolder))) {
+        // Miniflare's D1 client blocks this process during a call. Under load, the runtime would wait in turn
+        // for this process to read its log. So callers are kept out meanwhile.
+        log("d1_lost", "it is made again");
+        await started.setOptions(runtime());
+        await migrateD1(started).catch((error: unknown) => {
+          isD1Refused = true;
+          log("d1_not_migrated", error);
+        });
+        await started.setOptions(runtime(address));
+      }
+      const time = `time=${Date.now()}&cron=${encodeURIComponent("* * * * *")}`;
+      const answer = await dispatch(started, `/cdn-cgi/local/scheduled?${time}`, {});
+      if (!answer.ok) throw new Error(`the Worker's cron ended with status ${answer.status}`);
     };
     if (cronAtStart) await firstCron(cron, log);
     isReady = true;
@@ -223,6 +234,7 @@ function runtimeOptions(
     // Only this process uses Miniflare's own port.
     host,
     port: 0,
+    unsafeTriggerHandlers: true,
     ...(address === undefined ? {} : publicSocketAt(address)),
     log: new RuntimeLog((event, error) => log?.(JSON.stringify({ event, error })), watch),
     unsafeHandleRuntimeRestart: () => log?.(JSON.stringify({ event: "runtime_restarted" })),
@@ -261,12 +273,15 @@ async function migrationFiles(): Promise<string[]> {
   return (await readdir(join(root, "migrations"))).filter((name) => name.endsWith(".sql")).toSorted();
 }
 
+const d1Folder = (stateFolder: string): string =>
+  join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject");
+
 /**
  * Returns whether D1's files exist and contain every migration. It reads the files directly, because no
  * runtime is running yet.
  */
 async function isMigrated(stateFolder: string): Promise<boolean> {
-  const folder = join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject");
+  const folder = d1Folder(stateFolder);
   const names = await readdir(folder).catch(() => []);
   const needed = await migrationFiles();
   return names
@@ -276,13 +291,38 @@ async function isMigrated(stateFolder: string): Promise<boolean> {
 
 function appliedIn(path: string): Set<string> {
   try {
-    const database = new DatabaseSync(path, { readOnly: true });
-    const rows = database.prepare("SELECT name FROM d1_migrations").all() as { name: string }[];
-    database.close();
-    return new Set(rows.map(({ name }) => name));
+    return new Set(migrationsIn(path));
   } catch {
     return new Set();
   }
+}
+
+function migrationsIn(path: string): string[] {
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    const rows = database.prepare("SELECT name FROM d1_migrations").all() as { name: string }[];
+    return rows.map(({ name }) => name);
+  } finally {
+    database.close();
+  }
+}
+
+/**
+ * Returns whether D1's files were deleted. The runtime makes an empty database when it opens them again. A
+ * damaged database is not lost: only an operator can decide to remove it.
+ */
+async function isD1Lost(stateFolder: string): Promise<boolean> {
+  const folder = d1Folder(stateFolder);
+  const names = await readdir(folder).catch(() => []);
+  const databases = names.filter((name) => name.endsWith(".sqlite") && !name.startsWith("metadata"));
+  return databases.every((name) => {
+    try {
+      migrationsIn(join(folder, name));
+      return false;
+    } catch (error) {
+      return error instanceof Error && error.message.includes("no such table");
+    }
+  });
 }
 
 /** Applies `migrations/` and records them in the same table as `wrangler d1 migrations apply`. */
