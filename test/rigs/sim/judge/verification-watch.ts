@@ -54,6 +54,8 @@ export class VerificationWatch {
   readonly #repairs = new Map<string, Repair>();
   /** The slot of each cell. */
   readonly #slots = new Map<string, VerificationSlot>();
+  /** The slots on disk when a cell was last answered. The answer to a run that has one may be lost. */
+  #storedSlots: ReadonlyMap<string, string> = new Map();
   /** The cells that wait for a slot: their places in the queue, and when they have to ask again. */
   readonly #waiting = new Map<string, { place: number; askByMs: number }>();
   #directoryMs = 0;
@@ -167,6 +169,10 @@ export class VerificationWatch {
     // A clock that is set back ends places.
     if (nowMs < this.#directoryMs) this.#waiting.clear();
     this.#directoryMs = nowMs;
+    const { disk } = this.#evidence.coordinator.directory;
+    const stored = disk.readDurable<{ cell: string; uuid: string }>("SELECT * FROM verification_slot");
+    const hadSlot = this.#storedSlots.get(cell) === uuid;
+    this.#storedSlots = new Map(stored.map((slot) => [slot.cell, slot.uuid]));
     if (!reply.ok) {
       if (reply.refusal.reason !== "NO_VERIFICATION_SLOT") return;
       this.#evidence.see("slot refused");
@@ -177,9 +183,7 @@ export class VerificationWatch {
       return;
     }
     const { verificationSlots } = this.#evidence.coordinator.limits;
-    const taken = this.#evidence.coordinator.directory.disk.readDurable(
-      "SELECT 1 FROM verification_slot",
-    ).length;
+    const taken = stored.length;
     this.#evidence.check(
       "I16",
       taken <= verificationSlots,
@@ -193,7 +197,7 @@ export class VerificationWatch {
     const ahead = [...this.#waiting.values()].filter(isAhead).length;
     this.#evidence.check(
       "I16",
-      before?.uuid === uuid || ahead <= verificationSlots - taken,
+      before?.uuid === uuid || hadSlot || ahead <= verificationSlots - taken,
       () => `cell ${cell} got a verification slot before ${ahead} cells that asked earlier`,
     );
     if (ahead > 0) this.#evidence.see("slot kept for the first in the queue");
