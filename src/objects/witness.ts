@@ -1,6 +1,18 @@
 import { limitTable } from "../core/limits.ts";
 import type { Envelope, HistoryPoint, Op, Reply, ShardPoints, Told } from "../core/messages.ts";
+import type { DirectoryCalls, ShardCalls } from "./calls.ts";
 import type { Objects } from "./objects.ts";
+
+/**
+ * The calls that a part also answers if it has gone back in time. Their success does not mean that the part
+ * has the point that they carried.
+ */
+const NOT_COMPARED: ReadonlySet<PropertyKey> = new Set<keyof ShardCalls | keyof DirectoryCalls>([
+  "part",
+  "reconcile",
+  "finishReconciliation",
+  "isRevoked",
+]);
 
 type Method = (message: Envelope) => Promise<Reply<unknown> & Told>;
 
@@ -127,8 +139,8 @@ function watched<Calls extends object, Key>(
       });
       if (answer?.point !== undefined) {
         addPoint(all, key, answer.point);
-        if (answer.ok && seen !== undefined && message.seen === undefined)
-          all.get(key)?.accepted(seen, answer.point);
+        const isCompared = answer.ok && message.seen === undefined && !NOT_COMPARED.has(method);
+        if (isCompared && seen !== undefined) all.get(key)?.accepted(seen, answer.point);
       }
       if (answer?.shards !== undefined) learn(answer.shards);
       return answer;

@@ -15,24 +15,6 @@ const REPLACED = no("UNAVAILABLE", { retryAfterMs: 1_000 });
 
 const events = (c: Cluster) => c.logged.filter(({ event }) => event === "history_lost");
 
-test.each(["shard", "ledger"] as const)(
-  "[H4] a %s that is read by a caller who knows more notices its loss",
-  async (kind) => {
-    const c = await Cluster.start({ shards: 1 });
-    await own(c, "1", "early");
-    const part = kind === "shard" ? c.shard(0) : c.ledger("1");
-    const restore = kind === "shard" ? saveShard(c) : saveLedger(c);
-    await own(c, "1", "late");
-    const before = await c.clock.runUntil(part.object.part(c.envelope));
-    const seen = before.ok ? before.value.point : null;
-    restore();
-    const read = await c.clock.runUntil(
-      part.object.part({ ...c.envelope, ...(seen === null ? {} : { seen }) }),
-    );
-    expect(read).toMatchObject({ value: { state: "lost", loss: { noticedBy: "a caller", seen } } });
-  },
-);
-
 describe("a shard that went back in time", () => {
   test("[H2] [H4] refuses the first message of a ledger that knows more, and all later ones", async () => {
     const c = await Cluster.start({ shards: 1 });

@@ -249,9 +249,9 @@ const proofs: Record<string, Proof> = {
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
   ),
   "PlacementGuard.#used": "after work",
-  "Timers.#sharedTimers": at(
+  "Timers.#windows": at(
     "test/objects/timers.test.ts",
-    "a cancelled deadline does not end, and a window without deadlines has no timer",
+    "no timer is cleared, and none is set when nothing waits any more",
   ),
   "Semaphore.#waiting": async () => {
     const c = await running({ fanOut: 1 }, 20, 4);

@@ -2,6 +2,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { configOf } from "../../src/env.ts";
+import { Witness } from "../../src/objects/witness.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
@@ -42,6 +43,26 @@ async function loseShards(): Promise<void> {
 }
 
 const path = "/v1/records/ROUTES/late";
+
+test("[H2] an isolate that reads a part forgets nothing that the part has lost", async () => {
+  const carried: unknown[] = [];
+  const lost = { incarnation: 1, position: 5 };
+  const shard = {
+    lookup: async ({ seen }: { seen?: unknown }) => {
+      carried.push(seen);
+      return { ok: true, value: { found: [] }, ...(carried.length === 1 ? { point: lost } : {}) };
+    },
+    part: async () => ({ ok: true, value: {}, point: { incarnation: 9, position: 1 } }),
+  };
+  const watched = new Witness().watch({ shard: () => shard } as never).shard(0);
+  const envelope = { version: 1, placement: "" } as never;
+  await watched.lookup(envelope);
+  await watched.part(envelope);
+  await watched.part(envelope);
+  await watched.lookup(envelope);
+  await watched.lookup(envelope);
+  expect(carried).toContainEqual(lost);
+});
 
 test("[H2] [H4] a lookup learns that a shard went back although no ledger has spoken since", async () => {
   const api = await startDeployment("1", "2");

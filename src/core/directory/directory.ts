@@ -270,13 +270,11 @@ export class Directory {
     return this.#answerAlways(message, () => this.#reconciler.reconcile(message));
   }
 
-  /** A loss that the sender knows of is noticed, so that an operator who reads the part sees it (H4). */
+  /** The sender may know of a loss, which is noticed here as well. */
   async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
     const refusal = this.#refuseMismatch(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    this.#history.refuse(message.seen, "a caller");
-    if (this.#history.isLost) await this.#ports.sql.flush();
-    return work();
+    if (refusal === undefined) this.#history.refuse(message.seen, "a caller");
+    return refusal === undefined ? work() : { ok: false, refusal };
   }
 
   /** Answers from the rows, once they are durable and if the history was not found to be lost meanwhile. */

@@ -297,13 +297,9 @@ export class Shard {
     });
   }
 
-  /** A loss that the sender knows of is noticed, so that an operator who reads the part sees it (H4). */
   async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
     const refusal = await this.#placementGuard.admit(message);
-    if (refusal !== undefined) return { ok: false, refusal };
-    this.#history.refuse(message.seen, "a caller");
-    if (this.#history.isLost) await this.#ports.sql.flush();
-    return work();
+    return refusal === undefined ? work() : { ok: false, refusal };
   }
 
   /** Answers from the rows, once they are durable and if the history was not found to be lost meanwhile. */
