@@ -4,6 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import { limitNames, limitVariable } from "../src/core/limits.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { devKeys } from "./dev-keys.ts";
+import { openFilesWarning } from "./open-files.ts";
 import { standardErrorLog, type LogOutput } from "./log-output.ts";
 
 /** How long the coordinator may take to stop after its runtime was lost. */
@@ -75,6 +76,8 @@ function log(line: string): void {
 }
 
 async function main(): Promise<void> {
+  const warning = openFilesWarning();
+  if (warning !== undefined) process.stderr.write(`leasehold: ${warning}\n`);
   const ended = new Promise<undefined>((then) => {
     const end = (): void => then(undefined);
     process.once("SIGINT", end);
