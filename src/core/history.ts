@@ -101,6 +101,16 @@ export class History {
     return this.#point;
   }
 
+  /**
+   * The point that rows have which are read in this turn. It may only be told once they are durable (H2).
+   *
+   * @param position the part's last position, durable or not
+   */
+  pointOfRows(position: number): HistoryPoint | undefined {
+    const incarnation = this.#own ?? this.#previous;
+    return incarnation === 0 ? undefined : { incarnation, position };
+  }
+
   get state(): PartState {
     if (this.#loss === undefined) return "complete";
     return this.#loss.isReconciling ? "reconciling" : "lost";

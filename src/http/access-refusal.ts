@@ -41,11 +41,11 @@ export async function accessRefusal(
  */
 async function lostRevocationRefusal(
   { objects, envelope, config, env }: Deployment,
-  { keyId }: Principal,
+  { keyId, expiresAtMs }: Principal,
 ): Promise<Refusal | undefined> {
   const [left, copied] = await Promise.all([
     reach(readTimeoutMs(config.limits), { name: DIRECTORY }, () =>
-      objects.directory().isRevoked({ ...envelope, keyId }),
+      objects.directory().isRevoked({ ...envelope, keyId, expiresAtMs }),
     ),
     new DirectoryCopies(env).isRevoked(keyId),
   ]);

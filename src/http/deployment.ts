@@ -1,10 +1,11 @@
 import { secretsOf, type Secrets } from "../auth/secrets.ts";
 import { KeyVerifier } from "../auth/verifier.ts";
-import { MESSAGE_VERSION, type Envelope } from "../core/messages.ts";
-import { ok, type Result } from "../core/refusal.ts";
+import { MESSAGE_VERSION, type Envelope, type Reply } from "../core/messages.ts";
+import { ok, type Refusal, type Result } from "../core/refusal.ts";
 import type { Config } from "../config.ts";
 import { configOf, type Env } from "../env.ts";
 import { logEvent } from "../log.ts";
+import type { DirectoryCalls } from "../objects/calls.ts";
 import { objectsOf, type Objects } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
 import { defaultRuntime, type Runtime, type WallClock } from "../runtime.ts";
@@ -39,7 +40,11 @@ export class Deployment {
     this.clock = clock;
     this.log = log;
     this.config = readConfig(env);
-    this.objects = new Witness().watch(objectsOf(env, this.config));
+    const objects = new Witness().watch(objectsOf(env, this.config));
+    this.objects = {
+      ...objects,
+      directory: () => noticing(objects.directory(), (refusal) => this.directory.lose(refusal)),
+    };
     this.envelope = { version: MESSAGE_VERSION, placement: this.config.placement };
     this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock);
     this.readiness = new Readiness(this);
@@ -63,6 +68,18 @@ export class Deployment {
     return ok(this.#signed);
   }
 }
+
+/** Wraps the calls of the directory, so that each of them can tell that it has gone back in time. */
+const noticing = (calls: DirectoryCalls, lose: (refusal: Refusal) => void): DirectoryCalls =>
+  new Proxy(calls, {
+    get: (target, method) => async (message: Envelope) => {
+      // Called on the stub itself: a stub takes `.call` for the name of a remote method.
+      const methods = target as unknown as Record<PropertyKey, (sent: Envelope) => Promise<Reply<unknown>>>;
+      const answer = await methods[method]?.(message);
+      if (answer?.ok === false && answer.refusal.reason === "HISTORY_LOST") lose(answer.refusal);
+      return answer;
+    },
+  });
 
 function readConfig(env: Env): Config {
   try {

@@ -6,7 +6,7 @@ import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
 import { wallClock, type WaitUntil, type WallClock } from "../runtime.ts";
 import { AgeClock, type Moment } from "./age.ts";
-import { reach, readTimeoutMs } from "./reach.ts";
+import { DIRECTORY, reach, readTimeoutMs } from "./reach.ts";
 
 /**
  * After a failed refresh, the old copy serves for this long before the next try. Otherwise an unreachable
@@ -26,12 +26,21 @@ export interface DirectoryView {
   revokedKeys: ReadonlySet<string>;
   /** Keys that expire no later are refused, because the directory may have left them out (A1). */
   revokedThroughMs: number;
+  /** Whether a placement is fixed (P2). */
+  isPlaced: boolean;
 }
 
 interface Copy {
   view: DirectoryView;
   /** When its reading began. */
   readAt: Moment;
+}
+
+interface Loss {
+  refusal: Refusal;
+  /** The number of readings that had been started when the directory said so. */
+  readings: number;
+  toldAt: Moment;
 }
 
 interface Refresh {
@@ -54,8 +63,10 @@ export class DirectoryCopy {
   /** True after `expire`: the copy only serves if the directory cannot be read. */
   #isExpired = false;
   #failedAt: Moment | undefined;
-  /** The last answer, if it said that the directory has gone back in time. */
-  #loss: Refusal | undefined;
+  /** What the directory has said of its loss, until a later reading succeeds (H8). */
+  #loss: Loss | undefined;
+  /** The number of readings that were started. */
+  #readings = 0;
   #refresh: Refresh | undefined;
   /** Grows with each call of `expire`. */
   #changes = 0;
@@ -68,11 +79,11 @@ export class DirectoryCopy {
   }
 
   async view(waitUntil: WaitUntil): Promise<Result<DirectoryView>> {
+    if (this.#loss !== undefined && this.#ages.ageMs(this.#loss.toldAt) < RETRY_AFTER_MS)
+      return { ok: false, refusal: this.#loss.refusal };
     const copy = this.#copy;
-    const failedMs = this.#failedAt === undefined ? undefined : this.#ages.ageMs(this.#failedAt);
-    if (this.#loss !== undefined && failedMs !== undefined && failedMs < RETRY_AFTER_MS)
-      return { ok: false, refusal: this.#loss };
     if (copy === undefined) return this.#refreshed(waitUntil);
+    const failedMs = this.#failedAt === undefined ? undefined : this.#ages.ageMs(this.#failedAt);
     const { directoryCacheMs } = this.#limits;
     const ageMs = this.#isExpired ? Number.POSITIVE_INFINITY : this.#ages.ageMs(copy.readAt);
     const failsMs = Math.min(directoryCacheMs, RETRY_AFTER_MS + readTimeoutMs(this.#limits));
@@ -82,15 +93,38 @@ export class DirectoryCopy {
       return ok(copy.view);
     }
     const refreshed = await this.#refreshed(waitUntil);
-    return refreshed.ok || this.#loss !== undefined ? refreshed : ok(copy.view);
+    // The copy may have been dropped during the wait (M1).
+    const kept = this.#copy;
+    return refreshed.ok || kept === undefined ? refreshed : ok(kept.view);
   }
 
   /** Reads the directory itself, for answers that must not come from a copy. */
   async read(): Promise<Result<DirectoryView>> {
-    const snapshot = await reach(readTimeoutMs(this.#limits), { name: "the directory" }, () =>
+    this.#readings += 1;
+    const reading = this.#readings;
+    const snapshot = await reach(readTimeoutMs(this.#limits), { name: DIRECTORY }, () =>
       this.#objects.directory().snapshot(this.#envelope),
     );
-    return snapshot.ok ? ok(viewOf(snapshot.value)) : snapshot;
+    if (snapshot.ok) {
+      if (this.#isAfterLoss(reading)) this.#loss = undefined;
+      return ok(viewOf(snapshot.value));
+    }
+    if (snapshot.refusal.reason === "HISTORY_LOST") this.lose(snapshot.refusal);
+    return snapshot;
+  }
+
+  /**
+   * Call this when the directory says that it has gone back in time. Its copy may be from after the loss, so
+   * it serves no more (H8).
+   */
+  lose(refusal: Refusal): void {
+    this.#loss = { refusal, readings: this.#readings, toldAt: this.#ages.now() };
+    this.#copy = undefined;
+  }
+
+  /** Whether a reading was started after the directory has last said that it is lost. */
+  #isAfterLoss(reading: number): boolean {
+    return this.#loss === undefined || reading > this.#loss.readings;
   }
 
   /**
@@ -116,6 +150,7 @@ export class DirectoryCopy {
     this.#changes += 1;
     this.#failedAt = undefined;
     this.#refresh = undefined;
+    this.#loss = undefined;
   }
 
   /**
@@ -131,7 +166,7 @@ export class DirectoryCopy {
     if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
     const next = this.#refresh;
     if (next === undefined || next === running) return this.#start(waitUntil);
-    return reach(readTimeoutMs(this.#limits), { name: "the directory" }, () => next.result);
+    return reach(readTimeoutMs(this.#limits), { name: DIRECTORY }, () => next.result);
   }
 
   /** False if the refresh has taken so long that it was lost. */
@@ -145,14 +180,13 @@ export class DirectoryCopy {
     const startedAt = this.#ages.now();
     const changes = this.#changes;
     const refresh: Refresh = { startedAt, result: this.read() };
+    const reading = this.#readings;
     this.#refresh = refresh;
     const kept = refresh.result.then((result) => {
-      this.#loss = isLoss(result) ? result.refusal : undefined;
-      if (this.#loss !== undefined) this.#copy = undefined;
       // If `expire` was called since, this snapshot may lack the change, so it is not kept.
       if (this.#changes !== changes) return result;
       if (this.#refresh === refresh) this.#refresh = undefined;
-      if (result.ok) {
+      if (result.ok && this.#isAfterLoss(reading)) {
         this.#copy = { view: result.value, readAt: startedAt };
         this.#isExpired = false;
       }
@@ -164,9 +198,6 @@ export class DirectoryCopy {
   }
 }
 
-const isLoss = (result: Result<unknown>): result is { ok: false; refusal: Refusal } =>
-  !result.ok && result.refusal.reason === "HISTORY_LOST";
-
 function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
   if (!view.ok) return view;
   const cell = view.value.cells.get(id);
@@ -177,8 +208,9 @@ function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
     : ok(cell);
 }
 
-const viewOf = ({ cells, revokedKeys, revokedThroughMs }: Snapshot): DirectoryView => ({
+const viewOf = ({ cells, revokedKeys, revokedThroughMs, isPlaced }: Snapshot): DirectoryView => ({
   cells: new Map(cells.map((cell) => [cell.cell, cell])),
   revokedKeys: new Set(revokedKeys),
   revokedThroughMs,
+  isPlaced,
 });

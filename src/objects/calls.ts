@@ -68,6 +68,6 @@ export interface DirectoryCalls {
   takeSlot(message: VerificationSlotRequest): Answer<VerificationSlot>;
   releaseSlot(message: VerificationSlotRequest): Answer<boolean>;
   part(message: messages.Envelope): Answer<messages.PartStatus>;
-  isRevoked(message: messages.Envelope & { keyId: string }): Answer<boolean>;
+  isRevoked(message: messages.Envelope & RevokedKey): Answer<boolean>;
   reconcile(message: RestoreDirectory): Answer<DirectoryReconciliation>;
 }

@@ -81,7 +81,7 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#tell(this.#directory.part(message));
   }
 
-  isRevoked(message: messages.Envelope & { keyId: string }): Answer<boolean> {
+  isRevoked(message: messages.Envelope & RevokedKey): Answer<boolean> {
     return this.#tell(this.#directory.isRevoked(message));
   }
 

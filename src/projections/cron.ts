@@ -42,6 +42,7 @@ interface CellCursor {
   seen: SeenChange | null;
   lostAtMs: number | null;
   visitedAtMs: number | null;
+  locationHint: string | null;
 }
 
 /**
@@ -82,6 +83,7 @@ export async function runCron(
         seen: cells.seen,
         lostAtMs: cells.lostAtMs,
         visitedAtMs: cells.visitedAtMs,
+        locationHint: cells.locationHint,
       })
       .from(cells),
   );
@@ -92,7 +94,7 @@ export async function runCron(
   );
   const pruned = await pruneHistory(run, startedAtMs);
   const [mirroredKeys, { visits, compared }] = await Promise.all([
-    mirrorKeys(run),
+    mirrorKeys(run, watch),
     visitLedgers(run, targets, watch),
   ]);
   // The ledgers have told how far they have seen each shard, and each shard is told that now (H2). Before the
@@ -141,7 +143,7 @@ function targetsOf(
 ): VisitTarget[] {
   const cursorByCell = new Map(cursors.map((row) => [row.cell, row]));
   const visitedAtMs = ({ cell }: VisitTarget): number => cursorByCell.get(cell)?.visitedAtMs ?? 0;
-  const cellsOfD1 = cursors.map(({ cell }) => ({ cell, locationHint: null }));
+  const cellsOfD1 = cursors.map(({ cell, locationHint }) => ({ cell, locationHint }));
   const ids = new Set(registered?.map(({ cell }) => cell));
   const known = [...(registered ?? []), ...cellsOfD1.filter(({ cell }) => !ids.has(cell))];
   const first = startOf(known.length, nowMs);

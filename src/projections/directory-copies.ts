@@ -1,12 +1,19 @@
 import { asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import type { Cell, MintedKey } from "../core/directory/messages.ts";
+import type { HistoryPoint } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { Database } from "./database.ts";
-import { cells, keys } from "./schema.ts";
+import { cells, keys, seenPoints } from "./schema.ts";
 
-/** The number of keys that are read at a time. */
-export const KEYS_PER_PAGE = 1_000;
+/** The name of the directory in `seen_points`. */
+export const DIRECTORY = "directory";
+
+/**
+ * The number of keys that are read at a time. All keys that `max_keys` allows are read with 200 statements,
+ * of the 1,000 that D1 allows in one request.
+ */
+export const KEYS_PER_PAGE = 5_000;
 
 /**
  * The copies of the directory's rows that the cron has made in D1. They are at most some minutes old if the
@@ -27,6 +34,17 @@ export class DirectoryCopies {
         .from(cells)
         .orderBy(asc(cells.cellId)),
     );
+  }
+
+  /** Returns the newest point of the directory that the cron has seen. */
+  async point(): Promise<Result<HistoryPoint | undefined>> {
+    const found = await this.#database.run("read point", (orm) =>
+      orm
+        .select({ incarnation: seenPoints.incarnation, position: seenPoints.position })
+        .from(seenPoints)
+        .where(eq(seenPoints.part, DIRECTORY)),
+    );
+    return found.ok ? ok(found.value[0]) : found;
   }
 
   /** Returns the next keys in the order of their ids. */

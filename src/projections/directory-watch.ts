@@ -1,11 +1,12 @@
 import { and, eq } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
-import type { Cell } from "../core/directory/messages.ts";
+import type { Cell, KeyPage } from "../core/directory/messages.ts";
 import { isSamePoint } from "../core/history.ts";
-import type { HistoryPoint, ToldDirectory } from "../core/messages.ts";
+import type { Envelope, HistoryPoint, Reply, ToldDirectory } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { causeOf } from "./failure.ts";
+import { DIRECTORY } from "./directory-copies.ts";
 import { seenPoints } from "./schema.ts";
 
 /** What one part has seen of the directory. */
@@ -21,9 +22,14 @@ export interface DirectorySighting {
  */
 export class DirectoryWatch {
   readonly #run: CronRun;
+  /** The point that D1 has. Null: none. Undefined: D1 cannot be read. */
+  #stored: HistoryPoint | null | undefined;
   /** False if the directory cannot be reached, or has gone back in time. Then it is asked nothing more. */
   #isIntact = false;
-  /** How far the directory has got. Null before its first change. */
+  /**
+   * How far the directory had got when the run began. Null before its first change. The ledgers are told no
+   * later point, because it may be from the time after a loss, and what they have seen is compared before.
+   */
   #point: HistoryPoint | null = null;
   /** The points that the directory has confirmed in this run. */
   readonly #confirmed: HistoryPoint[] = [];
@@ -32,34 +38,65 @@ export class DirectoryWatch {
     this.#run = run;
   }
 
-  /** Reads the cells. The request has the point that D1 remembers, and D1 gets the newer one. */
+  /** Reads the cells. */
   async readCells(): Promise<Result<Cell[]>> {
-    const { database, envelope, objects, runtime } = this.#run;
-    const remembered = await database.run("read point", (orm) =>
+    const { database, objects } = this.#run;
+    const stored = await database.run("read point", (orm) =>
       orm.select().from(seenPoints).where(eq(seenPoints.part, DIRECTORY)),
     );
-    const [row] = remembered.ok ? remembered.value : [];
-    const seen = row === undefined ? undefined : { incarnation: row.incarnation, position: row.position };
-    const answer = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
-      objects.directory().snapshot({ ...envelope, ...(seen === undefined ? {} : { seen }) }),
-    );
-    if (answer.kind !== "ok")
-      return refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
-    const { cells, point } = answer.value;
+    if (stored.ok) {
+      const [row] = stored.value;
+      this.#stored = row === undefined ? null : { incarnation: row.incarnation, position: row.position };
+    }
+    const read = await this.#ask((envelope) => objects.directory().snapshot(envelope));
+    if (!read.ok) return read;
+    const { cells, point } = read.value.answer;
     this.#isIntact = true;
     this.#point = point;
-    if (remembered.ok && point !== null && !isSamePoint(seen, point)) await this.#remember(seen, point);
     return ok(cells);
   }
 
+  /**
+   * Reads a page of keys. Returns null if D1 cannot remember how far the directory had got: then D1 must not
+   * get the page, because nobody would notice if the directory lost it.
+   */
+  async readKeys(afterPosition: number, limit: number): Promise<Result<KeyPage | null>> {
+    const { objects } = this.#run;
+    const read = await this.#ask((envelope) =>
+      objects.directory().listKeys({ ...envelope, afterPosition, limit }),
+    );
+    return read.ok ? ok(read.value.isRemembered ? read.value.answer : null) : read;
+  }
+
+  /**
+   * Asks the directory for something. The message has the point that D1 remembers. D1 gets the point of the
+   * answer before it gets anything else of it.
+   */
+  async #ask<T extends { point: HistoryPoint | null }>(
+    call: (envelope: Envelope) => Promise<Reply<T>>,
+  ): Promise<Result<{ answer: T; isRemembered: boolean }>> {
+    const { envelope, runtime } = this.#run;
+    const seen = this.#stored ?? undefined;
+    const asked = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
+      call({ ...envelope, ...(seen === undefined ? {} : { seen }) }),
+    );
+    if (asked.kind !== "ok")
+      return refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(asked)}`);
+    const { point } = asked.value;
+    const isRemembered = point === null || isSamePoint(seen, point) || (await this.#remember(seen, point));
+    return ok({ answer: asked.value, isRemembered });
+  }
+
   /** Stores the point in D1, unless another run has replaced the point that this run has sent. */
-  #remember(sent: HistoryPoint | undefined, point: HistoryPoint): Promise<Result<unknown>> {
-    return this.#run.database.run("save point", (orm) =>
+  async #remember(sent: HistoryPoint | undefined, point: HistoryPoint): Promise<boolean> {
+    if (this.#stored === undefined) return false;
+    const stored = await this.#run.database.run("save point", (orm) =>
       sent === undefined
         ? orm
             .insert(seenPoints)
             .values({ part: DIRECTORY, ...point })
             .onConflictDoNothing()
+            .returning()
         : orm
             .update(seenPoints)
             .set(point)
@@ -69,14 +106,18 @@ export class DirectoryWatch {
                 eq(seenPoints.incarnation, sent.incarnation),
                 eq(seenPoints.position, sent.position),
               ),
-            ),
+            )
+            .returning(),
     );
+    if (!stored.ok || stored.value.length === 0) return false;
+    this.#stored = point;
+    return true;
   }
 
-  /** Asks the directory, in one message, whether it has those of these points that it has not told itself. */
+  /** Asks the directory whether it has these points, in one message. It has those that it has told itself. */
   async compare(sightings: readonly DirectorySighting[]): Promise<Result<null>> {
     const { envelope, objects, runtime } = this.#run;
-    const points = sightings.filter(({ point }) => !this.#isConfirmed(point));
+    const points = distinct(sightings.filter(({ point }) => !this.#isConfirmed(point)));
     if (!this.#isIntact || points.length === 0) return ok(null);
     const answer = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
       objects.directory().compare({ ...envelope, points }),
@@ -101,5 +142,7 @@ export class DirectoryWatch {
   }
 }
 
-/** The name of the directory in D1. */
-const DIRECTORY = "directory";
+/** Most ledgers have seen the same point. */
+const distinct = (sightings: readonly DirectorySighting[]): DirectorySighting[] => [
+  ...new Map(sightings.map((each) => [`${each.point.incarnation}/${each.point.position}`, each])).values(),
+];

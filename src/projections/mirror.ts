@@ -1,11 +1,10 @@
 import { max, sql } from "drizzle-orm";
-import { ask } from "../core/ask.ts";
 import type { Cell, MintedKey } from "../core/directory/messages.ts";
-import { ok, refused, type Result } from "../core/refusal.ts";
+import { ok, type Result } from "../core/refusal.ts";
 import type { Database } from "./database.ts";
-import { causeOf } from "./failure.ts";
+import type { DirectoryWatch } from "./directory-watch.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
-import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "./cron-run.ts";
+import { hasRoom, type CronRun } from "./cron-run.ts";
 import { keys } from "./schema.ts";
 
 /** Copies the registered cells. Unchanged rows are not written. */
@@ -41,7 +40,7 @@ const upsertCells = (rows: readonly JsonRow[]) => sql`
       IS NOT (cells.name, cells.address, cells.updated_at_ms)`;
 
 /** Copies the key changes since the last run, the oldest first. */
-export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
+export async function mirrorKeys(run: CronRun, directory: DirectoryWatch): Promise<Result<null>> {
   const { database } = run;
   const latest = await database.run("read keys", (orm) =>
     orm.select({ position: max(keys.position) }).from(keys),
@@ -50,8 +49,10 @@ export async function mirrorKeys(run: CronRun): Promise<Result<null>> {
   let position = latest.value[0]?.position ?? 0;
   let isNew = false;
   while (hasRoom(run)) {
-    const page = await askPage(run, position);
+    const page = await directory.readKeys(position, run.limits.pullRows);
     if (!page.ok) return page;
+    // Another run is ahead of this one, or D1 fails. The next run continues.
+    if (page.value === null) break;
     const { keys: changed, more } = page.value;
     const fresh = changed.map(rowOf);
     for (const part of inStatements(fresh)) {
@@ -76,15 +77,6 @@ async function forgetKeys({ database, limits, runtime }: CronRun): Promise<Resul
       )`),
   );
   return forgotten.ok ? ok(null) : forgotten;
-}
-
-async function askPage({ envelope, objects, limits, runtime }: CronRun, afterPosition: number) {
-  const answer = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
-    objects.directory().listKeys({ ...envelope, afterPosition, limit: limits.pullRows }),
-  );
-  return answer.kind === "ok"
-    ? ok(answer.value)
-    : refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(answer)}`);
 }
 
 const rowOf = ({
@@ -112,7 +104,7 @@ const rowOf = ({
 
 /**
  * Writes nothing if D1 no longer has all changes up to `after`. The cursor is the largest position in D1, so
- * a gap would never be filled.
+ * a gap would never be filled. A revocation is final, so D1 keeps one that the directory has lost.
  */
 const upsertKeys = (after: number, rows: readonly JsonRow[]) => sql`
   INSERT INTO keys (key_id, position, role, cell_id, note, created_at_ms, expires_at_ms, revoked_at_ms)
@@ -123,5 +115,5 @@ const upsertKeys = (after: number, rows: readonly JsonRow[]) => sql`
   ON CONFLICT (key_id) DO UPDATE SET
     position = excluded.position, role = excluded.role, cell_id = excluded.cell_id, note = excluded.note,
     created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms,
-    revoked_at_ms = excluded.revoked_at_ms
+    revoked_at_ms = coalesce(excluded.revoked_at_ms, keys.revoked_at_ms)
   WHERE excluded.position > keys.position`;

@@ -134,11 +134,13 @@ const messages: Record<string, unknown> = {
   "the directory": {
     placement: envelope.placement,
     point: { incarnation: POSITION, position: POSITION },
+    isPlaced: true,
     cells: largestCells,
     revokedKeys: list(max("maxRevokedKeys"), (n) => ascii(36, n)),
     revokedThroughMs: TIME,
   } satisfies Snapshot,
   "a page of keys": {
+    point: { incarnation: POSITION, position: POSITION },
     keys: list(max("pullRows"), (n) => ({
       keyId: ascii(36, n),
       position: POSITION,
@@ -157,7 +159,8 @@ const messages: Record<string, unknown> = {
     keys: [],
     isLast: false,
     dryRun: false,
-    isDeclared: false,
+    declared: { incarnation: POSITION },
+    isPlacementConfirmed: true,
     reason: ascii(max("reasonBytes"), 0),
   } satisfies RestoreDirectory,
 };

@@ -38,7 +38,7 @@ class Fixture {
   async answer(question: number, key = `key-${question}`): Promise<void> {
     this.asked[question]?.({
       ok: true,
-      value: { placement, point: null, cells: [], revokedKeys: [key], revokedThroughMs: 0 },
+      value: { placement, point: null, isPlaced: true, cells: [], revokedKeys: [key], revokedThroughMs: 0 },
     });
     await new Promise((resolve) => setTimeout(resolve));
   }
@@ -100,6 +100,31 @@ describe("a copy of a directory that has gone back in time", () => {
     await fixture.fail(1, "HISTORY_LOST");
     expect(await waiting).toBeUndefined();
   });
+});
+
+test("[H8] [M1] an older refresh that fails brings no copy back that was dropped", async () => {
+  fixture.nowMs += MAX_MS;
+  const first = fixture.seen();
+  // This one waits for a moment, and then starts a refresh of its own.
+  const second = fixture.seen();
+  await expect.poll(() => fixture.asked.length).toBe(3);
+  await fixture.fail(2, "HISTORY_LOST");
+  expect(await second).toBeUndefined();
+  await fixture.fail(1);
+  expect(await first).toBeUndefined();
+  expect(await fixture.seen()).toBeUndefined();
+});
+
+test("[H8] a snapshot from before the loss was told is not kept", async () => {
+  fixture.nowMs += MAX_MS;
+  const first = fixture.seen();
+  const second = fixture.seen();
+  await expect.poll(() => fixture.asked.length).toBe(3);
+  await fixture.fail(2, "HISTORY_LOST");
+  await second;
+  await fixture.answer(1);
+  await first;
+  expect(await fixture.seen()).toBeUndefined();
 });
 
 test("a younger copy is not refreshed", async () => {

@@ -6,6 +6,7 @@ import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { configOf } from "../../src/env.ts";
 import { begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import { runCron } from "../../src/projections/cron.ts";
+import { faultyD1 } from "../projections/faulty-d1.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
@@ -174,6 +175,96 @@ describe("a directory that has gone back in time", () => {
     const copied = await env.DB.prepare("SELECT count(*) AS n FROM keys WHERE revoked_at_ms > 0").first();
     expect(copied).toEqual({ n: 2 });
     expect(await reconcile("directory", false)).toMatchObject({ restored: { cells: [], keys: 0 } });
+  });
+
+  /** A directory that has lost a revocation that D1 has, and that nobody has told. */
+  async function unaware(): Promise<Key> {
+    const revoked = await mint("operator");
+    const restore = await saveDirectory();
+    await api.json(200, "POST", `/v1/admin/keys/${revoked.id}/revoke`, {});
+    await runCron(env, Date.now());
+    await restore();
+    await env.DB.prepare("DELETE FROM seen_points").run();
+    for (const id of ["1", "2"])
+      await runInDurableObject(stubsOf(env).ledger(id), (_, { storage: { sql } }) => {
+        sql.exec("DELETE FROM meta WHERE name = 'applied'");
+      });
+    await restartObjects(env, "1", "2", "3");
+    api = new Api();
+    return revoked;
+  }
+  const declare = (dryRun: boolean): Promise<Reconciliation> =>
+    api.json(200, "POST", "/v1/admin/parts/directory/reconcile", {
+      body: { dry_run: dryRun, declare_lost: true, reason },
+    });
+
+  test("[H8] is not changed, nor are its copies, if it is not lost and nobody declares it", async () => {
+    const revoked = await unaware();
+    expect(await declare(true)).toMatchObject({ part: { state: "complete" }, restored: { revocations: 1 } });
+    expect(await reconcile("directory", false)).toMatchObject({
+      part: { state: "complete" },
+      restored: { cells: [], keys: 0, revocations: 0 },
+    });
+    await runCron(env, Date.now());
+    expect(await declare(false)).toMatchObject({ part: { state: "complete" }, restored: { revocations: 1 } });
+    expect((await api.send("GET", "/v1/admin/cells", { key: revoked.key })).status).toBe(401);
+  });
+
+  test("[H8] gets its revocations back although the cron runs in between", async () => {
+    const revoked = await unaware();
+    // The cron runs before each access of the reconciliation to D1.
+    let isRunning = false;
+    const { env: between } = faultyD1(async () => {
+      if (!isRunning) {
+        isRunning = true;
+        await runCron(env, Date.now());
+        isRunning = false;
+      }
+      return undefined;
+    });
+    api = new Api({ DB: between.DB });
+    expect(await declare(false)).toMatchObject({ part: { state: "complete" }, restored: { revocations: 1 } });
+    await runCron(env, Date.now());
+    api = new Api();
+    expect((await api.send("GET", "/v1/admin/cells", { key: revoked.key })).status).toBe(401);
+    const copied = await env.DB.prepare("SELECT count(*) AS n FROM keys WHERE revoked_at_ms > 0").first();
+    expect(copied).toEqual({ n: 1 });
+  });
+
+  test("[H8] an isolate that was told of it lets a revoked key in no more", async () => {
+    const revoked = await mint("router");
+    const restore = await saveDirectory();
+    await api.json(200, "POST", `/v1/admin/keys/${revoked.id}/revoke`, {});
+    await runCron(env, Date.now());
+    await restore();
+    api = new Api();
+    await api.json(404, "GET", "/v1/records/ROUTES/x", { key: revoked.key });
+    await runCron(env, Date.now());
+    // Any call of the directory tells the isolate, whatever it asks for.
+    expect((await api.problem(503, "POST", "/v1/admin/keys", { body: { role: "router" } })).reason).toBe(
+      "HISTORY_LOST",
+    );
+    expect((await api.problem(503, "GET", "/v1/records/ROUTES/x", { key: revoked.key })).reason).toBe(
+      "HISTORY_LOST",
+    );
+  });
+
+  test("[P2] [H8] that is empty, with an empty D1, can register its cells again", async () => {
+    await committed(api);
+    await runCron(env, Date.now());
+    await runInDurableObject(stubsOf(env).directory(), (_, { storage: { sql } }) => {
+      for (const table of ["cell", "incarnation"]) sql.exec(`DELETE FROM ${table}`);
+      sql.exec("DELETE FROM meta WHERE name IN ('placement', 'position')");
+    });
+    for (const table of ["cells", "keys", "seen_points", "leases"])
+      await env.DB.prepare(`DELETE FROM ${table}`).run();
+    await restartObjects(env, "1", "2", "3");
+    api = new Api();
+    const first = { ...cell, cell_id: "1" };
+    expect((await api.problem(503, "POST", "/v1/admin/cells", { body: first })).reason).toBe("HISTORY_LOST");
+    expect(await declare(false)).toMatchObject({ part: { state: "complete" }, restored: { cells: [] } });
+    await api.json(201, "POST", "/v1/admin/cells", { body: first });
+    expect((await begin(false)).status).toBe(201);
   });
 
   test("[H8] lets nobody reconcile it while D1 cannot say which keys were revoked", async () => {

@@ -40,6 +40,7 @@ class Fixture {
             cells: new Map(this.cells.map((cell) => [cell, { cell } as Cell])),
             revokedKeys: new Set<string>(),
             revokedThroughMs: 0,
+            isPlaced: true,
           });
         },
       },

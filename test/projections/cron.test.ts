@@ -143,6 +143,30 @@ describe("a run of the cron", () => {
     expect(await countRows("keys", "key_id = 'k1'")).toBe(1);
   });
 
+  test("[H2] a directory is noticed that lost a change from during a run", async () => {
+    valueOf(await directory().recordKey({ ...envelope(), key: keyOf(1) }));
+    await runCron(env, Date.now());
+    const { position = 0 } = valueOf(await directory().snapshot(envelope())).point ?? {};
+    // The revocation arrives between the run's snapshot and its listing of keys.
+    let isRevoked = false;
+    const { env: slow } = faultyD1(async (_, sql) => {
+      if (!isRevoked && sql.some((text) => text.includes('max("position")'))) {
+        isRevoked = true;
+        valueOf(await directory().revokeKey({ ...envelope(), key: keyOf(1) }));
+      }
+      return undefined;
+    });
+    expect(await runCron(slow, Date.now())).toMatchObject({ error: null });
+    expect(await countRows("keys", "revoked_at_ms > 0")).toBe(1);
+    await runInDurableObject(directory(), (_, { storage: { sql } }) => {
+      sql.exec("UPDATE minted_key SET revoked_at_ms = NULL, position = ?", position);
+      sql.exec("UPDATE meta SET value = ? WHERE name = 'position'", position);
+    });
+    await restartObjects(env, "1", "2");
+    expect((await runCron(env, Date.now())).error).toContain("has lost a part of its history");
+    expect(await countRows("keys", "revoked_at_ms > 0")).toBe(1);
+  });
+
   test("[H2] [H3] a directory that went back in time is noticed by what a ledger remembers", async () => {
     valueOf(await directory().recordKey({ ...envelope(), key: keyOf(1) }));
     await runCron(env, Date.now());

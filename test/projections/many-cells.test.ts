@@ -44,8 +44,8 @@ class FakeFleet {
       LEASEHOLD_MAX_CELLS: String(CELLS),
       LEASEHOLD_PULL_ROWS: String(PAGE_ROWS),
       DIRECTORY: counted({
-        snapshot: () => count({ placement: "", point: null, cells, revokedKeys: [] }),
-        listKeys: () => count({ keys: [], more: false }),
+        snapshot: () => count({ placement: "", point: null, isPlaced: true, cells, revokedKeys: [] }),
+        listKeys: () => count({ point: null, keys: [], more: false }),
       }),
       CLAIM_SHARD: counted({
         ping: () => {

@@ -6,6 +6,7 @@ import {
   type ComparePoints,
   type Confirm,
   type Envelope,
+  type HistoryPoint,
   type PartStatus,
   type Reply,
   type Told,
@@ -64,7 +65,7 @@ export class Directory {
       () => history.madeDurable(store.position),
     );
     this.#slots = new VerificationSlots(ports, limits, this.#commits);
-    this.#reconciler = new DirectoryReconciler(ports, store, history, this.#commits);
+    this.#reconciler = new DirectoryReconciler(ports, limits, store, history, this.#commits);
   }
 
   /**
@@ -96,7 +97,8 @@ export class Directory {
       const revoked = this.#store.revokedKeys(maxRevokedKeys + 1);
       return ok({
         placement: message.placement,
-        point: this.#history.point ?? null,
+        point: this.#pointOfRows,
+        isPlaced: this.#store.placement !== undefined,
         cells: this.#store.cells(),
         revokedKeys: revoked.slice(0, maxRevokedKeys).map(({ keyId }) => keyId),
         revokedThroughMs: Math.max(this.#store.revokedThroughMs, revoked[maxRevokedKeys]?.expiresAtMs ?? 0),
@@ -186,7 +188,11 @@ export class Directory {
   listKeys(message: Envelope & { afterPosition: number; limit: number }): Promise<Reply<KeyPage>> {
     return this.#read(message, () => {
       const rows = this.#store.keysAfter(message.afterPosition, message.limit + 1);
-      return ok({ keys: rows.slice(0, message.limit), more: rows.length > message.limit });
+      return ok({
+        point: this.#pointOfRows,
+        keys: rows.slice(0, message.limit),
+        more: rows.length > message.limit,
+      });
     });
   }
 
@@ -257,11 +263,12 @@ export class Directory {
     return this.#answerAlways(message, async () => this.#durable(ok(this.#history.status)));
   }
 
-  /** Returns whether a key is revoked according to the rows that are left. */
-  isRevoked(message: Envelope & { keyId: string }): Promise<Reply<boolean>> {
+  /** Returns whether a key is revoked, or may be (A1), according to the rows that are left. */
+  isRevoked(message: Envelope & RevokedKey): Promise<Reply<boolean>> {
     return this.#answerAlways(message, async () => {
-      const key = this.#store.key(message.keyId);
-      return this.#durable(ok((key?.revokedAtMs ?? null) !== null));
+      const { keyId, expiresAtMs } = message;
+      const isListed = (this.#store.key(keyId)?.revokedAtMs ?? null) !== null;
+      return this.#durable(ok(isListed || expiresAtMs <= this.#store.revokedThroughMs));
     });
   }
 
@@ -270,11 +277,12 @@ export class Directory {
     return this.#answerAlways(message, () => this.#reconciler.reconcile(message));
   }
 
-  /** The sender may know of a loss, which is noticed here as well. */
   async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
     const refusal = this.#refuseMismatch(message);
-    if (refusal === undefined) this.#history.refuse(message.seen, "a caller");
-    return refusal === undefined ? work() : { ok: false, refusal };
+    if (refusal !== undefined) return { ok: false, refusal };
+    // A loss that another message has noticed may not be durable yet (H4).
+    if (this.#history.isLost) await this.#ports.sql.flush();
+    return work();
   }
 
   /** Answers from the rows, once they are durable and if the history was not found to be lost meanwhile. */
@@ -349,6 +357,10 @@ export class Directory {
   #refusePlacement({ placement }: Envelope): Refusal | undefined {
     const kept = this.#store.placement;
     return kept === undefined || kept === placement ? undefined : placementMismatch(kept, placement);
+  }
+
+  get #pointOfRows(): HistoryPoint | null {
+    return this.#history.pointOfRows(this.#store.position) ?? null;
   }
 
   #now(): number {

@@ -34,8 +34,10 @@ export interface MintedKey {
 /** Everything that requests need from the directory. Each isolate keeps a copy. */
 export interface Snapshot {
   placement: Placement;
-  /** How far the directory has got. Null before its first change. */
+  /** How far the directory had got when it read this. Null before its first change. */
   point: HistoryPoint | null;
+  /** Whether a placement is fixed (P2). */
+  isPlaced: boolean;
   cells: Cell[];
   /** The ids of revoked keys: those that expire last, at most `maxRevokedKeys`. */
   revokedKeys: string[];
@@ -54,6 +56,8 @@ export interface ListRevokedKeys extends Envelope {
 }
 
 export interface KeyPage {
+  /** How far the directory had got when it read this. Null before its first change. */
+  point: HistoryPoint | null;
   keys: ListedKey[];
   more: boolean;
 }
@@ -66,8 +70,13 @@ export interface RestoreDirectory extends Envelope {
   isLast: boolean;
   /** If true, nothing is changed. */
   dryRun: boolean;
-  /** True: the operator knows of a loss that the directory has not noticed (H4). */
-  isDeclared: boolean;
+  /**
+   * Present if the operator knows of a loss that the directory has not noticed (H4). If the directory has
+   * another incarnation by now, for example because it was reconciled meanwhile, nothing is declared.
+   */
+  declared?: { incarnation: number };
+  /** True if a shard has confirmed the placement of this message, so that it may be restored (P1). */
+  isPlacementConfirmed: boolean;
   /** Why the operator does this. It is logged. */
   reason: string;
 }

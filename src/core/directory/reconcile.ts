@@ -1,5 +1,6 @@
 import type { GroupCommit } from "../group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../history.ts";
+import type { Limits } from "../limits.ts";
 import type { HistoryPoint, Reply } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok } from "../refusal.ts";
@@ -11,18 +12,21 @@ import type { DirectoryStore } from "./store.ts";
  * true: it was stored before the loss, or since.
  */
 export class DirectoryReconciler {
-  readonly #ports: Pick<Ports, "sql" | "log">;
+  readonly #ports: Pick<Ports, "sql" | "clock" | "log">;
+  readonly #limits: Limits;
   readonly #store: DirectoryStore;
   readonly #history: History;
   readonly #commits: GroupCommit;
 
   constructor(
-    ports: Pick<Ports, "sql" | "log">,
+    ports: Pick<Ports, "sql" | "clock" | "log">,
+    limits: Limits,
     store: DirectoryStore,
     history: History,
     commits: GroupCommit,
   ) {
     this.#ports = ports;
+    this.#limits = limits;
     this.#store = store;
     this.#history = history;
     this.#commits = commits;
@@ -33,12 +37,13 @@ export class DirectoryReconciler {
    * loss. A page can be sent again.
    */
   async reconcile(page: RestoreDirectory): Promise<Reply<DirectoryReconciliation>> {
-    if (page.isDeclared && !page.dryRun) {
+    const isDeclared = page.declared?.incarnation === this.#history.incarnation;
+    if (isDeclared && !page.dryRun) {
       this.#history.declareLost(page.reason);
       await this.#ports.sql.flush();
     }
     if (page.dryRun || !this.#history.isLost) {
-      const isExamined = this.#history.isLost || page.isDeclared;
+      const isExamined = this.#history.isLost || isDeclared;
       return ok(this.#answer(isExamined ? this.#missingOf(page) : NOTHING));
     }
     const weight = 2 * (page.cells.length + page.keys.length);
@@ -86,14 +91,17 @@ export class DirectoryReconciler {
     if (!this.#history.isLost) return { missing: NOTHING, durable: undefined };
     const missing = this.#missingOf(page);
     const { cells, keys, revocations } = missing;
-    if (cells.length > 0 && this.#store.placement === undefined) this.#store.setPlacement(page.placement);
+    const hasPlacement = cells.length > 0 || page.isPlacementConfirmed;
+    if (hasPlacement && this.#store.placement === undefined) this.#store.setPlacement(page.placement);
     for (const copy of cells) this.#store.putCell(copy);
     for (const copy of keys) this.#store.putKey(copy);
     for (const { keyId, revokedAtMs } of revocations) {
       const known = this.#store.key(keyId);
-      if (known !== undefined) this.#store.putKey({ ...known, revokedAtMs });
+      if (known?.revokedAtMs === null) this.#store.putKey({ ...known, revokedAtMs });
     }
-    return { missing, durable: page.isLast ? this.#accept(page.seen) : undefined };
+    if (!page.isLast) return { missing, durable: undefined };
+    this.#store.forgetKeys(this.#ports.clock.now(), this.#limits.maxKeys);
+    return { missing, durable: this.#accept(page.seen) };
   }
 
   #accept(seenByCaller: HistoryPoint | undefined): () => void {

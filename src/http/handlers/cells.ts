@@ -8,6 +8,7 @@ import type { cellRoutes } from "../contract/admin-routes.ts";
 import type { cell as cellSchema } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
+import { isPlacementConfirmed } from "../used-shard.ts";
 import { pageOf } from "../paging.ts";
 import { DIRECTORY, LEDGER, reach, readTimeoutMs } from "../reach.ts";
 import { toApiCell } from "../answers.ts";
@@ -88,28 +89,21 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
 const UNSURE = "the change may have been made; read it, or repeat the call";
 
 /**
- * Before the first cell is registered, a shard must not have been used (P2). A shard that was used shows that
- * the directory has lost its cells, and a first cell would be registered with a placement that may be wrong.
- * One shard is enough, because the cron wakes all of them as soon as there is a cell.
+ * Before the first cell fixes the placement, a shard must not have been used (P2). A shard that was used
+ * shows that the directory has lost its cells, and a first cell would be registered with a placement that may
+ * be wrong.
  */
 async function forgottenCellsRefusal(deployment: Deployment): Promise<Refusal | undefined> {
-  const { objects, envelope, config, directory } = deployment;
-  const isEmpty = async (): Promise<Result<boolean>> => {
-    const view = await directory.read();
-    return view.ok ? ok(view.value.cells.size === 0) : view;
-  };
-  const before = await isEmpty();
+  const before = await deployment.directory.read();
   if (!before.ok) return before.refusal;
-  if (!before.value) return undefined;
-  const asked = await reach(readTimeoutMs(config.limits), { name: "shard 0" }, () =>
-    objects.shard(0).part(envelope),
-  );
-  if (!asked.ok && asked.refusal.reason !== "PLACEMENT_MISMATCH")
-    return asked.refusal.reason === "NO_CELLS" ? undefined : asked.refusal;
+  if (before.value.isPlaced) return undefined;
+  const confirmed = await isPlacementConfirmed(deployment);
+  const isUsed = confirmed.ok ? confirmed.value : confirmed.refusal.reason === "PLACEMENT_MISMATCH";
+  if (!isUsed) return confirmed.ok ? undefined : confirmed.refusal;
   // Another call may have registered the first cell since, and then the shard may have been used.
-  const after = await isEmpty();
+  const after = await deployment.directory.read();
   if (!after.ok) return after.refusal;
-  return after.value ? forgottenCells : undefined;
+  return after.value.isPlaced ? undefined : forgottenCells;
 }
 
 const forgottenCells: Refusal = refused(

@@ -4,6 +4,7 @@ import { ok, refused, type Refusal, type Result } from "../../core/refusal.ts";
 import { DirectoryCopies, KEYS_PER_PAGE } from "../../projections/directory-copies.ts";
 import type { Deployment } from "../deployment.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
+import { isPlacementConfirmed } from "../used-shard.ts";
 
 const ADVICE = "some rows may have been restored; read the part, or repeat the call";
 
@@ -15,29 +16,45 @@ type Request = Pick<ReconcileLedger, "dryRun" | "isDeclared" | "reason">;
  */
 export async function reconcileDirectory(
   deployment: Deployment,
-  request: Request,
+  { dryRun, isDeclared, reason }: Request,
 ): Promise<Result<DirectoryReconciliation>> {
   const { objects, envelope, config } = deployment;
+  const directory = { name: DIRECTORY, advice: ADVICE };
   const copies = new DirectoryCopies(deployment.env);
-  const cells = await copies.cells();
+  const [cells, seen] = [await copies.cells(), await copies.point()];
   if (!cells.ok) return unreadable(cells);
-  const misplaced = await placementRefusal(deployment);
-  if (misplaced !== undefined) return { ok: false, refusal: misplaced };
-  if (!request.dryRun) {
-    const restarted = await copies.restartKeys();
-    if (!restarted.ok) return unreadable(restarted);
-  }
-  const send = (page: Pick<RestoreDirectory, "cells" | "keys" | "isLast">) =>
-    reach(readTimeoutMs(config.limits), { name: DIRECTORY, advice: ADVICE }, () =>
-      objects.directory().reconcile({ ...envelope, ...request, ...page }),
+  if (!seen.ok) return unreadable(seen);
+  const confirmed = await isPlacementConfirmed(deployment);
+  if (!confirmed.ok) return confirmed;
+  const part = await reach(readTimeoutMs(config.limits), directory, () => objects.directory().part(envelope));
+  if (!part.ok) return part;
+  const declared = { incarnation: part.value.point?.incarnation ?? 0 };
+  const send = (page: Pick<RestoreDirectory, "cells" | "keys" | "isLast" | "declared">) =>
+    reach(readTimeoutMs(config.limits), directory, () =>
+      objects.directory().reconcile({
+        ...envelope,
+        ...(seen.value === undefined ? {} : { seen: seen.value }),
+        dryRun,
+        reason,
+        isPlacementConfirmed: confirmed.value,
+        ...page,
+      }),
     );
-  let done = await send({ cells: cells.value, keys: [], isLast: false });
+  // In a dry run every page is examined as if the loss was declared. Otherwise the first page declares it.
+  const always = isDeclared && dryRun ? { declared } : {};
+  const first = isDeclared ? { declared } : {};
+  let done = await send({ cells: cells.value, keys: [], isLast: false, ...first });
+  if (done.ok && done.value.status.state !== "lost" && !dryRun) return done;
   for (let after: string | undefined = ""; done.ok && after !== undefined;) {
     const keys = await copies.keysAfter(after);
     if (!keys.ok) return unreadable(keys);
     const isLast = keys.value.length < KEYS_PER_PAGE;
     after = isLast ? undefined : keys.value.at(-1)?.keyId;
-    done = addTo(done.value, await send({ cells: [], keys: keys.value, isLast }));
+    if (isLast && !dryRun) {
+      const restarted = await copies.restartKeys();
+      if (!restarted.ok) return unreadable(restarted);
+    }
+    done = addTo(done.value, await send({ cells: [], keys: keys.value, isLast, ...always }));
   }
   deployment.directory.expire();
   return done;
@@ -60,16 +77,3 @@ const unreadable = ({ refusal }: { refusal: Refusal }): Result<never> =>
   refused("UNAVAILABLE", `the directory is restored from its copies in D1: ${refusal.detail}`, {
     retryAfterMs: 10_000,
   });
-
-/**
- * A directory that has lost its placement would get that of this Worker with its cells. The shards know the
- * right one (P1). A shard that has never confirmed one cannot say anything.
- */
-async function placementRefusal({ objects, envelope, config }: Deployment): Promise<Refusal | undefined> {
-  const asked = await reach(readTimeoutMs(config.limits), { name: "shard 0" }, () =>
-    objects.shard(0).part(envelope),
-  );
-  if (asked.ok || asked.refusal.reason === "HISTORY_LOST" || asked.refusal.reason === "NO_CELLS")
-    return undefined;
-  return asked.refusal;
-}

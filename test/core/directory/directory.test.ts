@@ -226,6 +226,7 @@ test("cells are registered once, changed in part, and listed in the order of the
     ok({
       placement: c.envelope.placement,
       point: expect.anything() as unknown,
+      isPlaced: true,
       revokedKeys: [],
       revokedThroughMs: 0,
       cells: [

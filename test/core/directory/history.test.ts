@@ -108,6 +108,32 @@ describe("the history of a directory", () => {
   });
 });
 
+test("[H2] a snapshot tells the point of the rows that it shows", async () => {
+  const c = await Cluster.start();
+  const restore = saveDirectory(c);
+  const { sql } = c.directory;
+  const flush = sql.flush.bind(sql);
+  let open = (): void => {};
+  const gate = new Promise<void>((resolve) => (open = resolve));
+  sql.flush = async () => {
+    await gate;
+    return flush();
+  };
+  const { object } = c.directory;
+  const cell = { cell: "3", name: "cell-3", address: "https://cell-3.example", locationHint: null };
+  const adding = object.addCell({ ...c.envelope, ...cell });
+  // The cell is written, and not durable yet.
+  await c.clock.pass(1);
+  const reading = object.snapshot(c.envelope);
+  open();
+  await c.clock.runUntil(adding);
+  const answer = await c.clock.runUntil(reading);
+  const { cells, point } = answer.ok ? answer.value : { cells: [], point: null };
+  expect(cells).toHaveLength(3);
+  restore();
+  expect(await snapshot(c, point)).toEqual(LOST);
+});
+
 describe("a directory that went back in time", () => {
   test("[H2] [H4] refuses everything once it is told, and after a restart", async () => {
     const c = await Cluster.start();
@@ -247,7 +273,7 @@ describe("the reconciliation of a directory", () => {
         keys: [],
         isLast: true,
         dryRun: false,
-        isDeclared: false,
+        isPlacementConfirmed: false,
         reason: REASON,
         ...more,
       }),
@@ -333,28 +359,86 @@ describe("the reconciliation of a directory", () => {
     await add(c, "3");
     const { cells } = await read(c);
     restore();
-    expect(await reconcile(c, { cells, isDeclared: true, dryRun: true })).toMatchObject({
+    const declared = { incarnation: (await pointOf(c)).incarnation };
+    expect(await reconcile(c, { cells, declared, dryRun: true })).toMatchObject({
       value: { status: { state: "complete" }, cells: ["3"] },
     });
     expect(rowsOf(c, "cell")).toBe(2);
-    expect(await reconcile(c, { cells, isDeclared: true, isLast: false })).toMatchObject({
+    expect(await reconcile(c, { cells, declared, isLast: false })).toMatchObject({
       value: { status: { state: "lost", loss: { noticedBy: "an operator", seen: null } } },
     });
     expect(await snapshot(c)).toEqual(LOST);
     await reconcile(c, {});
     expect((await read(c)).cells).toEqual(cells);
+    // The first page arrives once more, after the loss was accepted.
+    expect(await reconcile(c, { cells, declared, isLast: false })).toMatchObject({
+      value: { status: { state: "complete" } },
+    });
+    expect((await read(c)).cells).toEqual(cells);
+  });
+
+  test("[H4] [H8] a dry run tells no loss that is not durable yet", async () => {
+    const { c } = await lost();
+    let flushes = 0;
+    const { sql } = c.directory;
+    const flush = sql.flush.bind(sql);
+    sql.flush = () => {
+      flushes += 1;
+      return flush();
+    };
+    expect(await reconcile(c, { dryRun: true })).toMatchObject({ value: { status: { state: "lost" } } });
+    expect(flushes).toBe(1);
+  });
+
+  test("[H8] writes each restored key once, and forgets expired keys beyond the limit", async () => {
+    const c = await Cluster.start({ limits: { maxKeys: 2 } });
+    const restore = saveDirectory(c);
+    await record(c, "a");
+    const seen = await pointOf(c);
+    restore();
+    const { position } = await pointOf(c);
+    await snapshot(c, seen);
+    await reconcile(c, { keys: [key("a", 5)], isLast: false });
+    const rows = c.directory.database.prepare("SELECT key_id, position FROM minted_key").all();
+    expect(rows).toEqual([{ key_id: "a", position: position + 1 }]);
+    const expired = [1, 2, 3].map((n) => ({ ...key(`expired-${n}`), expiresAtMs: n }));
+    await reconcile(c, { keys: expired });
+    expect(rowsOf(c, "minted_key")).toBe(2);
+  });
+
+  test("[P2] [H8] a placement comes back without cells if a shard has confirmed it", async () => {
+    const c = await Cluster.start({ cells: [] });
+    const restore = saveDirectory(c);
+    await add(c, "1");
+    const seen = await pointOf(c);
+    restore();
+    await snapshot(c, seen);
+    await reconcile(c, { isPlacementConfirmed: true });
+    expect(await read(c)).toMatchObject({ isPlaced: true, cells: [] });
+    expect(await add(c, "1")).toMatchObject({ ok: true });
+  });
+
+  test("[A1] [H8] a revoked key that was forgotten counts as revoked", async () => {
+    const c = await Cluster.start({ limits: { maxKeys: 1 } });
+    const { object } = c.directory;
+    const expiresAtMs = c.clock.now() + 1_000;
+    const revoked = { ...key("old"), expiresAtMs };
+    await c.clock.runUntil(object.revokeKey({ ...c.envelope, key: revoked }));
+    await c.clock.pass(2_000);
+    await record(c, "new");
+    expect(await c.clock.runUntil(object.isRevoked({ ...c.envelope, keyId: "old", expiresAtMs }))).toEqual({
+      ok: true,
+      value: true,
+    });
   });
 
   test("[H8] says whether a key is revoked from the rows that are left", async () => {
     const { c } = await lost();
     const { object } = c.directory;
-    await expect(c.clock.runUntil(object.isRevoked({ ...c.envelope, keyId: "old" }))).resolves.toEqual({
-      ok: true,
-      value: false,
-    });
+    const isRevoked = (keyId: string, expiresAtMs = 2e12) =>
+      c.clock.runUntil(object.isRevoked({ ...c.envelope, keyId, expiresAtMs }));
+    expect(await isRevoked("old")).toEqual({ ok: true, value: false });
     await reconcile(c, { keys: [key("old", 5)], isLast: false });
-    expect(await c.clock.runUntil(object.isRevoked({ ...c.envelope, keyId: "old" }))).toMatchObject({
-      value: true,
-    });
+    expect(await isRevoked("old")).toEqual({ ok: true, value: true });
   });
 });
