@@ -219,8 +219,8 @@ export const bugs: Record<string, Bug> = {
     "H2",
     ["I26"],
     "src/projections/directory-watch.ts",
-    "objects.directory().snapshot({ ...envelope, ...(seen === undefined ? {} : { seen }) }),",
-    "objects.directory().snapshot(envelope),",
+    "call({ ...envelope, ...(seen === undefined ? {} : { seen }) }),",
+    "call(envelope),",
   ),
   "the directory is not told what ledgers have seen of it": one(
     "H2",
@@ -228,6 +228,13 @@ export const bugs: Record<string, Bug> = {
     "src/projections/directory-watch.ts",
     "if (!this.#isIntact || points.length === 0) return ok(null);",
     "if (points.length >= 0) return ok(null);",
+  ),
+  "D1 gets keys without the point of the directory that has them": one(
+    "H3",
+    ["I26"],
+    "src/projections/directory-watch.ts",
+    "isSamePoint(seen, point) || (await this.#remember(seen, point));",
+    'isSamePoint(seen, point) || "keys" in asked.value || (await this.#remember(seen, point));',
   ),
   "a ledger does not store what it has seen of the directory": one(
     "H3",
