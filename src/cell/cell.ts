@@ -64,7 +64,7 @@ export interface CellOptions<Tx> {
 export type CellEvent =
   | LeaseEvent
   | { kind: "release_postponed"; uuid: string; error: string }
-  /** What the cell has seen of its ledger was not stored. The next call tries again. */
+  /** What the cell has seen of its ledger was not stored. The cell tries again, also if it is idle. */
   | { kind: "history_not_saved"; error: string }
   | { kind: "reconcile_finding"; finding: Finding };
 

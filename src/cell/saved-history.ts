@@ -16,6 +16,13 @@ export interface LedgerHistoryTable {
 const SAVE_EVERY_MS = 5_000;
 
 /**
+ * The wait doubles after each failed save. After this many failures, 85 minutes later, an idle process gives
+ * up until its next answer, because its database was probably closed. Otherwise an application that makes
+ * many cells and closes their databases would collect timers.
+ */
+const MAX_RETRIES = 10;
+
+/**
  * Stores what a cell has seen of its ledger (L7). It is loaded before the first call, because the first call
  * must already notice a ledger that went back in time.
  */
@@ -30,6 +37,8 @@ export class SavedHistory {
   #nextMs = Number.NEGATIVE_INFINITY;
   /** Saves what no call saves, because the process is idle or a call takes long. */
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The number of failed saves since the last successful one. */
+  #failures = 0;
 
   constructor(
     table: LedgerHistoryTable,
@@ -63,7 +72,10 @@ export class SavedHistory {
     if (performance.now() >= this.#nextMs) await this.save();
   }
 
-  /** Never rejects: the caller's rows are saved already, and the next save writes the same points. */
+  /**
+   * Never rejects: the caller's rows are saved already. A failed save is tried again, also if the process is
+   * idle, and writes the same points.
+   */
   async save(): Promise<void> {
     if (this.#timer !== undefined) clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -79,14 +91,17 @@ export class SavedHistory {
       for (const { incarnation } of replaced) this.#saved.delete(incarnation);
       // Another process may have seen more.
       await this.#read();
+      this.#failures = 0;
     } catch (error) {
+      this.#failures += 1;
+      if (this.#failures <= MAX_RETRIES) this.#saveSoon(SAVE_EVERY_MS * 2 ** (this.#failures - 1));
       this.#failed(messageOf(error));
     }
   }
 
-  #saveSoon(): void {
+  #saveSoon(waitMs = SAVE_EVERY_MS): void {
     if (this.#timer !== undefined) return;
-    this.#timer = setTimeout(() => void this.save(), SAVE_EVERY_MS);
+    this.#timer = setTimeout(() => void this.save(), waitMs);
     // A process that has nothing else to do may end. Some platforms' timers have no `unref`.
     (this.#timer as { unref?: () => void }).unref?.();
   }

@@ -26,7 +26,7 @@ export class LedgerHistory {
   /** The largest position by incarnation, in the order in which they are sent next. */
   readonly #points = new Map<number, number>();
   readonly #replaced = new Map<number, number>();
-  readonly #listeners: (() => void)[] = [];
+  #listener: (() => void) | undefined;
 
   /** What the client has seen, to be stored: usually one point, and two after a restart of the ledger. */
   get points(): LedgerPoint[] {
@@ -50,9 +50,12 @@ export class LedgerHistory {
       if (this.#replaced.get(incarnation) === position) this.#replaced.delete(incarnation);
   }
 
-  /** Calls `listener` after every answer with a new point. ¶ @internal */
+  /**
+   * Calls `listener` after every answer with a new point. It replaces the listener before it: all cells made
+   * with one client have the same database, so one of them is enough to save the points. ¶ @internal
+   */
   onChange(listener: () => void): void {
-    this.#listeners.push(listener);
+    this.#listener = listener;
   }
 
   /** Returns the point for the next call. If there are several, they take turns. ¶ @internal */
@@ -76,8 +79,7 @@ export class LedgerHistory {
         raise(this.#replaced, sent.incarnation, known);
       }
     }
-    if (raise(this.#points, point.incarnation, point.position))
-      for (const listener of this.#listeners) listener();
+    if (raise(this.#points, point.incarnation, point.position)) this.#listener?.();
   }
 }
 

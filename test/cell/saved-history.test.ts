@@ -158,3 +158,42 @@ test("a point that the ledger has confirmed is deleted when a newer instance has
   expect([...table.rows]).toEqual([[2, 6]]);
   expect(history.replaced).toEqual([]);
 });
+
+test("[L7] an idle process tries a failed save again, at growing intervals", async () => {
+  const table = new Table();
+  const { history, saved, errors } = processOf(table);
+  await saved.load();
+  history.answered(undefined, "1.5");
+  table.fails = true;
+  await vi.advanceTimersByTimeAsync(21_000);
+  expect(errors).toHaveLength(3);
+  table.fails = false;
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(table.rows.get(1)).toBe(5);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("an idle process whose database stays away gives up until the next answer", async () => {
+  const table = new Table();
+  const { history, saved, errors } = processOf(table);
+  await saved.load();
+  history.answered(undefined, "1.5");
+  table.fails = true;
+  await vi.advanceTimersByTimeAsync(6 * 3_600_000);
+  expect(errors).toHaveLength(11);
+  expect(vi.getTimerCount()).toBe(0);
+  table.fails = false;
+  history.answered(history.next(), "1.6");
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(table.rows.get(1)).toBe(6);
+});
+
+test("many cells of one client have one timer, and save a point once", async () => {
+  const table = new Table();
+  const history = new LedgerHistory();
+  for (let n = 0; n < 1_000; n += 1) new SavedHistory(table, "7", history, () => {});
+  history.answered(undefined, "1.5");
+  expect(vi.getTimerCount()).toBe(1);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(table.calls.filter((call) => call.startsWith("save"))).toEqual(["save 1.5"]);
+});
