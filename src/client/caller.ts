@@ -12,6 +12,8 @@ export interface Input<Id extends OperationId> extends CallOptions {
   query?: Readonly<Record<string, QueryValue>>;
   body?: Operations[Id]["body"];
   history?: LedgerHistory;
+  /** False for a call that would do its work twice with this body. By default, the operation decides. */
+  isRepeatable?: boolean;
 }
 
 /** A repeated `addCell` fails because the cell exists, and a repeated `mintKey` makes a second key. */
@@ -36,13 +38,18 @@ export class Caller {
   /** What to send, or a refusal when a parameter cannot be a part of the URL. */
   callFor<Id extends OperationId>(
     operation: Id,
-    { params = {}, query = {}, body, ...options }: Input<Id> = {},
+    {
+      params = {},
+      query = {},
+      body,
+      isRepeatable = !NOT_REPEATABLE.has(operation),
+      ...options
+    }: Input<Id> = {},
   ): Call | Refused {
     const { method, path, shape } = operations[operation];
     const unfit = Object.entries(params).find(([, value]) => !isSegment(value));
     if (unfit !== undefined)
       return invalid(unfit[0], "is a part of the URL: it must not be empty, made of dots, or ill-formed");
-    const isRepeatable = !NOT_REPEATABLE.has(operation);
     const json = body === undefined ? undefined : JSON.stringify(body);
     return {
       ...options,

@@ -23,14 +23,19 @@ export class Parts {
 
   /**
    * Accepts that a part has gone back in time; with `dry_run`, says what that would do. It may take two
-   * minutes, so the client needs an `attemptMs` and a `deadlineMs` above that. A repeated call does no harm.
+   * minutes, so the client needs an `attemptMs` and a `deadlineMs` above that. A repeated call does no harm,
+   * except that `declare_lost` declares a new loss each time. So the client does not retry such a call. If
+   * its outcome is unknown, read the part before you repeat it.
    */
   async reconcile(
     part: string,
     body: PartReconciliation,
     options: CallOptions = {},
   ): Promise<Reconciliation> {
-    return valueOf(await this.#caller.call("reconcilePart", { ...options, params: { part }, body }));
+    const isRepeatable = body.dry_run || body.declare_lost !== true;
+    return valueOf(
+      await this.#caller.call("reconcilePart", { ...options, params: { part }, body, isRepeatable }),
+    );
   }
 
   /** Takes a shard back into service, once every cell has verified. */

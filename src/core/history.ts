@@ -1,4 +1,4 @@
-import type { HistoryPoint, LostHistory, PartState, PartStatus } from "./messages.ts";
+import type { DeclaredLoss, HistoryPoint, LostHistory, PartState, PartStatus } from "./messages.ts";
 import { deleteMeta, readMeta, readMetaNumber, writeMeta } from "./meta.ts";
 import type { Ports, Sql } from "./ports.ts";
 import { refused, type Refusal } from "./refusal.ts";
@@ -164,6 +164,14 @@ export class History {
       if (refusal !== undefined) return refusal;
     }
     return this.refusal;
+  }
+
+  /**
+   * Returns whether this declaration still counts. It does not if a loss was accepted since the operator read
+   * this part: each accepted loss makes a new incarnation, above all earlier ones.
+   */
+  isDeclaredBy(declared: DeclaredLoss | undefined): boolean {
+    return declared !== undefined && declared.incarnation >= this.#accepted;
   }
 
   /**

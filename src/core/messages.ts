@@ -529,13 +529,21 @@ export interface PartStatus {
   loss: LostHistory | null;
 }
 
+/**
+ * A loss that an operator declares. The incarnation is the part's before the declaration. If the part has
+ * accepted a loss since, a late or repeated message declares nothing.
+ */
+export interface DeclaredLoss {
+  incarnation: number;
+}
+
 export interface ReconcileShard extends Envelope {
   /** All cells of the deployment. Each of their ledgers is asked. */
   cells: string[];
   /** If true, nothing is changed. */
   dryRun: boolean;
-  /** Whether the operator knows of a loss, although the part may not have noticed it (H4). */
-  isDeclared: boolean;
+  /** Present if the operator knows of a loss that the part has not noticed (H4). */
+  declared?: DeclaredLoss;
   /** Why the operator does this. It is logged. */
   reason: string;
 }
@@ -565,7 +573,7 @@ export interface ShardReconciliation {
 
 export interface ReconcileLedger extends Envelope {
   dryRun: boolean;
-  isDeclared: boolean;
+  declared?: DeclaredLoss;
   reason: string;
   /** The revoked keys of the cell, from the directory (A1). */
   revokedKeys: { keyId: string; expiresAtMs: number }[];

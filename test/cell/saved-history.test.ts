@@ -191,8 +191,9 @@ test("an idle process whose database stays away gives up until the next answer",
 test("many cells of one client have one timer, and save a point once", async () => {
   const table = new Table();
   const history = new LedgerHistory();
-  for (let n = 0; n < 1_000; n += 1) new SavedHistory(table, "7", history, () => {});
+  const cells = Array.from({ length: 1_000 }, () => new SavedHistory(table, "7", history, () => {}));
   history.answered(undefined, "1.5");
+  expect(cells).toHaveLength(1_000);
   expect(vi.getTimerCount()).toBe(1);
   await vi.advanceTimersByTimeAsync(60_000);
   expect(table.calls.filter((call) => call.startsWith("save"))).toEqual(["save 1.5"]);

@@ -193,6 +193,8 @@ describe("calls and refusals without retries", () => {
   const calls: Record<string, (client: Client) => Promise<unknown>> = {
     addCell: ({ cells }) => cells.add({ cell_id: "8", name: "eight", address: "https://eight.test" }),
     mintKey: ({ keys }) => keys.mint({ role: "operator" }),
+    "reconcilePart with declare_lost": ({ parts }) =>
+      parts.reconcile("shard-3", { dry_run: false, declare_lost: true, reason: "a test" }),
   };
 
   it.each(Object.entries(calls))("%s, whatever the outcome", async (_, call) => {

@@ -1,5 +1,6 @@
 /** Tests of parts that are reconciled after they went back in time (H6, H7). */
 import { describe, expect, test } from "vitest";
+import type { PartStatus } from "../../src/core/messages.ts";
 import type { OpSpec } from "../support/ops.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -24,7 +25,6 @@ const reconcileShard = (c: Cluster, more = {}) =>
       ...c.envelope,
       cells: ["1", "2"],
       dryRun: false,
-      isDeclared: false,
       reason: REASON,
       ...more,
     }),
@@ -35,7 +35,6 @@ const reconcileLedger = (c: Cluster, more = {}) =>
     c.ledger("1").object.reconcile({
       ...c.envelope,
       dryRun: false,
-      isDeclared: false,
       reason: REASON,
       revokedKeys: [],
       ...more,
@@ -52,6 +51,10 @@ const partOf = async (c: Cluster, part: "shard" | "ledger") => {
   if (!answer.ok) throw new Error(answer.refusal.detail);
   return answer.value;
 };
+
+const declaredOf = ({ point }: PartStatus) => ({ incarnation: point?.incarnation ?? 0 });
+
+const lossesOf = (c: Cluster): number => c.logged.filter(({ event }) => event === "history_lost").length;
 
 const epochOf = (c: Cluster, name: string): number =>
   c.claims().find(({ canonical }) => canonical === name)?.epoch ?? 0;
@@ -193,12 +196,12 @@ describe("a shard", () => {
     const before = await partOf(c, "shard");
     expect(before).toMatchObject({ state: "complete" });
     expect(await reconcileShard(c)).toMatchObject({ value: { status: before } });
-    expect(await reconcileShard(c, { dryRun: true, isDeclared: true })).toMatchObject({
+    expect(await reconcileShard(c, { dryRun: true, declared: declaredOf(before) })).toMatchObject({
       ok: true,
       value: { status: before, unreachable: [] },
     });
     expect(await partOf(c, "shard")).toEqual(before);
-    expect(await reconcileShard(c, { isDeclared: true })).toMatchObject({
+    expect(await reconcileShard(c, { declared: declaredOf(before) })).toMatchObject({
       ok: true,
       value: {
         status: { state: "reconciling", loss: { noticedBy: "an operator", seen: null, point: before.point } },
@@ -218,17 +221,40 @@ describe("a shard", () => {
   test("[H4] [H6] stops when an operator declares its loss, also if a ledger cannot be asked", async () => {
     const c = await Cluster.start({ shards: 1 });
     await own(c, "1", "early");
+    const declared = declaredOf(await partOf(c, "shard"));
     c.fate = ({ method, to }) => (method === "knowledge" && to === "ledger 2" ? "lose" : "deliver");
-    expect(await reconcileShard(c, { isDeclared: true })).toEqual(no("UNAVAILABLE"));
+    expect(await reconcileShard(c, { declared })).toEqual(no("UNAVAILABLE"));
     c.shard(0).restart();
     expect(await partOf(c, "shard")).toMatchObject({ state: "lost" });
     expect(await begin(c, "1", c.uuid(), ["free"])).toEqual(LOST);
     c.fate = () => "deliver";
     // The repeated call finds the loss that the first one has stored.
-    expect(await reconcileShard(c, { isDeclared: true })).toMatchObject({
+    expect(await reconcileShard(c, { declared })).toMatchObject({
       value: { status: { state: "reconciling" } },
     });
     expect(c.logged.filter(({ event }) => event === "history_lost")).toHaveLength(1);
+  });
+
+  test("[H4] [H6] a repeated declaration declares nothing once the loss is accepted", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const declared = declaredOf(await partOf(c, "shard"));
+    // A restart alone does not end the declaration, although the next change makes a new incarnation.
+    c.shard(0).restart();
+    await own(c, "1", "more");
+    expect(declaredOf(await partOf(c, "shard"))).not.toEqual(declared);
+    expect(await reconcileShard(c, { declared })).toMatchObject({
+      value: { status: { state: "reconciling" } },
+    });
+    await finish(c);
+    await own(c, "1", "late");
+    expect(await reconcileShard(c, { declared })).toMatchObject({ value: { status: { state: "complete" } } });
+    expect(lossesOf(c)).toBe(1);
+    const again = declaredOf(await partOf(c, "shard"));
+    expect(await reconcileShard(c, { declared: again })).toMatchObject({
+      value: { status: { state: "reconciling" } },
+    });
+    expect(lossesOf(c)).toBe(2);
   });
 
   test("[H6] a second call changes nothing more", async () => {
@@ -316,12 +342,12 @@ describe("a ledger", () => {
     restore();
     // The shard has no point of after the grant.
     const before = await partOf(c, "ledger");
-    expect(await reconcileLedger(c, { dryRun: true, isDeclared: true })).toMatchObject({
+    expect(await reconcileLedger(c, { dryRun: true, declared: declaredOf(before) })).toMatchObject({
       ok: true,
       value: { status: before, rebuilt: [{ shard: 0, holds: 1, leases: 1 }] },
     });
     expect(await get(c, lease)).toEqual(no("NOT_FOUND"));
-    expect(await reconcileLedger(c, { isDeclared: true })).toMatchObject({
+    expect(await reconcileLedger(c, { declared: declaredOf(before) })).toMatchObject({
       ok: true,
       value: { status: { state: "complete", loss: null }, leases: 1 },
     });
@@ -332,6 +358,23 @@ describe("a ledger", () => {
     expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ABORTED"));
     expect(await decide(c, "1", lease, "COMMITTED")).toMatchObject({ ok: true });
     expect(await begin(c, "2", c.uuid(), ["late"])).toEqual(no("ALREADY_EXISTS"));
+  });
+
+  test("[H4] [H7] a repeated declaration declares nothing, and stops no begin that runs", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const declared = declaredOf(await partOf(c, "ledger"));
+    expect(await reconcileLedger(c, { declared })).toMatchObject({
+      value: { status: { state: "complete" } },
+    });
+    c.fate = ({ method }) => (method === "exchange" ? "slow" : "deliver");
+    const running = begin(c, "1", c.uuid(), ["busy"]);
+    await c.clock.pass(20);
+    expect(await reconcileLedger(c, { declared })).toMatchObject({
+      value: { status: { state: "complete" }, rebuilt: [] },
+    });
+    expect(await running).toMatchObject({ ok: true });
+    expect(lossesOf(c)).toBe(1);
   });
 
   test("[H7] rebuilds every kind of op, on several shards", async () => {

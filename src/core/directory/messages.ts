@@ -1,4 +1,4 @@
-import type { Envelope, HistoryPoint, PartStatus } from "../messages.ts";
+import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 
 // What the directory stores, and the messages to it.
@@ -70,11 +70,8 @@ export interface RestoreDirectory extends Envelope {
   isLast: boolean;
   /** If true, nothing is changed. */
   dryRun: boolean;
-  /**
-   * Present if the operator knows of a loss that the directory has not noticed (H4). If the directory has
-   * another incarnation by now, for example because it was reconciled meanwhile, nothing is declared.
-   */
-  declared?: { incarnation: number };
+  /** Present if the operator knows of a loss that the directory has not noticed (H4). */
+  declared?: DeclaredLoss;
   /** True if a shard has confirmed the placement of this message, so that it may be restored (P1). */
   isPlacementConfirmed: boolean;
   /** Why the operator does this. It is logged. */

@@ -37,7 +37,7 @@ export class DirectoryReconciler {
    * loss. A page can be sent again.
    */
   async reconcile(page: RestoreDirectory): Promise<Reply<DirectoryReconciliation>> {
-    const isDeclared = page.declared?.incarnation === this.#history.incarnation;
+    const isDeclared = this.#history.isDeclaredBy(page.declared);
     if (isDeclared && !page.dryRun) {
       this.#history.declareLost(page.reason);
       await this.#ports.sql.flush();

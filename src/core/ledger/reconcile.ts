@@ -87,11 +87,12 @@ export class LedgerReconciler {
    * leases that were rebuilt are known.
    */
   async reconcile(request: ReconcileLedger): Promise<Reply<LedgerReconciliation>> {
-    if (request.isDeclared && !request.dryRun) {
+    const isDeclared = this.#history.isDeclaredBy(request.declared);
+    if (isDeclared && !request.dryRun) {
       this.#history.declareLost(request.reason);
       await this.#ports.sql.flush();
     }
-    if (!this.#history.isLost && !request.isDeclared)
+    if (!this.#history.isLost && !isDeclared)
       return this.#answer({ rebuilt: [], leases: new Set(), unreachable: [] });
     if (request.dryRun) return this.#answer(await this.#readShards(request));
     // A second call that arrives while the first runs joins it.

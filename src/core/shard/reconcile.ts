@@ -61,11 +61,12 @@ export class ShardReconciler {
    * loss. Then the shard stops at once, before it asks anybody.
    */
   async reconcile(request: ReconcileShard): Promise<Reply<ShardReconciliation>> {
-    if (request.isDeclared && !request.dryRun) {
+    const isDeclared = this.#history.isDeclaredBy(request.declared);
+    if (isDeclared && !request.dryRun) {
       this.#history.declareLost(request.reason);
       await this.#ports.sql.flush();
     }
-    if (!this.#history.isLost && !request.isDeclared)
+    if (!this.#history.isLost && !isDeclared)
       return ok({ status: this.#history.status, lost: [], unreachable: [] });
     const { seen, lost, unreachable } = await this.#askLedgers(request);
     if (!request.dryRun) {

@@ -146,7 +146,8 @@ export const partRoutes = {
       "complete. A shard is `reconciling`: let every cell verify, then finish it. With " +
       "`dry_run`, nothing is changed, and the answer says what would be. If the part is not lost, nothing " +
       "is changed. If you know that the storage of a part was set back and the part has not noticed it, " +
-      "add `declare_lost`. The call can be repeated.",
+      "add `declare_lost`. The call can be repeated, but with `declare_lost` it declares a new loss each " +
+      "time: if its outcome is unknown, read the part first.",
     roles,
     params,
     query: nothing,

@@ -6,9 +6,9 @@ import type { Deployment } from "../deployment.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
 import { isPlacementConfirmed } from "../used-shard.ts";
 
-const ADVICE = "some rows may have been restored; read the part, or repeat the call";
+const ADVICE = "some rows may have been restored; read the part before you repeat the call";
 
-type Request = Pick<ReconcileLedger, "dryRun" | "isDeclared" | "reason">;
+type Request = Pick<ReconcileLedger, "dryRun" | "declared" | "reason">;
 
 /**
  * Reconciles the directory from the copies in D1 (H8): first all cells, because they bring the placement
@@ -16,7 +16,7 @@ type Request = Pick<ReconcileLedger, "dryRun" | "isDeclared" | "reason">;
  */
 export async function reconcileDirectory(
   deployment: Deployment,
-  { dryRun, isDeclared, reason }: Request,
+  { dryRun, declared, reason }: Request,
 ): Promise<Result<DirectoryReconciliation>> {
   const { objects, envelope, config } = deployment;
   const directory = { name: DIRECTORY, advice: ADVICE };
@@ -26,9 +26,6 @@ export async function reconcileDirectory(
   if (!seen.ok) return unreadable(seen);
   const confirmed = await isPlacementConfirmed(deployment);
   if (!confirmed.ok) return confirmed;
-  const part = await reach(readTimeoutMs(config.limits), directory, () => objects.directory().part(envelope));
-  if (!part.ok) return part;
-  const declared = { incarnation: part.value.point?.incarnation ?? 0 };
   const send = (page: Pick<RestoreDirectory, "cells" | "keys" | "isLast" | "declared">) =>
     reach(readTimeoutMs(config.limits), directory, () =>
       objects.directory().reconcile({
@@ -41,8 +38,8 @@ export async function reconcileDirectory(
       }),
     );
   // In a dry run every page is examined as if the loss was declared. Otherwise the first page declares it.
-  const always = isDeclared && dryRun ? { declared } : {};
-  const first = isDeclared ? { declared } : {};
+  const first = declared === undefined ? {} : { declared };
+  const always = dryRun ? first : {};
   let done = await send({ cells: cells.value, keys: [], isLast: false, ...first });
   if (done.ok && done.value.status.state !== "lost" && !dryRun) return done;
   for (let after: string | undefined = ""; done.ok && after !== undefined;) {

@@ -24,7 +24,7 @@ type Reconciliation = z.input<(typeof partRoutes)["reconcilePart"]["responses"][
 /** A reconciliation asks all ledgers or reads all holds of a cell, so it may take longer than other calls. */
 const RECONCILE_TIMEOUT_MS = 120_000;
 
-const UNSURE = "it may still be carried out; read the part, or repeat the call";
+const UNSURE = "it may still be carried out; read the part before you repeat the call";
 
 export const partHandlers: Handlers<keyof typeof partRoutes> = {
   getPart({ deployment, params }) {
@@ -42,7 +42,9 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
     return ok(async () => {
       const target = await targetOf(deployment, params.part);
       if (!target.ok) return target;
-      const done = await target.value.reconcile({ dryRun, isDeclared, reason });
+      const declared = isDeclared ? await declaredLoss(deployment, params.part, target.value) : ok({});
+      if (!declared.ok) return declared;
+      const done = await target.value.reconcile({ dryRun, reason, ...declared.value });
       if (!done.ok) return done;
       return ok({ status: 200, body: toApiReconciliation(params.part, dryRun, done.value) });
     });
@@ -70,6 +72,16 @@ async function statusAnswer(
   return status.ok ? ok({ status: 200, body: { part: toApiPart(part.name, status.value) } }) : status;
 }
 
+/** Reads the part first, so that a late copy of the message does not declare a second loss. */
+async function declaredLoss(
+  { config }: Deployment,
+  name: string,
+  target: Target,
+): Promise<Result<Pick<ReconcileLedger, "declared">>> {
+  const status = await reach(readTimeoutMs(config.limits), { name }, target.status);
+  return status.ok ? ok({ declared: { incarnation: status.value.point?.incarnation ?? 0 } }) : status;
+}
+
 /** What a reconciliation has found and done, without the fields that do not concern this kind of part. */
 interface Reconciled {
   status: PartStatus;
@@ -79,7 +91,7 @@ interface Reconciled {
 interface Target {
   status: () => Promise<Reply<PartStatus>>;
   reconcile: (
-    request: Pick<ReconcileLedger, "dryRun" | "isDeclared" | "reason">,
+    request: Pick<ReconcileLedger, "dryRun" | "declared" | "reason">,
   ) => Promise<Result<Reconciled>>;
   finish: (reason: string) => Promise<Reply<PartStatus>>;
 }

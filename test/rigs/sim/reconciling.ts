@@ -1,4 +1,4 @@
-import type { PartStatus, Reply } from "../../../src/core/messages.ts";
+import type { PartStatus, ReconcileLedger, Reply } from "../../../src/core/messages.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { opsOf, read, type Made } from "./made-leases.ts";
@@ -95,10 +95,13 @@ export class Reconciling {
     this.#simulation.judge.see("H6");
   }
 
-  #fieldsFor(part: Part<object>): { dryRun: boolean; isDeclared: boolean; reason: string } {
-    const isDeclared = this.#unaware.has(part);
-    if (isDeclared) this.#simulation.judge.see("an operator declared a loss");
-    return { dryRun: false, isDeclared, reason: "the simulation" };
+  #fieldsFor(part: Part<object>): Pick<ReconcileLedger, "dryRun" | "declared" | "reason"> {
+    const fields = { dryRun: false, reason: "the simulation" };
+    if (!this.#unaware.has(part)) return fields;
+    this.#simulation.judge.see("an operator declared a loss");
+    const incarnations = read<{ incarnation: number }>(part, "incarnation", "true");
+    const incarnation = Math.max(0, ...incarnations.map((row) => row.incarnation));
+    return { ...fields, declared: { incarnation } };
   }
 
   async #expectUnchanged(part: Part<object>, fields: object): Promise<void> {
