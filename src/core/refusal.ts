@@ -37,6 +37,7 @@ export type Reason =
   | "TOO_MANY_FENCES"
   | "TOO_MANY_READS"
   | "LEDGER_FULL"
+  | "SHARD_FULL"
   | "NO_VERIFICATION_SLOT"
   | "BODY_TOO_LARGE"
   | "BODY_TOO_SLOW"

@@ -211,7 +211,7 @@ export class Shard {
     return refused(
       "RESOURCE_EXHAUSTED",
       `a shard has reached its limit of ${this.#shardBytes} bytes; release names, and retry`,
-      { retryAfterMs: 60_000 },
+      { reason: "SHARD_FULL", retryAfterMs: 60_000 },
     ).refusal;
   }
 

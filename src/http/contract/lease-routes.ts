@@ -82,6 +82,13 @@ const beginErrors: readonly RouteError[] = [
   },
   {
     code: "RESOURCE_EXHAUSTED",
+    reason: "SHARD_FULL",
+    when:
+      "A shard has no room for more names. Begins that only give up names are still possible. Try again " +
+      "after `Retry-After`.",
+  },
+  {
+    code: "RESOURCE_EXHAUSTED",
     reason: "LEASE_TOO_LARGE",
     when: "The stored batch would be too large. Split it.",
   },

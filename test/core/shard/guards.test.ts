@@ -477,7 +477,7 @@ test.each([
 
 test("[M6] [C6] a shard without room refuses more names, and carries out everything else", async () => {
   const c = await Cluster.start({ shards: 1, limits: { shardBytes: 200_000 } });
-  const refusal = { code: "RESOURCE_EXHAUSTED", retryAfterMs: 60_000 };
+  const refusal = { code: "RESOURCE_EXHAUSTED", reason: "SHARD_FULL", retryAfterMs: 60_000 };
   const leases: string[] = [];
   const names = (n: number): string[] => Array.from({ length: 20 }, (_, k) => `${"x".repeat(200)}-${n}-${k}`);
   for (let n = 0; c.shard(0).sql.sizeBytes() <= 200_000; n += 1) leases.push(await begin(c, names(n)));
