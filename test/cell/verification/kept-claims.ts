@@ -37,7 +37,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
       });
       const cell = createCell({
         client: one.client,
-        database: dialect.database(one.orm),
+        database: one.database(),
         tables: [subjectless],
       });
       await cell.transaction((tx) => tx.insert(emails, { userId: 7, email: "a@x.io" }));
@@ -65,7 +65,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
         });
         return createCell({
           client: one.client,
-          database: dialect.database(one.orm),
+          database: one.database(),
           tables: tables === "both" ? [its, theirs] : [its],
         });
       };
@@ -170,7 +170,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
       subject: { type: "PROJECT", id: "id" },
       attributes: { id: "ROUTES", path: "ROUTES" },
     });
-    const cell = createCell({ client: one.client, database: dialect.database(one.orm), tables: [twice] });
+    const cell = createCell({ client: one.client, database: one.database(), tables: [twice] });
     await one.orm.insert(projects).values({ id: "tools", path: "Tools" });
     const first = await cell.verify({ apply: true, recentMs: 0 });
     expect([first.counts.created, first.counts.duplicates]).toEqual([1, 1]);
@@ -210,7 +210,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
     });
     const cell = createCell({
       client: one.client,
-      database: dialect.database(one.orm),
+      database: one.database(),
       tables: [switchedOff],
     });
     await cell.verify({ apply: true });

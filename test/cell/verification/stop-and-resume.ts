@@ -138,7 +138,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
     describe("a change with an unknown outcome", () => {
       /** A cell that loses the answers to its COMMITs, starting with number `from`. */
       const unsureCell = (from: number) => {
-        const database = dialect.database(current().orm);
+        const database = current().database();
         const { readCommitted } = database;
         Object.defineProperty(database, "readCommitted", { value: readCommitted });
         const run = readCommitted.run.bind(readCommitted);
@@ -184,7 +184,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       const one = current();
       const newer = createCell({
         client: one.client,
-        database: dialect.database(one.orm),
+        database: one.database(),
         tables: [
           claimable(emails, {
             source: EMAILS,
@@ -372,7 +372,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       const client = createClient({ ...options, fetch: network.fetch });
       const cell = createCell({
         client,
-        database: dialect.database(one.orm),
+        database: one.database(),
         tables: claimablesOf(dialect.tables),
       });
       await addEmails(1, 30, "lost");
@@ -404,7 +404,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       });
       const cell = createCell({
         client,
-        database: dialect.database(one.orm),
+        database: one.database(),
         tables: claimablesOf(dialect.tables),
       });
       await addEmails(1, 20, "slow");
@@ -435,7 +435,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       subject: { type: "USER", id: ({ userId }) => (userId === 0 ? "" : userId) },
       attributes: { email: "EMAILS" },
     });
-    const cell = createCell({ client: one.client, database: dialect.database(one.orm), tables: [table] });
+    const cell = createCell({ client: one.client, database: one.database(), tables: [table] });
     for (const email of ["alpha@x", "beta@x"])
       await cell.transaction((tx) => tx.insert(emails, { userId: 7, email }));
     await one.age();
@@ -486,7 +486,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
     });
     const cell = createCell({
       client,
-      database: dialect.database(one.orm),
+      database: one.database(),
       tables: claimablesOf(dialect.tables),
     });
     await addEmails(1, 200, "low");

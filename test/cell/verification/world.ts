@@ -1,13 +1,60 @@
 import { sql, type SQL } from "drizzle-orm";
 import { createCell, type Cell } from "../../../src/cell/cell.ts";
+import type { CellDatabase } from "../../../src/cell/local.ts";
+import type { LedgerHistoryTable } from "../../../src/cell/saved-history.ts";
 import { createClient, type Client } from "../../../src/client/client.ts";
 import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../src/client/api-types.ts";
+import type { LedgerPoint } from "../../../src/client/ledger-history.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
 import { FaultyFetch } from "../scenarios/faulty-fetch.ts";
 import type { Orm, Tx } from "../scenarios/dialect.ts";
 import { claimablesOf, type Dialect, type Tables } from "./dialects.ts";
 
 const HOUR_MS = 3_600_000;
+
+/**
+ * The table of the ledger's points, without writes after `close`. A cell saves its points up to 5 s after the
+ * last answer, when the next test may already use the same database with another coordinator. The ledger of
+ * that coordinator does not have these points, so it would rightly refuse every call.
+ */
+class ClosableHistory implements LedgerHistoryTable {
+  readonly #table: LedgerHistoryTable;
+  readonly #writes = new Set<Promise<void>>();
+  #isClosed = false;
+
+  constructor(table: LedgerHistoryTable) {
+    this.#table = table;
+  }
+
+  load(cell: string): Promise<LedgerPoint[]> {
+    return this.#table.load(cell);
+  }
+
+  save(cell: string, points: readonly LedgerPoint[]): Promise<void> {
+    return this.#write(() => this.#table.save(cell, points));
+  }
+
+  remove(cell: string, points: readonly LedgerPoint[]): Promise<void> {
+    return this.#write(() => this.#table.remove(cell, points));
+  }
+
+  /** Waits for the writes that have started, and refuses later ones. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.allSettled(this.#writes);
+  }
+
+  async #write(start: () => Promise<void>): Promise<void> {
+    if (this.#isClosed) throw new Error("the test of this cell has ended");
+    const write = start();
+    this.#writes.add(write);
+    try {
+      await write;
+    } finally {
+      this.#writes.delete(write);
+    }
+  }
+}
 
 /** A cell with its own database, and a coordinator whose clock can be advanced. */
 export class VerifiedCell {
@@ -17,6 +64,7 @@ export class VerifiedCell {
   readonly client: Client;
   readonly cell: Cell<Tx>;
   readonly orm: Orm;
+  readonly #histories: ClosableHistory[] = [];
 
   private constructor(dialect: Dialect, coordinator: TestCoordinator, orm: Orm) {
     const id = "1";
@@ -34,10 +82,9 @@ export class VerifiedCell {
       backoffMs: 1,
       breaker: false,
     });
-    const database = dialect.database(orm);
     this.cell = createCell<Tx>({
       client: this.client,
-      database,
+      database: this.database(),
       tables: claimablesOf(dialect.tables),
       beginDeadlineMs: 10_000,
       decideDeadlineMs: 10_000,
@@ -57,7 +104,16 @@ export class VerifiedCell {
   }
 
   async stop(): Promise<void> {
+    await Promise.all(this.#histories.map((history) => history.close()));
     await this.coordinator.close();
+  }
+
+  /** The database for a cell of this test. After `stop`, the cell saves no more points of its ledger. */
+  database(): CellDatabase<Tx> {
+    const database = this.dialect.database(this.orm);
+    const history = new ClosableHistory(database.ledgerHistory);
+    this.#histories.push(history);
+    return Object.defineProperty(database, "ledgerHistory", { value: history });
   }
 
   /** A client of another cell. */
