@@ -44,6 +44,9 @@ const bindings = async () => ({
   TEST_MIGRATIONS: await readD1Migrations(at("migrations")),
 });
 
+/** The scenarios of the fault matrix that run at the same time. */
+const FAULT_SCENARIOS = 6;
+
 export default defineConfig({
   test: {
     // Only the output of failing tests is useful.
@@ -104,10 +107,14 @@ export default defineConfig({
             main: at("test/rigs/faults/worker.ts"),
             wrangler: { configPath: at("wrangler.toml") },
             miniflare: {
-              d1Databases: { OWN_DB_0: "own-0", OWN_DB_1: "own-1", OWN_DB_2: "own-2", OWN_DB_3: "own-3" },
+              // One for each scenario that runs at a time.
+              d1Databases: Object.fromEntries(
+                Array.from({ length: FAULT_SCENARIOS }, (_, n) => [`SCENARIO_DB_${n}`, `scenario-${n}`]),
+              ),
               bindings: {
                 ...(await bindings()),
                 LEASEHOLD_SHARDS: "2",
+                FAULT_SCENARIOS: String(FAULT_SCENARIOS),
                 FAULT_PAIRS: process.env["FAULT_PAIRS"] ?? String(today),
               },
             },
@@ -117,7 +124,7 @@ export default defineConfig({
           ...patience,
           name: "faults",
           include: ["test/rigs/faults/**/*.test.ts"],
-          maxConcurrency: 6,
+          maxConcurrency: FAULT_SCENARIOS,
         },
       },
     ],

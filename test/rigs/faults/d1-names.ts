@@ -1,7 +1,8 @@
 /** The name of a D1 statement in a journal: `INSERT INTO leases ...` → `insert leases`. */
 export function nameOf(sql: string): string {
   const verb = /^\s*(select|insert|update|delete)/i.exec(sql)?.[1]?.toLowerCase() ?? "run";
-  const table = /\b(?:from|into|update)\s+"?(leases|cells|keys|cron_runs)"?/i.exec(sql)?.[1] ?? "?";
+  const table =
+    /\b(?:from|into|update)\s+"?(leases|cells|keys|cron_runs|seen_points)"?/i.exec(sql)?.[1] ?? "?";
   return `${verb} ${table}`;
 }
 

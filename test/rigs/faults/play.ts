@@ -29,15 +29,16 @@ const patientLimits = {
   LEASEHOLD_COMMIT_DEADLINE_MS: "3000",
 };
 
-const SHARED = "DB";
-const OWN_DATABASES = ["OWN_DB_0", "OWN_DB_1", "OWN_DB_2", "OWN_DB_3"];
-const freeDatabases = [...OWN_DATABASES];
-const waiting: ((own: string) => void)[] = [];
+/** The database of tests that run one after the other. */
+const COMMON = "DB";
+const { FAULT_SCENARIOS } = env as unknown as { FAULT_SCENARIOS: string };
+const databases = Array.from({ length: Number(FAULT_SCENARIOS) }, (_, n) => `SCENARIO_DB_${n}`);
+const freeDatabases = [...databases];
+const waiting: ((free: string) => void)[] = [];
 
 /** Creates the tables of every D1 database. Call it once per file. */
 export async function prepareDatabases(): Promise<void> {
-  for (const name of [SHARED, ...OWN_DATABASES])
-    await applyD1Migrations(databaseOf(name), env.TEST_MIGRATIONS);
+  for (const name of [COMMON, ...databases]) await applyD1Migrations(databaseOf(name), env.TEST_MIGRATIONS);
 }
 
 function databaseOf(name: string): D1Database {
@@ -46,14 +47,15 @@ function databaseOf(name: string): D1Database {
   return database;
 }
 
-/** Runs `work` with an empty D1 database of its own, or with the one that all other scenarios share. */
-async function inDatabase<T>(ownsD1: boolean, work: (name: string) => Promise<T>): Promise<T> {
-  if (!ownsD1) return work(SHARED);
+/** Runs `work` with an empty D1 database of its own, because a deployment shares its D1 with no other. */
+async function inDatabase<T>(work: (name: string) => Promise<T>): Promise<T> {
   const own = freeDatabases.pop() ?? (await new Promise<string>((resolve) => waiting.push(resolve)));
   try {
     const database = databaseOf(own);
     await database.batch(
-      ["leases", "cells", "keys", "cron_runs"].map((table) => database.prepare(`DELETE FROM ${table}`)),
+      ["leases", "cells", "keys", "cron_runs", "seen_points"].map((table) =>
+        database.prepare(`DELETE FROM ${table}`),
+      ),
     );
     return await work(own);
   } finally {
@@ -64,12 +66,12 @@ async function inDatabase<T>(ownsD1: boolean, work: (name: string) => Promise<T>
 }
 
 /** A new, empty deployment with long timeouts. */
-export const startStage = (database = SHARED): Stage =>
+export const startStage = (database = COMMON): Stage =>
   new Stage(newDeployment({ LEASEHOLD_SHARDS: String(SHARDS), ...patientLimits }, database));
 
 /** Records what a scenario does without faults. */
 export async function record(scenario: Scenario): Promise<Journal> {
-  return inDatabase(scenario.ownsD1 === true, async (database) => {
+  return inDatabase(async (database) => {
     const stage = startStage(database);
     await scenario.arrange(stage);
     stage.deployment.begin([]);
@@ -99,7 +101,7 @@ export async function play(scenario: Scenario, arm: () => ArmedFault[]): Promise
  * lists the calls in order.
  */
 async function playOnce(scenario: Scenario, faults: ArmedFault[]): Promise<string[]> {
-  return inDatabase(scenario.ownsD1 === true, async (database) => {
+  return inDatabase(async (database) => {
     const stage = new Stage(newDeployment({ LEASEHOLD_SHARDS: String(SHARDS), ...shortLimits }, database));
     try {
       await scenario.arrange(stage);
@@ -125,21 +127,21 @@ function whereWrong({ at, fired, write, call }: ArmedFault, { writes }: Journal)
 }
 
 /** Recovers. Stale messages arrive in the middle, when the objects have already recovered. */
-async function heal(stage: Stage, { ownsD1 = false }: Scenario): Promise<void> {
+async function heal(stage: Stage, { comparesD1 = false }: Scenario): Promise<void> {
   await stage.ringAll();
   await stage.deployment.deliverStale();
   await stage.recover();
-  if (ownsD1) await stage.cron();
+  if (comparesD1) await stage.cron();
 }
 
-async function expectAll(stage: Stage, { ownsD1 = false }: Scenario): Promise<void> {
+async function expectAll(stage: Stage, { comparesD1 = false }: Scenario): Promise<void> {
   await expectConsistent(stage);
   await expectDirectory(stage);
   await finish(stage);
   await expectConsistent(stage);
   await expectFinal(stage);
   await expectRecordToMatch(stage);
-  if (ownsD1) await expectKeysToMatch(stage);
+  if (comparesD1) await expectKeysToMatch(stage);
 }
 
 /** Repeats every granted begin, which must return the same lease, and decides it. */

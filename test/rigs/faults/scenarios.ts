@@ -13,8 +13,8 @@ export interface Scenario {
   act: (stage: Stage) => Promise<void>;
   /** Whether begins.test.ts or others.test.ts runs it. The two files share the work. */
   isBegin?: boolean;
-  /** It compares the whole D1 database, so it needs one of its own. */
-  ownsD1?: boolean;
+  /** The whole D1 database is compared with the objects. */
+  comparesD1?: boolean;
   /** A fault does not stop the calls after it. */
   goesOn?: boolean;
 }
@@ -241,7 +241,7 @@ export const scenarios: readonly Scenario[] = [
   {
     title: "cron",
     rules: "[S1]",
-    ownsD1: true,
+    comparesD1: true,
     goesOn: true,
     arrange: async (stage) => {
       // Decisions made now are old enough to be pruned later.
@@ -260,7 +260,7 @@ export const scenarios: readonly Scenario[] = [
   {
     title: "directory",
     rules: "[P1]",
-    ownsD1: true,
+    comparesD1: true,
     arrange: async (stage) => {
       await stage.addCell(1);
     },
