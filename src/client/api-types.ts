@@ -80,8 +80,8 @@ export interface Cell {
   /** The number of leases that are granted and not decided. Null: the cell's ledger cannot be reached. */
   outstanding_leases: number | null;
   /**
-   * The number of decisions that some shard has not applied yet. Null: the cell's ledger cannot be
-   * reached.
+   * The number of decisions that some shard has not applied yet; some 10,000 are counted at most. Null:
+   * the cell's ledger cannot be reached.
    */
   unapplied_decisions: number | null;
   /**

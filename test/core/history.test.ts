@@ -127,10 +127,15 @@ describe("a shard that went back in time", () => {
       const message = { ...c.envelope, seen, pulledPosition: 0 };
       const asked = "ping" in part.object ? part.object.ping(message) : part.object.maintain(message);
       void asked.then(() => (hasAnswered = true));
+      // Meanwhile, an operator reads the part.
+      const reading = part.object.part(c.envelope);
+      let wasRead = false;
+      void reading.then(() => (wasRead = true));
       await c.clock.pass(50);
-      expect(hasAnswered).toBe(false);
+      expect([hasAnswered, wasRead]).toEqual([false, false]);
       lift();
       expect(await c.clock.runUntil<unknown>(asked)).toEqual(LOST);
+      expect(await c.clock.runUntil<unknown>(reading)).toMatchObject({ value: { state: "lost" } });
     }
   });
 

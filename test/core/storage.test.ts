@@ -335,6 +335,7 @@ const proofs: Record<string, Proof> = {
     deliveries,
     "[M6] [C2] applied decisions that wait for the alarm take limited memory",
   ),
+  "Deliveries.#bytesByShard": "after work",
   "ShardLink.#prepares": link,
   "ShardLink.#decisions": link,
   "ShardLinks.#links": "after work",

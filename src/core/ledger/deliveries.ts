@@ -16,6 +16,8 @@ import type { LeaseRow, LedgerStore } from "./store.ts";
 const MAX_TRACKED = 10_000;
 /** The number of decisions that one alarm delivers. */
 const DECISIONS_PER_ALARM = 500;
+/** The part of `beginBytes` that decisions for one shard may take. */
+const SHARD_SHARE = 1 / 16;
 /** The pause after the first failed delivery. It doubles up to `maxBackoffMs`. */
 const FIRST_PAUSE_MS = 1_000;
 /**
@@ -41,6 +43,8 @@ interface OpenDecision {
   row: LeaseRow | undefined;
   /** The size of the payload, while it is in `row` or on its way to the shards. */
   batchBytes: number;
+  /** The shards of the lease. Empty until the row has been read. */
+  shards: readonly number[];
   /**
    * The shards that have not confirmed yet. Undefined after a restart: then the decision is sent to all of
    * its shards again.
@@ -75,6 +79,8 @@ export class Deliveries {
   #loadedThrough = 0;
   /** The payloads that are in memory. A delivery starts only if they are below `beginBytes`. */
   #batchBytes = 0;
+  /** The same for each shard, so that one that does not answer leaves room for the others (N1). */
+  readonly #bytesByShard = new Map<number, number>();
   readonly #alarm: AlarmSchedule;
 
   constructor(
@@ -104,8 +110,9 @@ export class Deliveries {
     this.#rearm();
   }
 
+  /** The open decisions in memory. At least 1 if there may be more of them in the rows. */
   get unapplied(): number {
-    return this.#open.size;
+    return Math.max(this.#open.size, this.#loadedThrough === Infinity ? 0 : 1);
   }
 
   /**
@@ -116,7 +123,7 @@ export class Deliveries {
     const { lease, position } = row;
     const dueAtMs = this.#ports.clock.now() + ADVANCE_AFTER_MS;
     const open = openDecision(lease, position, dueAtMs);
-    if (this.#hasRoomForBatch) this.#keepBatch(open, row);
+    if (this.#hasRoomFor(shardsOf(row))) this.#keepBatch(open, row);
     this.#open.set(lease, open);
     this.#alarm.setBy(dueAtMs);
   }
@@ -150,7 +157,7 @@ export class Deliveries {
       this.#leaveInRow(idle ?? open);
       if (idle === undefined || idle === open) return false;
     }
-    if (open.row !== undefined || this.#hasRoomForBatch) return true;
+    if (open.row !== undefined || this.#hasRoomFor(open.shards)) return true;
     this.#idle.add(open);
     open.dueAtMs = this.#ports.clock.now() + FIRST_PAUSE_MS;
     this.wakeWithin(FIRST_PAUSE_MS);
@@ -165,20 +172,34 @@ export class Deliveries {
     this.#loadedThrough = Math.min(this.#loadedThrough, open.position - 1);
   }
 
-  get #hasRoomForBatch(): boolean {
-    return this.#batchBytes < this.#limits.beginBytes;
+  #hasRoomFor(shards: readonly number[]): boolean {
+    const { beginBytes } = this.#limits;
+    return (
+      this.#batchBytes < beginBytes &&
+      shards.every((shard) => (this.#bytesByShard.get(shard) ?? 0) < beginBytes * SHARD_SHARE)
+    );
   }
 
   #keepBatch(open: OpenDecision, row: LeaseRow): void {
     open.row = row;
+    open.shards = shardsOf(row);
     open.batchBytes = row.payload?.length ?? 0;
-    this.#batchBytes += open.batchBytes;
+    this.#countBytes(open, open.batchBytes);
   }
 
   #dropBatch(open: OpenDecision): void {
-    this.#batchBytes -= open.batchBytes;
+    this.#countBytes(open, -open.batchBytes);
     open.batchBytes = 0;
     open.row = undefined;
+  }
+
+  #countBytes({ shards }: OpenDecision, bytes: number): void {
+    this.#batchBytes += bytes;
+    for (const shard of shards) {
+      const sum = (this.#bytesByShard.get(shard) ?? 0) + bytes;
+      if (sum === 0) this.#bytesByShard.delete(shard);
+      else this.#bytesByShard.set(shard, sum);
+    }
   }
 
   /** Loads a decision that had no room in memory, because a caller waits for its delivery. */
@@ -197,7 +218,11 @@ export class Deliveries {
     let decisions: Map<number, Decision>;
     try {
       const row = open.row ?? this.#store.findWhole(open.lease);
-      if (open.row === undefined && row !== undefined) this.#keepBatch(open, row);
+      if (open.row === undefined && row !== undefined) {
+        open.shards = shardsOf(row);
+        if (!this.#hasRoomFor(open.shards)) return this.#postpone(open);
+        this.#keepBatch(open, row);
+      }
       open.row = undefined;
       decisions = row === undefined ? new Map() : decisionsOf(this.#cell, row);
     } catch (error) {
@@ -329,9 +354,13 @@ const openDecision = (lease: string, position: number, dueAtMs: number): OpenDec
   pauseMs: FIRST_PAUSE_MS,
   row: undefined,
   batchBytes: 0,
+  shards: [],
   remaining: undefined,
   underWay: undefined,
 });
+
+const shardsOf = ({ epochs }: LeaseRow): number[] =>
+  epochs === null ? [] : [...decodeExecutions(epochs).keys()];
 
 /**
  * Returns the decision for each shard that may have a hold of the lease. Empty for a fence, which has no

@@ -383,7 +383,10 @@ export class Ledger {
 
   async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
     const refusal = await this.#placementGuard.admit(message);
-    return refusal === undefined ? work() : { ok: false, refusal };
+    if (refusal !== undefined) return { ok: false, refusal };
+    // A loss that another message has noticed may not be durable yet (H4).
+    if (this.#history.isLost) await this.#ports.sql.flush();
+    return work();
   }
 
   /**

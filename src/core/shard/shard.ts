@@ -299,7 +299,10 @@ export class Shard {
 
   async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
     const refusal = await this.#placementGuard.admit(message);
-    return refusal === undefined ? work() : { ok: false, refusal };
+    if (refusal !== undefined) return { ok: false, refusal };
+    // A loss that another message has noticed may not be durable yet (H4).
+    if (this.#history.isLost) await this.#ports.sql.flush();
+    return work();
   }
 
   /** Answers from the rows, once they are durable and if the history was not found to be lost meanwhile. */

@@ -285,8 +285,8 @@ export const cell = z
     }),
     unapplied_decisions: wholeNumber.nullable().meta({
       description:
-        "The number of decisions that some shard has not applied yet. Null: the cell's ledger cannot be " +
-        "reached.",
+        "The number of decisions that some shard has not applied yet; some 10,000 are counted at most. " +
+        "Null: the cell's ledger cannot be reached.",
     }),
     stored_bytes: wholeNumber.nullable().meta({
       description:

@@ -264,7 +264,8 @@ test("[C3] [M6] without room for one more delivery, the alarm delivers a decisio
 });
 
 test("[M6] decisions that are sent at a time have a limited size, also after a restart", async () => {
-  const c = await start({ beginBytes: 10_000, exchangeTimeoutMs: 100 });
+  // One shard gets a sixteenth of the room.
+  const c = await start({ beginBytes: 160_000, exchangeTimeoutMs: 100 });
   await granted(c, "warm-up");
   const payload = JSON.stringify([[0, 1, "x".repeat(1_000), 0, 0, 0, 0]]);
   const leases = insertGranted(c, 100, payload);
@@ -296,4 +297,34 @@ test("[M6] [C2] applied decisions that wait for the alarm take limited memory", 
   expect(inMemory(c, "#applied")).toBe(20_000);
   await c.pass(60_000);
   expect([await unapplied(c), kept(c), inMemory(c, "#applied")]).toEqual([0, 0, 0]);
+});
+
+test("[N1] [C3] decisions for a shard that does not answer leave room for those of others", async () => {
+  // Two begins of this size fill the memory for batches. Nothing is swept meanwhile.
+  const c = await Cluster.start({ shards: 2, limits: { beginBytes: 40_000, sweepAfterMs: 600_000 } });
+  const namesOn = (shard: number, prefix: string, count: number): string[] => {
+    const names = Array.from({ length: 8 * count }, (_, n) => `${prefix}-${n}`);
+    return names.filter((name) => shardOf("ROUTES", name, 2) === shard).slice(0, count);
+  };
+  const { object } = c.ledger("1");
+  const held: string[] = [];
+  for (let n = 0; n < 40; n += 1) {
+    const lease = c.uuid();
+    const names = namesOn(0, `stuck-${n}-${"x".repeat(80)}`, 20);
+    await c.clock.runUntil(object.begin(beginRequest(c.envelope, lease, names)));
+    held.push(lease);
+  }
+  const lease = c.uuid();
+  const [name = ""] = namesOn(1, "healthy", 1);
+  await c.clock.runUntil(object.begin(beginRequest(c.envelope, lease, [name])));
+  c.fate = ({ to }) => (to === "shard 0" ? "lose" : "deliver");
+  for (const each of held) void object.decide(decideRequest(c.envelope, each, "COMMITTED"));
+  await c.pass(1_000);
+  void object.decide(decideRequest(c.envelope, lease, "COMMITTED"));
+  await c.pass(2_000);
+  expect(c.claims().map(({ canonical }) => canonical)).toEqual([name]);
+  // When the shard answers again, all of its decisions arrive.
+  c.fate = () => "deliver";
+  await c.pass(300_000);
+  expect(c.claims()).toHaveLength(1 + 40 * 20);
 });
