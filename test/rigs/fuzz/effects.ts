@@ -1,7 +1,7 @@
 /** The rows that a successful request may change. */
 import type { RouteId } from "../../../src/http/contract.ts";
 import type { FuzzServer, Received } from "./server.ts";
-import { routeOf, type FuzzRequest } from "./fuzz-request.ts";
+import { bodyOf, routeOf, type FuzzRequest } from "./fuzz-request.ts";
 import { D1, type Change, type Row } from "./state.ts";
 
 /** Returns what is wrong, or undefined. */
@@ -18,7 +18,7 @@ type Effect = (
  * "The first use of an object ever").
  */
 const BIRTH = new Set(["object_name", "schema_version", "placement"]);
-export const isBirth = ({ table, key, before }: Change): boolean =>
+const isBirth = ({ table, key, before }: Change): boolean =>
   table === "meta" && before === undefined && BIRTH.has(key);
 
 const made = (change: Change): boolean => change.before === undefined && change.after !== undefined;
@@ -199,6 +199,48 @@ const slot: Effect = (changes, request) =>
       .filter((change) => gone(change) || change.key === request.params?.["cell"]),
   );
 
+/** The rows of `meta` that an accepted loss changes, and for a shard the loss until it is finished. */
+const ACCEPTED = {
+  directory: ["history_accepted", "position"],
+  ledger: ["history_accepted", "cell_state_version"],
+  shard: ["history_accepted", "history_lost"],
+};
+
+/** The name of a part's object in `Change.object`. */
+const objectOf = (answer: Record<string, unknown>): string =>
+  (answer["part"] as { id: string }).id.replace("ledger-", "cell-");
+
+/**
+ * No part has gone back in time, so only a declared loss changes something. Nothing is lost, so nothing is
+ * rebuilt or restored (H6 to H8).
+ */
+const reconcile: Effect = (changes, request, answer) => {
+  const { dry_run: _, part: __, cell_state: ___, ...found } = answer;
+  if (/[1-9]/.test(JSON.stringify(found))) return `something was lost: ${JSON.stringify(found)}`;
+  const body = JSON.parse(Buffer.from(bodyOf(request) ?? []).toString()) as Record<string, unknown>;
+  if (body["declare_lost"] !== true || body["dry_run"] === true) return others(changes);
+  const object = objectOf(answer);
+  const kind = object === "directory" ? "directory" : SHARD.test(object) ? "shard" : "ledger";
+  const rows = changesIn(changes, object, "meta").filter(({ key }) => ACCEPTED[kind].includes(key));
+  if (!rows.some(({ key }) => key === "history_accepted")) return "the loss was not accepted";
+  return others(changes, rows, kind === "directory" ? restartedKeys(changes) : []);
+};
+
+/** Keys in D1 whose position is 0, so that the cron copies them again. Nothing else of them has changed. */
+const restartedKeys = (changes: readonly Change[]): Change[] =>
+  changesIn(changes, D1, "keys").filter(
+    ({ before, after }) =>
+      after?.["position"] === 0 && JSON.stringify({ ...before, position: 0 }) === JSON.stringify(after),
+  );
+
+const finish: Effect = (changes, _, answer) =>
+  others(
+    changes,
+    changesIn(changes, objectOf(answer), "meta").filter(
+      (change) => change.key === "history_lost" && gone(change),
+    ),
+  );
+
 /**
  * The effects of routes that write. A writing route without an entry fails. Reading routes without an entry
  * change nothing.
@@ -219,9 +261,8 @@ const effects: Partial<Record<RouteId, Effect>> = {
   unfreezeCell: setState,
   mintKey: mint,
   revokeKey: revoke,
-  // No part has gone back in time, so there is nothing to reconcile.
-  reconcilePart: none,
-  finishPart: none,
+  reconcilePart: reconcile,
+  finishPart: finish,
   listStaleLeases: forget,
 };
 

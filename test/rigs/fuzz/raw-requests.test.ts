@@ -6,9 +6,9 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routeIds } from "../../../src/http/contract.ts";
-import { isBirth, withoutCron, wrongEffect } from "./effects.ts";
+import { wrongEffect } from "./effects.ts";
 import { nearlyValidRequests } from "./mutations.ts";
-import { printable, wrongLog, wrongProblem } from "./oracles.ts";
+import { finishShard, printable, wrongLog, wrongProblem } from "./oracles.ts";
 import { FuzzServer, type Received, type Sent } from "./server.ts";
 import { fuzz, TEST_MS, tooFewRuns } from "./settings.ts";
 import { routeOf, sentOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
@@ -201,8 +201,12 @@ const twists: readonly Twist[] = [
   withHeader("Accept-Encoding: identity;q=x, \u00ff"),
   withHeader("Range: bytes=0-1"),
   withHeader("If-None-Match: *"),
-  withHeader("MF-CF-Blob: none", tooMuch),
-  withHeader("MF-Original-URL: none", tooMuch),
+  // Only Miniflare's own sockets obey these.
+  withHeader("MF-CF-Blob: none"),
+  withHeader('MF-CF-Blob: {"country":"XX"}'),
+  withHeader("MF-Original-URL: none"),
+  withHeader("MF-Original-URL: http://evil.example/v1/admin/keys"),
+  withHeader("MF-Route-Override: none"),
   {
     note: "two keys",
     apply: (message) => ({ ...message, headers: [...message.headers, "Authorization: Bearer x"] }),
@@ -314,10 +318,9 @@ function wrongExchange(twist: Twist, request: FuzzRequest, answers: readonly Rec
   }
   const changes = server.state.changes();
   const [first] = own;
-  if (own.every(({ status }) => status >= 400)) {
-    const real = withoutCron(changes, server).filter((change) => !isBirth(change));
-    return real.length === 0 ? undefined : `refused, but rows changed: ${JSON.stringify(real)}`;
-  }
+  const refusal = { status: 400, headers: {}, text: "" };
+  if (own.every(({ status }) => status >= 400))
+    return wrongEffect(changes, request, first ?? refusal, server);
   if (twist.isRefused) return "this must be refused";
   // If it reached another route or method, its effects are not known here. That route is tested elsewhere.
   return twist.isOther || first === undefined || first.status >= 400
@@ -360,6 +363,7 @@ test(
         );
       });
       const wrong = wrongExchange(twist, request, answers) ?? wrongLog(server, false);
+      for (const answer of answers) await finishShard(server, answer);
       if (wrong === undefined) return;
       throw new Error(
         [
