@@ -25,6 +25,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   /** Called after every step. */
   observe(): void {
     this.#refresh();
+    this.verifications.observe();
     for (const [cell, part] of this.coordinator.ledgers)
       this.#checkWakeUp(part, () =>
         [...this.facts.values()].some(

@@ -58,6 +58,8 @@ export class VerificationWatch {
   #storedSlots: ReadonlyMap<string, string> = new Map();
   /** The cells that wait for a slot: their places in the queue, and when they have to ask again. */
   readonly #waiting = new Map<string, { place: number; askByMs: number }>();
+  /** Those of the waiting cells that have got a slot since. The answer that says so may be lost. */
+  readonly #served = new Set<string>();
   #directoryMs = 0;
   readonly #spendings = new Map<string, Spending>();
   readonly #runs = new Map<string, Set<SpendingRun>>();
@@ -155,6 +157,14 @@ export class VerificationWatch {
     );
   }
 
+  /** Notes which of the waiting cells have got a slot. To be called after each event. */
+  observe(): void {
+    if (this.#waiting.size === 0) return;
+    const { disk } = this.#evidence.coordinator.directory;
+    for (const { cell } of disk.readDurable<{ cell: string }>("SELECT cell FROM verification_slot"))
+      if (this.#waiting.has(cell)) this.#served.add(cell);
+  }
+
   answered(method: string, message: unknown, reply: Reply<unknown>): void {
     if (method === "takeSlot")
       this.#tookSlot(message as VerificationSlotRequest, reply as Reply<VerificationSlot>);
@@ -178,8 +188,10 @@ export class VerificationWatch {
       this.#evidence.see("slot refused");
       // Another run of a cell that has a slot gets no place.
       const place = this.#placeOf(cell);
-      if (place !== undefined)
+      if (place !== undefined) {
+        this.#served.delete(cell);
         this.#waiting.set(cell, { place, askByMs: nowMs + (reply.refusal.retryAfterMs ?? 0) });
+      }
       return;
     }
     const { verificationSlots } = this.#evidence.coordinator.limits;
@@ -194,7 +206,7 @@ export class VerificationWatch {
     this.#waiting.delete(cell);
     const isAhead = ({ place, askByMs }: { place: number; askByMs: number }): boolean =>
       place < own && askByMs >= nowMs;
-    const ahead = [...this.#waiting.values()].filter(isAhead).length;
+    const ahead = [...this.#waiting].filter(([each, its]) => isAhead(its) && !this.#served.has(each)).length;
     this.#evidence.check(
       "I16",
       before?.uuid === uuid || hadSlot || ahead <= verificationSlots - taken,
