@@ -22,7 +22,7 @@ export const CRON_PATH = "/crash/cron";
 
 /** What a round does so that the write is reached. */
 type RoundWorkload =
-  /** The first start with a state folder. */
+  /** The first start with a state folder, and the first runs of the cron, which wake all objects. */
   | "set_up"
   /** Begins, commits and rollbacks. */
   | "load"
@@ -52,9 +52,9 @@ export const failpoints: readonly Failpoint[] = [
   point("ledger", "migrate", "set_up", 4),
   point("ledger", "keep_name", "set_up", 4),
   point("ledger", "confirm_placement", "set_up", 4),
-  point("shard", "migrate", "load", 8),
-  point("shard", "keep_name", "load", 8),
-  point("shard", "confirm_placement", "load", 8),
+  point("shard", "migrate", "set_up", 4),
+  point("shard", "keep_name", "set_up", 4),
+  point("shard", "confirm_placement", "set_up", 4),
   point("shard", "exchange", "load", 150),
   point("shard", "clear", "load", 2),
   point("ledger", "raise_incarnation", "load", 2),
@@ -64,7 +64,7 @@ export const failpoints: readonly Failpoint[] = [
   point("ledger", "prune", "prune", 2),
   { name: "cron:begin run", workload: "cron", hits: 3 },
   { name: "cron:save cells", workload: "cron", hits: 3 },
-  { name: "cron:save point", workload: "cron", hits: 1 },
+  { name: "cron:save point", workload: "set_up", hits: 1 },
   { name: "cron:save keys", workload: "set_up", hits: 1 },
   { name: "cron:forget keys", workload: "set_up", hits: 1 },
   { name: "cron:save leases", workload: "cron", hits: 4 },

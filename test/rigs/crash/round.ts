@@ -201,9 +201,9 @@ class Round {
       this.#workload === "prune" ? { LEASEHOLD_OUTCOME_RETENTION_S: String(PRUNE_AFTER_S) } : {};
     const server = await this.#start("failing", { ...this.#arming(), ...retention });
     const cron = { over: false };
+    if (server.isRunning && this.#workload !== "load") void this.#runCrons(server, cron);
     if (server.isRunning && !this.#isSetUp) {
       this.#clients = this.#startClients(server);
-      if (this.#workload !== "load") void this.#runCrons(server, cron);
       if (this.#settings.killsClient)
         setTimeout(() => this.#clients?.killOne(this.#random), this.#random.between(300, 900)).unref();
     }
