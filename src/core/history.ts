@@ -44,6 +44,13 @@ interface StoredLoss extends LostHistory {
   isReconciling: boolean;
 }
 
+/** What an operator's request to reconcile a part says of a loss that nobody has noticed. */
+interface Declaration {
+  declared?: DeclaredLoss;
+  dryRun: boolean;
+  reason: string;
+}
+
 /**
  * The history of one part: its incarnations, and how far each has got (H1). A peer stores the newest point
  * that it has seen. A part that does not have this point has lost something: its storage was set back, and
@@ -167,19 +174,16 @@ export class History {
   }
 
   /**
-   * Returns whether this declaration still counts. It does not if a loss was accepted since the operator read
-   * this part: each accepted loss makes a new incarnation, above all earlier ones.
+   * Stores a loss that an operator declares (H4), durably, unless the part has noticed one itself or this is
+   * a dry run. Returns whether the declaration counts. It does not if a loss was accepted since the operator
+   * read this part: each accepted loss makes a new incarnation, above all earlier ones.
    */
-  isDeclaredBy(declared: DeclaredLoss | undefined): boolean {
-    return declared !== undefined && declared.incarnation >= this.#accepted;
-  }
-
-  /**
-   * Stores a loss that an operator knows of, unless the part has noticed one itself (H4). It must be durable
-   * before the operator is answered.
-   */
-  declareLost(reason: string): void {
+  async declare({ declared, dryRun, reason }: Declaration): Promise<boolean> {
+    if (declared === undefined || declared.incarnation < this.#accepted) return false;
+    if (dryRun) return true;
     if (!this.isLost) this.#notice(null, "an operator", { reason });
+    await this.#ports.sql.flush();
+    return true;
   }
 
   /** True if another instance has replaced this one: what that instance has written is not a loss (B8). */

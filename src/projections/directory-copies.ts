@@ -9,6 +9,15 @@ import { cells, keys, seenPoints } from "./schema.ts";
 /** The name of the directory in `seen_points`. */
 export const DIRECTORY = "directory";
 
+/** Returns the newest point of the directory that D1 has. */
+export async function readPoint(database: Database): Promise<Result<HistoryPoint | undefined>> {
+  const { incarnation, position } = getTableColumns(seenPoints);
+  const found = await database.run("read point", (orm) =>
+    orm.select({ incarnation, position }).from(seenPoints).where(eq(seenPoints.part, DIRECTORY)),
+  );
+  return found.ok ? ok(found.value[0]) : found;
+}
+
 /**
  * The number of keys that are read at a time. All keys that `max_keys` allows are read with 200 statements,
  * of the 1,000 that D1 allows in one request.
@@ -37,14 +46,8 @@ export class DirectoryCopies {
   }
 
   /** Returns the newest point of the directory that the cron has seen. */
-  async point(): Promise<Result<HistoryPoint | undefined>> {
-    const found = await this.#database.run("read point", (orm) =>
-      orm
-        .select({ incarnation: seenPoints.incarnation, position: seenPoints.position })
-        .from(seenPoints)
-        .where(eq(seenPoints.part, DIRECTORY)),
-    );
-    return found.ok ? ok(found.value[0]) : found;
+  point(): Promise<Result<HistoryPoint | undefined>> {
+    return readPoint(this.#database);
   }
 
   /** Returns the next keys in the order of their ids. */

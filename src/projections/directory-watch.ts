@@ -6,7 +6,7 @@ import type { Envelope, HistoryPoint, Reply, ToldDirectory } from "../core/messa
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { causeOf } from "./failure.ts";
-import { DIRECTORY } from "./directory-copies.ts";
+import { DIRECTORY, readPoint } from "./directory-copies.ts";
 import { seenPoints } from "./schema.ts";
 
 /** What one part has seen of the directory. */
@@ -41,13 +41,8 @@ export class DirectoryWatch {
   /** Reads the cells. */
   async readCells(): Promise<Result<Cell[]>> {
     const { database, objects } = this.#run;
-    const stored = await database.run("read point", (orm) =>
-      orm.select().from(seenPoints).where(eq(seenPoints.part, DIRECTORY)),
-    );
-    if (stored.ok) {
-      const [row] = stored.value;
-      this.#stored = row === undefined ? null : { incarnation: row.incarnation, position: row.position };
-    }
+    const stored = await readPoint(database);
+    if (stored.ok) this.#stored = stored.value ?? null;
     const read = await this.#ask((envelope) => objects.directory().snapshot(envelope));
     if (!read.ok) return read;
     const { cells, point } = read.value.answer;

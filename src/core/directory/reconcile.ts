@@ -12,14 +12,14 @@ import type { DirectoryStore } from "./store.ts";
  * true: it was stored before the loss, or since.
  */
 export class DirectoryReconciler {
-  readonly #ports: Pick<Ports, "sql" | "clock" | "log">;
+  readonly #ports: Pick<Ports, "clock" | "log">;
   readonly #limits: Limits;
   readonly #store: DirectoryStore;
   readonly #history: History;
   readonly #commits: GroupCommit;
 
   constructor(
-    ports: Pick<Ports, "sql" | "clock" | "log">,
+    ports: Pick<Ports, "clock" | "log">,
     limits: Limits,
     store: DirectoryStore,
     history: History,
@@ -37,11 +37,7 @@ export class DirectoryReconciler {
    * loss. A page can be sent again.
    */
   async reconcile(page: RestoreDirectory): Promise<Reply<DirectoryReconciliation>> {
-    const isDeclared = this.#history.isDeclaredBy(page.declared);
-    if (isDeclared && !page.dryRun) {
-      this.#history.declareLost(page.reason);
-      await this.#ports.sql.flush();
-    }
+    const isDeclared = await this.#history.declare(page);
     if (page.dryRun || !this.#history.isLost) {
       const isExamined = this.#history.isLost || isDeclared;
       return ok(this.#answer(isExamined ? this.#missingOf(page) : NOTHING));

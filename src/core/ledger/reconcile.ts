@@ -87,11 +87,7 @@ export class LedgerReconciler {
    * leases that were rebuilt are known.
    */
   async reconcile(request: ReconcileLedger): Promise<Reply<LedgerReconciliation>> {
-    const isDeclared = this.#history.isDeclaredBy(request.declared);
-    if (isDeclared && !request.dryRun) {
-      this.#history.declareLost(request.reason);
-      await this.#ports.sql.flush();
-    }
+    const isDeclared = await this.#history.declare(request);
     if (!this.#history.isLost && !isDeclared)
       return this.#answer({ rebuilt: [], leases: new Set(), unreachable: [] });
     if (request.dryRun) return this.#answer(await this.#readShards(request));

@@ -30,7 +30,7 @@ interface Findings {
 /** Reconciles a shard that has gone back in time (H6). */
 export class ShardReconciler {
   readonly #shard: number;
-  readonly #ports: Pick<Ports, "sql" | "clock" | "log">;
+  readonly #ports: Pick<Ports, "clock" | "log">;
   readonly #limits: Limits;
   readonly #log: ShardLog;
   readonly #history: History;
@@ -39,7 +39,7 @@ export class ShardReconciler {
 
   constructor(
     shard: number,
-    ports: Pick<Ports, "sql" | "clock" | "log">,
+    ports: Pick<Ports, "clock" | "log">,
     limits: Limits,
     log: ShardLog,
     history: History,
@@ -61,11 +61,7 @@ export class ShardReconciler {
    * loss. Then the shard stops at once, before it asks anybody.
    */
   async reconcile(request: ReconcileShard): Promise<Reply<ShardReconciliation>> {
-    const isDeclared = this.#history.isDeclaredBy(request.declared);
-    if (isDeclared && !request.dryRun) {
-      this.#history.declareLost(request.reason);
-      await this.#ports.sql.flush();
-    }
+    const isDeclared = await this.#history.declare(request);
     if (!this.#history.isLost && !isDeclared)
       return ok({ status: this.#history.status, lost: [], unreachable: [] });
     const { seen, lost, unreachable } = await this.#askLedgers(request);

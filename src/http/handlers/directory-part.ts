@@ -71,6 +71,8 @@ const addTo = (
     : page;
 
 const unreadable = ({ refusal }: { refusal: Refusal }): Result<never> =>
-  refused("UNAVAILABLE", `the directory is restored from its copies in D1: ${refusal.detail}`, {
-    retryAfterMs: 10_000,
-  });
+  refused(
+    "UNAVAILABLE",
+    `the copies of the directory in D1 cannot be used now; repeat the call later: ${refusal.detail}`,
+    { retryAfterMs: 10_000 },
+  );
