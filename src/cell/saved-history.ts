@@ -37,6 +37,8 @@ export class SavedHistory {
   #nextMs = Number.NEGATIVE_INFINITY;
   /** Saves what no call saves, because the process is idle or a call takes long. */
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The end of the last save that was started. */
+  #saving: Promise<void> = Promise.resolve();
   /** The number of failed saves since the last successful one. */
   #failures = 0;
 
@@ -73,10 +75,17 @@ export class SavedHistory {
   }
 
   /**
-   * Never rejects: the caller's rows are saved already. A failed save is tried again, also if the process is
-   * idle, and writes the same points.
+   * When it resolves, all points of before the call are saved, also if another save was under way. Never
+   * rejects: the caller's rows are saved already. A failed save is tried again, also if the process is idle,
+   * and writes the same points.
    */
   async save(): Promise<void> {
+    const save = this.#saving.then(() => this.#save());
+    this.#saving = save;
+    await save;
+  }
+
+  async #save(): Promise<void> {
     if (this.#timer !== undefined) clearTimeout(this.#timer);
     this.#timer = undefined;
     const { points, replaced } = this.#history;

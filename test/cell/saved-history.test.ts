@@ -94,6 +94,28 @@ test("[L7] an idle process saves its last point", async () => {
   expect([...table.rows]).toEqual([[1, 6]]);
 });
 
+test("[L7] a save waits for the one that is under way, so nothing is written after it", async () => {
+  const table = new Table();
+  const { history, saved } = processOf(table);
+  let open = (): void => {};
+  const gate = new Promise<void>((resolve) => (open = resolve));
+  const write = table.save.bind(table);
+  table.save = async (cell, points) => {
+    await gate;
+    await write(cell, points);
+  };
+  history.answered(undefined, "1.5");
+  await vi.advanceTimersByTimeAsync(5_000);
+  let isSaved = false;
+  const saving = saved.save().then(() => (isSaved = true));
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(isSaved).toBe(false);
+  open();
+  await saving;
+  expect(table.calls).toEqual(["save 1.5", "load"]);
+  expect([...table.rows]).toEqual([[1, 5]]);
+});
+
 test("[L7] a call that takes long saves the points of its answers", async () => {
   const table = new Table();
   const { history, saved } = processOf(table);
