@@ -4,6 +4,7 @@ import type { Cell, MintedKey } from "../../../src/core/directory/messages.ts";
 import { MESSAGE_VERSION } from "../../../src/core/messages.ts";
 import { placementOf } from "../../../src/core/placement.ts";
 import { Cluster } from "../../support/cluster.ts";
+import { addCell as add } from "./add-cell.ts";
 
 const ok = (value: unknown): object => ({ ok: true, value });
 const no = (code: string, more: object = {}): object => ({
@@ -27,16 +28,6 @@ function keyOf(c: Cluster, keyId: string, more: Partial<MintedKey> = {}): Minted
   };
 }
 
-const add = (c: Cluster, cell: string) =>
-  c.clock.runUntil(
-    c.directory.object.addCell({
-      ...c.envelope,
-      cell,
-      name: `cell-${cell}`,
-      address: `https://cell-${cell}.example`,
-      locationHint: "weur",
-    }),
-  );
 const record = (c: Cluster, key: MintedKey) =>
   c.clock.runUntil(c.directory.object.recordKey({ ...c.envelope, key }));
 const revoke = (c: Cluster, key: MintedKey) =>

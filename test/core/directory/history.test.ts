@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { MintedKey, Snapshot } from "../../../src/core/directory/messages.ts";
 import type { HistoryPoint } from "../../../src/core/messages.ts";
 import { Cluster } from "../../support/cluster.ts";
+import { addCell as add } from "./add-cell.ts";
 import { LOST, saveDirectory } from "../../support/go-back.ts";
 
 const REASON = "restored from a backup";
@@ -17,16 +18,6 @@ const key = (keyId: string, revokedAtMs: number | null = null): MintedKey => ({
   revokedAtMs,
 });
 
-const add = (c: Cluster, cell: string) =>
-  c.clock.runUntil(
-    c.directory.object.addCell({
-      ...c.envelope,
-      cell,
-      name: `cell-${cell}`,
-      address: `https://cell-${cell}.example`,
-      locationHint: "weur",
-    }),
-  );
 const record = (c: Cluster, keyId: string) =>
   c.clock.runUntil(c.directory.object.recordKey({ ...c.envelope, key: key(keyId) }));
 const revoke = (c: Cluster, keyId: string) =>
