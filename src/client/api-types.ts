@@ -91,7 +91,10 @@ export interface Cell {
   stored_bytes: number | null;
   /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
-  /** RFC 3339, in UTC, with milliseconds. */
+  /**
+   * The time of the last change of the cell's name, address or state. If `state` is null, the time of the
+   * last change of its name or address.
+   */
   updated_at: string;
 }
 

@@ -430,6 +430,8 @@ export interface CellStatus {
   state: CellState;
   /** Grows with every change of the state (A2). */
   stateVersion: number;
+  /** When the state was last set. 0: never. */
+  stateSetAtMs: number;
   outstandingLeases: number;
   unappliedDecisions: number;
   /** The size of the ledger's database. */

@@ -95,7 +95,8 @@ export function toApiCell(
     unapplied_decisions: status?.unappliedDecisions ?? null,
     stored_bytes: status?.storedBytes ?? null,
     created_at: timeOf(createdAtMs),
-    updated_at: timeOf(updatedAtMs),
+    // The directory has the name and the address; the ledger has the state.
+    updated_at: timeOf(Math.max(updatedAtMs, status?.stateSetAtMs ?? 0)),
   };
 }
 

@@ -311,6 +311,7 @@ const proofs: Record<string, Proof> = {
   revoked_key: async () => [rowsOf((await revokedKeys()).ledger("1").database, "revoked_key"), 5],
   "meta.applied": "after work",
   "meta.cell_state": "after work",
+  "meta.cell_state_set_at_ms": "after work",
   "meta.cell_state_version": "after work",
   "meta.pruned_position": "after work",
   "meta.refused_through_ms": "after work",

@@ -291,6 +291,7 @@ export class Ledger {
           cell: this.#cell,
           state: this.#store.cellState(),
           stateVersion: this.#store.number("cell_state_version"),
+          stateSetAtMs: this.#store.number("cell_state_set_at_ms"),
           outstandingLeases: this.#begins.outstanding,
           unappliedDecisions: this.#deliveries.unapplied,
           storedBytes: this.#ports.sql.sizeBytes(),
@@ -320,7 +321,7 @@ export class Ledger {
           return changedMeanwhile(`cell ${this.#cell}`);
         // A change that keeps the state also makes a new version, so that messages sent before it are refused
         // afterwards (A2).
-        this.#store.setCellState(message.state);
+        this.#store.setCellState(message.state, this.#ports.clock.now());
         return ok(null);
       });
     });

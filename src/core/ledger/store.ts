@@ -28,7 +28,7 @@ export interface LeaseRow extends LeaseCounts {
   reason: string | null;
 }
 
-type Counter = "cell_state_version" | "pruned_position" | "refused_through_ms";
+type Counter = "cell_state_set_at_ms" | "cell_state_version" | "pruned_position" | "refused_through_ms";
 
 /** The kinds of rows, each with its own range in the index `lease_by_position`. */
 const KINDS = [0, 1, 2] as const;
@@ -334,9 +334,11 @@ export class LedgerStore {
     return this.#cellState;
   }
 
-  setCellState(state: CellState): void {
+  setCellState(state: CellState, nowMs: number): void {
     this.#cellState = state;
     writeMeta(this.#sql, "cell_state", state);
+    // People see this time. It grows even if the clock was set back.
+    this.setNumber("cell_state_set_at_ms", Math.max(nowMs, this.number("cell_state_set_at_ms") + 1));
     this.setNumber("cell_state_version", this.number("cell_state_version") + 1);
   }
 

@@ -294,7 +294,11 @@ export const cell = z
         "`LEDGER_FULL`. Null: the cell's ledger cannot be reached.",
     }),
     created_at: time,
-    updated_at: time,
+    updated_at: time.meta({
+      description:
+        "The time of the last change of the cell's name, address or state. If `state` is null, the time of " +
+        "the last change of its name or address.",
+    }),
   })
   .meta({ id: "Cell" });
 

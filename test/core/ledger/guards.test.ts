@@ -206,6 +206,23 @@ test("[C6] [B2] an unfrozen cell begins again; replays were answered all the tim
   expect(await begin(c, c.uuid(), ["bob"])).toEqual(ok({ created: true }));
 });
 
+test("the time of the cell's state grows with every change, even if the clock was set back", async () => {
+  const c = await start();
+  const { object } = c.ledger("1");
+  expect(await status(c)).toMatchObject({ stateSetAtMs: 0 });
+  const times: number[] = [];
+  for (const [stateVersion, state] of (["FROZEN", "ACTIVE", "ACTIVE"] as const).entries()) {
+    await c.clock.runUntil(object.setState({ ...c.envelope, state, stateVersion }));
+    times.push((await status(c)).stateSetAtMs);
+    c.clock.jump(-60_000);
+  }
+  const [first = 0] = times;
+  expect(first).toBeGreaterThan(1_700_000_000_000);
+  expect(times).toEqual([first, first + 1, first + 2]);
+  c.ledger("1").restart();
+  expect(await status(c)).toMatchObject({ stateSetAtMs: first + 2 });
+});
+
 test("[R1] a page of leases ends where it says and starts at the requested time", async () => {
   const c = await start();
   const leases: string[] = [];

@@ -152,8 +152,8 @@ const setState: Effect = (changes, _, answer) => {
   const { cell_id: id } = answer["cell"] as { cell_id: string };
   return others(
     changes,
-    changesIn(changes, `cell-${id}`, "meta").filter(
-      ({ key }) => key === "cell_state" || key === "cell_state_version",
+    changesIn(changes, `cell-${id}`, "meta").filter(({ key }) =>
+      ["cell_state", "cell_state_set_at_ms", "cell_state_version"].includes(key),
     ),
   );
 };

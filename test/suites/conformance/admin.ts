@@ -13,6 +13,9 @@ type Cell = z.infer<typeof schemas.cell>;
 
 const isRevoked = { status: 401, code: "UNAUTHENTICATED", reason: "KEY_REVOKED" };
 
+/** Two changes in one millisecond could show the same time. */
+const nextMillisecond = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 2));
+
 export function adminSuite(open: Open): void {
   let api: Coordinator;
 
@@ -48,6 +51,22 @@ export function adminSuite(open: Open): void {
       });
       expect(cell).toMatchObject({ cell_id: "2", name: "Second" });
       expect((await cells())[1]).toMatchObject({ name: "Second", address: cell.address });
+    });
+
+    test("show when their name, address or state changed last", async () => {
+      const updatedAt = async (): Promise<number> => Date.parse((await cells())[1]?.updated_at ?? "");
+      const steps: [method: string, path: string, body?: unknown][] = [
+        ["POST", "/v1/admin/cells/2/freeze"],
+        ["PATCH", "/v1/admin/cells/2", { address: "https://frozen.example" }],
+        ["POST", "/v1/admin/cells/2/unfreeze"],
+      ];
+      for (const [method, path, body] of steps) {
+        const before = await updatedAt();
+        await nextMillisecond();
+        const { cell } = await api.json<{ cell: Cell }>(200, method, path, { body });
+        expect(Date.parse(cell.updated_at)).toBeGreaterThan(before);
+        expect(await updatedAt()).toBe(Date.parse(cell.updated_at));
+      }
     });
 
     test("cannot be registered twice", async () => {
