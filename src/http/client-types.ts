@@ -11,6 +11,8 @@ interface Schema {
   enum?: readonly unknown[];
   anyOf?: readonly Schema[];
   items?: Schema;
+  /** The documents of a stream of JSON lines. */
+  contentSchema?: Schema;
   properties?: Readonly<Record<string, Schema>>;
   required?: readonly string[];
   additionalProperties?: unknown;
@@ -124,10 +126,10 @@ function objectType({ properties = {}, required = [] }: Schema, indent: string):
 
 const answerOf = ({ responses }: Operation): Schema => {
   const status = Object.keys(responses).find((each) => each.startsWith("2"));
-  // The schema of the JSON body, or of one line of a stream.
   const schema = Object.values(responses[status ?? ""]?.content ?? {})[0]?.schema;
   if (schema === undefined) throw new TypeError("every operation in the contract must have a 2xx answer");
-  return schema;
+  // Of a stream, the client's types describe one line.
+  return schema.contentSchema?.items ?? schema;
 };
 
 function operationType(operation: Operation): string {

@@ -124,9 +124,12 @@ function parametersOf(
     ...(description === undefined ? {} : { description }),
     ...(type["type"] === "array" ? { style: "form", explode: true } : {}),
     schema: type,
-    ...(examples[name] === undefined ? {} : { example: examples[name] }),
+    ...(examples[name] === undefined ? {} : { example: exampleOf(type, examples[name]) }),
   }));
 }
+
+/** Returns an example of the parameter's type. The contract has it as it is written in a URL. */
+const exampleOf = ({ type }: Json, text: string): unknown => (type === "integer" ? Number(text) : text);
 
 const requestBodyOf = (
   schema: z.ZodType,
@@ -150,8 +153,9 @@ function answersOf({ responses, history }: Route, components: Components): Json 
         lines === true && Array.isArray(example)
           ? example.map((line) => JSON.stringify(line)).join("\n")
           : example;
+      const described = components.inline(schema, "output");
       const content = {
-        schema: components.inline(schema, "output"),
+        schema: lines === true ? streamOf(described, mediaType) : described,
         ...(shown === undefined ? {} : { example: shown }),
       };
       const headers = history === true ? { headers: historyHeaders } : {};
@@ -160,6 +164,13 @@ function answersOf({ responses, history }: Route, components: Components): Json 
   );
   return Object.fromEntries(answers) as Json;
 }
+
+/** OpenAPI 3.1 has no schema for a stream of documents, so the stream is a string, and its content a list. */
+const streamOf = (line: Json, mediaType: string): Json => ({
+  type: "string",
+  contentMediaType: mediaType,
+  contentSchema: { type: "array", items: line },
+});
 
 /** OpenAPI has one response per status, so its description lists the codes and reasons. */
 function problemsOf(errors: readonly RouteError[], components: Components): Json {

@@ -13,6 +13,8 @@ export interface Schema {
   examples?: unknown[];
   anyOf?: Schema[];
   items?: Schema;
+  /** The documents of a stream of JSON lines. */
+  contentSchema?: Schema;
   properties?: Record<string, Schema>;
   required?: string[];
   minimum?: number;
@@ -24,7 +26,7 @@ export interface Parameter {
   required: boolean;
   description?: string;
   schema: Schema;
-  example?: string;
+  example?: string | number;
 }
 
 export interface Content {

@@ -63,7 +63,8 @@ function answers({ responses }: Operation): Markup {
   const good = Object.entries(responses).filter(([status]) => status.startsWith("2"));
   return html`<h4>Answers</h4>
     ${good.map(([status, { description, content }]) => {
-      const schema = Object.values(content)[0]?.schema ?? {};
+      const body = Object.values(content)[0]?.schema ?? {};
+      const schema = body.contentSchema?.items ?? body;
       return html`<p class="answer"><span class="status">${status}</span> ${inline(description)}</p>
         ${status === good[0]?.[0] ? answerFields(schema) : undefined}`;
     })}`;

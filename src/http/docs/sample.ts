@@ -39,7 +39,7 @@ export function curlOf({ method, path, operation }: Entry): string {
   const parameters = operation.parameters ?? [];
   const filled = parameters.reduce(
     (made, { name, in: location, example }) =>
-      location === "path" ? made.replace(`{${name}}`, example ?? name) : made,
+      location === "path" ? made.replace(`{${name}}`, String(example ?? name)) : made,
     path,
   );
   const query = parameters
