@@ -1,3 +1,4 @@
+import { isLeaseholdError } from "../../client/errors.ts";
 import { chunkDefaults } from "../chunks.ts";
 import type { Different, Drift, Extra, Missing, SkipReason } from "./compare.ts";
 import type { Counts } from "./counts.ts";
@@ -26,10 +27,20 @@ export class Decider {
     this.#counts = counts;
   }
 
+  /**
+   * A shard that is reconciled does not say that a name is free (H6). Then the rows stay in the queue, and
+   * the passes over the tables claim their names. If the coordinator cannot be reached, the passes fail too.
+   */
   async repairQueued(rows: readonly QueuedRow[]): Promise<void> {
-    const unrepaired = await repairQueued(this.#ports, this.#settings, rows, (source, outcome) =>
-      this.#counts.addQueueOutcome(source, outcome),
-    );
+    let unrepaired: Awaited<ReturnType<typeof repairQueued>>;
+    try {
+      unrepaired = await repairQueued(this.#ports, this.#settings, rows, (source, outcome) =>
+        this.#counts.addQueueOutcome(source, outcome),
+      );
+    } catch (error) {
+      if (isLeaseholdError(error) && error.code === "UNAVAILABLE") return;
+      throw error;
+    }
     for (const { want } of unrepaired) {
       this.#reportedFromQueue.add(reportedKey(want));
       this.#cursor.neededNames.add(want.key);
