@@ -1,4 +1,5 @@
 import { describeFailure, messageOf, unknownFrom, type Answer } from "../client/answer.ts";
+import { invalidArgument } from "./errors.ts";
 import { inParallel } from "./in-parallel.ts";
 import { isUnknownLease, type LeaseState, type RemoteLease, type RemoteLeases } from "./remote-leases.ts";
 
@@ -147,6 +148,7 @@ export class ReconcileAborted extends Error {
  * `cell.reconcile()` calls this function; call it yourself only with a `LocalLeases` of your own.
  *
  * @throws {ReconcileAborted} When a list cannot be read to its end.
+ * @throws {InvalidArgumentError} When an option is out of range.
  *
  * @example
  * ```ts
@@ -183,12 +185,12 @@ export async function reconcile(
 function checked(options: ReconcileOptions): ReconcileOptions {
   for (const [name, value] of Object.entries(options)) {
     if ((name !== "full" && !Number.isSafeInteger(value)) || value < 0)
-      throw new RangeError(`\`${name}\` must be a whole number, 0 or more`);
+      throw invalidArgument(name, "must be a whole number, 0 or more");
   }
-  if (options.pageSize < 1 || options.concurrency < 1)
-    throw new RangeError("`pageSize` and `concurrency` must be at least 1");
+  for (const name of ["pageSize", "concurrency"] as const)
+    if (options[name] < 1) throw invalidArgument(name, "must be at least 1");
   // Otherwise a row could be called an orphan while its lease is too old to be seen.
-  if (options.windowMs < options.orphanMs) throw new RangeError("`windowMs` must be at least `orphanMs`");
+  if (options.windowMs < options.orphanMs) throw invalidArgument("windowMs", "must be at least `orphanMs`");
   return options;
 }
 

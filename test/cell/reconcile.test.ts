@@ -117,7 +117,10 @@ describe("scenario S3", () => {
   });
 
   it("refuses a window that is shorter than the orphan threshold", async () => {
-    await expect(run({ windowMs: 59 * MINUTE })).rejects.toThrow(RangeError);
+    await expect(run({ windowMs: 59 * MINUTE })).rejects.toMatchObject({
+      name: "InvalidArgumentError",
+      field: "windowMs",
+    });
     expect(reconcileDefaults.windowMs).toBeGreaterThanOrEqual(reconcileDefaults.orphanMs);
   });
 });
@@ -348,9 +351,10 @@ describe("failures", () => {
   });
 
   it.each([{ pageSize: 0 }, { concurrency: 0 }, { staleMs: -1 }, { commitGraceMs: 0.5 }])(
-    "refuses %o",
+    "refuses %o, and names the option",
     async (options) => {
-      await expect(run(options)).rejects.toThrow(RangeError);
+      const [field] = Object.keys(options);
+      await expect(run(options)).rejects.toMatchObject({ name: "InvalidArgumentError", field });
     },
   );
 });
