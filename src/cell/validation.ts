@@ -32,8 +32,8 @@ const problems: Readonly<Record<string, FieldProblem>> = {
 };
 
 /**
- * Tells which fields an error of a transaction is about. The list is empty when it is about none: rethrow the
- * error then.
+ * Tells which fields an error of a transaction is about, each field of a row once. The list is empty when it
+ * is about none: rethrow the error then.
  *
  * @example
  * ```ts
@@ -51,7 +51,29 @@ const problems: Readonly<Record<string, FieldProblem>> = {
  * ```
  */
 export function toValidationErrors(error: unknown): FieldError[] {
-  if (error instanceof BulkError) return toValidationErrors(error.cause);
+  return onePerField(fieldErrorsOf(error));
+}
+
+/** From the worst to the mildest. A retry may only solve the last. */
+const severities: readonly FieldProblem[] = ["taken", "invalid", "failed", "try_again"];
+
+/**
+ * Keeps the worst problem of each field. A rename that meets another one has two conflicts: on the old name
+ * and on the new one.
+ */
+function onePerField(errors: readonly FieldError[]): FieldError[] {
+  const worst = new Map<string, FieldError>();
+  for (const error of errors) {
+    const key = JSON.stringify([error.table, error.field, error.id]);
+    const other = worst.get(key);
+    if (other === undefined || severities.indexOf(error.problem) < severities.indexOf(other.problem))
+      worst.set(key, error);
+  }
+  return [...worst.values()];
+}
+
+function fieldErrorsOf(error: unknown): FieldError[] {
+  if (error instanceof BulkError) return fieldErrorsOf(error.cause);
   if (error instanceof InvalidNameError) return [fieldError(error.origin, "invalid")];
   if (!isLeaseholdError(error)) return [];
   const origins = originsByError.get(error);

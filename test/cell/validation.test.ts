@@ -3,6 +3,7 @@ import { BulkError, InvalidNameError } from "../../src/cell/errors.ts";
 import { rememberOrigins, toValidationErrors } from "../../src/cell/validation.ts";
 import {
   AlreadyClaimedError,
+  ClaimLeasedError,
   ClaimMismatchError,
   InvalidArgumentError,
   type LeaseholdError,
@@ -50,6 +51,32 @@ test("each conflict becomes an error of its field", () => {
       }),
     ),
   ).toEqual([]);
+});
+
+test("a field of one row is listed once, with the problem that a retry does not solve", () => {
+  // Two concurrent renames: the lease of the other one holds both the old and the new name.
+  const conflictsOf = (kind: Conflict["kind"]): Conflict[] => [
+    conflict("creates", 0, "leased"),
+    conflict("destroys", 0, "leased"),
+    conflict("replaces", 0, kind),
+  ];
+  const renamed = {
+    creates: [origin("username")],
+    destroys: [origin("username")],
+    replaces: [origin("username"), { ...origin("username"), id: "8" }],
+  };
+  const problemsOf = (conflicts: Conflict[]): string[] => {
+    const error = new ClaimLeasedError("", { code: "ABORTED", conflicts, retryable: true });
+    rememberOrigins(error, renamed);
+    return toValidationErrors(error).map(({ field, id, problem }) => `${field} of ${id}: ${problem}`);
+  };
+  expect(problemsOf(conflictsOf("leased"))).toEqual(["username of 7: try_again"]);
+  expect(problemsOf(conflictsOf("taken"))).toEqual(["username of 7: taken"]);
+  expect(problemsOf(conflictsOf("mismatch"))).toEqual(["username of 7: failed"]);
+  expect(problemsOf([conflict("replaces", 1, "leased"), conflict("creates", 0, "taken")])).toEqual([
+    "username of 8: try_again",
+    "username of 7: taken",
+  ]);
 });
 
 test("an invalid value is an error of its field, whether the SDK or the coordinator refused it", () => {
