@@ -20,6 +20,16 @@ export type ScalarColumn<T extends Table> = {
   [Name in keyof Row<T> & string]: NonNullable<Row<T>[Name]> extends Scalar ? Name : never;
 }[keyof Row<T> & string];
 
+/** Drizzle's kinds of columns that can hold the time of a change. A custom type is checked at run time. */
+type TimeColumnType = `${string}${"Timestamp" | "DateTime" | "CustomColumn"}${string}`;
+
+type ColumnType<T extends Table, Name extends string> = T["_"]["columns"][Name]["_"]["columnType"];
+
+/** The columns of a table with the time of an event, such as `updatedAt`. */
+export type TimeColumn<T extends Table> = {
+  [Name in keyof T["_"]["columns"] & string]: ColumnType<T, Name> extends TimeColumnType ? Name : never;
+}[keyof T["_"]["columns"] & string];
+
 export interface AttributeOptions<T extends Table> {
   bucket: Bucket["type"];
   /** A row for which this is false has no claim on this column. It may depend only on the row. */
@@ -28,21 +38,25 @@ export interface AttributeOptions<T extends Table> {
   enabled?: boolean | (() => boolean);
 }
 
-export interface ClaimableOptions<T extends Table> {
+export type ClaimableOptions<T extends Table> = IdOption<T> & {
   /** The source type of the table's rows. */
   source: Source["type"];
-  /** The column that identifies a row permanently: `id` by default. */
-  id?: ScalarColumn<T>;
   /** The subject of a row's names: its type, and the column or function with its id. */
   subject: { type: Subject["type"]; id: ScalarColumn<T> | ((row: Row<T>) => Scalar) };
   /**
    * The column with the time of a row's last change, so that verification can skip recent rows. Every write
    * must set it, by a default, `$onUpdate` or a trigger. It must have a time zone, or be in UTC.
    */
-  changedAt?: keyof Row<T> & string;
+  changedAt?: TimeColumn<T>;
   /** Columns that must be unique across all cells, with their bucket types. Null columns have no claim. */
   attributes: { [Name in ScalarColumn<T>]?: Bucket["type"] | AttributeOptions<T> };
-}
+};
+
+/**
+ * The column that identifies a row permanently: `id` by default. Required if the table has no such column.
+ */
+type IdOption<T extends Table> =
+  "id" extends ScalarColumn<T> ? { id?: ScalarColumn<T> } : { id: ScalarColumn<T> };
 
 /** A row of any table. */
 export type AnyRow = Readonly<Record<string, unknown>>;
@@ -87,7 +101,13 @@ export class Claimable<T extends Table = Table> {
     this.table = table;
     this.name = getTableName(table);
     this.source = options.source;
-    this.idName = options.id ?? "id";
+    const { id: idName } = options as { id?: string };
+    if (idName === undefined && getTableColumns(table)["id"] === undefined)
+      throw invalidArgument(
+        "id",
+        `must name the column that identifies a row, as ${this.name} has no \`id\``,
+      );
+    this.idName = idName ?? "id";
     this.idColumn = this.#column(this.idName, "id");
     this.changedAt = options.changedAt;
     if (options.changedAt !== undefined) this.#checkTime(options.changedAt);

@@ -1,6 +1,24 @@
-import { bigint, boolean, integer, pgTable, serial, text, timestamp } from "drizzle-orm/pg-core";
-import { describe, expect, test } from "vitest";
-import { claimable } from "../../src/cell/claimable.ts";
+import {
+  datetime,
+  int,
+  date as mysqlDate,
+  mysqlTable,
+  timestamp as mysqlTimestamp,
+} from "drizzle-orm/mysql-core";
+import {
+  bigint,
+  boolean,
+  customType,
+  date,
+  integer,
+  pgTable,
+  serial,
+  text,
+  time,
+  timestamp,
+} from "drizzle-orm/pg-core";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import { claimable, type ClaimableOptions } from "../../src/cell/claimable.ts";
 import { ClaimableTables } from "../../src/cell/tables.ts";
 
 const users = pgTable("users", {
@@ -91,6 +109,56 @@ describe("a declaration", () => {
       subject: { type: "USER", id: "confirmed" },
       attributes: { username: "USERNAMES" },
     });
+  });
+
+  test("takes only a column with a time for `changedAt`", () => {
+    const options = { source: "RAILS_TABLE_USERS", subject, attributes: { username: "USERNAMES" } } as const;
+    expect(claimable(users, { ...options, changedAt: "createdAt" }).changedAt).toBe("createdAt");
+    // @ts-expect-error -- text is not a time
+    expect(() => claimable(users, { ...options, changedAt: "username" })).toThrow(
+      "`changedAt` names username, which must be a timestamp or datetime, not text",
+    );
+    const times = {
+      day: date("day"),
+      clock: time("clock"),
+      zoned: timestamp("zoned", { withTimezone: true, mode: "string" }),
+      own: customType<{ data: Date }>({ dataType: () => "timestamp(3)" })("own"),
+    };
+    const timed = pgTable("timed", { id: serial("id").primaryKey(), ...times });
+    type OfPostgres = NonNullable<ClaimableOptions<typeof timed>["changedAt"]>;
+    expectTypeOf<OfPostgres>().toEqualTypeOf<"zoned" | "own">();
+    const inMysql = mysqlTable("timed", {
+      id: int("id").primaryKey(),
+      day: mysqlDate("day"),
+      zoned: mysqlTimestamp("zoned"),
+      local: datetime("local"),
+      text: datetime("text", { mode: "string" }),
+    });
+    type OfMysql = NonNullable<ClaimableOptions<typeof inMysql>["changedAt"]>;
+    expectTypeOf<OfMysql>().toEqualTypeOf<"zoned" | "local" | "text">();
+  });
+
+  test("needs the `id` of a table that has no column `id`", () => {
+    const stores = pgTable("stores", {
+      number: integer("number").primaryKey(),
+      slug: text("slug").notNull(),
+    });
+    const options = {
+      source: "RAILS_TABLE_USERS",
+      subject: { type: "USER", id: "number" },
+      attributes: { slug: "USERNAMES" },
+    } as const;
+    // @ts-expect-error -- `id` is missing
+    expect(() => claimable(stores, options)).toThrow(
+      "`id` must name the column that identifies a row, as stores has no `id`",
+    );
+    expect(claimable(stores, { ...options, id: "number" }).idName).toBe("number");
+    // A column `id` that cannot identify a row does not count.
+    const odd = pgTable("odd", { id: boolean("id"), slug: text("slug").notNull() });
+    expectTypeOf<ClaimableOptions<typeof odd>["id"]>().toEqualTypeOf<"slug">();
+    expectTypeOf<ClaimableOptions<typeof users>["id"]>().toEqualTypeOf<
+      "id" | "username" | "phone" | "age" | undefined
+    >();
   });
 
   test("needs at least one attribute, an existing id column, and its own source type", () => {
