@@ -1,6 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join, posix } from "node:path";
-import type { Entry } from "./entries.ts";
+import { join, posix } from "node:path";
 import { runTsc } from "./run.ts";
 
 export interface Example {
@@ -100,15 +99,17 @@ export function allExamples(root: string): Example[] {
   return [...sources, ...pages].flatMap((path) => examplesOf(path, readFileSync(join(root, path), "utf8")));
 }
 
-/** The exported functions of an entry that have no `@example`. `values` has the entry's exports. */
+/**
+ * The exported functions of an entry that have no `@example`. `values` has the entry's exports, which other
+ * entries may share.
+ */
 export const withoutExample = (
   values: Readonly<Record<string, unknown>>,
-  { source }: Entry,
   examples: readonly Example[],
 ): string[] =>
   Object.entries(values)
     .filter(([name, value]) => typeof value === "function" && /^[a-z]/.test(name))
-    .filter(([name]) => !examples.some(({ of, where }) => of === name && where.startsWith(dirname(source))))
+    .filter(([name]) => !examples.some(({ of }) => of === name))
     .map(([name]) => name);
 
 /** Compiles examples against the package installed in `project`. Throws what the compiler reports. */

@@ -1,5 +1,30 @@
 /** Claims as part of a cell's own transactions. */
 export type { Answer, Refused, Unknown } from "../client/answer.ts";
+// Calls of a cell throw the client's errors too.
+export {
+  AlreadyClaimedError,
+  CancelledError,
+  CellFrozenError,
+  ClaimLeasedError,
+  ClaimMismatchError,
+  FailedPreconditionError,
+  InvalidArgumentError,
+  isLeaseholdError,
+  LeaseCommittedError,
+  LeaseholdError,
+  LeaseIdReusedError,
+  LeaseRolledBackError,
+  NotFoundError,
+  NotOwnerError,
+  PermissionDeniedError,
+  ResourceExhaustedError,
+  TimeoutError,
+  UnauthenticatedError,
+  UnavailableError,
+  type KnownErrorCode,
+  type LeaseholdErrorCode,
+  type LeaseholdErrorName,
+} from "../client/errors.ts";
 export {
   createCell,
   type BulkOptions,
@@ -19,6 +44,7 @@ export {
   type Row,
   type Scalar,
   type ScalarColumn,
+  type TimeColumn,
 } from "./claimable.ts";
 export type { ClaimTransaction } from "./claim-transaction.ts";
 export type { SourceRow } from "./changes.ts";
