@@ -31,6 +31,9 @@ const settings = new Set([
 /** Variables that are not passed to the Worker, and cause no warning. */
 const others = new Set([
   "LEASEHOLD_STATE",
+  "LEASEHOLD_CELL",
+  "LEASEHOLD_KEY",
+  "LEASEHOLD_OPERATOR_KEY",
   "LEASEHOLD_URL",
   "LEASEHOLD_WORKERD",
   "LEASEHOLD_SIGNING_SECRET",

@@ -15,6 +15,7 @@ import type { Route, RouteBody } from "./contract/route.ts";
 import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
 import type { Handler } from "./handler.ts";
 import { HISTORY_HEADER, readHistoryHeader } from "./history-header.ts";
+import { jsonAnswer } from "./json-answer.ts";
 import { openLines, type Lines } from "./lines.ts";
 import { boundsOf } from "./list-limits.ts";
 import type { PageTokens } from "./page-token.ts";
@@ -63,8 +64,7 @@ export function bind<Id extends RouteId>(
     if (!result.ok) return fail(result.refusal, trace);
     const { status, body, headers } = result.value;
     const { mediaType, lines } = route.responses[status] ?? {};
-    if (mediaType === undefined)
-      return Response.json(body, { status, ...(headers === undefined ? {} : { headers }) });
+    if (mediaType === undefined) return jsonAnswer(body, status, headers);
     const made =
       lines === true ? await openLines(body as Lines<unknown>, trace, logOf(context.env)) : ok(String(body));
     if (!made.ok) return fail(made.refusal, trace);

@@ -1,3 +1,4 @@
+import { jsonAnswer } from "./json-answer.ts";
 import { errorCodes, type Conflict, type Reason, type Refusal } from "../core/refusal.ts";
 
 /** A refusal with the fields that only HTTP needs. */
@@ -19,7 +20,7 @@ export const statusOfReason: Readonly<Partial<Record<Reason, number>>> = {
 /** Makes the answer for a failure. Every 4xx and 5xx answer is such a problem (RFC 9457). */
 export function problemResponse(failure: Failure, requestId: string): Response {
   const status = statusOf(failure);
-  return Response.json(problemOf(failure, requestId), { status, headers: headersOf(failure, status) });
+  return jsonAnswer(problemOf(failure, requestId), status, headersOf(failure, status));
 }
 
 /** The problem's fields, for an error answer or for the last line of an export. */

@@ -48,7 +48,7 @@ export function curlOf({ method, path, operation }: Entry): string {
     )
     .join("&");
   const body = operation.requestBody?.content["application/json"].example;
-  const url = `$LEASEHOLD${filled}${query === "" ? "" : `?${query}`}`;
+  const url = `$LEASEHOLD_URL${filled}${query === "" ? "" : `?${query}`}`;
   const lines = [
     ...(method === "GET" ? [`curl "${url}"`] : [`curl -X ${method}`, `"${url}"`]),
     ...(operation["x-roles"].length === 0 ? [] : ['-H "Authorization: Bearer $KEY"']),

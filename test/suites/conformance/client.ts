@@ -90,8 +90,10 @@ const bodyInit = (body: Payload): RequestInit => ({
 });
 
 /** Checks everything that is true for every problem. */
-export function problemIn({ status, headers, json }: Received): Problem {
+export function problemIn({ status, headers, json, text }: Received): Problem {
   expect(headers.get("content-type")).toBe("application/problem+json");
+  // In a terminal, the prompt then begins on a line of its own.
+  expect(text).toMatch(/\}\n$/);
   const made = problem.parse(json);
   expect(made.status).toBe(status);
   expect(made.type).toBe(`/docs#error-${made.code.toLowerCase()}`);

@@ -195,6 +195,7 @@ export function routeSuite(open: Open): void {
         if (response?.lines === true) for (const line of linesIn(received.text)) response.schema.parse(line);
         else response?.schema.parse(response.mediaType === undefined ? received.json : received.text);
         expect(received.headers.get("content-type")).toContain(response?.mediaType ?? "application/json");
+        if (response?.mediaType === undefined) expect(received.text).toMatch(/\}\n$/);
       },
     );
 
