@@ -19,6 +19,8 @@ export async function startWorker(
       modules: true,
       script: await bundle(entryPoint),
       compatibilityDate: "2026-10-01",
+      // Otherwise Miniflare would ask a server of Cloudflare where this machine is.
+      cf: false,
       resourcePersistencePath: join(folder, "storage"),
       ...options,
     }),
