@@ -81,7 +81,7 @@ export {
 } from "./remote-leases.ts";
 export type { LedgerHistoryTable } from "./saved-history.ts";
 export { toValidationErrors, type FieldError, type FieldProblem } from "./validation.ts";
-export { formatReport } from "./verification/format.ts";
+export { formatReport, type FormatOptions } from "./verification/format.ts";
 export type { VerificationLoop, VerificationLoopOptions } from "./verification/loop.ts";
 export type { VerificationProgress, VerifyOptions } from "./verification/options.ts";
 export type {
@@ -91,10 +91,11 @@ export type {
   QueuePage,
   VerificationDatabase,
 } from "./verification/ports.ts";
-export type {
-  VerificationCounts,
-  VerificationItem,
-  VerificationReport,
-  VerificationStatus,
+export {
+  isDecision,
+  type VerificationCounts,
+  type VerificationItem,
+  type VerificationReport,
+  type VerificationStatus,
 } from "./verification/report.ts";
 export { VerificationAborted } from "./verification/verify.ts";

@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../../client/client.ts";
 import { pause } from "../../client/attempt-abort.ts";
 import { isLeaseholdError } from "../../client/errors.ts";
-import type { Batch, Bucket, LookupResult, Record as ClaimRecord } from "../../client/api-types.ts";
+import type { Batch, Bucket, Record as ClaimRecord } from "../../client/api-types.ts";
 import { idFault } from "../../core/ids.ts";
 import { canonicalize } from "../../core/canonical/canonicalize.ts";
 import { defaultLimits, limitNames, apiLimitName, type Limits } from "../../core/limits.ts";
@@ -246,15 +246,9 @@ function recordsOf({ records }: Client): VerifiedRecords {
       return { asOfMs: asOf.getTime(), digests: answer };
     },
     async lookup(buckets) {
-      return (await records.lookup(buckets)).map(holderOf);
+      return (await records.lookup(buckets)).map(({ record }) => record);
     },
   };
-}
-
-/** The coordinator shows a cell no sources of other cells' records. */
-function holderOf({ record }: LookupResult): ClaimRecord | "other" | undefined {
-  if (record === undefined) return undefined;
-  return "source" in record ? record : "other";
 }
 
 function slotsOf({ verificationSlots }: Client): VerificationPorts["slots"] {

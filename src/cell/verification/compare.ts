@@ -1,4 +1,4 @@
-import type { Record as ClaimRecord } from "../../client/api-types.ts";
+import type { Record as ClaimRecord, Source } from "../../client/api-types.ts";
 import {
   isSame,
   keyOfRecord,
@@ -40,7 +40,7 @@ export interface Extra {
 /** A difference between rows and claims, with the action that repairs it. */
 export type Drift = Missing | Different | Extra;
 
-/** Why a drift is not repaired. `other_cell` and `duplicate` need a person. */
+/** Why a drift is not repaired. The first four need a person. */
 export type SkipReason =
   /** Another cell holds the name. */
   | "other_cell"
@@ -48,12 +48,12 @@ export type SkipReason =
   | "duplicate"
   /** The value cannot be a name. */
   | "unnameable"
+  /** The claim belongs to a table or column that this run does not verify. */
+  | "not_verified"
   /** A lease holds the name, or a deferred lease is going to destroy the claim. */
   | "leased"
   /** The row or the claim changed within `recentMs`. */
   | "recent"
-  /** The claim belongs to a table or column that this run does not verify. */
-  | "not_verified"
   /** A row still needs the name, so the claim is not destroyed. */
   | "needed"
   /** It was repaired or changed by somebody else during the run. */
@@ -66,13 +66,19 @@ export const rowOf = (drift: Drift): { type: string; id: string } =>
 export const countsAs = ({ action, kind }: Drift): "missing" | "different" | "extra" | undefined =>
   action === "create" && kind === "different" ? undefined : kind;
 
+export interface Duplicate {
+  name: NamedClaim;
+  /** The row itself, if two of its columns have the same name. */
+  otherRow: Source;
+}
+
 export interface Comparison {
   /** Claims that the rows should have. */
   claims: number;
   drifts: Drift[];
   unnameable: Unnameable[];
-  /** Names that two rows use: the entry of the row without the claim. */
-  duplicates: NamedClaim[];
+  /** Names that two rows use: the entry of the row without the claim, and the row that has it. */
+  duplicates: Duplicate[];
   /** Rows and records that changed within `recentMs`. */
   recent: number;
   /** Records that a lease holds. */
@@ -152,7 +158,7 @@ class Comparer {
       this.#result.recent += 1;
     } else {
       this.#result.unnameable.push(...unnameable);
-      this.#result.duplicates.push(...duplicates);
+      this.#result.duplicates.push(...duplicates.map((name) => ({ name, otherRow: name.source })));
     }
     // Names that the row uses but cannot claim are needed too, unless the row has the claim.
     const named = new Set(names.map(({ key }) => key));
@@ -172,7 +178,7 @@ class Comparer {
     if (isSame(name, record)) return true;
     if (record.source.id !== id && this.#uses(record.source.id, name.key)) {
       // The other row still uses the name, so the record stays with it.
-      if (!this.#young.has(id)) duplicates.push(name);
+      if (!this.#young.has(id)) duplicates.push({ name, otherRow: record.source });
       neededKeys.push(name.key);
       return false;
     }

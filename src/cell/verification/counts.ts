@@ -6,22 +6,32 @@ import { CHANGES_WITHOUT_APPROVAL, type Settings } from "./options.ts";
 import {
   actionCount,
   duplicateItem,
+  isDecision,
   itemOf,
   skipCount,
   noCounts,
   type VerificationCounts,
   type VerificationItem,
+  type VerificationReport,
 } from "./report.ts";
 
 type Tables = Record<string, VerificationCounts>;
 
+/** The first items of a kind. */
+interface Kept {
+  items: VerificationItem[];
+  max: number;
+  omitted: number;
+}
+
 /** Counts of a range whose digests were compared. Rows and claims are 0 unless the digests were equal. */
 export type RangeCounts = Pick<VerificationCounts, "rows" | "claims" | "ranges" | "equalRanges">;
 
-/** Counts what a verification finds and changes, and keeps the first items of the report. */
+/** Counts what a verification finds and changes, and keeps the first items of each kind for the report. */
 export class Counts {
-  readonly items: VerificationItem[] = [];
-  itemsOmitted = 0;
+  /** Items that a person must decide about. A limit of their own keeps them in a report with many others. */
+  readonly #decisions: Kept;
+  readonly #others: Kept;
   readonly #settings: Settings;
   /** Counts of all runs of this verification. */
   readonly #tables: Tables;
@@ -38,6 +48,16 @@ export class Counts {
     this.#atCheckpoint = tables;
     this.#changes = changes;
     this.#settings = settings;
+    this.#decisions = { items: [], max: settings.maxDecisions, omitted: 0 };
+    this.#others = { items: [], max: settings.maxItems, omitted: 0 };
+  }
+
+  get reported(): Pick<VerificationReport, "items" | "decisionsOmitted" | "itemsOmitted"> {
+    return {
+      items: [...this.#decisions.items, ...this.#others.items],
+      decisionsOmitted: this.#decisions.omitted,
+      itemsOmitted: this.#others.omitted,
+    };
   }
 
   /** By source type. */
@@ -93,7 +113,7 @@ export class Counts {
       const kind = countsAs(drift);
       if (kind !== undefined) counts[kind] += 1;
     }
-    for (const name of comparison.duplicates) this.#item(duplicateItem(name));
+    for (const duplicate of comparison.duplicates) this.#item(duplicateItem(duplicate));
     for (const { claim, detail } of comparison.unnameable)
       this.#item({
         kind: "unnameable",
@@ -147,8 +167,9 @@ export class Counts {
 
   #item(item: VerificationItem): void {
     callHook(this.#settings.onItem, item);
-    if (this.items.length < this.#settings.maxItems) this.items.push(item);
-    else this.itemsOmitted += 1;
+    const kept = isDecision(item) ? this.#decisions : this.#others;
+    if (kept.items.length < kept.max) kept.items.push(item);
+    else kept.omitted += 1;
   }
 }
 
@@ -169,5 +190,8 @@ function count(counts: VerificationCounts, outcome: DriftOutcome): void {
   if (name !== undefined) counts[name] += 1;
 }
 
-const outcomeOf = (outcome: DriftOutcome): Pick<VerificationItem, "outcome" | "skipReason"> =>
-  outcome.done ? { outcome: "done" } : { outcome: "skipped", skipReason: outcome.skipReason };
+function outcomeOf(outcome: DriftOutcome): Parameters<typeof itemOf>[1] {
+  if (outcome.done) return { outcome: "done" };
+  const { drift: _, done: __, ...skipped } = outcome;
+  return { outcome: "skipped", ...skipped };
+}

@@ -1,4 +1,5 @@
 import { isLeaseholdError } from "../../client/errors.ts";
+import type { Source } from "../../client/api-types.ts";
 import { chunkDefaults } from "../chunks.ts";
 import type { Different, Drift, Extra, Missing, SkipReason } from "./compare.ts";
 import type { Counts } from "./counts.ts";
@@ -7,8 +8,8 @@ import type { Examined } from "./examine.ts";
 import type { Settings } from "./options.ts";
 import type { DriftGroup, PendingDrifts } from "./pending-drifts.ts";
 import { releaseKey, rowKey, type QueuedRow, type VerificationPorts, type VerifiedTable } from "./ports.ts";
-import { judge, Repairer, repairQueued, withHolders, type DriftOutcome } from "./repair.ts";
-import { keyOfRecord, namesOf } from "./row-names.ts";
+import { judge, Repairer, repairQueued, withHolders, type DriftOutcome, type Skipped } from "./repair.ts";
+import { keyOfRecord, namesOf, type NamedClaim } from "./row-names.ts";
 
 /** Decides which drifts are repaired, which are skipped, and when a run needs approval. */
 export class Decider {
@@ -18,6 +19,7 @@ export class Decider {
   readonly #counts: Counts;
   /** Names of queued rows that the report already contains. */
   readonly #reportedFromQueue = new Set<string>();
+  readonly #plannedNames = new PlannedNames();
   approvalReason: string | undefined;
 
   constructor(ports: VerificationPorts, settings: Settings, cursor: RunCursor, counts: Counts) {
@@ -77,7 +79,7 @@ export class Decider {
   /** Looks up who holds the missing names first, so that only real changes count toward the limits. */
   async #needsApproval({ source }: VerifiedTable, pending: PendingDrifts): Promise<boolean> {
     if (this.#counts.approvalReasonFor(pending.drifts.length) === undefined) return false;
-    const { todo, skipped } = await preview(this.#ports, pending.drifts);
+    const { todo, skipped } = await preview(this.#ports, pending.drifts, new PlannedNames());
     for (const each of skipped) this.#recordOutcome(source, { ...each, done: false });
     pending.replace(todo);
     this.approvalReason = this.#counts.approvalReasonFor(todo.length);
@@ -90,7 +92,7 @@ export class Decider {
   }
 
   async #planOnly({ source }: VerifiedTable, drifts: readonly Drift[]): Promise<void> {
-    const { todo, skipped } = await preview(this.#ports, drifts);
+    const { todo, skipped } = await preview(this.#ports, drifts, this.#plannedNames);
     for (const each of skipped) this.#counts.addOutcome(source, { ...each, done: false });
     for (const drift of todo) this.#counts.addPlanned(drift);
   }
@@ -155,35 +157,56 @@ const reportedKey = ({ key, source }: { key: string; source: { type: string; id:
 interface Preview {
   /** Drifts that would be repaired. */
   todo: Drift[];
-  skipped: { drift: Drift; skipReason: SkipReason }[];
+  skipped: (Skipped & { drift: Drift })[];
+}
+
+/** How many names a dry run remembers, so that its memory stays limited. */
+const MAX_PLANNED_NAMES = 100_000;
+
+/** The rows that a dry run would claim missing names for. A second row with the same name is a duplicate. */
+class PlannedNames {
+  readonly #rows = new Map<string, Source>();
+
+  rowOf(key: string): Source | undefined {
+    return this.#rows.get(key);
+  }
+
+  add({ key, source }: NamedClaim): void {
+    if (this.#rows.size < MAX_PLANNED_NAMES) this.#rows.set(key, source);
+  }
 }
 
 /** Predicts which drifts could be repaired. It locks nothing, so the outcome may differ. */
 async function preview(
   ports: Pick<VerificationPorts, "records" | "tables" | "limits">,
   drifts: readonly Drift[],
+  planned: PlannedNames,
 ): Promise<Preview> {
   const previewed: Preview = { todo: drifts.filter(({ action }) => action !== "create"), skipped: [] };
   const missing = drifts.filter((drift): drift is Missing => drift.action === "create");
-  const needed = new Set<string>();
   for await (const [drift, holder] of withHolders(ports, missing)) {
     const judged = holder === undefined ? drift : judge(drift, holder, ports.tables);
-    if (typeof judged === "string") previewed.skipped.push({ drift, skipReason: judged });
-    else if (needed.has(drift.want.key) || (await isUsedByHolder(ports, judged)))
-      previewed.skipped.push({ drift, skipReason: "duplicate" });
-    else previewed.todo.push(judged);
-    needed.add(drift.want.key);
+    if ("skipReason" in judged) previewed.skipped.push({ drift, ...judged });
+    else {
+      const otherRow = planned.rowOf(drift.want.key) ?? (await holderThatUses(ports, judged));
+      if (otherRow !== undefined) previewed.skipped.push({ drift, skipReason: "duplicate", otherRow });
+      else {
+        previewed.todo.push(judged);
+        planned.add(drift.want);
+      }
+    }
   }
   return previewed;
 }
 
-/** Whether the row that has the claim still uses the name. */
-async function isUsedByHolder(
+/** The row that has the claim, if it still uses the name. */
+async function holderThatUses(
   { tables }: Pick<VerificationPorts, "tables">,
   drift: Missing | Different,
-): Promise<boolean> {
-  if (drift.action === "create" || drift.reason !== "row") return false;
-  const table = tables.find(({ source }) => source === drift.record.source.type);
-  const [row] = (await table?.read([drift.record.source.id])) ?? [];
-  return row !== undefined && namesOf(row.claims).keys.has(drift.want.key);
+): Promise<Source | undefined> {
+  if (drift.action === "create" || drift.reason !== "row") return undefined;
+  const holder = drift.record.source;
+  const table = tables.find(({ source }) => source === holder.type);
+  const [row] = (await table?.read([holder.id])) ?? [];
+  return row !== undefined && namesOf(row.claims).keys.has(drift.want.key) ? holder : undefined;
 }

@@ -1,8 +1,9 @@
-import type {
-  VerificationCounts,
-  VerificationItem,
-  VerificationReport,
-  VerificationStatus,
+import {
+  isDecision,
+  type VerificationCounts,
+  type VerificationItem,
+  type VerificationReport,
+  type VerificationStatus,
 } from "./report.ts";
 
 const HEADLINES: Record<VerificationStatus, string> = {
@@ -19,8 +20,16 @@ const number = (value: number): string => value.toLocaleString("en");
 
 const count = (value: number, unit: string): string => `${number(value)} ${unit}${value === 1 ? "" : "s"}`;
 
+export interface FormatOptions {
+  /** How many of the items that a person must decide about are listed: all that the report has by default. */
+  maxDecisions?: number;
+  /** How many of the other items are listed: 20 by default. */
+  maxItems?: number;
+}
+
 /**
- * Formats a report for a person to read. Programs use the report itself, which is JSON.
+ * Formats a report for a person to read. What a person must decide about comes first. Programs use the report
+ * itself, which is JSON.
  *
  * @example
  * ```ts
@@ -29,7 +38,10 @@ const count = (value: number, unit: string): string => `${number(value)} ${unit}
  * console.log(formatReport(await cell.verify())); // a dry run: changes nothing
  * ```
  */
-export function formatReport(report: VerificationReport): string {
+export function formatReport(
+  report: VerificationReport,
+  { maxDecisions = Infinity, maxItems = 20 }: FormatOptions = {},
+): string {
   const {
     status,
     applied,
@@ -37,6 +49,7 @@ export function formatReport(report: VerificationReport): string {
     counts,
     tables,
     items,
+    decisionsOmitted,
     itemsOmitted,
     durationMs,
     approvalReason,
@@ -59,13 +72,31 @@ export function formatReport(report: VerificationReport): string {
   const names = Object.keys(tables);
   if (names.length > 1)
     for (const name of names) lines.push(tableText(name, tables[name] as VerificationCounts));
-  if (items.length > 0) lines.push("", ...items.map(itemText));
-  if (itemsOmitted > 0) lines.push(`… and ${number(itemsOmitted)} more`);
+  const decisions = { items: items.filter(isDecision), omitted: decisionsOmitted };
+  const others = { items: items.filter((item) => !isDecision(item)), omitted: itemsOmitted };
+  const toDecide = counts.otherCell + counts.duplicates + counts.unnameable + counts.notVerified;
+  const fromEarlierRuns = toDecide - decisions.items.length - decisionsOmitted;
+  if (toDecide > 0) lines.push("", `a person must decide about ${count(toDecide, "name")}:`);
+  lines.push(...list(decisions, maxDecisions, " to decide about"));
+  if (fromEarlierRuns > 0)
+    lines.push(`… and ${number(fromEarlierRuns)} that earlier runs have found: a dry run lists them`);
+  if (others.items.length > 0) lines.push("");
+  lines.push(...list(others, maxItems, ""));
   if (next !== undefined)
     lines.push(
       `the next run continues with ${next.source}, ${positionText(next.after)} (pass: ${next.pass})`,
     );
   return lines.join("\n");
+}
+
+function list(
+  { items, omitted }: { items: readonly VerificationItem[]; omitted: number },
+  max: number,
+  what: string,
+): string[] {
+  const listed = items.slice(0, max);
+  const more = items.length - listed.length + omitted;
+  return [...listed.map(itemText), ...(more > 0 ? [`… and ${number(more)} more${what}`] : [])];
 }
 
 const positionText = (after: string): string => (after === "" ? "from the start" : `after id ${after}`);
@@ -119,8 +150,8 @@ const REASONS: Record<VerificationItem["reason"], string> = {
 };
 
 const SKIP_REASONS: Record<NonNullable<VerificationItem["skipReason"]>, string> = {
-  other_cell: "another cell holds the name",
-  duplicate: "two rows use the name",
+  other_cell: "another cell has the name",
+  duplicate: "another row has the name too",
   unnameable: "the value cannot be a name",
   leased: "a lease holds the name",
   recent: "it changed recently",
@@ -129,27 +160,30 @@ const SKIP_REASONS: Record<NonNullable<VerificationItem["skipReason"]>, string> 
   changed: "it changed during the run",
 };
 
-function itemText({
-  action,
-  bucket,
-  source,
-  reason,
-  claim,
-  outcome,
-  skipReason,
-  detail,
-}: VerificationItem): string {
+function skipText({ skipReason, reason, source, otherCell, otherRow }: VerificationItem): string | undefined {
+  // The reason already says it.
+  if (skipReason === undefined || reason === "not_a_name") return undefined;
+  if (otherCell !== undefined) return `cell ${otherCell} has the name`;
+  if (otherRow === undefined) return SKIP_REASONS[skipReason];
+  if (otherRow.type === source.type && otherRow.id === source.id)
+    return "another column of the row has the name too";
+  const row = `${otherRow.type} ${otherRow.id}`;
+  return skipReason === "not_verified"
+    ? `the claim belongs to ${row}, which is not verified in this run`
+    : `${row} has the name too`;
+}
+
+function itemText(item: VerificationItem): string {
+  const { action, bucket, source, reason, claim, outcome, detail } = item;
+  const sign = isDecision(item) ? "!" : SIGNS[action];
   const was =
     claim === undefined
       ? ""
       : ` (claimed as ${JSON.stringify(claim.value)} by ${claim.source.type} ${claim.source.id})`;
   const name = `${bucket.type} ${JSON.stringify(bucket.value)}`;
-  const what = `${SIGNS[action]} ${name} of ${source.type} ${source.id}${was}: ${REASONS[reason]}`;
-  const end =
-    skipReason === undefined
-      ? outcome === "planned"
-        ? ""
-        : `; ${outcome}`
-      : `; skipped: ${SKIP_REASONS[skipReason]}`;
+  const what = `${sign} ${name} of ${source.type} ${source.id}${was}: ${REASONS[reason]}`;
+  const skipped = skipText(item);
+  const done = outcome === "done" ? "; done" : "";
+  const end = skipped === undefined ? done : `; skipped: ${skipped}`;
   return `${what}${detail === undefined ? "" : ` (${detail})`}${end}`;
 }

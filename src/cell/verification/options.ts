@@ -33,7 +33,12 @@ export interface VerifyOptions {
    * Does nothing if an applied verification finished within this time: for processes with the same schedule.
    */
   unlessDoneWithinMs?: number;
-  /** Items that the report keeps: 1,000 by default. `onItem` receives all. */
+  /**
+   * How many items that a person must decide about the report keeps: 1,000 by default. They come first.
+   * `onItem` receives all.
+   */
+  maxDecisions?: number;
+  /** How many other items the report keeps: 1,000 by default. */
   maxItems?: number;
   /** How many rows, and how many records, are in memory at a time: 1,000 by default. */
   pageRows?: number;
@@ -78,6 +83,7 @@ const defaults = {
   maxChanges: Number.POSITIVE_INFINITY,
   startOver: false,
   unlessDoneWithinMs: 0,
+  maxDecisions: 1_000,
   maxItems: 1_000,
   pageRows: 1_000,
   rangeRows: 64,
@@ -113,7 +119,14 @@ export function settingsOf(options: VerifyOptions): Settings {
     if (!Number.isSafeInteger(value) || value < 1 || value > MAXIMA[name])
       throw invalidArgument(name, `must be a whole number from 1 to ${MAXIMA[name]}`);
   }
-  for (const name of ["recentMs", "maxMs", "maxChanges", "maxItems", "unlessDoneWithinMs"] as const) {
+  for (const name of [
+    "recentMs",
+    "maxMs",
+    "maxChanges",
+    "maxDecisions",
+    "maxItems",
+    "unlessDoneWithinMs",
+  ] as const) {
     if (!(settings[name] >= 0)) throw invalidArgument(name, "must be 0 or more");
   }
   if (!(settings.maxShare >= 0 && settings.maxShare <= 1))

@@ -1,4 +1,11 @@
-import type { Batch, Bucket, Conflict, Record as ClaimRecord, Source } from "../../client/api-types.ts";
+import type {
+  Batch,
+  Bucket,
+  Conflict,
+  ForeignRecord,
+  Record as ClaimRecord,
+  Source,
+} from "../../client/api-types.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { SourceRow } from "../changes.ts";
 import type { AnyRow, Claimable, RowClaim } from "../claimable.ts";
@@ -63,8 +70,8 @@ export interface VerifiedRecords {
   digests(
     asked: TableSelection & { ranges: readonly IdRange[] },
   ): Promise<{ asOfMs: number; digests: readonly RangeDigest[] }>;
-  /** Answers in order. Undefined: the name is free. `"other"`: another cell holds it. */
-  lookup(buckets: readonly Bucket[]): Promise<readonly (ClaimRecord | "other" | undefined)[]>;
+  /** Answers in order. Undefined: the name is free. A foreign record belongs to another cell. */
+  lookup(buckets: readonly Bucket[]): Promise<readonly (ClaimRecord | ForeignRecord | undefined)[]>;
 }
 
 /** `rolled_back`: the coordinator rolled the lease back, which is reported separately as a contradiction. */

@@ -1,4 +1,10 @@
-import type { Batch, Conflict, Record as ClaimRecord } from "../../client/api-types.ts";
+import type {
+  Batch,
+  Conflict,
+  ForeignRecord,
+  Record as ClaimRecord,
+  Source,
+} from "../../client/api-types.ts";
 import { bytesOf } from "../../core/ids.ts";
 import { CLAIM_BYTES, chunkDefaults, type ChunkLimits } from "../chunks.ts";
 import type { SourceRow } from "../changes.ts";
@@ -26,9 +32,14 @@ import {
 import type { Settings } from "./options.ts";
 
 /** Whether a drift was repaired, and if not, why. */
-export type DriftOutcome =
-  | { drift: Drift; done: true }
-  | { drift: Drift; done: false; skipReason: SkipReason };
+export type DriftOutcome = { drift: Drift; done: true } | ({ drift: Drift; done: false } & Skipped);
+
+/** Why a drift is skipped, and who has its name, if that is known. */
+export interface Skipped {
+  skipReason: SkipReason;
+  otherCell?: string;
+  otherRow?: Source;
+}
 
 /**
  * Claims may change while a run repairs them. A refused lease is retried without the drifts that were in
@@ -91,24 +102,24 @@ export class Repairer {
     const changes: Different[] = [];
     for await (const [drift, found] of withHolders(this.#ports, taken)) {
       const judged = judge(drift, found, this.#ports.tables);
-      if (typeof judged === "string") this.#skip(drift, judged);
+      if ("skipReason" in judged) this.#skip(drift, judged);
       else changes.push(judged);
     }
     return changes;
   }
 
-  /** Repairs with one lease. Answers the creates that were refused because this cell already has a claim. */
+  /** Repairs with one lease. Answers the creates that were refused because the name has a claim. */
   async #chunk(drifts: readonly Drift[], recency: Recency): Promise<Missing[]> {
     const taken: Missing[] = [];
     let remaining = [...drifts];
     for (let attempt = 0; remaining.length > 0; attempt += 1) {
       if (attempt === ATTEMPTS) {
-        for (const drift of remaining) this.#skip(drift, "changed");
+        for (const drift of remaining) this.#skip(drift, { skipReason: "changed" });
         break;
       }
       const { todo, result } = await this.#lease(remaining, recency);
       if (result.kind === "rolled_back") {
-        for (const { drift } of todo) this.#skip(drift, "changed");
+        for (const { drift } of todo) this.#skip(drift, { skipReason: "changed" });
         break;
       }
       if (result.kind !== "refused") {
@@ -120,9 +131,8 @@ export class Repairer {
         const drift = driftOf(todo, conflict);
         if (drift === undefined) continue;
         refused.add(drift);
-        if (drift.action === "create" && conflict.kind === "taken" && conflict.owner === "self")
-          taken.push(drift);
-        else this.#skip(drift, skipReasonOf(conflict));
+        if (drift.action === "create" && conflict.kind === "taken") taken.push(drift);
+        else this.#skip(drift, { skipReason: skipReasonOf(conflict) });
       }
       if (refused.size === 0)
         throw new Error("the coordinator refused a lease with conflicts that do not match its batch");
@@ -137,25 +147,31 @@ export class Repairer {
   ): Promise<{ todo: Todo[]; result: Awaited<ReturnType<VerificationPorts["repair"]>> }> {
     const rows = new Map(drifts.flatMap(rowsOf).map((row) => [rowKey(row), row]));
     let todo: Todo[] = [];
-    let skipped: { drift: Drift; skipReason: SkipReason }[] = [];
+    let skipped: (Skipped & { drift: Drift })[] = [];
     const result = await this.#ports.repair([...rows.values()], (locked) => {
       // The transaction may be retried, so only the last call counts.
       [todo, skipped] = [[], []];
       for (const drift of drifts) {
         const op = opFor(drift, locked, this.#rowRecentMs, recency);
-        if (typeof op === "string") skipped.push({ drift, skipReason: op });
+        if (typeof op === "string") skipped.push({ drift, ...skippedBy(drift, op) });
         else todo.push({ drift, op });
       }
       return todo.length === 0 ? undefined : batchOf(todo);
     });
-    for (const each of skipped) this.#skip(each.drift, each.skipReason);
+    for (const { drift, ...reason } of skipped) this.#skip(drift, reason);
     return { todo, result };
   }
 
-  #skip(drift: Drift, skipReason: SkipReason): void {
-    this.#report({ drift, done: false, skipReason });
+  #skip(drift: Drift, reason: Skipped): void {
+    this.#report({ drift, done: false, ...reason });
   }
 }
+
+/** A replace that is skipped as a duplicate would take the claim from a row that uses the name too. */
+const skippedBy = (drift: Drift, skipReason: SkipReason): Skipped =>
+  skipReason === "duplicate" && drift.action === "replace"
+    ? { skipReason, otherRow: drift.record.source }
+    : { skipReason };
 
 /** The rows of a drift, which are locked while it is repaired. */
 function rowsOf(drift: Drift): SourceRow[] {
@@ -216,7 +232,7 @@ function driftOf(todo: readonly Todo[], { list, index }: Conflict): Drift | unde
 /** `changed`: the claim is gone, or another one with the same name, so somebody else has changed it. */
 function skipReasonOf({ kind, owner }: Conflict): SkipReason {
   if (kind === "leased") return "leased";
-  return kind === "taken" || (kind === "not_owner" && owner === "other") ? "other_cell" : "changed";
+  return kind === "not_owner" && owner === "other" ? "other_cell" : "changed";
 }
 
 /**
@@ -246,7 +262,7 @@ function* chunksOf(drifts: readonly Drift[], limits: ChunkLimits): Generator<Dri
   }
 }
 
-export type Holder = ClaimRecord | "other" | undefined;
+export type Holder = ClaimRecord | ForeignRecord | undefined;
 
 /** Looks up who holds the names that these rows lack. */
 export async function* withHolders(
@@ -264,19 +280,19 @@ export async function* withHolders(
  * Decides what to do about a missing name that is taken. A claim moves only away from a row whose table is
  * verified, because only then can the run see that the row does not need it any more.
  */
-export function judge(
-  drift: Missing,
-  holder: Holder,
-  tables: readonly VerifiedTable[],
-): Different | SkipReason {
-  if (holder === "other") return "other_cell";
-  if (holder === undefined || isSame(drift.want, holder)) return "changed";
-  if (isLeased(holder)) return "leased";
+export function judge(drift: Missing, holder: Holder, tables: readonly VerifiedTable[]): Different | Skipped {
+  if (holder === undefined) return { skipReason: "changed" };
+  // The coordinator shows a cell no sources of other cells' records.
+  if (!("source" in holder)) return { skipReason: "other_cell", otherCell: holder.cell_id };
+  if (isSame(drift.want, holder)) return { skipReason: "changed" };
+  if (isLeased(holder)) return { skipReason: "leased" };
   const its = tables.find(({ source }) => source === holder.source.type);
   // If all attributes of a table are enabled, a claim of any other bucket type is extra too.
   const isVerified =
     its !== undefined && (its.hasEveryAttribute || its.bucketTypes.includes(holder.bucket.type));
-  return isVerified ? differenceOf(drift.want, holder) : "not_verified";
+  return isVerified
+    ? differenceOf(drift.want, holder)
+    : { skipReason: "not_verified", otherRow: holder.source };
 }
 
 /**
@@ -320,7 +336,7 @@ async function repairRows(
     .map((want): Missing => ({ action: "create", kind: "missing", reason: "no_claim", want }));
   const drifts: Missing[] = [];
   for await (const [drift, holder] of withHolders(ports, needed)) {
-    if (holder !== undefined && holder !== "other" && isSame(drift.want, holder)) continue;
+    if (holder !== undefined && "source" in holder && isSame(drift.want, holder)) continue;
     drifts.push(drift);
   }
   if (drifts.length === 0) return;

@@ -1,6 +1,5 @@
 import type { Bucket, Source, Subject } from "../../client/api-types.ts";
-import { rowOf, type Drift, type SkipReason } from "./compare.ts";
-import type { NamedClaim } from "./row-names.ts";
+import { rowOf, type Drift, type Duplicate, type SkipReason } from "./compare.ts";
 
 export type VerificationStatus =
   /** Everything was verified. */
@@ -93,6 +92,10 @@ export interface VerificationItem {
   outcome: "planned" | "done" | "skipped";
   /** Why it was not repaired. */
   skipReason?: SkipReason;
+  /** With `other_cell`: the id of the cell that has the name. Absent if it got the name during the run. */
+  otherCell?: string;
+  /** With `duplicate` and `not_verified`: the row that has the name too. */
+  otherRow?: Source;
   /** More about the reason, as text. */
   detail?: string;
 }
@@ -109,8 +112,14 @@ export interface VerificationReport {
   counts: VerificationCounts;
   /** Counts by source type. */
   tables: Record<string, VerificationCounts>;
-  /** The first items of this run, up to `maxItems`. */
+  /**
+   * The items of this run. First those that a person must decide about (`isDecision`), up to `maxDecisions`.
+   * Then the first of all others, up to `maxItems`.
+   */
   items: VerificationItem[];
+  /** How many more items a person must decide about. */
+  decisionsOmitted: number;
+  /** How many more other items there were. */
   itemsOmitted: number;
   /** Where the next run continues. */
   next?: { pass: string; source: string; after: string };
@@ -135,9 +144,20 @@ export const actionCount = ({ action }: Drift): keyof VerificationCounts => OUTC
 export const skipCount = (skipReason: SkipReason): keyof VerificationCounts | undefined =>
   SKIP_COUNTS[skipReason];
 
+const DECISIONS: ReadonlySet<SkipReason> = new Set([
+  "other_cell",
+  "duplicate",
+  "unnameable",
+  "not_verified",
+] as const);
+
+/** Whether a person must decide about an item, because verification cannot repair it. */
+export const isDecision = ({ skipReason }: Pick<VerificationItem, "skipReason">): boolean =>
+  skipReason !== undefined && DECISIONS.has(skipReason);
+
 export function itemOf(
   drift: Drift,
-  outcome: Pick<VerificationItem, "outcome" | "skipReason">,
+  outcome: Pick<VerificationItem, "outcome" | "skipReason" | "otherCell" | "otherRow">,
 ): VerificationItem {
   const { action, kind, reason } = drift;
   const { bucket } = drift.action === "destroy" ? drift.record : drift.want;
@@ -164,7 +184,10 @@ export function itemOf(
   };
 }
 
-export const duplicateItem = ({ bucket, source, subject }: NamedClaim): VerificationItem => ({
+export const duplicateItem = ({
+  name: { bucket, source, subject },
+  otherRow,
+}: Duplicate): VerificationItem => ({
   kind: "duplicate",
   reason: "two_rows",
   source,
@@ -173,4 +196,5 @@ export const duplicateItem = ({ bucket, source, subject }: NamedClaim): Verifica
   action: "none",
   outcome: "skipped",
   skipReason: "duplicate",
+  otherRow,
 });

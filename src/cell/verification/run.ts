@@ -82,8 +82,7 @@ export class VerificationRun {
       durationMs: Math.round(performance.now() - this.#started),
       counts: this.#counts.total,
       tables: this.#counts.tables,
-      items: this.#counts.items,
-      itemsOmitted: this.#counts.itemsOmitted,
+      ...this.#counts.reported,
       ...(isOver ? {} : { next: this.#cursor.savedPosition }),
       ...(approvalReason === undefined ? {} : { approvalReason }),
     };

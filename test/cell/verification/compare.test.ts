@@ -51,7 +51,7 @@ const found = (rows: VerifiedRow[], records: ClaimRecord[]) => {
     neededKeys,
     recent,
     leased,
-    duplicates: duplicates.map(({ source }) => source.id),
+    duplicates: duplicates.map(({ name, otherRow }) => `${name.source.id} like ${otherRow.id}`),
   };
 };
 const none = { drifts: [], neededKeys: [], recent: 0, leased: 0, duplicates: [] };
@@ -133,7 +133,7 @@ describe("compare", () => {
     ]);
     expect(found([row("1", ["A"]), row("2", ["a"])], [record("A", "1")])).toEqual({
       ...none,
-      duplicates: ["2"],
+      duplicates: ["2 like 1"],
       neededKeys: ["USERNAMES\na"],
     });
   });

@@ -22,6 +22,7 @@ const reported = (
   counts: noCounts(),
   tables: {},
   items: [],
+  decisionsOmitted: 0,
   itemsOmitted: 0,
   ...more,
 });

@@ -8,6 +8,7 @@ import { VerificationAborted } from "../../../src/cell/verification/verify.ts";
 import { sourceOrder, compareBytes } from "../../../src/core/source-order.ts";
 import type { TestedDatabase } from "../scenarios/world.ts";
 import { claimablesOf, type Dialect } from "./dialects.ts";
+import { backfillSuite } from "./backfill.ts";
 import { stopAndResumeSuite } from "./stop-and-resume.ts";
 import { keptClaimsSuite } from "./kept-claims.ts";
 import { VerifiedCell } from "./world.ts";
@@ -86,6 +87,7 @@ export function verificationSuite(
         .where(eq(users.id, 40));
     }
 
+    backfillSuite(dialect, () => one);
     keptClaimsSuite(dialect, () => one);
     stopAndResumeSuite(dialect, () => one);
 

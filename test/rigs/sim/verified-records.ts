@@ -1,4 +1,4 @@
-import type { Bucket, Record as ApiRecord } from "../../../src/client/api-types.ts";
+import type { Bucket, ForeignRecord, Record as ApiRecord } from "../../../src/client/api-types.ts";
 import { canonicalOf } from "../../../src/cell/verification/row-names.ts";
 import type {
   IdRange,
@@ -119,7 +119,7 @@ export class SimulatedRecords implements VerifiedRecords {
     };
   }
 
-  async lookup(buckets: readonly Bucket[]): Promise<(ApiRecord | "other" | undefined)[]> {
+  async lookup(buckets: readonly Bucket[]): Promise<(ApiRecord | ForeignRecord | undefined)[]> {
     const keys = buckets.map(({ type, value }): BucketKey => {
       const made = canonicalOf({ type, value });
       if (!made.ok) throw new Error(`a verification looked up an invalid name: ${made.detail}`);
@@ -137,11 +137,14 @@ export class SimulatedRecords implements VerifiedRecords {
     return found.map((each) => this.#holderOf(each));
   }
 
-  #holderOf(found: LookupFound): ApiRecord | "other" | undefined {
+  #holderOf(found: LookupFound): ApiRecord | ForeignRecord | undefined {
     if (found.kind === "unknown")
       throw new CoordinatorFailed("the ledger that knows whether this name is taken cannot be reached");
     if (found.kind === "none") return undefined;
-    return found.record.cell === this.#cell ? recordOf(found.record) : "other";
+    const record = recordOf(found.record);
+    if (record.cell_id === this.#cell) return record;
+    // A cell sees no more of another cell's record.
+    return { bucket: record.bucket, cell_id: record.cell_id, status: record.status };
   }
 
   /** Retries as the client does. */
