@@ -1,4 +1,4 @@
-/** Builds the npm package in `dist/sdk`, and checks it as its users use it: packed and installed. */
+/** Builds the npm package, and checks it as its users use it: packed and installed. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,9 +10,9 @@ import { entries } from "./sdk/entries.ts";
 import { lintSdk, resolveSdk } from "./sdk/lint.ts";
 
 const root = join(import.meta.dirname, "..");
-const folder = join(root, "dist/sdk");
 
 async function check(scratch: string): Promise<void> {
+  const folder = join(scratch, "package");
   await buildSdk(root, entries, folder);
   const tarball = packSdk(folder, scratch);
   await lintSdk(folder, tarball);
