@@ -1,5 +1,14 @@
 /** Tests `npm start` as a process: its state folder, its signals, and its state after a kill. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,6 +41,15 @@ const create = (value: string): object => ({
   ],
 });
 const uuid = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
+
+test("a start asks no server of Cloudflare where this machine is", async () => {
+  // With NODE_ENV=test, as vitest sets it, Miniflare never asks. With a cached answer, it does not ask again.
+  const cache = join(folder, "cache");
+  const variables = { NODE_ENV: "", MINIFLARE_CACHE_DIR: cache };
+  const { stderr } = await (await (await start(variables, join(folder, "alone"))).ready()).end("SIGTERM");
+  expect(stderr).not.toContain("runtime_warning");
+  expect(existsSync(cache)).toBe(false);
+});
 
 test("private keys and the state survive a restart on another port, and the loss of D1's files", async () => {
   const first = await (await start()).ready();
