@@ -68,7 +68,7 @@ afterAll(async () => {
   for (const stop of stops.toReversed()) await stop();
 });
 
-test("[H6] [L6] after the loss of all state, two cells rebuild every claim, and none changes hands", async () => {
+test("[H6] [L6] two cells rebuild every claim after a total loss, and no name changes hands", async () => {
   const mine = Array.from({ length: 30 }, (_, index) => `one-${index}`);
   const theirs = Array.from({ length: 30 }, (_, index) => `two-${index}`);
   await one.cell.bulkInsert(
