@@ -92,20 +92,55 @@ describe("the circuit breaker", () => {
     expect(states).toEqual(["open", "half_open", "closed"]);
   });
 
-  it("doubles the time open after each failed probe, up to 30 s, until it closes", async () => {
-    const down = Array.from({ length: 10 }, () => unavailable);
-    const { begin, fail, states } = breaking([...down, granted, unavailable]);
-    for (let count = 0; count < 3; count += 1) await fail();
-    for (const openMs of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
+  it("doubles the time open after each failed probe, up to 2 s, until it closes", async () => {
+    const down = Array.from({ length: 9 }, () => unavailable);
+    const { begin, fail, states } = breaking([...down, granted, unavailable], {});
+    for (let count = 0; count < 5; count += 1) await fail();
+    for (const openMs of [500, 1_000, 2_000, 2_000]) {
       expect(await fail()).toMatchObject({ outcomeKnown: true, retryAfterMs: openMs });
       await vi.advanceTimersByTimeAsync(openMs);
       expect(await fail()).toMatchObject({ outcomeKnown: false });
     }
-    await vi.advanceTimersByTimeAsync(30_000);
+    await vi.advanceTimersByTimeAsync(2_000);
     await begin();
     expect(states.slice(-2)).toEqual(["half_open", "closed"]);
+    for (let count = 0; count < 5; count += 1) await fail();
+    expect(await fail()).toMatchObject({ retryAfterMs: 500 });
+  });
+
+  it("always stays open for `openMs` if that is longer than 2 s", async () => {
+    const { fail } = breaking([unavailable], { failures: 1, openMs: 9_000 });
+    await fail();
+    for (let count = 0; count < 3; count += 1) {
+      expect(await fail()).toMatchObject({ outcomeKnown: true, retryAfterMs: 9_000 });
+      await vi.advanceTimersByTimeAsync(9_000);
+      expect(await fail()).toMatchObject({ outcomeKnown: false });
+    }
+  });
+
+  it("lets another begin probe while the last probe has no answer", async () => {
+    const { client, begin, fail, sent, states } = breaking(
+      [unavailable, unavailable, unavailable, hangs, hangs, granted],
+      { failures: 3, openMs: 1_000 },
+    );
     for (let count = 0; count < 3; count += 1) await fail();
-    expect(await fail()).toMatchObject({ retryAfterMs: 1_000 });
+    const probes = [];
+    for (let count = 0; count < 2; count += 1) {
+      await vi.advanceTimersByTimeAsync(1_000);
+      probes.push(errorOf(client.leases.begin({}, { deadlineMs: 5_000 })));
+      expect(await fail()).toMatchObject({ outcomeKnown: true, retryAfterMs: 1_000 });
+    }
+    await vi.advanceTimersByTimeAsync(1_000);
+    await begin();
+    expect(sent).toHaveLength(6);
+    // Their failures come too late to open it again.
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(await Promise.all(probes)).toMatchObject([
+      { code: "DEADLINE_EXCEEDED" },
+      { code: "DEADLINE_EXCEEDED" },
+    ]);
+    await begin();
+    expect(states).toEqual(["open", "half_open", "closed"]);
   });
 
   it("lets the next begin probe when a probe was cancelled or sent nothing", async () => {
