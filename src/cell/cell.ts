@@ -6,6 +6,7 @@ import type { CallOptions } from "../client/connection.ts";
 import { callHook } from "../client/hooks.ts";
 import type { Batch } from "../client/api-types.ts";
 import { defaultLimits } from "../core/limits.ts";
+import { BackgroundWork } from "./background-work.ts";
 import { beginAdjusting } from "./begin.ts";
 import type { Changes, ClaimBatch } from "./changes.ts";
 import { chunkDefaults, chunksOf, type ChunkLimits } from "./chunks.ts";
@@ -93,6 +94,7 @@ export class Cell<Tx> {
   readonly #tables: ClaimableTables;
   readonly #leases: ClientLeases;
   readonly #history: SavedHistory;
+  readonly #background = new BackgroundWork();
 
   constructor(options: CellOptions<Tx>) {
     const { client, database } = options;
@@ -115,12 +117,14 @@ export class Cell<Tx> {
   }
 
   /**
-   * Stores what the cell has seen of its ledger. This happens within 5 s of every answer, and at the end of
-   * `reconcile`. Call it before a process ends or closes its database, so that nothing is forgotten. The
-   * loops do so when they are stopped. Never rejects; see the event `history_not_saved`.
+   * Finishes what no caller waits for: rollbacks of leases whose begin got no answer (each takes at most the
+   * client's `deadlineMs`), and storing what the cell has seen of its ledger, which otherwise happens within
+   * 5 s of every answer. Call it before a process ends or closes its database. The loops do so when they are
+   * stopped. Never rejects; see the events `rollback_postponed` and `history_not_saved`.
    */
-  saveHistory(): Promise<void> {
-    return this.#history.save();
+  async flush(): Promise<void> {
+    await this.#background.ended();
+    await this.#history.save();
   }
 
   /**
@@ -243,7 +247,7 @@ export class Cell<Tx> {
     return new ReconcileLoop(
       (run) => this.reconcile(run),
       options,
-      () => this.saveHistory(),
+      () => this.flush(),
     );
   }
 
@@ -262,7 +266,7 @@ export class Cell<Tx> {
   startVerifying(options: VerificationLoopOptions = {}): VerificationLoop {
     const run = (each: VerifyOptions): Promise<VerificationReport> => this.verify(each);
     const { cell = "" } = this.#options.client;
-    return new VerificationLoop(cell, run, { apply: true, ...options }, () => this.saveHistory());
+    return new VerificationLoop(cell, run, { apply: true, ...options }, () => this.flush());
   }
 
   get #preflightDeadlineMs(): number {
@@ -381,7 +385,12 @@ export class Cell<Tx> {
       commit,
       rollback,
     };
-    return { local: this.#options.database, leases, report: (event) => this.#callHook(event) };
+    return {
+      local: this.#options.database,
+      leases,
+      inBackground: (work) => this.#background.start(work),
+      report: (event) => this.#callHook(event),
+    };
   }
 
   get #deferredLeases(): DeferredLeases {
@@ -395,12 +404,13 @@ export class Cell<Tx> {
     );
   }
 
-  /** Commit and rollback with the deadline for waiting callers. */
+  /** Commit and rollback, with the deadline for waiting callers unless no caller waits. */
   get #decisions(): Pick<LeaseCalls, "commit" | "rollback"> {
     const deadline = { deadlineMs: this.#options.decideDeadlineMs ?? 2_000 };
     return {
       commit: (uuid) => this.#leases.commit(uuid, deadline),
-      rollback: (uuid) => this.#leases.rollback(uuid, deadline),
+      rollback: (uuid, { inBackground } = { inBackground: false }) =>
+        this.#leases.rollback(uuid, inBackground ? {} : deadline),
     };
   }
 

@@ -18,7 +18,8 @@ export interface Claimed {
 export interface LeaseCalls {
   begin(uuid: string, batch: Batch, options: CallOptions): Promise<Begun>;
   commit(uuid: string): Promise<Answer<LeaseState>>;
-  rollback(uuid: string): Promise<Answer<LeaseState>>;
+  /** `inBackground`: no caller waits, so it may take longer. */
+  rollback(uuid: string, options?: { inBackground: boolean }): Promise<Answer<LeaseState>>;
 }
 
 /** Events that no call can report, because the call itself succeeded or failed for another reason. */
@@ -39,6 +40,8 @@ export type LeaseEvent =
 export interface LeasedTransactionPorts<Tx> {
   local: LocalTransactions<Tx>;
   leases: LeaseCalls;
+  /** Starts work that no caller waits for. Answers false if too much of it is under way. */
+  inBackground: (work: () => Promise<void>) => boolean;
   report: (event: LeaseEvent) => void;
 }
 
@@ -84,7 +87,7 @@ export class LeasedTransaction<Tx> {
       this.#note(await this.#ports.leases.begin(this.#uuid, claimed.batch, begin));
       const { error } = this.#refusal() ?? {};
       if (error !== undefined) {
-        await this.#rollBackUnlessRefused();
+        await this.#cleanUp();
         throw error;
       }
     }
@@ -137,7 +140,7 @@ export class LeasedTransaction<Tx> {
     }
     switch (result.kind) {
       case "rolled_back":
-        await this.#rollBackUnlessRefused();
+        await this.#cleanUp();
         throw result.error;
       case "unknown":
         // Only the database knows the outcome, so neither commit nor rollback is safe. Reconciliation
@@ -149,13 +152,22 @@ export class LeasedTransaction<Tx> {
     }
   }
 
-  /** Also rolls back after an unknown begin, because only that closes the lease permanently (C7). */
-  async #rollBackUnlessRefused(): Promise<void> {
+  /**
+   * Also rolls back after an unknown begin, because only that closes the lease permanently (C7). The
+   * coordinator may not answer the rollback either, so the caller does not wait for it. After a granted begin
+   * it waits, because then the names are free when it tries again.
+   */
+  async #cleanUp(): Promise<void> {
     const begun = this.#begun;
-    if (begun !== undefined && begun.kind !== "ok" && begun.outcomeKnown) return;
-    const answer = await this.#ports.leases.rollback(this.#uuid);
-    if (answer.kind !== "ok")
-      this.#report({ kind: "rollback_postponed", uuid: this.#uuid, error: describeFailure(answer) });
+    if (begun?.kind === "ok") return this.#rollBack(false);
+    if (begun?.outcomeKnown === true) return;
+    if (!this.#ports.inBackground(() => this.#rollBack(true)))
+      this.#reportPostponed("rollback_postponed", "too many rollbacks are under way");
+  }
+
+  async #rollBack(inBackground: boolean): Promise<void> {
+    const answer = await this.#ports.leases.rollback(this.#uuid, { inBackground });
+    if (answer.kind !== "ok") this.#reportPostponed("rollback_postponed", describeFailure(answer));
   }
 
   /**
@@ -214,10 +226,7 @@ export class LeasedTransaction<Tx> {
     return new LocalCommitUnknownError(error, this.#uuid);
   }
 
-  #reportPostponed(
-    kind: "commit_postponed" | "rollback_postponed" | "removal_postponed",
-    error: string,
-  ): void {
+  #reportPostponed(kind: `${"commit" | "rollback" | "removal"}_postponed`, error: string): void {
     this.#report({ kind, uuid: this.#uuid, error });
   }
 

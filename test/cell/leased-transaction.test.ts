@@ -23,17 +23,38 @@ const granted: Answer<LeaseState> = { kind: "ok", value: "GRANTED" };
 const silence = unknown("no answer");
 const no = { ...refusal({ status: 409, code: "ALREADY_EXISTS", detail: "1 name is taken" }) };
 
+interface Background {
+  isFull?: boolean;
+  /** Rollbacks end after this. */
+  ends?: Promise<void>;
+  /** Gets the work. */
+  later?: Promise<void>[];
+  events?: LeaseEvent[];
+}
+
 /** Runs a transaction, and answers the calls in order, the result and the events. */
-async function go(calls: Calls = {}, local: Local = {}, body: () => object | undefined = () => claimed) {
+async function go(
+  calls: Calls = {},
+  local: Local = {},
+  body: () => object | undefined = () => claimed,
+  { isFull = false, ends = Promise.resolve(), later = [], events = [] }: Background = {},
+) {
   const story: string[] = [];
-  const events: LeaseEvent[] = [];
   const memory = new MemoryLocal(Date.now);
   const log = <T>(what: string, work: () => T): T => {
     story.push(what);
     return work();
   };
-  const answer = (what: "commit" | "rollback", usual: Answer<LeaseState>) => async () =>
-    log(what, () => calls[what] ?? usual);
+  const inBackground = (work: () => Promise<void>): boolean => {
+    if (isFull) return false;
+    later.push(log("background", work));
+    return true;
+  };
+  const answer = (what: "commit" | "rollback", usual: Answer<LeaseState>) => async () => {
+    log(what, () => {});
+    await ends;
+    return calls[what] ?? usual;
+  };
   const ports = {
     local: {
       list: (page) => memory.list(page),
@@ -60,6 +81,7 @@ async function go(calls: Calls = {}, local: Local = {}, body: () => object | und
       commit: answer("commit", { kind: "ok", value: "COMMITTED" }),
       rollback: answer("rollback", { kind: "ok", value: "ROLLED_BACK" }),
     },
+    inBackground,
     report: (event: LeaseEvent) => void events.push(event),
   };
   const ended = await new LeasedTransaction(ports, UUID)
@@ -170,8 +192,26 @@ describe("a transaction that failed", () => {
     const unanswered = await go({ begin: silence });
     expect(unanswered.ended).toBeInstanceOf(UnavailableError);
     expect(unanswered.ended).toMatchObject({ leaseUuid: UUID });
-    expect(unanswered.story).toBe("begin rollback");
-    expect((await go({ begin: { ...no, outcomeKnown: false } })).story).toBe("begin rollback");
+    expect(unanswered.story).toBe("begin background rollback");
+    const partly = await go({ begin: { ...no, outcomeKnown: false } });
+    expect(partly.story).toBe("begin background rollback");
+  });
+
+  test("[L2] after a begin without an answer, the caller does not wait for the rollback", async () => {
+    const rollback = Promise.withResolvers<void>();
+    const background = { ends: rollback.promise, later: [], events: [] };
+    const { ended, kinds } = await go({ begin: silence, rollback: silence }, {}, () => claimed, background);
+    expect(ended).toBeInstanceOf(UnavailableError);
+    expect(kinds).toEqual([]);
+    rollback.resolve();
+    await Promise.all(background.later);
+    expect(background.events).toMatchObject([{ kind: "rollback_postponed" }]);
+  });
+
+  test("[L2] reconciliation does what is too much for the background", async () => {
+    const { ended, story, kinds } = await go({ begin: silence }, {}, () => claimed, { isFull: true });
+    expect(ended).toBeInstanceOf(UnavailableError);
+    expect([story, kinds]).toEqual(["begin", ["rollback_postponed"]]);
   });
 
   test("[L2] but not if the begin was certainly refused, or never sent", async () => {

@@ -38,7 +38,7 @@ test("[L7] a cell stores what it has seen of its ledger, and a new process sends
   const { coordinator, one } = await start();
   expect(await one.database.ledgerHistory.load("1")).toEqual([]);
   await one.cell.transaction((tx) => tx.insert(users, { username: "ada" }));
-  await one.cell.saveHistory();
+  await one.cell.flush();
   expect(await one.database.ledgerHistory.load("1")).toEqual(one.client.history.points);
   const other = one.sibling(coordinator, {});
   await other.cell.transaction((tx) => tx.insert(users, { username: "bob" }));

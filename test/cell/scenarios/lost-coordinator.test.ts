@@ -96,7 +96,7 @@ test("[H6] [L6] two cells rebuild every claim after a total loss, and no name ch
   });
   // An older fault: cell 2 has a row with a name of cell 1, written without the SDK.
   await two.orm.insert(organizations).values({ path: "one-7" });
-  await Promise.all([one.cell.saveHistory(), two.cell.saveHistory()]);
+  await Promise.all([one.cell.flush(), two.cell.flush()]);
   await before.stop();
 
   const after = await start("after");

@@ -480,6 +480,7 @@ function failureSuite(world: World): void {
       expect(toValidationErrors(error).map(({ problem }) => problem)).toEqual(
         kind === "delete" ? [] : ["try_again"],
       );
+      await one.cell.flush();
       expect(one.network.story).toBe("begin begin rollback");
       expect(await local()).toEqual(localUndone);
       expect(await one.outstanding()).toEqual([]);
@@ -516,6 +517,22 @@ function failureSuite(world: World): void {
       expect(await owners()).toEqual(states.done);
       expect(await one.outstanding()).toEqual([]);
     });
+  });
+
+  test("[L2] after a begin without an answer, only `flush` waits for the rollback", async () => {
+    const { one } = world;
+    const path = fresh("unanswered");
+    const rollback = Promise.withResolvers<void>();
+    one.network.fate = ({ operation }) => (operation === "begin" ? "lose_answer" : "deliver");
+    one.network.before = async ({ operation }) => (operation === "rollback" ? rollback.promise : undefined);
+    const begun = one.cell.transaction((tx) => tx.insert(organizations, { path }));
+    await expect(begun).rejects.toThrow(UnavailableError);
+    expect(await one.granted()).toHaveLength(1);
+    const flushed = one.cell.flush();
+    rollback.resolve();
+    await flushed;
+    expect(await one.granted()).toEqual([]);
+    expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
   });
 
   describe("the end of a local transaction", () => {

@@ -17,11 +17,14 @@ async function run({ config, flow: name, names, point, hit }: Job): Promise<stri
     cell: { chunk: CHUNK_OF_FLOWS },
   });
   breakpoint.wrap(open.database);
-  return flow.act(open.cell, names).then(
+  const outcome = await flow.act(open.cell, names).then(
     () => "it succeeded",
     (error: unknown) =>
       `it failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
   );
+  // The point may be in a rollback that no caller waits for.
+  await open.cell.flush();
+  return outcome;
 }
 
 // A killed process does not write its compile cache, so it is written now.

@@ -51,6 +51,8 @@ export interface SimulationContext {
   coordinator: Coordinator;
   judge: Judge;
   recorder: Recorder;
+  /** Starts work whose failure fails the run. */
+  spawn: (work: Promise<void>) => void;
   /** Whether faults have ended. */
   areFaultsOff: () => boolean;
 }

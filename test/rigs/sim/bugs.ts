@@ -625,7 +625,7 @@ export const bugs: Record<string, Bug> = {
     ["I5"],
     "src/cell/leased-transaction.ts",
     "throw new LocalCommitUnknownError(result.error, this.#uuid);",
-    "await this.#rollBackUnlessRefused(); throw result.error;",
+    "await this.#cleanUp(); throw result.error;",
   ),
   // Verification
   "verification changes recent rows": one(

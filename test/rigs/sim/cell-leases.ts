@@ -20,6 +20,9 @@ const LONG_CHANCE = 0.2;
 const LONG_MS = 15_000;
 const LONGEST_MS = 60_000;
 
+/** How often no more work fits into the background. */
+const FULL_CHANCE = 0.1;
+
 /** An open local transaction. */
 export interface LocalTransaction {
   lease?: NewLocalLease;
@@ -58,6 +61,7 @@ export class CellLeases {
     return {
       local: this.#local(work),
       leases: this.#leases(work),
+      inBackground: (background) => this.#inBackground(background),
       report: (event: LeaseEvent) => this.#onEvent(event),
     };
   }
@@ -142,6 +146,14 @@ export class CellLeases {
         return answer;
       },
     };
+  }
+
+  /** Sometimes too much is under way, and then reconciliation has to roll back. */
+  #inBackground(work: () => Promise<void>): boolean {
+    const { context, random } = this.#context;
+    if (random.chance(FULL_CHANCE)) return false;
+    context.spawn(work());
+    return true;
   }
 
   #onEvent(event: LeaseEvent): void {

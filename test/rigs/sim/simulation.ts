@@ -92,6 +92,7 @@ export class Simulation {
       coordinator,
       judge,
       recorder,
+      spawn: (work) => this.spawn(work),
       areFaultsOff: () => this.faults.areOff,
     };
     this.names = namesOf(settings.names);
