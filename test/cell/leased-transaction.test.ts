@@ -199,13 +199,15 @@ describe("a transaction that failed", () => {
 
   test("[L2] after a begin without an answer, the caller does not wait for the rollback", async () => {
     const rollback = Promise.withResolvers<void>();
-    const background = { ends: rollback.promise, later: [], events: [] };
+    const later: Promise<void>[] = [];
+    const events: LeaseEvent[] = [];
+    const background = { ends: rollback.promise, later, events };
     const { ended, kinds } = await go({ begin: silence, rollback: silence }, {}, () => claimed, background);
     expect(ended).toBeInstanceOf(UnavailableError);
     expect(kinds).toEqual([]);
     rollback.resolve();
-    await Promise.all(background.later);
-    expect(background.events).toMatchObject([{ kind: "rollback_postponed" }]);
+    await Promise.all(later);
+    expect(events).toMatchObject([{ kind: "rollback_postponed" }]);
   });
 
   test("[L2] reconciliation does what is too much for the background", async () => {

@@ -117,6 +117,7 @@ describe("the package", () => {
         "claimable",
         "createCell",
         "formatReport",
+        "isDecision",
         "isLeaseholdError",
         "reconcile",
         "toValidationErrors",

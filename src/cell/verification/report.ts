@@ -151,7 +151,18 @@ const DECISIONS: ReadonlySet<SkipReason> = new Set([
   "not_verified",
 ] as const);
 
-/** Whether a person must decide about an item, because verification cannot repair it. */
+/**
+ * Whether a person must decide about an item, because verification cannot repair it.
+ *
+ * @example
+ * ```ts
+ * import { isDecision } from "leasehold/cell";
+ *
+ * const { items } = await cell.verify(); // a dry run: changes nothing
+ * for (const { source, bucket, skipReason, otherCell, otherRow } of items.filter(isDecision))
+ *   console.log(`${source.type} ${source.id}: ${bucket.value}`, skipReason, otherCell ?? otherRow);
+ * ```
+ */
 export const isDecision = ({ skipReason }: Pick<VerificationItem, "skipReason">): boolean =>
   skipReason !== undefined && DECISIONS.has(skipReason);
 

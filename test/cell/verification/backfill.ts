@@ -68,7 +68,7 @@ export function backfillSuite(dialect: Dialect, current: () => VerifiedCell): vo
       expect(
         lines
           .slice(at + 1, at + 4)
-          .map((line) => line.split(": ").at(-1))
+          .map((line) => line.split(": ").at(-1) ?? "")
           .toSorted(),
       ).toEqual([
         "RAILS_TABLE_USERS 7 has the name too",
