@@ -7,7 +7,10 @@ export interface ReconcileLoopOptions extends Omit<Partial<ReconcileOptions>, "f
    * out.
    */
   everyMs?: number;
-  /** Time between two full runs: 1 h by default. The first run is full. */
+  /**
+   * Time between two full runs: 10 min by default. The first run is full. It decides how long the rows of
+   * committed leases can remain after a crash.
+   */
   fullEveryMs?: number;
   /** Called after every run. */
   onRun?: (run: { full: boolean; result: ReconcileResult | undefined; error: unknown }) => void;
@@ -53,7 +56,7 @@ export class ReconcileLoop {
   }
 
   async #run(): Promise<void> {
-    const { everyMs: _, fullEveryMs = 3_600_000, onRun, ...options } = this.#options;
+    const { everyMs: _, fullEveryMs = 600_000, onRun, ...options } = this.#options;
     const full = performance.now() - this.#fullAtMs >= fullEveryMs;
     let result: ReconcileResult | undefined;
     let failure: unknown;

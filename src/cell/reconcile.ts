@@ -52,9 +52,9 @@ export interface ReconcileOptions {
   staleMs: number;
   /** How far back a run looks that is not full: 2 h by default. At least `orphanMs`. */
   windowMs: number;
-  /** In a full run, an older local row without an outstanding lease is checked: 1 h by default. */
+  /** In a full run, an older local row without an outstanding lease is checked: 10 min by default. */
   orphanMs: number;
-  /** Reads all leases, and local rows without an outstanding lease. Do this about once an hour. */
+  /** Reads all leases, and local rows without an outstanding lease. Do this about every 10 minutes. */
   full: boolean;
   pageSize: number;
   /** How many leases are reconciled at a time. */
@@ -67,7 +67,7 @@ export const reconcileDefaults: Readonly<ReconcileOptions> = {
   commitGraceMs: 60_000,
   staleMs: 600_000,
   windowMs: 7_200_000,
-  orphanMs: 3_600_000,
+  orphanMs: 600_000,
   full: false,
   pageSize: 100,
   concurrency: 8,

@@ -91,6 +91,14 @@ describe("scenario S3", () => {
     expect([...local.rows.keys()]).toEqual(["a", "f"]);
   });
 
+  it("a full run removes the row of a committed lease once it is 10 minutes old", async () => {
+    local.rows.clear();
+    lease("g", { here: 9.9, there: 9.9, state: "COMMITTED" });
+    lease("h", { here: 10.1, there: 10.1, state: "COMMITTED" });
+    expect((await run({ ...s3, full: true })).counters).toMatchObject({ orphaned: 1, contradicted: 0 });
+    expect([...local.rows.keys()]).toEqual(["g"]);
+  });
+
   it("reads 250 leases in 3 pages, and commits each once", async () => {
     remote.leases.clear();
     local.rows.clear();
@@ -117,7 +125,7 @@ describe("scenario S3", () => {
   });
 
   it("refuses a window that is shorter than the orphan threshold", async () => {
-    await expect(run({ windowMs: 59 * MINUTE })).rejects.toMatchObject({
+    await expect(run({ windowMs: 9 * MINUTE })).rejects.toMatchObject({
       name: "InvalidArgumentError",
       field: "windowMs",
     });
@@ -162,9 +170,9 @@ describe("thresholds", () => {
   });
 
   it("ignores a row without a lease until it is old enough", async () => {
-    lease("young", { here: 59.99 });
+    lease("young", { here: 9.99 });
     expect((await run({ full: true })).counters.processed).toBe(0);
-    lease("young", { here: 60 });
+    lease("young", { here: 10 });
     expect((await run({ full: true })).counters.contradicted).toBe(1);
   });
 });
