@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { findChromium } from "../browser/find-chromium.ts";
 import { isInstalled } from "../databases/programs.ts";
+import { findPython } from "../python.ts";
 
 export interface SystemProgram {
   name: string;
@@ -28,6 +29,12 @@ export const systemPrograms: readonly SystemProgram[] = [
     packages: ["mariadb-server"],
     neededBy: "tests of cells on MariaDB",
     isInstalled: () => isInstalled("MariaDB"),
+  },
+  {
+    name: "Python with psycopg 3",
+    packages: ["python3-psycopg"],
+    neededBy: "tests of the cell in Python",
+    isInstalled: () => findPython() !== undefined,
   },
   {
     name: "Chromium",
