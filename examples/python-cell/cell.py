@@ -392,3 +392,514 @@ class LedgerHistory:
         with self._lock:
             for incarnation in replaced:
                 self._replaced.pop(incarnation, None)
+
+
+# ---------------------------------------------------------------- one transaction with its lease
+
+
+class Refused(Failed):
+    """The coordinator did not grant the lease, and nothing was saved. See `answer.code` and `.conflicts`."""
+
+
+class OutcomeUnknown(Exception):
+    """The answer to COMMIT was lost. The rows are saved or not; reconciliation finishes the lease."""
+
+
+class NotSaved(Exception):
+    """The database reported no error, and saved nothing."""
+
+
+class Transaction:
+    """A local transaction that remembers the claimed rows that it changes."""
+
+    def __init__(self, db: psycopg.Connection, tables: dict[str, ClaimedTable]):
+        self.db = db
+        self._tables = tables
+        self._before: dict[tuple[str, Any], list[Claim]] = {}
+
+    def insert(self, table: str, **values: Any) -> Row:
+        query = sql.SQL("INSERT INTO {} ({}) VALUES ({}) RETURNING *").format(
+            sql.Identifier(table),
+            sql.SQL(", ").join(map(sql.Identifier, values)),
+            sql.SQL(", ").join(sql.Placeholder() * len(values)),
+        )
+        row = self.db.execute(query, list(values.values())).fetchone()
+        if row is None:
+            raise NotSaved(f"the database did not insert a row into {table}: check its triggers and rules")
+        if table in self._tables:
+            self._before[(table, row["id"])] = []
+        return row
+
+    def update(self, table: str, row_id: Any, **values: Any) -> Row | None:
+        self.watch(table, row_id)
+        query = sql.SQL("UPDATE {} SET {} WHERE id = %s RETURNING *").format(
+            sql.Identifier(table),
+            sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in values),
+        )
+        return self.db.execute(query, [*values.values(), row_id]).fetchone()
+
+    def delete(self, table: str, row_id: Any) -> bool:
+        self.watch(table, row_id)
+        query = sql.SQL("DELETE FROM {} WHERE id = %s").format(sql.Identifier(table))
+        return self.db.execute(query, (row_id,)).rowcount > 0
+
+    def watch(self, table: str, row_id: Any) -> None:
+        """Call this before you change a claimed row with SQL of your own. It locks the row."""
+        key = (table, row_id)
+        if table in self._tables and key not in self._before:
+            self._before[key] = self._tables[table].claims(self._read(table, row_id, lock=True))
+
+    def changes(self) -> tuple[Batch, list[dict]] | None:
+        """The batch of the lease and the rows that it is for, or None if no claim changes.
+
+        It reads the rows again: only the difference between the start and the end of the transaction
+        counts, and a savepoint or a trigger may have changed what was written.
+        """
+        before: dict[tuple[str, str], Claim] = {}
+        after: dict[tuple[str, str], Claim] = {}
+        for (table, row_id), was in self._before.items():
+            now = self._tables[table].claims(self._read(table, row_id))
+            before.update({claim[:2]: claim for claim in was if claim not in now})
+            for claim in now:
+                if claim in was:
+                    continue
+                if claim[:2] in after:
+                    raise ValueError(f"two rows have the {claim.bucket_type} {claim.value}")
+                after[claim[:2]] = claim
+        creates = [claim for name, claim in after.items() if name not in before]
+        replaces = [claim for name, claim in after.items() if name in before]
+        destroys = [claim for name, claim in before.items() if name not in after]
+        rows = unique([claim.source for claim in creates + replaces + destroys])
+        if not rows:
+            return None
+        return batch_of(
+            creates=[claim.op() for claim in creates],
+            # A destroy names its source, so that it cannot release the claim of another row that has the
+            # name by now. The claim may be missing, if the row is older than the column's claims.
+            destroys=[{"bucket": claim.bucket, "source": claim.source} for claim in destroys],
+            replaces=[claim.op() for claim in replaces],
+            allow_missing=bool(destroys),
+        ), rows
+
+    def _read(self, table: str, row_id: Any, lock: bool = False) -> Row | None:
+        query = sql.SQL("SELECT * FROM {} WHERE id = %s" + (" FOR UPDATE" if lock else ""))
+        return self.db.execute(query.format(sql.Identifier(table)), (row_id,)).fetchone()
+
+
+def unique(sources: list[dict]) -> list[dict]:
+    return list({(each["type"], each["id"]): each for each in sources}.values())
+
+
+def batch_of(**parts: Any) -> Batch:
+    return {name: part for name, part in parts.items() if part}
+
+
+# What a body gives to `_leased`: its result, and the batch with the rows that it is for.
+Work = Callable[[psycopg.Connection], "tuple[Any, tuple[Batch, list[dict]] | None]"]
+
+
+class Cell:
+    """The cell's side of the protocol: transactions with leases, reconciliation and verification."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        database_url: str,
+        tables: Iterable[ClaimedTable],
+        begin_s: float = 0.25,  # the local transaction holds its locks for so long
+        decide_s: float = 2.0,
+        fence_s: float = 2.0,  # how long a fence waits for a transaction that is saving its lease
+        on_event: Callable[[dict], None] = lambda event: print(json.dumps(event), file=sys.stderr),
+    ):
+        self.coordinator = coordinator
+        self.tables = {table.name: table for table in tables}
+        self._database_url = database_url
+        self._begin_s = begin_s
+        self._decide_s = decide_s
+        self._fence_s = fence_s
+        self._report = lambda kind, **facts: on_event({"kind": kind, **facts})
+        self._history_saved_at: float | None = None
+
+    def connect(self) -> psycopg.Connection:
+        """Connects to the primary, never to a replica. A statement outside of BEGIN is saved at once."""
+        return psycopg.connect(self._database_url, autocommit=True, row_factory=dict_row)
+
+    def install(self) -> None:
+        with closing(self.connect()) as db:
+            # Two processes that create the same table at the same time could fail.
+            db.execute("BEGIN")
+            db.execute("SELECT pg_advisory_xact_lock(7810756276994469740)")
+            db.execute(SCHEMA)
+            db.execute("COMMIT")
+
+    def transaction(self, body: Callable[[Transaction], Any]) -> Any:
+        """Runs a local transaction with a lease for the names that it changes.
+
+        Raises what the body raises, `Refused` or `NotSaved`: then nothing was saved. Raises `OutcomeUnknown`
+        if the rows may or may not be saved.
+        """
+
+        def work(db: psycopg.Connection) -> tuple[Any, Any]:
+            tx = Transaction(db, self.tables)
+            return body(tx), tx.changes()
+
+        return self._leased(work, lambda lease, batch: self._begin(lease, batch))
+
+    def _leased(self, work: Work, begin: Callable[[str, Batch], Answer | None]) -> Any:
+        """Local writes, lease row, begin, COMMIT, commit of the lease.
+
+        Whatever fails, and wherever the process dies, the lease row is in the database if and only if the
+        rows are [L1].
+        """
+        self._load_history()
+        lease = str(uuid.uuid4())
+        begun: Answer | None = None
+        with closing(self.connect()) as db:
+            try:
+                db.execute("BEGIN")
+                result, changes = work(db)
+                if changes is not None:
+                    batch, rows = changes
+                    # If a reconciliation has fenced the lease, this insert fails [L5].
+                    db.execute(
+                        "INSERT INTO leasehold_outstanding_leases (uuid, sources) VALUES (%s, %s)",
+                        (lease, Jsonb(rows)),
+                    )
+                    begun = Answer("unknown", {"detail": "the begin was interrupted"})
+                    begun = begin(lease, batch)
+                    if begun is None:  # nothing is left to change
+                        db.execute("DELETE FROM leasehold_outstanding_leases WHERE uuid = %s", (lease,))
+                    elif begun.state != "GRANTED":
+                        raise Refused(begun)
+            except BaseException:
+                # COMMIT was not sent, so nothing can be saved any more [L2].
+                self._undo(db, lease, begun)
+                raise
+            try:
+                done = db.execute("COMMIT").statusmessage
+            except psycopg.Error as error:
+                if not proves_rollback(error):
+                    # Only the database knows, so neither commit nor rollback is safe [L3].
+                    raise OutcomeUnknown(f"the outcome of COMMIT is unknown; lease {lease}") from error
+                self._undo(db, lease, begun)
+                raise
+            if done != "COMMIT":  # PostgreSQL answers ROLLBACK if an earlier error was ignored
+                self._undo(db, lease, begun)
+                raise NotSaved("the transaction was rolled back, because of an error in it")
+        if begun is not None:
+            self._commit_if_saved(lease)
+        self._save_history(every=5.0)
+        return result
+
+    def _begin(self, lease: str, batch: Batch) -> Answer | None:
+        """Begins a lease, and adjusts the batch if rows and claims already differed.
+
+        After a certain refusal nothing is left at the coordinator, so the same UUID can be used again.
+        """
+        end = time.monotonic() + self._begin_s
+        answer = self.coordinator.begin(lease, batch, self._begin_s)
+        if answer.nothing_done and is_same_name_twice(answer):
+            batch = self._with_respellings(batch)
+            answer = self.coordinator.begin(lease, batch, max(0.05, end - time.monotonic()))
+        if not (answer.nothing_done and answer.conflicts and all(map(is_older_drift, answer.conflicts))):
+            return answer
+        batch = self._without_drift(lease, batch, answer.conflicts)
+        if not any(batch.get(name) for name in ("creates", "destroys", "replaces")):
+            return None
+        return self.coordinator.begin(lease, batch, max(0.05, end - time.monotonic()))
+
+    def _with_respellings(self, batch: Batch) -> Batch:
+        """Turns a destroy and a create of the same name into a replace.
+
+        Only the coordinator knows that two spellings are the same name: both then belong to the same record.
+        """
+        creates, destroys = batch.get("creates", []), batch.get("destroys", [])
+        buckets = [op["bucket"] for op in creates + destroys]
+        uuids = [record and record.get("uuid") for record in self.coordinator.lookup(buckets)]
+        created, destroyed = uuids[: len(creates)], uuids[len(creates) :]
+        both = {each for each in created if each is not None and each in destroyed}
+        return batch_of(
+            creates=[op for op, its in zip(creates, created) if its not in both],
+            # A name without a claim needs no destroy.
+            destroys=[op for op, its in zip(destroys, destroyed) if its is not None and its not in both],
+            replaces=batch.get("replaces", []) + [op for op, its in zip(creates, created) if its in both],
+            allow_missing=batch.get("allow_missing"),
+        )
+
+    def _without_drift(self, lease: str, batch: Batch, conflicts: list[dict]) -> Batch:
+        """A replace of a name without a claim becomes a create. Names of others are not released."""
+        at = {name: {each["index"] for each in conflicts if each["list"] == name} for name in OPS}
+        if at["destroys"]:
+            self._report("not_owned", lease=lease, conflicts=conflicts)
+        replaces, destroys = batch.get("replaces", []), batch.get("destroys", [])
+        return batch_of(
+            creates=batch.get("creates", []) + [op for i, op in enumerate(replaces) if i in at["replaces"]],
+            destroys=[op for i, op in enumerate(destroys) if i not in at["destroys"]],
+            replaces=[op for i, op in enumerate(replaces) if i not in at["replaces"]],
+            allow_missing=batch.get("allow_missing"),
+        )
+
+    def _undo(self, db: psycopg.Connection, lease: str, begun: Answer | None) -> None:
+        """Ends the local transaction first, then the lease, unless the begin was certainly refused [L2]."""
+        try:
+            db.execute("ROLLBACK")
+        except psycopg.Error:
+            pass  # the connection is lost, and the server rolls back
+        db.close()
+        if begun is None or begun.nothing_done:
+            return
+        if begun.kind == "ok":
+            self._roll_back(lease)
+        else:
+            # The coordinator does not answer. The user should not wait for that a second time.
+            threading.Thread(target=self._roll_back, args=(lease,)).start()
+
+    def _roll_back(self, lease: str) -> None:
+        answer = self.coordinator.roll_back(lease, self._decide_s)
+        if answer.kind != "ok":  # reconciliation does it later
+            self._report("rollback_postponed", lease=lease, error=str(answer))
+
+    def _commit_if_saved(self, lease: str) -> None:
+        """COMMIT was reported. The lease is committed only after its row was seen from outside [L4]."""
+        try:
+            is_saved = bool(self._saved([lease]))
+        except psycopg.Error as error:
+            return self._report("commit_postponed", lease=lease, error=str(error))
+        if is_saved:
+            return self._commit(lease)
+        # A reconciliation may have committed the lease and removed the row. A fence tells [L5].
+        try:
+            fence = self._fence(lease)
+        except psycopg.Error as error:
+            raise OutcomeUnknown(f"the row of lease {lease} was not found") from error
+        if fence == "saved":
+            return self._report("commit_postponed", lease=lease, error="its row was not seen at first")
+        answer = self.coordinator.roll_back(lease, self._decide_s) if fence == "fenced" else None
+        if answer is not None and answer.kind == "ok":
+            raise NotSaved("the database reported COMMIT, but saved nothing")
+        if answer is None or answer.reason != "LEASE_COMMITTED":
+            raise OutcomeUnknown(f"the row of lease {lease} was not found")
+
+    def _commit(self, lease: str) -> None:
+        answer = self.coordinator.commit(lease, self._decide_s)
+        try:
+            if answer.kind == "ok":
+                self._remove(lease)
+            elif answer.reason == "LEASE_ROLLED_BACK" or answer.is_unknown_lease:
+                self._contradicted(lease, answer)
+            else:
+                self._report("commit_postponed", lease=lease, error=str(answer))
+        except psycopg.Error as error:
+            self._report("removal_postponed", lease=lease, error=str(error))
+
+    # ------------------------------------------------------------ lease rows and fences
+
+    def _saved(self, leases: list[str]) -> dict[str, float]:
+        """The leases among these whose rows are saved, with their ages in seconds."""
+        with closing(self.connect()) as db:
+            rows = db.execute(
+                """SELECT uuid::text AS uuid, EXTRACT(EPOCH FROM clock_timestamp() - created_at)::float AS age
+                   FROM leasehold_outstanding_leases WHERE state = 'saved' AND uuid = ANY(%s::uuid[])""",
+                (leases,),
+            ).fetchall()
+        return {row["uuid"]: row["age"] for row in rows}
+
+    def _remove(self, lease: str) -> None:
+        with closing(self.connect()) as db:
+            db.execute(
+                "DELETE FROM leasehold_outstanding_leases WHERE uuid = %s AND state = 'saved'", (lease,)
+            )
+
+    def _fence(self, lease: str) -> str:
+        """Writes a fence in the place of the lease row: then no transaction can save the lease any more.
+
+        Returns "fenced", or "saved" if the row is there, or "in_flight" if a transaction is writing it. The
+        insert waits for such a transaction, because both write the same key.
+        """
+        with closing(self.connect()) as db:
+            try:
+                # A stricter level would not see the row that the insert waited for.
+                db.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                db.execute(f"SET LOCAL lock_timeout = {max(1, round(self._fence_s * 1_000))}")
+                db.execute(
+                    """INSERT INTO leasehold_outstanding_leases (uuid, state, sources)
+                       VALUES (%s, 'fenced', '[]') ON CONFLICT DO NOTHING""",
+                    (lease,),
+                )
+                query = "SELECT state FROM leasehold_outstanding_leases WHERE uuid = %s"
+                row = db.execute(query, (lease,)).fetchone()
+                db.execute("COMMIT")
+            except psycopg.errors.LockNotAvailable:
+                return "in_flight"
+        return "in_flight" if row is None else row["state"]
+
+    def _contradicted(self, lease: str, answer: Answer) -> bool:
+        """The rows are saved, and their lease is not committed: another cell may have the names [L6]."""
+        with closing(self.connect()) as db:
+            db.execute("BEGIN")
+            removed = db.execute(
+                """DELETE FROM leasehold_outstanding_leases
+                   WHERE uuid = %s AND state = 'saved' RETURNING sources""",
+                (lease,),
+            ).fetchone()
+            for source in removed["sources"] if removed else []:
+                db.execute(
+                    """INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid)
+                       VALUES (%s, %s, %s)
+                       ON CONFLICT (source_type, source_id) DO UPDATE SET lease_uuid = excluded.lease_uuid""",
+                    (source["type"], source["id"], lease),
+                )
+            db.execute("COMMIT")
+        if removed:  # otherwise somebody else has finished the lease meanwhile
+            found = "NOT_FOUND" if answer.is_unknown_lease else "ROLLED_BACK"
+            self._report("contradicted", lease=lease, coordinator=found)
+        return removed is not None
+
+    # ------------------------------------------------------------ reconciliation
+
+    def reconcile(
+        self,
+        full: bool = False,
+        commit_grace_s: float = 60,  # a younger row is left to its own process, which is about to commit it
+        stale_s: float = 600,  # a lease without a row is given up after this time
+        window_s: float = 7_200,  # how far back a run looks that is not full
+        orphan_s: float = 3_600,  # a full run asks about rows without an open lease that are older
+        keep_fences_s: float = 86_400,  # longer than any local transaction lasts
+    ) -> Counter:
+        """Commits the open leases whose rows are saved, and rolls back those that were never saved.
+
+        Run it once a minute, and a full one once an hour. Runs may overlap, because the first decision about
+        a lease wins. Raises `Failed` if the list of leases cannot be read to its end.
+        """
+        counts: Counter = Counter()
+        self._load_history()
+        try:
+            after = None if full else datetime.now(timezone.utc) - timedelta(seconds=window_s)
+            for page in self.coordinator.granted(after):
+                # Read after the leases: a row that is written later belongs to a lease that is not stale.
+                saved = self._saved([lease["uuid"] for lease in page])
+                for lease in page:
+                    age, its = lease["age_ms"] / 1_000, lease["uuid"]
+                    if its not in saved:
+                        work = self._give_up if age >= stale_s else None
+                    else:
+                        # A negative age means that the database's clock was set back.
+                        row_age = saved[its] if saved[its] >= 0 else age
+                        work = self._finish if row_age >= commit_grace_s else None
+                    self._count(counts, its, work, "pending" if its not in saved else None)
+            if full:
+                # After all leases. Otherwise the lease of a row could just be on a later page.
+                for its in self._old_rows(orphan_s):
+                    self._count(counts, its, self._settle, None)
+                with closing(self.connect()) as db:
+                    db.execute(
+                        """DELETE FROM leasehold_outstanding_leases WHERE state = 'fenced'
+                           AND created_at <= clock_timestamp() - make_interval(secs => %s)""",
+                        (keep_fences_s,),
+                    )
+        finally:
+            self._save_history()
+        return counts
+
+    def _count(self, counts: Counter, lease: str, work: Any, otherwise: str | None) -> None:
+        """A failure with one lease is counted, and left to the next run."""
+        counts["processed"] += 1
+        try:
+            outcome = otherwise if work is None else work(lease)
+        except (psycopg.Error, Failed) as error:
+            outcome = "failed"
+            self._report("failed", lease=lease, error=str(error))
+        if outcome is not None:
+            counts[outcome] += 1
+
+    def _finish(self, lease: str) -> str | None:
+        """An open lease whose rows are saved."""
+        answer = self.coordinator.commit(lease)
+        if answer.kind == "ok":
+            self._remove(lease)
+            return "committed"
+        if answer.reason == "LEASE_ROLLED_BACK" or answer.is_unknown_lease:
+            return "contradicted" if self._contradicted(lease, answer) else None
+        raise Failed(answer)
+
+    def _give_up(self, lease: str) -> str | None:
+        """An open lease whose rows were not saved for a long time. The fence comes first [L5]."""
+        if self._fence(lease) != "fenced":
+            return "pending"
+        answer = self.coordinator.roll_back(lease)
+        if answer.kind == "ok":
+            return "rolled_back"
+        if answer.reason == "LEASE_COMMITTED":  # its row was removed before the fence was written
+            return None
+        raise Failed(answer)
+
+    def _settle(self, lease: str) -> str | None:
+        """An old row whose lease is not open any more."""
+        answer = self.coordinator.get(lease)
+        if answer.state == "COMMITTED":
+            self._remove(lease)
+            return "orphaned"
+        if answer.state == "GRANTED":
+            return self._finish(lease)
+        if answer.state == "ROLLED_BACK" or answer.is_unknown_lease:
+            return "contradicted" if self._contradicted(lease, answer) else None
+        raise Failed(answer)
+
+    def _old_rows(self, orphan_s: float) -> list[str]:
+        with closing(self.connect()) as db:
+            rows = db.execute(
+                """SELECT uuid::text AS uuid FROM leasehold_outstanding_leases
+                   WHERE state = 'saved' AND deferred IS NULL
+                   AND created_at <= clock_timestamp() - make_interval(secs => %s) ORDER BY uuid""",
+                (orphan_s,),
+            ).fetchall()
+        return [row["uuid"] for row in rows]
+
+    # ------------------------------------------------------------ the history of the ledger
+
+    def _load_history(self) -> None:
+        """Before the first call, because that one must already notice a ledger that went back [L7]."""
+        if self._history_saved_at is None:
+            with closing(self.connect()) as db:
+                self.coordinator.history.load(db, self.coordinator.cell)
+            self._history_saved_at = time.monotonic()
+
+    def _save_history(self, every: float = 0.0) -> None:
+        """Not after every answer, because that would make one row hot. Failures are tried again."""
+        if time.monotonic() - (self._history_saved_at or 0.0) < every:
+            return
+        try:
+            with closing(self.connect()) as db:
+                self.coordinator.history.save(db, self.coordinator.cell)
+                # Another process of the cell may have seen more.
+                self.coordinator.history.load(db, self.coordinator.cell)
+            self._history_saved_at = time.monotonic()
+        except psycopg.Error as error:
+            self._report("history_not_saved", error=str(error))
+
+
+OPS = ("creates", "destroys", "replaces")
+
+
+def is_same_name_twice(answer: Answer) -> bool:
+    """A malformed name has the field `creates[0].bucket.value`; two spellings of one name have this one."""
+    found = re.fullmatch(r"(creates|destroys|replaces)\[\d+\]\.bucket", answer.body.get("field", ""))
+    return answer.code == "INVALID_ARGUMENT" and found is not None
+
+
+def is_older_drift(conflict: dict) -> bool:
+    """Rows and claims differed before this transaction, so it must not fail because of that."""
+    if conflict["list"] == "replaces":
+        return conflict["kind"] == "absent"
+    return conflict["list"] == "destroys" and conflict["kind"] in ("absent", "not_owner", "mismatch")
+
+
+def proves_rollback(error: psycopg.Error) -> bool:
+    """Whether an error of COMMIT proves that nothing was saved.
+
+    An ERROR of the server undoes everything, except in the classes of connections, resources, operators,
+    systems, configuration and internal errors. A lost connection has no SQLSTATE.
+    """
+    code, severity = error.sqlstate or "", error.diag.severity_nonlocalized or error.diag.severity
+    is_unsure = code[:2] in ("", "08", "53", "57", "58", "F0", "XX") or code == "40003"
+    return severity == "ERROR" and not is_unsure
