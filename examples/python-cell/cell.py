@@ -877,6 +877,17 @@ class Cell:
         except psycopg.Error as error:
             self._report("history_not_saved", error=str(error))
 
+    # ------------------------------------------------------------ verification
+
+    def verify(self, apply: bool = False, max_changes: int = 100, recent_s: float = 3_600) -> dict:
+        """Compares all rows with all claims, and repairs what differs. Without `apply` it only reports."""
+        self._load_history()
+        run = Verification(self, apply, max_changes, recent_s)
+        try:
+            return run.run()
+        finally:
+            self._save_history()
+
 
 OPS = ("creates", "destroys", "replaces")
 
@@ -903,3 +914,369 @@ def proves_rollback(error: psycopg.Error) -> bool:
     code, severity = error.sqlstate or "", error.diag.severity_nonlocalized or error.diag.severity
     is_unsure = code[:2] in ("", "08", "53", "57", "58", "F0", "XX") or code == "40003"
     return severity == "ERROR" and not is_unsure
+
+
+class Stopped(Exception):
+    """A verification ends early. The message is the status of its report."""
+
+
+class Verification:
+    """One run over all tables.
+
+    It computes no canonical forms. It compares values exactly, and asks the coordinator about those that
+    differ: a lookup finds the record of a name in any spelling.
+    """
+
+    PAGE = 1_000
+
+    def __init__(self, cell: Cell, apply: bool, max_changes: int, recent_s: float):
+        self._cell = cell
+        self._coordinator = cell.coordinator
+        self._by_source = {table.source: table for table in cell.tables.values()}
+        self._apply = apply
+        self._max_changes = max_changes
+        self._recent_s = recent_s
+        self._run = str(uuid.uuid4())
+        self._slot_at = 0.0
+        self._counts: Counter = Counter()
+        self._items: list[dict] = []
+        self._needed: set[str] = set()  # records whose names a row uses, and that must stay [V3]
+        self._as_of = datetime.fromtimestamp(0, timezone.utc)
+
+    def run(self) -> dict:
+        status = "done"
+        try:
+            self._renew_slot()
+            if self._apply:
+                self._repair_queue()
+            # In all tables, names are taken first. Only then are claims released that no row has [V3].
+            for table in self._by_source.values():
+                self._claim_pass(table)
+            for table in self._by_source.values():
+                self._release_pass(table)
+        except Stopped as stopped:
+            status = str(stopped)
+        finally:
+            self._coordinator.release_slot(self._run)
+        return {"status": status, "applied": self._apply, "counts": dict(self._counts), "items": self._items}
+
+    def _renew_slot(self) -> None:
+        """A slot lasts for a minute. It only limits load: nothing depends on it for safety."""
+        if time.monotonic() - self._slot_at < 10 and self._slot_at:
+            return
+        answer = self._coordinator.take_slot(self._run)
+        if answer.reason == "NO_VERIFICATION_SLOT":
+            raise Stopped("slot_lost" if self._slot_at else "no_slot")
+        needed(answer)
+        self._slot_at = time.monotonic()
+
+    def _ranges(self, table: ClaimedTable) -> Iterator[tuple[list[Row], list[Record]]]:
+        """Rows and records of the same ranges of ids. The last range is open, for records after all rows."""
+        after, where = "", sql.SQL("TRUE")
+        while True:
+            query = sql.SQL("SELECT * FROM {} WHERE {} ORDER BY {} LIMIT {}").format(
+                sql.Identifier(table.name), where, table.order, self.PAGE
+            )
+            with closing(self._cell.connect()) as db:
+                rows = db.execute(query).fetchall()
+            ids = [str(row["id"]) for row in rows]
+            in_order = ids if after == "" else [after, *ids]
+            if any(source_order(a) >= source_order(b) for a, b in zip(in_order, in_order[1:])):
+                raise ValueError(f"the ids of {table.name} do not come in the order of the coordinator")
+            upto = ids[-1] if len(ids) == self.PAGE else None
+            self._renew_slot()
+            self._as_of, records = self._coordinator.records(table, after, upto)
+            self._counts["rows"] += len(rows)
+            yield rows, records
+            if upto is None:
+                return
+            after, where = upto, sql.SQL("{} > {}").format(table.order, rows[-1]["id"])
+
+    def _claim_pass(self, table: ClaimedTable) -> None:
+        for rows, records in self._ranges(table):
+            claimed = {claim_of(record) for record in records}
+            missing = [claim for row in rows for claim in table.claims(row) if claim not in claimed]
+            for at in range(0, len(missing), 500):
+                self._claim(missing[at : at + 500])
+
+    def _release_pass(self, table: ClaimedTable) -> None:
+        for rows, records in self._ranges(table):
+            self._counts["rows"] -= len(rows)  # counted by the first pass
+            ids = {str(row["id"]) for row in rows}
+            wanted = {claim for row in rows for claim in table.claims(row)}
+            for record in records:
+                if claim_of(record) not in wanted and record["uuid"] not in self._needed:
+                    self._release(record, existed=record["source"]["id"] in ids)
+
+    def _claim(self, claims: list[Claim]) -> None:
+        """Takes names that rows lack, with one lease. If it is refused, the names are tried in halves."""
+        if not claims:
+            return
+        if not self._apply:
+            return self._preview(claims)
+        self._may_change(len(claims))
+
+        def work(db: psycopg.Connection) -> tuple[Any, Any]:
+            now = self._lock(db, claims)
+            still = [claim for claim in claims if claim in now[claim.source_id, claim.source_type]]
+            return len(still), self._batch(still, creates=[claim.op() for claim in still])
+
+        try:
+            self._note("created", self._repair(work))
+        except Refused as refused:
+            self._counts["changes"] -= len(claims)
+            answer = refused.answer
+            if not answer.nothing_done or not (answer.conflicts or answer.code == "INVALID_ARGUMENT"):
+                raise
+            if len(claims) == 1:
+                return self._refused(claims[0], refused.answer)
+            middle = len(claims) // 2
+            self._claim(claims[:middle])
+            self._claim(claims[middle:])
+
+    def _preview(self, claims: list[Claim]) -> None:
+        for claim, record in zip(claims, self._lookup(claims)):
+            if record is None:
+                self._note("missing", 1)
+            elif "source" not in record:
+                self._skip("other_cell", claim)
+            else:
+                self._needed.add(record["uuid"])
+                self._note("different", claim_of(record) != claim)
+
+    def _refused(self, claim: Claim, answer: Answer) -> None:
+        if answer.code == "INVALID_ARGUMENT":
+            return self._skip("unnameable", claim)
+        if answer.conflicts[0]["kind"] == "leased":
+            return self._skip("leased", claim, self._lookup([claim])[0])
+        [record] = self._lookup([claim])
+        if record is None:
+            return self._skip("changed", claim)
+        if "source" not in record:
+            return self._skip("other_cell", claim)
+        if claim_of(record) != claim:
+            self._move(claim, record)
+
+    def _move(self, claim: Claim, record: Record) -> None:
+        """Gives this cell's own record another spelling, subject or row. The name is never free meanwhile."""
+        if self._is_held_or_recent(record):
+            return self._skip("recent", claim, record)
+        if record["source"]["type"] not in self._by_source:
+            return self._skip("not_verified", claim, record)
+        self._may_change(1)
+
+        def work(db: psycopg.Connection) -> tuple[Any, Any]:
+            other = claim_of(record)
+            now = self._lock(db, [claim, other])
+            if claim not in now[claim.source_id, claim.source_type]:
+                return "changed", None
+            is_moved = (other.source_id, other.source_type) != (claim.source_id, claim.source_type)
+            if is_moved and self._uses(now[other.source_id, other.source_type], record):
+                return "duplicate", None
+            return "replaced", self._batch([claim, other], replaces=[claim.op(epoch=record["epoch"])])
+
+        self._repaired(work, claim, record)
+
+    def _release(self, record: Record, existed: bool) -> None:
+        """Gives up a claim that no row has, judged again while the row is locked [V2]."""
+        claim = claim_of(record)
+        if self._is_held_or_recent(record):
+            return
+        if not self._apply:
+            return self._note("extra", 1)
+        self._may_change(1)
+
+        def work(db: psycopg.Connection) -> tuple[Any, Any]:
+            now = self._lock(db, [claim])[claim.source_id, claim.source_type]
+            # The row was there a moment ago. The next run decides, because it may be deleted just now.
+            if (existed and not now.exists) or self._uses(now, record):
+                return "changed", None
+            op = {"bucket": claim.bucket, "source": claim.source, "epoch": record["epoch"]}
+            return "destroyed", self._batch([claim], destroys=[op])
+
+        self._repaired(work, claim, record)
+
+    def _repaired(self, work: Work, claim: Claim, record: Record) -> None:
+        try:
+            outcome = self._repair(work)
+        except Refused as refused:
+            if not (refused.answer.nothing_done and refused.answer.conflicts):
+                raise
+            outcome = "changed"  # somebody else changed the claim: its epoch is another [B10]
+        if outcome in ("replaced", "destroyed"):
+            return self._note(outcome, 1)
+        self._counts["changes"] -= 1
+        self._skip(outcome, claim, record)
+
+    def _repair_queue(self) -> None:
+        """Rows that were saved without their lease come first, however recent they are [L6]."""
+        with closing(self._cell.connect()) as db:
+            queue = db.execute("SELECT * FROM leasehold_verification_queue").fetchall()
+        for entry in queue:
+            table = self._by_source.get(entry["source_type"])
+            if table is None:
+                continue
+            with closing(self._cell.connect()) as db:
+                claims = table.claims(self._row(db, table, entry["source_id"]))
+            skipped = len(self._items)
+            for claim in claims:
+                self._claim([claim])
+            if len(self._items) == skipped:
+                with closing(self._cell.connect()) as db:
+                    db.execute(
+                        """DELETE FROM leasehold_verification_queue
+                           WHERE source_type = %s AND source_id = %s AND lease_uuid = %s""",
+                        (entry["source_type"], entry["source_id"], entry["lease_uuid"]),
+                    )
+
+    def _repair(self, work: Work) -> Any:
+        """A shard that has lost claims lets only verification take names [H6], so the begin says so."""
+        begin = lambda lease, batch: self._coordinator.begin(lease, {**batch, "verification": True}, 5.0)
+        return self._cell._leased(work, begin)
+
+    def _batch(self, claims: list[Claim], **ops: list[Op]) -> Any:
+        batch = batch_of(**ops)
+        return (batch, unique([claim.source for claim in claims])) if batch else None
+
+    def _lock(self, db: psycopg.Connection, claims: list[Claim]) -> dict[tuple[str, str], LockedRow]:
+        """Locks the rows of these claims, in one order for all runs, and reads what they claim now."""
+        locked = {}
+        for source_type, source_id in sorted({(claim.source_type, claim.source_id) for claim in claims}):
+            table = self._by_source[source_type]
+            row = self._row(db, table, source_id, " FOR UPDATE")
+            locked[source_id, source_type] = LockedRow(table.claims(row), exists=row is not None)
+        return locked
+
+    def _row(self, db: psycopg.Connection, table: ClaimedTable, source_id: str, lock: str = "") -> Row | None:
+        if not table.has_id(source_id):
+            return None
+        query = sql.SQL("SELECT * FROM {} WHERE id = %s" + lock).format(sql.Identifier(table.name))
+        return db.execute(query, (int(source_id) if table.integer_ids else source_id,)).fetchone()
+
+    def _uses(self, row: LockedRow, record: Record) -> bool:
+        """Whether a row has the name of this record, in any spelling."""
+        its = [claim for claim in row if claim.bucket_type == record["bucket"]["type"]]
+        if any(claim.value == record["bucket"]["value"] for claim in its):
+            return True
+        return any(found and found.get("uuid") == record["uuid"] for found in self._lookup(its))
+
+    def _lookup(self, claims: list[Claim]) -> list[Record | None]:
+        return self._coordinator.lookup([claim.bucket for claim in claims])
+
+    def _is_held_or_recent(self, record: Record) -> bool:
+        """A lease may still change the claim, or the row that it is for may not be saved yet [V1]."""
+        if record["status"] != "ACTIVE" or record["lease_uuid"] is not None:
+            return True
+        return (self._as_of - time_of(record["updated_at"])).total_seconds() < self._recent_s
+
+    def _may_change(self, changes: int) -> None:
+        """Counts changes before they are made, and stops before there are too many [V5]."""
+        if self._counts["changes"] + changes > self._max_changes:
+            raise Stopped("needs_approval")
+        self._counts["changes"] += changes
+
+    def _note(self, what: str, count: int) -> None:
+        if count:
+            self._counts[what] += count
+
+    def _skip(self, why: str, claim: Claim, record: Record | None = None) -> None:
+        """Reports a name that is left as it is. The record of a name that a row uses is not given up [V3]."""
+        self._note(why, 1)
+        if record is not None and "uuid" in record:
+            self._needed.add(record["uuid"])
+        self._items.append({"skipped": why, "bucket": claim.bucket, "source": claim.source})
+
+
+class LockedRow(list):
+    """The claims of a row, and whether the row exists."""
+
+    def __init__(self, claims: list[Claim], exists: bool):
+        super().__init__(claims)
+        self.exists = exists
+
+
+# ---------------------------------------------------------------- a small application
+
+USERS = ClaimedTable(
+    "users", source="RAILS_TABLE_USERS", subject="USER", columns={"username": "USERNAMES", "email": "EMAILS"}
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="A cell in Python. README.md says which variables it needs.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("install", help="create the tables")
+    commands.add_parser("list", help="show the users of this cell")
+    sign_up = commands.add_parser("sign-up", help="insert a user")
+    sign_up.add_argument("username")
+    sign_up.add_argument("--email")
+    rename = commands.add_parser("rename", help="give a user another name")
+    rename.add_argument("id", type=int)
+    rename.add_argument("username")
+    delete = commands.add_parser("delete", help="delete a user")
+    delete.add_argument("id", type=int)
+    reconcile = commands.add_parser("reconcile", help="finish interrupted leases, once a minute")
+    reconcile.add_argument("--once", action="store_true", help="a single full run")
+    verify = commands.add_parser("verify", help="compare all rows with all claims")
+    verify.add_argument("--apply", action="store_true", help="repair what differs")
+    verify.add_argument("--max-changes", type=int, default=100, help="stop before more changes (100)")
+    given = parser.parse_args()
+
+    env = os.environ
+    coordinator = Coordinator(env["LEASEHOLD_URL"], env["LEASEHOLD_KEY"], env["LEASEHOLD_CELL"])
+    cell = Cell(coordinator, env["DATABASE_URL"], [USERS])
+    try:
+        if given.command == "install":
+            cell.install()
+            with closing(cell.connect()) as db:
+                db.execute(
+                    "CREATE TABLE IF NOT EXISTS users (id bigserial PRIMARY KEY, "
+                    "username text NOT NULL UNIQUE, email text UNIQUE)"
+                )
+        elif given.command == "list":
+            with closing(cell.connect()) as db:
+                for row in db.execute("SELECT * FROM users ORDER BY id"):
+                    print(row["id"], row["username"], row["email"] or "")
+        elif given.command == "sign-up":
+            values = {"username": given.username, "email": given.email}
+            print(cell.transaction(lambda tx: tx.insert("users", **values)))
+        elif given.command == "rename":
+            print(cell.transaction(lambda tx: tx.update("users", given.id, username=given.username)))
+        elif given.command == "delete":
+            print(cell.transaction(lambda tx: tx.delete("users", given.id)))
+        elif given.command == "reconcile" and given.once:
+            print(dict(cell.reconcile(full=True)))
+        elif given.command == "reconcile":
+            run_forever(cell)
+        elif given.command == "verify":
+            print(json.dumps(cell.verify(given.apply, given.max_changes), indent=2))
+    except Refused as refused:
+        print(explain(refused.answer), file=sys.stderr)
+        return 1
+    return 0
+
+
+def explain(answer: Answer) -> str:
+    """What to tell a user."""
+    names = ", ".join(conflict["bucket"]["value"] for conflict in answer.conflicts)
+    if answer.code == "ALREADY_EXISTS":
+        return f"taken: {names}"
+    if answer.code == "INVALID_ARGUMENT":
+        return f"not a valid name: {answer.body.get('detail')}"
+    return f"try again in a moment ({answer})"
+
+
+def run_forever(cell: Cell) -> None:
+    """A minute between two runs, varied by a tenth so that cells spread out. Every 60th run is full."""
+    runs = 0
+    while True:
+        try:
+            cell.reconcile(full=runs % 60 == 0)
+            runs += 1
+        except (Failed, psycopg.Error) as error:
+            print(f"reconciliation failed, and is tried again: {error}", file=sys.stderr)
+        time.sleep(60 * random.uniform(0.9, 1.1))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
