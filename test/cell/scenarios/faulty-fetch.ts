@@ -11,9 +11,16 @@ export interface SeenCall {
 
 /**
  * What happens to a call: `lose` it before it takes effect, `lose_answer` after that, or `refuse` it with an
- * unclear status.
+ * unclear status. `unavailable`: it takes effect, and is answered with 503 and a problem document.
  */
-export type Fate = "deliver" | "lose" | "lose_answer" | "refuse";
+export type Fate = "deliver" | "lose" | "lose_answer" | "refuse" | "unavailable";
+
+const problem503 = {
+  status: 503,
+  headers: new Headers({ "content-type": "application/problem+json" }),
+  text: async () =>
+    JSON.stringify({ status: 503, code: "UNAVAILABLE", detail: "try again", retryable: true }),
+};
 
 /** The network between a cell and its coordinator, with faults that a test chooses. */
 export class FaultyFetch {
@@ -43,6 +50,11 @@ export class FaultyFetch {
       if (fate === "lose_answer") {
         await response.text();
         throw new TypeError("fetch failed");
+      }
+      if (fate === "unavailable") {
+        await response.text();
+        seen.status = 503;
+        return problem503;
       }
       seen.status = response.status;
       return response;
