@@ -64,7 +64,7 @@ export class SdkBox implements BlackBox {
   }
 
   saveHistory(): Promise<void> {
-    return this.#tested.cell.saveHistory();
+    return this.#tested.cell.flush();
   }
 
   async events(): Promise<string[]> {
