@@ -34,16 +34,17 @@ export class ClaimTransaction<Tx> {
     this.#chunk = chunk;
   }
 
+  /** Inserts a row and claims its names. Answers the stored row, with its id. */
+  async insert<T extends Table>(table: T, row: NewRow<T>): Promise<Row<T>> {
+    if (Array.isArray(row)) throw invalidArgument("row", "must be one row: use insertMany for several");
+    const [stored] = await this.insertRows(this.#tables.of(table), [row as AnyRow]);
+    return stored as Row<T>;
+  }
+
   /** Inserts rows and claims their names. Answers the stored rows, with their ids. */
-  insert<T extends Table>(table: T, row: NewRow<T>): Promise<Row<T>>;
-  insert<T extends Table>(table: T, rows: readonly NewRow<T>[]): Promise<Row<T>[]>;
-  async insert<T extends Table>(
-    table: T,
-    given: NewRow<T> | readonly NewRow<T>[],
-  ): Promise<Row<T> | Row<T>[]> {
-    const rows = (Array.isArray(given) ? given : [given]) as AnyRow[];
-    const stored = await this.insertRows(this.#tables.of(table), rows);
-    return (Array.isArray(given) ? stored : stored[0]) as Row<T> | Row<T>[];
+  async insertMany<T extends Table>(table: T, rows: readonly NewRow<T>[]): Promise<Row<T>[]> {
+    if (!Array.isArray(rows)) throw invalidArgument("rows", "must be an array: use insert for one row");
+    return (await this.insertRows(this.#tables.of(table), rows as readonly AnyRow[])) as Row<T>[];
   }
 
   /** Updates the rows that match `where`. One lease releases the old names and claims the new ones. */

@@ -18,6 +18,16 @@ import { buildTypes } from "../../scripts/sdk/types.ts";
 const CLIENT_GZIPPED_BYTES = 10_240;
 const root = join(import.meta.dirname, "../..");
 
+/** What the compiler reports about `work`, which must not compile. */
+function compilerErrors(work: () => void): string {
+  try {
+    work();
+  } catch (error) {
+    return String(error);
+  }
+  throw new Error("it compiles");
+}
+
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "leasehold-sdk-"));
 
 describe("the package", () => {
@@ -153,6 +163,36 @@ describe("the package", () => {
     expect(() => compileExamples(project, examplesOf("docs/broken.md", text))).toThrow(
       /docs_broken_md_2\.ts\(2,\d+\): error TS\d+: .*'uri'/,
     );
+  });
+
+  test("the compiler names the column that is missing or misspelled", () => {
+    linkPeers(root, project);
+    const misspelled = (column: string) =>
+      new RegExp(`^error TS\\d+: Object literal .*'${column}' does not exist`);
+    const missing = (column: string) => new RegExp(`^error TS\\d+: Property '${column}' is missing in type`);
+    const cases: [code: string, message: RegExp][] = [
+      ["await tx.insert(emails, { email: 'a@x.io' });", missing("confirmed")],
+      ["await tx.insert(users, { username: 'ada', confirmd: true });", misspelled("confirmd")],
+      ["await tx.insert(users, { usernme: 'ada' });", misspelled("usernme")],
+      ["await tx.insert(users, { username: 7 });", /Type 'number' is not assignable to type 'string'/],
+      ["await tx.insertMany(emails, [{ email: 'a@x.io' }]);", missing("confirmed")],
+      ["await tx.insertMany(users, [{ username: 'ada', confirmd: true }]);", misspelled("confirmd")],
+      ["await tx.update(users, eq(users.id, 7), { usernme: 'ada' });", misspelled("usernme")],
+      ["await tx.update(users, eq(users.id, 7), { username: 7 });", /Type 'number' is not assignable/],
+      ["await cell.bulkInsert(emails, [{ email: 'a@x.io' }]);", missing("confirmed")],
+      ["await cell.bulkInsert(users, [{ username: 'ada', confirmd: true }]);", misspelled("confirmd")],
+      ["await cell.preflight((plan) => plan.insert(users, { id: 7 }));", missing("username")],
+      ["await cell.preflight((plan) => plan.insert(users, { id: 7, usernme: 'a' }));", misspelled("usernme")],
+      ["await cell.preflight((plan) => plan.update(users, user, { usernme: 'a' }));", misspelled("usernme")],
+    ];
+    const text = cases.map(([code]) => `\`\`\`ts\n${code}\n\`\`\`\n`).join("");
+    const errors = new Map<number, string[]>();
+    for (const [, line = "", error = ""] of compilerErrors(() =>
+      compileExamples(project, examplesOf("docs/columns.md", text)),
+    ).matchAll(/^\S*docs_columns_md_(\d+)\.ts\(\d+,\d+\): (.+)$/gm))
+      errors.set(Number(line), [...(errors.get(Number(line)) ?? []), error]);
+    for (const [at, [code, message]] of cases.entries())
+      expect(errors.get(at * 3 + 2), code).toEqual([expect.stringMatching(message)]);
   });
 
   test("has a small client", async () => {

@@ -204,7 +204,7 @@ export function bulkSuite(world: World): void {
     test("more claims than the limit of a lease are refused before the begin", async () => {
       const { one } = world;
       const rows = Array.from({ length: 1_001 }, () => ({ path: fresh("many") }));
-      await expect(one.cell.transaction((tx) => tx.insert(organizations, rows))).rejects.toThrow(
+      await expect(one.cell.transaction((tx) => tx.insertMany(organizations, rows))).rejects.toThrow(
         "bulkInsert",
       );
       expect(one.network.calls).toEqual([]);

@@ -280,6 +280,22 @@ function bodySuite(world: World): void {
       expect(one.network.calls).toEqual([]);
     });
 
+    test("insertMany inserts and claims several rows, and insert takes exactly one", async () => {
+      const { one } = world;
+      const [first, second] = [fresh("first"), fresh("second")];
+      const rows = [{ path: first }, { path: second }];
+      const stored = await one.cell.transaction((tx) => tx.insertMany(organizations, rows));
+      expect(stored.map(({ path }) => path)).toEqual([first, second]);
+      expect(await one.owners("ORGANIZATION_PATH", first, second)).toEqual([
+        `${first}: ACTIVE of 1`,
+        `${second}: ACTIVE of 1`,
+      ]);
+      const many = one.cell.transaction((tx) => tx.insert(organizations, rows as never));
+      await expect(many).rejects.toThrow("`row` must be one row: use insertMany for several");
+      const row = one.cell.transaction((tx) => tx.insertMany(organizations, rows[0] as never));
+      await expect(row).rejects.toThrow("`rows` must be an array: use insert for one row");
+    });
+
     test("writes after the end of the body are refused", async () => {
       const { one } = world;
       const tx = await one.cell.transaction(async (each) => each);

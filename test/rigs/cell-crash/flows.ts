@@ -164,7 +164,7 @@ export const flows = {
     prepare: (opens, names) =>
       opens(({ cell }) =>
         cell.transaction((tx) =>
-          tx.insert(
+          tx.insertMany(
             organizations,
             chunked(names).map((path) => ({ path })),
           ),
