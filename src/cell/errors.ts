@@ -65,6 +65,19 @@ export class NotSavedError extends LeaseholdError {
   }
 }
 
+/** The cell's own tables are missing in its database, or some of them. The `cause` is the driver's error. */
+export class NotInstalledError extends LeaseholdError {
+  override readonly name: LeaseholdErrorName = "NotInstalledError";
+  constructor(table: string, cause: unknown) {
+    super(
+      `the cell's table ${table} does not exist in the database: call \`await cell.install()\` when the ` +
+        "process starts, or run the statements of `migration` of leasehold/cell/postgres or " +
+        "leasehold/cell/mysql",
+      { code: "NOT_INSTALLED", cause },
+    );
+  }
+}
+
 /**
  * A chunk of a bulk change failed. The chunks before it are saved and stay. The `cause` says why it failed.
  */

@@ -54,11 +54,19 @@ export {
   BulkError,
   InvalidNameError,
   LocalCommitUnknownError,
+  NotInstalledError,
   NotSavedError,
   type Origin,
 } from "./errors.ts";
 export type { LeaseEvent } from "./leased-transaction.ts";
-export type { CellDatabase, Deferred, LocalTransactions, NewLocalLease, TransactionResult } from "./local.ts";
+export type {
+  CellDatabase,
+  DatabaseProblem,
+  Deferred,
+  LocalTransactions,
+  NewLocalLease,
+  TransactionResult,
+} from "./local.ts";
 export type { PlannedWrites } from "./planned-writes.ts";
 export {
   reconcile,

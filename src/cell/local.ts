@@ -40,6 +40,13 @@ export interface Deferred {
   batch: Batch;
 }
 
+/** What an error of the database means for the cell. */
+export type DatabaseProblem =
+  /** A unique key of this table refused a row. `columns` are those of the key, as rows name them. */
+  | { kind: "duplicate"; table: Claimable; columns: readonly string[] }
+  /** One of the cell's own tables does not exist. */
+  | { kind: "not_installed"; table: string };
+
 /** A cell's database: rows of claimable tables, and the cell's own tables. Each dialect implements it. */
 export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
   verification: VerificationDatabase<Tx>;
@@ -70,6 +77,17 @@ export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
   listDeferred(page: { afterUuid: string; limit: number }): Promise<Deferred[]>;
   /** Gives a deferred lease another UUID and batch, or removes it. False if the lease is already gone. */
   replaceDeferred(uuid: string, next: Deferred | undefined): Promise<boolean>;
+  /**
+   * Tells what an error of a local transaction means. Undefined for all other errors.
+   *
+   * @param tables The cell's claimable tables.
+   * @param written The table that the failed statement wrote, if it was a method of this object.
+   */
+  problemOf(
+    error: unknown,
+    tables: readonly Claimable[],
+    written: Claimable | undefined,
+  ): DatabaseProblem | undefined;
   /** Answers a sentence for each foreign key that changes or deletes claimed rows without the SDK. */
   cascades(claimables: readonly Claimable[]): string[];
 }

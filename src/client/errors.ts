@@ -15,6 +15,8 @@ export type KnownErrorCode =
   | "UNKNOWN_COMMIT"
   /** `leasehold/cell`: the database rolled back a transaction that it had reported as committed. */
   | "NOT_SAVED"
+  /** `leasehold/cell`: the cell's own tables are missing in its database. */
+  | "NOT_INSTALLED"
   /** `leasehold/cell/postgres`: the database left out rows of an insert. */
   | "NOT_STORED"
   /** `leasehold/cell/postgres`: `search_path` hides the cell's table of leases. */
@@ -48,6 +50,7 @@ export type LeaseholdErrorName =
   | "InvalidNameError"
   | "LocalCommitUnknownError"
   | "NotSavedError"
+  | "NotInstalledError"
   | "BulkError";
 
 /** Marks the errors of every copy of this package: the registry of symbols is shared, classes are not. */

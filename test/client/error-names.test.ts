@@ -29,6 +29,7 @@ const codes = Object.keys({
   BULK_FAILED: true,
   UNKNOWN_COMMIT: true,
   NOT_SAVED: true,
+  NOT_INSTALLED: true,
   NOT_STORED: true,
   WRONG_TABLE: true,
   TRANSACTION_ENDED: true,
@@ -56,6 +57,7 @@ const names = Object.keys({
   InvalidNameError: true,
   LocalCommitUnknownError: true,
   NotSavedError: true,
+  NotInstalledError: true,
   BulkError: true,
 } satisfies Record<LeaseholdErrorName, true>);
 
@@ -67,6 +69,7 @@ function errorsOf(copy: Package): Map<string, client.LeaseholdError> {
     ["InvalidNameError", new copy.InvalidNameError(origin, "is empty")],
     ["LocalCommitUnknownError", new copy.LocalCommitUnknownError(new Error("lost"), undefined)],
     ["NotSavedError", new copy.NotSavedError()],
+    ["NotInstalledError", new copy.NotInstalledError("leasehold_ledger_history", new Error("no table"))],
     ["BulkError", new copy.BulkError(new Error("full"), { recordsDone: 1, chunksDone: 1 })],
   ]);
   const classes = Object.keys(client).filter((name) => /^[A-Z]\w+Error$/.test(name));

@@ -9,18 +9,19 @@ import { cascadesOf } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
-import type { CellDatabase, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
+import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { runTransaction } from "../run-transaction.ts";
 import { SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
 import { ageMsOf } from "./age.ts";
 import { affectedRows, isSingleConnection } from "./driver.ts";
-import { isAbort, isLockConflict } from "./failure.ts";
+import { isAbort, isLockConflict, missingTableOf } from "./failure.ts";
 import { Insert } from "./insert.ts";
 import { MysqlLedgerHistory } from "./ledger-history.ts";
 import { ormOf, type Orm } from "./orm.ts";
-import { migration, outstandingLeases, verificationQueue } from "./schema.ts";
+import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
 import { endedEarly, isInTransaction, releaseSavepoint, setSavepoint, withLockWait } from "./session.ts";
+import { duplicateIn } from "./unique-keys.ts";
 import { MysqlVerification } from "./verification.ts";
 
 type AnyRow = Readonly<Record<string, unknown>>;
@@ -248,6 +249,17 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<T
       ...options,
       transaction: { ...transaction, isolationLevel: "read committed" },
     });
+  }
+
+  problemOf(
+    error: unknown,
+    tables: readonly Claimable[],
+    written: Claimable | undefined,
+  ): DatabaseProblem | undefined {
+    const message = missingTableOf(error);
+    const missing = ownTables.find((table) => message?.includes(table) === true);
+    if (missing !== undefined) return { kind: "not_installed", table: missing };
+    return duplicateIn(tables, error, written);
   }
 
   cascades(claimables: readonly Claimable[]): string[] {

@@ -1,15 +1,21 @@
 import { causesOf } from "../causes.ts";
 
-/** The error number of the server. Errors of the operating system have one too, but no SQLSTATE. */
-function errnoOf(error: unknown): number | undefined {
+/**
+ * The error number of the server, and its message. Errors of the operating system have a number too, but no
+ * SQLSTATE.
+ */
+function serverErrorOf(error: unknown): { errno: number; message: string } | undefined {
   for (const cause of causesOf(error)) {
-    const { errno, sqlState } = cause as { errno?: unknown; sqlState?: unknown };
-    if (typeof errno === "number" && typeof sqlState === "string") return errno;
+    const { errno, sqlState, message } = cause as Error & { errno?: unknown; sqlState?: unknown };
+    if (typeof errno === "number" && typeof sqlState === "string") return { errno, message };
   }
   return undefined;
 }
 
+const errnoOf = (error: unknown): number | undefined => serverErrorOf(error)?.errno;
+
 const DUPLICATE_KEY = 1062;
+const NO_SUCH_TABLE = 1146;
 const LOCK_WAIT_TIMEOUT = 1205;
 const DEADLOCK = 1213;
 const READ_ONLY_SERVER = 1290;
@@ -43,3 +49,27 @@ export const isMissingSavepoint = (error: unknown): boolean => errnoOf(error) ==
 
 /** The error of a statement that is not allowed while a transaction is open. */
 export const isInsideTransaction = (error: unknown): boolean => errnoOf(error) === INSIDE_TRANSACTION;
+
+/**
+ * The key of a violation: `users.users_username_unique` since MySQL 8.0.19, otherwise without the table. It
+ * is the last text in quotes, whatever the language of the server. The first one is the value.
+ */
+export function duplicateKeyOf(error: unknown): string | undefined {
+  const found = serverErrorOf(error);
+  return found?.errno === DUPLICATE_KEY ? /'([^']+)'[^']*$/.exec(found.message)?.[1] : undefined;
+}
+
+/** The statement that failed, which drizzle's own error has. */
+export function statementOf(error: unknown): string | undefined {
+  for (const cause of causesOf(error)) {
+    const { query } = cause as { query?: unknown };
+    if (typeof query === "string") return query;
+  }
+  return undefined;
+}
+
+/** The message about a table that does not exist, which names it. */
+export function missingTableOf(error: unknown): string | undefined {
+  const found = serverErrorOf(error);
+  return found?.errno === NO_SUCH_TABLE ? found.message : undefined;
+}

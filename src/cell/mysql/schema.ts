@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { getTableName, sql } from "drizzle-orm";
 import {
   bigint,
   customType,
@@ -88,6 +88,11 @@ export const ledgerHistory = mysqlTable(
     savedAt: datetime("saved_at", { fsp: 3 }).notNull().default(utcNow),
   },
   (table) => [primaryKey({ columns: [table.cell, table.incarnation] })],
+);
+
+/** The names of the tables above. */
+export const ownTables = [outstandingLeases, verificationQueue, verificationProgress, ledgerHistory].map(
+  (table) => getTableName(table),
 );
 
 /**

@@ -11,17 +11,18 @@ import { cascadesOf } from "../cascades.ts";
 import type { AnyRow, Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
-import type { CellDatabase, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
+import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { runTransaction } from "../run-transaction.ts";
 import { SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
 import { ageMsOf } from "./age.ts";
-import { isAbort, isLockTimeout } from "./failure.ts";
+import { isAbort, isLockTimeout, missingTableOf, uniqueViolationOf } from "./failure.ts";
 import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
 import { refuseSingleClient } from "./pool.ts";
 import { PostgresLedgerHistory } from "./ledger-history.ts";
 import { ormOf, type Orm } from "./orm.ts";
-import { migration, outstandingLeases, verificationQueue } from "./schema.ts";
+import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
+import { duplicateIn } from "./unique-keys.ts";
 import { PostgresVerification } from "./verification.ts";
 
 /** A drizzle database on PostgreSQL, whatever its driver. */
@@ -246,6 +247,14 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabas
       ...options,
       transaction: { ...transaction, isolationLevel: "read committed" },
     });
+  }
+
+  problemOf(error: unknown, tables: readonly Claimable[]): DatabaseProblem | undefined {
+    const message = missingTableOf(error);
+    const missing = ownTables.find((table) => message?.includes(table) === true);
+    if (missing !== undefined) return { kind: "not_installed", table: missing };
+    const violation = uniqueViolationOf(error);
+    return violation === undefined ? undefined : duplicateIn(tables, violation);
   }
 
   cascades(claimables: readonly Claimable[]): string[] {

@@ -3,6 +3,7 @@ import { causesOf } from "../causes.ts";
 interface PgError {
   code: string;
   severity: string;
+  error: Error;
 }
 
 /**
@@ -12,7 +13,7 @@ function pgErrorOf(error: unknown): PgError | undefined {
   for (const cause of causesOf(error)) {
     const { code, severity } = cause as { code?: unknown; severity?: unknown };
     if (typeof code === "string" && /^[\dA-Z]{5}$/.test(code) && typeof severity === "string")
-      return { code, severity };
+      return { code, severity, error: cause };
   }
   return undefined;
 }
@@ -38,3 +39,34 @@ export function isAbort(error: unknown): boolean {
 
 /** lock_not_available */
 export const isLockTimeout = (error: unknown): boolean => pgErrorOf(error)?.code === "55P03";
+
+export interface UniqueViolation {
+  schema: string;
+  table: string;
+  constraint: string;
+  /** `Key (username)=(ada) already exists.`, in the language of the server. Empty if it is withheld. */
+  detail: string;
+}
+
+/** unique_violation */
+export function uniqueViolationOf(error: unknown): UniqueViolation | undefined {
+  const found = pgErrorOf(error);
+  if (found?.code !== "23505") return undefined;
+  // postgres-js has the names of the protocol, and the other drivers shorter ones.
+  const field = (...names: string[]): string =>
+    names.map((name) => (found.error as unknown as Record<string, unknown>)[name]).find(isText) ?? "";
+  return {
+    schema: field("schema", "schema_name"),
+    table: field("table", "table_name"),
+    constraint: field("constraint", "constraint_name"),
+    detail: field("detail"),
+  };
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
+
+/** undefined_table: the message names the table. */
+export function missingTableOf(error: unknown): string | undefined {
+  const found = pgErrorOf(error);
+  return found?.code === "42P01" ? found.error.message : undefined;
+}

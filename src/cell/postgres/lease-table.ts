@@ -40,7 +40,8 @@ export class LeaseTable {
   async #readAnew(): Promise<void> {
     try {
       this.#oid = await this.#read();
-      this.#isDoubted = false;
+      // A table that is missing may be created at any time.
+      this.#isDoubted = typeof this.#oid !== "string";
     } finally {
       this.#reading = undefined;
     }

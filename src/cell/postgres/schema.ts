@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { getTableName, sql } from "drizzle-orm";
 import { bigint, index, jsonb, pgTable, primaryKey, text, timestamp, uuid } from "drizzle-orm/pg-core";
 import type { Batch } from "../../client/api-types.ts";
 import type { SourceRow } from "../changes.ts";
@@ -60,6 +60,11 @@ export const ledgerHistory = pgTable(
       .default(sql`clock_timestamp()`),
   },
   (table) => [primaryKey({ columns: [table.cell, table.incarnation] })],
+);
+
+/** The names of the tables above. */
+export const ownTables = [outstandingLeases, verificationQueue, verificationProgress, ledgerHistory].map(
+  (table) => getTableName(table),
 );
 
 /** The same tables as SQL, for hand-written migrations. */

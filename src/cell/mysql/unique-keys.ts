@@ -1,0 +1,40 @@
+import { getTableName } from "drizzle-orm";
+import { getTableConfig, type MySqlTable } from "drizzle-orm/mysql-core";
+import type { Claimable } from "../claimable.ts";
+import type { DatabaseProblem } from "../local.ts";
+import { columnsOfKey, nameInRow } from "../sql/unique-keys.ts";
+import { duplicateKeyOf, statementOf } from "./failure.ts";
+
+/**
+ * Finds the claimable table and the columns whose unique key refused a row. The error names only the key, and
+ * since MySQL 8.0.19 its table. MariaDB doesn't name the table, so it must be known from the write: as
+ * `written`, or from drizzle's text of the statement.
+ */
+export function duplicateIn(
+  tables: readonly Claimable[],
+  error: unknown,
+  written: Claimable | undefined,
+): DatabaseProblem | undefined {
+  const key = duplicateKeyOf(error);
+  if (key === undefined) return undefined;
+  const isIn = (claimable: Claimable): boolean => key.startsWith(`${getTableName(claimable.table)}.`);
+  const target = targetOf(statementOf(error));
+  const claimable =
+    tables.find(isIn) ?? written ?? tables.find(({ table }) => getTableName(table) === target);
+  if (claimable === undefined) return undefined;
+  const { table } = claimable;
+  const name = isIn(claimable) ? key.slice(getTableName(table).length + 1) : key;
+  const columns =
+    columnsOfKey(table, getTableConfig(table as MySqlTable), { name, primary: "PRIMARY" }) ??
+    columnOfUnnamedKey(claimable, name);
+  return { kind: "duplicate", table: claimable, columns };
+}
+
+/** MySQL names a key without a name after its first column: `email`, and `email_2` if that is taken. */
+function columnOfUnnamedKey({ table }: Claimable, key: string): string[] {
+  const [whole] = nameInRow(table, key);
+  return whole === undefined ? nameInRow(table, key.replace(/_\d+$/, "")) : [whole];
+}
+
+const targetOf = (statement: string | undefined): string | undefined =>
+  /^\s*(?:insert into|update) (?:`[^`]+`\.)?`([^`]+)`/i.exec(statement ?? "")?.[1];

@@ -1,0 +1,41 @@
+import { getTableName } from "drizzle-orm";
+import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
+import type { Claimable } from "../claimable.ts";
+import type { DatabaseProblem } from "../local.ts";
+import { columnsOfKey, columnsOfText } from "../sql/unique-keys.ts";
+import type { UniqueViolation } from "./failure.ts";
+
+/** Finds the claimable table and the columns whose unique key refused a row. */
+export function duplicateIn(
+  tables: readonly Claimable[],
+  { schema, table: name, constraint, detail }: UniqueViolation,
+): DatabaseProblem | undefined {
+  const named = tables.filter(({ table }) => getTableName(table) === name);
+  // A table without a schema may be in any, as the search path decides.
+  const claimable =
+    named.find((each) => schemaOf(each) === schema) ?? named.find((each) => schemaOf(each) === undefined);
+  if (claimable === undefined) return undefined;
+  const { table } = claimable;
+  const declared = getTableConfig(table as PgTable);
+  const columns =
+    columnsOfKey(table, declared, { name: constraint, primary: `${name}_pkey` }) ??
+    // Many keys are only in the database. It names their columns, except to roles that may not read the row.
+    keyPartsOf(detail).flatMap((part) => columnsOfText(table, part));
+  return { kind: "duplicate", table: claimable, columns: [...new Set(columns)] };
+}
+
+const schemaOf = ({ table }: Claimable): string | undefined => getTableConfig(table as PgTable).schema;
+
+/** The parts of the key in `Key (tenant_id, lower(name))=(7, ada) already exists.`, in any language. */
+export function keyPartsOf(detail: string): string[] {
+  const parts: string[] = [""];
+  let depth = 0;
+  // Texts and names in quotes may contain parentheses and commas.
+  for (const [token] of detail.slice(detail.indexOf("(")).matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|[^]/g)) {
+    if (token === ")" && depth === 1) return parts;
+    if (token === "," && depth === 1) parts.push("");
+    else if (depth > 0) parts[parts.length - 1] += token;
+    depth += token === "(" ? 1 : token === ")" ? -1 : 0;
+  }
+  return [];
+}
