@@ -3,26 +3,29 @@ import type { SQL, Table } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
+import { isLeaseholdError } from "../client/errors.ts";
 import { callHook } from "../client/hooks.ts";
 import type { Batch } from "../client/api-types.ts";
 import { defaultLimits } from "../core/limits.ts";
 import { BackgroundWork } from "./background-work.ts";
 import { beginAdjusting } from "./begin.ts";
+import { CallSite } from "./call-site.ts";
 import type { Changes, ClaimBatch } from "./changes.ts";
 import { chunkDefaults, chunksOf, type ChunkLimits } from "./chunks.ts";
 import { ClaimTransaction } from "./claim-transaction.ts";
-import type { AnyRow, Claimable, NewRow } from "./claimable.ts";
+import { scalarText, type AnyRow, type Claimable, type NewRow } from "./claimable.ts";
 import { DeferredLeases, noDeferred, type DeferredCounters } from "./deferred.ts";
-import { BulkError, invalidArgument } from "./errors.ts";
+import { BulkError, invalidArgument, NotInstalledError } from "./errors.ts";
 import { LeasedTransaction, type LeaseCalls, type LeaseEvent } from "./leased-transaction.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
+import { namingFields } from "./named-error.ts";
 import { PlannedWrites } from "./planned-writes.ts";
 import { reconcile, type Finding, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 import { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
 import { ClientLeases } from "./remote-leases.ts";
 import { SavedHistory } from "./saved-history.ts";
 import { ClaimableTables } from "./tables.ts";
-import { rememberOrigins } from "./validation.ts";
+import { fieldsOfDuplicate, rememberFields, toValidationErrors } from "./validation.ts";
 import { createPorts } from "./verification/cell-ports.ts";
 import { VerificationLoop, type VerificationLoopOptions } from "./verification/loop.ts";
 import type { VerifyOptions } from "./verification/options.ts";
@@ -88,6 +91,13 @@ export interface BulkProgress {
   chunks: number;
 }
 
+/** What is known about a local transaction when it fails. */
+interface TransactionState<Tx> {
+  uuid: string;
+  claimed: ClaimBatch | undefined;
+  tx: ClaimTransaction<Tx> | undefined;
+}
+
 /** The cell's side of the protocol: local transactions that claim names, and recovery of interrupted ones. */
 export class Cell<Tx> {
   readonly #options: CellOptions<Tx>;
@@ -140,7 +150,8 @@ export class Cell<Tx> {
     body: (tx: ClaimTransaction<Tx>) => Promise<T>,
     options: TransactionOptions = {},
   ): Promise<T> {
-    return this.#transaction(body, { ...options, deadlineMs: this.#options.beginDeadlineMs ?? 250 });
+    const begin = { ...options, deadlineMs: this.#options.beginDeadlineMs ?? 250 };
+    return this.#call("transaction", () => this.#transaction(body, begin));
   }
 
   /**
@@ -153,37 +164,7 @@ export class Cell<Tx> {
     body?: (tx: ClaimTransaction<Tx>) => Promise<T>,
     options: TransactionOptions = {},
   ): Promise<T> {
-    const writes = new PlannedWrites<Tx>(this.#tables);
-    plan(writes);
-    const claimed = checkedBatch(writes.changes);
-    let deferred: readonly Deferred[] = [];
-    const leased = new LeasedTransaction(this.#ports, uuidv7());
-    const begin = { ...options, deadlineMs: this.#preflightDeadlineMs };
-    const preflight = (): Promise<T> =>
-      leased.preflight(
-        claimed,
-        async (db) => {
-          const tx = this.#claimTransaction(db);
-          ({ deferred } = tx);
-          await writes.apply(tx, this.#options.database);
-          const result = await body?.(tx);
-          await tx.finish();
-          // The rows have changed since they were read, or the body wrote others, whose names are not in the
-          // lease.
-          if (!isSameBatch(tx.changes.batch(), claimed))
-            throw invalidArgument(
-              "plan",
-              "differs from what the transaction did to claimed columns: read the rows again, and retry",
-            );
-          return result as T;
-        },
-        begin,
-      );
-    return this.#withHistory(async () => {
-      const value = await rememberingOrigins(claimed, preflight);
-      await this.#runDeferred(deferred);
-      return value;
-    });
+    return this.#call("preflight", () => this.#preflight(plan, body, options));
   }
 
   /**
@@ -196,12 +177,14 @@ export class Cell<Tx> {
     rows: readonly NewRow<T>[],
     options: BulkOptions = {},
   ): Promise<BulkProgress> {
-    const claimable = this.#tables.of(table);
-    const chunks = chunksOf(rows as readonly AnyRow[], claimable, this.#chunkLimits);
     const { skipExisting = false } = options;
-    return this.#runChunks(options, chunks, async (chunk) => {
-      await this.#bulk(options, (tx) => tx.insertRows(claimable, chunk, { skipExisting }));
-      return chunk.length;
+    return this.#call("bulkInsert", () => {
+      const claimable = this.#tables.of(table);
+      const chunks = chunksOf(rows as readonly AnyRow[], claimable, this.#chunkLimits);
+      return this.#runChunks(options, chunks, async (chunk) => {
+        await this.#bulk(options, (tx) => tx.insertRows(claimable, chunk, { skipExisting }));
+        return chunk.length;
+      });
     });
   }
 
@@ -211,20 +194,22 @@ export class Cell<Tx> {
     where: SQL | undefined,
     options: Omit<BulkOptions, "skipExisting"> = {},
   ): Promise<BulkProgress> {
-    const claimable = this.#tables.of(table);
     const { database } = this.#options;
     const limit = this.#chunkLimits.records;
     const endless = (function* (): Generator<undefined> {
       for (;;) yield undefined;
     })();
-    return this.#runChunks(options, endless, async () =>
-      this.#bulk(options, async (tx) => {
-        const found = await database.lock(tx.db, claimable, where, limit);
-        const [rows = []] = chunksOf(found, claimable, this.#chunkLimits);
-        await tx.deleteRows(claimable, rows);
-        return rows.length;
-      }),
-    );
+    return this.#call("bulkDelete", () => {
+      const claimable = this.#tables.of(table);
+      return this.#runChunks(options, endless, async () =>
+        this.#bulk(options, async (tx) => {
+          const found = await database.lock(tx.db, claimable, where, limit);
+          const [rows = []] = chunksOf(found, claimable, this.#chunkLimits);
+          await tx.deleteRows(claimable, rows);
+          return rows.length;
+        }),
+      );
+    });
   }
 
   /** Recovers leases of interrupted transactions: see `reconcile`. Run it about once a minute. */
@@ -232,14 +217,16 @@ export class Cell<Tx> {
     options: Partial<ReconcileOptions> = {},
   ): Promise<ReconcileResult & { deferred: DeferredCounters }> {
     const report = (finding: Finding): void => this.#callHook({ kind: "reconcile_finding", finding });
-    await this.#history.load();
-    try {
-      const ports = { local: this.#options.database, remote: this.#leases, report };
-      const result = await reconcile(ports, options);
-      return { ...result, deferred: await this.#deferredLeases.runAll() };
-    } finally {
-      await this.#history.save();
-    }
+    return this.#call("reconcile", async () => {
+      await this.#history.load();
+      try {
+        const ports = { local: this.#options.database, remote: this.#leases, report };
+        const result = await reconcile(ports, options);
+        return { ...result, deferred: await this.#deferredLeases.runAll() };
+      } finally {
+        await this.#history.save();
+      }
+    });
   }
 
   /** Reconciles periodically until stopped, for long-running processes. */
@@ -259,7 +246,9 @@ export class Cell<Tx> {
    * @throws `VerificationAborted` if the run fails, or an error of the client before it has begun.
    */
   async verify(options: VerifyOptions = {}): Promise<VerificationReport> {
-    return this.#withHistory(async () => verify(await this.#verificationPorts(), options));
+    return this.#call("verify", () =>
+      this.#withHistory(async () => verify(await this.#verificationPorts(), options)),
+    );
   }
 
   /** Verifies a few times a day until stopped. `apply` is true by default. */
@@ -288,24 +277,97 @@ export class Cell<Tx> {
     });
   }
 
+  async #preflight<T>(
+    plan: (writes: PlannedWrites<Tx>) => void,
+    body: ((tx: ClaimTransaction<Tx>) => Promise<T>) | undefined,
+    options: TransactionOptions,
+  ): Promise<T> {
+    const writes = new PlannedWrites<Tx>(this.#tables);
+    plan(writes);
+    const claimed = checkedBatch(writes.changes);
+    const uuid = uuidv7();
+    let tx: ClaimTransaction<Tx> | undefined;
+    const leased = new LeasedTransaction(this.#ports, uuid);
+    const begin = { ...options, deadlineMs: this.#preflightDeadlineMs };
+    const preflight = (): Promise<T> =>
+      leased.preflight(
+        claimed,
+        async (db) => {
+          tx = this.#claimTransaction(db);
+          await writes.apply(tx, this.#options.database);
+          const result = await body?.(tx);
+          await tx.finish();
+          // The rows have changed since they were read, or the body wrote others, whose names are not in the
+          // lease.
+          if (!isSameBatch(tx.changes.batch(), claimed))
+            throw invalidArgument(
+              "plan",
+              "differs from what the transaction did to claimed columns: read the rows again, and retry",
+            );
+          return result as T;
+        },
+        begin,
+      );
+    return this.#withHistory(async () => {
+      const value = await this.#explaining(preflight, () => ({ uuid, claimed, tx }));
+      await this.#runDeferred(tx?.deferred ?? []);
+      return value;
+    });
+  }
+
   async #transaction<T>(body: (tx: ClaimTransaction<Tx>) => Promise<T>, begin: CallOptions): Promise<T> {
+    const uuid = uuidv7();
     let claimed: ClaimBatch | undefined;
-    let deferred: readonly Deferred[] = [];
-    const leased = new LeasedTransaction(this.#ports, uuidv7());
+    let tx: ClaimTransaction<Tx> | undefined;
+    const leased = new LeasedTransaction(this.#ports, uuid);
     const run = (): Promise<T> =>
       leased.inTransaction(async (db) => {
-        const tx = this.#claimTransaction(db);
-        ({ deferred } = tx);
+        tx = this.#claimTransaction(db);
         const value = await body(tx);
         await tx.finish();
         claimed = checkedBatch(tx.changes);
         return { value, claimed };
       }, begin);
     return this.#withHistory(async () => {
-      const value = await rememberingOrigins(() => claimed, run);
-      await this.#runDeferred(deferred);
+      const value = await this.#explaining(run, () => ({ uuid, claimed, tx }));
+      await this.#runDeferred(tx?.deferred ?? []);
       return value;
     });
+  }
+
+  /** Runs a public method, and shows its caller in the stacks of its errors. */
+  async #call<T>(method: keyof Cell<Tx>, work: () => Promise<T>): Promise<T> {
+    const site = new CallSite(this, method);
+    try {
+      return await work();
+    } catch (thrown) {
+      const problem = this.#options.database.problemOf(thrown, [], undefined);
+      const error = problem?.kind === "not_installed" ? new NotInstalledError(problem.table, thrown) : thrown;
+      if (isLeaseholdError(error)) site.showIn(error, { instead: toValidationErrors(error).length > 0 });
+      throw error;
+    }
+  }
+
+  /** Finds out which fields the error of a transaction is about. */
+  async #explaining<T>(work: () => Promise<T>, transaction: () => TransactionState<Tx>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const { uuid, claimed, tx } = transaction();
+      if (!isLeaseholdError(error)) this.#noteDuplicate(error, tx);
+      // The body may have thrown an error of another call.
+      else if (error.leaseUuid === uuid && claimed !== undefined) throw namingFields(error, claimed.origins);
+      throw error;
+    }
+  }
+
+  #noteDuplicate(error: unknown, tx: ClaimTransaction<Tx> | undefined): void {
+    const write = tx?.writeOf(error);
+    const problem = this.#options.database.problemOf(error, this.#tables.all, write?.claimable);
+    if (problem?.kind !== "duplicate") return;
+    const { table, columns } = problem;
+    const id = write?.claimable === table ? scalarText(write.id, table.idName) : undefined;
+    rememberFields(error, fieldsOfDuplicate(table, columns, id));
   }
 
   /** Loads what the cell has seen of its ledger before the first call, and saves it afterwards (L7). */
@@ -457,16 +519,3 @@ function checkedBatch(changes: Changes): ClaimBatch | undefined {
 
 const isSameBatch = (one: ClaimBatch | undefined, other: ClaimBatch | undefined): boolean =>
   JSON.stringify(one?.batch) === JSON.stringify(other?.batch);
-
-/** Remembers the fields of the batch for `toValidationErrors`. */
-async function rememberingOrigins<T>(
-  claimed: ClaimBatch | undefined | (() => ClaimBatch | undefined),
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    rememberOrigins(error, (typeof claimed === "function" ? claimed() : claimed)?.origins);
-    throw error;
-  }
-}

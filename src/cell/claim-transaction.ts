@@ -1,11 +1,18 @@
 import type { SQL, Table } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
+import { causesOf } from "./causes.ts";
 import { Changes } from "./changes.ts";
 import { chunksOf, type ChunkLimits } from "./chunks.ts";
 import type { AnyRow, Claimable, NewRow, Row } from "./claimable.ts";
 import { invalidArgument } from "./errors.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
 import type { ClaimableTables } from "./tables.ts";
+
+/** The table that a statement wrote, and the id of the row if it was one row with an id. */
+interface FailedWrite {
+  claimable: Claimable;
+  id: unknown;
+}
 
 /** How many deleted rows share a deferred lease. */
 const DEFERRED_ROWS = 500;
@@ -22,6 +29,7 @@ export class ClaimTransaction<Tx> {
   readonly deferred: Deferred[] = [];
   readonly #database: CellDatabase<Tx>;
   readonly #tables: ClaimableTables;
+  readonly #failedWrites = new Map<unknown, FailedWrite>();
   readonly #chunk: ChunkLimits;
   #underWay = 0;
   #isOver = false;
@@ -37,7 +45,7 @@ export class ClaimTransaction<Tx> {
   /** Inserts a row and claims its names. Answers the stored row, with its id. */
   async insert<T extends Table>(table: T, row: NewRow<T>): Promise<Row<T>> {
     if (Array.isArray(row)) throw invalidArgument("row", "must be one row: use insertMany for several");
-    const [stored] = await this.insertRows(this.#tables.of(table), [row as AnyRow]);
+    const [stored] = await this.insertRows(this.#tables.of(table), [row]);
     return stored as Row<T>;
   }
 
@@ -114,8 +122,11 @@ export class ClaimTransaction<Tx> {
     options: { skipExisting?: boolean } = {},
   ): Promise<AnyRow[]> {
     if (rows.length === 0) return [];
+    const [first] = rows;
+    const id = rows.length === 1 ? first?.[claimable.idName] : undefined;
     return this.#writing(async () => {
-      const stored = await this.#database.insert(this.db, claimable, rows, options);
+      const insert = (): Promise<AnyRow[]> => this.#database.insert(this.db, claimable, rows, options);
+      const stored = await this.#noting({ claimable, id }, insert);
       for (const row of stored) this.changes.add(claimable, undefined, row);
       return stored;
     });
@@ -132,14 +143,10 @@ export class ClaimTransaction<Tx> {
       );
     // Recorded before the write, so that an error that the body catches cannot hide a change.
     for (const row of before) this.changes.add(claimable, row, row);
-    return this.#writing(() =>
-      this.#database.update(
-        this.db,
-        claimable,
-        before.map((row) => row[idName]),
-        set,
-      ),
-    );
+    const ids = before.map((row) => row[idName]);
+    const id = ids.length === 1 ? ids[0] : undefined;
+    const update = (): Promise<AnyRow[]> => this.#database.update(this.db, claimable, ids, set);
+    return this.#writing(() => this.#noting({ claimable, id }, update));
   }
 
   /** @internal */
@@ -177,6 +184,20 @@ export class ClaimTransaction<Tx> {
       deferred: claimed.batch,
     });
     this.deferred.push(deferred);
+  }
+
+  /** @internal The insert or update that failed with this error. */
+  writeOf(error: unknown): FailedWrite | undefined {
+    return [...causesOf(error)].map((cause) => this.#failedWrites.get(cause)).find(Boolean);
+  }
+
+  async #noting<T>(write: FailedWrite, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#failedWrites.set(error, write);
+      throw error;
+    }
   }
 
   async #writing<T>(work: () => Promise<T>): Promise<T> {

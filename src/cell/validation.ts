@@ -1,7 +1,9 @@
-import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
 import type { Conflict } from "../client/api-types.ts";
+import type { LeaseholdError } from "../client/errors.ts";
+import { causesOf } from "./causes.ts";
 import type { ClaimBatch } from "./changes.ts";
-import { BulkError, InvalidNameError, type Origin } from "./errors.ts";
+import type { Claimable } from "./claimable.ts";
+import { InvalidNameError, type Origin } from "./errors.ts";
 
 /**
  * What to show at the field: the name is taken, may be free in a moment, cannot be a name, or failed
@@ -13,16 +15,18 @@ export interface FieldError {
   table: string;
   /** The column. */
   field: string;
-  /** The id of the row. */
-  id: string;
+  /**
+   * The id of the row. Undefined if the database refused the row before it had an id, or one of several rows.
+   */
+  id: string | undefined;
   problem: FieldProblem;
 }
 
-const originsByError = new WeakMap<LeaseholdError, ClaimBatch["origins"]>();
+const fieldsByError = new WeakMap<object, readonly FieldError[]>();
 
-/** Remembers the fields of the batch that failed. */
-export function rememberOrigins(error: unknown, origins: ClaimBatch["origins"] | undefined): void {
-  if (origins !== undefined && isLeaseholdError(error)) originsByError.set(error, origins);
+/** Remembers the fields that an error is about, for `toValidationErrors`. */
+export function rememberFields(error: unknown, fields: readonly FieldError[]): void {
+  if (typeof error === "object" && error !== null) fieldsByError.set(error, fields);
 }
 
 const problems: Readonly<Record<string, FieldProblem>> = {
@@ -51,7 +55,12 @@ const problems: Readonly<Record<string, FieldProblem>> = {
  * ```
  */
 export function toValidationErrors(error: unknown): FieldError[] {
-  return onePerField(fieldErrorsOf(error));
+  for (const cause of causesOf(error)) {
+    if (cause instanceof InvalidNameError) return [fieldError(cause.origin, "invalid")];
+    const fields = fieldsByError.get(cause);
+    if (fields !== undefined) return [...fields];
+  }
+  return [];
 }
 
 /** From the worst to the mildest. A retry may only solve the last. */
@@ -72,20 +81,26 @@ function onePerField(errors: readonly FieldError[]): FieldError[] {
   return [...worst.values()];
 }
 
-function fieldErrorsOf(error: unknown): FieldError[] {
-  if (error instanceof BulkError) return fieldErrorsOf(error.cause);
-  if (error instanceof InvalidNameError) return [fieldError(error.origin, "invalid")];
-  if (!isLeaseholdError(error)) return [];
-  const origins = originsByError.get(error);
-  if (origins === undefined) return [];
+/** The fields that an error of a begin is about, each field of a row once. */
+export function fieldsOfBegin(error: LeaseholdError, origins: ClaimBatch["origins"]): FieldError[] {
   if (error.conflicts.length > 0)
-    return error.conflicts.flatMap((conflict) => conflicting(conflict, origins));
+    return onePerField(error.conflicts.flatMap((conflict) => conflicting(conflict, origins)));
   if (error.code === "INVALID_ARGUMENT") return invalid(error.field ?? "", origins);
   const isTemporary = error.retryable || !error.outcomeKnown;
   return isTemporary
-    ? [...origins.creates, ...origins.replaces].map((origin) => fieldError(origin, "try_again"))
+    ? onePerField([...origins.creates, ...origins.replaces].map((origin) => fieldError(origin, "try_again")))
     : [];
 }
+
+/** The claimed columns of a unique key that refused a row. */
+export const fieldsOfDuplicate = (
+  { name, attributes }: Claimable,
+  columns: readonly string[],
+  id: string | undefined,
+): FieldError[] =>
+  attributes
+    .filter((attribute) => columns.includes(attribute.name))
+    .map((attribute) => fieldError({ table: name, attribute: attribute.name, id }, "taken"));
 
 function conflicting({ list, index, kind }: Conflict, origins: ClaimBatch["origins"]): FieldError[] {
   const origin = origins[list][index];
@@ -99,7 +114,10 @@ function invalid(path: string, origins: ClaimBatch["origins"]): FieldError[] {
   return origin === undefined ? [] : [fieldError(origin, "invalid")];
 }
 
-const fieldError = ({ table, attribute, id }: Origin, problem: FieldProblem): FieldError => ({
+const fieldError = (
+  { table, attribute, id }: Omit<Origin, "id"> & { id: string | undefined },
+  problem: FieldProblem,
+): FieldError => ({
   table,
   field: attribute,
   id,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { BulkError, InvalidNameError } from "../../src/cell/errors.ts";
-import { rememberOrigins, toValidationErrors } from "../../src/cell/validation.ts";
+import { fieldsOfBegin, rememberFields, toValidationErrors } from "../../src/cell/validation.ts";
 import {
   AlreadyClaimedError,
   ClaimLeasedError,
@@ -26,7 +26,7 @@ const conflict = (list: Conflict["list"], index: number, kind: Conflict["kind"])
 });
 
 const fieldErrors = (error: LeaseholdError): string[] => {
-  rememberOrigins(error, origins);
+  rememberFields(error, fieldsOfBegin(error, origins));
   return toValidationErrors(error).map(({ field, problem }) => `${field}: ${problem}`);
 };
 
@@ -67,7 +67,7 @@ test("a field of one row is listed once, with the problem that a retry does not 
   };
   const problemsOf = (conflicts: Conflict[]): string[] => {
     const error = new ClaimLeasedError("", { code: "ABORTED", conflicts, retryable: true });
-    rememberOrigins(error, renamed);
+    rememberFields(error, fieldsOfBegin(error, renamed));
     return toValidationErrors(error).map(({ field, id, problem }) => `${field} of ${id}: ${problem}`);
   };
   expect(problemsOf(conflictsOf("leased"))).toEqual(["username of 7: try_again"]);
@@ -104,7 +104,7 @@ test("the error of a chunk is converted like its cause", () => {
     code: "ALREADY_EXISTS",
     conflicts: [conflict("creates", 1, "taken")],
   });
-  rememberOrigins(cause, origins);
+  rememberFields(cause, fieldsOfBegin(cause, origins));
   expect(toValidationErrors(new BulkError(cause, { recordsDone: 0, chunksDone: 0 }))).toMatchObject([
     { field: "email", problem: "taken" },
   ]);

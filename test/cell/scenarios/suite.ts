@@ -66,6 +66,12 @@ export function scenarioSuite(name: string, start: Start): void {
   });
 }
 
+const thrownBy = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
 async function signUp(
   { cell, dialect }: TestedCell,
   username: string,
@@ -345,6 +351,43 @@ function collisionSuite(world: World): void {
       expect(await two.owners("EMAILS", email)).toEqual([`${email}: free`]);
       expect(await two.outstanding()).toEqual([]);
       expect(two.network.story).toBe("begin lookup");
+    });
+
+    test("the error of a begin names the column, and its stack shows the caller", async () => {
+      const { one, two } = world;
+      const path = fresh("named");
+      const { id } = await one.cell.transaction((tx) => tx.insert(organizations, { path }));
+      async function signUpTwice(): Promise<void> {
+        await two.cell.transaction((tx) => tx.insert(organizations, { path }));
+      }
+      async function bulkSignUp(): Promise<void> {
+        await two.cell.bulkInsert(organizations, [{ path }]);
+      }
+      const error = (await thrownBy(signUpTwice())) as AlreadyClaimedError;
+      expect(error).toBeInstanceOf(AlreadyClaimedError);
+      expect(error).toMatchObject({ code: "ALREADY_EXISTS", status: 409, outcomeKnown: true, field: "path" });
+      expect(error.conflicts).toMatchObject([{ list: "creates", index: 0, kind: "taken" }]);
+      expect(error.message).toMatch(/^`path` of organizations \d+ is already claimed$/);
+      const [header, first] = error.stack?.split("\n") ?? [];
+      expect(header).toBe(`AlreadyClaimedError: ${error.message}`);
+      expect(first).toMatch(/at signUpTwice .*suite\.ts:\d+:\d+\)$/);
+      expect(((await thrownBy(bulkSignUp())) as Error).stack?.split("\n")[1]).toMatch(/at bulkSignUp /);
+      // An error that is not about fields keeps its own frames.
+      const odd = two.cell.transaction((tx) => tx.update(organizations, eq(organizations.id, id), { id: 7 }));
+      await expect(odd).resolves.toEqual([]);
+      async function endEarly(): Promise<void> {
+        await two.cell.transaction(async (tx) => void tx.insert(organizations, { path }).catch(() => {}));
+      }
+      const early = ((await thrownBy(endEarly())) as Error).stack ?? "";
+      expect(early).toContain("ClaimTransaction.finish");
+      expect(early).toMatch(/at endEarly .*suite\.ts:\d+:\d+\)/);
+      await expect(
+        two.cell.transaction(async () =>
+          one.cell.transaction(async () => {
+            throw error;
+          }),
+        ),
+      ).rejects.toBe(error);
     });
 
     test("[R2] a leased name is a temporary error for each field", async () => {
