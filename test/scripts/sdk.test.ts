@@ -115,6 +115,7 @@ describe("the package", () => {
         "LeaseholdError",
         "LocalCommitUnknownError",
         "NotFoundError",
+        "NotInstalledError",
         "NotOwnerError",
         "NotSavedError",
         "PermissionDeniedError",

@@ -80,7 +80,7 @@ describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
     await installed.run(...createTables);
   });
   afterAll(async () => {
-    await cell.saveHistory();
+    await cell.flush();
     await installed.stop();
     await coordinator.stop();
   });
@@ -112,7 +112,7 @@ describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
     ]);
   });
 
-  test("the primary key is taken if it is claimed, and a key without claimed columns is no field", async () => {
+  test("a claimed primary key is taken, and a key without claimed columns is no field", async () => {
     expect(await twice({ id: 70_001 })).toEqual(["accounts 70001 id: taken"]);
     expect(await twice({ note: fresh("note") })).toEqual([]);
   });

@@ -110,7 +110,7 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       for (const statement of createTables) await run(sql.raw(statement));
     });
     afterAll(async () => {
-      await cell.saveHistory();
+      await cell.flush();
       await tested.stop();
       await coordinator.stop();
     });
@@ -186,7 +186,7 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       expect(fieldsOf(toValidationErrors(planned))).toEqual(["accounts 80001 slug: taken"]);
     });
 
-    test("a write with drizzle's own transaction is recognized, and an error that the body wraps", async () => {
+    test("a write with drizzle's transaction is recognized, and an error that the body wraps", async () => {
       const slug = fresh("slug");
       await run(sql`INSERT INTO accounts (slug) VALUES (${slug})`);
       const failed = cell.transaction(async (tx) => {

@@ -31,7 +31,7 @@ function suite(name: string, dialect: Dialect, start: () => Promise<TestedDataba
       for (const statement of dialect.createTables) await tested.orm.execute(sql.raw(statement));
     });
     afterAll(async () => {
-      await cell.cell.saveHistory();
+      await cell.cell.flush();
       await tested.stop();
       await coordinator.stop();
     });
