@@ -1,20 +1,26 @@
 /** As many as begins that may be under way, so that all of them may fail at once. */
 const MAX_UNDER_WAY = 300;
 
-/** Work that no caller waits for, and that something else repeats if the process dies. */
+/** Work that no caller waits for, and that something else repeats if it is given up. */
 export class BackgroundWork {
   readonly #underWay = new Set<Promise<void>>();
+  #givesUp = new AbortController();
 
-  /** Starts work that never rejects. Answers false if too much is under way. */
-  start(work: () => Promise<void>): boolean {
+  /** Starts work that never rejects, and that ends soon after `signal`. False: too much is under way. */
+  start(work: (signal: AbortSignal) => Promise<void>): boolean {
     if (this.#underWay.size >= MAX_UNDER_WAY) return false;
-    const running = work().finally(() => this.#underWay.delete(running));
+    const running = work(this.#givesUp.signal).finally(() => this.#underWay.delete(running));
     this.#underWay.add(running);
     return true;
   }
 
-  /** Resolves when all work that has been started has ended. */
-  async ended(): Promise<void> {
+  /** Resolves when all work that has been started has ended. Work that takes longer than that is given up. */
+  async finish(withinMs: number): Promise<void> {
+    const timer = setTimeout(() => {
+      this.#givesUp.abort(new Error("the cell was flushed"));
+      this.#givesUp = new AbortController();
+    }, withinMs);
     await Promise.all(this.#underWay);
+    clearTimeout(timer);
   }
 }

@@ -22,7 +22,7 @@ import { namingFields } from "./named-error.ts";
 import { PlannedWrites } from "./planned-writes.ts";
 import { reconcile, type Finding, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 import { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
-import { ClientLeases } from "./remote-leases.ts";
+import { ClientLeases, rollBackPatiently } from "./remote-leases.ts";
 import { SavedHistory } from "./saved-history.ts";
 import { ClaimableTables } from "./tables.ts";
 import { fieldsOfDuplicate, rememberFields, toValidationErrors } from "./validation.ts";
@@ -127,13 +127,14 @@ export class Cell<Tx> {
   }
 
   /**
-   * Finishes what no caller waits for: rollbacks of leases whose begin got no answer (each takes at most the
-   * client's `deadlineMs`), and storing what the cell has seen of its ledger, which otherwise happens within
-   * 5 s of every answer. Call it before a process ends or closes its database. The loops do so when they are
-   * stopped. Never rejects; see the events `rollback_postponed` and `history_not_saved`.
+   * Finishes what no caller waits for: rollbacks of leases whose begin got no answer, and storing what the
+   * cell has seen of its ledger, which otherwise happens within 5 s of every answer. Rollbacks that take
+   * longer than `decideDeadlineMs` are given up, and reconciliation does them. Call it before a process ends
+   * or closes its database. The loops do so when they are stopped. Never rejects; see the events
+   * `rollback_postponed` and `history_not_saved`.
    */
   async flush(): Promise<void> {
-    await this.#background.ended();
+    await this.#background.finish(this.#decideDeadlineMs);
     await this.#history.save();
   }
 
@@ -260,6 +261,10 @@ export class Cell<Tx> {
 
   get #preflightDeadlineMs(): number {
     return this.#options.preflightDeadlineMs ?? 5_000;
+  }
+
+  get #decideDeadlineMs(): number {
+    return this.#options.decideDeadlineMs ?? 2_000;
   }
 
   #verificationPorts(): Promise<VerificationPorts> {
@@ -468,11 +473,13 @@ export class Cell<Tx> {
 
   /** Commit and rollback, with the deadline for waiting callers unless no caller waits. */
   get #decisions(): Pick<LeaseCalls, "commit" | "rollback"> {
-    const deadline = { deadlineMs: this.#options.decideDeadlineMs ?? 2_000 };
+    const deadline = { deadlineMs: this.#decideDeadlineMs };
     return {
       commit: (uuid) => this.#leases.commit(uuid, deadline),
-      rollback: (uuid, { inBackground } = { inBackground: false }) =>
-        this.#leases.rollback(uuid, inBackground ? {} : deadline),
+      rollback: (uuid, givesUp) =>
+        givesUp === undefined
+          ? this.#leases.rollback(uuid, deadline)
+          : rollBackPatiently(this.#leases, uuid, givesUp),
     };
   }
 

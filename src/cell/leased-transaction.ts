@@ -18,8 +18,8 @@ export interface Claimed {
 export interface LeaseCalls {
   begin(uuid: string, batch: Batch, options: CallOptions): Promise<Begun>;
   commit(uuid: string): Promise<Answer<LeaseState>>;
-  /** `inBackground`: no caller waits, so it may take longer. */
-  rollback(uuid: string, options?: { inBackground: boolean }): Promise<Answer<LeaseState>>;
+  /** With `givesUp`, no caller waits, so it may take long. */
+  rollback(uuid: string, givesUp?: AbortSignal): Promise<Answer<LeaseState>>;
 }
 
 /** Events that no call can report, because the call itself succeeded or failed for another reason. */
@@ -41,7 +41,7 @@ export interface LeasedTransactionPorts<Tx> {
   local: LocalTransactions<Tx>;
   leases: LeaseCalls;
   /** Starts work that no caller waits for. Answers false if too much of it is under way. */
-  inBackground: (work: () => Promise<void>) => boolean;
+  inBackground: (work: (givesUp: AbortSignal) => Promise<void>) => boolean;
   report: (event: LeaseEvent) => void;
 }
 
@@ -159,14 +159,14 @@ export class LeasedTransaction<Tx> {
    */
   async #cleanUp(): Promise<void> {
     const begun = this.#begun;
-    if (begun?.kind === "ok") return this.#rollBack(false);
+    if (begun?.kind === "ok") return this.#rollBack();
     if (begun?.outcomeKnown === true) return;
-    if (!this.#ports.inBackground(() => this.#rollBack(true)))
+    if (!this.#ports.inBackground((givesUp) => this.#rollBack(givesUp)))
       this.#reportPostponed("rollback_postponed", "too many rollbacks are under way");
   }
 
-  async #rollBack(inBackground: boolean): Promise<void> {
-    const answer = await this.#ports.leases.rollback(this.#uuid, { inBackground });
+  async #rollBack(givesUp?: AbortSignal): Promise<void> {
+    const answer = await this.#ports.leases.rollback(this.#uuid, givesUp);
     if (answer.kind !== "ok") this.#reportPostponed("rollback_postponed", describeFailure(answer));
   }
 

@@ -1,4 +1,5 @@
 import { unknownFrom, type Answer } from "../client/answer.ts";
+import { pause } from "../client/attempt-abort.ts";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
 import type { Batch, Lease } from "../client/api-types.ts";
@@ -70,6 +71,27 @@ export class ClientLeases implements RemoteLeases {
       leases: value.items.map(({ uuid, age_ms: ageMs }) => ({ uuid, ageMs })),
       nextPageToken: value.nextPageToken,
     };
+  }
+}
+
+const PATIENCE_MS = 10_000;
+const PAUSE_MS = 500;
+
+/**
+ * Rolls a lease back while no caller waits. It keeps trying for 10 s, because a coordinator that restarts
+ * refuses connections, and then the client's own retries are over within a second.
+ */
+export async function rollBackPatiently(
+  leases: Pick<ClientLeases, "rollback">,
+  uuid: string,
+  givesUp: AbortSignal,
+): Promise<Answer<LeaseState>> {
+  const endMs = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const deadlineMs = Math.max(1, endMs - performance.now());
+    const answer = await leases.rollback(uuid, { deadlineMs, signal: givesUp });
+    if (answer.kind !== "unknown" || givesUp.aborted || performance.now() + PAUSE_MS >= endMs) return answer;
+    await pause(PAUSE_MS, [givesUp]);
   }
 }
 

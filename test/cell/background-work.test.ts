@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 import { BackgroundWork } from "../../src/cell/background-work.ts";
 
+const LONG_MS = 1_000_000;
+
 test("work in the background is limited, and can be waited for", async () => {
   const background = new BackgroundWork();
-  await background.ended();
+  await background.finish(LONG_MS);
   const ends = Promise.withResolvers<void>();
   let done = 0;
   const work = async (): Promise<void> => {
@@ -14,9 +16,29 @@ test("work in the background is limited, and can be waited for", async () => {
   expect(started.filter(Boolean)).toHaveLength(300);
   expect(started.at(-1)).toBe(false);
   ends.resolve();
-  await background.ended();
+  await background.finish(LONG_MS);
   expect(done).toBe(300);
   expect(background.start(work)).toBe(true);
-  await background.ended();
+  await background.finish(LONG_MS);
   expect(done).toBe(301);
+});
+
+test("work that takes too long is given up, and later work is not", async () => {
+  const background = new BackgroundWork();
+  const ended: string[] = [];
+  const until = (name: string, signal: AbortSignal): Promise<void> =>
+    new Promise((resolve) => {
+      signal.addEventListener("abort", () => {
+        ended.push(name);
+        resolve();
+      });
+    });
+  background.start((signal) => until("first", signal));
+  await background.finish(0);
+  expect(ended).toEqual(["first"]);
+  const second = Promise.withResolvers<void>();
+  background.start(async (signal) => Promise.race([second.promise, until("second", signal)]));
+  second.resolve();
+  await background.finish(LONG_MS);
+  expect(ended).toEqual(["first"]);
 });

@@ -45,9 +45,9 @@ async function go(
     story.push(what);
     return work();
   };
-  const inBackground = (work: () => Promise<void>): boolean => {
+  const inBackground = (work: (givesUp: AbortSignal) => Promise<void>): boolean => {
     if (isFull) return false;
-    later.push(log("background", work));
+    later.push(log("background", () => work(new AbortController().signal)));
     return true;
   };
   const answer = (what: "commit" | "rollback", usual: Answer<LeaseState>) => async () => {

@@ -1,10 +1,11 @@
-import { describe, expect, it } from "vitest";
-import { ClientLeases } from "../../src/cell/remote-leases.ts";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ClientLeases, rollBackPatiently } from "../../src/cell/remote-leases.ts";
 import type { ClientOptions } from "../../src/client/index.ts";
 import {
   committed,
   fakeClient,
   granted,
+  hangs,
   leaseOf,
   problem,
   rolledBack,
@@ -173,5 +174,48 @@ describe("list", () => {
   ])("throws on $what instead of returning a short page", async ({ reply }) => {
     const { leases: remote } = leases([reply], { retries: 0 });
     await expect(remote.list({ pageToken: "", pageSize: 10 })).rejects.toThrow();
+  });
+});
+
+describe("a rollback that no caller waits for", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+  const never = new AbortController().signal;
+  const down = Array.from({ length: 12 }, () => unavailable);
+
+  it("[L2] is tried again for longer than the client does", async () => {
+    const { leases: remote, sent } = leases([...down, rolledBack], { retries: 0 });
+    const ended = rollBackPatiently(remote, UUID, never);
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(await ended).toEqual({ kind: "ok", value: "ROLLED_BACK" });
+    expect(sent).toHaveLength(13);
+  });
+
+  it("[L2] ends after 10 s", async () => {
+    const { leases: remote, sent } = leases([unavailable], { retries: 0 });
+    const ended = rollBackPatiently(remote, UUID, never);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await ended).toMatchObject({ kind: "unknown" });
+    expect(sent).toHaveLength(20);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("[L2] is not repeated when it was refused", async () => {
+    const { leases: remote, sent } = leases([problem(409, "FAILED_PRECONDITION")], { retries: 0 });
+    expect(await rollBackPatiently(remote, UUID, never)).toMatchObject({ kind: "refused" });
+    expect(sent).toHaveLength(1);
+  });
+
+  it("[L2] ends at once when it is given up, between two attempts and within one", async () => {
+    for (const replies of [[unavailable], [hangs]]) {
+      const givesUp = new AbortController();
+      const { leases: remote, sent } = leases(replies, { retries: 0 });
+      const ended = rollBackPatiently(remote, UUID, givesUp.signal);
+      await vi.advanceTimersByTimeAsync(100);
+      givesUp.abort();
+      expect(await ended).toMatchObject({ kind: "unknown" });
+      expect(sent).toHaveLength(1);
+      expect(vi.getTimerCount()).toBe(0);
+    }
   });
 });

@@ -149,10 +149,10 @@ export class CellLeases {
   }
 
   /** Sometimes too much is under way, and then reconciliation has to roll back. */
-  #inBackground(work: () => Promise<void>): boolean {
+  #inBackground(work: (givesUp: AbortSignal) => Promise<void>): boolean {
     const { context, random } = this.#context;
     if (random.chance(FULL_CHANCE)) return false;
-    context.spawn(work());
+    context.spawn(work(new AbortController().signal));
     return true;
   }
 
