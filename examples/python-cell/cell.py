@@ -1222,9 +1222,12 @@ def main() -> int:
     verify.add_argument("--max-changes", type=int, default=100, help="stop before more changes (100)")
     given = parser.parse_args()
 
-    env = os.environ
-    coordinator = Coordinator(env["LEASEHOLD_URL"], env["LEASEHOLD_KEY"], env["LEASEHOLD_CELL"])
-    cell = Cell(coordinator, env["DATABASE_URL"], [USERS])
+    names = ("LEASEHOLD_URL", "LEASEHOLD_KEY", "LEASEHOLD_CELL", "DATABASE_URL")
+    missing = [name for name in names if not os.environ.get(name)]
+    if missing:
+        parser.error(f"set {', '.join(missing)}")
+    url, key, its_id, database_url = (os.environ[name] for name in names)
+    cell = Cell(Coordinator(url, key, its_id), database_url, [USERS])
     try:
         if given.command == "install":
             cell.install()
@@ -1252,6 +1255,10 @@ def main() -> int:
             print(json.dumps(cell.verify(given.apply, given.max_changes), indent=2))
     except Refused as refused:
         print(explain(refused.answer), file=sys.stderr)
+        return 1
+    except psycopg.errors.UniqueViolation:
+        # The cell's own database found it first. For the user it is the same.
+        print("taken", file=sys.stderr)
         return 1
     return 0
 

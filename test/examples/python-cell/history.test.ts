@@ -1,8 +1,9 @@
 /** What the Python cell remembers of its ledger, with the coordinator in memory. */
+import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ledgerHistory, outstandingLeases } from "../../../src/cell/postgres/index.ts";
+import { ledgerHistory } from "../../../src/cell/postgres/index.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
 import type { TestedCoordinator } from "../../cell/scenarios/world.ts";
 import { fresh } from "../../cell/scenarios/world.ts";
@@ -17,14 +18,14 @@ let databaseUrl: string;
 let orm: ReturnType<typeof drizzle>;
 
 /** Runs a process of the cell, and answers the history headers that it sent. */
-async function withProcess(work: (box: PythonBox) => Promise<unknown>): Promise<string[]> {
+async function withProcess(work: (box: PythonBox) => Promise<unknown>, cell = "1"): Promise<string[]> {
   const tested: TestedCoordinator = {
     url: coordinator.url,
     fetch: (to, init) => coordinator.fetch(to, init),
     keys: coordinator.keys,
     stop: async () => {},
   };
-  const box = await PythonBox.start("1", tested, databaseUrl);
+  const box = await PythonBox.start(cell, tested, databaseUrl);
   try {
     await work(box);
     return box.proxy.histories;
@@ -36,10 +37,13 @@ async function withProcess(work: (box: PythonBox) => Promise<unknown>): Promise<
 const add = (box: PythonBox): Promise<unknown> =>
   box.transaction([["insert", "organizations", { path: fresh("path") }]]);
 
-const saved = () =>
+const rows = async () => (await orm.execute("SELECT path FROM organizations")).rows;
+
+const saved = (cell = "1") =>
   orm
     .select({ incarnation: ledgerHistory.incarnation, position: ledgerHistory.position })
-    .from(ledgerHistory);
+    .from(ledgerHistory)
+    .where(eq(ledgerHistory.cell, cell));
 
 describe.skipIf(isSkipped("PostgreSQL") || findPython() === undefined)("the history of the ledger", () => {
   beforeAll(async () => {
@@ -52,6 +56,7 @@ describe.skipIf(isSkipped("PostgreSQL") || findPython() === undefined)("the hist
     stops.push(() => pool.end());
     orm = drizzle(pool);
     await orm.execute("CREATE TABLE organizations (id serial PRIMARY KEY, path text NOT NULL)");
+    await orm.execute("CREATE TABLE notes (text text)");
     await withProcess((box) => box.install());
   });
 
@@ -84,13 +89,38 @@ describe.skipIf(isSkipped("PostgreSQL") || findPython() === undefined)("the hist
     expect(after[0]?.incarnation).toBeGreaterThan(before?.incarnation ?? Infinity);
   });
 
+  test("[L7] a point that no answer has confirmed is kept and sent, although a newer one is known", async () => {
+    await withProcess(async (box) => {
+      await add(box);
+      await box.saveHistory();
+    }, "2");
+    const [point] = await saved("2");
+    // Another process has seen an instance of the ledger that is lost.
+    const unconfirmed = { cell: "2", incarnation: (point?.incarnation ?? 0) - 1, position: 5 };
+    await orm.insert(ledgerHistory).values(unconfirmed);
+    const sent = await withProcess(async (box) => {
+      await add(box);
+      await expect(add(box)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    }, "2");
+    expect(sent).toContain(`${unconfirmed.incarnation}.5`);
+    expect(await saved("2")).toHaveLength(2);
+  });
+
   test("[L7] a ledger that does not have the stored point stops the cell, and nothing is saved", async () => {
-    const [point] = await saved();
-    await orm.update(ledgerHistory).set({ position: (point?.position ?? 0) + 1_000_000 });
+    const [before, [point]] = [await rows(), await saved()];
+    const later = { position: (point?.position ?? 0) + 1_000_000 };
+    await orm.update(ledgerHistory).set(later).where(eq(ledgerHistory.cell, "1"));
     await withProcess(async (box) => {
       await expect(add(box)).rejects.toMatchObject({ code: "UNAVAILABLE" });
       await expect(box.reconcile({ full: true, staleS: 0 })).rejects.toMatchObject({ code: "UNAVAILABLE" });
     });
-    expect(await orm.select().from(outstandingLeases)).toEqual([]);
+    expect(await rows()).toEqual(before);
+  });
+
+  test("a transaction without names that PostgreSQL rolled back is not reported as saved", async () => {
+    await withProcess(async (box) => {
+      const ended = box.transaction([["sql", "INSERT INTO notes VALUES ('x')"], ["spoil"]]);
+      await expect(ended).rejects.toMatchObject({ code: "NOT_SAVED" });
+    });
   });
 });

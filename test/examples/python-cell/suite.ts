@@ -583,5 +583,19 @@ function verificationSuite(world: BoxWorld): void {
       expect(found?.record).toMatchObject({ source: { id: String(id) }, bucket: { value: path } });
       expect(report.duplicates).toBe(1);
     });
+
+    test("[V3] a claim stays with a row that has its name in another spelling", async () => {
+      const { one } = world;
+      const [before, path] = [fresh("before"), fresh("shared")];
+      await inserted(one, before);
+      const id = await inserted(one, path);
+      const { orm } = one.seen;
+      await orm.update(organizations).set({ path: path.toUpperCase() }).where(withPath(path));
+      // The row with the smaller id is compared first, and has exactly the claim's spelling.
+      await orm.update(organizations).set({ path }).where(withPath(before));
+      expect((await one.box.verify({ apply: true, maxChanges: 1_000 })).status).toBe("done");
+      const found = await one.seen.client.records.find({ type: PATHS, value: path });
+      expect(found?.record).toMatchObject({ source: { id: String(id) } });
+    });
   });
 }
