@@ -6,7 +6,7 @@ brackets, such as [L5], are those of docs/reference/protocol.md. It needs Python
     cell = Cell(Coordinator(url, key, "7"), database_url, [USERS])
     cell.install()
     user = cell.transaction(lambda tx: tx.insert("users", username="ada"))
-    cell.reconcile(full=True)       # every minute; full once an hour
+    cell.reconcile(full=True)       # every minute; full every ten minutes
     cell.verify(apply=True)         # a few times a day
 """
 
@@ -763,13 +763,13 @@ class Cell:
         commit_grace_s: float = 60,  # a younger row is left to its own process, which is about to commit it
         stale_s: float = 600,  # a lease without a row is given up after this time
         window_s: float = 7_200,  # how far back a run looks that is not full
-        orphan_s: float = 3_600,  # a full run asks about rows without an open lease that are older
+        orphan_s: float = 600,  # a full run asks about rows without an open lease that are older
         keep_fences_s: float = 86_400,  # longer than any local transaction lasts
     ) -> Counter:
         """Commits the open leases whose rows are saved, and rolls back those that were never saved.
 
-        Run it once a minute, and a full one once an hour. Runs may overlap, because the first decision about
-        a lease wins. Raises `Failed` if the list of leases cannot be read to its end.
+        Run it once a minute, and a full one every ten minutes. Runs may overlap, because the first decision
+        about a lease wins. Raises `Failed` if the list of leases cannot be read to its end.
         """
         counts: Counter = Counter()
         self._load_history()
@@ -1274,11 +1274,11 @@ def explain(answer: Answer) -> str:
 
 
 def run_forever(cell: Cell) -> None:
-    """A minute between two runs, varied by a tenth so that cells spread out. Every 60th run is full."""
+    """A minute between two runs, varied by a tenth so that cells spread out. Every tenth run is full."""
     runs = 0
     while True:
         try:
-            cell.reconcile(full=runs % 60 == 0)
+            cell.reconcile(full=runs % 10 == 0)
             runs += 1
         except (Failed, psycopg.Error) as error:
             print(f"reconciliation failed, and is tried again: {error}", file=sys.stderr)
