@@ -89,7 +89,7 @@ describe.skipIf(isSkipped("PostgreSQL") || findPython() === undefined)("the hist
     expect(after[0]?.incarnation).toBeGreaterThan(before?.incarnation ?? Infinity);
   });
 
-  test("[L7] a point that no answer has confirmed is kept and sent, although a newer one is known", async () => {
+  test("[L7] a point that no answer has confirmed is kept and sent", async () => {
     await withProcess(async (box) => {
       await add(box);
       await box.saveHistory();
