@@ -14,12 +14,11 @@ export class BackgroundWork {
     return true;
   }
 
-  /** Resolves when all work that has been started has ended. Work that takes longer than that is given up. */
+  /** Resolves when all work that was started before has ended. What takes longer than that is given up. */
   async finish(withinMs: number): Promise<void> {
-    const timer = setTimeout(() => {
-      this.#givesUp.abort(new Error("the cell was flushed"));
-      this.#givesUp = new AbortController();
-    }, withinMs);
+    const current = this.#givesUp;
+    this.#givesUp = new AbortController();
+    const timer = setTimeout(() => current.abort(new Error("the cell was flushed")), withinMs);
     await Promise.all(this.#underWay);
     clearTimeout(timer);
   }

@@ -627,6 +627,13 @@ export const bugs: Record<string, Bug> = {
     "throw new LocalCommitUnknownError(result.error, this.#uuid);",
     "await this.#cleanUp(); throw result.error;",
   ),
+  "a lease is rolled back in the background although its rows may be saved": one(
+    "L2",
+    ["I5"],
+    "src/cell/leased-transaction.ts",
+    "throw new LocalCommitUnknownError(result.error, this.#uuid);",
+    "this.#ports.inBackground((givesUp) => this.#rollBack(givesUp)); throw result.error;",
+  ),
   // Verification
   "verification changes recent rows": one(
     "V1",
