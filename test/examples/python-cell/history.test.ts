@@ -1,12 +1,13 @@
-/** What the Python cell remembers of its ledger, with the coordinator in memory. */
+/** The Python cell and a coordinator, in memory, that has lost a part of its history or all of it. */
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ledgerHistory } from "../../../src/cell/postgres/index.ts";
+import { createClient } from "../../../src/client/index.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
-import type { TestedCoordinator } from "../../cell/scenarios/world.ts";
-import { fresh } from "../../cell/scenarios/world.ts";
+import { postgresDialect as dialect } from "../../cell/scenarios/postgres-dialect.ts";
+import { fresh, type TestedCoordinator } from "../../cell/scenarios/world.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import { findPython } from "../../support/python.ts";
@@ -55,7 +56,7 @@ describe.skipIf(isSkipped("PostgreSQL") || findPython() === undefined)("the hist
     const pool = new Pool({ connectionString: databaseUrl, max: 2 });
     stops.push(() => pool.end());
     orm = drizzle(pool);
-    await orm.execute("CREATE TABLE organizations (id serial PRIMARY KEY, path text NOT NULL)");
+    for (const statement of dialect.createTables) await orm.execute(statement);
     await orm.execute("CREATE TABLE notes (text text)");
     await withProcess((box) => box.install());
   });
@@ -122,5 +123,37 @@ describe.skipIf(isSkipped("PostgreSQL") || findPython() === undefined)("the hist
       const ended = box.transaction([["sql", "INSERT INTO notes VALUES ('x')"], ["spoil"]]);
       await expect(ended).rejects.toMatchObject({ code: "NOT_SAVED" });
     });
+  });
+
+  test("[H6] a lost coordinator gets all claims back by the verification of the Python cell", async () => {
+    await coordinator.close();
+    coordinator = await startTestCoordinator();
+    const { url, keys, fetch } = coordinator;
+    const operator = createClient({ url, fetch, key: keys.operator });
+    const shards = ["shard-0", "shard-1", "shard-2", "shard-3"];
+    const reason = "the coordinator was lost";
+    const isRefused = (box: PythonBox): Promise<void> =>
+      expect(add(box)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    const before = await rows();
+
+    await withProcess(isRefused);
+    for (const shard of shards)
+      await operator.parts.reconcile(shard, { dry_run: false, declare_lost: true, reason });
+    await operator.parts.reconcile("ledger-1", { dry_run: false, reason });
+    await withProcess(async (box) => {
+      // The shards grant only what verification begins.
+      await isRefused(box);
+      await box.reconcile({ full: true, orphanS: 0 });
+      expect((await box.verify({ apply: true, maxChanges: 1_000 })).status).toBe("done");
+    });
+    for (const shard of shards) await operator.parts.finish(shard, { reason });
+
+    expect(await rows()).toEqual(before);
+    const names = before.map(({ path }) => ({ type: "ORGANIZATION_PATH", value: String(path) }) as const);
+    const found = await operator.records.lookup(names);
+    expect(found.map(({ record }) => [record?.cell_id, record?.status])).toEqual(
+      names.map(() => ["1", "ACTIVE"]),
+    );
+    await withProcess(add);
   });
 });
