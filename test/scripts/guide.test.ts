@@ -50,6 +50,13 @@ function shell(commands: string): string {
   return stdout;
 }
 
+/** On a busy machine, a begin can take longer than the 250 ms that it has. This is the only difference. */
+function patient(file: string, code: string): string {
+  if (file !== "cell.ts") return code;
+  expect(code).toContain("createCell({\n");
+  return code.replace("createCell({\n", "createCell({\n  beginDeadlineMs: 60_000,\n");
+}
+
 beforeAll(() => {
   printed = run(process.execPath, ["scripts/build-sdk.ts"], root);
   const clone = join(home, "leasehold");
@@ -61,7 +68,7 @@ beforeAll(() => {
   const [, tsconfig = ""] = /^```json\n(.*?)^```$/ms.exec(guide) ?? [];
   writeFileSync(join(application, "tsconfig.json"), tsconfig);
   for (const { file, code } of examplesOf("guide.md", guide))
-    if (file !== undefined) writeFileSync(join(application, file), code);
+    if (file !== undefined) writeFileSync(join(application, file), patient(file, code));
 });
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
