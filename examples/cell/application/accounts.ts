@@ -15,13 +15,16 @@ export interface Account {
   createdAt: Date;
 }
 
+/** What became of the old username: free for everybody, kept in another spelling, the same, or not known. */
+export type OldName = "free" | "kept" | "same" | "unknown";
+
 /** The number of accounts that a page shows. */
 const LISTED = 50;
 
 export class Accounts {
-  readonly #open: Pick<OpenCell, "cell" | "orm">;
+  readonly #open: Pick<OpenCell, "cell" | "client" | "orm">;
 
-  constructor(open: Pick<OpenCell, "cell" | "orm">) {
+  constructor(open: Pick<OpenCell, "cell" | "client" | "orm">) {
     this.#open = open;
   }
 
@@ -36,11 +39,26 @@ export class Accounts {
   }
 
   /** Renames the username and the route, both or none. */
-  rename(id: number, username: string): Promise<void> {
-    return this.#transaction({ what: "Rename" }, async (tx) => {
+  async rename({ id, username: old }: Account, username: string): Promise<OldName> {
+    await this.#transaction({ what: "Rename" }, async (tx) => {
       await tx.update(users, eq(users.id, id), { username });
       await tx.update(routes, eq(routes.userId, id), { path: username });
     });
+    return old === username ? "same" : this.#after(old, username);
+  }
+
+  /**
+   * Another spelling can be the same name, and only the coordinator decides which are: case is not the only
+   * difference that it ignores. So this asks who has the old name now.
+   */
+  async #after(old: string, username: string): Promise<OldName> {
+    try {
+      const found = await this.#open.client.records.find({ type: "USERNAMES", value: old });
+      return found?.record.bucket.value === username ? "kept" : "free";
+    } catch {
+      // The account is renamed in any case.
+      return "unknown";
+    }
   }
 
   /**

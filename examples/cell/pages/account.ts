@@ -14,7 +14,10 @@ import { findPerson, personCookie, signedIn } from "./person.ts";
 /** Messages about the action that redirected to this page. */
 const messages: Readonly<Record<string, string>> = {
   "signed-up": "Welcome. One lease claimed your three names, all or none.",
-  renamed: "The account is renamed. The old name is free, and links to it no longer work.",
+  "renamed-free": "The account is renamed. The old name is free, and links to it no longer work.",
+  "renamed-kept": "The account has a new spelling. Nobody else can take the name in any spelling.",
+  "renamed-same": "The username is as it was.",
+  "renamed-unknown": "The account is renamed.",
 };
 
 export function accountPages(app: Hono, pages: CellPages): void {
@@ -51,11 +54,11 @@ export function accountPages(app: Hono, pages: CellPages): void {
     const problem = usernameProblem(username);
     if (problem !== undefined) return showProblems(new Map([["username", problem]]));
     try {
-      await accounts.rename(person.id, username);
+      const oldName = await accounts.rename(person, username);
+      return context.redirect(`${base}/account?done=renamed-${oldName}`, 303);
     } catch (error) {
       return showProblems(problemsOf(error));
     }
-    return context.redirect(`${base}/account?done=renamed`, 303);
   });
 
   app.post(`${base}/account/delete`, async (context) => {

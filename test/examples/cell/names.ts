@@ -40,6 +40,22 @@ export function nameTests(shared: () => SharedExample): void {
     await session.close();
   });
 
+  test("a name of the same cell is refused by its own database, without a lease", async () => {
+    const session = await BrowserSession.start(shared());
+    const { page } = session;
+    const name = freshName("twin");
+    await session.signUp("1", name);
+    const leases = (await page.locator(".lease").allInnerTexts()).length;
+    await session.signUp("1", name.toUpperCase(), `${freshName("other")}@example.com`);
+    expect(session.path).toBe("/-/cells/1/sign-up");
+    expect(await page.innerText("#username-problem")).toBe("Username has already been taken.");
+    expect(await page.getAttribute("#email", "aria-invalid")).toBe("false");
+    expect(await page.locator(".lease").count()).toBe(leases);
+    await session.signUp("1", freshName("twin"), `${name}@example.com`.toUpperCase());
+    expect(await page.innerText("#email-problem")).toBe("Email has already been taken.");
+    await session.close();
+  });
+
   test("a rename also renames the route", async () => {
     const { example } = shared();
     const session = await BrowserSession.start(shared());
@@ -55,6 +71,7 @@ export function nameTests(shared: () => SharedExample): void {
     await session.rename(after);
     expect(session.path).toBe("/-/cells/2/account");
     expect(await session.heading()).toBe(after);
+    expect(await session.page.innerText("[role=status]")).toContain("The old name is free");
     const found = await fetch(`${example.url}/${after}`);
     expect([found.status, found.headers.get("leasehold-cell")]).toEqual([200, "2"]);
     // While the router caches the route, the cell itself answers with 404.
@@ -86,7 +103,12 @@ export function nameTests(shared: () => SharedExample): void {
     await session.signUp("1", name);
     await session.rename(name.toUpperCase());
     expect(await session.heading()).toBe(name.toUpperCase());
+    const message = await session.page.innerText("[role=status]");
+    expect(message).toContain("Nobody else can take the name in any spelling");
+    expect(message).not.toContain("free");
     expect(await session.page.locator(".lease").first().innerText()).toContain("replace username");
+    await session.rename(name.toUpperCase());
+    expect(await session.page.innerText("[role=status]")).toBe("The username is as it was.");
     // Every spelling reaches the profile, also while the router caches the first one.
     for (const spelling of [name, name.toUpperCase()])
       expect((await fetch(`${example.url}/${spelling}`)).status).toBe(200);
