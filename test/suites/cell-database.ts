@@ -93,6 +93,22 @@ export function cellDatabaseSuite(
       expect(await database.fence(uuid)).toBe("fenced");
     });
 
+    test("the table and the columns of a refused duplicate are found", async () => {
+      const rows = [{ username: "ada" }];
+      await done((tx) => database.insert(tx, claimableUsers, rows));
+      const ran = await database.run((tx) => database.insert(tx, claimableUsers, rows));
+      const all = claimablesOf(dialect.tables);
+      const users = all.find(({ name: table }) => table === claimableUsers.name);
+      const error = ran.kind === "rolled_back" ? ran.error : undefined;
+      expect(database.problemOf(error, all, users)).toEqual({
+        kind: "duplicate",
+        table: users,
+        columns: ["username"],
+      });
+      for (const other of [undefined, "text", new Error("another"), new Error("wrapped", { cause: 7 })])
+        expect(database.problemOf(other, all, users)).toBeUndefined();
+    });
+
     test("rows are read in their current state, and deleted ones are counted", async () => {
       const [ids, seen, deleted] = await done(async (tx) => {
         const rows = await database.insert(tx, claimableUsers, [
