@@ -27,7 +27,7 @@ export class FaultyFetch {
   readonly calls: SeenCall[] = [];
   fate: (call: Pick<SeenCall, "operation" | "uuid">) => Fate = () => "deliver";
   /** Awaited before each call is sent. */
-  before: (call: Pick<SeenCall, "operation" | "uuid">) => Promise<void> = async () => {};
+  before: (call: Omit<SeenCall, "status">) => Promise<void> = async () => {};
   readonly fetch: Fetch;
 
   constructor(inner: Fetch) {

@@ -586,6 +586,36 @@ function verificationSuite(world: BoxWorld): void {
       expect(report.duplicates).toBe(1);
     });
 
+    test("[V2] [B10] a claim that changes after it was read is left to the next verification", async () => {
+      const { one } = world;
+      const path = fresh("changing");
+      const [id, between] = [String(await inserted(one, path)), path.replace("c", "C")];
+      await one.seen.orm.update(organizations).set({ path: path.toUpperCase() }).where(withPath(path));
+      let isChanged = false;
+      one.box.network.before = async ({ body }) => {
+        if (isChanged || (body as { replaces?: unknown } | undefined)?.replaces === undefined) return;
+        isChanged = true;
+        const { leases } = one.seen.client;
+        const lease = await leases.begin({
+          replaces: [
+            {
+              bucket: { type: PATHS, value: between },
+              subject: { type: "ORGANIZATION", id },
+              source: { type: SOURCE, id },
+            },
+          ],
+        });
+        await leases.commit(lease.uuid);
+      };
+      const spelling = async (): Promise<string | undefined> =>
+        (await one.seen.client.records.find({ type: PATHS, value: path }))?.record.bucket.value;
+      expect((await one.box.verify({ apply: true, maxChanges: 1_000 })).status).toBe("done");
+      expect(isChanged).toBe(true);
+      expect(await spelling()).toBe(between);
+      expect((await one.box.verify({ apply: true, maxChanges: 1_000 })).status).toBe("done");
+      expect(await spelling()).toBe(path.toUpperCase());
+    });
+
     test("[V3] a claim stays with a row that has its name in another spelling", async () => {
       const { one } = world;
       const [before, path] = [fresh("before"), fresh("shared")];
