@@ -98,15 +98,15 @@ export function cellDatabaseSuite(
       await done((tx) => database.insert(tx, claimableUsers, rows));
       const ran = await database.run((tx) => database.insert(tx, claimableUsers, rows));
       const all = claimablesOf(dialect.tables);
-      const users = all.find(({ name: table }) => table === claimableUsers.name);
+      const written = all.find(({ name: table }) => table === claimableUsers.name);
       const error = ran.kind === "rolled_back" ? ran.error : undefined;
-      expect(database.problemOf(error, all, users)).toEqual({
+      expect(database.problemOf(error, all, written)).toEqual({
         kind: "duplicate",
-        table: users,
+        table: written,
         columns: ["username"],
       });
       for (const other of [undefined, "text", new Error("another"), new Error("wrapped", { cause: 7 })])
-        expect(database.problemOf(other, all, users)).toBeUndefined();
+        expect(database.problemOf(other, all, written)).toBeUndefined();
     });
 
     test("rows are read in their current state, and deleted ones are counted", async () => {
