@@ -26,7 +26,7 @@ export function namingFields(error: LeaseholdError, origins: ClaimBatch["origins
     return error;
   }
   const details: LeaseholdErrorDetails = error;
-  const named = new (error.constructor as ErrorClass)(messageFor(fields, error.message), {
+  const named = new (error.constructor as ErrorClass)(messageFor(fields, detailOf(error)), {
     ...details,
     field: first.field,
     cause: error.cause,
@@ -34,6 +34,9 @@ export function namingFields(error: LeaseholdError, origins: ClaimBatch["origins
   rememberFields(named, fields);
   return named;
 }
+
+/** Without the place in the batch, which the caller doesn't know. */
+const detailOf = ({ message, field }: LeaseholdError): string => message.replace(`\`${field}\`: `, "");
 
 function messageFor(fields: readonly FieldError[], detail: string): string {
   const listed = fields.slice(0, LISTED).map(({ table, field, id, problem }) => {
