@@ -39,6 +39,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
         client: one.client,
         database: one.database(),
         tables: [subjectless],
+        beginDeadlineMs: 10_000,
       });
       await cell.transaction((tx) => tx.insert(emails, { userId: 7, email: "a@x.io" }));
       await one.orm.update(emails).set({ userId: 0 });

@@ -40,6 +40,9 @@ export interface OpenCell {
   close(): Promise<void>;
 }
 
+/** Long deadlines, so that a slow machine does not change the course of a case. */
+const LONG_MS = 30_000;
+
 /** Opens a cell as one process does. Several may be open on one database. */
 export function openCell(
   { url, cell: id, key, databaseUrl }: CellConfig,
@@ -54,15 +57,24 @@ export function openCell(
     onConnect?.(connection);
   });
   const orm = drizzle(pool, logQuery === undefined ? {} : { logger: { logQuery } });
-  const client = createClient({ url, key, cell: id, retries: 0, breaker: false, ...options.client });
+  const client = createClient({
+    url,
+    key,
+    cell: id,
+    retries: 0,
+    breaker: false,
+    attemptMs: LONG_MS,
+    deadlineMs: LONG_MS,
+    ...options.client,
+  });
   const database = postgres<Tx>(orm);
   const cell = createCell<Tx>({
     client,
     database,
     tables: claimables,
-    // Long deadlines, so that a slow machine does not change the course of a case.
-    beginDeadlineMs: 10_000,
-    decideDeadlineMs: 10_000,
+    beginDeadlineMs: LONG_MS,
+    preflightDeadlineMs: LONG_MS,
+    decideDeadlineMs: LONG_MS,
     ...(onEvent === undefined ? {} : { onEvent }),
     ...options.cell,
   });
