@@ -1,7 +1,6 @@
 /** Claims that no verified row has, but that must be kept. */
 import { eq, sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
-import { createCell } from "../../../src/cell/cell.ts";
 import { claimable } from "../../../src/cell/claimable.ts";
 import { VerificationAborted } from "../../../src/cell/verification/verify.ts";
 import type { Dialect } from "./dialects.ts";
@@ -35,12 +34,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
         subject: { type: "USER", id: ({ userId }) => (userId === 0 ? "" : userId) },
         attributes: { email: "EMAILS" },
       });
-      const cell = createCell({
-        client: one.client,
-        database: one.database(),
-        tables: [subjectless],
-        beginDeadlineMs: 10_000,
-      });
+      const cell = one.open([subjectless]);
       await cell.transaction((tx) => tx.insert(emails, { userId: 7, email: "a@x.io" }));
       await one.orm.update(emails).set({ userId: 0 });
       const report = await cell.verify({ apply: true, recentMs: 0 });
@@ -64,11 +58,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
           subject: { type: "USER", id: "id" },
           attributes: { username: { bucket: "USERNAMES", enabled: () => isOn.value } },
         });
-        return createCell({
-          client: one.client,
-          database: one.database(),
-          tables: tables === "both" ? [its, theirs] : [its],
-        });
+        return one.open(tables === "both" ? [its, theirs] : [its]);
       };
       await one.orm.update(projects).set({ path: "other-1" });
       const options = { apply: true, recentMs: 0 };
@@ -171,7 +161,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
       subject: { type: "PROJECT", id: "id" },
       attributes: { id: "ROUTES", path: "ROUTES" },
     });
-    const cell = createCell({ client: one.client, database: one.database(), tables: [twice] });
+    const cell = one.open([twice]);
     await one.orm.insert(projects).values({ id: "tools", path: "Tools" });
     const first = await cell.verify({ apply: true, recentMs: 0 });
     expect([first.counts.created, first.counts.duplicates]).toEqual([1, 1]);
@@ -209,11 +199,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
       subject: { type: "USER", id: "id" },
       attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", enabled: false } },
     });
-    const cell = createCell({
-      client: one.client,
-      database: one.database(),
-      tables: [switchedOff],
-    });
+    const cell = one.open([switchedOff]);
     await cell.verify({ apply: true });
     expect((await verification.listQueue({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual([
       "1",

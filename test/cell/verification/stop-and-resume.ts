@@ -149,7 +149,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
             ? { kind: "unknown", error: new Error("connection lost") }
             : ran;
         };
-        return createCell({ client: current().client, database, tables: claimablesOf(dialect.tables) });
+        return current().open(claimablesOf(dialect.tables), database);
       };
       const options = { apply: true, leaseOps: 50, pageRows: 50, rangeRows: 50 };
 
@@ -182,17 +182,13 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
 
     test("[V5] a process that verifies other columns is no approval", async () => {
       const one = current();
-      const newer = createCell({
-        client: one.client,
-        database: one.database(),
-        tables: [
-          claimable(emails, {
-            source: EMAILS,
-            subject: { type: "USER", id: "userId" },
-            attributes: { email: "EMAILS", id: "PROJECT_IDS" },
-          }),
-        ],
-      });
+      const newer = one.open([
+        claimable(emails, {
+          source: EMAILS,
+          subject: { type: "USER", id: "userId" },
+          attributes: { email: "EMAILS", id: "PROJECT_IDS" },
+        }),
+      ]);
       await addEmails(1, 400, "two");
       for (const cell of [one.cell, newer, one.cell, newer]) {
         const report = await cell.verify({ apply: true, leaseOps: 50, pageRows: 50, rangeRows: 50 });
@@ -435,7 +431,7 @@ export function stopAndResumeSuite(dialect: Dialect, current: () => VerifiedCell
       subject: { type: "USER", id: ({ userId }) => (userId === 0 ? "" : userId) },
       attributes: { email: "EMAILS" },
     });
-    const cell = createCell({ client: one.client, database: one.database(), tables: [table] });
+    const cell = one.open([table]);
     for (const email of ["alpha@x", "beta@x"])
       await cell.transaction((tx) => tx.insert(emails, { userId: 7, email }));
     await one.age();

@@ -1,5 +1,6 @@
 import { sql, type SQL } from "drizzle-orm";
 import { createCell, type Cell } from "../../../src/cell/cell.ts";
+import type { Claimable } from "../../../src/cell/claimable.ts";
 import type { CellDatabase } from "../../../src/cell/local.ts";
 import type { LedgerHistoryTable } from "../../../src/cell/saved-history.ts";
 import { createClient, type Client } from "../../../src/client/client.ts";
@@ -11,6 +12,7 @@ import type { Orm, Tx } from "../scenarios/dialect.ts";
 import { claimablesOf, type Dialect, type Tables } from "./dialects.ts";
 
 const HOUR_MS = 3_600_000;
+const LONG_MS = 10_000;
 
 /**
  * The table of the ledger's points, without writes after `close`. A cell saves its points up to 5 s after the
@@ -82,13 +84,7 @@ export class VerifiedCell {
       backoffMs: 1,
       breaker: false,
     });
-    this.cell = createCell<Tx>({
-      client: this.client,
-      database: this.database(),
-      tables: claimablesOf(dialect.tables),
-      beginDeadlineMs: 10_000,
-      decideDeadlineMs: 10_000,
-    });
+    this.cell = this.open(claimablesOf(dialect.tables));
   }
 
   /** Starts with empty tables. */
@@ -114,6 +110,17 @@ export class VerifiedCell {
     const history = new ClosableHistory(database.ledgerHistory);
     this.#histories.push(history);
     return Object.defineProperty(database, "ledgerHistory", { value: history });
+  }
+
+  /** The cell in another process, which may have other tables. A slow machine meets its long deadlines. */
+  open(tables: readonly Claimable[], database = this.database()): Cell<Tx> {
+    return createCell<Tx>({
+      client: this.client,
+      database,
+      tables,
+      beginDeadlineMs: LONG_MS,
+      decideDeadlineMs: LONG_MS,
+    });
   }
 
   /** A client of another cell. */
