@@ -62,3 +62,9 @@ CREATE TABLE `seen_points` (
 	`incarnation` integer NOT NULL,
 	`position` integer NOT NULL
 ) STRICT, WITHOUT ROWID;
+--> statement-breakpoint
+CREATE TABLE `type_sets` (
+	`part` text PRIMARY KEY NOT NULL,
+	`position` integer NOT NULL,
+	`entries` text NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -127,11 +127,11 @@ function describe({ part, dry_run: isDryRun, ...done }: Reconciliation): string 
   if (done.cell_state !== undefined)
     lines.push(`The cell is ${done.cell_state}. Freeze it again if that is out of date.`);
   if (done.restored !== undefined) {
-    const { cells, keys, revocations } = done.restored;
+    const { cells, keys, revocations, types } = done.restored;
     const ids = cells.length > 0 ? ` (${cells.join(", ")})` : "";
     lines.push(
-      `From the copies in D1, ${cells.length} cells${ids}, ${keys} keys and ${revocations} revocations ` +
-        `${verb} restored.`,
+      `From the copies in D1, ${cells.length} cells${ids}, ${keys} keys, ${revocations} revocations and ` +
+        `${types.length} types${types.length > 0 ? ` (${types.join(", ")})` : ""} ${verb} restored.`,
       "Changes of the last minutes before the loss may be missing in D1. Repeat those that you know of.",
     );
   }

@@ -1,11 +1,25 @@
 /** `npm start`: runs one coordinator on this machine until a signal stops it. */
 import { resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { createClient } from "../src/client/index.ts";
 import { limitNames, limitVariable } from "../src/core/limits.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { devKeys } from "./dev-keys.ts";
 import { openFilesWarning } from "./open-files.ts";
 import { standardErrorLog, type LogOutput } from "./log-output.ts";
+import { declareTypes, readTypesFile } from "./types-file.ts";
+
+const HELP = `Usage: npm start -- [options]
+
+Runs one coordinator on this machine until a signal stops it. docs/operating/one-machine.md has more.
+
+  --types <path>   a file with the types of names that the coordinator has from now on;
+                   docs/guides/declare-types.md describes it
+  --help           show this text
+
+Variables: PORT, LEASEHOLD_STATE, and those of docs/reference/configuration.md.
+`;
 
 /** How long the coordinator may take to stop after its runtime was lost. */
 const STOP_MS = 5_000;
@@ -79,6 +93,10 @@ function log(line: string): void {
 }
 
 async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { types: { type: "string" }, help: { type: "boolean" } } });
+  if (values.help === true) return void process.stdout.write(HELP);
+  // A wrong file is refused before anything is started.
+  const types = values.types === undefined ? undefined : await readTypesFile(values.types);
   const warning = openFilesWarning();
   if (warning !== undefined) process.stderr.write(`leasehold: ${warning}\n`);
   const ended = new Promise<undefined>((then) => {
@@ -94,6 +112,16 @@ async function main(): Promise<void> {
     log,
   });
   const { url, keys, isFirstStart } = coordinator;
+  if (types !== undefined) {
+    try {
+      const client = createClient({ url, key: keys.operator });
+      const { lines: changes, isRefused } = await declareTypes(client, types, false);
+      if (isRefused) throw new Error(`the types are refused: ${changes.join(" ")}`);
+    } catch (error) {
+      await coordinator.stop();
+      throw error;
+    }
+  }
   const lines = [
     `Leasehold is ready at ${url}`,
     "",

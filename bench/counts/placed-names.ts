@@ -1,4 +1,5 @@
 import { shardOf } from "../../src/core/placement.ts";
+import { bucketType } from "../../test/support/types.ts";
 
 /** Generates new names on chosen shards, so that each batch of one size touches the same number of shards. */
 export class PlacedNames {
@@ -25,7 +26,7 @@ export class PlacedNames {
   #on(shard: number): string {
     for (;;) {
       const name = `counted-group/counted-project-${this.#tried++}`;
-      if (shardOf("ROUTES", name, this.#shards) === shard) return name;
+      if (shardOf(bucketType("ROUTES"), name, this.#shards) === shard) return name;
     }
   }
 }

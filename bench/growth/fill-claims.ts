@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { digestWordsOf } from "../../src/core/digest.ts";
 import { raiseIncarnation } from "../../src/core/history.ts";
 import { shardOf } from "../../src/core/placement.ts";
-import { bucketTypes, sourceTypes, subjectTypes } from "../../src/core/registry.ts";
 import { ShardLog } from "../../src/core/shard/shard-log.ts";
 import { sourceOrder } from "../../src/core/source-order.ts";
+import { bucketType, sourceOf, subjectOf } from "../../test/support/types.ts";
 import { inSteps } from "./in-steps.ts";
 import { storedNames, type Name } from "./numbered-names.ts";
 import type { FileSql } from "./objects.ts";
@@ -35,7 +35,7 @@ export async function fillClaims(shards: readonly FileSql[], { claims, cells }: 
       return { ...names.at(index), cell: owners[sequence % owners.length] ?? "1", id: String(sequence + 1) };
     });
     for (const [shard, own] of Map.groupBy(made, ({ canonical }) =>
-      shardOf("ROUTES", canonical, shards.length),
+      shardOf(bucketType("ROUTES"), canonical, shards.length),
     )) {
       const sql = shards[shard];
       if (sql !== undefined) insertInto(sql, own, nowMs);
@@ -44,34 +44,32 @@ export async function fillClaims(shards: readonly FileSql[], { claims, cells }: 
 }
 
 function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): void {
-  const [bucket, subject, source] = [
-    bucketTypes.ROUTES.number,
-    subjectTypes.GROUP.number,
-    sourceTypes.RAILS_TABLE_ROUTES.number,
-  ];
+  const type = bucketType("ROUTES");
   const log = new ShardLog(sql, { now: () => nowMs });
   raiseIncarnation(sql, randomUUID(), log.position + 1);
   sql.transaction([], () => {
     for (const { canonical, value, cell, id } of claims) {
       const epoch = log.nextEpoch();
+      const subject = subjectOf("GROUP", id);
+      const source = sourceOf("RAILS_TABLE_ROUTES", id);
       const words = digestWordsOf({
-        type: "ROUTES",
+        type,
         canonical,
         value,
-        subject: { type: "GROUP", id },
-        source: { type: "RAILS_TABLE_ROUTES", id },
+        subject,
+        source,
       });
       sql.all(
         INSERT,
-        bucket,
+        type,
         canonical,
         value,
         randomUUID(),
         cell,
-        subject,
-        id,
-        source,
-        id,
+        subject.type,
+        subject.id,
+        source.type,
+        source.id,
         sourceOrder(id),
         epoch,
         nowMs,

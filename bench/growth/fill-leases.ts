@@ -9,6 +9,7 @@ import { shardOf } from "../../src/core/placement.ts";
 import { ShardLog } from "../../src/core/shard/shard-log.ts";
 import { ShardStore } from "../../src/core/shard/store.ts";
 import { payloadHash } from "../../src/http/batch.ts";
+import { bucketType, sourceOf, subjectOf } from "../../test/support/types.ts";
 import { inSteps } from "./in-steps.ts";
 import { outstandingNames, type NumberedNames } from "./numbered-names.ts";
 import type { FileSql } from "./objects.ts";
@@ -158,11 +159,11 @@ function createOf(names: NumberedNames, index: number, shards: number): Op {
   return {
     kind: "create",
     index: 0,
-    type: "ROUTES",
+    type: bucketType("ROUTES"),
     value,
     canonical,
-    subject: { type: "GROUP", id },
-    source: { type: "RAILS_TABLE_ROUTES", id },
-    shard: shardOf("ROUTES", canonical, shards),
+    subject: subjectOf("GROUP", id),
+    source: sourceOf("RAILS_TABLE_ROUTES", id),
+    shard: shardOf(bucketType("ROUTES"), canonical, shards),
   };
 }

@@ -1,5 +1,6 @@
 import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
+import { ruleOf } from "../../test/support/types.ts";
 import { Names } from "../client/names.ts";
 
 /** More than the number of real names. */
@@ -23,9 +24,10 @@ export class NumberedNames {
   readonly #stems: readonly Name[];
 
   constructor(mark: string) {
+    const rule = ruleOf("ROUTES");
     const byCanonical = new Map<string, Name>();
     for (const value of Names.kept(mark, ALL)) {
-      const made = canonicalize("ROUTES", value, defaultLimits.valueBytes);
+      const made = canonicalize(rule, value, defaultLimits.valueBytes);
       if (made.ok) byCanonical.set(made.canonical, { value, canonical: made.canonical });
     }
     this.#stems = [...byCanonical.values()];

@@ -15,12 +15,33 @@ export async function setUp(stateFolder: string, { cells, shards }: Variant): Pr
     const keys: Keys = { cells: {}, router: coordinator.keys.router };
     for (const cell of cellIds(cells))
       keys.cells[cell] = coordinator.keys.cells[cell] ?? (await addCell(coordinator, cell));
+    await useTypes(coordinator);
     // The cron reads every ledger, wakes every shard, and writes the cells to D1.
     await coordinator.cron();
     return keys;
   } finally {
     await coordinator.stop();
   }
+}
+
+/**
+ * Brings the types of the rows into use that `fill` writes (T2). Its name is not there to be destroyed, so
+ * the begin is refused and writes nothing else.
+ */
+async function useTypes({ url, keys }: Coordinator): Promise<void> {
+  const [[cell, key] = []] = Object.entries(keys.cells);
+  const destroy = {
+    bucket: { type: "ROUTES", value: "not-there" },
+    subject: { type: "GROUP", id: 1 },
+    source: { type: "RAILS_TABLE_ROUTES", id: 1 },
+  };
+  const answer = await fetch(`${url}/v1/cells/${cell}/leases`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ destroys: [destroy] }),
+  });
+  const { conflicts } = (await answer.json()) as { conflicts?: { kind: string }[] };
+  if (conflicts?.[0]?.kind !== "absent") throw new Error(`the begin was answered ${answer.status}`);
 }
 
 async function addCell(coordinator: Coordinator, cell: string): Promise<string> {

@@ -30,11 +30,15 @@ export interface Entry {
 /** What each entry may bring along. Names and sources come from `exports` in package.json. */
 const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">>> = {
   client: { peers: [], bundles: ["uuid"], runsOn: "any" },
-  cell: { peers: ["drizzle-orm"], bundles: ["@noble/hashes", "uuid"], runsOn: "any" },
+  cell: { peers: ["drizzle-orm"], bundles: ["@noble/hashes", "re2js", "uuid"], runsOn: "any" },
   "cell/postgres": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   "cell/mysql": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   // It contains the coordinator.
-  testing: { peers: [], bundles: ["@noble/hashes", "drizzle-orm", "hono", "uuid", "zod"], runsOn: "node" },
+  testing: {
+    peers: [],
+    bundles: ["@noble/hashes", "drizzle-orm", "hono", "re2js", "uuid", "zod"],
+    runsOn: "node",
+  },
 };
 
 /** Joins package.json's `exports` with the rules. Throws when an entry is only in one of them. */

@@ -91,6 +91,7 @@ export function allExamples(root: string): Example[] {
   const pages = [
     "README.md",
     "scripts/sdk/README.md",
+    "docs/guides/declare-types.md",
     "docs/guides/make-a-table-claimable.md",
     "docs/guides/testing-your-cell.md",
     "docs/operating/verification.md",
@@ -112,14 +113,32 @@ export const withoutExample = (
     .filter(([name]) => !examples.some(({ of }) => of === name))
     .map(([name]) => name);
 
+/** Registered types apply to a whole program, so an example that registers some has a program of its own. */
+const registersTypes = ({ code }: Example): boolean => code.includes("interface Register");
+
+const TYPES = JSON.stringify({
+  bucket_types: { HANDLES: { number: 1 } },
+  subject_types: { PERSON: { number: 1 } },
+  source_types: { PEOPLE: { number: 1 } },
+});
+
 /** Compiles examples against the package installed in `project`. Throws what the compiler reports. */
 export function compileExamples(project: string, examples: readonly Example[]): void {
-  const folder = join(project, "examples");
+  compileTogether(
+    join(project, "examples"),
+    examples.filter((each) => !registersTypes(each)),
+  );
+  for (const [index, example] of examples.filter(registersTypes).entries())
+    compileTogether(join(project, `examples-with-types-${index}`), [example]);
+}
+
+function compileTogether(folder: string, examples: readonly Example[]): void {
   const files = examples.map(({ where, file, code }) => {
     const page = where.replaceAll(/[^\w]+/g, "_").replace(/_\d+$/, "");
     const path = join(page, file ?? `${where.replaceAll(/[^\w]+/g, "_")}.ts`);
     mkdirSync(join(folder, page), { recursive: true });
     writeFileSync(join(folder, page, "schema.ts"), SCHEMA);
+    writeFileSync(join(folder, page, "leasehold.types.json"), TYPES);
     writeFileSync(join(folder, path), `${code}\nexport {};\n`);
     return path;
   });
@@ -134,6 +153,7 @@ export function compileExamples(project: string, examples: readonly Example[]): 
     target: "es2022",
     module: "preserve",
     moduleResolution: "bundler",
+    resolveJsonModule: true,
     lib: ["es2023"],
     types: ["node"],
   };

@@ -7,6 +7,7 @@ import { isLeaseholdError } from "../client/errors.ts";
 import { callHook } from "../client/hooks.ts";
 import type { Batch } from "../client/api-types.ts";
 import { defaultLimits } from "../core/limits.ts";
+import type { TypesDocument } from "../core/types/document.ts";
 import { BackgroundWork } from "./background-work.ts";
 import { beginAdjusting } from "./begin.ts";
 import { CallSite } from "./call-site.ts";
@@ -39,6 +40,11 @@ export interface CellOptions<Tx> {
   /** `postgres(db)` or `mysql(db)`. */
   database: CellDatabase<Tx>;
   tables: readonly Claimable[];
+  /**
+   * The contents of `leasehold.types.json`, if the deployment has declared its own types. Left out: the types
+   * that Leasehold ships.
+   */
+  types?: TypesDocument;
   /**
    * The SDK doesn't see rows that foreign keys delete or change, so it never releases their names.
    * `"refuse"`, the default, throws if the drizzle schema declares such a key. `"accept"` promises that no
@@ -111,7 +117,7 @@ export class Cell<Tx> {
     if (client.cell === undefined)
       throw invalidArgument("client", "must have a cell: pass `cell` to createClient");
     this.#options = options;
-    this.#tables = new ClaimableTables(options.tables);
+    this.#tables = new ClaimableTables(options.tables, options.types);
     const [cascade] = options.database.cascades(options.tables);
     if (cascade !== undefined && options.cascades !== "accept")
       throw invalidArgument("tables", `${cascade}, or set \`cascades: "accept"\``);
@@ -277,6 +283,7 @@ export class Cell<Tx> {
       client,
       database,
       tables: this.#tables.all,
+      types: this.#tables.types,
       transactions,
       beginDeadlineMs: this.#preflightDeadlineMs,
     });

@@ -1,8 +1,8 @@
 import type { Table } from "drizzle-orm";
 import type { Batch, Subject } from "../client/api-types.ts";
-import { canonicalize } from "../core/canonical/canonicalize.ts";
-import { defaultLimits } from "../core/limits.ts";
+import type { Types } from "../core/types/types.ts";
 import type { AnyRow, Attribute, Claimable, RowClaim } from "./claimable.ts";
+import { canonicalOf } from "./declared-types.ts";
 import { InvalidNameError, invalidArgument, type Origin } from "./errors.ts";
 
 /** A row of the cell, as the coordinator knows it. */
@@ -39,6 +39,11 @@ interface ChangedName extends RowClaim {
 export class Changes {
   readonly #rows = new Map<string, Change>();
   readonly #switches = new Map<Attribute, boolean>();
+  readonly #types: Types;
+
+  constructor(types: Types) {
+    this.#types = types;
+  }
 
   add<T extends Table>(claimable: Claimable<T>, before: AnyRow | undefined, after: AnyRow | undefined): void {
     const row = after ?? before;
@@ -114,10 +119,14 @@ export class Changes {
     const was = claimsOf(before);
     const is = claimsOf(after);
     return {
-      was: was.filter((claim) => !isIn(is, claim)).flatMap((claim) => nameOf(claimable, claim) ?? []),
+      was: was
+        .filter((claim) => !isIn(is, claim))
+        .flatMap((claim) => nameOf(this.#types, claimable, claim) ?? []),
       is: is
         .filter((claim) => !isIn(was, claim))
-        .map((claim) => nameOf(claimable, claim) ?? refuseUnnameable(claimable, claim)),
+        .map(
+          (claim) => nameOf(this.#types, claimable, claim) ?? refuseUnnameable(this.#types, claimable, claim),
+        ),
     };
   }
 
@@ -147,16 +156,15 @@ const isSameClaim = (one: RowClaim, other: RowClaim): boolean =>
  * because the coordinator refuses a batch that destroys and creates the same name. A value without a
  * canonical form (undefined) never had a claim and cannot get one.
  */
-function nameOf(claimable: Claimable, claim: RowClaim): ChangedName | undefined {
-  const { type, value } = claim.bucket;
-  const made = canonicalize(type, value, defaultLimits.valueBytes);
+function nameOf(types: Types, claimable: Claimable, claim: RowClaim): ChangedName | undefined {
+  const made = canonicalOf(types, claim.bucket);
   return made.ok
-    ? { ...claim, key: `${type}\n${made.canonical}`, origin: originOf(claimable, claim) }
+    ? { ...claim, key: `${claim.bucket.type}\n${made.canonical}`, origin: originOf(claimable, claim) }
     : undefined;
 }
 
-function refuseUnnameable(claimable: Claimable, claim: RowClaim): never {
-  const made = canonicalize(claim.bucket.type, claim.bucket.value, defaultLimits.valueBytes);
+function refuseUnnameable(types: Types, claimable: Claimable, claim: RowClaim): never {
+  const made = canonicalOf(types, claim.bucket);
   throw new InvalidNameError(originOf(claimable, claim), `cannot be claimed: ${made.ok ? "" : made.detail}`);
 }
 

@@ -24,7 +24,7 @@ const DEFERRED_ROWS = 500;
  */
 export class ClaimTransaction<Tx> {
   readonly db: Tx;
-  readonly changes = new Changes();
+  readonly changes: Changes;
   /** Leases to begin after the transaction. */
   readonly deferred: Deferred[] = [];
   readonly #database: CellDatabase<Tx>;
@@ -37,6 +37,7 @@ export class ClaimTransaction<Tx> {
   /** Created by `Cell.transaction`. */
   constructor(db: Tx, database: CellDatabase<Tx>, tables: ClaimableTables, chunk: ChunkLimits) {
     this.db = db;
+    this.changes = new Changes(tables.types);
     this.#database = database;
     this.#tables = tables;
     this.#chunk = chunk;
@@ -173,7 +174,7 @@ export class ClaimTransaction<Tx> {
   }
 
   async #defer(claimable: Claimable, rows: readonly AnyRow[]): Promise<void> {
-    const changes = new Changes();
+    const changes = new Changes(this.#tables.types);
     for (const row of rows) changes.add(claimable, row, undefined);
     const claimed = changes.batch();
     if (claimed === undefined) return;

@@ -94,7 +94,7 @@ export class Claimable<T extends Table = Table> {
   readonly idColumn: Column;
   readonly changedAt: string | undefined;
   readonly attributes: readonly Attribute[];
-  readonly #subjectType: Subject["type"];
+  readonly subjectType: Subject["type"];
   readonly #subjectId: (row: AnyRow) => unknown;
 
   constructor(table: T, options: ClaimableOptions<T>) {
@@ -112,7 +112,7 @@ export class Claimable<T extends Table = Table> {
     this.changedAt = options.changedAt;
     if (options.changedAt !== undefined) this.#checkTime(options.changedAt);
     const { type, id } = options.subject;
-    this.#subjectType = type;
+    this.subjectType = type;
     this.#subjectId = typeof id === "function" ? (id as (row: AnyRow) => unknown) : (row) => row[id];
     if (typeof id === "string") this.#column(id, "subject.id");
     this.attributes = Object.entries(options.attributes).map(([name, given]) =>
@@ -142,7 +142,7 @@ export class Claimable<T extends Table = Table> {
     });
     if (claimed.length === 0) return [];
     const subjectId = scalarText(this.#subjectId(row), "subject.id");
-    const subject = subjectId === undefined ? undefined : { type: this.#subjectType, id: subjectId };
+    const subject = subjectId === undefined ? undefined : { type: this.subjectType, id: subjectId };
     const source = { type: this.source, id: this.idOf(row) };
     return claimed.map(({ name, bucket }) => ({ bucket, subject, source, attribute: name }));
   }

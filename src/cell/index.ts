@@ -58,6 +58,7 @@ export {
   NotSavedError,
   type Origin,
 } from "./errors.ts";
+export type { TypesDocument } from "../core/types/document.ts";
 export type { LeaseEvent } from "./leased-transaction.ts";
 export type {
   CellDatabase,

@@ -13,12 +13,13 @@ type Write<Tx> = (tx: ClaimTransaction<Tx>, database: CellDatabase<Tx>) => Promi
  * afterwards. Each method may be called any number of times.
  */
 export class PlannedWrites<Tx> {
-  readonly changes = new Changes();
+  readonly changes: Changes;
   readonly #writes: Write<Tx>[] = [];
   readonly #tables: ClaimableTables;
 
   constructor(tables: ClaimableTables) {
     this.#tables = tables;
+    this.changes = new Changes(tables.types);
   }
 
   /** Inserts a row. It needs its id now, made by the caller or drawn from a sequence. */

@@ -1,14 +1,20 @@
 import { getTableName, type Table } from "drizzle-orm";
+import type { TypesDocument } from "../core/types/document.ts";
+import type { Types } from "../core/types/types.ts";
 import type { Claimable } from "./claimable.ts";
+import { declaredTypes } from "./declared-types.ts";
 import { invalidArgument } from "./errors.ts";
 
 /** The claimable tables of a cell. */
 export class ClaimableTables {
   readonly all: readonly Claimable[];
+  readonly types: Types;
   readonly #byTable = new Map<Table, Claimable>();
 
-  constructor(all: readonly Claimable[]) {
+  /** @param types the contents of `leasehold.types.json` */
+  constructor(all: readonly Claimable[], types?: TypesDocument) {
     this.all = all;
+    this.types = declaredTypes(types, all);
     const bySource = new Map<string, Claimable>();
     for (const claimable of all) {
       const other = bySource.get(claimable.source);

@@ -1,5 +1,7 @@
 // Generated from src/http/contract by `npm run generate:client`. Do not edit.
 
+import type { DeclaredNames } from "./declared-types.ts";
+
 /**
  * The ops of one lease: all of them are granted, or none. It must have at least one op, and no name
  * twice.
@@ -56,18 +58,16 @@ export interface Batch {
 
 /** The thing that must be unique: a type and a value. */
 export interface Bucket {
-  /** The kind of name. The same value in two bucket types is two names. */
-  type:
-    | "ROUTES"
-    | "ORGANIZATION_PATH"
-    | "REDIRECT_ROUTES"
-    | "USERNAMES"
-    | "EMAILS"
-    | "PROJECT_IDS"
-    | "USER_IDS";
+  type: BucketType;
   /** The name as somebody typed it. It and its canonical form have 1 to 1,024 bytes of UTF-8. */
   value: string;
 }
+
+/** The kind of name. The same value in two bucket types is two names. */
+export type BucketType = DeclaredNames<
+  "bucket_types",
+  "ROUTES" | "ORGANIZATION_PATH" | "REDIRECT_ROUTES" | "USERNAMES" | "EMAILS" | "PROJECT_IDS" | "USER_IDS"
+>;
 
 export interface Cell {
   /** The id of a cell: a decimal int64 above 0. */
@@ -129,27 +129,9 @@ export interface Decision {
 }
 
 export interface DigestQuery {
-  /** The table of the cell's database that the name comes from. */
-  source_type:
-    | "RAILS_TABLE_USERS"
-    | "RAILS_TABLE_EMAILS"
-    | "RAILS_TABLE_ROUTES"
-    | "RAILS_TABLE_PROJECTS"
-    | "RAILS_TABLE_GROUPS"
-    | "RAILS_TABLE_ORGANIZATIONS"
-    | "RAILS_TABLE_REDIRECT_ROUTES";
+  source_type: SourceType;
   /** Only claims of these bucket types. Left out: all types. */
-  bucket_types?:
-    | readonly (
-        | "ROUTES"
-        | "ORGANIZATION_PATH"
-        | "REDIRECT_ROUTES"
-        | "USERNAMES"
-        | "EMAILS"
-        | "PROJECT_IDS"
-        | "USER_IDS"
-      )[]
-    | undefined;
+  bucket_types?: readonly BucketType[] | undefined;
   /** Ranges in ascending order, without overlap. */
   ranges: readonly SourceRange[];
 }
@@ -445,8 +427,8 @@ export interface RangeDigest {
   /** 32 hexadecimal digits: the sum of the claims' digests, as four 32-bit words, each modulo 2^32. */
   hash: string;
   /**
-   * True: a hold touches the range, a claim in it has no digest, or the range has more claims than could
-   * be read at one moment. Then the digest proves nothing, and `count` may be too small.
+   * True: a hold touches the range, or the range has more claims than could be read at one moment. Then
+   * the digest proves nothing, and `count` may be too small.
    */
   held: boolean;
   /** The latest `updated_at` of the range's claims. Null: there are none. */
@@ -485,29 +467,13 @@ export interface Revocation {
 
 /** The row of the cell's database that the name comes from. */
 export interface Source {
-  /** The table of the cell's database that the name comes from. */
-  type:
-    | "RAILS_TABLE_USERS"
-    | "RAILS_TABLE_EMAILS"
-    | "RAILS_TABLE_ROUTES"
-    | "RAILS_TABLE_PROJECTS"
-    | "RAILS_TABLE_GROUPS"
-    | "RAILS_TABLE_ORGANIZATIONS"
-    | "RAILS_TABLE_REDIRECT_ROUTES";
+  type: SourceType;
   id: string;
 }
 
 /** The row of the cell's database that the name comes from. */
 export interface SourceGiven {
-  /** The table of the cell's database that the name comes from. */
-  type:
-    | "RAILS_TABLE_USERS"
-    | "RAILS_TABLE_EMAILS"
-    | "RAILS_TABLE_ROUTES"
-    | "RAILS_TABLE_PROJECTS"
-    | "RAILS_TABLE_GROUPS"
-    | "RAILS_TABLE_ORGANIZATIONS"
-    | "RAILS_TABLE_REDIRECT_ROUTES";
+  type: SourceType;
   /** 1 to 128 bytes of UTF-8 without control characters, or an integer that JSON represents exactly. */
   id: string | number;
 }
@@ -522,6 +488,18 @@ export interface SourceRange {
   /** Only source ids up to and including this one. Left out: to the last. */
   source_id_lte?: string | number | undefined;
 }
+
+/** The table of the cell's database that the name comes from. */
+export type SourceType = DeclaredNames<
+  "source_types",
+  | "RAILS_TABLE_USERS"
+  | "RAILS_TABLE_EMAILS"
+  | "RAILS_TABLE_ROUTES"
+  | "RAILS_TABLE_PROJECTS"
+  | "RAILS_TABLE_GROUPS"
+  | "RAILS_TABLE_ORGANIZATIONS"
+  | "RAILS_TABLE_REDIRECT_ROUTES"
+>;
 
 export interface StaleLease {
   uuid: string;
@@ -579,17 +557,53 @@ export interface StaleLease {
 
 /** The entity that the name is about, such as a user or a group. */
 export interface Subject {
-  /** The type of the entity that the name is about. */
-  type: "ORGANIZATION" | "GROUP" | "PROJECT" | "USER";
+  type: SubjectType;
   id: string;
 }
 
 /** The entity that the name is about, such as a user or a group. */
 export interface SubjectGiven {
-  /** The type of the entity that the name is about. */
-  type: "ORGANIZATION" | "GROUP" | "PROJECT" | "USER";
+  type: SubjectType;
   /** 1 to 128 bytes of UTF-8 without control characters, or an integer that JSON represents exactly. */
   id: string | number;
+}
+
+/** The type of the entity that the name is about. */
+export type SubjectType = DeclaredNames<"subject_types", "ORGANIZATION" | "GROUP" | "PROJECT" | "USER">;
+
+export interface TypeChange {
+  /** The list and the name of a type. */
+  entry: string;
+  change: "add" | "remove" | "change";
+  /** The entry before. Null: there was none. */
+  before: unknown;
+  /** The entry after. Null: there is none. */
+  after: unknown;
+}
+
+export interface TypeRefusal {
+  /** The list and the name of a type. */
+  entry: string;
+  /** Why the change is refused. */
+  reason: string;
+}
+
+/** The types of a deployment, by their names. */
+export interface TypeSet {
+  /** What must be unique, such as usernames. */
+  bucket_types: { readonly [name: string]: unknown };
+  /** Whom a name is about, such as a user. */
+  subject_types: { readonly [name: string]: unknown };
+  /** The table that a name comes from. */
+  source_types: { readonly [name: string]: unknown };
+}
+
+export interface TypesChange {
+  /** Identifies this version of the set. It grows with each change, and when a type comes into use. */
+  version: number;
+  types: TypeSet;
+  /** If true, nothing is changed. */
+  dry_run?: boolean | undefined;
 }
 
 /** Permission for one run to verify one cell. */
@@ -741,6 +755,38 @@ export interface Operations {
       key: Key;
     };
   };
+  getTypes: {
+    body: undefined;
+    answer: {
+      /** Identifies this version of the set. It grows with each change, and when a type comes into use. */
+      version: number;
+      types: TypeSet;
+      /** The types that claims may have. Their entries can no longer be changed. */
+      in_use: {
+        bucket_types: readonly string[];
+        subject_types: readonly string[];
+        source_types: readonly string[];
+      };
+    };
+  };
+  changeTypes: {
+    body: TypesChange;
+    answer: {
+      /** Identifies this version of the set. It grows with each change, and when a type comes into use. */
+      version: number;
+      types: TypeSet;
+      /** The types that claims may have. Their entries can no longer be changed. */
+      in_use: {
+        bucket_types: readonly string[];
+        subject_types: readonly string[];
+        source_types: readonly string[];
+      };
+      dry_run: boolean;
+      changes: readonly TypeChange[];
+      /** Only in a dry run. If there are any, the set would be refused. */
+      refusals: readonly TypeRefusal[];
+    };
+  };
   getPart: {
     body: undefined;
     answer: {
@@ -782,6 +828,8 @@ export interface Operations {
             keys: number;
             /** The revocations that were missing. */
             revocations: number;
+            /** The types that were missing, different, or not marked as in use. */
+            types: readonly string[];
           }
         | undefined;
     };
@@ -1104,6 +1152,27 @@ export const operations = {
         note: "any",
         revoked_at: "any",
       },
+    },
+  },
+  getTypes: {
+    method: "GET",
+    path: "/v1/admin/types",
+    shape: {
+      version: "number",
+      types: { bucket_types: {}, subject_types: {}, source_types: {} },
+      in_use: { bucket_types: ["string"], subject_types: ["string"], source_types: ["string"] },
+    },
+  },
+  changeTypes: {
+    method: "PUT",
+    path: "/v1/admin/types",
+    shape: {
+      version: "number",
+      types: { bucket_types: {}, subject_types: {}, source_types: {} },
+      in_use: { bucket_types: ["string"], subject_types: ["string"], source_types: ["string"] },
+      dry_run: "boolean",
+      changes: [{ entry: "string", change: "string", before: "any", after: "any" }],
+      refusals: [{ entry: "string", reason: "string" }],
     },
   },
   getPart: {

@@ -7,6 +7,7 @@ import { InvalidArgumentError, valueOf } from "./errors.ts";
 import { Leases } from "./leases.ts";
 import { LedgerHistory } from "./ledger-history.ts";
 import { Parts } from "./parts.ts";
+import { TypeSets } from "./type-sets.ts";
 import { Records } from "./records.ts";
 import { VerificationSlots } from "./verification-slots.ts";
 import type { Limit, Operations } from "./api-types.ts";
@@ -28,6 +29,7 @@ export class Client {
   readonly cells: Cells;
   readonly keys: Keys;
   readonly parts: Parts;
+  readonly types: TypeSets;
   /**
    * How far the cell's ledger had got when it answered. Store it, and add it to the next client, so that a
    * ledger whose storage went back in time is noticed. `leasehold/cell` does this in the cell's database.
@@ -46,6 +48,7 @@ export class Client {
     this.cells = new Cells(caller);
     this.keys = new Keys(caller);
     this.parts = new Parts(caller);
+    this.types = new TypeSets(caller);
   }
 
   /**

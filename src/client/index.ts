@@ -8,7 +8,9 @@ export type { Hooks, RequestEvent, ResponseEvent, RetryEvent } from "./hooks.ts"
 export type { LedgerHistory, LedgerPoint } from "./ledger-history.ts";
 export type { BeginOptions, DecideOptions, ListLeasesOptions, ListStaleLeasesOptions } from "./leases.ts";
 export type { Page, Pages } from "./pages.ts";
+export type { Register } from "./declared-types.ts";
 export type { Reconciliation } from "./parts.ts";
+export type { DeclaredTypes, TypesPlan } from "./type-sets.ts";
 export type {
   DigestRecordsOptions,
   ExportRecordsOptions,
@@ -47,6 +49,7 @@ export {
 export type {
   Batch,
   Bucket,
+  BucketType,
   Cell,
   CellChange,
   Conflict,
@@ -63,7 +66,13 @@ export type {
   PartReconciliation,
   Record,
   Source,
+  SourceType,
   StaleLease,
   Subject,
+  SubjectType,
+  TypeChange,
+  TypeRefusal,
+  TypesChange,
+  TypeSet,
   VerificationSlot,
 } from "./api-types.ts";

@@ -61,7 +61,7 @@ export interface RangeDigest {
   /** 32 hexadecimal digits. */
   hash: string;
   /**
-   * True when a lease touches the range, a claim in it has no digest, or it has more claims than could be
+   * True when a lease touches the range, or it has more claims than could be
    * read at one moment. Then the digest proves nothing, and `count` may be too small.
    */
   held: boolean;

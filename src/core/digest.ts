@@ -1,10 +1,9 @@
 import { sha256 } from "@noble/hashes/sha2.js";
-import { bucketTypes, sourceTypes, subjectTypes, type BucketTypeName } from "./registry.ts";
 import type { DigestWords, Source, Subject } from "./messages.ts";
 
 /** The facts that a claim's digest covers: everything that the cell's row determines. */
 export interface DigestedClaim {
-  type: BucketTypeName;
+  type: number;
   canonical: string;
   /** The spelling that was typed. */
   value: string;
@@ -23,15 +22,7 @@ const utf8 = new TextEncoder();
  * part can contain a control character.
  */
 export function digestWordsOf({ type, canonical, value, subject, source }: DigestedClaim): DigestWords {
-  const facts = [
-    bucketTypes[type].number,
-    canonical,
-    value,
-    subjectTypes[subject.type].number,
-    subject.id,
-    sourceTypes[source.type].number,
-    source.id,
-  ];
+  const facts = [type, canonical, value, subject.type, subject.id, source.type, source.id];
   const digest = sha256(utf8.encode(facts.join("\n")));
   const view = new DataView(digest.buffer, digest.byteOffset);
   return [view.getUint32(0), view.getUint32(4), view.getUint32(8), view.getUint32(12)];

@@ -3,12 +3,11 @@
  * its sender computed with. A receiver refuses a message with an unknown version or another placement (M5,
  * P1).
  *
- * Positions are numbers that only grow. Fields that end in `Ms` are milliseconds, and those that end in
- * `AtMs` are milliseconds since 1970.
+ * Types are their numbers in the deployment's set of types (T1). Positions are numbers that only grow. Fields
+ * that end in `Ms` are milliseconds, and those that end in `AtMs` are milliseconds since 1970.
  */
 import type { Placement } from "./placement.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
-import type { BucketTypeName, SourceTypeName, SubjectTypeName } from "./registry.ts";
 
 export const MESSAGE_VERSION = 1;
 
@@ -36,17 +35,17 @@ export interface Envelope {
 export type OpKind = "create" | "destroy" | "replace";
 
 export interface Subject {
-  type: SubjectTypeName;
+  type: number;
   id: string;
 }
 
 export interface Source {
-  type: SourceTypeName;
+  type: number;
   id: string;
 }
 
 export interface BucketKey {
-  type: BucketTypeName;
+  type: number;
   canonical: string;
 }
 
@@ -327,8 +326,9 @@ export type HoldPosition = readonly [bucketType: number, canonical: string];
  */
 export interface ListRecordsRequest extends Envelope {
   cell: string;
-  sourceType: SourceTypeName;
-  bucketTypes: BucketTypeName[];
+  sourceType: number;
+  /** Null: claims of all bucket types. */
+  bucketTypes: number[] | null;
   after: string;
   upTo: string | null;
   /** The cursor of the previous answer. Null: from the beginning of the range. */
@@ -371,8 +371,9 @@ export interface SourceRange {
  */
 export interface DigestRecordsRequest extends Envelope {
   cell: string;
-  sourceType: SourceTypeName;
-  bucketTypes: BucketTypeName[];
+  sourceType: number;
+  /** Null: claims of all bucket types. */
+  bucketTypes: number[] | null;
   ranges: SourceRange[];
   /** The cursor of the previous answer. Null: from the first range. */
   cursor: DigestCursor | null;
@@ -403,7 +404,7 @@ export interface RangeDigest {
   /** The sum of the claims' digest words, each modulo 2^32. */
   words: DigestWords;
   /**
-   * True if a hold touches the range, if a claim in it has no digest, or if the cell's claims changed while
+   * True if a hold touches the range, or if the cell's claims changed while
    * the range was read in parts. Such a digest proves nothing.
    */
   held: boolean;

@@ -1,5 +1,3 @@
-import type { BucketTypeName } from "./registry.ts";
-
 /**
  * Every code with which a call can fail: its HTTP status, its title, and whether the same call may succeed
  * later unchanged. The list is closed.
@@ -45,7 +43,9 @@ export type Reason =
   | "HISTORY_LOST"
   | "NO_CELLS"
   | "PLACEMENT_MISMATCH"
-  | "MESSAGE_VERSION";
+  | "MESSAGE_VERSION"
+  | "TYPE_IN_USE"
+  | "TYPES_CHANGED";
 
 export type OpList = "creates" | "destroys" | "replaces";
 
@@ -56,7 +56,6 @@ export type ConflictKind = "leased" | "taken" | "not_owner" | "absent" | "mismat
 export interface Conflict {
   list: OpList;
   index: number;
-  bucket: { type: BucketTypeName; value: string };
   kind: ConflictKind;
   /** Absent if the bucket has no owner (`absent`). */
   owner?: "self" | "other";

@@ -18,7 +18,16 @@ export const writePoints = {
   shard: ["exchange", "clear"],
   /** Writes of a part that an operator reconciles. */
   reconciliation: ["rebuild_leases", "accept_loss", "finish_reconciliation", "restore_directory"],
-  directory: ["add_cell", "change_cell", "record_key", "revoke_key", "take_slot", "release_slot"],
+  directory: [
+    "add_cell",
+    "change_cell",
+    "record_key",
+    "revoke_key",
+    "change_types",
+    "use_types",
+    "take_slot",
+    "release_slot",
+  ],
 } as const;
 
 export type WritePoint = (typeof writePoints)[keyof typeof writePoints][number];

@@ -2,7 +2,9 @@ import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
 import type { Cell, MintedKey } from "../core/directory/messages.ts";
 import type { CellStatus, ClaimRecord, Lease, Op, OpKind } from "../core/messages.ts";
+import { Types, type TypeKind } from "../core/types/types.ts";
 import type * as schemas from "./contract/schemas.ts";
+import type { StoredType } from "./types-copy.ts";
 
 // These functions translate the core's types into the API's answers.
 
@@ -11,18 +13,32 @@ type ApiRecord = z.input<typeof schemas.wholeRecord>;
 
 export const timeOf = (ms: number): string => new Date(ms).toISOString();
 
-export function toApiLease({
-  lease,
-  cell,
-  state,
-  createdAtMs,
-  ageMs,
-  counts,
-  decidedAtMs,
-  decidedBy,
-  reason,
-  ops,
-}: Lease): ApiLease {
+/** Returns the types of the rows in an answer. The functions below need all of them. */
+export const storedTypes = (rows: readonly Pick<Op, "type" | "subject" | "source">[]): StoredType[] =>
+  rows.flatMap(({ type, subject, source }) => [
+    { kind: "bucket" as const, number: type },
+    ...(subject === undefined ? [] : [{ kind: "subject" as const, number: subject.type }]),
+    ...(source === undefined ? [] : [{ kind: "source" as const, number: source.type }]),
+  ]);
+
+/** For leases in lists, which have no ops. */
+export const NO_TYPES = new Types([]);
+
+function nameOf(types: Types, kind: TypeKind, number: number): string {
+  const entry = types.numbered(kind, number);
+  if (entry === undefined) throw new Error(`the ${kind} type ${number} was not checked before its use`);
+  return entry.name;
+}
+
+const named = <T extends { type: number }>(types: Types, kind: TypeKind, { type, ...rest }: T) => ({
+  type: nameOf(types, kind, type),
+  ...rest,
+});
+
+export function toApiLease(
+  types: Types,
+  { lease, cell, state, createdAtMs, ageMs, counts, decidedAtMs, decidedBy, reason, ops }: Lease,
+): ApiLease {
   return {
     uuid: lease,
     cell_id: cell,
@@ -35,33 +51,53 @@ export function toApiLease({
     counts,
     ...(ops === undefined
       ? {}
-      : { creates: claimOps(ops, "create"), destroys: destroyOps(ops), replaces: claimOps(ops, "replace") }),
+      : {
+          creates: claimOps(types, ops, "create"),
+          destroys: destroyOps(types, ops),
+          replaces: claimOps(types, ops, "replace"),
+        }),
   };
 }
 
-function claimOps(ops: readonly Op[], kind: OpKind): NonNullable<ApiLease["replaces"]> {
+function claimOps(types: Types, ops: readonly Op[], kind: OpKind): NonNullable<ApiLease["replaces"]> {
   return ops.flatMap(({ kind: its, type, value, subject, source, epoch }) =>
     its === kind && subject !== undefined && source !== undefined
-      ? [{ bucket: { type, value }, subject, source, ...epochOf(epoch) }]
+      ? [
+          {
+            bucket: named(types, "bucket", { type, value }),
+            subject: named(types, "subject", subject),
+            source: named(types, "source", source),
+            ...epochOf(epoch),
+          },
+        ]
       : [],
   );
 }
 
-function destroyOps(ops: readonly Op[]): NonNullable<ApiLease["destroys"]> {
+function destroyOps(types: Types, ops: readonly Op[]): NonNullable<ApiLease["destroys"]> {
   return ops.flatMap(({ kind, type, value, subject, source, epoch }) =>
-    kind === "destroy" ? [{ bucket: { type, value }, subject, source, ...epochOf(epoch) }] : [],
+    kind === "destroy"
+      ? [
+          {
+            bucket: named(types, "bucket", { type, value }),
+            subject: subject && named(types, "subject", subject),
+            source: source && named(types, "source", source),
+            ...epochOf(epoch),
+          },
+        ]
+      : [],
   );
 }
 
 const epochOf = (epoch: number | undefined): { epoch?: number } => (epoch === undefined ? {} : { epoch });
 
-export function toApiRecord(record: ClaimRecord): ApiRecord {
+export function toApiRecord(types: Types, record: ClaimRecord): ApiRecord {
   const { uuid, type, value, subject, source, cell, epoch, status, lease, createdAtMs, updatedAtMs } = record;
   return {
     uuid,
-    bucket: { type, value },
-    subject,
-    source,
+    bucket: named(types, "bucket", { type, value }),
+    subject: named(types, "subject", subject),
+    source: named(types, "source", source),
     cell_id: cell,
     epoch,
     status,
@@ -73,11 +109,16 @@ export function toApiRecord(record: ClaimRecord): ApiRecord {
 
 /** Of another cell's record, a cell gets only the foreign record. */
 export function toApiRecordFor(
+  types: Types,
   { role, cell }: Principal,
   record: ClaimRecord,
 ): ApiRecord | z.input<typeof schemas.foreignRecord> {
-  if (role !== "cell" || cell === record.cell) return toApiRecord(record);
-  return { bucket: { type: record.type, value: record.value }, cell_id: record.cell, status: record.status };
+  if (role !== "cell" || cell === record.cell) return toApiRecord(types, record);
+  return {
+    bucket: named(types, "bucket", { type: record.type, value: record.value }),
+    cell_id: record.cell,
+    status: record.status,
+  };
 }
 
 /** `status` is undefined if the cell's ledger could not be reached. */

@@ -4,29 +4,44 @@ import type * as z from "zod";
 import { canonicalize } from "../core/canonical/canonicalize.ts";
 import type { Limits } from "../core/limits.ts";
 import { idFault } from "../core/ids.ts";
-import { listOf, type BucketKey, type Op, type OpKind, type Source, type Subject } from "../core/messages.ts";
+import { listOf, type BucketKey, type Op, type OpKind } from "../core/messages.ts";
 import { shardOf } from "../core/placement.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
-import type { BucketTypeName } from "../core/registry.ts";
+import type { TypeEntry, Types } from "../core/types/types.ts";
 import type * as schemas from "./contract/schemas.ts";
+import type { TypeReference } from "./types-copy.ts";
 
 export type Batch = z.output<typeof schemas.batch>;
 
 const KINDS: readonly OpKind[] = ["create", "destroy", "replace"];
 
+interface Typed {
+  type: string;
+  id: string;
+}
+
+interface ApiBucket {
+  type: string;
+  value: string;
+}
+
 interface BatchOp {
-  bucket: { type: BucketTypeName; value: string };
-  subject?: Subject | undefined;
-  source?: Source | undefined;
+  bucket: ApiBucket;
+  subject?: Typed | undefined;
+  source?: Typed | undefined;
   epoch?: number | undefined;
 }
 
-/**
- * Checks the ops of a begin, makes their names canonical and computes their shards. Everything that can be
- * wrong with a batch is found here, before the first message (B1).
- */
-export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]> {
-  const given = KINDS.flatMap((kind) =>
+interface GivenOp {
+  kind: OpKind;
+  index: number;
+  op: BatchOp;
+  /** Its place in the request, such as `creates[3]`. */
+  field: string;
+}
+
+const givenOps = (batch: Batch): GivenOp[] =>
+  KINDS.flatMap((kind) =>
     (batch[listOf(kind)] ?? []).map((op: BatchOp, index) => ({
       kind,
       index,
@@ -34,6 +49,28 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
       field: `${listOf(kind)}[${index}]`,
     })),
   );
+
+/** Returns the types that a batch names, each with its first place. */
+export function typesIn(batch: Batch): TypeReference[] {
+  const references = new Map<string, TypeReference>();
+  const add = (kind: TypeReference["kind"], typed: { type: string } | undefined, field: string): void => {
+    if (typed === undefined || references.has(`${kind} ${typed.type}`)) return;
+    references.set(`${kind} ${typed.type}`, { kind, name: typed.type, field: `${field}.${kind}.type` });
+  };
+  for (const { op, field } of givenOps(batch)) {
+    add("bucket", op.bucket, field);
+    add("subject", op.subject, field);
+    add("source", op.source, field);
+  }
+  return [...references.values()];
+}
+
+/**
+ * Checks the ops of a begin, makes their names canonical and computes their shards. Everything that can be
+ * wrong with a batch is found here, before the first message to a ledger (B1). All types must be declared.
+ */
+export function opsOf(batch: Batch, types: Types, shards: number, limits: Limits): Result<Op[]> {
+  const given = givenOps(batch);
   if (given.length === 0)
     return invalid("body", "must have at least one op in `creates`, `destroys` or `replaces`");
   const tooMany = given[limits.batchOps];
@@ -46,7 +83,7 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
   const ops: Op[] = [];
   const fieldByName = new Map<string, string>();
   for (const { kind, index, op, field } of given) {
-    const key = keyOf(op.bucket, `${field}.bucket`, limits);
+    const key = keyOf(op.bucket, types, `${field}.bucket`, limits);
     if (!key.ok) return key;
     const id = idsFault(op, field, limits);
     if (id !== undefined) return id;
@@ -63,8 +100,8 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
       kind,
       index,
       value: op.bucket.value,
-      ...(op.subject === undefined ? {} : { subject: op.subject }),
-      ...(op.source === undefined ? {} : { source: op.source }),
+      ...(op.subject === undefined ? {} : { subject: numbered(types, "subject", op.subject) }),
+      ...(op.source === undefined ? {} : { source: numbered(types, "source", op.source) }),
       ...(op.epoch === undefined ? {} : { epoch: op.epoch }),
       shard: shardOf(key.value.type, key.value.canonical, shards),
     });
@@ -72,11 +109,29 @@ export function opsOf(batch: Batch, shards: number, limits: Limits): Result<Op[]
   return ok(ops);
 }
 
+const numbered = (types: Types, kind: "subject" | "source", { type, id }: Typed) => ({
+  type: declared(types.named(kind, type)).number,
+  id,
+});
+
+/** All types of a request are checked before anything else is done with it (T4). */
+function declared(entry: TypeEntry | undefined): TypeEntry {
+  if (entry === undefined) throw new Error("a type was not checked before its use");
+  return entry;
+}
+
 /** The key of a bucket: its type and canonical form. A refusal names `field` followed by `.value`. */
-export function keyOf({ type, value }: BatchOp["bucket"], field: string, limits: Limits): Result<BucketKey> {
-  const made = canonicalize(type, value, limits.valueBytes);
+export function keyOf(
+  { type, value }: ApiBucket,
+  types: Types,
+  field: string,
+  limits: Limits,
+): Result<BucketKey> {
+  const { number, rule } = declared(types.named("bucket", type));
+  if (rule === null) throw new Error(`the bucket type ${type} has no canonical rule`);
+  const made = canonicalize(rule, value, limits.valueBytes);
   return made.ok
-    ? ok({ type, canonical: made.canonical })
+    ? ok({ type: number, canonical: made.canonical })
     : refused("INVALID_ARGUMENT", `\`${field}.value\`: ${made.detail}`, { field: `${field}.value` });
 }
 

@@ -39,8 +39,8 @@ interface Input {
 
 /**
  * Makes hono's handler of a route. Every request takes the same steps: verify the key (401), check role and
- * cell (403), check the form (400, 408, 413, 415), check for revocation (401), then run the handler's work.
- * No object is called before the check for revocation, so the answers of the earlier steps don't reveal what
+ * cell (403), check the form (400, 408, 413, 415), check for revocation (401), then run the handler. No
+ * object is called before the check for revocation, so the answers of the earlier steps don't reveal what
  * exists.
  */
 export function bind<Id extends RouteId>(
@@ -52,7 +52,7 @@ export function bind<Id extends RouteId>(
   const lists = listsOf(route);
   // `Call` and `Answer` derive the handler's types from this route's schemas, which this generic code cannot
   // express.
-  const handle = handler as unknown as (call: unknown) => Promise<Result<AnyWork>>;
+  const handle = handler as unknown as (call: unknown) => Promise<Result<AnyAnswer>>;
   return async (context) => {
     const trace = context.get("trace");
     trace.route = routeId;
@@ -91,9 +91,7 @@ interface AnyAnswer {
   headers?: Record<string, string>;
 }
 
-type AnyWork = () => Promise<Result<AnyAnswer>>;
-
-type Handle = (deployment: Deployment, identified: Identified, input: Input) => Promise<Result<AnyWork>>;
+type Handle = (deployment: Deployment, identified: Identified, input: Input) => Promise<Result<AnyAnswer>>;
 
 async function serve(
   route: Route,
@@ -113,13 +111,10 @@ async function serve(
 
   const input = await readInput(route, lists, context, deployment, raw);
   if (!input.ok) return input;
-  const work = await handle(deployment, identified.value, input.value);
-  if (!work.ok) return work;
-
   const { cell } = input.value.params as { cell?: string };
   const refusal = await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil);
   if (refusal !== undefined) return { ok: false, refusal };
-  return work.value();
+  return handle(deployment, identified.value, input.value);
 }
 
 async function identify(

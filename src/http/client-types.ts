@@ -16,6 +16,7 @@ interface Schema {
   properties?: Readonly<Record<string, Schema>>;
   required?: readonly string[];
   additionalProperties?: unknown;
+  propertyNames?: unknown;
 }
 
 interface Operation {
@@ -46,6 +47,7 @@ export function clientTypesOf(): string {
   const known = operations.filter(({ operationId }) => !LEFT_OUT.has(operationId));
   return [
     "// Generated from src/http/contract by `npm run generate:client`. Do not edit.\n",
+    'import type { DeclaredNames } from "./declared-types.ts";\n',
     ...Object.entries(document.components.schemas).map(([name, schema]) => declarationOf(name, schema)),
     "/** The body and the answer of every operation. */",
     `export interface Operations {\n${known.map(operationType).join("\n")}\n}\n`,
@@ -55,7 +57,15 @@ export function clientTypesOf(): string {
   ].join("\n");
 }
 
+/** The names of types, whose values a deployment declares. */
+const TYPE_NAMES = { BucketType: "bucket_types", SubjectType: "subject_types", SourceType: "source_types" };
+
 function declarationOf(name: string, schema: Schema): string {
+  if (name in TYPE_NAMES) {
+    const list = TYPE_NAMES[name as keyof typeof TYPE_NAMES];
+    const shipped = typeOf(schema, "");
+    return `${comment(schema, "")}export type ${name} = DeclaredNames<"${list}", ${shipped}>;\n`;
+  }
   const type = typeOf(schema, "");
   const declaration = isPlainObject(schema) ? `interface ${name} ${type}` : `type ${name} = ${type};`;
   return `${comment(schema, "")}export ${declaration}\n`;
@@ -85,6 +95,8 @@ function comment({ description }: Schema, indent: string): string {
 
 function typeOf(schema: Schema, indent: string): string {
   if (schema.$ref !== undefined) return nameOf(schema.$ref);
+  if (schema.propertyNames !== undefined) return "{ readonly [name: string]: unknown }";
+  if (Object.keys(schema).every((key) => key === "description")) return "unknown";
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if (Array.isArray(schema.type)) return schema.type.map((type) => typeOf({ type }, indent)).join(" | ");

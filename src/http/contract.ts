@@ -5,6 +5,7 @@ import { leaseRoutes } from "./contract/lease-routes.ts";
 import { recordRoutes } from "./contract/record-routes.ts";
 import type { Route, RouteError } from "./contract/route.ts";
 import { serviceRoutes } from "./contract/service-routes.ts";
+import { typeRoutes } from "./contract/type-routes.ts";
 import { verificationRoutes } from "./contract/verification-routes.ts";
 
 /** The whole HTTP API: every route by its id. */
@@ -14,6 +15,7 @@ export const routes = {
   ...verificationRoutes,
   ...cellRoutes,
   ...keyRoutes,
+  ...typeRoutes,
   ...partRoutes,
   ...serviceRoutes,
 } as const satisfies Record<string, Route>;

@@ -9,10 +9,12 @@ import type { DirectoryCalls } from "../objects/calls.ts";
 import { objectsOf, type Objects } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
 import { defaultRuntime, type Runtime, type WallClock } from "../runtime.ts";
+import { DirectoryCopies } from "../projections/directory-copies.ts";
 import { DirectoryCopy } from "./directory-copy.ts";
 import { Misconfigured } from "./fault.ts";
 import { PageTokens } from "./page-token.ts";
 import { Readiness } from "./readiness.ts";
+import { TypesCopy } from "./types-copy.ts";
 
 /** Everything that is made from the secrets. It is replaced when they change. */
 interface Signed {
@@ -32,6 +34,7 @@ export class Deployment {
   readonly objects: Objects;
   readonly envelope: Envelope;
   readonly directory: DirectoryCopy;
+  readonly types: TypesCopy;
   readonly readiness: Readiness;
   #signed: Signed | undefined;
 
@@ -46,7 +49,8 @@ export class Deployment {
       directory: () => noticing(objects.directory(), (refusal) => this.directory.lose(refusal)),
     };
     this.envelope = { version: MESSAGE_VERSION, placement: this.config.placement };
-    this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock);
+    this.types = new TypesCopy(this.objects, this.config.limits, this.envelope, new DirectoryCopies(env));
+    this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock, this.types);
     this.readiness = new Readiness(this);
   }
 

@@ -7,6 +7,7 @@ import type { Objects } from "../objects/objects.ts";
 import { wallClock, type WaitUntil, type WallClock } from "../runtime.ts";
 import { AgeClock, type Moment } from "./age.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "./reach.ts";
+import type { TypesCopy } from "./types-copy.ts";
 
 /**
  * After a failed refresh, the old copy serves for this long before the next try. Otherwise an unreachable
@@ -59,6 +60,7 @@ export class DirectoryCopy {
   readonly #limits: Limits;
   readonly #envelope: Envelope;
   readonly #ages: AgeClock;
+  readonly #types: TypesCopy;
   #copy: Copy | undefined;
   /** True after `expire`: the copy only serves if the directory cannot be read. */
   #isExpired = false;
@@ -71,11 +73,12 @@ export class DirectoryCopy {
   /** Grows with each call of `expire`. */
   #changes = 0;
 
-  constructor(objects: Objects, limits: Limits, envelope: Envelope, clock: WallClock) {
+  constructor(objects: Objects, limits: Limits, envelope: Envelope, clock: WallClock, types: TypesCopy) {
     this.#objects = objects;
     this.#limits = limits;
     this.#envelope = envelope;
     this.#ages = new AgeClock(clock);
+    this.#types = types;
   }
 
   async view(waitUntil: WaitUntil): Promise<Result<DirectoryView>> {
@@ -103,9 +106,10 @@ export class DirectoryCopy {
     this.#readings += 1;
     const reading = this.#readings;
     const snapshot = await reach(readTimeoutMs(this.#limits), { name: DIRECTORY }, () =>
-      this.#objects.directory().snapshot(this.#envelope),
+      this.#objects.directory().snapshot({ ...this.#envelope, ...positionOf(this.#types) }),
     );
     if (snapshot.ok) {
+      if (snapshot.value.types !== null) this.#types.take(snapshot.value.types);
       if (this.#isAfterLoss(reading)) this.#loss = undefined;
       return ok(viewOf(snapshot.value));
     }
@@ -214,3 +218,6 @@ const viewOf = ({ cells, revokedKeys, revokedThroughMs, isPlaced }: Snapshot): D
   revokedThroughMs,
   isPlaced,
 });
+
+const positionOf = ({ position }: TypesCopy): { typesPosition?: number } =>
+  position === undefined ? {} : { typesPosition: position };

@@ -43,14 +43,12 @@ type Answer<Id extends RouteId> = {
 }[keyof Responses<Id>];
 
 /**
- * Calls the objects and makes the answer. It runs only after the caller's key was found not to be revoked.
+ * Validates what the schemas cannot, then calls the objects and makes the answer. It runs only after the
+ * caller's key was found not to be revoked. An invalid request is refused before any object is called, except
+ * to learn which types are declared (T4).
  */
-type Work<Id extends RouteId> = () => Promise<Result<Answer<Id>>>;
-
-/**
- * Validates what the schemas cannot, and returns the work to do. It must not call any object: invalid
- * requests are refused without calling one, and the key's revocation is checked before the work.
- */
-export type Handler<Id extends RouteId> = (call: Call<Id>) => Result<Work<Id>> | Promise<Result<Work<Id>>>;
+export type Handler<Id extends RouteId> = (
+  call: Call<Id>,
+) => Result<Answer<Id>> | Promise<Result<Answer<Id>>>;
 
 export type Handlers<Id extends RouteId = RouteId> = { [Each in Id]: Handler<Each> };

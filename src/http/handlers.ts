@@ -6,6 +6,7 @@ import { leaseHandlers } from "./handlers/leases.ts";
 import { partHandlers } from "./handlers/parts.ts";
 import { recordHandlers } from "./handlers/records.ts";
 import { serviceHandlers } from "./handlers/service.ts";
+import { typeHandlers } from "./handlers/types.ts";
 import { verificationHandlers } from "./handlers/verification.ts";
 
 /** The handler of each route. It doesn't compile if a route of the contract has none. */
@@ -16,6 +17,7 @@ export const handlers: Handlers = {
   ...verificationHandlers,
   ...cellHandlers,
   ...keyHandlers,
+  ...typeHandlers,
   ...partHandlers,
   ...serviceHandlers,
 };

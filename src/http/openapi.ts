@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { errorCodes } from "../core/refusal.ts";
+import { TYPE_SCHEMAS, shippedTypes } from "./deployment-types.ts";
 import { HISTORY_FORM, HISTORY_HEADER } from "./history-header.ts";
 import { errorsOf, routeIds, routes } from "./contract.ts";
 import { codeAdvice, guide } from "./contract/guide.ts";
@@ -15,11 +16,15 @@ const TAGS: Record<Group, string> = {
   verification: "Slots, which limit how many cells verify at the same time.",
   cells: "The registered cells. For operators.",
   keys: "The keys that were made or revoked here. For operators.",
+  types: "The types of names, subjects and sources that the deployment has declared. For operators.",
   parts: "Shards and ledgers that have gone back in time. For operators.",
   service: "Limits, health and this documentation.",
 };
 
-/** The contract as an OpenAPI 3.1 document. The same contract always gives the same bytes. */
+/**
+ * The contract as an OpenAPI 3.1 document, with the types that Leasehold ships. The same contract always
+ * gives the same bytes.
+ */
 export function openApiOf(version: string): Json {
   const components = new Components();
   const paths: Record<string, Json> = {};
@@ -214,7 +219,7 @@ class Components {
   }
 
   #add(name: string, definition: Json): void {
-    const linked = relinked(definition) as Json;
+    const linked = withNames(name, relinked(definition) as Json);
     const known = this.#schemas.get(name);
     if (known !== undefined && JSON.stringify(known) !== JSON.stringify(linked))
       throw new Error(`two different schemas have the id ${name}; rename one of them`);
@@ -224,6 +229,14 @@ class Components {
   sorted(): Json {
     return Object.fromEntries([...this.#schemas].toSorted(([a], [b]) => (a < b ? -1 : 1)));
   }
+}
+
+/** The schemas of the names of types list the types that Leasehold ships. */
+function withNames(name: string, schema: Json): Json {
+  const kind = TYPE_SCHEMAS[name];
+  if (kind === undefined) return schema;
+  const { pattern: _, ...rest } = schema;
+  return { ...rest, enum: shippedTypes.names(kind) };
 }
 
 const relinked = (schema: unknown): unknown =>

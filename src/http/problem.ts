@@ -8,6 +8,13 @@ export interface Failure extends Refusal {
   headers?: Readonly<Record<string, string>>;
   leaseUuid?: string;
   failed?: readonly string[];
+  /** The buckets of the conflicts, in the same order. */
+  buckets?: readonly ApiBucket[];
+}
+
+interface ApiBucket {
+  type: string;
+  value: string;
 }
 
 /** The reasons whose HTTP status is not that of their code. */
@@ -27,7 +34,7 @@ export function problemResponse(failure: Failure, requestId: string): Response {
 export function problemOf(failure: Failure, requestId: string): Record<string, unknown> {
   const { title } = errorCodes[failure.code];
   const status = statusOf(failure);
-  const { code, detail, reason, field, conflicts, leaseUuid, failed } = failure;
+  const { code, detail, reason, field, conflicts, buckets, leaseUuid, failed } = failure;
   return {
     type: `/docs#error-${code.toLowerCase()}`,
     title,
@@ -38,7 +45,7 @@ export function problemOf(failure: Failure, requestId: string): Record<string, u
     field,
     retryable: isRetryable(failure, status),
     request_id: requestId,
-    conflicts: conflicts?.map(toApiConflict),
+    conflicts: conflicts?.map((conflict, index) => toApiConflict(conflict, buckets?.[index])),
     lease_uuid: leaseUuid,
     failed,
   };
@@ -64,17 +71,13 @@ function headersOf(failure: Failure, status: number): Record<string, string> {
   };
 }
 
-const toApiConflict = ({
+const toApiConflict = (
+  { list, index, kind, owner, retryAfterMs }: Conflict,
+  bucket: ApiBucket | undefined,
+): Record<string, unknown> => ({
   list,
   index,
   bucket,
-  kind,
-  owner,
-  retryAfterMs,
-}: Conflict): Record<string, unknown> => ({
-  list,
-  index,
-  bucket: { type: bucket.type, value: bucket.value },
   kind,
   owner,
   retry_after_ms: retryAfterMs,

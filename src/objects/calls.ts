@@ -1,13 +1,18 @@
 import type {
   Cell,
   CellChange,
+  ChangeTypes,
+  DeclaredTypes,
   DirectoryReconciliation,
   KeyPage,
+  KnownTypes,
   ListRevokedKeys,
   MintedKey,
   RestoreDirectory,
   RevokedKey,
   Snapshot,
+  SnapshotRequest,
+  UseTypes,
 } from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
@@ -55,7 +60,10 @@ export interface ShardCalls {
 export interface DirectoryCalls {
   confirm(message: messages.Confirm): PeerAnswer<null>;
   compare(message: messages.ComparePoints): Answer<null>;
-  snapshot(message: messages.Envelope): Answer<Snapshot>;
+  snapshot(message: SnapshotRequest): Answer<Snapshot>;
+  types(message: messages.Envelope): Answer<KnownTypes>;
+  changeTypes(message: ChangeTypes): Answer<DeclaredTypes>;
+  useTypes(message: UseTypes): Answer<DeclaredTypes>;
   addCell(
     message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
   ): Answer<Cell>;

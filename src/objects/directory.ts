@@ -3,13 +3,18 @@ import type { Directory as CoreDirectory } from "../core/directory/directory.ts"
 import type {
   Cell,
   CellChange,
+  ChangeTypes,
+  DeclaredTypes,
   DirectoryReconciliation,
   KeyPage,
+  KnownTypes,
   ListRevokedKeys,
   MintedKey,
   RestoreDirectory,
   RevokedKey,
   Snapshot,
+  SnapshotRequest,
+  UseTypes,
 } from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
@@ -31,8 +36,20 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#directory.confirm(message);
   }
 
-  snapshot(message: messages.Envelope): Answer<Snapshot> {
+  snapshot(message: SnapshotRequest): Answer<Snapshot> {
     return this.#tell(this.#directory.snapshot(message));
+  }
+
+  types(message: messages.Envelope): Answer<KnownTypes> {
+    return this.#tell(this.#directory.types(message));
+  }
+
+  changeTypes(message: ChangeTypes): Answer<DeclaredTypes> {
+    return this.#tell(this.#directory.changeTypes(message));
+  }
+
+  useTypes(message: UseTypes): Answer<DeclaredTypes> {
+    return this.#tell(this.#directory.useTypes(message));
   }
 
   addCell(

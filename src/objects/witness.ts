@@ -12,6 +12,7 @@ const NOT_COMPARED: ReadonlySet<PropertyKey> = new Set<keyof ShardCalls | keyof 
   "reconcile",
   "finishReconciliation",
   "isRevoked",
+  "types",
 ]);
 
 type Method = (message: Envelope) => Promise<Reply<unknown> & Told>;

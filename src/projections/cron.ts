@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
-import type { Cell } from "../core/directory/messages.ts";
+import type { Cell, Snapshot } from "../core/directory/messages.ts";
 import { MESSAGE_VERSION, type SeenChange } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
@@ -13,7 +13,7 @@ import { causeOf } from "./failure.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { DirectoryWatch } from "./directory-watch.ts";
-import { mirrorCells, mirrorKeys } from "./mirror.ts";
+import { mirrorCells, mirrorKeys, mirrorTypes } from "./mirror.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { cells, cronRuns } from "./schema.ts";
 import { visitLedgers, type Visit, type VisitTarget } from "./visits.ts";
@@ -73,8 +73,8 @@ export async function runCron(
     orm.insert(cronRuns).values({ startedAtMs, runId, scheduledAtMs }).onConflictDoNothing(),
   );
   const watch = new DirectoryWatch(run);
-  const directory = await watch.readCells();
-  const mirrored = directory.ok ? await mirrorCells(database, directory.value) : directory;
+  const directory = await watch.readSnapshot();
+  const mirrored = directory.ok ? await mirrorSnapshot(database, directory.value) : directory;
   const cursors = await database.run("read cells", (orm) =>
     orm
       .select({
@@ -88,7 +88,7 @@ export async function runCron(
       .from(cells),
   );
   const targets = targetsOf(
-    directory.ok ? directory.value : undefined,
+    directory.ok ? directory.value.cells : undefined,
     cursors.ok ? cursors.value : [],
     startedAtMs,
   );
@@ -128,6 +128,14 @@ export async function runCron(
     ...(report.error === null ? {} : { error: report.error }),
   });
   return report;
+}
+
+async function mirrorSnapshot(
+  database: Database,
+  { cells: registered, types }: Pick<Snapshot, "cells" | "types">,
+): Promise<Result<unknown>> {
+  const mirrored = await mirrorCells(database, registered);
+  return mirrored.ok && types !== null ? mirrorTypes(database, types) : mirrored;
 }
 
 /**

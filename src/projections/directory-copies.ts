@@ -1,10 +1,10 @@
 import { asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
-import type { Cell, MintedKey } from "../core/directory/messages.ts";
+import type { Cell, DeclaredTypes, MintedKey } from "../core/directory/messages.ts";
 import type { HistoryPoint } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { Database } from "./database.ts";
-import { cells, keys, seenPoints } from "./schema.ts";
+import { cells, keys, seenPoints, typeSets } from "./schema.ts";
 
 /** The name of the directory in `seen_points`. */
 export const DIRECTORY = "directory";
@@ -43,6 +43,14 @@ export class DirectoryCopies {
         .from(cells)
         .orderBy(asc(cells.cellId)),
     );
+  }
+
+  async types(): Promise<Result<DeclaredTypes | undefined>> {
+    const { position, entries } = getTableColumns(typeSets);
+    const found = await this.#database.run("read types", (orm) =>
+      orm.select({ position, entries }).from(typeSets).where(eq(typeSets.part, DIRECTORY)),
+    );
+    return found.ok ? ok(found.value[0]) : found;
   }
 
   /** Returns the newest point of the directory that the cron has seen. */

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
-import type { Cell, KeyPage } from "../core/directory/messages.ts";
+import type { KeyPage, Snapshot } from "../core/directory/messages.ts";
 import { isSamePoint } from "../core/history.ts";
 import type { Envelope, HistoryPoint, Reply, ToldDirectory } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
@@ -38,17 +38,17 @@ export class DirectoryWatch {
     this.#run = run;
   }
 
-  /** Reads the cells. */
-  async readCells(): Promise<Result<Cell[]>> {
+  /** Reads the cells and the types. */
+  async readSnapshot(): Promise<Result<Pick<Snapshot, "cells" | "types">>> {
     const { database, objects } = this.#run;
     const stored = await readPoint(database);
     if (stored.ok) this.#stored = stored.value ?? null;
     const read = await this.#ask((envelope) => objects.directory().snapshot(envelope));
     if (!read.ok) return read;
-    const { cells, point } = read.value.answer;
+    const { cells, types, point } = read.value.answer;
     this.#isIntact = true;
     this.#point = point;
-    return ok(cells);
+    return ok({ cells, types });
   }
 
   /**

@@ -1,11 +1,12 @@
-import { max, sql } from "drizzle-orm";
-import type { Cell, MintedKey } from "../core/directory/messages.ts";
+import { lt, max, sql } from "drizzle-orm";
+import type { Cell, DeclaredTypes, MintedKey } from "../core/directory/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Database } from "./database.ts";
 import type { DirectoryWatch } from "./directory-watch.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { hasRoom, type CronRun } from "./cron-run.ts";
-import { keys } from "./schema.ts";
+import { DIRECTORY } from "./directory-copies.ts";
+import { keys, typeSets } from "./schema.ts";
 
 /** Copies the registered cells. Unchanged rows are not written. */
 export async function mirrorCells(database: Database, registered: readonly Cell[]): Promise<Result<null>> {
@@ -38,6 +39,24 @@ const upsertCells = (rows: readonly JsonRow[]) => sql`
   WHERE excluded.updated_at_ms >= cells.updated_at_ms
     AND (excluded.name, excluded.address, excluded.updated_at_ms)
       IS NOT (cells.name, cells.address, cells.updated_at_ms)`;
+
+/** Copies the set of types. A deployment that has declared none, and uses none, has nothing to copy. */
+export async function mirrorTypes(
+  database: Database,
+  { position, entries }: DeclaredTypes,
+): Promise<Result<unknown>> {
+  if (position === 0) return ok(null);
+  return database.run("save types", (orm) =>
+    orm
+      .insert(typeSets)
+      .values({ part: DIRECTORY, position, entries })
+      .onConflictDoUpdate({
+        target: typeSets.part,
+        set: { position, entries },
+        setWhere: lt(typeSets.position, position),
+      }),
+  );
+}
 
 /** Copies the key changes since the last run, the oldest first. */
 export async function mirrorKeys(run: CronRun, directory: DirectoryWatch): Promise<Result<null>> {

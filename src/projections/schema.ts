@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Role } from "../core/directory/messages.ts";
 import type { LeaseState, SeenChange } from "../core/messages.ts";
+import type { TypeEntry } from "../core/types/types.ts";
 
 /*
  * The projection in D1: copies of what the ledgers and the directory have, made by the cron. It decides
@@ -42,6 +43,14 @@ export const seenPoints = sqliteTable("seen_points", {
   part: text("part").notNull().primaryKey(),
   incarnation: integer("incarnation").notNull(),
   position: integer("position").notNull(),
+});
+
+/** The set of types of the deployment, as one row. A directory that has lost it gets it back (T6). */
+export const typeSets = sqliteTable("type_sets", {
+  part: text("part").notNull().primaryKey(),
+  /** The position of the set in the directory. A row is replaced only by a later one. */
+  position: integer("position").notNull(),
+  entries: text("entries", { mode: "json" }).$type<readonly TypeEntry[]>().notNull(),
 });
 
 /** The minted and revoked keys, without the keys themselves. */

@@ -6,6 +6,7 @@ import { deploy } from "../http/deployment.ts";
 import { runCron } from "../projections/cron.ts";
 import { TestClock } from "./clock.ts";
 import { MemoryD1 } from "./d1.ts";
+import type { TypesDocument } from "../core/types/document.ts";
 import { FaultRegistry } from "./faults.ts";
 import { directoryInstance, ledgerInstance, shardInstance } from "./instances.ts";
 import { makeKeys } from "./keys.ts";
@@ -50,6 +51,7 @@ export async function startTestCoordinator(options: TestCoordinatorOptions = {})
     deployment.clock.now(),
     configOf(deployment.env).limits.keyLifetimeS,
   );
+  if (checked.types !== undefined) await declare(deployment, keys, checked.types);
   for (const cell of checked.cells) await register(deployment, keys, cell);
   const faults = new FaultRegistry();
   const network = new Network(
@@ -71,6 +73,20 @@ export async function startTestCoordinator(options: TestCoordinatorOptions = {})
       deployment.close();
     },
   };
+}
+
+async function declare(
+  deployment: MemoryDeployment,
+  { operator }: TestKeys,
+  { bucket_types, subject_types, source_types }: TypesDocument,
+): Promise<void> {
+  const request = new Request(`${COORDINATOR_URL}/v1/admin/types`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${operator}`, "content-type": "application/json" },
+    body: JSON.stringify({ version: 0, types: { bucket_types, subject_types, source_types } }),
+  });
+  const response = await deployment.dispatch(request);
+  if (!response.ok) throw new Error(`the types could not be declared: ${await response.text()}`);
 }
 
 async function register(deployment: MemoryDeployment, { operator }: TestKeys, cell: string): Promise<void> {

@@ -59,6 +59,9 @@ export function directoryInstance(ports: Ports, env: Env): Instance {
   const calls: DirectoryCalls = {
     confirm: (message) => directory.confirm(message),
     snapshot: (message) => directory.snapshot(message),
+    types: (message) => directory.types(message),
+    changeTypes: (message) => directory.changeTypes(message),
+    useTypes: (message) => directory.useTypes(message),
     addCell: (message) => directory.addCell(message),
     changeCell: (message) => directory.changeCell(message),
     recordKey: (message) => directory.recordKey(message),

@@ -2,17 +2,20 @@ import { isCellId } from "../auth/principal.ts";
 import { readConfig } from "../config.ts";
 import { limitNames, limitVariable } from "../core/limits.ts";
 import { MAX_SHARDS } from "../core/placement.ts";
+import { ok } from "../core/refusal.ts";
+import { typesOf, type TypesDocument } from "../core/types/document.ts";
 import { logEvent } from "../log.ts";
 import type { TestCoordinatorOptions } from "./types.ts";
 
 export interface Options {
   cells: readonly string[];
+  types: TypesDocument | undefined;
   /** All variables, in the form in which the Worker gets them. */
   variables: Readonly<Record<string, string>>;
   log: typeof logEvent;
 }
 
-const OPTIONS: ReadonlySet<string> = new Set(["cells", "shards", "variables"]);
+const OPTIONS: ReadonlySet<string> = new Set(["cells", "shards", "types", "variables"]);
 
 /** The variables that may be given. The number of shards is an option, and the secret is generated. */
 const VARIABLES: ReadonlySet<string> = new Set([
@@ -26,10 +29,12 @@ export function optionsOf(given: TestCoordinatorOptions): Options {
   for (const name of Object.keys(given))
     if (!OPTIONS.has(name))
       throw new TypeError(
-        `startTestCoordinator has no option \`${name}\`; it has cells, shards and variables`,
+        `startTestCoordinator has no option \`${name}\`; it has cells, shards, types and variables`,
       );
-  const { cells = ["1", "2"], shards = 4, variables = {} } = given;
+  const { cells = ["1", "2"], shards = 4, types, variables = {} } = given;
   checkCells(cells);
+  const read = types === undefined ? ok([]) : typesOf(types);
+  if (!read.ok) throw new TypeError(`\`types\` cannot be used: ${read.refusal.detail}`);
   if (!Number.isSafeInteger(shards) || shards < 1 || shards > MAX_SHARDS)
     throw new TypeError(`\`shards\` must be a whole number from 1 to ${MAX_SHARDS}`);
   for (const [name, value] of Object.entries(variables)) checkVariable(name, value);
@@ -37,7 +42,7 @@ export function optionsOf(given: TestCoordinatorOptions): Options {
   readConfig(all);
   // The coordinator is silent by default, because its log would hide the output of the test.
   const log = "LEASEHOLD_REQUEST_LOG" in variables ? logEvent : () => {};
-  return { cells, variables: all, log };
+  return { cells, types, variables: all, log };
 }
 
 function checkCells(cells: readonly string[]): void {

@@ -1,3 +1,4 @@
+import type { TypesDocument } from "../core/types/document.ts";
 import type { Faults } from "./faults.ts";
 
 export interface TestCoordinatorOptions {
@@ -5,6 +6,11 @@ export interface TestCoordinatorOptions {
   cells?: readonly string[];
   /** The number of shards: 4 by default. It cannot change later. */
   shards?: number;
+  /**
+   * The contents of `leasehold.types.json`, if the application declares its own types. Left out: the types
+   * that Leasehold ships.
+   */
+  types?: TypesDocument;
   /**
    * Variables as in wrangler.toml, such as `LEASEHOLD_BATCH_OPS` and the other limits. The coordinator logs
    * only with `LEASEHOLD_REQUEST_LOG`.

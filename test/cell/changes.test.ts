@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { claimable } from "../../src/cell/claimable.ts";
 import { Changes } from "../../src/cell/changes.ts";
 import type { Batch } from "../../src/client/api-types.ts";
+import { shipped } from "../support/types.ts";
 
 const routes = pgTable("routes", {
   id: text("id").primaryKey(),
@@ -24,7 +25,7 @@ const row = (
 function batchOf(
   ...changes: [ReturnType<typeof row> | undefined, ReturnType<typeof row> | undefined][]
 ): Batch | undefined {
-  const all = new Changes();
+  const all = new Changes(shipped);
   for (const [before, after] of changes) all.add(table, before, after);
   return all.batch()?.batch;
 }
@@ -131,7 +132,7 @@ describe("what a transaction changes", () => {
       subject: { type: "GROUP", id: "owner" },
       attributes: { path: { bucket: "ROUTES", enabled: () => (asked += 1) % 2 === 1 } },
     });
-    const changes = new Changes();
+    const changes = new Changes(shipped);
     changes.add(flapping, row("1", "a", "1"), row("1", "a", "2"));
     changes.add(flapping, row("2", "b"), row("2", "c"));
     expect(story(changes.batch()?.batch)).toBe("+c@2 -b@2 ~a@1");
@@ -144,7 +145,7 @@ describe("what a transaction changes", () => {
       subject: { type: "GROUP", id: () => null as unknown as string },
       attributes: { path: "ROUTES" },
     });
-    const changes = new Changes();
+    const changes = new Changes(shipped);
     changes.add(owned, row("1", "a"), undefined);
     expect(story(changes.batch()?.batch)).toBe("-a@1");
     changes.add(owned, undefined, row("2", "b"));
@@ -152,7 +153,7 @@ describe("what a transaction changes", () => {
   });
 
   test("claims are computed from the rows as they are at the end", async () => {
-    const changes = new Changes();
+    const changes = new Changes(shipped);
     changes.add(table, row("1", "a"), undefined);
     changes.add(table, undefined, row("2", "b"));
     changes.add(table, row("3", "c"), row("3", "d"));
@@ -182,7 +183,7 @@ describe("what a transaction changes", () => {
             ["2", row("2", start[2])],
           ]);
           const now = new Map(before);
-          const changes = new Changes();
+          const changes = new Changes(shipped);
           for (const { id, path, gone } of steps) {
             const was = now.get(id);
             const is = gone ? undefined : row(id, path);

@@ -5,16 +5,23 @@ import { operations } from "../../src/client/api-types.ts";
 import { routes, type Routes } from "../../src/http/contract.ts";
 import type * as schemas from "../../src/http/contract/schemas.ts";
 
-/** A type as JSON has it: lists may be read-only, and optional fields may be undefined. */
-type Json<T> = T extends readonly (infer Item)[]
-  ? readonly Json<Item>[]
-  : T extends object
-    ? {
-        [Name in keyof T]: undefined extends T[Name]
-          ? Json<Exclude<T[Name], undefined>> | undefined
-          : Json<T[Name]>;
-      }
-    : T;
+type TypeName = api.BucketType | api.SubjectType | api.SourceType;
+
+/**
+ * A type as JSON has it: lists may be read-only, and optional fields may be undefined. The names of types are
+ * any text in the contract, and those of the deployment in the client.
+ */
+type Json<T> = T extends TypeName
+  ? string
+  : T extends readonly (infer Item)[]
+    ? readonly Json<Item>[]
+    : T extends object
+      ? {
+          [Name in keyof T]: undefined extends T[Name]
+            ? Json<Exclude<T[Name], undefined>> | undefined
+            : Json<T[Name]>;
+        }
+      : T;
 
 type Given<Schema extends z.ZodType> = Json<z.input<Schema>>;
 type Shown<Schema extends z.ZodType> = Json<z.output<Schema>>;

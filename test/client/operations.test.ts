@@ -33,6 +33,11 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "parts.get": ({ parts }) => parts.get("shard-0"),
   "parts.reconcile": ({ parts }) => parts.reconcile("shard-0", { dry_run: true, reason: "a test" }),
   "parts.finish": ({ parts }) => parts.finish("shard-0", { reason: "a test" }),
+  "types.get": ({ types }) => types.get(),
+  "types.change": ({ types }) => {
+    const none = { bucket_types: {}, subject_types: {}, source_types: {} };
+    return types.change({ version: 0, types: none, dry_run: true });
+  },
 };
 
 /** The methods of an object's class, without accessors. */

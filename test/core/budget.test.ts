@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { Cluster } from "../support/cluster.ts";
 import { beginRequest, decideRequest, keyOf } from "../support/ops.ts";
+import { bucketType } from "../support/types.ts";
 
 interface Cost {
   messages: number;
@@ -43,7 +44,7 @@ async function warm(shards: number): Promise<Cluster> {
 const names = (count: number, prefix: string): string[] =>
   Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
 const shardsTouched = (c: Cluster, values: readonly string[]): number =>
-  new Set(values.map((value) => shardOf("ROUTES", value, shardsOf(c.envelope.placement)))).size;
+  new Set(values.map((value) => shardOf(bucketType("ROUTES"), value, shardsOf(c.envelope.placement)))).size;
 
 test.each([1, 2, 4, 16])(
   "a begin of %i claims on s shards costs s messages and s + 1 transactions; so does its commit",

@@ -1,12 +1,13 @@
 import { expect, test } from "vitest";
 import { DigestSum, digestWordsOf, type DigestedClaim } from "../../src/core/digest.ts";
+import { bucketType, sourceOf, subjectOf } from "../support/types.ts";
 
 const ada: DigestedClaim = {
-  type: "USERNAMES",
+  type: bucketType("USERNAMES"),
   canonical: "ada",
   value: "Ada",
-  subject: { type: "USER", id: "7" },
-  source: { type: "RAILS_TABLE_USERS", id: "7" },
+  subject: subjectOf("USER", "7"),
+  source: sourceOf("RAILS_TABLE_USERS", "7"),
 };
 
 function hashOf(...claims: readonly DigestedClaim[]): string {
@@ -20,24 +21,24 @@ test("[R4] the digest of a claim never changes (golden vectors)", () => {
   expect(hashOf(ada)).toBe("9e8f0ec3bc1e1bffba9946d59e9f5e2a");
   // printf '1\ngrüße/x\nGrüße/x\n3\n278964\n3\n1042' | sha256sum
   const route: DigestedClaim = {
-    type: "ROUTES",
+    type: bucketType("ROUTES"),
     canonical: "grüße/x",
     value: "Grüße/x",
-    subject: { type: "PROJECT", id: "278964" },
-    source: { type: "RAILS_TABLE_ROUTES", id: "1042" },
+    subject: subjectOf("PROJECT", "278964"),
+    source: sourceOf("RAILS_TABLE_ROUTES", "1042"),
   };
   expect(hashOf(route)).toBe("acfb3dead34486bcbb05cbaa59ea9beb");
 });
 
 test("[R4] the digest of a claim covers everything that the cell's row determines", () => {
   const others: DigestedClaim[] = [
-    { ...ada, type: "EMAILS" },
+    { ...ada, type: bucketType("EMAILS") },
     { ...ada, canonical: "ada2" },
     { ...ada, value: "ADA" },
-    { ...ada, subject: { type: "GROUP", id: "7" } },
-    { ...ada, subject: { type: "USER", id: "8" } },
-    { ...ada, source: { type: "RAILS_TABLE_EMAILS", id: "7" } },
-    { ...ada, source: { type: "RAILS_TABLE_USERS", id: "8" } },
+    { ...ada, subject: subjectOf("GROUP", "7") },
+    { ...ada, subject: subjectOf("USER", "8") },
+    { ...ada, source: sourceOf("RAILS_TABLE_EMAILS", "7") },
+    { ...ada, source: sourceOf("RAILS_TABLE_USERS", "8") },
   ];
   expect(new Set([ada, ...others].map((claim) => hashOf(claim))).size).toBe(others.length + 1);
 });

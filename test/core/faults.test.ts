@@ -17,6 +17,7 @@ import { sourceOrder } from "../../src/core/source-order.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { beginRequest, exchangeOf, keyOf } from "../support/ops.ts";
+import { bucketType, sourceType } from "../support/types.ts";
 
 function lastPrepare(c: Cluster): Prepare {
   const prepare = c
@@ -30,7 +31,7 @@ function lastPrepare(c: Cluster): Prepare {
 /** Names on different shards, one per shard. */
 function nameOn(c: Cluster, shard: number, nth = 0): string {
   for (let n = 0, seen = 0; ; n += 1) {
-    if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth)
+    if (shardOf(bucketType("ROUTES"), `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth)
       return `n${n}`;
   }
 }
@@ -679,8 +680,8 @@ test("[R3] a shard's pages continue within a source id, over claims and granted 
       c.shard(0).object.listRecords({
         ...c.envelope,
         cell: "1",
-        sourceType: "RAILS_TABLE_USERS",
-        bucketTypes: ["ROUTES"],
+        sourceType: sourceType("RAILS_TABLE_USERS"),
+        bucketTypes: [bucketType("ROUTES")],
         after: "",
         upTo: null,
         cursor,
@@ -767,8 +768,8 @@ test("[R3] [R2] a page of names whose begins are running is empty, and says wher
     const request = {
       ...c.envelope,
       cell: "1",
-      sourceType: "RAILS_TABLE_USERS" as const,
-      bucketTypes: ["ROUTES" as const],
+      sourceType: sourceType("RAILS_TABLE_USERS"),
+      bucketTypes: [bucketType("ROUTES")],
       after: "",
       upTo: null,
       cursor,
@@ -797,8 +798,8 @@ test("[R3] holds that end while a page is made do not extend its range", async (
     c.shard(0).object.listRecords({
       ...c.envelope,
       cell: "1",
-      sourceType: "RAILS_TABLE_USERS",
-      bucketTypes: ["ROUTES"],
+      sourceType: sourceType("RAILS_TABLE_USERS"),
+      bucketTypes: [bucketType("ROUTES")],
       after: "",
       upTo: null,
       cursor,
@@ -848,7 +849,7 @@ test("[C3] a decision that this version cannot read does not block the others", 
   await c.clock.runUntil(decide(c, "1", bad, "COMMITTED"));
   await c.clock.runUntil(decide(c, "1", good, "COMMITTED"));
   c.ledger("1")
-    .database.prepare("UPDATE lease SET payload = '[[0,99,\"a\",0,0,0,0]]' WHERE lease = ?")
+    .database.prepare("UPDATE lease SET payload = '[[9,1,\"a\",0,0,0,0]]' WHERE lease = ?")
     .run(bad);
   c.fate = () => "deliver";
   c.ledger("1").restart();
@@ -901,22 +902,6 @@ test("[A1] [C6] after a freeze or revocation during a begin, nothing is granted"
     );
     expect(c.holds().map(({ canonical }) => canonical)).toEqual(["warm-up"]);
   }
-});
-
-test("[M5] a shard refuses an unknown type and still serves other messages", async () => {
-  const c = await Cluster.start({ shards: 1 });
-  await c.clock.runUntil(begin(c, "1", c.uuid(), ["ada"]));
-  const prepare = {
-    ...lastPrepare(c),
-    lease: c.uuid(),
-    ops: lastPrepare(c).ops.map((op) => ({ ...op, type: "PAGES" as never })),
-  };
-  const refused = await c.clock.runUntil(
-    c.shard(0).object.exchange(exchangeOf(c.envelope, "1", { prepares: [prepare] })),
-  );
-  expect(refused).toEqual(no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }));
-  expect(c.shard(0).halted).toBe(false);
-  expect(await c.clock.runUntil(begin(c, "1", c.uuid(), ["bob"]))).toEqual(ok({ created: true }));
 });
 
 test("[N1] begins that meet the holds of a dead ledger do not delay others", async () => {

@@ -1,10 +1,18 @@
 /** The largest messages that the limits allow, against what the platform allows. */
 import { serialize } from "node:v8";
 import { expect, test } from "vitest";
-import type { KeyPage, RestoreDirectory, Snapshot } from "../../src/core/directory/messages.ts";
+import { MAX_PATTERN_LENGTH } from "../../src/core/canonical/pattern.ts";
+import type {
+  ChangeTypes,
+  DeclaredTypes,
+  KeyPage,
+  RestoreDirectory,
+  Snapshot,
+} from "../../src/core/directory/messages.ts";
 import { limitTable, type LimitName } from "../../src/core/limits.ts";
 import {
   MESSAGE_VERSION,
+  type BucketKey,
   type ClaimRecord,
   type Decision,
   type DigestRecordsRequest,
@@ -13,7 +21,13 @@ import {
   type LookupRequest,
   type Op,
   type PullAnswer,
+  type Source,
 } from "../../src/core/messages.ts";
+import { MAX_TYPE_NUMBER, MAX_TYPES } from "../../src/core/types/document.ts";
+import { TYPE_KINDS } from "../../src/core/types/types.ts";
+
+/** The platform's limit of a row. */
+const ROW_BYTES = 2_000_000;
 
 /** The platform's limit of a message between objects. It serializes with V8, as `serialize` does. */
 const MESSAGE_BYTES = 32 * 1024 * 1024;
@@ -31,12 +45,8 @@ const TIME = 1_800_000_000_000;
 const POSITION = TIME * 1_024;
 const CELL = "9223372036854775807";
 const UUID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
-const name = (n: number): { type: "ORGANIZATION_PATH"; canonical: string } => ({
-  type: "ORGANIZATION_PATH",
-  canonical: ascii(max("valueBytes"), n),
-});
-const source = (n: number) =>
-  ({ type: "RAILS_TABLE_REDIRECT_ROUTES", id: ascii(max("idBytes"), n) }) as never;
+const name = (n: number): BucketKey => ({ type: MAX_TYPE_NUMBER, canonical: ascii(max("valueBytes"), n) });
+const source = (n: number): Source => ({ type: MAX_TYPE_NUMBER, id: ascii(max("idBytes"), n) });
 
 const op = (n: number): Op => ({
   ...name(n),
@@ -57,6 +67,27 @@ const largestCells = list(max("maxCells"), (n) => ({
   createdAtMs: TIME,
   updatedAtMs: TIME,
 }));
+
+/** No set of types is larger. */
+const largestTypes: DeclaredTypes = {
+  position: POSITION,
+  entries: TYPE_KINDS.flatMap((kind) =>
+    list(MAX_TYPES, (n) => ({
+      kind,
+      number: MAX_TYPE_NUMBER - n,
+      name: ascii(64, n).toUpperCase(),
+      rule: {
+        form: "plain" as const,
+        script: "single" as const,
+        case: "folded" as const,
+        pattern: han(MAX_PATTERN_LENGTH, n),
+        minLength: 65_535,
+        maxLength: 65_536,
+      },
+      isInUse: true,
+    })),
+  ),
+};
 
 const record = (n: number): ClaimRecord => ({
   ...name(n),
@@ -107,8 +138,8 @@ const messages: Record<string, unknown> = {
   "a request for digests": {
     ...envelope,
     cell: CELL,
-    sourceType: "RAILS_TABLE_ROUTES",
-    bucketTypes: ["ROUTES"],
+    sourceType: MAX_TYPE_NUMBER,
+    bucketTypes: list(MAX_TYPES, (n) => MAX_TYPE_NUMBER - n),
     cursor: null,
     ranges: list(max("digestRanges"), (n) => ({ after: ascii(200, n), upTo: ascii(200, n + 1) })),
   } satisfies DigestRecordsRequest,
@@ -138,7 +169,9 @@ const messages: Record<string, unknown> = {
     cells: largestCells,
     revokedKeys: list(max("maxRevokedKeys"), (n) => ascii(36, n)),
     revokedThroughMs: TIME,
+    types: largestTypes,
   } satisfies Snapshot,
+  "a change of the set of types": { ...envelope, ...largestTypes } satisfies ChangeTypes,
   "a page of keys": {
     point: { incarnation: POSITION, position: POSITION },
     keys: list(max("pullRows"), (n) => ({
@@ -153,10 +186,11 @@ const messages: Record<string, unknown> = {
     })),
     more: true,
   } satisfies KeyPage,
-  "the copies of the cells for a reconciliation": {
+  "the copies of cells and types for a reconciliation": {
     ...envelope,
     cells: largestCells,
     keys: [],
+    types: largestTypes,
     isLast: false,
     dryRun: false,
     declared: { incarnation: POSITION },
@@ -169,4 +203,8 @@ test.each(Object.keys(messages))("[M6] no limit allows %s of more than 32 MiB", 
   const bytes = serialize(messages[what]).length;
   expect(bytes).toBeGreaterThan(100_000);
   expect(bytes).toBeLessThan(MESSAGE_BYTES);
+});
+
+test("[M6] [T6] the largest set of types fits into a row of the directory, and of D1", () => {
+  expect(new TextEncoder().encode(JSON.stringify(largestTypes)).length).toBeLessThan(ROW_BYTES);
 });

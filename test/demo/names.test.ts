@@ -1,15 +1,16 @@
 import { expect, it } from "vitest";
 import { keyOf, MAX_NAMES, makeWorkload, readNames } from "../../demo/names.ts";
 import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
+import { ruleOf } from "../support/types.ts";
 
 const all = await readNames();
 
 it("reads names whose keys are equal to the coordinator's canonical forms", () => {
   expect(all).toHaveLength(MAX_NAMES);
   for (const name of all) {
-    expect(canonicalize("ROUTES", name, 1_024)).toEqual({ ok: true, canonical: keyOf(name) });
+    expect(canonicalize(ruleOf("ROUTES"), name, 1_024)).toEqual({ ok: true, canonical: keyOf(name) });
     if (!name.includes("/"))
-      expect(canonicalize("USERNAMES", name, 1_024)).toEqual({ ok: true, canonical: keyOf(name) });
+      expect(canonicalize(ruleOf("USERNAMES"), name, 1_024)).toEqual({ ok: true, canonical: keyOf(name) });
   }
 });
 

@@ -2,10 +2,11 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { defaultLimits } from "../../src/core/limits.ts";
 import { MESSAGE_VERSION, type Reply } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
-import { refused } from "../../src/core/refusal.ts";
+import { ok, refused } from "../../src/core/refusal.ts";
 import type { Snapshot } from "../../src/core/directory/messages.ts";
 import { AgeClock } from "../../src/http/age.ts";
 import { DirectoryCopy } from "../../src/http/directory-copy.ts";
+import { TypesCopy } from "../../src/http/types-copy.ts";
 import type { Objects } from "../../src/objects/objects.ts";
 
 const placement = placementOf(4);
@@ -17,12 +18,19 @@ class Fixture {
   nowMs = 10 * HOUR_MS;
   readonly asked: ((reply: Reply<Snapshot>) => void)[] = [];
   readonly kept: Promise<unknown>[] = [];
-  readonly copy = new DirectoryCopy(
-    { directory: () => ({ snapshot: () => this.#ask() }) } as unknown as Objects,
-    { ...defaultLimits, directoryCacheMs: MAX_MS },
-    { version: MESSAGE_VERSION, placement },
-    { now: () => this.nowMs, after: () => () => {} },
-  );
+  readonly copy: DirectoryCopy;
+
+  constructor() {
+    const objects = { directory: () => ({ snapshot: () => this.#ask() }) } as unknown as Objects;
+    const envelope = { version: MESSAGE_VERSION, placement };
+    this.copy = new DirectoryCopy(
+      objects,
+      { ...defaultLimits, directoryCacheMs: MAX_MS },
+      envelope,
+      { now: () => this.nowMs, after: () => () => {} },
+      new TypesCopy(objects, defaultLimits, envelope, { types: async () => ok(undefined) }),
+    );
+  }
 
   #ask(): Promise<Reply<Snapshot>> {
     return new Promise((resolve) => this.asked.push(resolve));
@@ -38,7 +46,15 @@ class Fixture {
   async answer(question: number, key = `key-${question}`): Promise<void> {
     this.asked[question]?.({
       ok: true,
-      value: { placement, point: null, isPlaced: true, cells: [], revokedKeys: [key], revokedThroughMs: 0 },
+      value: {
+        placement,
+        point: null,
+        isPlaced: true,
+        cells: [],
+        revokedKeys: [key],
+        revokedThroughMs: 0,
+        types: null,
+      },
     });
     await new Promise((resolve) => setTimeout(resolve));
   }

@@ -5,6 +5,7 @@ import { v4 as newUuid } from "uuid";
 import { routeIds, routes } from "../../src/http/contract.ts";
 import type { Received } from "../suites/conformance/client.ts";
 import { begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
+import { bucketType, ruleOf } from "../support/types.ts";
 import { Api, env, signedKey, startDeployment } from "../support/workerd/api.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
 
@@ -43,8 +44,8 @@ const quick = {
 function nameOnShard(shard: number): string {
   for (;;) {
     const name = freshName();
-    const form = canonicalize("ROUTES", name, 1_024);
-    if (form.ok && shardOf("ROUTES", form.canonical, 16) === shard) return name;
+    const form = canonicalize(ruleOf("ROUTES"), name, 1_024);
+    if (form.ok && shardOf(bucketType("ROUTES"), form.canonical, 16) === shard) return name;
   }
 }
 

@@ -2,8 +2,9 @@ import { v4 as newUuid } from "uuid";
 import { beforeEach, describe, expect, test } from "vitest";
 import type * as z from "zod";
 import type * as schemas from "../../src/http/contract/schemas.ts";
+import { runCron } from "../../src/projections/cron.ts";
 import type { Sent } from "../suites/conformance/client.ts";
-import { begun, freshName } from "../suites/conformance/leases.ts";
+import { begun, claim, freshName } from "../suites/conformance/leases.ts";
 import { Api, env, signedKey, startDeployment } from "../support/workerd/api.ts";
 import { counting, watchedNamespace } from "../support/workerd/counting.ts";
 
@@ -164,11 +165,44 @@ describe("the copy of the directory", () => {
 
   test("is not needed by a cell on its own paths", async () => {
     await begun(api);
+    const fresh = counting(env);
+    expect((await listsLeases("cell 1", new Api({ ...fresh.env }))).status).toBe(200);
+    let isDown = false;
+    const DIRECTORY = watchedNamespace("DIRECTORY", env.DIRECTORY, () =>
+      isDown ? Promise.reject(new Error("down")) : undefined,
+    );
+    const watched = counting(new Api({ DIRECTORY }).env);
+    const cut = new Api({ ...watched.env });
+    // The first begin reads the types.
+    await begun(cut);
+    isDown = true;
+    await begun(cut);
+    expect((await listsLeases("cell 1", cut)).status).toBe(200);
+    const isDirectory = (call: string): boolean => call.startsWith("DIRECTORY");
+    expect(fresh.calls.filter(isDirectory)).toEqual([]);
+    expect(watched.calls.filter(isDirectory)).toEqual(["DIRECTORY.types"]);
+  });
+
+  test("[T4] without the types, a begin can be repeated, and no other object is called", async () => {
+    await begun(api);
     const watched = counting(new Api({ DIRECTORY: down() }).env);
     const cut = new Api({ ...watched.env });
-    expect((await listsLeases("cell 1", cut)).status).toBe(200);
-    await begun(cut);
-    expect(watched.calls.filter((call) => call.startsWith("DIRECTORY"))).toEqual([]);
+    const body = { creates: [claim(freshName())] };
+    for (const type of ["PUT", "POST"] as const)
+      expect(
+        await cut.problem(503, type, `/v1/cells/1/leases${type === "PUT" ? `/${newUuid()}` : ""}`, {
+          key: "cell 1",
+          body,
+        }),
+      ).toMatchObject({ code: "UNAVAILABLE", retryable: true });
+    // Nor does D1 have the types, before the first run of the cron.
+    expect(new Set(watched.calls)).toEqual(new Set(["DIRECTORY.types", "DB.prepare"]));
+  });
+
+  test("[T2] [T4] without the directory, a new isolate takes the types in use from D1", async () => {
+    await begun(api);
+    await runCron(env, Date.now());
+    await begun(new Api({ DIRECTORY: down() }));
   });
 
   test("is required: without one, calls are refused with 503", async () => {
@@ -179,6 +213,8 @@ describe("the copy of the directory", () => {
   });
 
   test("continues to serve when the directory is down, and does not wait for it each time", async () => {
+    // A type that is in use, because others are read from the directory each time (T4).
+    await begun(api);
     let isDown = false;
     let asked = 0;
     const DIRECTORY = watchedNamespace("DIRECTORY", env.DIRECTORY, () => {
@@ -186,6 +222,8 @@ describe("the copy of the directory", () => {
       return isDown ? Promise.reject(new Error("down")) : undefined;
     });
     const cut = new Api({ DIRECTORY, LEASEHOLD_DIRECTORY_CACHE_MS: "1" });
+    // The type is in use, so it needs no further message (T4).
+    await begun(api);
     expect((await looksUp("router", cut)).status).toBe(404);
     isDown = true;
     await new Promise((resume) => setTimeout(resume, 5));

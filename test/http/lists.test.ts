@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import openapi from "../../openapi.json" with { type: "json" };
 import { defaultLimits, limitTable, type LimitName } from "../../src/core/limits.ts";
+import { MAX_TYPES } from "../../src/core/types/document.ts";
 import { routeIds, routes, type RouteId } from "../../src/http/contract.ts";
 import { boundedList, listLimitsOf } from "../../src/http/contract/lists.ts";
 import type { Route } from "../../src/http/contract/route.ts";
@@ -23,6 +24,10 @@ const listsIn = (part: "query" | "body"): List[] =>
     const schema = part === "query" ? route.query : (route.body?.schema ?? z.strictObject({}));
     return [...listLimitsOf(schema)].map(([path, limit]) => ({ id, path, limit }));
   });
+
+/** Objects with a field for each of their items. */
+const records = listsIn("body").filter(({ path }) => path.startsWith("types."));
+const arrays = listsIn("body").filter((list) => !records.some(({ path }) => path === list.path));
 
 const valueOf = (limit: LimitName | number): number =>
   typeof limit === "number" ? limit : defaultLimits[limit];
@@ -51,7 +56,11 @@ test("the contract has the lists that these tests are about", () => {
     "lookupRecords buckets",
     "digestRecords bucket_types",
     "digestRecords ranges",
+    "changeTypes types.bucket_types",
+    "changeTypes types.subject_types",
+    "changeTypes types.source_types",
   ]);
+  expect(records.map(({ limit }) => limit)).toEqual([MAX_TYPES, MAX_TYPES, MAX_TYPES]);
   expect(listsIn("query").map(({ id, path }) => `${id} ${path}`)).toEqual([
     "listRecords bucket_type",
     "exportRecords bucket_type",
@@ -59,7 +68,7 @@ test("the contract has the lists that these tests are about", () => {
 });
 
 describe("a list in the body of", () => {
-  test.each(listsIn("body").map((list) => [`${list.id}: ${list.path}`, list] as const))(
+  test.each(arrays.map((list) => [`${list.id}: ${list.path}`, list] as const))(
     "%s is refused at the first item that is too many, before any item is validated",
     async (_, list) => {
       const most = valueOf(list.limit);
@@ -93,12 +102,53 @@ describe("a list in the body of", () => {
       LEASEHOLD_BODY_BYTES: String(limitTable.bodyBytes.max),
     });
     const worst = '{"bucket":{"x":1},"subject":{"x":1},"source":{"x":1},"epoch":"","x":1,"type":1}';
-    for (const list of listsIn("body")) {
+    for (const list of arrays) {
       const most = typeof list.limit === "number" ? list.limit : limitTable[list.limit].max;
       const { code } = (await refusedBody(list, `${wrongItems(most, worst)}]}`, largest)) as { code: string };
       expect(code).toBe("INVALID_ARGUMENT");
     }
   });
+});
+
+describe("an object with a field for each item, in the body of", () => {
+  const small = { A: { number: 1 } };
+  const put = (path: string, fields: string, using = new Api()) => {
+    const lists = ["bucket_types", "subject_types", "source_types"].map((name) =>
+      path === `types.${name}` ? `"${name}":{${fields}` : `"${name}":${JSON.stringify(small)},`,
+    );
+    // The list under test comes last, so that its text may end in something that is not JSON.
+    const types = lists.toSorted((one) => (one.endsWith(",") ? -1 : 1)).join("");
+    return using.problem(400, "PUT", "/v1/admin/types", {
+      raw: `{"version":0,"types":{${types}`,
+      headers: { "content-type": "application/json" },
+    });
+  };
+  const fieldsOf = (count: number): string =>
+    Array.from({ length: count }, (_, n) => `"T${n}":{"number":${n + 1}}`).join();
+
+  test.each(records.map(({ path }) => path))(
+    "changeTypes: %s has a limited number of fields, and far too many are not parsed",
+    async (path) => {
+      const name = path.slice("types.".length);
+      const counted = counting(env);
+      // The text ends in something that is not JSON, which is never read.
+      const many = await put(path, `${fieldsOf(10_000)}, not JSON`, new Api({ ...counted.env }));
+      expect(many).toMatchObject({
+        code: "INVALID_ARGUMENT",
+        field: expect.stringMatching(new RegExp(`^${path}\\.T\\d+`)) as unknown,
+        detail: expect.stringContaining("fields and items in one body") as unknown,
+      });
+      expect(counted.calls).toEqual([]);
+      for (const count of [MAX_TYPES + 1, 2_000]) {
+        const full = JSON.parse(`{${fieldsOf(count)}}`) as object;
+        const types = { bucket_types: small, subject_types: small, source_types: small, [name]: full };
+        const refused = await new Api().problem(400, "PUT", "/v1/admin/types", {
+          body: { version: 0, types },
+        });
+        expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", field: name });
+      }
+    },
+  );
 });
 
 test.each(listsIn("query"))(
@@ -114,8 +164,9 @@ test.each(listsIn("query"))(
   },
 );
 
-test("every list of every request has `maxItems` in openapi.json", () => {
+test("every list of every request has `maxItems` or `maxProperties` in openapi.json", () => {
   const lists: unknown[] = [];
+  const objects: unknown[] = [];
   const unbounded: string[] = [];
   const visit = (value: unknown, place: string): void => {
     if (typeof value !== "object" || value === null) return;
@@ -128,6 +179,10 @@ test("every list of every request has `maxItems` in openapi.json", () => {
       lists.push(schema);
       if (typeof schema["maxItems"] !== "number") unbounded.push(place);
     }
+    if (schema["propertyNames"] !== undefined) {
+      objects.push(schema);
+      if (schema["maxProperties"] !== MAX_TYPES) unbounded.push(place);
+    }
     for (const [name, part] of Object.entries(schema)) visit(part, `${place}.${name}`);
   };
   for (const [path, methods] of Object.entries(openapi.paths))
@@ -137,7 +192,8 @@ test("every list of every request has `maxItems` in openapi.json", () => {
       for (const { schema } of parameters as { schema: unknown }[]) visit(schema, `${method} ${path}`);
     }
   expect(unbounded).toEqual([]);
-  expect(lists).toHaveLength(listsIn("body").length + listsIn("query").length);
+  expect(lists).toHaveLength(arrays.length + listsIn("query").length);
+  expect(objects).toHaveLength(records.length);
 });
 
 test("a list without a limit cannot be part of a request", () => {
@@ -155,10 +211,11 @@ test("a list without a limit cannot be part of a request", () => {
     z.array(z.string()).optional(),
     z.union([z.string(), z.array(z.string())]),
     inner.min(1),
+    z.record(z.string(), z.string()),
     boundedList(z.array(z.string()), 3, { description: "Lists." }),
   ])
     expect(() => listLimitsOf(z.strictObject({ hidden }))).toThrow(/hidden.* has no limit; use boundedList/);
-  expect(() => listLimitsOf(z.strictObject({ hidden: z.record(z.string(), z.string()) }))).toThrow(
+  expect(() => listLimitsOf(z.strictObject({ hidden: z.tuple([z.string()]) }))).toThrow(
     /hidden of a request has a kind/,
   );
 });

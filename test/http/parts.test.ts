@@ -9,6 +9,7 @@ import { runCron } from "../../src/projections/cron.ts";
 import { faultyD1 } from "../projections/faulty-d1.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
+import { saveDirectory } from "../support/workerd/save-directory.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
 type Part = z.infer<(typeof partRoutes)["getPart"]["responses"][200]["schema"]>["part"];
@@ -102,31 +103,9 @@ describe("a directory that has gone back in time", () => {
   type Key = { id: string; key: `lhk_${string}` };
   const mint = (role: string): Promise<Key> => api.json(201, "POST", "/v1/admin/keys", { body: { role } });
 
-  /** Brings the rows of the directory back to those that it has now. */
-  async function saveDirectory(): Promise<() => Promise<void>> {
-    const stub = stubsOf(env).directory();
-    const tables = ["cell", "minted_key", "incarnation", "meta"];
-    const kept = await runInDurableObject(stub, (_, { storage: { sql } }) =>
-      tables.map((table) => [table, sql.exec(`SELECT * FROM ${table}`).toArray()] as const),
-    );
-    return async () => {
-      await runInDurableObject(stub, (_, { storage: { sql } }) => {
-        for (const [table, rows] of kept) {
-          sql.exec(`DELETE FROM ${table}`);
-          for (const row of rows) {
-            const columns = Object.keys(row);
-            const places = columns.map(() => "?").join();
-            sql.exec(`INSERT INTO ${table} (${columns.join()}) VALUES (${places})`, ...Object.values(row));
-          }
-        }
-      });
-      await restartObjects(env, "1", "2", "3");
-    };
-  }
-
   test("[H8] stops what needs it, and gets its cells, keys and revocations back from D1", async () => {
     const revoked = await mint("operator");
-    const restore = await saveDirectory();
+    const restore = await saveDirectory("1", "2", "3");
     const router = await mint("router");
     await api.json(201, "POST", "/v1/admin/cells", { body: cell });
     await api.json(200, "POST", `/v1/admin/keys/${revoked.id}/revoke`, {});
@@ -180,7 +159,7 @@ describe("a directory that has gone back in time", () => {
   /** A directory that has lost a revocation that D1 has, and that nobody has told. */
   async function unaware(): Promise<Key> {
     const revoked = await mint("operator");
-    const restore = await saveDirectory();
+    const restore = await saveDirectory("1", "2", "3");
     await api.json(200, "POST", `/v1/admin/keys/${revoked.id}/revoke`, {});
     await runCron(env, Date.now());
     await restore();
@@ -233,7 +212,7 @@ describe("a directory that has gone back in time", () => {
 
   test("[H8] an isolate that was told of it lets a revoked key in no more", async () => {
     const revoked = await mint("router");
-    const restore = await saveDirectory();
+    const restore = await saveDirectory("1", "2", "3");
     await api.json(200, "POST", `/v1/admin/keys/${revoked.id}/revoke`, {});
     await runCron(env, Date.now());
     await restore();

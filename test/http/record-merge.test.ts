@@ -6,14 +6,15 @@ import { ok, type Result } from "../../src/core/refusal.ts";
 import { bySource, comparePositions, positionOfRecord } from "../../src/core/shard/record.ts";
 import { afterSource } from "../../src/core/shard/scan-store.ts";
 import { isSplit, mergeRecords, type MergedPage } from "../../src/http/record-merge.ts";
+import { bucketType, sourceOf, subjectOf } from "../support/types.ts";
 
 const recordOf = (id: string, name: string): ClaimRecord => ({
-  type: "ROUTES",
+  type: bucketType("ROUTES"),
   canonical: name,
   uuid: name,
   value: name,
-  subject: { type: "GROUP", id: "1" },
-  source: { type: "RAILS_TABLE_ROUTES", id },
+  subject: subjectOf("GROUP", "1"),
+  source: sourceOf("RAILS_TABLE_ROUTES", id),
   cell: "1",
   epoch: 1,
   status: "ACTIVE",

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { MintedKey } from "../../src/core/directory/messages.ts";
+import type { DeclaredTypes, MintedKey } from "../../src/core/directory/messages.ts";
 import { positionAt } from "../../src/core/ledger/position.ts";
 import { runCron, type CronReport } from "../../src/projections/cron.ts";
 import { defaultRuntime } from "../../src/runtime.ts";
@@ -22,6 +22,7 @@ import {
   valueOf,
 } from "./fleet.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
+import { shipped, type BucketTypeName } from "../support/types.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import { recordingMaintain, withoutLedger } from "./ledger-calls.ts";
@@ -101,6 +102,57 @@ describe("a run of the cron", () => {
       { cell_id: "1", name: "Cell 1", address: "https://cell-1.example" },
       { cell_id: "2", name: "Cell 2", address: "https://moved.example" },
     ]);
+  });
+
+  const copiedTypes = async (): Promise<DeclaredTypes | null> => {
+    const row = await env.DB.prepare("SELECT position, entries FROM type_sets").first<{
+      position: number;
+      entries: string;
+    }>();
+    return row && { position: row.position, entries: JSON.parse(row.entries) as DeclaredTypes["entries"] };
+  };
+  const useType = async (name: BucketTypeName): Promise<DeclaredTypes> =>
+    valueOf(
+      await directory().useTypes({
+        ...envelope(),
+        entries: shipped.select([{ kind: "bucket", name }]),
+      }),
+    );
+
+  test("[T6] copies the set of types, and which of them are in use", async () => {
+    await runCron(env, Date.now());
+    // Nothing was declared and nothing is in use, so there is nothing to restore.
+    expect(await countRows("type_sets")).toBe(0);
+    const first = await useType("ROUTES");
+    await runCron(env, Date.now());
+    expect(await copiedTypes()).toEqual(first);
+    const entries = shipped.entries.filter(({ name }) => name !== "EMAILS");
+    const changed = valueOf(
+      await directory().changeTypes({ ...envelope(), position: first.position, entries }),
+    );
+    await runCron(env, Date.now());
+    expect(await copiedTypes()).toEqual(changed);
+    expect(changed.entries.filter(({ isInUse }) => isInUse).map(({ name }) => name)).toEqual(["ROUTES"]);
+    expect(await countRows("type_sets")).toBe(1);
+  });
+
+  test("[T6] replaces the set of types only by a later one, and tells if that fails", async () => {
+    const later = { position: 1_000_000, entries: shipped.entries };
+    await useType("ROUTES");
+    await runCron(env, Date.now());
+    await env.DB.prepare("UPDATE type_sets SET position = ?, entries = ?")
+      .bind(later.position, JSON.stringify(later.entries))
+      .run();
+    expect(await runCron(env, Date.now())).toMatchObject({ error: null });
+    expect(await copiedTypes()).toEqual(later);
+    const isTypes = (sql: readonly string[]): boolean => sql.some((text) => text.includes("type_sets"));
+    const { env: counted, done } = faultyD1();
+    await runCron(counted, Date.now());
+    expect(done.filter(({ sql }) => isTypes(sql)).map(({ rowsWritten }) => rowsWritten)).toEqual([0]);
+    const failing = faultyD1((_, sql) => (isTypes(sql) ? "before" : undefined)).env;
+    const report = await runCron(failing, Date.now());
+    expect(report.error).not.toBeNull();
+    expect(report).toMatchObject({ cellsPulled: 2, cellsFailed: 0 });
   });
 
   test("copies the keys in several pages, and their revocation", async () => {

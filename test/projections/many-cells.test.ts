@@ -44,7 +44,15 @@ class FakeFleet {
       LEASEHOLD_MAX_CELLS: String(CELLS),
       LEASEHOLD_PULL_ROWS: String(PAGE_ROWS),
       DIRECTORY: counted({
-        snapshot: () => count({ placement: "", point: null, isPlaced: true, cells, revokedKeys: [] }),
+        snapshot: () =>
+          count({
+            placement: "",
+            point: null,
+            isPlaced: true,
+            cells,
+            revokedKeys: [],
+            types: { position: 0, entries: [] },
+          }),
         listKeys: () => count({ point: null, keys: [], more: false }),
       }),
       CLAIM_SHARD: counted({

@@ -32,7 +32,7 @@ const answers: Record<string, unknown> = {
     lost_leases: [],
     rebuilt_leases: [],
     unreachable: [],
-    restored: { cells: ["3", "8"], keys: 5, revocations: 2 },
+    restored: { cells: ["3", "8"], keys: 5, revocations: 2, types: ["HANDLES", "PEOPLE"] },
   },
   "POST /v1/admin/parts/shard-3/finish": { part: { ...lost, state: "complete", loss: null } },
 };
@@ -88,7 +88,9 @@ async function reconcile(...args: string[]): Promise<{ code: unknown; stdout: st
 test("says what the directory gets back from its copies", async () => {
   const { stdout } = await reconcile("directory", "--apply", "--reason", "restored from a backup");
   expect(stdout).toContain("directory is complete.");
-  expect(stdout).toContain("2 cells (3, 8), 5 keys and 2 revocations were restored.");
+  expect(stdout).toContain(
+    "2 cells (3, 8), 5 keys, 2 revocations and 2 types (HANDLES, PEOPLE) were restored.",
+  );
 });
 
 test("without an option it shows what was noticed", async () => {

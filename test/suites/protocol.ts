@@ -9,6 +9,7 @@ import type { Envelope, LookupFound } from "../../src/core/messages.ts";
 import type { Shard } from "../../src/core/shard/shard.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { beginRequest, callerOf, decideRequest, exchangeOf, keyOf, type OpSpec } from "../support/ops.ts";
+import { bucketType, sourceOf, sourceType, subjectOf } from "../support/types.ts";
 
 export interface TestObjects {
   envelope: Envelope;
@@ -67,7 +68,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       const key = keyOf("ROUTES", value);
       const answer = await objects.runUntil(
         objects
-          .shard(shardOf("ROUTES", key.canonical, shardsOf(objects.envelope.placement)))
+          .shard(shardOf(key.type, key.canonical, shardsOf(objects.envelope.placement)))
           .lookup({ ...objects.envelope, keys: [key] }),
       );
       return answer.ok ? answer.value.found[0] : undefined;
@@ -184,7 +185,6 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
             {
               list: "creates",
               index: 49,
-              bucket: { type: "ROUTES", value: "n49" },
               kind: "taken",
               owner: "other",
             },
@@ -398,7 +398,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       await begin(objects, "1", lease, [replace]);
       expect(await lookup(objects, "ada")).toMatchObject({
         kind: "record",
-        record: { status: "ACTIVE", value: "Ada", lease, subject: { type: "GROUP", id: "1" } },
+        record: { status: "ACTIVE", value: "Ada", lease, subject: subjectOf("GROUP", "1") },
       });
       await rollBack(objects, "1", lease);
       expect(await lookup(objects, "ada")).toEqual(before);
@@ -412,8 +412,8 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
           status: "ACTIVE",
           value: "ADA",
           lease: null,
-          subject: { type: "USER", id: "7" },
-          source: { id: "8" },
+          subject: subjectOf("USER", "7"),
+          source: sourceOf("RAILS_TABLE_USERS", "8"),
         },
       });
       expect(
@@ -684,8 +684,8 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
           objects.shard(shard).listRecords({
             ...objects.envelope,
             cell: "1",
-            sourceType: "RAILS_TABLE_USERS",
-            bucketTypes: ["ROUTES"],
+            sourceType: sourceType("RAILS_TABLE_USERS"),
+            bucketTypes: [bucketType("ROUTES")],
             after: "",
             upTo: null,
             cursor: null,
@@ -697,8 +697,8 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
           objects.shard(shard).listRecords({
             ...objects.envelope,
             cell: "1",
-            sourceType: "RAILS_TABLE_USERS",
-            bucketTypes: ["ROUTES"],
+            sourceType: sourceType("RAILS_TABLE_USERS"),
+            bucketTypes: [bucketType("ROUTES")],
             after: "",
             upTo: null,
             cursor: null,

@@ -8,18 +8,25 @@ import type {
   Op,
   OpKind,
   Outcome,
-  Source,
-  Subject,
 } from "../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
-import type { BucketTypeName } from "../../src/core/registry.ts";
+import {
+  bucketType,
+  ruleOf,
+  sourceOf,
+  subjectOf,
+  type BucketTypeName,
+  type SourceTypeName,
+  type SubjectTypeName,
+} from "./types.ts";
 
+/** An op as a test writes it, with the names of the shipped types. */
 export interface OpSpec {
   kind?: OpKind;
   type?: BucketTypeName;
   value: string;
-  subject?: Subject | null | undefined;
-  source?: Source | null | undefined;
+  subject?: { type: SubjectTypeName; id: string } | null | undefined;
+  source?: { type: SourceTypeName; id: string } | null | undefined;
   epoch?: number | undefined;
 }
 
@@ -37,18 +44,18 @@ export function opsOf(placement: string, specs: readonly (OpSpec | string)[]): O
       index: counts[kind]++,
       value,
       ...key,
-      ...(subject === null ? {} : { subject }),
-      ...(source === null ? {} : { source }),
+      ...(subject === null ? {} : { subject: subjectOf(subject.type, subject.id) }),
+      ...(source === null ? {} : { source: sourceOf(source.type, source.id) }),
       ...(spec.epoch === undefined ? {} : { epoch: spec.epoch }),
-      shard: shardOf(type, key.canonical, shardsOf(placement)),
+      shard: shardOf(key.type, key.canonical, shardsOf(placement)),
     };
   });
 }
 
 export function keyOf(type: BucketTypeName, value: string): BucketKey {
-  const result = canonicalize(type, value, 1_024);
+  const result = canonicalize(ruleOf(type), value, 1_024);
   if (!result.ok) throw new Error(result.detail);
-  return { type, canonical: result.canonical };
+  return { type: bucketType(type), canonical: result.canonical };
 }
 
 export const callerOf = (): { role: "cell"; keyId: string; expiresAtMs: number } => ({

@@ -101,8 +101,11 @@ function grows(type: TSType, shapes: Shapes, seen = new Set<string>()): boolean 
     case "TSTypeReference": {
       const name = type.typeName.type === "Identifier" ? type.typeName.name : "";
       if (GROWING.has(name)) return true;
-      // A record of fixed names does not grow.
-      if (name === "Record") return type.typeArguments?.params[0]?.type === "TSStringKeyword";
+      // A record of fixed names only grows if its values do.
+      if (name === "Record") {
+        const [key, value] = type.typeArguments?.params ?? [];
+        return key?.type === "TSStringKeyword" || (value !== undefined && any([value]));
+      }
       if (PASSED.has(name) || seen.has(name)) return false;
       seen.add(name);
       return any(shapes.get(name) ?? []);

@@ -4,7 +4,8 @@ import { pause } from "../../client/attempt-abort.ts";
 import { isLeaseholdError } from "../../client/errors.ts";
 import type { Batch, Bucket, Record as ClaimRecord } from "../../client/api-types.ts";
 import { idFault } from "../../core/ids.ts";
-import { canonicalize } from "../../core/canonical/canonicalize.ts";
+import type { Types } from "../../core/types/types.ts";
+import { canonicalOf } from "../declared-types.ts";
 import { defaultLimits, limitNames, apiLimitName, type Limits } from "../../core/limits.ts";
 import type { Attribute, Claimable, RowClaim } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
@@ -28,6 +29,7 @@ interface PortParts<Tx> {
   client: Client;
   database: CellDatabase<Tx>;
   tables: readonly Claimable[];
+  types: Types;
   transactions: LeasedTransactionPorts<Tx>;
   beginDeadlineMs: number;
 }
@@ -44,13 +46,14 @@ export async function createPorts<Tx>({
   client,
   database,
   tables,
+  types,
   transactions,
   beginDeadlineMs,
 }: PortParts<Tx>): Promise<VerificationPorts> {
   const { verification, readCommitted } = database;
   const limits = limitsOf(await client.limits());
   const readers = new Map(
-    tables.map((claimable) => [claimable.source as string, new TableReader(claimable, limits)]),
+    tables.map((claimable) => [claimable.source as string, new TableReader(claimable, limits, types)]),
   );
   const repair = async (
     rows: Parameters<VerificationPorts["repair"]>[0],
@@ -88,11 +91,12 @@ export async function createPorts<Tx>({
   };
   return {
     cell: client.cell ?? "",
+    types,
     limits,
     tables: [...readers.values()].map((reader) => reader.table(verification)),
     records: recordsOf(client),
     repair: (rows, decide) => withRetries(() => repair(rows, decide)),
-    deferredReleases: (asked) => deferredReleases(database, asked),
+    deferredReleases: (asked) => deferredReleases(database, types, asked),
     slots: slotsOf(client),
     progress: { load: () => verification.loadProgress(), save: (text) => verification.saveProgress(text) },
     queue: {
@@ -108,11 +112,13 @@ export async function createPorts<Tx>({
 class TableReader {
   readonly claimable: Claimable;
   readonly #limits: Limits;
+  readonly #types: Types;
   readonly #enabled: ReadonlySet<Attribute>;
 
-  constructor(claimable: Claimable, limits: Limits) {
+  constructor(claimable: Claimable, limits: Limits, types: Types) {
     this.claimable = claimable;
     this.#limits = limits;
+    this.#types = types;
     const disabled = new Set(
       claimable.attributes.filter((attribute) => !attribute.isEnabled()).map(({ bucket }) => bucket),
     );
@@ -157,16 +163,20 @@ class TableReader {
           "change the id, or leave the table out of `tables`",
       );
     const claims = claimable.claimsOf(row, (attribute) => this.#enabled.has(attribute));
-    return { id, claims: claims.map((claim) => ({ ...claim, fault: faultOf(claim, this.#limits) })), ageMs };
+    return {
+      id,
+      claims: claims.map((claim) => ({ ...claim, fault: faultOf(claim, this.#limits, this.#types) })),
+      ageMs,
+    };
   }
 }
 
 /**
  * Why a coordinator with lower limits would refuse this claim. It would refuse the whole lease because of it.
  */
-function faultOf({ bucket, subject }: RowClaim, limits: Limits): string | undefined {
+function faultOf({ bucket, subject }: RowClaim, limits: Limits, types: Types): string | undefined {
   if (limits.valueBytes < defaultLimits.valueBytes) {
-    const made = canonicalize(bucket.type, bucket.value, limits.valueBytes);
+    const made = canonicalOf(types, bucket, limits.valueBytes);
     if (!made.ok) return made.detail;
   }
   if (subject === undefined || limits.idBytes === defaultLimits.idBytes) return undefined;
@@ -199,13 +209,15 @@ async function withRetries<T>(work: () => Promise<T>): Promise<T> {
 
 async function deferredReleases<Tx>(
   database: CellDatabase<Tx>,
+  types: Types,
   asked: ReadonlySet<string>,
 ): Promise<ReadonlySet<string>> {
   const keys = new Set<string>();
   for (let afterUuid = ""; ;) {
     const page = await database.listDeferred({ afterUuid, limit: DEFERRED_PAGE_SIZE });
     for (const { bucket, source } of page.flatMap(({ batch }) => batch.destroys ?? [])) {
-      const key = source && releaseKey(keyOfBucket(bucket), { type: source.type, id: String(source.id) });
+      const key =
+        source && releaseKey(keyOfBucket(types, bucket), { type: source.type, id: String(source.id) });
       if (key !== undefined && asked.has(key)) keys.add(key);
     }
     const last = page.at(-1);

@@ -1,4 +1,5 @@
 import { DigestSum, digestWordsOf } from "../../core/digest.ts";
+import type { Types } from "../../core/types/types.ts";
 import { isRecentRow } from "./compare.ts";
 import { checkOrder } from "./examine.ts";
 import { digestedOf, namesOf } from "./row-names.ts";
@@ -17,6 +18,7 @@ export interface DigestComparison {
 
 interface SegmentScan {
   records: VerificationPorts["records"];
+  types: Types;
   table: VerifiedTable;
   after: string;
   /** The last source id that this pass reads. Undefined: the end of the table. */
@@ -89,6 +91,7 @@ async function digestRows({
   pageRows,
   rangeRows,
   ranges,
+  types,
 }: SegmentScan): Promise<LocalDigests> {
   const local: LocalRange[] = [];
   let open: VerifiedRow[] = [];
@@ -101,11 +104,11 @@ async function digestRows({
     last = rows.at(-1)?.id ?? last;
     open.push(...rows);
     for (; open.length >= rangeRows; open = open.slice(rangeRows)) {
-      const range = rangeOf(from, open.slice(0, rangeRows), recentMs);
+      const range = rangeOf(from, open.slice(0, rangeRows), recentMs, types);
       local.push(range);
       from = range.upTo ?? from;
     }
-    if (rows.length < limit) return { local: upToTheEnd(local, from, open, end, recentMs), upTo: end };
+    if (rows.length < limit) return { local: upToTheEnd(local, from, open, end, recentMs, types), upTo: end };
     if (read >= ranges * rangeRows) return { local, upTo: last };
   }
 }
@@ -117,12 +120,13 @@ function upToTheEnd(
   open: readonly VerifiedRow[],
   end: string | undefined,
   recentMs: number,
+  types: Types,
 ): LocalRange[] {
   const last = open.length > 0 ? undefined : local.pop();
-  return [...local, { ...(last ?? rangeOf(from, open, recentMs)), upTo: end }];
+  return [...local, { ...(last ?? rangeOf(from, open, recentMs, types)), upTo: end }];
 }
 
-function rangeOf(after: string, rows: readonly VerifiedRow[], recentMs: number): LocalRange {
+function rangeOf(after: string, rows: readonly VerifiedRow[], recentMs: number, types: Types): LocalRange {
   const range: LocalRange = {
     after,
     upTo: rows.at(-1)?.id,
@@ -131,8 +135,8 @@ function rangeOf(after: string, rows: readonly VerifiedRow[], recentMs: number):
     needsRecords: false,
   };
   for (const row of rows) {
-    const { names, duplicates, unnameable } = namesOf(row.claims);
-    for (const name of names) range.sum.add(digestWordsOf(digestedOf(name)));
+    const { names, duplicates, unnameable } = namesOf(types, row.claims);
+    for (const name of names) range.sum.add(digestWordsOf(digestedOf(types, name)));
     range.needsRecords ||= unnameable.length > 0 || duplicates.length > 0 || isRecentRow(row, recentMs);
   }
   return range;

@@ -1,4 +1,5 @@
 import type { Record as ClaimRecord, Source } from "../../client/api-types.ts";
+import type { Types } from "../../core/types/types.ts";
 import {
   isSame,
   keyOfRecord,
@@ -101,8 +102,9 @@ export function compare(
   rows: readonly VerifiedRow[],
   records: readonly ClaimRecord[],
   recency: Recency,
+  types: Types,
 ): Comparison {
-  return new Comparer(rows, records, recency).run();
+  return new Comparer(rows, records, recency, types).run();
 }
 
 export const isRecentRow = ({ ageMs }: VerifiedRow, recentMs: number): boolean =>
@@ -120,6 +122,7 @@ export const isLeased = ({ status, lease_uuid: lease }: ClaimRecord): boolean =>
 class Comparer {
   readonly #rows: readonly VerifiedRow[];
   readonly #recency: Recency;
+  readonly #types: Types;
   readonly #records: Map<string, ClaimRecord>;
   readonly #names = new Map<string, RowNames>();
   readonly #young = new Set<string>();
@@ -133,10 +136,11 @@ class Comparer {
     neededKeys: [],
   };
 
-  constructor(rows: readonly VerifiedRow[], records: readonly ClaimRecord[], recency: Recency) {
+  constructor(rows: readonly VerifiedRow[], records: readonly ClaimRecord[], recency: Recency, types: Types) {
     this.#rows = rows;
     this.#recency = recency;
-    this.#records = new Map(records.map((record) => [keyOfRecord(record), record]));
+    this.#types = types;
+    this.#records = new Map(records.map((record) => [keyOfRecord(types, record), record]));
   }
 
   run(): Comparison {
@@ -149,7 +153,7 @@ class Comparer {
   }
 
   #read(row: VerifiedRow): void {
-    const read = namesOf(row.claims);
+    const read = namesOf(this.#types, row.claims);
     const { names, duplicates, unnameable } = read;
     this.#names.set(row.id, read);
     this.#result.claims += names.length;
@@ -189,7 +193,7 @@ class Comparer {
   }
 
   #unmatched(record: ClaimRecord): void {
-    if (this.#uses(record.source.id, keyOfRecord(record))) return;
+    if (this.#uses(record.source.id, keyOfRecord(this.#types, record))) return;
     const names = this.#names.get(record.source.id)?.names;
     const hasAnother = names?.some(({ bucket }) => bucket.type === record.bucket.type) === true;
     const extra: Extra = hasAnother

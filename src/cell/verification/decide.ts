@@ -1,6 +1,7 @@
 import { isLeaseholdError } from "../../client/errors.ts";
 import type { Source } from "../../client/api-types.ts";
 import { chunkDefaults } from "../chunks.ts";
+import type { Types } from "../../core/types/types.ts";
 import type { Different, Drift, Extra, Missing, SkipReason } from "./compare.ts";
 import type { Counts } from "./counts.ts";
 import type { RunCursor, TablePass } from "./cursor.ts";
@@ -116,7 +117,7 @@ export class Decider {
   async #withoutKept({ source }: VerifiedTable, drifts: readonly Drift[]): Promise<Drift[]> {
     const claims = new Map(
       drifts.flatMap((drift): [Drift, Release][] =>
-        drift.action === "destroy" ? [[drift, releaseOf(drift)]] : [],
+        drift.action === "destroy" ? [[drift, releaseOf(this.#ports.types, drift)]] : [],
       ),
     );
     if (claims.size === 0) return [...drifts];
@@ -146,8 +147,8 @@ interface Release {
   deferredKey: string;
 }
 
-function releaseOf({ record }: Extra): Release {
-  const key = keyOfRecord(record);
+function releaseOf(types: Types, { record }: Extra): Release {
+  const key = keyOfRecord(types, record);
   return { key, deferredKey: releaseKey(key, record.source) };
 }
 
@@ -178,7 +179,7 @@ class PlannedNames {
 
 /** Predicts which drifts could be repaired. It locks nothing, so the outcome may differ. */
 async function preview(
-  ports: Pick<VerificationPorts, "records" | "tables" | "limits">,
+  ports: Pick<VerificationPorts, "records" | "tables" | "limits" | "types">,
   drifts: readonly Drift[],
   planned: PlannedNames,
 ): Promise<Preview> {
@@ -201,12 +202,12 @@ async function preview(
 
 /** The row that has the claim, if it still uses the name. */
 async function holderThatUses(
-  { tables }: Pick<VerificationPorts, "tables">,
+  { tables, types }: Pick<VerificationPorts, "tables" | "types">,
   drift: Missing | Different,
 ): Promise<Source | undefined> {
   if (drift.action === "create" || drift.reason !== "row") return undefined;
   const holder = drift.record.source;
   const table = tables.find(({ source }) => source === holder.type);
   const [row] = (await table?.read([holder.id])) ?? [];
-  return row !== undefined && namesOf(row.claims).keys.has(drift.want.key) ? holder : undefined;
+  return row !== undefined && namesOf(types, row.claims).keys.has(drift.want.key) ? holder : undefined;
 }

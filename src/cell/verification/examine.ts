@@ -1,4 +1,5 @@
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
+import type { Types } from "../../core/types/types.ts";
 import { compare, type Comparison, type Recency } from "./compare.ts";
 import type { IdRange, VerificationPorts, VerifiedRow, VerifiedTable } from "./ports.ts";
 
@@ -13,6 +14,7 @@ export interface Examined {
 
 interface Examination extends IdRange {
   records: VerificationPorts["records"];
+  types: Types;
   table: VerifiedTable;
   recentMs: number;
   /** How many rows, and how many records, are in memory at a time. */
@@ -27,6 +29,7 @@ interface Examination extends IdRange {
  */
 export async function* examine({
   records,
+  types,
   table,
   recentMs,
   pageRows,
@@ -62,7 +65,7 @@ export async function* examine({
     const ripe = rows.filter(({ id }) => through === undefined || !isAfter(id, through));
     const recency = { recentMs, asOfMs: page.asOfMs };
     yield {
-      comparison: compare(ripe, page.records, recency),
+      comparison: compare(ripe, page.records, recency, types),
       recency,
       rows: ripe.length,
       records: page.records.length,

@@ -103,6 +103,8 @@ export type CallLimits = Pick<Limits, "maxPageItems" | "digestRanges" | "batchOp
 export interface VerificationPorts {
   /** The id of the cell. */
   cell: string;
+  /** The declared types, with the rules by which names become canonical. */
+  types: Types;
   limits: CallLimits;
   tables: readonly VerifiedTable[];
   records: VerifiedRecords;
@@ -156,3 +158,4 @@ export interface VerificationDatabase<Tx> {
   /** Keeps rows that were queued again for another lease in the meantime. */
   removeFromQueue(rows: readonly QueuedRow[]): Promise<void>;
 }
+import type { Types } from "../../core/types/types.ts";

@@ -8,6 +8,7 @@ import type {
 import { bytesOf } from "../../core/ids.ts";
 import { CLAIM_BYTES, chunkDefaults, type ChunkLimits } from "../chunks.ts";
 import type { SourceRow } from "../changes.ts";
+import type { Types } from "../../core/types/types.ts";
 import {
   differenceOf,
   isLeased,
@@ -54,7 +55,7 @@ type OpOf<List extends "creates" | "replaces" | "destroys"> = {
 };
 type Op = OpOf<"creates"> | OpOf<"replaces"> | OpOf<"destroys">;
 
-type Ports = Pick<VerificationPorts, "repair" | "records" | "tables" | "limits">;
+type Ports = Pick<VerificationPorts, "repair" | "records" | "tables" | "limits" | "types">;
 
 /**
  * Repairs drift. Rows and records may have changed since they were read, so each drift is checked again while
@@ -89,9 +90,10 @@ export class Repairer {
    */
   async repair(drifts: readonly Drift[], recency: Recency): Promise<void> {
     const taken: Missing[] = [];
-    for (const chunk of chunksOf(drifts, this.#limits)) taken.push(...(await this.#chunk(chunk, recency)));
+    for (const chunk of chunksOf(drifts, this.#limits, this.#ports.types))
+      taken.push(...(await this.#chunk(chunk, recency)));
     const changes = await this.#holders(taken);
-    for (const chunk of chunksOf(changes, this.#limits)) await this.#chunk(chunk, recency);
+    for (const chunk of chunksOf(changes, this.#limits, this.#ports.types)) await this.#chunk(chunk, recency);
   }
 
   /**
@@ -152,7 +154,7 @@ export class Repairer {
       // The transaction may be retried, so only the last call counts.
       [todo, skipped] = [[], []];
       for (const drift of drifts) {
-        const op = opFor(drift, locked, this.#rowRecentMs, recency);
+        const op = opFor(drift, this.#ports.types, locked, this.#rowRecentMs, recency);
         if (typeof op === "string") skipped.push({ drift, ...skippedBy(drift, op) });
         else todo.push({ drift, op });
       }
@@ -180,7 +182,13 @@ function rowsOf(drift: Drift): SourceRow[] {
 }
 
 /** The op that repairs a drift, or why it is skipped, judged by the locked rows. */
-function opFor(drift: Drift, locked: LockedRows, rowRecentMs: number, recency: Recency): Op | SkipReason {
+function opFor(
+  drift: Drift,
+  types: Types,
+  locked: LockedRows,
+  rowRecentMs: number,
+  recency: Recency,
+): Op | SkipReason {
   const own = rowKey(rowOf(drift));
   // A replace takes the claim from another row, and that row may be recent too.
   if (rowsOf(drift).some((row) => isYoung(locked, row, rowKey(row) === own ? rowRecentMs : recency.recentMs)))
@@ -189,15 +197,15 @@ function opFor(drift: Drift, locked: LockedRows, rowRecentMs: number, recency: R
     const { record, reason } = drift;
     // The row existed when it was read. The next run decides, because it may have been deleted just now.
     if (reason !== "row_gone" && !locked.has(rowKey(record.source))) return "changed";
-    if (hasName(locked, record.source, keyOfRecord(record))) return "changed";
+    if (hasName(types, locked, record.source, keyOfRecord(types, record))) return "changed";
     return { list: "destroys", body: { bucket: record.bucket, source: record.source, epoch: record.epoch } };
   }
-  const want = nameIn(locked, drift.want.source, drift.want.key);
+  const want = nameIn(types, locked, drift.want.source, drift.want.key);
   if (want === undefined) return "changed";
   const claim = { bucket: want.bucket, subject: want.subject, source: want.source };
   if (drift.action === "create") return { list: "creates", body: claim };
   const { record } = drift;
-  if (rowKey(record.source) !== rowKey(want.source) && hasName(locked, record.source, want.key))
+  if (rowKey(record.source) !== rowKey(want.source) && hasName(types, locked, record.source, want.key))
     return "duplicate";
   if (isRecentRecord(record, recency)) return "recent";
   return { list: "replaces", body: { ...claim, epoch: record.epoch } };
@@ -208,15 +216,15 @@ function isYoung(locked: LockedRows, row: SourceRow, recentMs: number): boolean 
   return now !== undefined && isRecentRow(now, recentMs);
 }
 
-function nameIn(locked: LockedRows, row: SourceRow, key: string): NamedClaim | undefined {
+function nameIn(types: Types, locked: LockedRows, row: SourceRow, key: string): NamedClaim | undefined {
   const now = locked.get(rowKey(row));
-  return now === undefined ? undefined : namesOf(now.claims).names.find((name) => name.key === key);
+  return now === undefined ? undefined : namesOf(types, now.claims).names.find((name) => name.key === key);
 }
 
 /** Includes names that the row cannot claim, because an existing claim on them is still its own. */
-function hasName(locked: LockedRows, row: SourceRow, key: string): boolean {
+function hasName(types: Types, locked: LockedRows, row: SourceRow, key: string): boolean {
   const now = locked.get(rowKey(row));
-  return now !== undefined && namesOf(now.claims).keys.has(key);
+  return now !== undefined && namesOf(types, now.claims).keys.has(key);
 }
 
 function batchOf(todo: readonly Todo[]): Batch {
@@ -239,14 +247,14 @@ function skipReasonOf({ kind, owner }: Conflict): SkipReason {
  * Batches within the limits of a begin. The coordinator refuses a name twice in a batch, so the second one
  * waits.
  */
-function* chunksOf(drifts: readonly Drift[], limits: ChunkLimits): Generator<Drift[]> {
+function* chunksOf(drifts: readonly Drift[], limits: ChunkLimits, types: Types): Generator<Drift[]> {
   for (let remaining = drifts; remaining.length > 0;) {
     const chunk: Drift[] = [];
     const rest: Drift[] = [];
     const keys = new Set<string>();
     let bytes = 0;
     for (const drift of remaining) {
-      const key = drift.action === "destroy" ? keyOfRecord(drift.record) : drift.want.key;
+      const key = drift.action === "destroy" ? keyOfRecord(types, drift.record) : drift.want.key;
       const size =
         bytesOf((drift.action === "destroy" ? drift.record : drift.want).bucket.value) + CLAIM_BYTES;
       const fits = chunk.length === 0 || (chunk.length < limits.ops && bytes + size <= limits.bytes);
@@ -332,7 +340,7 @@ async function repairRows(
   report: (outcome: DriftOutcome) => void,
 ): Promise<void> {
   const needed = rows
-    .flatMap(({ claims }) => namesOf(claims).names)
+    .flatMap(({ claims }) => namesOf(ports.types, claims).names)
     .map((want): Missing => ({ action: "create", kind: "missing", reason: "no_claim", want }));
   const drifts: Missing[] = [];
   for await (const [drift, holder] of withHolders(ports, needed)) {

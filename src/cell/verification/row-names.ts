@@ -1,8 +1,9 @@
 import type { Bucket, Record as ClaimRecord, Subject } from "../../client/api-types.ts";
-import { canonicalize } from "../../core/canonical/canonicalize.ts";
 import { idFault } from "../../core/ids.ts";
 import { defaultLimits } from "../../core/limits.ts";
 import type { DigestedClaim } from "../../core/digest.ts";
+import type { Types } from "../../core/types/types.ts";
+import { canonicalOf, numberOf } from "../declared-types.ts";
 import type { RowClaim } from "../claimable.ts";
 import type { VerifiedClaim } from "./ports.ts";
 
@@ -18,14 +19,6 @@ export interface NamedClaim extends RowClaim {
 export interface Unnameable {
   claim: RowClaim;
   detail: string;
-}
-
-export function canonicalOf({
-  type,
-  value,
-}: Bucket): { ok: true; canonical: string } | { ok: false; detail: string } {
-  const made = canonicalize(type, value, defaultLimits.valueBytes);
-  return made.ok ? made : { ok: false, detail: made.detail };
 }
 
 const keyOf = (type: Bucket["type"], canonical: string): string => `${type}\n${canonical}`;
@@ -46,13 +39,13 @@ export interface RowNames {
   keys: ReadonlySet<string>;
 }
 
-export function namesOf(claims: readonly VerifiedClaim[]): RowNames {
+export function namesOf(types: Types, claims: readonly VerifiedClaim[]): RowNames {
   const names: NamedClaim[] = [];
   const duplicates: NamedClaim[] = [];
   const unnameable: Unnameable[] = [];
   const keys = new Set<string>();
   for (const claim of claims) {
-    const made = canonicalOf(claim.bucket);
+    const made = canonicalOf(types, claim.bucket);
     if (!made.ok) {
       unnameable.push({ claim, detail: made.detail });
       continue;
@@ -74,20 +67,28 @@ function subjectFault(subject: Subject | undefined): string | undefined {
   return fault === undefined ? undefined : `the id of the subject ${fault}`;
 }
 
-export function digestedOf({ bucket, subject, source, canonical }: NamedClaim): DigestedClaim {
-  return { type: bucket.type, canonical, value: bucket.value, subject, source };
+/** Returns the facts of a claim that its digest covers, as the coordinator stores them. */
+export function digestedOf(types: Types, { bucket, subject, source, canonical }: NamedClaim): DigestedClaim {
+  return {
+    type: numberOf(types, "bucket", bucket.type),
+    canonical,
+    value: bucket.value,
+    subject: { type: numberOf(types, "subject", subject.type), id: subject.id },
+    source: { type: numberOf(types, "source", source.type), id: source.id },
+  };
 }
 
-export const keyOfRecord = ({ bucket }: ClaimRecord): string => keyOfBucket(bucket);
+export const keyOfRecord = (types: Types, { bucket }: ClaimRecord): string => keyOfBucket(types, bucket);
 
 /**
  * For a name that has a claim. The coordinator canonicalized it, so this fails only if the versions differ.
  */
-export function keyOfBucket(bucket: Bucket): string {
-  const made = canonicalOf(bucket);
+export function keyOfBucket(types: Types, bucket: Bucket): string {
+  const made = canonicalOf(types, bucket);
   if (!made.ok)
     throw new Error(
-      `this SDK does not accept a name that the coordinator holds: ${made.detail}. Update the SDK`,
+      `this SDK does not accept a name that the coordinator holds: ${made.detail} ` +
+        "Update the SDK, or its copy of the declared types",
     );
   return keyOf(bucket.type, made.canonical);
 }

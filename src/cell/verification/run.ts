@@ -143,7 +143,7 @@ export class VerificationRun {
     { after, upTo: end }: IdRange,
     meter: ProgressMeter,
   ): Promise<Segment> {
-    const { records } = this.#ports;
+    const { records, types } = this.#ports;
     const { recentMs, pageRows, rangeRows, digestRanges } = this.#settings;
     if (this.#cursor.isFull) {
       const page = await table.page({ after, upTo: end, limit: pageRows });
@@ -152,6 +152,7 @@ export class VerificationRun {
     }
     const { unequal, counts, upTo } = await compareDigests({
       records,
+      types,
       table,
       after,
       end,
@@ -172,13 +173,13 @@ export class VerificationRun {
     meter: ProgressMeter,
   ): Promise<VerificationStatus | undefined> {
     const { pass, table } = tablePass;
-    const { records } = this.#ports;
+    const { records, types } = this.#ports;
     const { recentMs, pageRows, leaseOps } = this.#settings;
     // Drifts don't wait beyond the segment: nothing may be pending when the cursor advances past their rows.
     const pending = new PendingDrifts(leaseOps);
     let pages = 0;
     for (const range of ranges) {
-      for await (const examined of examine({ records, table, recentMs, pageRows, ...range })) {
+      for await (const examined of examine({ records, types, table, recentMs, pageRows, ...range })) {
         const needsApproval = await this.#decider.collect(tablePass, after, examined, pending);
         if (needsApproval) return this.#requestApproval(pending);
         if (!(await this.#applyPending(tablePass, pending, false))) return "slot_lost";

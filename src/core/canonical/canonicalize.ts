@@ -1,4 +1,3 @@
-import { type BucketTypeName, bucketTypes, type CanonicalRule } from "../registry.ts";
 import {
   type CharacterRefusal,
   firstRefusedCharacter,
@@ -8,6 +7,8 @@ import {
 import { caseFold } from "./fold.ts";
 import { readInFirstScript } from "./look-alikes.ts";
 import { firstNameFault, type NameRefusal } from "./name-faults.ts";
+import { isMatch } from "./pattern.ts";
+import type { CanonicalRule } from "./rule.ts";
 import { firstMixedScript } from "./scripts.ts";
 import { UNICODE_VERSION } from "./tables.ts";
 
@@ -24,7 +25,10 @@ export type CanonicalRefusal =
   | NameRefusal
   | "space"
   | "mixed_script"
-  | "bad_segment";
+  | "not_ascii"
+  | "bad_segment"
+  | "length"
+  | "pattern";
 
 type Canonical = { ok: true; canonical: string };
 type Refused = { ok: false; refusal: CanonicalRefusal; detail: string };
@@ -39,7 +43,9 @@ const DOT = 0x2e;
  */
 const MAX_PASSES = 4;
 
-const WHAT: Record<CharacterRefusal | NameRefusal, string> = {
+type AnyCharacterRefusal = CharacterRefusal | NameRefusal | "not_ascii";
+
+const WHAT: Record<AnyCharacterRefusal, string> = {
   ill_formed: "is a lone surrogate",
   control: "is a control character",
   bidi: "changes the direction of text",
@@ -47,6 +53,7 @@ const WHAT: Record<CharacterRefusal | NameRefusal, string> = {
   unassigned: `is not assigned in Unicode ${UNICODE_VERSION}`,
   restricted: `is not allowed in names: Unicode ${UNICODE_VERSION} restricts it`,
   mark: "is a mark that readers may overlook, or not on a letter",
+  not_ascii: "is outside of ASCII, where names cannot tell capitals from their look-alikes",
 };
 
 const OF_CANONICAL = " of the canonical form";
@@ -56,19 +63,21 @@ const OF_CANONICAL = " of the canonical form";
  * canonical forms are equal. The typed and the canonical text both have 1 to `maxBytes` bytes in UTF-8. The
  * canonical form of canonical text is that text.
  *
- *     canonicalize("ROUTES", "GitLab-Org/Straße", 1024) // { ok: true, canonical: "gitlab-org/strasse" }
+ *     const path = { form: "path", script: "single", case: "folded" } as const;
+ *     canonicalize(path, "GitLab-Org/Straße", 1024); // { ok: true, canonical: "gitlab-org/strasse" }
  */
-export function canonicalize(
-  bucketType: BucketTypeName,
-  value: string,
-  maxBytes: number,
-): Canonical | Refused {
+export function canonicalize(rule: CanonicalRule, value: string, maxBytes: number): Canonical | Refused {
+  const made = canonicalOf(rule, value, maxBytes);
+  return made.ok ? (firstBoundFault(rule, made.canonical) ?? made) : made;
+}
+
+/** Applies everything but the bounds that a deployment has declared itself. */
+function canonicalOf(rule: CanonicalRule, value: string, maxBytes: number): Canonical | Refused {
   if (value.length === 0) return refused("empty", "The value is empty.");
   // Each UTF-16 unit takes at least one byte in UTF-8, so this check bounds all the work below.
   if (value.length > maxBytes) return tooLong("The value", maxBytes);
 
   // The fast path: ASCII is already normalized and has one script, so it needs one loop and no table.
-  const rule: CanonicalRule = bucketTypes[bucketType].canonical;
   let upperCase = false;
   let space = false;
   let segmentStart = 0;
@@ -86,14 +95,14 @@ export function canonicalize(
       segmentStart = index + 1;
     }
   }
-  if (rule.path) {
+  if (rule.form === "path") {
     if (badSegmentStart < 0 && isBadSegment(value, segmentStart, value.length))
       badSegmentStart = segmentStart;
     if (badSegmentStart >= 0) return refusedSegment(badSegmentStart);
   }
   const misplaced = space ? misplacedSpace(rule, value) : undefined;
   if (misplaced) return misplaced;
-  return { ok: true, canonical: upperCase ? value.toLowerCase() : value };
+  return { ok: true, canonical: upperCase && rule.case === "folded" ? value.toLowerCase() : value };
 }
 
 function canonicalizeUnicode(rule: CanonicalRule, value: string, maxBytes: number): Canonical | Refused {
@@ -103,11 +112,11 @@ function canonicalizeUnicode(rule: CanonicalRule, value: string, maxBytes: numbe
 
   let text = value;
   for (let pass = 0; pass < MAX_PASSES; pass += 1) {
-    const folded = toFixedPoint(text);
+    const folded = toFixedPoint(rule, text);
     if (folded === undefined) break;
     const fault = firstFault(rule, folded, maxBytes);
     if (fault) return fault;
-    const read = rule.name ? readPath(rule, folded) : folded;
+    const read = rule.script === "single" ? readPath(rule, folded) : folded;
     if (read === folded) return { ok: true, canonical: folded };
     // The text is another one now, so all rules are checked again.
     text = read;
@@ -125,14 +134,22 @@ function firstFault(rule: CanonicalRule, canonical: string, maxBytes: number): R
 
   // Checked after normalization, which turns look-alikes of slashes and dots into slashes and dots, and makes
   // wide and narrow forms of a letter equal.
-  const badSegmentStart = rule.path ? firstBadSegment(canonical) : -1;
+  const badSegmentStart = rule.form === "path" ? firstBadSegment(canonical) : -1;
   if (badSegmentStart >= 0) return refusedSegment(Array.from(canonical.slice(0, badSegmentStart)).length);
   const misplaced = misplacedSpace(rule, canonical);
-  if (misplaced || !rule.name) return misplaced;
+  if (misplaced || rule.script === "any") return misplaced;
+  // Unicode's data on names and look-alikes is about folded text.
+  const beyond = rule.case === "exact" ? firstBeyondAscii(canonical) : undefined;
+  if (beyond) return refusedCharacter("not_ascii", beyond, OF_CANONICAL);
   const fault = firstNameFault(canonical);
   if (fault) return refusedCharacter(fault.refusal, fault, OF_CANONICAL);
-  const mixed = firstMixedScript(canonical, rule.path ? "/" : undefined);
-  return mixed && refusedMixture(mixed, rule.path);
+  const mixed = firstMixedScript(canonical, rule.form === "path" ? "/" : undefined);
+  return mixed && refusedMixture(mixed, rule.form);
+}
+
+function firstBeyondAscii(text: string): CharacterPosition | undefined {
+  const index = Array.from(text).findIndex((character) => character > "\u007f");
+  return index < 0 ? undefined : { codePoint: Array.from(text)[index]?.codePointAt(0) ?? 0, index };
 }
 
 /**
@@ -141,7 +158,9 @@ function firstFault(rule: CanonicalRule, canonical: string, maxBytes: number): R
  */
 function misplacedSpace(rule: CanonicalRule, text: string): Refused | undefined {
   const isEdge = (neighbor: string | undefined) =>
-    neighbor === undefined || (rule.name && neighbor === " ") || (rule.path && neighbor === "/");
+    neighbor === undefined ||
+    (rule.script === "single" && neighbor === " ") ||
+    (rule.form === "path" && neighbor === "/");
   for (let at = text.indexOf(" "); at >= 0; at = text.indexOf(" ", at + 1)) {
     if (!isEdge(text[at - 1]) && !isEdge(text[at + 1])) continue;
     const index = Array.from(text.slice(0, at)).length;
@@ -151,16 +170,17 @@ function misplacedSpace(rule: CanonicalRule, text: string): Refused | undefined 
 }
 
 const readPath = (rule: CanonicalRule, text: string): string =>
-  rule.path ? text.split("/").map(readInFirstScript).join("/") : readInFirstScript(text);
+  rule.form === "path" ? text.split("/").map(readInFirstScript).join("/") : readInFirstScript(text);
 
 /**
  * Applies NFKC, case folding and NFC until the text no longer changes. If canonical text had another
  * canonical form, a name could be taken twice.
  */
-function toFixedPoint(value: string): string | undefined {
+function toFixedPoint(rule: CanonicalRule, value: string): string | undefined {
   let text = value;
   for (let pass = 0; pass < MAX_PASSES; pass += 1) {
-    const next = caseFold(text.normalize("NFKC")).normalize("NFC");
+    const normalized = text.normalize("NFKC");
+    const next = (rule.case === "folded" ? caseFold(normalized) : normalized).normalize("NFC");
     if (next === text) return text;
     text = next;
   }
@@ -184,6 +204,20 @@ function isBadSegment(path: string, start: number, end: number): boolean {
   return true;
 }
 
+/** Checks the bounds that the rule declares. The canonical form must not depend on them. */
+function firstBoundFault(rule: CanonicalRule, canonical: string): Refused | undefined {
+  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = rule;
+  if (minLength > 0 || maxLength < canonical.length) {
+    const length = Array.from(canonical).length;
+    if (length < minLength || length > maxLength) {
+      const bound = length < minLength ? `at least ${minLength}` : `at most ${maxLength}`;
+      return refused("length", `The canonical form has ${length} characters; this type allows ${bound}.`);
+    }
+  }
+  if (isMatch(rule, canonical)) return undefined;
+  return refused("pattern", `The canonical form does not match the type's pattern, ${rule.pattern ?? ""}.`);
+}
+
 // Details give an index and a code point, never the value, because they appear in logs and to other people.
 
 function refused(refusal: CanonicalRefusal, detail: string): Refused {
@@ -194,11 +228,7 @@ function tooLong(what: string, maxBytes: number): Refused {
   return refused("too_long", `${what} is longer than ${maxBytes} bytes of UTF-8.`);
 }
 
-function refusedCharacter(
-  refusal: CharacterRefusal | NameRefusal,
-  position: CharacterPosition,
-  where: string,
-): Refused {
+function refusedCharacter(refusal: AnyCharacterRefusal, position: CharacterPosition, where: string): Refused {
   return refused(refusal, `${describe(position)}${where} ${WHAT[refusal]}.`);
 }
 
@@ -209,8 +239,8 @@ function refusedSegment(index: number): Refused {
   );
 }
 
-function refusedMixture(position: CharacterPosition, path: boolean): Refused {
-  const whole = path ? "path segment" : "value";
+function refusedMixture(position: CharacterPosition, form: CanonicalRule["form"]): Refused {
+  const whole = form === "path" ? "path segment" : "value";
   return refused(
     "mixed_script",
     `${describe(position)} of the canonical form has another script than the rest of its ${whole}.`,

@@ -19,17 +19,23 @@ import type { WritePoint } from "../write-points.ts";
 import type {
   Cell,
   CellChange,
+  ChangeTypes,
+  DeclaredTypes,
   DirectoryReconciliation,
   KeyPage,
+  KnownTypes,
   ListRevokedKeys,
   MintedKey,
   RestoreDirectory,
   RevokedKey,
   Snapshot,
+  SnapshotRequest,
+  UseTypes,
 } from "./messages.ts";
 import { DirectoryReconciler } from "./reconcile.ts";
 import { directorySchema } from "./schema.ts";
 import { DirectoryStore } from "./store.ts";
+import { changeTypes, useTypes } from "./types.ts";
 import {
   VerificationSlots,
   type VerificationSlot,
@@ -89,7 +95,7 @@ export class Directory {
     });
   }
 
-  snapshot(message: Envelope): Promise<Reply<Snapshot>> {
+  snapshot(message: SnapshotRequest): Promise<Reply<Snapshot>> {
     return this.#read(message, () => {
       // No clock determines which keys are left out: a clock that is ahead for some time would let revoked
       // keys in (A1).
@@ -102,6 +108,7 @@ export class Directory {
         cells: this.#store.cells(),
         revokedKeys: revoked.slice(0, maxRevokedKeys).map(({ keyId }) => keyId),
         revokedThroughMs: Math.max(this.#store.revokedThroughMs, revoked[maxRevokedKeys]?.expiresAtMs ?? 0),
+        types: message.typesPosition === this.#store.types.position ? null : this.#store.types,
       });
     });
   }
@@ -151,6 +158,16 @@ export class Directory {
       this.#store.putCell(after);
       return ok(after);
     });
+  }
+
+  /** Replaces the set of types, based on the one that the operator has read (T3). */
+  changeTypes(message: ChangeTypes): Promise<Reply<DeclaredTypes>> {
+    return this.#change("change_types", message, () => changeTypes(this.#store, message));
+  }
+
+  /** Marks types as in use (T2). Idempotent. */
+  useTypes(message: UseTypes): Promise<Reply<DeclaredTypes>> {
+    return this.#change("use_types", message, () => useTypes(this.#store, message));
   }
 
   /** Stores what describes a minted key, without the key itself. */
@@ -261,6 +278,19 @@ export class Directory {
   /** Returns what this directory knows of its own history. */
   part(message: Envelope): Promise<Reply<PartStatus>> {
     return this.#answerAlways(message, async () => this.#durable(ok(this.#history.status)));
+  }
+
+  /**
+   * Returns the set of types. A type in use never changes (T2), so what is left of these after a loss is
+   * still true. Nothing else is (T6).
+   */
+  types(message: Envelope): Promise<Reply<KnownTypes>> {
+    return this.#answerAlways(message, async () => {
+      const { types } = this.#store;
+      const { isLost } = this.#history;
+      const entries = types.entries.filter(({ isInUse }) => isInUse || !isLost);
+      return this.#durable(ok({ ...types, entries, isComplete: !isLost }));
+    });
   }
 
   /** Returns whether a key is revoked, or may be (A1), according to the rows that are left. */

@@ -1,5 +1,6 @@
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
+import type { TypeEntry } from "../types/types.ts";
 
 // What the directory stores, and the messages to it.
 
@@ -31,6 +32,39 @@ export interface MintedKey {
   revokedAtMs: number | null;
 }
 
+/** The set of types that a deployment has declared (T1). */
+export interface DeclaredTypes {
+  /**
+   * The directory's position when the set was changed or a type came into use for the last time. It
+   * identifies this version of the set. 0: nothing was declared, so the shipped set applies.
+   */
+  position: number;
+  entries: readonly TypeEntry[];
+}
+
+/** The set of types as a directory answers it that may have gone back in time. */
+export interface KnownTypes extends DeclaredTypes {
+  /** False after a loss: only types in use are listed, and some of them may be missing (T6). */
+  isComplete: boolean;
+}
+
+/** Replaces the set of types, if it still is the one that the operator has read (T3). */
+export interface ChangeTypes extends Envelope {
+  /** The position of that set. */
+  position: number;
+  entries: readonly TypeEntry[];
+}
+
+/** Marks types as in use, before the first begin with them (T2). */
+export interface UseTypes extends Envelope {
+  entries: readonly TypeEntry[];
+}
+
+export interface SnapshotRequest extends Envelope {
+  /** The position of the set of types that the caller has. */
+  typesPosition?: number;
+}
+
 /** Everything that requests need from the directory. Each isolate keeps a copy. */
 export interface Snapshot {
   placement: Placement;
@@ -43,6 +77,8 @@ export interface Snapshot {
   revokedKeys: string[];
   /** Keys that expire no later may be revoked without being listed, so all of them are refused (A1). */
   revokedThroughMs: number;
+  /** Null: the caller has the current set. */
+  types: DeclaredTypes | null;
 }
 
 export type ListedKey = MintedKey & { position: number };
@@ -66,6 +102,8 @@ export interface KeyPage {
 export interface RestoreDirectory extends Envelope {
   cells: Cell[];
   keys: MintedKey[];
+  /** Null: there is no copy, or it comes with another page. */
+  types: DeclaredTypes | null;
   /** True for the last page. With it, the loss is accepted. */
   isLast: boolean;
   /** If true, nothing is changed. */
@@ -87,4 +125,6 @@ export interface DirectoryReconciliation {
   keys: number;
   /** The number of revocations that were missing. */
   revocations: number;
+  /** The names of types that were missing or different, or not marked as in use. */
+  types: string[];
 }

@@ -4,8 +4,16 @@ import type { Limits } from "../limits.ts";
 import type { HistoryPoint, Reply } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok } from "../refusal.ts";
-import type { Cell, DirectoryReconciliation, MintedKey, RestoreDirectory } from "./messages.ts";
+import { isSameType, Types } from "../types/types.ts";
+import type {
+  Cell,
+  DeclaredTypes,
+  DirectoryReconciliation,
+  MintedKey,
+  RestoreDirectory,
+} from "./messages.ts";
 import type { DirectoryStore } from "./store.ts";
+import { restoredTypes } from "./types.ts";
 
 /**
  * Reconciles a directory that has gone back in time (H8). Nothing of what is left is removed, because it is
@@ -59,17 +67,18 @@ export class DirectoryReconciler {
     return ok(this.#answer(missing));
   }
 
-  #answer({ cells, keys, revocations }: Missing): DirectoryReconciliation {
+  #answer({ cells, keys, revocations, types }: Missing): DirectoryReconciliation {
     return {
       status: this.#history.status,
       cells: cells.map(({ cell }) => cell),
       keys: keys.length,
       revocations: revocations.length,
+      types,
     };
   }
 
   /** Returns the copies that have more than the rows that are left. */
-  #missingOf({ cells, keys }: RestoreDirectory): Missing {
+  #missingOf({ cells, keys, types }: RestoreDirectory): Missing {
     const isNewer = (copy: Cell): boolean =>
       copy.updatedAtMs > (this.#store.cell(copy.cell)?.updatedAtMs ?? Number.NEGATIVE_INFINITY);
     const isKnown = ({ keyId }: MintedKey): boolean => this.#store.key(keyId) !== undefined;
@@ -79,6 +88,7 @@ export class DirectoryReconciler {
       revocations: keys.filter(
         (copy) => copy.revokedAtMs !== null && (this.#store.key(copy.keyId)?.revokedAtMs ?? null) === null,
       ),
+      types: types === null ? [] : differencesOf(this.#store.types, restoredTypes(this.#store.types, types)),
     };
   }
 
@@ -95,9 +105,16 @@ export class DirectoryReconciler {
       const known = this.#store.key(keyId);
       if (known?.revokedAtMs === null) this.#store.putKey({ ...known, revokedAtMs });
     }
+    if (page.types !== null && missing.types.length > 0) {
+      this.#store.setTypes(restoredTypes(this.#store.types, page.types).entries);
+    }
     if (!page.isLast) return { missing, durable: undefined };
     this.#store.forgetKeys(this.#ports.clock.now(), this.#limits.maxKeys);
-    return { missing, durable: this.#accept(page.seen) };
+    const durable = this.#accept(page.seen);
+    // Any type may have come into use after the copy was made (T6). The position is above all that were seen,
+    // so D1 takes this set over.
+    this.#store.setTypes(this.#store.types.entries.map((entry) => ({ ...entry, isInUse: true })));
+    return { missing, durable };
   }
 
   #accept(seenByCaller: HistoryPoint | undefined): () => void {
@@ -114,6 +131,18 @@ interface Missing {
   keys: MintedKey[];
   /** The keys whose revocation is missing. A key may be in both lists. */
   revocations: MintedKey[];
+  /** The names of the types that differ. */
+  types: string[];
 }
 
-const NOTHING: Missing = { cells: [], keys: [], revocations: [] };
+const NOTHING: Missing = { cells: [], keys: [], revocations: [], types: [] };
+
+function differencesOf(before: DeclaredTypes, after: DeclaredTypes): string[] {
+  const [old, wanted] = [new Types(before.entries), new Types(after.entries)];
+  const changed = after.entries.filter((entry) => {
+    const own = old.named(entry.kind, entry.name);
+    return own === undefined || !isSameType(own, entry) || own.isInUse !== entry.isInUse;
+  });
+  const surplus = before.entries.filter(({ kind, name }) => wanted.named(kind, name) === undefined);
+  return [...new Set([...changed, ...surplus].map(({ name }) => name))];
+}

@@ -2,7 +2,10 @@ import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../source-order.ts";
-import type { Cell, ListedKey, MintedKey, RevokedKey } from "./messages.ts";
+import { typesOf } from "../types/document.ts";
+import { gitlabTypes } from "../types/gitlab.ts";
+import type { TypeEntry } from "../types/types.ts";
+import type { Cell, DeclaredTypes, ListedKey, MintedKey, RevokedKey } from "./messages.ts";
 
 const CELL =
   "cell, name, address, location_hint AS locationHint, " +
@@ -10,6 +13,11 @@ const CELL =
 const KEY =
   "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
   "revoked_at_ms AS revokedAtMs, position";
+
+const shipped = typesOf(gitlabTypes);
+
+/** The set of a deployment that has declared none. */
+const SHIPPED: DeclaredTypes = { position: 0, entries: shipped.ok ? shipped.value : [] };
 
 /**
  * The SQL statements on the directory's tables. It makes no decisions. Every change of the placement, a cell
@@ -19,6 +27,7 @@ export class DirectoryStore {
   readonly #sql: Sql;
   #position: number;
   #storedPosition: number;
+  #types: DeclaredTypes | undefined;
 
   constructor(sql: Sql) {
     this.#sql = sql;
@@ -52,6 +61,24 @@ export class DirectoryStore {
   setPlacement(placement: Placement): void {
     this.#position += 1;
     writeMeta(this.#sql, "placement", placement);
+  }
+
+  get types(): DeclaredTypes {
+    return (this.#types ??= this.#readTypes());
+  }
+
+  #readTypes(): DeclaredTypes {
+    const kept = readMeta(this.#sql, "types");
+    return kept === undefined ? SHIPPED : (JSON.parse(String(kept)) as DeclaredTypes);
+  }
+
+  setTypes(entries: readonly TypeEntry[]): DeclaredTypes {
+    this.#position += 1;
+    // The transaction may fail, so what was written is read again.
+    this.#types = undefined;
+    const types = { position: this.#position, entries };
+    writeMeta(this.#sql, "types", JSON.stringify(types));
+    return types;
   }
 
   cell(cell: string): Cell | undefined {

@@ -5,10 +5,16 @@ import type {
   RangeDigest,
   SourceRange,
 } from "../messages.ts";
-import { bucketTypes, sourceTypes } from "../registry.ts";
 import { compareBytes } from "../source-order.ts";
 import type { ChangeCounts } from "./change-counts.ts";
-import { afterSource, FIRST_HOLD, SOURCE_ORDER_END, type ClaimRange, type ScanStore } from "./scan-store.ts";
+import {
+  afterSource,
+  FIRST_HOLD,
+  SOURCE_ORDER_END,
+  type ClaimRange,
+  type ScanStore,
+  type WantedTypes,
+} from "./scan-store.ts";
 
 type DigestQuestion = Pick<DigestRecordsRequest, "cell" | "sourceType" | "bucketTypes" | "ranges" | "cursor">;
 
@@ -37,7 +43,7 @@ class DigestReading {
   readonly #changes: ChangeCounts;
   readonly #cell: string;
   readonly #sourceType: number;
-  readonly #types: readonly number[];
+  readonly #types: WantedTypes;
   readonly #ranges: readonly SourceRange[];
   readonly #cursor: DigestCursor;
   readonly #held: Set<number>;
@@ -50,8 +56,8 @@ class DigestReading {
     this.#store = store;
     this.#changes = changes;
     this.#cell = question.cell;
-    this.#sourceType = sourceTypes[question.sourceType].number;
-    this.#types = question.bucketTypes.map((type) => bucketTypes[type].number);
+    this.#sourceType = question.sourceType;
+    this.#types = question.bucketTypes;
     this.#ranges = question.ranges;
     this.#cursor = question.cursor ?? START;
     this.#held = new Set(this.#cursor.scan.held);
@@ -125,7 +131,7 @@ class DigestReading {
       upTo: afterSource(endOf(given)),
     };
     const rows = this.#rowsLeft;
-    const { visited, count, digested, newest, ...sums } = this.#store.digest(range, this.#types, rows);
+    const { visited, count, newest, ...sums } = this.#store.digest(range, this.#types, rows);
     this.rows += visited + RANGE_ROWS;
     const behind = visited < rows ? undefined : this.#store.claimPosition(range, rows);
     if (behind !== undefined && !isFirst) return undefined;
@@ -134,7 +140,7 @@ class DigestReading {
     const digest: RangeDigest = {
       count,
       words: [sums.word_0, sums.word_1, sums.word_2, sums.word_3],
-      held: this.#held.has(index) || digested < count,
+      held: this.#held.has(index),
       newestUpdatedAtMs: newest,
     };
     return {

@@ -1,7 +1,6 @@
 import { listOf, type BucketKey, type Op, type Prepare, type PrepareAnswer } from "../messages.ts";
 import type { Randomness } from "../ports.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
-import { sourceTypes, subjectTypes } from "../registry.ts";
 import type { Claimant } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
 
@@ -72,22 +71,15 @@ function matches({ kind, subject, source, epoch }: Op, claim: Claimant): boolean
   if (epoch !== undefined && epoch !== claim.epoch) return false;
   // A replace changes subject and source, so it is not compared with them.
   if (kind === "replace") return true;
-  if (
-    subject !== undefined &&
-    (subjectTypes[subject.type].number !== claim.subject_type || subject.id !== claim.subject_id)
-  )
+  if (subject !== undefined && (subject.type !== claim.subject_type || subject.id !== claim.subject_id))
     return false;
-  return (
-    source === undefined ||
-    (sourceTypes[source.type].number === claim.source_type && source.id === claim.source_id)
-  );
+  return source === undefined || (source.type === claim.source_type && source.id === claim.source_id);
 }
 
 function conflictOf(op: Op, finding: { kind: ConflictKind; owner?: "self" | "other" }): Conflict {
   return {
     list: listOf(op.kind),
     index: op.index,
-    bucket: { type: op.type, value: op.value },
     kind: finding.kind,
     ...(finding.owner === undefined ? {} : { owner: finding.owner }),
     ...(finding.kind === "leased" ? { retryAfterMs: LEASED_RETRY_AFTER_MS } : {}),

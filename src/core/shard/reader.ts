@@ -11,12 +11,18 @@ import type {
   Verdict,
 } from "../messages.ts";
 import { ok, refused } from "../refusal.ts";
-import { bucketTypeNames, bucketTypes, sourceTypes } from "../registry.ts";
 import { executionKey, type Inquirer } from "./inquirer.ts";
 import type { ReadQueue } from "./read-queue.ts";
 import { bySource, comparePositions, recordOfClaim, recordOfHold } from "./record.ts";
 import type { CreateHoldRow, HeldClaimRow, HoldRow } from "./rows.ts";
-import { afterSource, FIRST_HOLD, SOURCE_ORDER_END, type ClaimRange, type ScanStore } from "./scan-store.ts";
+import {
+  afterSource,
+  FIRST_HOLD,
+  SOURCE_ORDER_END,
+  type ClaimRange,
+  type ScanStore,
+  type WantedTypes,
+} from "./scan-store.ts";
 import type { ShardStore } from "./store.ts";
 
 /**
@@ -108,10 +114,10 @@ export class ShardReader {
    */
   async listRecords(request: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
     const limit = Math.min(request.limit, recordsIn(this.#scanRows));
-    const types = request.bucketTypes.map((type) => bucketTypes[type].number);
+    const types = request.bucketTypes;
     const range: ClaimRange = {
       cell: request.cell,
-      sourceType: sourceTypes[request.sourceType].number,
+      sourceType: request.sourceType,
       after: request.cursor?.behind ?? afterSource(request.after),
       upTo: afterSource(request.upTo ?? SOURCE_ORDER_END),
     };
@@ -148,7 +154,7 @@ export class ShardReader {
    */
   #scanCreates(
     range: ClaimRange,
-    types: readonly number[],
+    types: WantedTypes,
     before: CreateScan | null,
     limit: number,
   ): { scan: CreateScan; rows: number } {
@@ -170,14 +176,14 @@ export class ShardReader {
    */
   #piece(
     range: ClaimRange,
-    types: readonly number[],
+    types: WantedTypes,
     found: readonly RecordPosition[],
     mostRecords: number,
     room: number,
   ): Piece {
     const limit = room < this.#scanRows ? Math.min(mostRecords, recordsIn(room)) : mostRecords;
     // Without a filter, every claim that is visited is a record.
-    const visits = types.length < bucketTypeNames.length ? room : limit + 1;
+    const visits = types === null ? limit + 1 : room;
     const cut = this.#scans.claimPosition(range, visits);
     const end = cut ?? range.upTo;
     const claims = this.#scans.claims({ ...range, upTo: end }, types, limit + 1);

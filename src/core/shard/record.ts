@@ -1,5 +1,4 @@
 import type { ClaimRecord, RecordPosition } from "../messages.ts";
-import { bucketTypeByNumber, bucketTypes, sourceTypeByNumber, subjectTypeByNumber } from "../registry.ts";
 import { compareBytes, sourceOrder } from "../source-order.ts";
 import type { ClaimRow, HeldClaimRow, HoldRow } from "./rows.ts";
 
@@ -30,7 +29,7 @@ export const comparePositions = (a: RecordPosition, b: RecordPosition): number =
 
 export const positionOfRecord = ({ source, type, canonical }: ClaimRecord): RecordPosition => [
   sourceOrder(source.id),
-  bucketTypes[type].number,
+  type,
   canonical,
 ];
 
@@ -42,29 +41,17 @@ function common(
   row: ClaimRow | HoldRow,
 ): Pick<ClaimRecord, "type" | "canonical" | "uuid" | "value" | "subject" | "source" | "cell"> {
   return {
-    type: fromRegistry(bucketTypeByNumber(row.bucket_type), row.bucket_type),
+    type: row.bucket_type,
     canonical: row.canonical,
     uuid: notNull(row.uuid),
     value: notNull(row.value),
-    subject: {
-      type: fromRegistry(subjectTypeByNumber(notNull(row.subject_type)), row.subject_type),
-      id: notNull(row.subject_id),
-    },
-    source: {
-      type: fromRegistry(sourceTypeByNumber(notNull(row.source_type)), row.source_type),
-      id: notNull(row.source_id),
-    },
+    subject: { type: notNull(row.subject_type), id: notNull(row.subject_id) },
+    source: { type: notNull(row.source_type), id: notNull(row.source_id) },
     cell: row.cell,
   };
 }
 
-/** An unknown number means that a newer version wrote the row, or that the row is damaged. */
-function fromRegistry<Name>(name: Name | undefined, number: number | null): Name {
-  if (name === undefined) throw new Error(`stored type number ${number} is not in the registry`);
-  return name;
-}
-
-function notNull<T>(value: T | null): T {
+export function notNull<T>(value: T | null): T {
   if (value === null) throw new Error("a stored claim or hold has NULL in a column that must have a value");
   return value;
 }

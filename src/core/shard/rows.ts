@@ -14,11 +14,11 @@ export interface ClaimRow {
   epoch: number;
   created_at_ms: number;
   updated_at_ms: number;
-  /** The digest words, all four or none. A claim whose types this version does not know has none. */
-  digest_0: number | null;
-  digest_1: number | null;
-  digest_2: number | null;
-  digest_3: number | null;
+  /** The words of the claim's digest (src/core/digest.ts). */
+  digest_0: number;
+  digest_1: number;
+  digest_2: number;
+  digest_3: number;
 }
 
 export interface HoldRow {

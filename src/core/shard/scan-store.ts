@@ -39,8 +39,6 @@ interface DigestRow {
   /** The number of claims that were visited, of whatever bucket type. */
   visited: number;
   count: number;
-  /** The number of claims that have a digest. */
-  digested: number;
   newest: number | null;
   word_0: number;
   word_1: number;
@@ -62,21 +60,27 @@ const bindingsOf = ({ cell, sourceType, after, upTo }: ClaimRange): (string | nu
   ...upTo,
 ];
 
-/** Writes type numbers into a statement. SQLite would read a list in a parameter again for each row. */
-const listOfTypes = (types: readonly number[]): string => `(${types.join(", ")})`;
+/** The numbers of the bucket types that a read wants. Null: all. */
+export type WantedTypes = readonly number[] | null;
+
+/**
+ * Writes the condition on bucket types into a statement. SQLite would read a list in a parameter again for
+ * each row.
+ */
+const isWanted = (types: WantedTypes): string =>
+  types === null ? "true" : `+bucket_type IN (${types.map(Math.trunc).join(", ")})`;
 
 /**
  * Reads only the index `claim_by_source`, and at most a given number of its entries; a test checks the query
  * plan. The sum of 32-bit numbers is exact in SQLite's 64-bit integers, and after the modulo also in
  * JavaScript's numbers.
  */
-export function digestStatement(types: readonly number[]): string {
-  const isAsked = `bucket_type IN ${listOfTypes(types)}`;
+export function digestStatement(types: WantedTypes): string {
+  const isAsked = isWanted(types);
   const words = [0, 1, 2, 3].map(
     (word) => `coalesce(sum(digest_${word}) FILTER (WHERE ${isAsked}), 0) % 4294967296 AS word_${word}`,
   );
   return `SELECT count(*) AS visited, count(*) FILTER (WHERE ${isAsked}) AS count,
-                 count(digest_0) FILTER (WHERE ${isAsked}) AS digested,
                  max(updated_at_ms) FILTER (WHERE ${isAsked}) AS newest, ${words.join(", ")}
             FROM (SELECT bucket_type, updated_at_ms, digest_0, digest_1, digest_2, digest_3
                     FROM claim WHERE ${IN_RANGE}
@@ -119,14 +123,14 @@ export class ScanStore {
   }
 
   /** Returns up to `limit` claims with these bucket types, in the order of the list. */
-  claims(range: ClaimRange, types: readonly number[], limit: number): HeldClaimRow[] {
+  claims(range: ClaimRange, types: WantedTypes, limit: number): HeldClaimRow[] {
     return this.#sql.all<HeldClaimRow>(
       `SELECT claim.*, hold.kind AS hold_kind, hold.lease AS hold_lease
          FROM claim LEFT JOIN hold USING (bucket_type, canonical)
         WHERE claim.cell = ? AND claim.source_type = ?
           AND (claim.source_order, bucket_type, canonical) > (?, ?, ?)
           AND (claim.source_order, bucket_type, canonical) <= (?, ?, ?)
-          AND +bucket_type IN ${listOfTypes(types)}
+          AND ${isWanted(types)}
         ORDER BY claim.source_order, bucket_type, canonical LIMIT ?`,
       ...bindingsOf(range),
       limit,
@@ -134,7 +138,7 @@ export class ScanStore {
   }
 
   /** Adds up the first `rows` claims of a range: those that have one of these bucket types. */
-  digest(range: ClaimRange, types: readonly number[], rows: number): DigestRow {
+  digest(range: ClaimRange, types: WantedTypes, rows: number): DigestRow {
     const [row] = this.#sql.all<DigestRow>(digestStatement(types), ...bindingsOf(range), rows);
     if (row === undefined) throw new Error("the digest statement returned no row");
     return row;
@@ -170,7 +174,7 @@ export class ScanStore {
    */
   creates(
     { cell, sourceType, after: from, upTo: to }: ClaimRange,
-    types: readonly number[],
+    types: WantedTypes,
     { after, upTo }: HoldRange,
     limit: number,
   ): RecordPosition[] {
@@ -180,7 +184,7 @@ export class ScanStore {
           AND kind = 'create' AND +cell = ? AND +source_type = ?
           AND (+source_order, +bucket_type, +canonical) > (?, ?, ?)
           AND (+source_order, +bucket_type, +canonical) <= (?, ?, ?)
-          AND +bucket_type IN ${listOfTypes(types)}
+          AND ${isWanted(types)}
         ORDER BY source_order, bucket_type, canonical LIMIT ?`,
       ...after,
       ...upTo,
@@ -199,14 +203,14 @@ export class ScanStore {
    */
   touchedSources(
     { cell, sourceType, from, to }: { cell: string; sourceType: number; from: string; to: string },
-    types: readonly number[],
+    types: WantedTypes,
     { after, upTo }: HoldRange,
   ): string[] {
     const rows = this.#sql.all<{ next: string | null; present: string | null }>(
       `SELECT ${orderWithin("hold")} AS next, ${orderWithin("claim")} AS present
          FROM hold LEFT JOIN claim USING (bucket_type, canonical)
         WHERE (bucket_type, canonical) > (?5, ?6) AND (bucket_type, canonical) <= (?7, ?8)
-          AND hold.cell = ?1 AND +bucket_type IN ${listOfTypes(types)}
+          AND hold.cell = ?1 AND ${isWanted(types)}
           AND (next IS NOT NULL OR present IS NOT NULL)`,
       cell,
       sourceType,

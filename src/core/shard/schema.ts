@@ -5,8 +5,7 @@ import { LOG_TABLE } from "./shard-log.ts";
 export const shardSchema: readonly (readonly string[])[] = [
   [
     // Permanent ownership, one row per bucket: the primary key makes a name unique. The digest columns
-    // contain the words of a claim's digest (src/core/digest.ts). All four are NULL if this version does not
-    // know one of the claim's types.
+    // contain the words of a claim's digest (src/core/digest.ts).
     `CREATE TABLE claim (
        bucket_type INTEGER NOT NULL,
        canonical TEXT NOT NULL,
@@ -21,10 +20,10 @@ export const shardSchema: readonly (readonly string[])[] = [
        epoch INTEGER NOT NULL,
        created_at_ms INTEGER NOT NULL,
        updated_at_ms INTEGER NOT NULL,
-       digest_0 INTEGER,
-       digest_1 INTEGER,
-       digest_2 INTEGER,
-       digest_3 INTEGER,
+       digest_0 INTEGER NOT NULL,
+       digest_1 INTEGER NOT NULL,
+       digest_2 INTEGER NOT NULL,
+       digest_3 INTEGER NOT NULL,
        PRIMARY KEY (bucket_type, canonical)
      ) STRICT, WITHOUT ROWID`,
     // The columns up to `canonical` are the order of the listings. The other columns are in the index so that

@@ -30,7 +30,6 @@ import type {
 import { migrate } from "../meta.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
-import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { ChangeCounts } from "./change-counts.ts";
@@ -139,14 +138,6 @@ export class Shard {
     return this.#answer(
       message,
       async () => {
-        const unknown = unknownType(message);
-        if (unknown !== undefined) {
-          return refused(
-            "UNAVAILABLE",
-            `the type ${unknown} is unknown to this version; retry when the deployment is complete`,
-            { reason: "MESSAGE_VERSION" },
-          );
-        }
         if (this.#commits.waitingOf(message.cell) >= MAX_WAITING_PARTS) {
           return refused("UNAVAILABLE", "the shard still has earlier messages of this cell to carry out", {
             retryAfterMs: 1_000,
@@ -323,21 +314,6 @@ export class Shard {
     if (this.#history.isLost) await this.#ports.sql.flush();
     return reply;
   }
-}
-
-/**
- * Returns the first type in the message that this version does not know. During a deployment, a newer ledger
- * may use such a type. The message is refused before anything is written (M5).
- */
-function unknownType({ decisions, prepares }: Exchange): string | undefined {
-  for (const { keys } of decisions)
-    for (const { type } of keys) if (!Object.hasOwn(bucketTypes, type)) return type;
-  for (const { type, subject, source } of prepares.flatMap(({ ops }) => ops)) {
-    if (!Object.hasOwn(bucketTypes, type)) return type;
-    if (subject !== undefined && !Object.hasOwn(subjectTypes, subject.type)) return subject.type;
-    if (source !== undefined && !Object.hasOwn(sourceTypes, source.type)) return source.type;
-  }
-  return undefined;
 }
 
 const neverNone = (found: LookupFound): LookupFound => (found.kind === "none" ? { kind: "unknown" } : found);

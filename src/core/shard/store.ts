@@ -1,6 +1,5 @@
 import type { BucketKey, Op } from "../messages.ts";
 import type { Sql } from "../ports.ts";
-import { bucketTypes, sourceTypes, subjectTypes } from "../registry.ts";
 import { sourceOrder } from "../source-order.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
 import type { Claimant, HeldClaimRow, ExecutionId, HoldRow } from "./rows.ts";
@@ -29,13 +28,13 @@ export class ShardStore {
     return this.#sql.all<HeldClaimRow>(
       `SELECT claim.*, hold.kind AS hold_kind, hold.lease AS hold_lease
          FROM claim LEFT JOIN hold USING (bucket_type, canonical) WHERE bucket_type = ? AND canonical = ?`,
-      bucketTypes[type].number,
+      type,
       canonical,
     )[0];
   }
 
   hold({ type, canonical }: BucketKey): HoldRow | undefined {
-    return this.holdOn(bucketTypes[type].number, canonical);
+    return this.holdOn(type, canonical);
   }
 
   holdOn(bucketType: number, canonical: string): HoldRow | undefined {
@@ -56,7 +55,7 @@ export class ShardStore {
        UNION ALL
        SELECT 1, cell, subject_type, subject_id, source_type, source_id, epoch
          FROM hold WHERE bucket_type = ?1 AND canonical = ?2`,
-      bucketTypes[type].number,
+      type,
       canonical,
     );
     return {
@@ -74,7 +73,7 @@ export class ShardStore {
       `INSERT INTO hold (bucket_type, canonical, kind, cell, lease, incarnation, counter, epoch, held_at_ms,
                          uuid, value, subject_type, subject_id, source_type, source_id, source_order)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      bucketTypes[op.type].number,
+      op.type,
       op.canonical,
       kind,
       holder.cell,
@@ -85,9 +84,9 @@ export class ShardStore {
       nowMs,
       keep ? uuid : null,
       keep ? op.value : null,
-      keep ? subjectTypes[subject.type].number : null,
+      keep ? subject.type : null,
       keep ? subject.id : null,
-      keep ? sourceTypes[source.type].number : null,
+      keep ? source.type : null,
       keep ? source.id : null,
       keep ? sourceOrder(source.id) : null,
     );

@@ -1,32 +1,29 @@
 import * as z from "zod";
 import { isCellId } from "../../auth/principal.ts";
 import { limitTable } from "../../core/limits.ts";
-import {
-  bucketTypes,
-  sourceTypes,
-  subjectTypes,
-  type BucketTypeName,
-  type SourceTypeName,
-  type SubjectTypeName,
-} from "../../core/registry.ts";
+import { TYPE_NAME } from "../../core/types/document.ts";
 
 // Each message completes a sentence that begins with the field's path: "creates[3].subject.id must be ...".
 // An operator can change some limits, so the handlers check those against the deployment's values.
 
 export const nothing = z.strictObject({});
 
-const namesOf = <Name extends string>(types: Record<Name, unknown>): [Name, ...Name[]] =>
-  Object.keys(types) as [Name, ...Name[]];
+const typeName = (kind: string) =>
+  z.string().regex(TYPE_NAME, `must be the name of a ${kind} type, which matches ${TYPE_NAME.source}`);
 
-export const bucketType = z
-  .enum(namesOf<BucketTypeName>(bucketTypes))
-  .meta({ description: "The kind of name. The same value in two bucket types is two names." });
-export const subjectType = z
-  .enum(namesOf<SubjectTypeName>(subjectTypes))
-  .meta({ description: "The type of the entity that the name is about." });
-export const sourceType = z
-  .enum(namesOf<SourceTypeName>(sourceTypes))
-  .meta({ description: "The table of the cell's database that the name comes from." });
+// The ids mark the places where openapi.json lists the types of the deployment.
+export const bucketType = typeName("bucket").meta({
+  id: "BucketType",
+  description: "The kind of name. The same value in two bucket types is two names.",
+});
+export const subjectType = typeName("subject").meta({
+  id: "SubjectType",
+  description: "The type of the entity that the name is about.",
+});
+export const sourceType = typeName("source").meta({
+  id: "SourceType",
+  description: "The table of the cell's database that the name comes from.",
+});
 
 export const cellId = z
   .string()

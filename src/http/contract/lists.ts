@@ -26,6 +26,19 @@ export function boundedList<Item extends z.ZodType>(
 }
 
 /**
+ * An object of a request with a field for each of its items, such as a set of types. The limit bounds how
+ * much is parsed. Its handler reads the fields, and refuses one too many.
+ */
+export function boundedRecord(
+  limit: number,
+  schema: Readonly<Record<string, unknown>>,
+): z.ZodRecord<z.ZodString, z.ZodUnknown> {
+  const record = z.record(z.string(), z.unknown()).meta({ ...schema });
+  limitOf.set(record, limit);
+  return record;
+}
+
+/**
  * The limits of all lists in a schema, by the path of the list without indexes, such as `creates` or
  * `groups[].members`. A schema with a list that `boundedList` didn't make cannot be used for requests.
  */
@@ -36,11 +49,11 @@ export function listLimitsOf(schema: z.ZodType): ReadonlyMap<string, ListLimit> 
 }
 
 function collect(schema: z.core.$ZodType, path: string, limits: Map<string, ListLimit>): void {
-  if (schema instanceof z.ZodArray) {
+  if (schema instanceof z.ZodArray || schema instanceof z.ZodRecord) {
     const limit = limitOf.get(schema);
     if (limit === undefined) throw new Error(`the list ${path} of a request has no limit; use boundedList`);
     limits.set(path, limit);
-    collect(schema.element, `${path}[]`, limits);
+    if (schema instanceof z.ZodArray) collect(schema.element, `${path}[]`, limits);
   } else if (schema instanceof z.ZodObject) {
     for (const [name, field] of Object.entries<z.core.$ZodType>(schema.shape))
       collect(field, path === "" ? name : `${path}.${name}`, limits);

@@ -93,6 +93,9 @@ const reconciliation = z.strictObject({
         .meta({ description: "The cells that were missing or older than their copies, by their ids." }),
       keys: wholeNumber.meta({ description: "The keys whose descriptions were missing." }),
       revocations: wholeNumber.meta({ description: "The revocations that were missing." }),
+      types: z
+        .array(z.string())
+        .meta({ description: "The types that were missing, different, or not marked as in use." }),
     })
     .optional()
     .meta({ description: "For the directory: what the copies in D1 have that the directory has lost." }),

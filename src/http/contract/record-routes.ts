@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { limitTable } from "../../core/limits.ts";
-import { bucketTypeNames } from "../../core/registry.ts";
+import { MAX_TYPES } from "../../core/types/document.ts";
 import { bucketType, cellId, nothing, pageSize, pageToken, sourceType } from "./fields.ts";
 import { boundedList } from "./lists.ts";
 import { route, tooManyReads, type RouteError } from "./route.ts";
@@ -53,7 +53,7 @@ const range = {
     .string()
     .optional()
     .meta({ description: "Only source ids up to and including this one. Left out: to the last." }),
-  bucket_type: boundedList(bucketType, bucketTypeNames.length, {
+  bucket_type: boundedList(bucketType, MAX_TYPES, {
     description:
       "Only records of this bucket type. Repeat the parameter for several types. Left out: all types.",
   }).optional(),

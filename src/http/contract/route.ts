@@ -3,7 +3,7 @@ import type { Roles } from "../../auth/policy.ts";
 import type { ErrorCode, Reason } from "../../core/refusal.ts";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH";
-export type Group = "leases" | "records" | "verification" | "cells" | "keys" | "parts" | "service";
+export type Group = "leases" | "records" | "verification" | "cells" | "keys" | "types" | "parts" | "service";
 
 /** One way in which a call can fail, in addition to the errors of all routes of its kind (`errorsOf`). */
 export interface RouteError {

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { errorCodes, type ErrorCode } from "../../core/refusal.ts";
-import { bucketTypeNames } from "../../core/registry.ts";
+import { MAX_TYPES } from "../../core/types/document.ts";
 import {
   bucketType,
   cellId,
@@ -230,7 +230,7 @@ const sourceRange = z
 export const digestQuery = z
   .strictObject({
     source_type: sourceType,
-    bucket_types: boundedList(bucketType, bucketTypeNames.length, {
+    bucket_types: boundedList(bucketType, MAX_TYPES, {
       min: 1,
       description: "Only claims of these bucket types. Left out: all types.",
     }).optional(),
@@ -251,7 +251,7 @@ const rangeDigest = z
     }),
     held: z.boolean().meta({
       description:
-        "True: a hold touches the range, a claim in it has no digest, or the range has more claims than " +
+        "True: a hold touches the range, or the range has more claims than " +
         "could be read at one moment. Then the digest proves nothing, and `count` may be too small.",
     }),
     newest_updated_at: time

@@ -152,7 +152,9 @@ export const serviceRoutes = {
     method: "GET",
     path: "/openapi.json",
     summary: "Get the OpenAPI document",
-    about: "The OpenAPI 3.1 document of this API. The reference page is made from it.",
+    about:
+      "The OpenAPI 3.1 document of this API, with the types that the deployment has declared. The " +
+      "reference page is made from it.",
     roles: "anyone",
     params: nothing,
     query: nothing,

@@ -54,6 +54,7 @@ export interface Tag {
 }
 
 export interface Document {
+  openapi: string;
   info: { title: string; version: string; summary: string; description: string };
   tags: Tag[];
   paths: Record<string, Record<string, Operation>>;
@@ -62,21 +63,26 @@ export interface Document {
 }
 
 /** `openapi.ts` writes this file, and a test checks that it is up to date. */
-export const document = openapi as unknown as Document;
+export const shippedDocument = openapi as unknown as Document;
+
+export type Schemas = Readonly<Record<string, Schema>>;
 
 export interface Entry {
   method: string;
   path: string;
   operation: Operation;
+  /** The named schemas of the document. */
+  schemas: Schemas;
 }
 
-export const entriesOf = (tag: Tag): Entry[] =>
-  Object.entries(document.paths)
+export const entriesOf = ({ paths, components: { schemas } }: Document, tag: Tag): Entry[] =>
+  Object.entries(paths)
     .flatMap(([path, operations]) =>
       Object.entries(operations).map(([method, operation]) => ({
         method: method.toUpperCase(),
         path,
         operation,
+        schemas,
       })),
     )
     .filter(({ operation }) => operation.tags.includes(tag.name))
@@ -87,5 +93,5 @@ const placeIn = (tag: Tag, { operation }: Entry): number =>
 
 export const nameOfRef = (ref: string): string => ref.slice(ref.lastIndexOf("/") + 1);
 
-export const resolved = (schema: Schema): Schema =>
-  schema.$ref === undefined ? schema : (document.components.schemas[nameOfRef(schema.$ref)] ?? {});
+export const resolved = (schemas: Schemas, schema: Schema): Schema =>
+  schema.$ref === undefined ? schema : (schemas[nameOfRef(schema.$ref)] ?? {});

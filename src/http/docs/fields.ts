@@ -62,7 +62,8 @@ function typeOf(schema: Schema): Markup {
   return html`${[schema.type ?? "anything"].flat().join(" or ")}`;
 }
 
-function choices(schema: Schema): Markup | undefined {
+/** Lists the values of an enumeration. */
+export function choices(schema: Schema): Markup | undefined {
   const values = schema.enum ?? schema.items?.enum;
   return values && html`<p class="choices">${values.map((value) => html`<code>${value}</code> `)}</p>`;
 }

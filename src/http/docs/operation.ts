@@ -5,6 +5,7 @@ import {
   type Operation,
   type Parameter,
   type Schema,
+  type Schemas,
 } from "./document.ts";
 import { fieldList, fieldsOf } from "./fields.ts";
 import { html, type Markup } from "./markup.ts";
@@ -13,7 +14,7 @@ import { curlOf, sampleOf } from "./sample.ts";
 
 /** The section of one route: the description on the left, an example on the right. */
 export function operationSection(entry: Entry): Markup {
-  const { method, path, operation } = entry;
+  const { method, path, operation, schemas } = entry;
   return html`<section class="route" id="${operation.operationId}">
     <div class="words">
       <h3><a href="#${operation.operationId}">${operation.summary}</a></h3>
@@ -21,8 +22,8 @@ export function operationSection(entry: Entry): Markup {
       <p>${inline(operation.description)}</p>
       <p class="roles">${rolesOf(operation)}</p>
       ${parameterFields("Path", "path", operation)} ${parameterFields("Query", "query", operation)}
-      ${parameterFields("Headers", "header", operation)} ${bodyFields(operation)} ${answers(operation)}
-      ${errors(operation)}
+      ${parameterFields("Headers", "header", operation)} ${bodyFields(operation, schemas)}
+      ${answers(operation, schemas)} ${errors(operation)}
     </div>
     <div class="looks">${samples(entry)}</div>
   </section>`;
@@ -52,26 +53,26 @@ function parameterFields(
     ${fieldList(fields, "required")}`;
 }
 
-function bodyFields({ requestBody }: Operation): Markup | undefined {
+function bodyFields({ requestBody }: Operation, schemas: Schemas): Markup | undefined {
   if (requestBody === undefined) return undefined;
   const { schema } = requestBody.content["application/json"];
   return html`<h4>Body${requestBody.required ? "" : " (optional)"}</h4>
-    ${fieldList(fieldsOf(resolved(schema)), "required")}`;
+    ${fieldList(fieldsOf(resolved(schemas, schema)), "required")}`;
 }
 
-function answers({ responses }: Operation): Markup {
+function answers({ responses }: Operation, schemas: Schemas): Markup {
   const good = Object.entries(responses).filter(([status]) => status.startsWith("2"));
   return html`<h4>Answers</h4>
     ${good.map(([status, { description, content }]) => {
       const body = Object.values(content)[0]?.schema ?? {};
       const schema = body.contentSchema?.items ?? body;
       return html`<p class="answer"><span class="status">${status}</span> ${inline(description)}</p>
-        ${status === good[0]?.[0] ? answerFields(schema) : undefined}`;
+        ${status === good[0]?.[0] ? answerFields(schema, schemas) : undefined}`;
     })}`;
 }
 
-function answerFields(schema: Schema): Markup | undefined {
-  const fields = fieldsOf(resolved(schema));
+function answerFields(schema: Schema, schemas: Schemas): Markup | undefined {
+  const fields = fieldsOf(resolved(schemas, schema));
   return fields.length === 0 ? undefined : fieldList(fields, "optional");
 }
 
@@ -102,8 +103,8 @@ function errors({ "x-errors": listed }: Operation): Markup | undefined {
 /** These codes apply to nearly every route, so only the table of codes explains them. */
 const EVERYWHERE: ReadonlySet<string> = new Set(["INVALID_ARGUMENT", "UNAUTHENTICATED", "PERMISSION_DENIED"]);
 
-const exampleText = ({ example, schema }: Content, isLines: boolean): string =>
-  isLines ? String(example) : JSON.stringify(example ?? sampleOf(schema), null, 2);
+const exampleText = ({ example, schema }: Content, isLines: boolean, schemas: Schemas): string =>
+  isLines ? String(example) : JSON.stringify(example ?? sampleOf(schemas, schema), null, 2);
 
 /** Shows an example call and its answer: the one with the highest 2xx status. */
 function samples(entry: Entry): Markup {
@@ -114,7 +115,7 @@ function samples(entry: Entry): Markup {
     content &&
     html`<figure>
       <figcaption>${good?.[0]}</figcaption>
-      <pre><code>${exampleText(content, lines !== undefined)}</code></pre>
+      <pre><code>${exampleText(content, lines !== undefined, entry.schemas)}</code></pre>
     </figure>`;
   return html`<figure>
       <figcaption>Call</figcaption>

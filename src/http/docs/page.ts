@@ -1,6 +1,6 @@
 import { sha256 } from "@noble/hashes/sha2.js";
-import { document, entriesOf, type Entry } from "./document.ts";
-import { fieldList, fieldsOf } from "./fields.ts";
+import { entriesOf, type Document, type Entry } from "./document.ts";
+import { choices, fieldList, fieldsOf } from "./fields.ts";
 import { html, Markup } from "./markup.ts";
 import { methodBadge, operationSection } from "./operation.ts";
 import { chaptersOf, inline, paragraphs } from "./prose.ts";
@@ -9,11 +9,15 @@ import { style } from "./style.ts";
 /** Made as one string, because the content security policy contains the hash of these exact bytes. */
 const styleElement = new Markup(`<style>${style}</style>`);
 
-let made: string | undefined;
+let made: { document: Document; text: string } | undefined;
 
-/** The API reference page, made at the first request and then kept. It has no scripts and loads nothing. */
-export function docsPage(): string {
-  return (made ??= render().text);
+/**
+ * The API reference page, made at the first request and kept until the document changes. It has no scripts
+ * and loads nothing.
+ */
+export function docsPage(document: Document): string {
+  if (made?.document !== document) made = { document, text: render(document).text };
+  return made.text;
 }
 
 /** The policy allows only this page's own style sheet. */
@@ -26,7 +30,7 @@ export const docsHeaders = (): Record<string, string> => ({
 
 const styleHash = (): string => btoa(String.fromCharCode(...sha256(new TextEncoder().encode(style))));
 
-function render(): Markup {
+function render(document: Document): Markup {
   const { info, tags } = document;
   const [introduction, ...chapters] = chaptersOf(info.description);
   return html`<!doctype html>
@@ -50,7 +54,7 @@ function render(): Markup {
             (tag) =>
               html`<h2>${capital(tag.name)}</h2>
                 <ul>
-                  ${entriesOf(tag).map(navItem)}
+                  ${entriesOf(document, tag).map(navItem)}
                 </ul>`,
           )}
           <h2>Appendix</h2>
@@ -83,9 +87,9 @@ function render(): Markup {
               html`<h2 class="group" id="group-${tag.name}">
                   ${capital(tag.name)}<small>${tag.description}</small>
                 </h2>
-                ${entriesOf(tag).map(operationSection)}`,
+                ${entriesOf(document, tag).map(operationSection)}`,
           )}
-          ${errorCodes()} ${schemas()}
+          ${errorCodes(document)} ${schemas(document)}
         </main>
       </body>
     </html> `;
@@ -94,7 +98,7 @@ function render(): Markup {
 const navItem = ({ method, operation }: Entry): Markup =>
   html`<li><a href="#${operation.operationId}">${methodBadge(method)}${operation.summary}</a></li>`;
 
-function errorCodes(): Markup {
+function errorCodes(document: Document): Markup {
   return html`<h2 class="group" id="errors">
       Error codes<small>The complete list. The <code>type</code> of a problem links to its code.</small>
     </h2>
@@ -112,7 +116,7 @@ function errorCodes(): Markup {
     </div>`;
 }
 
-function schemas(): Markup {
+function schemas(document: Document): Markup {
   const named = Object.entries(document.components.schemas);
   return html`<h2 class="group" id="schemas">
       Schemas<small>The named schemas of requests and answers.</small>
@@ -122,7 +126,7 @@ function schemas(): Markup {
         ([name, schema]) =>
           html`<section id="schema-${name}">
             <h3><code>${name}</code></h3>
-            ${paragraphs(schema.description === undefined ? [] : [schema.description])}
+            ${paragraphs(schema.description === undefined ? [] : [schema.description])} ${choices(schema)}
             ${fieldList(fieldsOf(schema), "optional")}
           </section>`,
       )}

@@ -1,20 +1,29 @@
-import { resolved, type Entry, type Schema } from "./document.ts";
+import { resolved, type Entry, type Schema, type Schemas } from "./document.ts";
 
 const UUID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
 
 /** A sample value for a schema. It has only the required fields. */
-export function sampleOf(schema: Schema, name = ""): unknown {
-  const { type, examples, enum: values, anyOf, items, properties, required, format } = resolved(schema);
+export function sampleOf(schemas: Schemas, schema: Schema, name = ""): unknown {
+  const {
+    type,
+    examples,
+    enum: values,
+    anyOf,
+    items,
+    properties,
+    required,
+    format,
+  } = resolved(schemas, schema);
   if (schema.const !== undefined) return schema.const;
   if (examples !== undefined) return examples[0];
   if (values !== undefined) return values[0];
   if (anyOf?.[0] !== undefined)
-    return anyOf.some((each) => each.type === "null") ? null : sampleOf(anyOf[0], name);
+    return anyOf.some((each) => each.type === "null") ? null : sampleOf(schemas, anyOf[0], name);
   if (type === "object")
     return Object.fromEntries(
-      (required ?? []).map((field) => [field, sampleOf(properties?.[field] ?? {}, field)]),
+      (required ?? []).map((field) => [field, sampleOf(schemas, properties?.[field] ?? {}, field)]),
     );
-  if (type === "array") return [sampleOf(items ?? {}, name)];
+  if (type === "array") return [sampleOf(schemas, items ?? {}, name)];
   if (Array.isArray(type)) return null;
   if (type === "integer") return 1;
   if (type === "boolean") return true;

@@ -19,66 +19,60 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
     if (!page.ok) return page;
     const { deployment } = call;
     const { limit, position, next } = page.value;
-    return ok(async () => {
-      const view = await deployment.directory.read();
-      if (!view.ok) return view;
-      // The directory answers the cells in the order of their ids.
-      const remaining = [...view.value.cells.values()].filter(
-        ({ cell }) => position === undefined || compareBytes(sourceOrder(cell), sourceOrder(position)) > 0,
-      );
-      const cells = remaining.slice(0, limit);
-      const statuses = await fanOut(cells, deployment.config.limits.fanOut, (cell) =>
-        statusOf(deployment, cell),
-      );
-      const body = {
-        cells: cells.map((cell, index) => toApiCell(cell, statuses[index])),
-        next_page_token: await next(remaining.length > limit ? cells.at(-1)?.cell : undefined),
-      };
-      return ok({ status: 200, body });
+    const view = await deployment.directory.read();
+    if (!view.ok) return view;
+    // The directory answers the cells in the order of their ids.
+    const remaining = [...view.value.cells.values()].filter(
+      ({ cell }) => position === undefined || compareBytes(sourceOrder(cell), sourceOrder(position)) > 0,
+    );
+    const cells = remaining.slice(0, limit);
+    const statuses = await fanOut(cells, deployment.config.limits.fanOut, (cell) =>
+      statusOf(deployment, cell),
+    );
+    const body = {
+      cells: cells.map((cell, index) => toApiCell(cell, statuses[index])),
+      next_page_token: await next(remaining.length > limit ? cells.at(-1)?.cell : undefined),
+    };
+    return ok({ status: 200, body });
+  },
+
+  async addCell({ deployment, body: { cell_id: id, name, address, location_hint: locationHint } }) {
+    const lost = await forgottenCellsRefusal(deployment);
+    if (lost !== undefined) return { ok: false, refusal: lost };
+    const message = { ...deployment.envelope, cell: id, name, address, locationHint: locationHint ?? null };
+    const added = await reach(
+      readTimeoutMs(deployment.config.limits),
+      { name: DIRECTORY, advice: UNSURE },
+      () => deployment.objects.directory().addCell(message),
+    );
+    deployment.directory.expire();
+    if (!added.ok) return added;
+    // The first call of a ledger creates it, so this call has the location hint.
+    return ok({
+      status: 201,
+      body: { cell: toApiCell(added.value, await statusOf(deployment, added.value)) },
     });
   },
 
-  addCell({ deployment, body: { cell_id: id, name, address, location_hint: locationHint } }) {
-    return ok(async () => {
-      const lost = await forgottenCellsRefusal(deployment);
-      if (lost !== undefined) return { ok: false, refusal: lost };
-      const message = { ...deployment.envelope, cell: id, name, address, locationHint: locationHint ?? null };
-      const added = await reach(
-        readTimeoutMs(deployment.config.limits),
-        { name: DIRECTORY, advice: UNSURE },
-        () => deployment.objects.directory().addCell(message),
-      );
-      deployment.directory.expire();
-      if (!added.ok) return added;
-      // The first call of a ledger creates it, so this call has the location hint.
-      return ok({
-        status: 201,
-        body: { cell: toApiCell(added.value, await statusOf(deployment, added.value)) },
-      });
-    });
-  },
-
-  changeCell({ deployment, params: { cell }, body: { name, address } }) {
-    return ok(async () => {
-      const before = await deployment.directory.presentCell(cell);
-      if (!before.ok) return before;
-      const { updatedAtMs } = before.value;
-      const change = {
-        ...(name === undefined ? {} : { name }),
-        ...(address === undefined ? {} : { address }),
-      };
-      const message = { ...deployment.envelope, cell, ...change, updatedAtMs };
-      const changed = await reach(
-        readTimeoutMs(deployment.config.limits),
-        { name: DIRECTORY, advice: UNSURE },
-        () => deployment.objects.directory().changeCell(message),
-      );
-      deployment.directory.expire();
-      if (!changed.ok) return changed;
-      return ok({
-        status: 200,
-        body: { cell: toApiCell(changed.value, await statusOf(deployment, changed.value)) },
-      });
+  async changeCell({ deployment, params: { cell }, body: { name, address } }) {
+    const before = await deployment.directory.presentCell(cell);
+    if (!before.ok) return before;
+    const { updatedAtMs } = before.value;
+    const change = {
+      ...(name === undefined ? {} : { name }),
+      ...(address === undefined ? {} : { address }),
+    };
+    const message = { ...deployment.envelope, cell, ...change, updatedAtMs };
+    const changed = await reach(
+      readTimeoutMs(deployment.config.limits),
+      { name: DIRECTORY, advice: UNSURE },
+      () => deployment.objects.directory().changeCell(message),
+    );
+    deployment.directory.expire();
+    if (!changed.ok) return changed;
+    return ok({
+      status: 200,
+      body: { cell: toApiCell(changed.value, await statusOf(deployment, changed.value)) },
     });
   },
 
@@ -130,24 +124,22 @@ interface Changed {
   body: { cell: z.input<typeof cellSchema> };
 }
 
-function setState(
+async function setState(
   { deployment, params }: Call<"freezeCell" | "unfreezeCell">,
   state: CellState,
-): Result<() => Promise<Result<Changed>>> {
-  return ok(async (): Promise<Result<Changed>> => {
-    const { objects, envelope } = deployment;
-    const cell = await deployment.directory.presentCell(params.cell);
-    if (!cell.ok) return cell;
-    const ledger = () => objects.ledger(cell.value.cell, cell.value.locationHint);
-    const before = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
-      ledger().status(envelope),
-    );
-    if (!before.ok) return before;
-    const { stateVersion } = before.value;
-    const set = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER, advice: UNSURE }, () =>
-      ledger().setState({ ...envelope, state, stateVersion }),
-    );
-    if (!set.ok) return set;
-    return ok({ status: 200, body: { cell: toApiCell(cell.value, await statusOf(deployment, cell.value)) } });
-  });
+): Promise<Result<Changed>> {
+  const { objects, envelope } = deployment;
+  const cell = await deployment.directory.presentCell(params.cell);
+  if (!cell.ok) return cell;
+  const ledger = () => objects.ledger(cell.value.cell, cell.value.locationHint);
+  const before = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
+    ledger().status(envelope),
+  );
+  if (!before.ok) return before;
+  const { stateVersion } = before.value;
+  const set = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER, advice: UNSURE }, () =>
+    ledger().setState({ ...envelope, state, stateVersion }),
+  );
+  if (!set.ok) return set;
+  return ok({ status: 200, body: { cell: toApiCell(cell.value, await statusOf(deployment, cell.value)) } });
 }

@@ -4,7 +4,6 @@ import { DigestSum } from "../../core/digest.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
-import { bucketTypeNames } from "../../core/registry.ts";
 import { compareBytes } from "../../core/source-order.ts";
 import { invalid } from "../batch.ts";
 import type { digestAnswer, digestQuery } from "../contract/schemas.ts";
@@ -14,13 +13,13 @@ import { reach, readTimeoutMs } from "../reach.ts";
 import { timeOf } from "../answers.ts";
 import { readDigests, sumOf } from "../digest-parts.ts";
 import { countedRead } from "./ledger-access.ts";
-import { boundsOf, MAX_CALLS } from "./record-range.ts";
+import { boundsOf, MAX_CALLS, selectionOf } from "./record-range.ts";
 
 type GivenRange = z.output<typeof digestQuery>["ranges"][number];
 type ApiDigest = z.input<typeof digestAnswer>["digests"][number];
 
 /** Asks every shard about all ranges, and adds their digests up (R4). */
-export const digestRecords: Handler<"digestRecords"> = (call) => {
+export const digestRecords: Handler<"digestRecords"> = async (call) => {
   const {
     deployment,
     params: { cell },
@@ -28,24 +27,26 @@ export const digestRecords: Handler<"digestRecords"> = (call) => {
   } = call;
   const ranges = rangesOf(body.ranges, deployment.config.limits);
   if (!ranges.ok) return ranges;
-  const types = body.bucket_types === undefined ? bucketTypeNames : [...new Set(body.bucket_types)];
-  return ok(async () => {
-    // The time is read before the shards are asked, so their answers have everything that was done before it.
-    const asOfMs = deployment.clock.now();
-    const request = {
-      ...deployment.envelope,
-      cell,
-      sourceType: body.source_type,
-      bucketTypes: types,
-      ranges: ranges.value,
-      cursor: null,
-    };
-    const answers = await countedRead(call, () => askShards(deployment, request));
-    if (!answers.ok) return answers;
-    const sums = ranges.value.map((_, index) => sumOf(answers.value.flatMap((each) => each[index] ?? [])));
-    const digests = sums.map(apiDigestOf);
-    return ok({ status: 200, body: { as_of: timeOf(asOfMs), digests } });
-  });
+  const selection = await selectionOf(
+    deployment,
+    { source_type: body.source_type, bucket_type: body.bucket_types },
+    "bucket_types",
+  );
+  if (!selection.ok) return selection;
+  // The time is read before the shards are asked, so their answers have everything that was done before it.
+  const asOfMs = deployment.clock.now();
+  const request = {
+    ...deployment.envelope,
+    cell,
+    ...selection.value,
+    ranges: ranges.value,
+    cursor: null,
+  };
+  const answers = await countedRead(call, () => askShards(deployment, request));
+  if (!answers.ok) return answers;
+  const sums = ranges.value.map((_, index) => sumOf(answers.value.flatMap((each) => each[index] ?? [])));
+  const digests = sums.map(apiDigestOf);
+  return ok({ status: 200, body: { as_of: timeOf(asOfMs), digests } });
 };
 
 /** Checks the ranges. They must be in order without overlap, so that no claim is read twice. */

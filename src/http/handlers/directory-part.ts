@@ -21,12 +21,13 @@ export async function reconcileDirectory(
   const { objects, envelope, config } = deployment;
   const directory = { name: DIRECTORY, advice: ADVICE };
   const copies = new DirectoryCopies(deployment.env);
-  const [cells, seen] = [await copies.cells(), await copies.point()];
+  const [cells, types, seen] = [await copies.cells(), await copies.types(), await copies.point()];
   if (!cells.ok) return unreadable(cells);
+  if (!types.ok) return unreadable(types);
   if (!seen.ok) return unreadable(seen);
   const confirmed = await isPlacementConfirmed(deployment);
   if (!confirmed.ok) return confirmed;
-  const send = (page: Pick<RestoreDirectory, "cells" | "keys" | "isLast" | "declared">) =>
+  const send = (page: Pick<RestoreDirectory, "cells" | "keys" | "types" | "isLast" | "declared">) =>
     reach(readTimeoutMs(config.limits), directory, () =>
       objects.directory().reconcile({
         ...envelope,
@@ -40,7 +41,13 @@ export async function reconcileDirectory(
   // In a dry run every page is examined as if the loss was declared. Otherwise the first page declares it.
   const first = declared === undefined ? {} : { declared };
   const always = dryRun ? first : {};
-  let done = await send({ cells: cells.value, keys: [], isLast: false, ...first });
+  let done = await send({
+    cells: cells.value,
+    keys: [],
+    types: types.value ?? null,
+    isLast: false,
+    ...first,
+  });
   if (done.ok && done.value.status.state !== "lost" && !dryRun) return done;
   for (let after: string | undefined = ""; done.ok && after !== undefined;) {
     const keys = await copies.keysAfter(after);
@@ -51,7 +58,7 @@ export async function reconcileDirectory(
       const restarted = await copies.restartKeys();
       if (!restarted.ok) return unreadable(restarted);
     }
-    done = addTo(done.value, await send({ cells: [], keys: keys.value, isLast, ...always }));
+    done = addTo(done.value, await send({ cells: [], keys: keys.value, types: null, isLast, ...always }));
   }
   deployment.directory.expire();
   return done;
@@ -67,6 +74,7 @@ const addTo = (
         cells: [...before.cells, ...page.value.cells],
         keys: before.keys + page.value.keys,
         revocations: before.revocations + page.value.revocations,
+        types: [...before.types, ...page.value.types],
       })
     : page;
 

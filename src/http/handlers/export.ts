@@ -8,17 +8,21 @@ import { accessRefusal } from "../access-refusal.ts";
 import type { exportLine } from "../contract/schemas.ts";
 import type { Call, Handlers } from "../handler.ts";
 import type { Lines } from "../lines.ts";
-import { timeOf, toApiRecord } from "../answers.ts";
+import type { Types } from "../../core/types/types.ts";
+import { storedTypes, timeOf, toApiRecord } from "../answers.ts";
 import { isSplit } from "../record-merge.ts";
 import { READ_CALLS } from "./ledger-access.ts";
-import { MAX_CALLS, rangeOf, readRange } from "./record-range.ts";
+import { MAX_CALLS, rangeOf, readRange, selectionOf, type Selection } from "./record-range.ts";
 
 type Line = z.input<typeof exportLine>;
 
 export const exportHandlers: Handlers<"exportRecords"> = {
-  exportRecords(call) {
+  async exportRecords(call) {
     const range = rangeOf(call.query, call.deployment.config.limits);
-    return range.ok ? ok(async () => ok({ status: 200, body: linesOf(call, range.value) })) : range;
+    if (!range.ok) return range;
+    const selection = await selectionOf(call.deployment, call.query);
+    if (!selection.ok) return selection;
+    return ok({ status: 200, body: linesOf(call, { ...range.value, ...selection.value }) });
   },
 };
 
@@ -26,7 +30,7 @@ export const exportHandlers: Handlers<"exportRecords"> = {
  * Reads page by page, each page when the reader has taken the previous one. Before each page, the key is
  * checked again, so that a revoked or expired key gets no further records.
  */
-async function* linesOf(call: Call<"exportRecords">, { after, upTo }: SourceRange): Lines<Line> {
+async function* linesOf(call: Call<"exportRecords">, range: SourceRange & Selection): Lines<Line> {
   const { deployment, waitUntil, principal, params, query } = call;
   const { limits, shards } = deployment.config;
   const from = query.source_id_gt ?? "";
@@ -36,8 +40,7 @@ async function* linesOf(call: Call<"exportRecords">, { after, upTo }: SourceRang
   let calls = 0;
   for (let left = limits.exportRecords; ;) {
     const page = await readRange(call, {
-      after,
-      upTo,
+      ...range,
       behind,
       limit: Math.min(limits.maxPageItems, Math.max(left, 1)),
       calls: MAX_CALLS - calls - READ_CALLS,
@@ -49,8 +52,10 @@ async function* linesOf(call: Call<"exportRecords">, { after, upTo }: SourceRang
       return yield isBusy ? ok([{ end: "continue", cursor }]) : page;
     }
     const { records, next } = page.value;
+    const types = await deployment.types.forAnswer(storedTypes(records));
+    if (!types.ok) return yield types;
     const isOpen = isSplit(page.value);
-    for (const line of recordLines(records, cursor, isOpen)) {
+    for (const line of recordLines(types.value, records, cursor, isOpen)) {
       lines.push(line);
       if ("cursor" in line) ({ cursor } = line);
     }
@@ -98,6 +103,7 @@ const noProgress = (from: string): Result<never> =>
  * (`isOpen`).
  */
 function* recordLines(
+  types: Types,
   records: readonly ClaimRecord[],
   before: string,
   isOpen: boolean,
@@ -107,6 +113,6 @@ function* recordLines(
     const { id } = record.source;
     const isLast = index === records.length - 1;
     if (records[index + 1]?.source.id !== id && !(isLast && isOpen)) cursor = id;
-    yield { record: toApiRecord(record), cursor };
+    yield { record: toApiRecord(types, record), cursor };
   }
 }

@@ -15,7 +15,7 @@ import { toApiKey } from "../answers.ts";
 const DEFAULT_LIFETIME_S = 90 * 86_400;
 
 export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
-  mintKey({ deployment, body: { role, cell_id: cell, expires_in_s: given, note } }) {
+  async mintKey({ deployment, body: { role, cell_id: cell, expires_in_s: given, note } }) {
     const { keyLifetimeS } = deployment.config.limits;
     if (role === "cell" && cell === undefined) return invalid("cell_id", "is required for the role `cell`");
     if (role !== "cell" && cell !== undefined)
@@ -26,33 +26,31 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
       return invalid("note", "must be another text, because this one marks keys that were made offline");
     const signed = deployment.signed();
     if (!signed.ok) return signed;
-    return ok(async () => {
-      const iat = Math.floor(deployment.clock.now() / 1_000);
-      const payload: KeyPayload = {
-        v: 1,
-        id: newTimeOrderedUuid(),
-        role,
-        ...(cell === undefined ? {} : { cell }),
-        iat,
-        exp: iat + lifetimeS,
-      };
-      const known: MintedKey = {
-        keyId: payload.id,
-        role,
-        cell: cell ?? null,
-        note: note ?? null,
-        createdAtMs: iat * 1_000,
-        expiresAtMs: payload.exp * 1_000,
-        revokedAtMs: null,
-      };
-      const advice = "no key was returned; repeat the call";
-      const recorded = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice }, () =>
-        deployment.objects.directory().recordKey({ ...deployment.envelope, key: known }),
-      );
-      if (!recorded.ok) return recorded;
-      const { revoked_at: _, ...shown } = toApiKey(known);
-      return ok({ status: 201, body: { ...shown, key: await signed.value.keys.make(payload) } });
-    });
+    const iat = Math.floor(deployment.clock.now() / 1_000);
+    const payload: KeyPayload = {
+      v: 1,
+      id: newTimeOrderedUuid(),
+      role,
+      ...(cell === undefined ? {} : { cell }),
+      iat,
+      exp: iat + lifetimeS,
+    };
+    const known: MintedKey = {
+      keyId: payload.id,
+      role,
+      cell: cell ?? null,
+      note: note ?? null,
+      createdAtMs: iat * 1_000,
+      expiresAtMs: payload.exp * 1_000,
+      revokedAtMs: null,
+    };
+    const advice = "no key was returned; repeat the call";
+    const recorded = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice }, () =>
+      deployment.objects.directory().recordKey({ ...deployment.envelope, key: known }),
+    );
+    if (!recorded.ok) return recorded;
+    const { revoked_at: _, ...shown } = toApiKey(known);
+    return ok({ status: 201, body: { ...shown, key: await signed.value.keys.make(payload) } });
   },
 
   async listKeys(call) {
@@ -60,42 +58,38 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
     if (!page.ok) return page;
     const { limit, position, next } = page.value;
     const { deployment } = call;
-    return ok(async () => {
-      const message = { ...deployment.envelope, afterPosition: position ?? 0, limit };
-      const listed = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY }, () =>
-        deployment.objects.directory().listKeys(message),
-      );
-      if (!listed.ok) return listed;
-      const { keys, more } = listed.value;
-      return ok({
-        status: 200,
-        body: {
-          keys: keys.map(toApiKey),
-          next_page_token: await next(more ? keys.at(-1)?.position : undefined),
-        },
-      });
+    const message = { ...deployment.envelope, afterPosition: position ?? 0, limit };
+    const listed = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY }, () =>
+      deployment.objects.directory().listKeys(message),
+    );
+    if (!listed.ok) return listed;
+    const { keys, more } = listed.value;
+    return ok({
+      status: 200,
+      body: {
+        keys: keys.map(toApiKey),
+        next_page_token: await next(more ? keys.at(-1)?.position : undefined),
+      },
     });
   },
 
-  revokeKey({ deployment, waitUntil, params: { id }, body }) {
-    return ok(async () => {
-      const found = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY }, () =>
-        deployment.objects.directory().keyToRevoke({ ...deployment.envelope, keyId: id }),
-      );
-      if (!found.ok) return found;
-      const known = found.value ?? keyMadeElsewhere(deployment, id, body?.cell_id ?? null);
-      // If the key was made offline, its cell is what a caller said. A later call may correct it, and tells
-      // the ledger of that cell.
-      const key =
-        known.note === NOT_MADE_HERE && body?.cell_id !== undefined
-          ? keyMadeElsewhere(deployment, id, body.cell_id)
-          : known;
-      if (body?.cell_id !== undefined && body.cell_id !== key.cell)
-        return invalid("cell_id", "is not the cell of this key; leave it out or correct it");
-      const revoked = await revoke(deployment, waitUntil, key);
-      deployment.directory.expire();
-      return revoked.ok ? ok({ status: 200, body: { key: toApiKey(revoked.value) } }) : revoked;
-    });
+  async revokeKey({ deployment, waitUntil, params: { id }, body }) {
+    const found = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY }, () =>
+      deployment.objects.directory().keyToRevoke({ ...deployment.envelope, keyId: id }),
+    );
+    if (!found.ok) return found;
+    const known = found.value ?? keyMadeElsewhere(deployment, id, body?.cell_id ?? null);
+    // If the key was made offline, its cell is what a caller said. A later call may correct it, and tells
+    // the ledger of that cell.
+    const key =
+      known.note === NOT_MADE_HERE && body?.cell_id !== undefined
+        ? keyMadeElsewhere(deployment, id, body.cell_id)
+        : known;
+    if (body?.cell_id !== undefined && body.cell_id !== key.cell)
+      return invalid("cell_id", "is not the cell of this key; leave it out or correct it");
+    const revoked = await revoke(deployment, waitUntil, key);
+    deployment.directory.expire();
+    return revoked.ok ? ok({ status: 200, body: { key: toApiKey(revoked.value) } }) : revoked;
   },
 };
 

@@ -10,7 +10,7 @@ import type {
   Outcome,
 } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
-import { invalid, opsOf, payloadHash, type Batch } from "../batch.ts";
+import { invalid, opsOf, payloadHash, typesIn, type Batch } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
 import type { leaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
@@ -19,50 +19,49 @@ import { pageOf } from "../paging.ts";
 import { reasonFault } from "../reason.ts";
 import { seenBy } from "../history-header.ts";
 import { readTimeoutMs, withFailure } from "../reach.ts";
-import { toApiLease } from "../answers.ts";
-import { askLedger, callerOf } from "./ledger-access.ts";
+import { NO_TYPES, storedTypes, toApiLease } from "../answers.ts";
+import { askLedger, authorize, callerOf } from "./ledger-access.ts";
 
 export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   async beginLease({ deployment, principal, params: { cell, uuid }, body, seen }) {
-    const begin = await beginOf(deployment, principal, uuid, body, seen);
+    const begin = await beginOf(deployment, principal, cell, uuid, body, seen);
     if (!begin.ok) return begin;
-    return ok(async () => {
-      const begun = await sendBegin(deployment, principal, cell, begin.value);
-      if (!begun.ok) return begun;
-      const { value, headers } = begun.value;
-      return ok({ status: value.created ? 201 : 200, body: { lease: toApiLease(value.lease) }, headers });
-    });
+    const begun = await sendBegin(deployment, principal, cell, begin.value, body);
+    if (!begun.ok) return begun;
+    const { value, headers } = begun.value;
+    const lease = await shownLease(deployment, value.lease);
+    if (!lease.ok) return lease;
+    return ok({ status: value.created ? 201 : 200, body: { lease: lease.value }, headers });
   },
 
   async beginLeaseWithNewId({ deployment, principal, params: { cell }, body, seen }) {
     const uuid = newTimeOrderedUuid();
-    const begin = await beginOf(deployment, principal, uuid, body, seen);
+    const begin = await beginOf(deployment, principal, cell, uuid, body, seen);
     if (!begin.ok) return begin;
-    return ok(async () => {
-      const begun = await sendBegin(deployment, principal, cell, begin.value);
-      if (!begun.ok) return begun;
-      return ok({
-        status: 201,
-        body: { lease: toApiLease(begun.value.value.lease) },
-        headers: { ...begun.value.headers, location: `/v1/cells/${cell}/leases/${uuid}` },
-      });
+    const begun = await sendBegin(deployment, principal, cell, begin.value, body);
+    if (!begun.ok) return begun;
+    const lease = await shownLease(deployment, begun.value.value.lease);
+    if (!lease.ok) return lease;
+    return ok({
+      status: 201,
+      body: { lease: lease.value },
+      headers: { ...begun.value.headers, location: `/v1/cells/${cell}/leases/${uuid}` },
     });
   },
 
   commitLease: (call) => decide(call, "COMMITTED"),
   rollbackLease: (call) => decide(call, "ROLLED_BACK"),
 
-  getLease({ deployment, principal, params: { cell, uuid }, seen }) {
-    return ok(async () => {
-      const request = { ...askerOf(deployment, principal, seen), lease: uuid };
-      const timeoutMs = readTimeoutMs(deployment.config.limits);
-      const lease = await askLedger(principal, timeoutMs, () =>
-        deployment.objects.ledger(cell).getLease(request),
-      );
-      if (!lease.ok) return lease;
-      const { value, headers } = lease.value;
-      return ok({ status: 200, body: { lease: toApiLease(value) }, headers });
-    });
+  async getLease({ deployment, principal, params: { cell, uuid }, seen }) {
+    const request = { ...askerOf(deployment, principal, seen), lease: uuid };
+    const timeoutMs = readTimeoutMs(deployment.config.limits);
+    const lease = await askLedger(principal, timeoutMs, () =>
+      deployment.objects.ledger(cell).getLease(request),
+    );
+    if (!lease.ok) return lease;
+    const { value, headers } = lease.value;
+    const shown = await shownLease(deployment, value);
+    return shown.ok ? ok({ status: 200, body: { lease: shown.value }, headers }) : shown;
   },
 
   async listLeases(call) {
@@ -70,28 +69,26 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
     if (!page.ok) return page;
     const { deployment, principal, params, query, seen } = call;
     const { limit, position, next } = page.value;
-    return ok(async () => {
-      const request = {
-        ...askerOf(deployment, principal, seen),
-        createdAfterMs: query.created_after ?? 0,
-        afterPosition: position ?? 0,
-        limit,
-      };
-      const timeoutMs = readTimeoutMs(deployment.config.limits);
-      const listed = await askLedger(principal, timeoutMs, () =>
-        deployment.objects.ledger(params.cell).listLeases(request),
-      );
-      if (!listed.ok) return listed;
-      const { value, headers } = listed.value;
-      const { leases, nextPosition } = value;
-      return ok({
-        status: 200,
-        body: {
-          leases: leases.map(toApiLease),
-          next_page_token: await next(nextPosition === 0 ? undefined : nextPosition),
-        },
-        headers,
-      });
+    const request = {
+      ...askerOf(deployment, principal, seen),
+      createdAfterMs: query.created_after ?? 0,
+      afterPosition: position ?? 0,
+      limit,
+    };
+    const timeoutMs = readTimeoutMs(deployment.config.limits);
+    const listed = await askLedger(principal, timeoutMs, () =>
+      deployment.objects.ledger(params.cell).listLeases(request),
+    );
+    if (!listed.ok) return listed;
+    const { value, headers } = listed.value;
+    const { leases, nextPosition } = value;
+    return ok({
+      status: 200,
+      body: {
+        leases: leases.map((lease) => toApiLease(NO_TYPES, lease)),
+        next_page_token: await next(nextPosition === 0 ? undefined : nextPosition),
+      },
+      headers,
     });
   },
 };
@@ -106,13 +103,23 @@ const askerOf = (
 async function beginOf(
   deployment: Deployment,
   principal: Principal,
+  cell: string,
   lease: string,
   batch: Batch,
   seen: HistoryPoint | undefined,
 ): Promise<Result<BeginRequest>> {
   const { config } = deployment;
-  const ops = opsOf(batch, config.shards, config.limits);
+  const references = typesIn(batch);
+  const types = await deployment.types.forRead(references);
+  if (!types.ok) return types;
+  const ops = opsOf(batch, types.value, config.shards, config.limits);
   if (!ops.ok) return ops;
+  // A key that the ledger would refuse brings no type into use.
+  const isNew = types.value.select(references).some(({ isInUse }) => !isInUse);
+  const authorized = isNew ? withAdvice(await authorize(deployment, principal, cell), lease) : ok(null);
+  if (!authorized.ok) return authorized;
+  const used = await deployment.types.use(types.value, references);
+  if (!used.ok) return used;
   const allowMissing = batch.allow_missing ?? false;
   const hash = payloadHash(ops.value, allowMissing);
   return ok({
@@ -125,21 +132,39 @@ async function beginOf(
   });
 }
 
+const BEGIN_ADVICE = "the outcome is unknown; repeat the call with the same lease id";
+
+/** A ledger that could not be asked about the key may be reached by a repeated begin. */
+function withAdvice<T>(result: Result<T>, lease: string): Result<T> {
+  if (result.ok || (result.refusal.code !== "UNAVAILABLE" && result.refusal.code !== "DEADLINE_EXCEEDED"))
+    return result;
+  return withFailure(result, { detail: `${result.refusal.detail}: ${BEGIN_ADVICE}`, leaseUuid: lease });
+}
+
 async function sendBegin(
   { config, objects }: Deployment,
   principal: Principal,
   cell: string,
   request: BeginRequest,
+  batch: Batch,
 ): ReturnType<typeof askLedger<BeginAnswer>> {
   const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
-  const advice = "the outcome is unknown; repeat the call with the same lease id";
   const timeoutMs = beginDeadlineMs + exchangeTimeoutMs + 1_000;
-  const begun = await askLedger(principal, timeoutMs, () => objects.ledger(cell).begin(request), advice);
+  const begun = await askLedger(
+    principal,
+    timeoutMs,
+    () => objects.ledger(cell).begin(request),
+    BEGIN_ADVICE,
+  );
   if (begun.ok) {
     const { value, headers } = begun.value;
     return ok({ value: { ...value, lease: withOps(value.lease, request) }, headers });
   }
-  const { code } = begun.refusal;
+  const { code, conflicts } = begun.refusal;
+  if (conflicts !== undefined)
+    return withFailure(begun, {
+      buckets: conflicts.flatMap(({ list, index }) => batch[list]?.[index]?.bucket ?? []),
+    });
   if (code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED")
     return withFailure(begun, { leaseUuid: request.lease });
   return begun;
@@ -151,16 +176,25 @@ async function sendBegin(
 const withOps = (lease: Lease, { ops }: BeginRequest): Lease =>
   lease.state === "GRANTED" ? { ops, ...lease } : lease;
 
+/** Returns a lease as the API shows it. Its types are in use, so a copy of any age that has them is right. */
+async function shownLease(
+  { types }: Deployment,
+  lease: Lease,
+): Promise<Result<z.input<typeof leaseAnswer>["lease"]>> {
+  const known = await types.forAnswer(storedTypes(lease.ops ?? []));
+  return known.ok ? ok(toApiLease(known.value, lease)) : known;
+}
+
 interface Decided {
   status: 200;
   body: z.input<typeof leaseAnswer>;
   headers: Record<string, string>;
 }
 
-function decide(
+async function decide(
   call: Call<"commitLease" | "rollbackLease">,
   outcome: Outcome,
-): Result<() => Promise<Result<Decided>>> {
+): Promise<Result<Decided>> {
   const { deployment, principal, params, body, seen } = call;
   const fault = decisionFault(call);
   if (fault !== undefined) return fault;
@@ -170,15 +204,13 @@ function decide(
     outcome,
     ...(body?.reason === undefined ? {} : { reason: body.reason }),
   };
-  return ok(async (): Promise<Result<Decided>> => {
-    const { commitDeadlineMs } = deployment.config.limits;
-    const work = () => deployment.objects.ledger(params.cell).decide(request);
-    const advice = "repeat the call; the first decision wins and is final";
-    const decided = await askLedger(principal, commitDeadlineMs + 1_000, work, advice);
-    if (!decided.ok) return decided;
-    const { value, headers } = decided.value;
-    return ok({ status: 200, body: { lease: toApiLease(value) }, headers });
-  });
+  const { commitDeadlineMs } = deployment.config.limits;
+  const work = () => deployment.objects.ledger(params.cell).decide(request);
+  const advice = "repeat the call; the first decision wins and is final";
+  const decided = await askLedger(principal, commitDeadlineMs + 1_000, work, advice);
+  if (!decided.ok) return decided;
+  const { value, headers } = decided.value;
+  return ok({ status: 200, body: { lease: toApiLease(NO_TYPES, value) }, headers });
 }
 
 /** Operators must give a reason, and cells must not (C5). */

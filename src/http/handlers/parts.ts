@@ -27,39 +27,31 @@ const RECONCILE_TIMEOUT_MS = 120_000;
 const UNSURE = "it may still be carried out; read the part before you repeat the call";
 
 export const partHandlers: Handlers<keyof typeof partRoutes> = {
-  getPart({ deployment, params }) {
-    return ok(async () => {
-      const target = await targetOf(deployment, params.part);
-      if (!target.ok) return target;
-      return statusAnswer(deployment, { name: params.part }, target.value.status);
-    });
+  async getPart({ deployment, params }) {
+    const target = await targetOf(deployment, params.part);
+    if (!target.ok) return target;
+    return statusAnswer(deployment, { name: params.part }, target.value.status);
   },
 
-  reconcilePart({ deployment, params, body }) {
+  async reconcilePart({ deployment, params, body }) {
     const { dry_run: dryRun, reason, declare_lost: isDeclared = false } = body;
     const fault = reasonFault(reason, deployment.config.limits);
     if (fault !== undefined) return fault;
-    return ok(async () => {
-      const target = await targetOf(deployment, params.part);
-      if (!target.ok) return target;
-      const declared = isDeclared ? await declaredLoss(deployment, params.part, target.value) : ok({});
-      if (!declared.ok) return declared;
-      const done = await target.value.reconcile({ dryRun, reason, ...declared.value });
-      if (!done.ok) return done;
-      return ok({ status: 200, body: toApiReconciliation(params.part, dryRun, done.value) });
-    });
+    const target = await targetOf(deployment, params.part);
+    if (!target.ok) return target;
+    const declared = isDeclared ? await declaredLoss(deployment, params.part, target.value) : ok({});
+    if (!declared.ok) return declared;
+    const done = await target.value.reconcile({ dryRun, reason, ...declared.value });
+    if (!done.ok) return done;
+    return ok({ status: 200, body: toApiReconciliation(params.part, dryRun, done.value) });
   },
 
-  finishPart({ deployment, params, body: { reason } }) {
+  async finishPart({ deployment, params, body: { reason } }) {
     const fault = reasonFault(reason, deployment.config.limits);
     if (fault !== undefined) return fault;
-    return ok(async () => {
-      const target = await targetOf(deployment, params.part);
-      if (!target.ok) return target;
-      return statusAnswer(deployment, { name: params.part, advice: UNSURE }, () =>
-        target.value.finish(reason),
-      );
-    });
+    const target = await targetOf(deployment, params.part);
+    if (!target.ok) return target;
+    return statusAnswer(deployment, { name: params.part, advice: UNSURE }, () => target.value.finish(reason));
   },
 };
 

@@ -3,7 +3,6 @@ import { idFault } from "../../core/ids.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { RecordPosition, SourceRange } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
-import { bucketTypeNames, type BucketTypeName, type SourceTypeName } from "../../core/registry.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import type { WaitUntil } from "../../runtime.ts";
 import { invalid } from "../batch.ts";
@@ -19,8 +18,15 @@ interface Bounds {
 }
 
 interface RangeQuery {
-  source_type: SourceTypeName;
-  bucket_type?: readonly BucketTypeName[] | undefined;
+  source_type: string;
+  bucket_type?: readonly string[] | undefined;
+}
+
+/** Which claims of a cell are read. */
+export interface Selection {
+  sourceType: number;
+  /** Null: all bucket types. */
+  bucketTypes: number[] | null;
 }
 
 /** A call that reads some of a cell's records. */
@@ -29,10 +35,9 @@ interface RangeCall {
   waitUntil: WaitUntil;
   principal: Principal;
   params: { cell: string };
-  query: RangeQuery;
 }
 
-interface PageRange extends SourceRange {
+interface PageRange extends SourceRange, Selection {
   /** The position after which the page begins. Undefined: at the beginning of the range. */
   behind?: RecordPosition | undefined;
   /** The number of records wanted. A page may be larger, to include all records of its last source id. */
@@ -48,6 +53,30 @@ interface PageRange extends SourceRange {
  * Paid plan. Those above this limit are for the directory and the ledger.
  */
 export const MAX_CALLS = 900;
+
+/** Returns the numbers of the types that a listing, an export or a digest names. */
+export async function selectionOf(
+  { types }: Deployment,
+  { source_type: source, bucket_type: buckets }: RangeQuery,
+  bucketField = "bucket_type",
+): Promise<Result<Selection>> {
+  const known = await types.forRead([
+    { kind: "source", name: source, field: "source_type" },
+    ...(buckets ?? []).map((name, index) => ({
+      kind: "bucket" as const,
+      name,
+      field: `${bucketField}[${index}]`,
+    })),
+  ]);
+  if (!known.ok) return known;
+  const numbers = known.value
+    .select([...new Set(buckets)].map((name) => ({ kind: "bucket" as const, name })))
+    .map(({ number }) => number);
+  return ok({
+    sourceType: known.value.named("source", source)?.number ?? 0,
+    bucketTypes: numbers.length === 0 ? null : numbers,
+  });
+}
 
 /** Checks each end of a range of source ids by itself. `at` is the range's place in the request. */
 export function boundsOf(
@@ -85,18 +114,17 @@ export function rangeOf(
  */
 export async function readRange(
   call: RangeCall,
-  { after, upTo, behind = afterSource(after), limit, calls, onCall }: PageRange,
+  { after, upTo, behind = afterSource(after), limit, calls, onCall, sourceType, bucketTypes }: PageRange,
 ): Promise<Result<MergedPage>> {
-  const { deployment, params, query } = call;
+  const { deployment, params } = call;
   const { envelope, objects, config } = deployment;
   const { shards, limits } = config;
   for (let made = 0; made < READ_CALLS; made += 1) onCall?.();
-  const types = new Set(query.bucket_type);
   const range = {
     ...envelope,
     cell: params.cell,
-    sourceType: query.source_type,
-    bucketTypes: bucketTypeNames.filter((type) => types.size === 0 || types.has(type)),
+    sourceType,
+    bucketTypes,
     after,
     upTo,
   };

@@ -5,7 +5,7 @@ import type { Cell } from "../../core/directory/messages.ts";
 import type { BucketKey, ClaimRecord, LookupFound, RecordPosition } from "../../core/messages.ts";
 import { shardOf } from "../../core/placement.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
-import { bucketTypes } from "../../core/registry.ts";
+import type { Types } from "../../core/types/types.ts";
 import type { WaitUntil } from "../../runtime.ts";
 import { keyOf } from "../batch.ts";
 import type { recordRoutes } from "../contract/record-routes.ts";
@@ -14,80 +14,87 @@ import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
-import { toApiRecordFor, timeOf, toApiRecord } from "../answers.ts";
+import { storedTypes, toApiRecordFor, timeOf, toApiRecord } from "../answers.ts";
 import { isSplit } from "../record-merge.ts";
 import { digestRecords } from "./digest-records.ts";
-import { MAX_CALLS, rangeOf, readRange } from "./record-range.ts";
+import { MAX_CALLS, rangeOf, readRange, selectionOf } from "./record-range.ts";
 
 export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "exportRecords">> = {
-  getRecord({ deployment, waitUntil, principal, params: { bucket_type: type, value } }) {
-    const key = keyOf({ type, value }, "", deployment.config.limits);
+  async getRecord({ deployment, waitUntil, principal, params: { bucket_type: type, value } }) {
+    const types = await deployment.types.forRead([{ kind: "bucket", name: type, field: "bucket_type" }]);
+    if (!types.ok) return types;
+    const key = keyOf({ type, value }, types.value, "", deployment.config.limits);
     if (!key.ok) return invalidValue(key.refusal.detail);
-    return ok(async () => {
-      const { type: kind, canonical } = key.value;
-      const answer = await askShard(deployment, shardOf(kind, canonical, deployment.config.shards), [
-        key.value,
-      ]);
-      const found = answer.ok ? recordsOf(answer.value) : answer;
-      if (!found.ok) return found;
-      const [record] = found.value;
-      if (record === undefined || record === null) return refused("NOT_FOUND", "no cell has this name");
-      const owners = await ownersOf(deployment, waitUntil, [record]);
-      if (!owners.ok) return owners;
-      return ok({ status: 200, body: shown(record, principal, owners.value) });
-    });
+    const { type: kind, canonical } = key.value;
+    const answer = await askShard(deployment, shardOf(kind, canonical, deployment.config.shards), [
+      key.value,
+    ]);
+    const found = answer.ok ? recordsOf(answer.value) : answer;
+    if (!found.ok) return found;
+    const [record] = found.value;
+    if (record === undefined || record === null) return refused("NOT_FOUND", "no cell has this name");
+    const owners = await ownersOf(deployment, waitUntil, [record]);
+    if (!owners.ok) return owners;
+    const known = await deployment.types.forAnswer(storedTypes([record]));
+    if (!known.ok) return known;
+    return ok({ status: 200, body: shown(record, principal, owners.value, known.value) });
   },
 
-  lookupRecords({ deployment, waitUntil, principal, body: { buckets } }) {
+  async lookupRecords({ deployment, waitUntil, principal, body: { buckets } }) {
     const { limits } = deployment.config;
+    const types = await deployment.types.forRead(
+      buckets.map(({ type }, index) => ({ kind: "bucket", name: type, field: `buckets[${index}].type` })),
+    );
+    if (!types.ok) return types;
     const keys: BucketKey[] = [];
     for (const [index, bucket] of buckets.entries()) {
-      const key = keyOf(bucket, `buckets[${index}]`, limits);
+      const key = keyOf(bucket, types.value, `buckets[${index}]`, limits);
       if (!key.ok) return key;
       keys.push(key.value);
     }
-    return ok(async () => {
-      const found = await lookUp(deployment, keys);
-      if (!found.ok) return found;
-      const owners = await ownersOf(deployment, waitUntil, found.value);
-      if (!owners.ok) return owners;
-      const results = buckets.map((bucket, index) => {
-        const record = found.value[index] ?? null;
-        return record === null
-          ? { bucket, found: false }
-          : { bucket, found: true, ...shown(record, principal, owners.value) };
-      });
-      return ok({ status: 200, body: { results } });
+    const found = await lookUp(deployment, keys);
+    if (!found.ok) return found;
+    const owners = await ownersOf(deployment, waitUntil, found.value);
+    if (!owners.ok) return owners;
+    const known = await deployment.types.forAnswer(storedTypes(found.value.filter((each) => each !== null)));
+    if (!known.ok) return known;
+    const results = buckets.map((bucket, index) => {
+      const record = found.value[index] ?? null;
+      return record === null
+        ? { bucket, found: false }
+        : { bucket, found: true, ...shown(record, principal, owners.value, known.value) };
     });
+    return ok({ status: 200, body: { results } });
   },
 
   async listRecords(call) {
     const { deployment, query } = call;
-    const types = [...new Set(query.bucket_type)].toSorted(
-      (a, b) => bucketTypes[a].number - bucketTypes[b].number,
-    );
+    const selection = await selectionOf(deployment, query);
+    if (!selection.ok) return selection;
     const range = rangeOf(query, deployment.config.limits);
     if (!range.ok) return range;
-    const page = await pageOf<RecordPosition>({ ...call, query: { ...query, bucket_type: types } });
+    const bucketTypes = [...new Set(query.bucket_type)].toSorted();
+    const page = await pageOf<RecordPosition>({ ...call, query: { ...query, bucket_type: bucketTypes } });
     if (!page.ok) return page;
     const { limit, position, next } = page.value;
-    return ok(async () => {
-      const asOfMs = deployment.clock.now();
-      const merged = await readRange(call, {
-        ...range.value,
-        behind: position,
-        limit,
-        calls: MAX_CALLS,
-      });
-      if (!merged.ok) return merged;
-      const body = {
-        as_of: timeOf(asOfMs),
-        records: merged.value.records.map(toApiRecord),
-        split: isSplit(merged.value),
-        next_page_token: await next(merged.value.next),
-      };
-      return ok({ status: 200, body });
+    const asOfMs = deployment.clock.now();
+    const merged = await readRange(call, {
+      ...range.value,
+      ...selection.value,
+      behind: position,
+      limit,
+      calls: MAX_CALLS,
     });
+    if (!merged.ok) return merged;
+    const types = await deployment.types.forAnswer(storedTypes(merged.value.records));
+    if (!types.ok) return types;
+    const body = {
+      as_of: timeOf(asOfMs),
+      records: merged.value.records.map((record) => toApiRecord(types.value, record)),
+      split: isSplit(merged.value),
+      next_page_token: await next(merged.value.next),
+    };
+    return ok({ status: 200, body });
   },
 
   digestRecords,
@@ -166,9 +173,10 @@ function shown(
   record: ClaimRecord,
   principal: Principal,
   owners: ReadonlyMap<string, Cell>,
+  types: Types,
 ): z.input<typeof schemas.recordAnswer> {
   return {
-    record: toApiRecordFor(principal, record),
+    record: toApiRecordFor(types, principal, record),
     cell: { id: record.cell, address: owners.get(record.cell)?.address ?? "" },
   };
 }

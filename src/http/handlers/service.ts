@@ -3,11 +3,12 @@ import { limitNames, limitTable, limitVariable, apiLimitName } from "../../core/
 import { ok } from "../../core/refusal.ts";
 import { listStale, type StalePosition } from "../../projections/stale.ts";
 import type { serviceRoutes } from "../contract/service-routes.ts";
+import { describedApi } from "../docs/described.ts";
 import { docsPage, docsHeaders } from "../docs/page.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { withFailure } from "../reach.ts";
-import { timeOf, toApiLease } from "../answers.ts";
+import { NO_TYPES, timeOf, toApiLease } from "../answers.ts";
 
 export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   async listStaleLeases(call) {
@@ -18,35 +19,32 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
     const page = await pageOf<StalePosition>({ ...call, query: { ...query, older_than_s: olderThanS } });
     if (!page.ok) return page;
     const { limit, position, next } = page.value;
-    return ok(async () => {
-      const { cell } = query;
-      const registered =
-        cell === undefined ? ok(undefined) : await deployment.directory.cell(cell, waitUntil);
-      if (!registered.ok) return registered;
-      const listed = await listStale(
-        deployment.env,
-        {
-          olderThanS,
-          limit,
-          ...(cell === undefined ? {} : { cell }),
-          ...(position === undefined ? {} : { after: position }),
-        },
-        deployment.clock,
-      );
-      // The error of D1 is only for the log, so it is replaced here.
-      if (!listed.ok)
-        return withFailure(listed, { detail: "the projection in D1 cannot be read; try again later" });
-      const { leases, lastPulledAtMs, next: nextPosition } = listed.value;
-      const body = {
-        leases: leases.map((lease) => ({
-          ...toApiLease({ ...lease, state: "GRANTED" }),
-          confirmed: lease.confirmed,
-        })),
-        last_pulled_at: lastPulledAtMs === null ? null : timeOf(lastPulledAtMs),
-        next_page_token: await next(nextPosition ?? undefined),
-      };
-      return ok({ status: 200, body });
-    });
+    const { cell } = query;
+    const registered = cell === undefined ? ok(undefined) : await deployment.directory.cell(cell, waitUntil);
+    if (!registered.ok) return registered;
+    const listed = await listStale(
+      deployment.env,
+      {
+        olderThanS,
+        limit,
+        ...(cell === undefined ? {} : { cell }),
+        ...(position === undefined ? {} : { after: position }),
+      },
+      deployment.clock,
+    );
+    // The error of D1 is only for the log, so it is replaced here.
+    if (!listed.ok)
+      return withFailure(listed, { detail: "the projection in D1 cannot be read; try again later" });
+    const { leases, lastPulledAtMs, next: nextPosition } = listed.value;
+    const body = {
+      leases: leases.map((lease) => ({
+        ...toApiLease(NO_TYPES, { ...lease, state: "GRANTED" }),
+        confirmed: lease.confirmed,
+      })),
+      last_pulled_at: lastPulledAtMs === null ? null : timeOf(lastPulledAtMs),
+      next_page_token: await next(nextPosition ?? undefined),
+    };
+    return ok({ status: 200, body });
   },
 
   listLimits({ deployment: { config } }) {
@@ -58,34 +56,33 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
       variable: limitVariable(name),
       about: limitTable[name].about,
     }));
-    return ok(async () => ok({ status: 200, body: { limits } }));
+    return ok({ status: 200, body: { limits } });
   },
 
   getHealth: ({ deployment }) =>
-    ok(async () =>
-      ok({
-        status: 200,
-        body: { status: "ok", version: openapi.info.version, placement: deployment.config.placement },
-      }),
-    ),
-
-  getReadiness: ({ deployment, waitUntil }) =>
-    ok(async () => {
-      const report = await deployment.readiness.check(waitUntil);
-      if (!report.ok) return report;
-      const { status, d1, cron } = report.value;
-      const lastRun =
-        cron === null ? null : { finished_at: timeOf(cron.finishedAtMs), cells_failed: cron.cellsFailed };
-      return ok({ status: 200, body: { status, d1, last_cron_run: lastRun } });
+    ok({
+      status: 200,
+      body: { status: "ok", version: openapi.info.version, placement: deployment.config.placement },
     }),
 
-  getOpenApi: () =>
-    ok(async () => ok({ status: 200, body: openapi, headers: { "cache-control": "public, max-age=300" } })),
+  async getReadiness({ deployment, waitUntil }) {
+    const report = await deployment.readiness.check(waitUntil);
+    if (!report.ok) return report;
+    const { status, d1, cron } = report.value;
+    const lastRun =
+      cron === null ? null : { finished_at: timeOf(cron.finishedAtMs), cells_failed: cron.cellsFailed };
+    return ok({ status: 200, body: { status, d1, last_cron_run: lastRun } });
+  },
 
-  getDocs: () => ok(async () => ok({ status: 200, body: docsPage(), headers: docsHeaders() })),
+  async getOpenApi({ deployment, waitUntil }) {
+    const body = await describedApi(deployment, waitUntil);
+    return ok({ status: 200, body: { ...body }, headers: { "cache-control": "public, max-age=300" } });
+  },
 
-  getRoot: () =>
-    ok(async () =>
-      ok({ status: 200, body: { service: "leasehold", docs: "/docs", openapi: "/openapi.json" } }),
-    ),
+  async getDocs({ deployment, waitUntil }) {
+    const page = docsPage(await describedApi(deployment, waitUntil));
+    return ok({ status: 200, body: page, headers: docsHeaders() });
+  },
+
+  getRoot: () => ok({ status: 200, body: { service: "leasehold", docs: "/docs", openapi: "/openapi.json" } }),
 };

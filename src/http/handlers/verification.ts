@@ -12,28 +12,24 @@ type ApiSlot = z.input<
 >["slot"];
 
 export const verificationHandlers: Handlers<keyof typeof verificationRoutes> = {
-  takeVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
-    return ok(async () => {
-      const authorized = await authorize(deployment, principal, cell);
-      if (!authorized.ok) return authorized;
-      const request = { ...deployment.envelope, cell, uuid };
-      const taken = await reach(readTimeoutMs(deployment.config.limits), target, () =>
-        deployment.objects.directory().takeSlot(request),
-      );
-      return taken.ok ? ok({ status: 200, body: { slot: toApiSlot(taken.value) } }) : taken;
-    });
+  async takeVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
+    const authorized = await authorize(deployment, principal, cell);
+    if (!authorized.ok) return authorized;
+    const request = { ...deployment.envelope, cell, uuid };
+    const taken = await reach(readTimeoutMs(deployment.config.limits), target, () =>
+      deployment.objects.directory().takeSlot(request),
+    );
+    return taken.ok ? ok({ status: 200, body: { slot: toApiSlot(taken.value) } }) : taken;
   },
 
-  releaseVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
-    return ok(async () => {
-      const authorized = await authorize(deployment, principal, cell);
-      if (!authorized.ok) return authorized;
-      const request = { ...deployment.envelope, cell, uuid };
-      const released = await reach(readTimeoutMs(deployment.config.limits), target, () =>
-        deployment.objects.directory().releaseSlot(request),
-      );
-      return released.ok ? ok({ status: 200, body: { released: released.value } }) : released;
-    });
+  async releaseVerificationSlot({ deployment, principal, params: { cell, uuid } }) {
+    const authorized = await authorize(deployment, principal, cell);
+    if (!authorized.ok) return authorized;
+    const request = { ...deployment.envelope, cell, uuid };
+    const released = await reach(readTimeoutMs(deployment.config.limits), target, () =>
+      deployment.objects.directory().releaseSlot(request),
+    );
+    return released.ok ? ok({ status: 200, body: { released: released.value } }) : released;
   },
 };
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { compare, type Drift } from "../../../src/cell/verification/compare.ts";
 import type { VerifiedRow } from "../../../src/cell/verification/ports.ts";
 import type { Record as ClaimRecord } from "../../../src/client/api-types.ts";
+import { shipped } from "../../support/types.ts";
 
 const NOW_MS = Date.parse("2026-11-20T12:00:00Z");
 const HOUR_MS = 3_600_000;
@@ -45,7 +46,7 @@ const nameOf = (drift: Drift): string =>
   (drift.action === "destroy" ? drift.record : drift.want).bucket.value;
 const brief = (drift: Drift): string => `${drift.action} ${nameOf(drift)}: ${drift.kind} ${drift.reason}`;
 const found = (rows: VerifiedRow[], records: ClaimRecord[]) => {
-  const { drifts, neededKeys, recent, leased, duplicates } = compare(rows, records, recency);
+  const { drifts, neededKeys, recent, leased, duplicates } = compare(rows, records, recency, shipped);
   return {
     drifts: drifts.map(brief),
     neededKeys,

@@ -7,6 +7,7 @@ import type {
   VerifiedRow,
   VerifiedTable,
 } from "../../../src/cell/verification/ports.ts";
+import { shipped } from "../../support/types.ts";
 
 const PAGE = 10;
 
@@ -51,7 +52,7 @@ class World {
 
   async run(range: IdRange, rows?: VerifiedRow[]) {
     const totals = { rows: 0, records: 0, drifts: 0 };
-    const parts = { records: this.records, table: this.table, recentMs: 0, pageRows: PAGE };
+    const parts = { records: this.records, types: shipped, table: this.table, recentMs: 0, pageRows: PAGE };
     for await (const { comparison, ...counts } of examine({
       ...parts,
       ...range,

@@ -5,7 +5,7 @@ import {
   canonicalize,
   type CanonicalRefusal,
 } from "../../../src/core/canonical/canonicalize.ts";
-import { type BucketTypeName, bucketTypes } from "../../../src/core/registry.ts";
+import { bucketTypeNames, ruleOf, type BucketTypeName } from "../../support/types.ts";
 import { CODE_POINT_MAX, fullCaseFoldingRows } from "./unicode-data.ts";
 
 const MAX_BYTES = 1_024;
@@ -13,12 +13,12 @@ const PATH_TYPES = ["ROUTES", "ORGANIZATION_PATH", "REDIRECT_ROUTES"] as const;
 
 /** Returns the canonical form, or the refusal in angle brackets. */
 function canon(type: BucketTypeName, value: string, maxBytes = MAX_BYTES): string {
-  const result = canonicalize(type, value, maxBytes);
+  const result = canonicalize(ruleOf(type), value, maxBytes);
   return result.ok ? result.canonical : `<${result.refusal}>`;
 }
 
 function detailOf(type: BucketTypeName, value: string): string | undefined {
-  const result = canonicalize(type, value, MAX_BYTES);
+  const result = canonicalize(ruleOf(type), value, MAX_BYTES);
   return result.ok ? undefined : result.detail;
 }
 
@@ -27,7 +27,7 @@ const utf8Bytes = (text: string) => new TextEncoder().encode(text).length;
 const check = (property: fc.IProperty<[BucketTypeName, string]>) => fc.assert(property, { numRuns: 5_000 });
 
 describe("any text", () => {
-  const anyType = fc.constantFrom(...(Object.keys(bucketTypes) as BucketTypeName[]));
+  const anyType = fc.constantFrom(...bucketTypeNames);
   // Characters that often cause errors: case, composition, width, order of marks, scripts, separators, lone
   // surrogates.
   const trouble = fc.constantFrom(
@@ -60,7 +60,7 @@ describe("any text", () => {
     refusals.push("unassigned", "mixed_script", "bad_segment", "restricted", "mark", "space");
     check(
       fc.property(anyType, text, (type, value) => {
-        const result = canonicalize(type, value, 48);
+        const result = canonicalize(ruleOf(type), value, 48);
         if (result.ok) {
           expect(utf8Bytes(result.canonical)).toBeGreaterThan(0);
           expect(Math.max(utf8Bytes(value), utf8Bytes(result.canonical))).toBeLessThanOrEqual(48);
@@ -76,8 +76,8 @@ describe("any text", () => {
   it("has a canonical form that is its own canonical form", () => {
     check(
       fc.property(anyType, text, (type, value) => {
-        const first = canonicalize(type, value, 1 << 20);
-        if (first.ok) expect(canonicalize(type, first.canonical, 1 << 20)).toEqual(first);
+        const first = canonicalize(ruleOf(type), value, 1 << 20);
+        if (first.ok) expect(canonicalize(ruleOf(type), first.canonical, 1 << 20)).toEqual(first);
       }),
     );
   });
@@ -85,10 +85,10 @@ describe("any text", () => {
   it("has the same canonical form in each of its normal forms", () => {
     check(
       fc.property(anyType, text, (type, value) => {
-        const typed = canonicalize(type, value, 1 << 20);
+        const typed = canonicalize(ruleOf(type), value, 1 << 20);
         if (!typed.ok) return;
         for (const form of ["NFC", "NFD", "NFKC", "NFKD"]) {
-          expect(canonicalize(type, value.normalize(form), 1 << 20)).toEqual(typed);
+          expect(canonicalize(ruleOf(type), value.normalize(form), 1 << 20)).toEqual(typed);
         }
       }),
     );
@@ -119,9 +119,9 @@ describe("any text", () => {
     (type) => {
       const wrong: string[] = [];
       for (let codePoint = 0; codePoint <= CODE_POINT_MAX; codePoint += 1) {
-        const result = canonicalize(type, String.fromCodePoint(codePoint), MAX_BYTES);
+        const result = canonicalize(ruleOf(type), String.fromCodePoint(codePoint), MAX_BYTES);
         if (!result.ok) continue;
-        const again = canonicalize(type, result.canonical, MAX_BYTES);
+        const again = canonicalize(ruleOf(type), result.canonical, MAX_BYTES);
         if (!again.ok || again.canonical !== result.canonical) wrong.push(codePoint.toString(16));
       }
       expect(wrong).toEqual([]);
@@ -144,7 +144,7 @@ describe("length", () => {
   it("is checked for the typed and for the canonical text", () => {
     // U+FDFA has 3 bytes, and 33 when normalized. Fullwidth letters have 3 bytes, and 1 when normalized.
     expect(utf8Bytes(canon("EMAILS", "\ufdfa".repeat(31)))).toBe(1_023);
-    expect(canonicalize("EMAILS", "\ufdfa".repeat(32), MAX_BYTES)).toEqual({
+    expect(canonicalize(ruleOf("EMAILS"), "\ufdfa".repeat(32), MAX_BYTES)).toEqual({
       ok: false,
       refusal: "too_long",
       detail: "The canonical form is longer than 1024 bytes of UTF-8.",
@@ -183,7 +183,7 @@ describe("characters that no name may contain", () => {
     ["unassigned", "noncharacters", "\ufdd0 \ufdef \ufffe \uffff \u{1ffff} \u{10fffe} \u{10ffff}"],
   ])("%s: %s", (refusal, _, characters) => {
     for (const character of characters.split(" ")) {
-      for (const type of Object.keys(bucketTypes) as BucketTypeName[]) {
+      for (const type of bucketTypeNames) {
         for (const value of [character, `${character}a`, `a/\u00e9${character}`, `ab${character}c`]) {
           expect([value, canon(type, value)]).toEqual([value, `<${refusal}>`]);
         }
@@ -253,7 +253,7 @@ describe("mixed scripts", () => {
   ])("are refused: %s", (_, value) => {
     expect(canon("USERNAMES", value)).toBe("<mixed_script>");
     for (const type of PATH_TYPES) expect(canon(type, `ok/${value}`)).toBe("<mixed_script>");
-    expect(canonicalize("EMAILS", value, MAX_BYTES).ok).toBe(true);
+    expect(canonicalize(ruleOf("EMAILS"), value, MAX_BYTES).ok).toBe(true);
   });
 
   it.each([
@@ -294,7 +294,7 @@ describe("path segments", () => {
   ])("are refused when %s", (_, ...values) => {
     for (const value of values) {
       for (const type of PATH_TYPES) expect([value, canon(type, value)]).toEqual([value, "<bad_segment>"]);
-      expect(canonicalize("USERNAMES", value, MAX_BYTES).ok).toBe(true);
+      expect(canonicalize(ruleOf("USERNAMES"), value, MAX_BYTES).ok).toBe(true);
     }
   });
 

@@ -2,18 +2,19 @@
 import { expect, test } from "vitest";
 import { canonicalize } from "../../../src/core/canonical/canonicalize.ts";
 import { utf8Length } from "../../../src/core/canonical/characters.ts";
+import { ruleOf } from "../../support/types.ts";
 
 test("the canonical form of a printable ASCII character is the character in lower case", () => {
   for (let unit = 0x21; unit < 0x7f; unit += 1) {
     const value = String.fromCharCode(unit);
     if (value === "/" || value === ".") continue;
-    expect(canonicalize("ROUTES", value, 1)).toEqual({ ok: true, canonical: value.toLowerCase() });
+    expect(canonicalize(ruleOf("ROUTES"), value, 1)).toEqual({ ok: true, canonical: value.toLowerCase() });
   }
 });
 
 test("a space is accepted between two characters only", () => {
   const accepted = (type: "ROUTES" | "USERNAMES" | "EMAILS", value: string) =>
-    canonicalize(type, value, 100).ok;
+    canonicalize(ruleOf(type), value, 100).ok;
   for (const type of ["ROUTES", "USERNAMES", "EMAILS"] as const) {
     for (const letter of ["a", "\u00e9"]) {
       for (const value of [` ${letter}`, `${letter} `, " ", "  ", `\u00a0${letter}`])
@@ -34,7 +35,7 @@ test("the first of several bad segments is named, wherever it is", () => {
     ["a/b/", 4],
     ["a/../b", 2],
   ] as const) {
-    expect(canonicalize("ROUTES", value, 100)).toMatchObject({
+    expect(canonicalize(ruleOf("ROUTES"), value, 100)).toMatchObject({
       ok: false,
       refusal: "bad_segment",
       detail: expect.stringContaining(`at index ${index} `) as unknown,

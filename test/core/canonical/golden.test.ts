@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it, vi } from "vitest";
 import { CANONICAL_VERSION, canonicalize } from "../../../src/core/canonical/canonicalize.ts";
-import type { BucketTypeName } from "../../../src/core/registry.ts";
+import { ruleOf, type BucketTypeName } from "../../support/types.ts";
 
 interface Golden {
   canonical_version: number;
@@ -23,7 +23,7 @@ describe("golden vectors of the canonical form", () => {
 
   const through = (form: typeof canonicalize) =>
     golden.vectors.map(([type, typed]) => {
-      const result = form(type, typed, golden.max_bytes);
+      const result = form(ruleOf(type), typed, golden.max_bytes);
       return [type, typed, result.ok ? result.canonical : { refusal: result.refusal }];
     });
 

@@ -5,21 +5,21 @@ import { canonicalize } from "../../../src/core/canonical/canonicalize.ts";
 import { caseFold } from "../../../src/core/canonical/fold.ts";
 import { nameKind } from "../../../src/core/canonical/name-faults.ts";
 import { isInScript } from "../../../src/core/canonical/scripts.ts";
-import { type BucketTypeName, bucketTypeNames, bucketTypes } from "../../../src/core/registry.ts";
+import { bucketTypeNames, ruleOf, type BucketTypeName } from "../../support/types.ts";
 import { acceptedCharacters, skeletonOf } from "./unicode-data.ts";
 
 const MAX_BYTES = 1_024;
-const nameTypes = bucketTypeNames.filter((type) => bucketTypes[type].canonical.name);
-const otherTypes = bucketTypeNames.filter((type) => !bucketTypes[type].canonical.name);
+const nameTypes = bucketTypeNames.filter((type) => ruleOf(type).script === "single");
+const otherTypes = bucketTypeNames.filter((type) => ruleOf(type).script === "any");
 
 /** Returns the canonical form, or the refusal in angle brackets. */
 function canon(type: BucketTypeName, value: string): string {
-  const result = canonicalize(type, value, MAX_BYTES);
+  const result = canonicalize(ruleOf(type), value, MAX_BYTES);
   return result.ok ? result.canonical : `<${result.refusal}>`;
 }
 
 function detailOf(value: string): string | undefined {
-  const result = canonicalize("USERNAMES", value, MAX_BYTES);
+  const result = canonicalize(ruleOf("USERNAMES"), value, MAX_BYTES);
   return result.ok ? undefined : result.detail;
 }
 
@@ -265,10 +265,10 @@ describe("the canonical form of names", () => {
     let read = 0;
     fc.assert(
       fc.property(fc.constantFrom(...nameTypes), name, (type, value) => {
-        const first = canonicalize(type, value, 1 << 20);
+        const first = canonicalize(ruleOf(type), value, 1 << 20);
         if (!first.ok) return;
         if (first.canonical !== canon("EMAILS", value)) read += 1;
-        expect(canonicalize(type, first.canonical, 1 << 20)).toEqual(first);
+        expect(canonicalize(ruleOf(type), first.canonical, 1 << 20)).toEqual(first);
       }),
       { numRuns: 5_000 },
     );

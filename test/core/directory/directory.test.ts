@@ -4,6 +4,7 @@ import type { Cell, MintedKey } from "../../../src/core/directory/messages.ts";
 import { MESSAGE_VERSION } from "../../../src/core/messages.ts";
 import { placementOf } from "../../../src/core/placement.ts";
 import { Cluster } from "../../support/cluster.ts";
+import { shipped } from "../../support/types.ts";
 import { addCell as add } from "./add-cell.ts";
 
 const ok = (value: unknown): object => ({ ok: true, value });
@@ -220,6 +221,7 @@ test("cells are registered once, changed in part, and listed in the order of the
       isPlaced: true,
       revokedKeys: [],
       revokedThroughMs: 0,
+      types: { position: 0, entries: shipped.entries },
       cells: [
         {
           cell: "2",

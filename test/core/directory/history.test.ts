@@ -262,6 +262,7 @@ describe("the reconciliation of a directory", () => {
         ...c.envelope,
         cells: [],
         keys: [],
+        types: null,
         isLast: true,
         dryRun: false,
         isPlacementConfirmed: false,

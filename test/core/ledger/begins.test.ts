@@ -4,6 +4,7 @@ import type { Exchange } from "../../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { Cluster, type Call } from "../../support/cluster.ts";
 import { beginRequest, decideRequest, type OpSpec } from "../../support/ops.ts";
+import { bucketType } from "../../support/types.ts";
 import { privateField, privatePath } from "../../support/private-fields.ts";
 
 const ok = (value: unknown): object => ({
@@ -30,7 +31,7 @@ async function own(c: Cluster, cell: string, names: string[]): Promise<void> {
 
 function nameOn(c: Cluster, shard: number): string {
   for (let n = 0; ; n += 1)
-    if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
+    if (shardOf(bucketType("ROUTES"), `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
 }
 
 /** The begin of cell 1 gets its hold, but no answer from its shard: it runs until the exchange times out. */

@@ -5,6 +5,7 @@ import type { Exchange } from "../../../src/core/messages.ts";
 import { shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { Cluster, type Call } from "../../support/cluster.ts";
 import { beginRequest, decideRequest } from "../../support/ops.ts";
+import { bucketType } from "../../support/types.ts";
 import { privatePath } from "../../support/private-fields.ts";
 
 /** No sweep runs, so only deliveries of the ledger apply decisions. */
@@ -33,7 +34,7 @@ async function unapplied(c: Cluster): Promise<number> {
 
 function nameOn(c: Cluster, shard: number, nth = 0): string {
   for (let n = 0, seen = 0; ; n += 1)
-    if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth)
+    if (shardOf(bucketType("ROUTES"), `n${n}`, shardsOf(c.envelope.placement)) === shard && seen++ === nth)
       return `n${n}`;
 }
 
@@ -304,7 +305,7 @@ test("[N1] [C3] decisions for a shard that does not answer leave room for those 
   const c = await Cluster.start({ shards: 2, limits: { beginBytes: 40_000, sweepAfterMs: 600_000 } });
   const namesOn = (shard: number, prefix: string, count: number): string[] => {
     const names = Array.from({ length: 8 * count }, (_, n) => `${prefix}-${n}`);
-    return names.filter((name) => shardOf("ROUTES", name, 2) === shard).slice(0, count);
+    return names.filter((name) => shardOf(bucketType("ROUTES"), name, 2) === shard).slice(0, count);
   };
   const { object } = c.ledger("1");
   const held: string[] = [];

@@ -7,10 +7,11 @@ import { shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { beginRequest, callerOf } from "../../support/ops.ts";
+import { bucketType } from "../../support/types.ts";
 
 function nameOn(c: Cluster, shard: number): string {
   for (let n = 0; ; n += 1)
-    if (shardOf("ROUTES", `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
+    if (shardOf(bucketType("ROUTES"), `n${n}`, shardsOf(c.envelope.placement)) === shard) return `n${n}`;
 }
 
 async function pull(c: Cluster, limit: number) {
@@ -172,7 +173,7 @@ test("[C3] [M3] a decision that this version cannot read is retried with the sam
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, [free]));
   c.ledger("1")
-    .database.prepare("UPDATE lease SET payload = '[[0,99,\"a\",0,0,0,0]]' WHERE lease = ?")
+    .database.prepare("UPDATE lease SET payload = '[[9,1,\"a\",0,0,0,0]]' WHERE lease = ?")
     .run(lease);
   await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
   await c.pass(600_000);

@@ -11,7 +11,7 @@ const PLACEMENT = "here";
 const GRANTED = { granted: true, epoch: 1, missing: 0 } as const;
 
 function prepareOf(lease: string, ops: number): Prepare {
-  const op = { kind: "create", type: "ROUTES", value: "v", canonical: "v", shard: 0 } as const;
+  const op = { kind: "create", type: 1, value: "v", canonical: "v", shard: 0 } as const;
   return {
     cell: "1",
     lease,
@@ -23,7 +23,7 @@ function prepareOf(lease: string, ops: number): Prepare {
 }
 
 function decisionOf(lease: string, keys: number): Decision {
-  const key = { type: "ROUTES", canonical: "v" } as const;
+  const key = { type: 1, canonical: "v" } as const;
   return {
     cell: "1",
     lease,

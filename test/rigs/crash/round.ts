@@ -5,9 +5,9 @@ import { patience } from "../../../demo/patience.ts";
 import { Random } from "../../../demo/random.ts";
 import { ClientLeases } from "../../../src/cell/remote-leases.ts";
 import { createClient, type Fetch } from "../../../src/client/index.ts";
-import { bucketTypes, type BucketTypeName } from "../../../src/core/registry.ts";
 import { checkHistory } from "../history/check.ts";
 import { readHistory, Recorder as History } from "../history/history.ts";
+import { shipped } from "../../support/types.ts";
 import { freePort } from "../../../scripts/free-port.ts";
 import { cellIds, Clients } from "./clients.ts";
 import { armVariables, CRON_PATH, type Failpoint, type Side } from "./failpoints.ts";
@@ -394,4 +394,4 @@ const isLoaded = (records: Records): boolean =>
   countOf(records, "begin", "ok") > 0 && countOf(records, "commit", "ok") > 0;
 
 const bucketOf = ({ type, value }: { type: string; value: string }): string =>
-  `${bucketTypes[type as BucketTypeName].number} ${value.toLowerCase()}`;
+  `${shipped.named("bucket", type)?.number} ${value.toLowerCase()}`;

@@ -1,5 +1,6 @@
 /** What must be true at the end of every row. */
 import { expect } from "vitest";
+import type { DeclaredTypes } from "../../../src/core/directory/messages.ts";
 import { env } from "../../support/workerd/api.ts";
 import { rowsOf } from "./objects.ts";
 import { APPLIED, SHARDS, type Batch, type Cell, type Known, type Stage } from "./stage.ts";
@@ -132,6 +133,7 @@ export async function expectFinal(stage: Stage): Promise<void> {
 export async function expectRecordToMatch(stage: Stage): Promise<void> {
   const db = (env as unknown as Record<string, D1Database>)[stage.deployment.database];
   if (db === undefined) throw new Error("the deployment has no D1");
+  await expectTypesToMatch(stage, db);
   const rows = await leaseRows(stage);
   for (const cell of ledgersOf(stage)) {
     const id = stage.deployment.cell(cell);
@@ -157,6 +159,21 @@ export async function expectRecordToMatch(stage: Stage): Promise<void> {
   }
 }
 
+/** The set that the directory has stored. Undefined if no type was declared or used. */
+async function storedTypes({ deployment }: Stage): Promise<DeclaredTypes | undefined> {
+  const statement = "SELECT value FROM meta WHERE name = 'types'";
+  const [stored] = await rowsOf<{ value: string }>(deployment, "directory", statement);
+  return stored === undefined ? undefined : (JSON.parse(stored.value) as DeclaredTypes);
+}
+
+/** D1 must have the set of types as the directory has it. */
+async function expectTypesToMatch(stage: Stage, db: D1Database): Promise<void> {
+  const stored = await storedTypes(stage);
+  if (stored === undefined) return;
+  const copy = await db.prepare("SELECT position, entries FROM type_sets").first<{ entries: string }>();
+  expect(copy && { ...copy, entries: JSON.parse(copy.entries) as unknown }).toEqual(stored);
+}
+
 /** Revoked keys must be refused and others accepted, and the directory must list every cell once. */
 export async function expectDirectory(stage: Stage): Promise<void> {
   const { json } = await stage.until("the list of cells", [{ status: 200 }], () =>
@@ -172,6 +189,20 @@ export async function expectDirectory(stage: Stage): Promise<void> {
       stage.client.send("GET", `/v1/cells/${stage.deployment.cell(cell)}/leases`, { key }),
     );
   }
+}
+
+/** Names have only types in use, the directory has all declared types, and D1 has a copy of the set. */
+export async function expectTypes(stage: Stage): Promise<void> {
+  const set = await storedTypes(stage);
+  const entries = set?.entries.filter(({ kind }) => kind === "bucket") ?? [];
+  const numbers = new Map(entries.map(({ name, number }) => [name, number]));
+  for (const [name, number] of stage.types) expect([name, numbers.get(name)]).toEqual([name, number]);
+  const used = new Set(entries.filter(({ isInUse }) => isInUse).map(({ number }) => number));
+  const names = await inShards<{ type: number }>(
+    stage,
+    "SELECT bucket_type AS type FROM claim UNION SELECT bucket_type FROM hold",
+  );
+  expect(names.filter(({ type }) => !used.has(type))).toEqual([]);
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   expectFinal,
   expectKeysToMatch,
   expectRecordToMatch,
+  expectTypes,
 } from "./invariants.ts";
 import type { ArmedFault, Journal } from "./armed-fault.ts";
 import type { Scenario } from "./scenarios.ts";
@@ -53,7 +54,7 @@ async function inDatabase<T>(work: (name: string) => Promise<T>): Promise<T> {
   try {
     const database = databaseOf(own);
     await database.batch(
-      ["leases", "cells", "keys", "cron_runs", "seen_points"].map((table) =>
+      ["leases", "cells", "keys", "cron_runs", "seen_points", "type_sets"].map((table) =>
         database.prepare(`DELETE FROM ${table}`),
       ),
     );
@@ -137,6 +138,7 @@ async function heal(stage: Stage, { comparesD1 = false }: Scenario): Promise<voi
 async function expectAll(stage: Stage, { comparesD1 = false }: Scenario): Promise<void> {
   await expectConsistent(stage);
   await expectDirectory(stage);
+  await expectTypes(stage);
   await finish(stage);
   await expectConsistent(stage);
   await expectFinal(stage);

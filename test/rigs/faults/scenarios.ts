@@ -23,6 +23,8 @@ export interface Scenario {
 const FREE = [nameOn(0, 1), nameOn(1, 1)];
 const TAKEN = [nameOn(0), nameOn(1)];
 const [onFirst, onSecond] = FREE as [string, string];
+/** The number of a bucket type that a scenario declares. */
+const HANDLES = 900;
 const DAY_MS = 86_400_000;
 
 /** Uses every object once. */
@@ -269,6 +271,21 @@ export const scenarios: readonly Scenario[] = [
       await stage.renameCell(2, "Another name");
       await stage.mintKey("bad", 2);
       await stage.revokeKey("bad");
+    },
+  },
+  {
+    title: "declared type",
+    rules: "[T2] [T3]",
+    comparesD1: true,
+    arrange: async (stage) => {
+      await warmOwner(stage);
+    },
+    act: async (stage) => {
+      await stage.declareType("HANDLES", HANDLES);
+      await stage.begin("a", 1, {
+        type: "HANDLES",
+        create: [nameOn(0, 9, HANDLES), nameOn(1, 9, HANDLES)],
+      });
     },
   },
   {

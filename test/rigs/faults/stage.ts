@@ -1,6 +1,8 @@
 /** The steps of the scenarios. Each repeats its call, as a careful caller does, until its answer is clear. */
 import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
 import { placementOf, shardOf } from "../../../src/core/placement.ts";
+import type { TypesDocument } from "../../../src/core/types/document.ts";
+import { bucketType } from "../../support/types.ts";
 import { opsOf } from "../../support/ops.ts";
 import { Client, type Received } from "./client.ts";
 import { ring, rowsOf, stubOf } from "./objects.ts";
@@ -16,6 +18,8 @@ export type Cell = 1 | 2;
 export type Outcome = "commit" | "rollback";
 
 export interface Batch {
+  /** The bucket type of all names. ROUTES by default. */
+  type?: string;
   create?: string[];
   destroy?: string[];
   replace?: string[];
@@ -45,6 +49,8 @@ export class Stage {
   readonly leases = new Map<string, Known>();
   /** The minted keys, and whether their revocation was acknowledged. */
   readonly keys = new Map<string, { id: string; key: string; cell: Cell; isRevoked: boolean }>();
+  /** The bucket types that were declared, with their numbers. */
+  readonly types = new Map<string, number>();
   /** The cells that the directory must list, with their names. */
   readonly cells = new Map<string, string>();
   readonly envelope: Envelope = { version: MESSAGE_VERSION, placement: placementOf(SHARDS) };
@@ -85,6 +91,22 @@ export class Stage {
       this.client.send("PATCH", `/v1/admin/cells/${id}`, { body: { name } }),
     );
     this.cells.set(id, name);
+  }
+
+  /** Adds a bucket type to the set. If the first answer was lost, the second change finds nothing to do. */
+  async declareType(name: string, number: number): Promise<void> {
+    const { json } = await this.until("reading the types", [{ status: 200 }], () =>
+      this.client.send("GET", "/v1/admin/types"),
+    );
+    const { version, types } = json as unknown as { version: number; types: TypesDocument };
+    const body = {
+      version,
+      types: { ...types, bucket_types: { ...types.bucket_types, [name]: { number } } },
+    };
+    await this.until("declaring a type", [{ status: 200 }], () =>
+      this.client.send("PUT", "/v1/admin/types", { body }),
+    );
+    this.types.set(name, number);
   }
 
   /** Registers a lease in the test without beginning it. */
@@ -291,9 +313,8 @@ const fits = ({ status, json }: Received, expected: Expected): boolean =>
   (expected.reason === undefined || json.reason === expected.reason) &&
   (expected.code === undefined || json.code === expected.code);
 
-const bucketOf = (value: string): object => ({ type: "ROUTES", value });
-
-function bodyOf({ create = [], destroy = [], replace = [] }: Batch): object {
+function bodyOf({ type = "ROUTES", create = [], destroy = [], replace = [] }: Batch): object {
+  const bucketOf = (value: string): object => ({ type, value });
   const claimOf = (subject: string) => (value: string) => ({
     bucket: bucketOf(value),
     subject: { type: "GROUP", id: subject },
@@ -307,8 +328,8 @@ function bodyOf({ create = [], destroy = [], replace = [] }: Batch): object {
 }
 
 /** The nth name of a shard. */
-export function nameOn(shard: number, nth = 0): string {
+export function nameOn(shard: number, nth = 0, type = bucketType("ROUTES")): string {
   for (let n = 0, seen = 0; ; n += 1) {
-    if (shardOf("ROUTES", `n${n}`, SHARDS) === shard && seen++ === nth) return `n${n}`;
+    if (shardOf(type, `n${n}`, SHARDS) === shard && seen++ === nth) return `n${n}`;
   }
 }

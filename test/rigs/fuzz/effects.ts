@@ -1,5 +1,8 @@
 /** The rows that a successful request may change. */
+import type { DeclaredTypes } from "../../../src/core/directory/messages.ts";
+import { isSameType, Types, type TypeEntry } from "../../../src/core/types/types.ts";
 import type { RouteId } from "../../../src/http/contract.ts";
+import { shipped } from "../../support/types.ts";
 import type { FuzzServer, Received } from "./server.ts";
 import { bodyOf, routeOf, type FuzzRequest } from "./fuzz-request.ts";
 import { D1, type Change, type Row } from "./state.ts";
@@ -20,6 +23,10 @@ type Effect = (
 const BIRTH = new Set(["object_name", "schema_version", "placement"]);
 const isBirth = ({ table, key, before }: Change): boolean =>
   table === "meta" && before === undefined && BIRTH.has(key);
+
+/** The Worker copies a changed set of types to D1 in the background, so a later request may see it. */
+const isCopyOfTypes = ({ object, table, after }: Change): boolean =>
+  object === D1 && table === "type_sets" && after !== undefined;
 
 const made = (change: Change): boolean => change.before === undefined && change.after !== undefined;
 const gone = (change: Change): boolean => change.before !== undefined && change.after === undefined;
@@ -73,7 +80,7 @@ const begin: Effect = (changes, _, answer, server, status) => {
   if (status === 200)
     return storedLease(server, cell, uuid) === undefined
       ? "the existing lease is not stored"
-      : others(changes);
+      : others(changes, typesInUse(changes));
   const leases = changesIn(changes, `cell-${cell}`, "lease").filter(
     (change) => made(change) && change.key === uuid && change.after?.["state"] === "GRANTED",
   );
@@ -87,7 +94,7 @@ const begin: Effect = (changes, _, answer, server, status) => {
     (counts["replaces"] ?? 0) -
     (counts["missing"] ?? 0);
   if (holds.length !== expectedHolds) return `${holds.length} holds were made for ${expectedHolds} names`;
-  return others(changes, leases, holds);
+  return others(changes, leases, holds, typesInUse(changes));
 };
 
 const nameOf = (row: Row | undefined): string =>
@@ -158,6 +165,40 @@ const setState: Effect = (changes, _, answer) => {
   );
 };
 
+/**
+ * The types of a begin come into use before the ledger is asked, so also if the begin is refused then (T2).
+ * Nothing else of the set changes.
+ */
+function typesInUse(changes: readonly Change[]): Change[] {
+  const sets = changesIn(changes, "directory", "meta").filter(
+    ({ key, before, after }) => key === "types" && isOnlyUse(setOf(before), setOf(after)),
+  );
+  return sets.length === 0 ? [] : [...sets, ...directoryPosition(changes)];
+}
+
+/** The shipped set is not stored, so there may be nothing to compare with. */
+function isOnlyUse(before: readonly TypeEntry[] | undefined, after: readonly TypeEntry[] = []): boolean {
+  const old = new Types(before ?? shipped.entries);
+  return (
+    after.length === old.entries.length &&
+    after.every((entry) => {
+      const own = old.named(entry.kind, entry.name);
+      return own !== undefined && isSameType(own, entry) && (entry.isInUse || !own.isInUse);
+    })
+  );
+}
+
+function setOf(row: Row | undefined): readonly TypeEntry[] | undefined {
+  const value = row?.["value"];
+  return typeof value === "string" ? (JSON.parse(value) as DeclaredTypes).entries : undefined;
+}
+
+const declare: Effect = (changes, _, answer) => {
+  if (answer["dry_run"] === true) return others(changes);
+  const sets = changesIn(changes, "directory", "meta").filter(({ key }) => key === "types");
+  return others(changes, sets, sets.length === 0 ? [] : directoryPosition(changes));
+};
+
 const directoryPosition = (changes: readonly Change[]): Change[] =>
   changesIn(changes, "directory", "meta").filter(({ key }) => key === "position");
 
@@ -201,7 +242,7 @@ const slot: Effect = (changes, request) =>
 
 /** The rows of `meta` that an accepted loss changes, and for a shard the loss until it is finished. */
 const ACCEPTED = {
-  directory: ["history_accepted", "position"],
+  directory: ["history_accepted", "position", "types"],
   ledger: ["history_accepted", "cell_state_version"],
   shard: ["history_accepted", "history_lost"],
 };
@@ -257,6 +298,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
   releaseVerificationSlot: slot,
   addCell: cellRow(true),
   changeCell: cellRow(false),
+  changeTypes: declare,
   freezeCell: setState,
   unfreezeCell: setState,
   mintKey: mint,
@@ -272,10 +314,13 @@ export function wrongEffect(
   { status, text }: Received,
   server: FuzzServer,
 ): string | undefined {
-  const real = withoutCron(changes, server).filter((change) => !isBirth(change));
+  const real = withoutCron(changes, server).filter((change) => !isBirth(change) && !isCopyOfTypes(change));
   // A refusal of a slot gives the cell a place in the queue.
   if (status === 429 && request.id === "takeVerificationSlot") return slot(real, request, {}, server, status);
-  if (status >= 300) return none(real, request, {}, server, status);
+  if (status >= 300) {
+    const isBegin = request.id === "beginLease" || request.id === "beginLeaseWithNewId";
+    return others(real, isBegin ? typesInUse(real) : []);
+  }
   const isRead = routeOf(request.id).method === "GET";
   const effect = effects[request.id] ?? (isRead ? none : undefined);
   if (effect === undefined) return `test/rigs/fuzz/effects.ts does not list what ${request.id} may change`;

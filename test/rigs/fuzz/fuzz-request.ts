@@ -254,15 +254,16 @@ function targetOf({
 /**
  * Where a path leads. Dot segments never arrive, because every URL parser resolves them (WHATWG URL, 4.4).
  * The result is a path of no route or, if a parameter takes the rest of the path, of another name. Empty
- * segments are no values either.
+ * segments are no values either. Encoded dots arrive as they are, and no other parameter may be that.
  */
-export function whereabouts(request: FuzzRequest): "here" | "elsewhere" | "anywhere" {
+export function whereabouts(request: FuzzRequest): "here" | "elsewhere" | "refused" | "anywhere" {
   const { rest, path: pattern } = routeOf(request.id);
   const [path = ""] = targetOf(request).split("?");
   const segments = path.split("/").slice(1);
   const fixed = pattern.split("/").length - (rest === true ? 2 : 1);
   const hasDots = segments.some((segment) => /^(\.|%2e){1,2}$/i.test(segment));
-  if (hasDots) return rest === true ? "anywhere" : "elsewhere";
+  if (hasDots && rest === true) return "anywhere";
+  if (hasDots) return segments.some((segment) => /^\.{1,2}$/.test(segment)) ? "elsewhere" : "refused";
   return pattern !== "/" && segments.slice(0, fixed).includes("") ? "elsewhere" : "here";
 }
 

@@ -4,8 +4,8 @@
  */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sourceTypes } from "../../../src/core/registry.ts";
 import type { RouteId } from "../../../src/http/contract.ts";
+import { shipped } from "../../support/types.ts";
 import { hostileRequests } from "./hostile.ts";
 import { nearlyValidRequests } from "./mutations.ts";
 import { sendAndCheck } from "./oracles.ts";
@@ -194,7 +194,7 @@ test(
         .filter((row) => row["state"] === "GRANTED");
       expect(keysOf(leases, "uuid")).toEqual(keysOf(granted, "lease"));
       const records: Record<string, unknown>[] = [];
-      for (const type of Object.keys(sourceTypes))
+      for (const type of shipped.names("source"))
         records.push(...(await listed("listRecords", { cell }, [["source_type", type]], "records")));
       // A create is listed as soon as its lease is granted. No begin is running here, so every hold belongs
       // to a granted lease.

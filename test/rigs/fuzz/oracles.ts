@@ -199,6 +199,8 @@ function unexpected(request: FuzzRequest, { status, text }: Received): string | 
   const target = whereabouts(request);
   if (target === "elsewhere")
     return status === 404 || status === 405 ? undefined : "a path of no route was not refused";
+  if (target === "refused")
+    return status >= 400 && status < 500 ? undefined : "a path of encoded dots was not refused";
   if (target === "anywhere") return undefined;
   const fault = keyFault(request);
   if (fault !== undefined) return status === fault ? undefined : `the key must get a ${fault}`;
@@ -215,12 +217,14 @@ function unexpected(request: FuzzRequest, { status, text }: Received): string | 
 
 /**
  * Fields whose schemas do not express every rule: canonical names, ids in bytes, ends of ranges, duplicate
- * names, tokens.
+ * names, tokens, declared types.
  */
 const BEYOND_SCHEMAS = new RegExp(
   `^(${[
     "body|reason|note|page_token|value|cell_id|expires_in_s",
     String.raw`(ranges\[\d+\]\.)?source_id_(gt|lte)`,
+    String.raw`(bucket|source)_type|bucket_types\[\d+\]|buckets\[\d+\]\.type`,
+    String.raw`(creates|destroys|replaces)\[\d+\]\.(bucket|subject|source)\.type`,
     String.raw`buckets\[\d+\]\.value`,
     String.raw`(creates|destroys|replaces)\[\d+\](\.bucket(\.value)?|\.(subject|source)\.id)?`,
   ].join("|")})$`,

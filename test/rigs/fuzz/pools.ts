@@ -2,6 +2,8 @@
  * Values that mean something to the server, by field name. They are few, so that requests meet the effects of
  * earlier ones.
  */
+import { documentOf } from "../../../src/core/types/document.ts";
+import { shipped } from "../../support/types.ts";
 
 export const uuid = (n: number): string => `0f0f0f0f-0000-4000-8000-${String(n).padStart(12, "0")}`;
 
@@ -29,6 +31,11 @@ export const UNREGISTERED = ["77", "9223372036854775807"];
 /** Cells that a random request may register. */
 const SOMETIMES = ["5", "6", "7"];
 
+const { bucket_types, subject_types, source_types } = documentOf(shipped.entries);
+
+/** The lists of the shipped types. */
+export const typeLists: Readonly<Record<string, object>> = { bucket_types, subject_types, source_types };
+
 export const pools: Readonly<Record<string, readonly string[]>> = {
   uuid: Array.from({ length: 24 }, (_, n) => (n % 5 === 4 ? uuid(n - 1).toUpperCase() : uuid(n))),
   value: [...names.flatMap(spellings), `${NAME_MARK}/a/b`, `${NAME_MARK}/é`, `${NAME_MARK}@x.example`],
@@ -41,4 +48,8 @@ export const pools: Readonly<Record<string, readonly string[]>> = {
   page_token: [""],
   address: ["https://cell.example", "http://127.0.0.1:9001/base"],
   reason: ["the cell is gone"],
+  // By the ids of their schemas.
+  BucketType: shipped.names("bucket"),
+  SubjectType: shipped.names("subject"),
+  SourceType: shipped.names("source"),
 };

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as fc from "fast-check";
+import type { TypesDocument } from "../../../src/core/types/document.ts";
 import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
 import { withoutCron, wrongEffect } from "./effects.ts";
 import { hostileRequests } from "./hostile.ts";
@@ -14,6 +15,7 @@ import { FuzzServer } from "./server.ts";
 import { fuzz, TEST_MS, tooFewRuns } from "./settings.ts";
 import { sentOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
 import { D1, type Change } from "./state.ts";
+import type { Tree } from "./tree.ts";
 
 let server: FuzzServer;
 /** The statuses of each route, by layer. */
@@ -85,6 +87,25 @@ const CREATE = {
   subject: { type: "GROUP", id: "1" },
   source: { type: "RAILS_TABLE_ROUTES", id: "1" },
 };
+
+test(
+  "a change of the set of types changes nothing else",
+  async () => {
+    const request = { key: "operator", params: {}, query: [], headers: [], notes: [] };
+    const read = await sendAndCheck(server, { ...request, id: "getTypes" });
+    const { version, types } = JSON.parse(read.text) as { version: number; types: TypesDocument };
+    const added = { ...types, bucket_types: { ...types.bucket_types, FZ_ADDED: { number: 4_000 } } };
+    const change = (to: object, from: number) =>
+      sendAndCheck(server, { ...request, id: "changeTypes", body: { version: from, types: to } as Tree });
+    const changed = await change(added, version);
+    expect(changed.status).toBe(200);
+    const { version: next } = JSON.parse(changed.text) as { version: number };
+    expect(next).toBeGreaterThan(version);
+    expect((await change(types, version)).status).toBe(409);
+    expect((await change(types, next)).status).toBe(200);
+  },
+  TEST_MS,
+);
 
 /** A cell's object exists for good once it was called, so it must not be called for an unregistered cell. */
 test(

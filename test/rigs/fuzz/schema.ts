@@ -4,7 +4,7 @@
  */
 import * as fc from "fast-check";
 import * as z from "zod";
-import { pools } from "./pools.ts";
+import { pools, typeLists } from "./pools.ts";
 import type { Tree } from "./tree.ts";
 
 /** The parts of zod's definitions that the walk reads. */
@@ -31,6 +31,7 @@ interface Check {
 }
 
 interface Hints {
+  id?: string;
   pattern?: string;
   format?: string;
   examples?: readonly unknown[];
@@ -72,6 +73,8 @@ export function valuesOf(schema: z.ZodType, name = "", inherited: Hints = {}): f
       return fc.option(valuesOf(defined(definition.innerType), name, hints));
     case "union":
       return fc.oneof(...(definition.options ?? []).map((option) => valuesOf(option, name, hints)));
+    case "record":
+      return typeListsOf(name);
     case "string":
       return checked(schema, stringsOf(schema, name, hints));
     case "pipe": {
@@ -91,6 +94,27 @@ function objectsOf({ shape = {} }: Definition): fc.Arbitrary<Tree> {
   const required = fields.filter(([, field]) => !takes(field, undefined)).map(([name]) => name);
   const model = Object.fromEntries(fields.map(([name, field]) => [name, valuesOf(field, name)]));
   return fc.record(model, { requiredKeys: required, noNullPrototype: true }) as fc.Arbitrary<Tree>;
+}
+
+/**
+ * The types of a list of a set, by their names: the shipped ones, which other requests use, and up to two
+ * others.
+ */
+function typeListsOf(list: string): fc.Arbitrary<Tree> {
+  const known = typeLists[list];
+  if (known === undefined) throw new Error(`there is no generator for the record ${list}: write one here`);
+  const flags = { form: fc.constantFrom("plain", "path"), case: fc.constantFrom("folded", "exact") };
+  const rule = list === "bucket_types" ? flags : {};
+  const declarationFrom = (min: number): fc.Arbitrary<object> =>
+    fc.record(
+      { number: fc.integer({ min, max: min + 5 }), ...rule },
+      { requiredKeys: ["number"], noNullPrototype: true },
+    );
+  const others = fc.record(
+    { FZ_ONE: declarationFrom(100), FZ_TWO: declarationFrom(200) },
+    { requiredKeys: [], noNullPrototype: true },
+  );
+  return others.map((some) => ({ ...known, ...some })) as fc.Arbitrary<Tree>;
 }
 
 function numbersOf(schema: z.ZodType): fc.Arbitrary<number> {
@@ -113,7 +137,7 @@ function numbersOf(schema: z.ZodType): fc.Arbitrary<number> {
 function stringsOf(
   schema: z.ZodType,
   name: string,
-  { pattern, format, examples }: Hints,
+  { id = "", pattern, format, examples }: Hints,
 ): fc.Arbitrary<string> {
   const checks = checksOf(schema);
   const minLength = checks.find(({ check }) => check === "min_length")?.minimum ?? 0;
@@ -122,6 +146,9 @@ function stringsOf(
     ...checks.flatMap((check) => check.pattern ?? []),
     ...(pattern === undefined ? [] : [new RegExp(pattern)]),
   ];
+  const types = pools[id];
+  if (types !== undefined)
+    return fc.oneof({ weight: 30, arbitrary: fc.constantFrom(...types) }, fc.constant("UNDECLARED"));
   const known = pools[name] ?? [];
   const shown = (examples ?? []).filter((example) => typeof example === "string");
   const proposals: fc.WeightedArbitrary<string>[] = [

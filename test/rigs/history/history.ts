@@ -2,12 +2,17 @@
 import type { LeaseState, OpKind, Outcome } from "../../../src/core/messages.ts";
 import type { ConflictKind } from "../../../src/core/refusal.ts";
 
-/** A bucket by its key, such as `ROUTES:gitlab-org`: the type and the canonical form. */
-export const bucketName = ({ type, canonical }: { type: string; canonical: string }): string =>
+/** A bucket by its key, such as `1:gitlab-org`: the type, by its name or number, and the canonical form. */
+export const bucketName = ({ type, canonical }: { type: string | number; canonical: string }): string =>
   `${type}:${canonical}`;
 
-/** A subject or source as one text, such as `GROUP:1`. */
-const reference = ({ type, id }: { type: string; id: string }): string => `${type}:${id}`;
+/** A subject or source as one text, such as `GROUP:1`, or with the number of its type. */
+const reference = ({ type, id }: Reference): string => `${type}:${id}`;
+
+interface Reference {
+  type: string | number;
+  id: string;
+}
 
 export interface BatchOp {
   kind: OpKind;
@@ -178,11 +183,11 @@ function complete(
 
 interface OpLike {
   kind: OpKind;
-  type: string;
+  type: string | number;
   canonical: string;
   value: string;
-  subject?: { type: string; id: string };
-  source?: { type: string; id: string };
+  subject?: Reference;
+  source?: Reference;
   epoch?: number;
 }
 
@@ -233,8 +238,8 @@ interface RecordLike {
   status: SeenRecord["status"];
   lease: string | null;
   value: string;
-  subject: { type: string; id: string };
-  source: { type: string; id: string };
+  subject: Reference;
+  source: Reference;
   epoch: number;
 }
 

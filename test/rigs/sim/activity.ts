@@ -1,9 +1,12 @@
 import type { CellState, CellStatus } from "../../../src/core/messages.ts";
+import { toApiRecord } from "../../../src/http/answers.ts";
+import { bucketType, shipped } from "../../support/types.ts";
 import type { Api } from "./api.ts";
 import { isRefused } from "./api.ts";
 import type { Cell, UpdateRequest } from "./cell.ts";
+import { claimDeclared, declareTypes, lookUpDeclared, refreshTypes } from "./declared-types.ts";
 import { plantDrift } from "./drift.ts";
-import { nameKey, type Name } from "./local.ts";
+import { bucketTypeName, nameKey, type Name } from "./local.ts";
 import { drawNewRows, drawOwnRows, drawRow } from "./draw-rows.ts";
 import type { Random } from "./random.ts";
 import type { Activity } from "./simulation-settings.ts";
@@ -13,7 +16,7 @@ import type { Simulation } from "./simulation.ts";
 /** The names that all cells compete for. */
 export function namesOf(count: number): Name[] {
   return Array.from({ length: count }, (_, index) => ({
-    type: index % 3 === 2 ? "USERNAMES" : "ROUTES",
+    type: bucketType(index % 3 === 2 ? "USERNAMES" : "ROUTES"),
     canonical: `name-${index}`,
   }));
 }
@@ -71,6 +74,10 @@ export const activities: Record<
   verify: (_, cell, random) => verification(cell, random),
   plant_drift: plantDrift,
   decide_late: decideLate,
+  declare_types: declareTypes,
+  refresh_types: refreshTypes,
+  claim_declared: claimDeclared,
+  look_up_declared: lookUpDeclared,
 };
 
 /**
@@ -269,8 +276,8 @@ async function decideLate(simulation: Simulation, cell: Cell, random: Random): P
   const read = found.kind === "ok" ? found.value.found[0] : undefined;
   if (read?.kind !== "record" || read.record.cell !== cell.id) return;
   await cell.api.sleep(random.exponential(random.pick([50, 2_000])));
-  const { epoch, source, subject } = read.record;
-  const bucket = { type: row.type, value: row.value };
+  const { epoch, source, subject } = toApiRecord(shipped, read.record);
+  const bucket = { type: bucketTypeName(row.type), value: row.value };
   const ops = cell.placed(
     random.chance(0.5)
       ? { destroys: [{ bucket, epoch }] }

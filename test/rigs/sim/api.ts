@@ -23,7 +23,6 @@ import type { Answer, Clock } from "../../../src/core/ports.ts";
 import { LedgerHistory } from "../../../src/client/ledger-history.ts";
 import { historyHeaderOf } from "../../../src/http/history-header.ts";
 import type { Refusal } from "../../../src/core/refusal.ts";
-import type { SourceTypeName } from "../../../src/core/registry.ts";
 import { answerOfRefusal, batchOpOf, seenOf, type Recorder, type SeenRecord } from "../history/history.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Isolate } from "./isolate.ts";
@@ -173,8 +172,8 @@ export class Api {
     shard: number,
     query: {
       cell: string;
-      sourceType: SourceTypeName;
-      bucketTypes: readonly string[];
+      sourceType: number;
+      bucketTypes: readonly number[] | null;
       after: string;
       upTo: string | null;
       cursor: ListCursor | null;
@@ -188,8 +187,8 @@ export class Api {
     shard: number,
     query: {
       cell: string;
-      sourceType: SourceTypeName;
-      bucketTypes: readonly string[];
+      sourceType: number;
+      bucketTypes: readonly number[] | null;
       ranges: readonly SourceRange[];
       cursor: DigestCursor | null;
     },

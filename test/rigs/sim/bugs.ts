@@ -525,7 +525,7 @@ export const bugs: Record<string, Bug> = {
       },
       {
         file: "src/core/shard/reader.ts",
-        find: "types.length < bucketTypeNames.length ? room : limit + 1;",
+        find: "types === null ? limit + 1 : room;",
         put: "limit + 1;",
       },
     ],
@@ -690,8 +690,8 @@ export const bugs: Record<string, Bug> = {
       {
         file: "src/cell/verification/repair.ts",
         find:
-          "if (hasName(locked, record.source, " +
-          'keyOfRecord(record))) return "changed";\n    return { list: ' +
+          "if (hasName(types, locked, record.source, " +
+          'keyOfRecord(types, record))) return "changed";\n    return { list: ' +
           '"destroys", body: { bucket: record.bucket, source: ' +
           "record.source, epoch: record.epoch } };",
         put: 'return { list: "destroys", body: { bucket: record.bucket, source: record.source } };',
@@ -699,7 +699,7 @@ export const bugs: Record<string, Bug> = {
       {
         file: "src/cell/verification/repair.ts",
         find:
-          "const want = nameIn(locked, " +
+          "const want = nameIn(types, locked, " +
           "drift.want.source, " +
           "drift.want.key);\n  if (want === " +
           'undefined) return "changed";',
@@ -710,7 +710,7 @@ export const bugs: Record<string, Bug> = {
         find:
           "if (rowKey(record.source) !== " +
           "rowKey(want.source) && " +
-          "hasName(locked, record.source, " +
+          "hasName(types, locked, record.source, " +
           'want.key)) return "duplicate";',
         put: "",
       },
@@ -732,8 +732,80 @@ export const bugs: Record<string, Bug> = {
     "R4",
     ["I21"],
     "src/core/shard/digest-records.ts",
-    "held: this.#held.has(index) || digested < count,",
-    "held: digested < count,",
+    "held: this.#held.has(index),",
+    "held: false,",
+  ),
+  // The set of types
+  "a begin does not mark its types as in use": one(
+    "T2",
+    ["I27"],
+    "src/http/types-copy.ts",
+    "if (entries.length === 0) return ok(null);",
+    "if (entries.length >= 0) return ok(null);",
+  ),
+  "a type comes into use whatever its rule is": one(
+    "T2",
+    ["I27"],
+    "src/core/directory/types.ts",
+    "own === undefined || !isSameType(entry, own)",
+    "own === undefined",
+  ),
+  "an entry in use can be changed": one(
+    "T3",
+    ["I28"],
+    "src/core/directory/types.ts",
+    "if (first !== undefined) return refusedEntry(first);",
+    "",
+  ),
+  "a change of the set ignores its position": one(
+    "T3",
+    ["I28"],
+    "src/core/directory/types.ts",
+    "if (wanted.position !== position)",
+    "if (wanted.position < 0)",
+  ),
+  "an old copy answers for types that are not in use": one(
+    "T4",
+    ["I30"],
+    "src/http/types-copy.ts",
+    "references.every(({ kind, name }) => isInUse(this.#types, kind, name))",
+    "references.every(({ kind, name }) => this.#types?.named(kind, name))",
+  ),
+  "an old copy says that a type is not declared": one(
+    "T4",
+    ["I29", "I30"],
+    "src/http/types-copy.ts",
+    "const read = await this.read();\n    if (!read.ok) return read;\n    const { types,",
+    "const read = this.#types ? ok({ types: this.#types }) : await this.read();\n" +
+      "    if (!read.ok) return read;\n    const { types,",
+  ),
+  "a request shares a reading that began before it": one(
+    "T4",
+    ["I29", "I30"],
+    "src/http/types-copy.ts",
+    "await settled(earlier);",
+    "return earlier;",
+  ),
+  "a lost directory forgets marks that D1 has": one(
+    "T6",
+    ["I26"],
+    "src/core/directory/types.ts",
+    "return entry.isInUse || (other?.isInUse === true && isSameType(entry, other));",
+    "return entry.isInUse && other !== null;",
+  ),
+  "a reconciled directory trusts the marks that are left": one(
+    "T6",
+    ["I26"],
+    "src/core/directory/reconcile.ts",
+    "this.#store.setTypes(this.#store.types.entries.map((entry) => ({ ...entry, isInUse: true })));",
+    "this.#store.setTypes(this.#store.types.entries);",
+  ),
+  "a reconciled directory does not get its types back": one(
+    "T6",
+    ["I26"],
+    "src/core/directory/reconcile.ts",
+    "if (page.types !== null && missing.types.length > 0) {",
+    "if (page.types === undefined) {",
   ),
 };
 

@@ -178,7 +178,7 @@ export class CellLeases {
       }
       if (answer.kind === "refused") {
         context.judge.see(`refused ${answer.refusal.code}`);
-        return { ...unlessOk(cellAnswerOf(answer)), outcomeKnown: isSure };
+        return { ...unlessOk(cellAnswerOf(answer, batch.ops)), outcomeKnown: isSure };
       }
       if (tried === BEGIN_TRIES) return cellAnswerOf(answer);
       isSure = false;

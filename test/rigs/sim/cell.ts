@@ -8,10 +8,11 @@ import type { VerificationReport } from "../../../src/cell/verification/report.t
 import { isLeaseholdError } from "../../../src/client/errors.ts";
 import type { Caller, Op, Outcome } from "../../../src/core/messages.ts";
 import { opsOf as placedOps, type Batch as ApiBatch } from "../../../src/http/batch.ts";
+import { shipped } from "../../support/types.ts";
 import { Api, type Batch, type SimulationContext } from "./api.ts";
 import { CellLeases } from "./cell-leases.ts";
 import type { Faults } from "./faults.ts";
-import { LocalDatabase, LocalFailure, nameKey, type LocalRow, type Name } from "./local.ts";
+import { bucketTypeName, LocalDatabase, LocalFailure, nameKey, type LocalRow, type Name } from "./local.ts";
 import type { Random } from "./random.ts";
 import { Reconciler } from "./reconciler.ts";
 import { RowLocks } from "./row-locks.ts";
@@ -211,7 +212,7 @@ export class Cell {
 
   opsOf({ creates, destroys, replaces }: Pick<UpdateRequest, "creates" | "destroys" | "replaces">): Op[] {
     const full = ({ type, value, subject, source }: LocalRow): object => ({
-      bucket: { type, value },
+      bucket: { type: bucketTypeName(type), value },
       subject,
       source,
     });
@@ -226,7 +227,7 @@ export class Cell {
   placed(batch: object): Op[] {
     const { shards, limits } = this.#context.coordinator;
     // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- it is read like parsed JSON
-    const result = placedOps(batch as ApiBatch, shards.length, limits);
+    const result = placedOps(batch as ApiBatch, shipped, shards.length, limits);
     if (!result.ok) throw new Violation("B1", `a valid batch is refused: ${result.refusal.detail}`);
     return result.value;
   }

@@ -1,13 +1,23 @@
-import type { DirectoryReconciliation, MintedKey } from "../../../src/core/directory/messages.ts";
+import type {
+  DeclaredTypes,
+  DirectoryReconciliation,
+  KnownTypes,
+  MintedKey,
+  Snapshot,
+} from "../../../src/core/directory/messages.ts";
+import { isSameType, Types, type TypeEntry } from "../../../src/core/types/types.ts";
+import { shipped } from "../../support/types.ts";
+import { storedTypes } from "./judge/type-watch.ts";
 import { read } from "./made-leases.ts";
 import type { Part } from "./part.ts";
+import { checkTypes } from "./record-check.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
 // The last phase of some runs: the storage of the directory goes back to an earlier durable state, with or
 // without that of the ledgers or with an empty D1. What it must notice is computed from the changes of keys
-// that were acknowledged before a run of the cron ended without an error, not from the points that are
-// stored.
+// and types that were acknowledged before a run of the cron ended without an error, not from the points that
+// are stored.
 
 const PASS_STEPS = 20_000;
 
@@ -18,15 +28,26 @@ interface KeyChange {
   isWitnessed: boolean;
 }
 
+/** A type that was declared, or came into use. */
+interface TypeChange {
+  entry: TypeEntry;
+  isWitnessed: boolean;
+}
+
+/** The numbers of the types that this phase declares. */
+const FIRST_NUMBER = 20_000;
+
 export async function directoryGoesBack(simulation: Simulation): Promise<void> {
   const stage = new DirectoryStage(simulation);
   await stage.change(stage.random.between(0, 3));
   if (stage.random.chance(0.7)) await stage.runCron();
   const versions = simulation.coordinator.parts.map((part) => [part, part.disk.version] as const);
   await stage.change(stage.random.between(0, 5));
+  if (stage.random.chance(0.3)) await stage.useNew();
   simulation.endJudging();
   stage.restore(versions);
   await stage.change(stage.random.between(0, 3));
+  if (stage.random.chance(0.3)) await stage.useMany();
   if (stage.random.chance(0.3)) await stage.runCronWithoutD1();
   await stage.runCron();
   stage.checkNoticed();
@@ -38,11 +59,13 @@ class DirectoryStage {
   readonly random: Random;
   readonly #directory: Part<object>;
   readonly #changes: KeyChange[] = [];
-  /** The changes that the directory lost when it went back. */
-  #lost: readonly KeyChange[] = [];
+  readonly #typeChanges: TypeChange[] = [];
+  /** What the directory lost when it went back, as a text, and whether it was witnessed. */
+  #lost: readonly { what: string; isWitnessed: boolean }[] = [];
   /** Whether D1 has something that the directory lost. */
   #isInD1 = false;
   #keys = 0;
+  #types = 0;
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
@@ -50,11 +73,15 @@ class DirectoryStage {
     this.#directory = simulation.coordinator.directory;
   }
 
-  /** Mints and revokes keys. In between, parts are restarted, and the cron runs. */
+  /**
+   * Mints and revokes keys, declares types, and types come into use. In between, parts are restarted, and the
+   * cron runs.
+   */
   async change(most: number): Promise<void> {
     for (let change = 0; change < most; change += 1) {
       for (const part of [this.#directory, ...this.#simulation.coordinator.ledgers.values()])
         if (this.random.chance(0.4) && part.disk.pending === 0) part.crash();
+      if (this.random.chance(0.4)) await this.#changeTypes();
       const known = this.#changes.filter(({ isRevoked }) => !isRevoked);
       const isRevoked = known.length > 0 && this.random.chance(0.5);
       const keyId = isRevoked ? this.random.pick(known).keyId : `key-${(this.#keys += 1)}`;
@@ -70,9 +97,63 @@ class DirectoryStage {
     }
   }
 
-  async runCron(): Promise<void> {
+  async #changeTypes(): Promise<void> {
+    if (this.random.chance(0.5)) return this.#declare();
+    const { unused } = this;
+    // The newest types, more often than others, are those that this phase has declared.
+    await this.#use(this.random.chance(0.5) ? unused.slice(-2) : this.random.shuffle(unused).slice(0, 1));
+  }
+
+  /** A new type comes into use, and D1 gets a copy of that. */
+  async useNew(): Promise<void> {
+    await this.#declare();
+    await this.#use(this.unused.slice(-1));
+    await this.runCron();
+  }
+
+  /** Types come into use, one by one, so that the set gets a later position than the copy in D1. */
+  async useMany(): Promise<void> {
+    for (const entry of this.random.shuffle(this.unused).slice(0, 8)) await this.#use([entry]);
+  }
+
+  /** As an isolate does that has seen nothing of the directory. */
+  async #use(entries: readonly TypeEntry[]): Promise<void> {
+    if (entries.length === 0) return;
+    const answer = await this.#ask<DeclaredTypes>("useTypes", { entries });
+    if (typeof answer === "string") return;
+    for (const entry of entries)
+      this.#typeChanges.push({ entry: { ...entry, isInUse: true }, isWitnessed: false });
+  }
+
+  /** An operator declares one more type. As the Worker does, it reads the set with what D1 has seen. */
+  async #declare(): Promise<void> {
+    const seen = this.#simulation.cronJob.record.directoryPoint();
+    const snapshot = await this.#ask<Snapshot>("snapshot", seen === undefined ? {} : { seen: { ...seen } });
+    if (typeof snapshot === "string" || snapshot.types === null) return;
+    const { position, entries } = snapshot.types;
+    this.#types += 1;
+    const { rule } = shipped.entries[0] ?? { rule: null };
+    const name = `LATE_${this.#types}`;
+    const added = { kind: "bucket", number: FIRST_NUMBER + this.#types, name, rule, isInUse: false } as const;
+    const answer = await this.#ask<DeclaredTypes>("changeTypes", { position, entries: [...entries, added] });
+    if (typeof answer !== "string") this.#typeChanges.push({ entry: added, isWitnessed: false });
+  }
+
+  get unused(): TypeEntry[] {
+    return this.types.entries.filter(({ isInUse }) => !isInUse);
+  }
+
+  /** The set that the directory has now. */
+  get types(): Types {
+    return new Types(storedTypes(this.#directory.disk)?.entries ?? shipped.entries);
+  }
+
+  /** Returns what went wrong. */
+  async runCron(): Promise<string | null> {
     const { error } = await this.#simulation.runUntil(this.#simulation.cronJob.run());
-    if (error === null) for (const change of this.#changes) change.isWitnessed = true;
+    if (error === null)
+      for (const change of [...this.#changes, ...this.#typeChanges]) change.isWitnessed = true;
+    return error;
   }
 
   /** The ledgers are only woken, and say what they remember in their answers. */
@@ -96,8 +177,19 @@ class DirectoryStage {
     for (const [part, version] of versions) if (parts.has(part)) part.goBack(version);
     for (const ledger of ledgers.values())
       if (this.random.chance(0.5) && ledger.disk.pending === 0) ledger.crash();
-    this.#lost = this.#changes.filter((change) => !this.#has(change)).map((change) => ({ ...change }));
-    this.#isInD1 = kind !== "without D1" && this.#copies().some((copy) => !this.#has(copy));
+    this.#lost = [
+      ...this.#changes
+        .filter((change) => !this.#has(change))
+        .map(({ keyId, isWitnessed }) => ({ what: keyId, isWitnessed })),
+      ...this.#typeChanges
+        .filter(({ entry }) => !hasType(this.types, entry))
+        .map(({ entry, isWitnessed }) => ({ what: entry.name, isWitnessed })),
+    ];
+    const typesInD1 = this.#simulation.cronJob.record.types()?.entries ?? [];
+    this.#isInD1 =
+      kind !== "without D1" &&
+      (this.#copies().some((copy) => !this.#has(copy)) ||
+        typesInD1.some((entry) => !hasType(this.types, entry)));
     this.#simulation.judge.see(`the directory went back ${kind}`);
   }
 
@@ -107,7 +199,7 @@ class DirectoryStage {
     const witnessed = this.#lost.find(({ isWitnessed }) => isWitnessed);
     this.#expect(
       isLost || witnessed === undefined,
-      () => `the directory has lost the change of ${witnessed?.keyId}, but has not noticed it`,
+      () => `the directory has lost the change of ${witnessed?.what}, but has not noticed it`,
     );
     this.#expect(isLost || !this.#isInD1, () => "the directory has lost what D1 has, but has not noticed it");
     this.#expect(
@@ -123,15 +215,26 @@ class DirectoryStage {
     if (this.random.chance(0.5)) this.#directory.crash();
     const snapshot = await this.#ask("snapshot", {});
     this.#expect(snapshot === "HISTORY_LOST", () => "the directory has gone back, but answers a snapshot");
-    const copies = this.#simulation.cronJob.record.keys();
+    const { record } = this.#simulation.cronJob;
+    const copies = record.keys();
+    const types = record.types();
+    const typesLeft = this.types.entries;
     const left = this.#changes.filter((change) => this.#has(change));
-    const page = { cells: [], keys: copies, isPlacementConfirmed: true, reason: "restored from a backup" };
+    const page = {
+      cells: [],
+      keys: copies,
+      types,
+      isPlacementConfirmed: true,
+      reason: "restored from a backup",
+    };
     const before = this.#directory.disk.version;
     await this.#ask("reconcile", { ...page, isLast: true, dryRun: true });
     this.#expect(this.#directory.disk.version === before, () => "a dry run has changed the directory");
     if (this.random.chance(0.5)) {
       await this.#ask("reconcile", { ...page, isLast: false, dryRun: false });
       this.#directory.crash();
+      const known = await this.#ask<KnownTypes>("types", {});
+      if (typeof known !== "string") this.#checkTypes(new Types(known.entries), usedIn(types, typesLeft));
     }
     const done = await this.#ask<DirectoryReconciliation>("reconcile", {
       ...page,
@@ -146,16 +249,34 @@ class DirectoryStage {
       this.#expect(this.#has(copy), () => `${copy.keyId} was not restored from D1`);
     for (const change of left)
       this.#expect(this.#has(change), () => `${change.keyId} was lost by the reconciliation`);
+    this.#checkTypes(this.types, usedIn(types, typesLeft));
+    // A type that came into use after the copy was made may be declared, but not marked.
+    const used = this.#typeChanges.filter(({ entry }) => entry.isInUse);
+    this.#checkTypes(
+      this.types,
+      used.flatMap(({ entry }) => (this.types.named(entry.kind, entry.name) === undefined ? [] : entry)),
+    );
+    if (types !== null) this.#simulation.judge.see("T6");
     await this.#simulation.pass(1_000, PASS_STEPS);
     for (let run = 0; run < 2; run += 1) {
-      await this.runCron();
+      const error = await this.runCron();
       this.#expect(
         stateOf(this.#directory) === "complete",
         () => "the directory is lost again after its reconciliation",
       );
+      if (error === null) checkTypes(this.#simulation);
       await this.change(1);
     }
     this.#simulation.judge.see("H8");
+  }
+
+  #checkTypes(types: Types, used: readonly TypeEntry[]): void {
+    for (const entry of used)
+      this.#expect(
+        hasType(types, entry),
+        () =>
+          `${entry.kind} ${entry.name} was in use, but is not in the reconciled directory's set as it was`,
+      );
   }
 
   /** What D1 has of the keys. */
@@ -180,6 +301,16 @@ class DirectoryStage {
   #expect(isRight: boolean, message: () => string): void {
     this.#simulation.judge.check("I26", isRight, message);
   }
+}
+
+/** The entries in use in D1's copy, and in what was left of the set. */
+const usedIn = (copy: DeclaredTypes | null, left: readonly TypeEntry[]): TypeEntry[] =>
+  [...(copy?.entries ?? []), ...left].filter(({ isInUse }) => isInUse);
+
+/** Whether a set has the entry, marked as in use if it is. */
+function hasType(types: Types, entry: TypeEntry): boolean {
+  const own = types.named(entry.kind, entry.name);
+  return own !== undefined && isSameType(own, entry) && (own.isInUse || !entry.isInUse);
 }
 
 const keyOf = (keyId: string): MintedKey => ({

@@ -1,15 +1,19 @@
 import type { Cell } from "./cell.ts";
+import { bucketType } from "../../support/types.ts";
 import { nameKey, type LocalRow, type Name } from "./local.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
-const sources = { USERNAMES: "RAILS_TABLE_USERS", ROUTES: "RAILS_TABLE_ROUTES" } as const;
+const sources = {
+  [bucketType("USERNAMES")]: "RAILS_TABLE_USERS",
+  [bucketType("ROUTES")]: "RAILS_TABLE_ROUTES",
+} as const;
 
 /** Draws a row for a name, sometimes in another spelling. */
 export function drawRow(name: Name, cell: Cell, random: Random): LocalRow {
   cell.rows += 1;
   const value = random.chance(0.3) ? name.canonical.toUpperCase() : name.canonical;
-  const type = sources[name.type as keyof typeof sources];
+  const type = sources[name.type] ?? "RAILS_TABLE_ROUTES";
   const subject = random.pick(["GROUP", "PROJECT", "USER"] as const);
   return {
     ...name,

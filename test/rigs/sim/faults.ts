@@ -15,7 +15,13 @@ interface Partition {
 }
 
 /** Few runs reach these writes, so faults are drawn several times for them. */
-const RARE_WRITES: ReadonlySet<WritePoint> = new Set(["prune", "set_state", "revoke_cell_key"]);
+const RARE_WRITES: ReadonlySet<WritePoint> = new Set([
+  "prune",
+  "set_state",
+  "revoke_cell_key",
+  "change_types",
+  "use_types",
+]);
 
 /**
  * The names of random streams that differ from what they are for. A stream's name is part of what a seed

@@ -2,20 +2,13 @@ import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
 import type { DigestWords } from "../../../src/core/messages.ts";
 import type { VerificationSlot } from "../../../src/core/directory/verification-slots.ts";
 import type { DigestRecordsAnswer, Op } from "../../../src/core/messages.ts";
-import {
-  bucketTypeByNumber,
-  bucketTypeNames,
-  sourceTypeByNumber,
-  sourceTypes,
-  subjectTypeByNumber,
-  type SourceTypeName,
-} from "../../../src/core/registry.ts";
-import type { ClaimRow } from "../../../src/core/shard/rows.ts";
 import { readDigests } from "../../../src/http/digest-parts.ts";
 import { ok, refused } from "../../../src/core/refusal.ts";
 import { sourceOrder } from "../../../src/core/source-order.ts";
+import { shipped } from "../../support/types.ts";
 import { isRefused } from "./api.ts";
 import type { Cell } from "./cell.ts";
+import { digestedOf } from "./judge/digest-watch.ts";
 import type { Simulation } from "./simulation.ts";
 
 // Calls whose answers are certain when no work is left. They come last, so they do not change the run before
@@ -28,8 +21,8 @@ import type { Simulation } from "./simulation.ts";
 export async function checkDigests(simulation: Simulation): Promise<void> {
   for (const { id } of simulation.cells) {
     for (const shard of simulation.coordinator.shards.keys()) {
-      for (const type of Object.keys(sourceTypes) as SourceTypeName[])
-        await checkDigest(simulation, id, shard, type);
+      for (const { kind, number } of shipped.entries)
+        if (kind === "source") await checkDigest(simulation, id, shard, number);
     }
   }
 }
@@ -41,7 +34,7 @@ async function checkDigest(
   { judge, operator }: Simulation,
   cell: string,
   shard: number,
-  sourceType: SourceTypeName,
+  sourceType: number,
 ): Promise<void> {
   const middle = sourceOrder("10");
   const ranges = [
@@ -49,17 +42,17 @@ async function checkDigest(
     { after: "", upTo: middle },
     { after: middle, upTo: null },
   ];
-  const query = { cell, sourceType, bucketTypes: bucketTypeNames, ranges };
+  const query = { cell, sourceType, bucketTypes: null, ranges };
   const read = await readDigests(ranges.length, FINAL_DIGEST_CALLS, async (cursor) => {
     const answer = await operator.toShard<DigestRecordsAnswer>(shard, "digestRecords", { ...query, cursor });
     return answer.kind === "ok" ? ok(answer.value) : refused("UNAVAILABLE", "the shard did not answer");
   });
   if (!read.ok) return;
   const rows = [...(judge.images[shard]?.claims.values() ?? [])].filter(
-    (row) => row.cell === cell && row.source_type === sourceTypes[sourceType].number,
+    (row) => row.cell === cell && row.source_type === sourceType,
   );
   const [whole, ...parts] = read.value;
-  const expected = textOf(rows.map((row) => ({ words: digestWordsOfRow(row), count: 1 })));
+  const expected = textOf(rows.map((row) => ({ words: digestWordsOf(digestedOf(row)), count: 1 })));
   for (const [what, digests] of [
     ["the whole", whole === undefined ? [] : [whole]],
     ["two parts", parts],
@@ -86,24 +79,6 @@ function textOf(parts: readonly { words: DigestWords; count: number }[]): string
   const sum = new DigestSum();
   for (const { words, count } of parts) sum.add(words, count);
   return `${sum.count} ${sum.hash}`;
-}
-
-function digestWordsOfRow(row: ClaimRow): DigestWords {
-  const [type, subject, source] = [
-    bucketTypeByNumber(row.bucket_type),
-    subjectTypeByNumber(row.subject_type),
-    sourceTypeByNumber(row.source_type),
-  ];
-  if (type === undefined || subject === undefined || source === undefined)
-    throw new Error("a claim has an unknown type");
-  const { canonical, value, subject_id: subjectId, source_id: sourceId } = row;
-  return digestWordsOf({
-    type,
-    canonical,
-    value,
-    subject: { type: subject, id: subjectId },
-    source: { type: source, id: sourceId },
-  });
 }
 
 /**

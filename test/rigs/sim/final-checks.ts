@@ -1,5 +1,6 @@
 import { defaultLimits } from "../../../src/core/limits.ts";
 import { checkHistory } from "../history/check.ts";
+import { bucketType } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";
 import { isClaimOf, rowKey } from "./judge/rows.ts";
 import { nameKey, type LocalRow } from "./local.ts";
@@ -81,8 +82,8 @@ export function checkRest(simulation: Simulation): void {
   ).length;
   judge.check(
     "I5",
-    judge.claims().length === rows,
-    () => `there are ${judge.claims().length} claims for ${rows} rows of the cells`,
+    judge.rowClaims().length === rows,
+    () => `there are ${judge.rowClaims().length} claims for ${rows} rows of the cells`,
   );
 }
 
@@ -92,12 +93,12 @@ export async function checkAlive({ judge, coordinator }: Simulation, cell: Cell)
   for (let round = 0; round <= Math.min(5, Math.max(concurrentBegins, outstandingLeases)); round += 1) {
     const id = `9${round}`;
     const row = {
-      type: "ROUTES" as const,
+      type: bucketType("ROUTES"),
       canonical: `probe-${cell.id}`,
       value: `probe-${cell.id}`,
       subject: { type: "GROUP", id },
       source: { type: "RAILS_TABLE_ROUTES", id },
-    } as never;
+    } as const;
     const lease = `00000000-0000-4000-8000-0000000${cell.id}000${round}`;
     const batch = {
       lease,

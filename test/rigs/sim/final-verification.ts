@@ -39,7 +39,7 @@ export async function checkVerified(simulation: Simulation): Promise<void> {
 
 function checkAgreement(simulation: Simulation, { id, local }: Cell): void {
   const { judge } = simulation;
-  const claims = new Map(judge.claims().map((claim) => [rowKey(claim), claim]));
+  const claims = new Map(judge.rowClaims().map((claim) => [rowKey(claim), claim]));
   for (const row of local.rows.values()) {
     const isRight = isAnothers(simulation, id, row) || isClaimOf(row, id, claims.get(nameKey(row)));
     judge.check(

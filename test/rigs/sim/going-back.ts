@@ -1,6 +1,7 @@
 import type { Reply, Told } from "../../../src/core/messages.ts";
 import { LedgerHistory, type LedgerPoint } from "../../../src/client/ledger-history.ts";
 import { historyHeaderOf } from "../../../src/http/history-header.ts";
+import { bucketType } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { opsOf, read, type Made } from "./made-leases.ts";
@@ -520,12 +521,12 @@ class Stage {
     this.#names += 1;
     const id = String(900_000 + this.#names);
     return {
-      type: "ROUTES",
+      type: bucketType("ROUTES"),
       canonical: `back-${this.#names}`,
       value: `back-${this.#names}`,
       subject: { type: "GROUP", id },
       source: { type: "RAILS_TABLE_ROUTES", id },
-    } as never;
+    };
   }
 
   async #begin(cell: Cell, lease: string, name: Name): Promise<Reply<unknown> | undefined> {

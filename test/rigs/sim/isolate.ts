@@ -1,4 +1,7 @@
+import { ok } from "../../../src/core/refusal.ts";
 import type { Reply } from "../../../src/core/messages.ts";
+import { TypesCopy } from "../../../src/http/types-copy.ts";
+import type { Coordinator } from "./coordinator.ts";
 import type { Network } from "./network.ts";
 import type { Part } from "./part.ts";
 import type { Owner } from "./scheduler.ts";
@@ -18,20 +21,34 @@ interface Witness {
   watch: (objects: Objects) => Objects;
 }
 
-/** An isolate of the Worker, through which all clients call. It adds what it has seen to calls (H2). */
+/**
+ * An isolate of the Worker. It adds what it has seen to calls (H2), and has a copy of the set of types. All
+ * clients call through one of them. Begins and lookups of declared types read the types of any.
+ */
 export class Isolate {
   readonly #network: Network;
+  readonly #coordinator: Coordinator;
+  readonly #owner: Owner;
   readonly #module = import(WITNESS) as Promise<{ Witness: new () => Witness }>;
   #witness: Witness | undefined;
+  #types: TypesCopy;
 
-  constructor(network: Network) {
+  constructor(name: string, network: Network, coordinator: Coordinator) {
     this.#network = network;
+    this.#coordinator = coordinator;
+    this.#owner = { name, dead: false };
+    this.#types = this.#newCopy();
+  }
+
+  get types(): TypesCopy {
+    return this.#types;
   }
 
   /** Starts an isolate that has seen nothing. The first import takes real time. */
   async restart(): Promise<void> {
     const { Witness } = await this.#module;
     this.#witness = new Witness();
+    this.#types = this.#newCopy();
   }
 
   async send<T>(from: Owner, to: Part<object>, method: string, message: object): Promise<Reply<T>> {
@@ -46,5 +63,13 @@ export class Isolate {
           ? objects?.shard(Number(number))
           : objects?.directory();
     return ((await watched?.[method]?.(message)) ?? (await send(message))) as Reply<T>;
+  }
+
+  #newCopy(): TypesCopy {
+    const { directory, limits, envelope } = this.#coordinator;
+    const send = (method: string) => (message: object) => this.send(this.#owner, directory, method, message);
+    const calls = { types: send("types"), useTypes: send("useTypes") };
+    const objects = { directory: () => calls } as unknown as ConstructorParameters<typeof TypesCopy>[0];
+    return new TypesCopy(objects, limits, envelope, { types: async () => ok(undefined) });
   }
 }

@@ -1,5 +1,4 @@
-import type { Source, Subject } from "../../../src/core/messages.ts";
-import type { BucketTypeName, SourceTypeName } from "../../../src/core/registry.ts";
+import type { Bucket, Source, Subject } from "../../../src/client/api-types.ts";
 import { compareBytes, sourceOrder } from "../../../src/core/source-order.ts";
 import type { SourceRow } from "../../../src/cell/changes.ts";
 import type { NewLocalLease } from "../../../src/cell/local.ts";
@@ -11,11 +10,13 @@ import {
   type QueuedRow,
   type VerifiedRow,
 } from "../../../src/cell/verification/ports.ts";
+import { shipped } from "../../support/types.ts";
 import type { LocalFault } from "./simulation-settings.ts";
 
 /** One of the few names that all cells compete for. */
 export interface Name {
-  type: BucketTypeName;
+  /** The number of the bucket type. */
+  type: number;
   canonical: string;
 }
 
@@ -30,6 +31,13 @@ export interface LocalRow extends Name {
 export interface LocalChange {
   puts: readonly LocalRow[];
   removes: readonly Name[];
+}
+
+/** The name of a shipped bucket type. */
+export function bucketTypeName(type: number): Bucket["type"] {
+  const entry = shipped.numbered("bucket", type);
+  if (entry === undefined) throw new Error(`${type} is not the number of a shipped bucket type`);
+  return entry.name as Bucket["type"];
 }
 
 export const nameKey = ({ type, canonical }: Name): string => `${type}:${canonical}`;
@@ -142,12 +150,12 @@ export class LocalDatabase implements LocalLeases {
   }
 
   /** The number of rows of a table. */
-  async count(type: SourceTypeName): Promise<number> {
+  async count(type: Source["type"]): Promise<number> {
     return this.#carryOut(() => this.#table(type).length);
   }
 
   async page(
-    type: SourceTypeName,
+    type: Source["type"],
     { after, upTo, limit }: IdRange & { limit: number },
   ): Promise<VerifiedRow[]> {
     const isAfter = (id: string, other: string): boolean =>
@@ -160,7 +168,7 @@ export class LocalDatabase implements LocalLeases {
     });
   }
 
-  async read(type: SourceTypeName, ids: readonly string[]): Promise<VerifiedRow[]> {
+  async read(type: Source["type"], ids: readonly string[]): Promise<VerifiedRow[]> {
     return this.#carryOut(() => this.#table(type).filter(({ id }) => ids.includes(id)));
   }
 
@@ -207,7 +215,7 @@ export class LocalDatabase implements LocalLeases {
   }
 
   /** The rows of a table in source order. */
-  #table(type: SourceTypeName): VerifiedRow[] {
+  #table(type: Source["type"]): VerifiedRow[] {
     const bySource = Map.groupBy(
       [...this.rows.values()].filter(({ source }) => source.type === type),
       ({ source }) => source.id,
@@ -233,9 +241,7 @@ export class LocalDatabase implements LocalLeases {
   }
 }
 
-const claimOf = ({ type, value, subject, source }: LocalRow): VerifiedRow["claims"][number] => ({
-  bucket: { type, value },
-  subject,
-  source,
-  attribute: type,
-});
+function claimOf({ type, value, subject, source }: LocalRow): VerifiedRow["claims"][number] {
+  const name = bucketTypeName(type);
+  return { bucket: { type: name, value }, subject, source, attribute: name };
+}

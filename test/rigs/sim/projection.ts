@@ -1,8 +1,9 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { readdirSync, readFileSync } from "node:fs";
-import type { MintedKey } from "../../../src/core/directory/messages.ts";
+import type { DeclaredTypes, MintedKey } from "../../../src/core/directory/messages.ts";
 import { limitVariable, type LimitName } from "../../../src/core/limits.ts";
-import type { LeaseState } from "../../../src/core/messages.ts";
+import type { HistoryPoint, LeaseState } from "../../../src/core/messages.ts";
+import type { TypeEntry } from "../../../src/core/types/types.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Faults } from "./faults.ts";
 import type { Network } from "./network.ts";
@@ -138,6 +139,19 @@ export class SimulatedProjection {
     const sql = `SELECT key_id AS keyId, role, cell_id AS cell, note, created_at_ms AS createdAtMs,
       expires_at_ms AS expiresAtMs, revoked_at_ms AS revokedAtMs FROM keys`;
     return this.statement(sql, false).all() as never;
+  }
+
+  /** The set of types, as a reconciliation of the directory reads it. */
+  types(): DeclaredTypes | null {
+    const rows = this.statement("SELECT position, entries FROM type_sets", false).all();
+    const [row] = rows as { position: number; entries: string }[];
+    return row === undefined ? null : { ...row, entries: JSON.parse(row.entries) as TypeEntry[] };
+  }
+
+  /** The newest point of the directory that the cron has seen. */
+  directoryPoint(): HistoryPoint | undefined {
+    const sql = "SELECT incarnation, position FROM seen_points WHERE part = 'directory'";
+    return this.statement(sql, false).get() as HistoryPoint | undefined;
   }
 
   /** Forgets what the cron has seen of other parts, as an empty D1 would. */

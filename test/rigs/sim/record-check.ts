@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { RecordedLease } from "./projection.ts";
 import { factKey, type Facts, type LedgerRow } from "./judge/rows.ts";
+import { storedTypes } from "./judge/type-watch.ts";
 import type { Simulation } from "./simulation.ts";
 
 /**
@@ -25,6 +26,18 @@ function checkCopies({ judge }: Simulation, rows: readonly RecordedLease[]): voi
   }
 }
 
+/** D1 has the set of types as the directory has it, to give it back after a loss (T6). */
+export function checkTypes({ judge, cronJob, coordinator }: Simulation): void {
+  const stored = storedTypes(coordinator.directory.disk);
+  if (stored === undefined) return;
+  const copy = cronJob.record.types();
+  judge.check(
+    "I13",
+    isDeepStrictEqual(copy && { position: copy.position, entries: copy.entries }, stored),
+    () => `D1 has the set of types at ${copy?.position}, but the directory has it at ${stored.position}`,
+  );
+}
+
 /**
  * At the end, the projection has every lease that a ledger remembers, as it is there, and no other
  * outstanding lease.
@@ -33,6 +46,7 @@ export function checkRecord(simulation: Simulation): void {
   const { judge, cronJob } = simulation;
   const recorded = cronJob.record.leases();
   checkCopies(simulation, recorded);
+  checkTypes(simulation);
   const positions = new Map(recorded.map((row) => [`${row.cell_id}/${row.created_position}`, row.position]));
   for (const [key, { cell, row }] of judge.facts) {
     if (isHistory(simulation, row)) continue;

@@ -1,3 +1,4 @@
+import { wallClock } from "../../../src/runtime.ts";
 import { thaw } from "./activity.ts";
 import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } from "./final-checks.ts";
 import { checkDigests, checkEpochs, checkSlots } from "./final-calls.ts";
@@ -52,6 +53,9 @@ export async function run({
   // A verification uses performance.now() to measure how long it has had its slot.
   const now = performance.now.bind(performance);
   performance.now = () => simulation.scheduler.nowMs;
+  // The Worker's copies of the set of types wait with the clock of the runtime.
+  const { after } = wallClock;
+  wallClock.after = (delayMs, then) => simulation.scheduler.after(delayMs, undefined, then);
   try {
     await simulation.start();
     simulation.act();
@@ -64,6 +68,7 @@ export async function run({
   } finally {
     process.off("unhandledRejection", onRejection);
     performance.now = now;
+    wallClock.after = after;
   }
   const seen: Record<string, number> = {};
   for (const [kind, count] of simulation.faults.counts) seen[`fault ${kind}`] = count;

@@ -1,8 +1,8 @@
 import type { ClaimRecord, ListCursor, ListRecordsAnswer } from "../../../src/core/messages.ts";
 import type { Answer } from "../../../src/core/ports.ts";
 import { ok, refused } from "../../../src/core/refusal.ts";
-import { bucketTypeNames, bucketTypes, type SourceTypeName } from "../../../src/core/registry.ts";
 import { readDigests } from "../../../src/http/digest-parts.ts";
+import { bucketType, sourceType as numberOf } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";
 import { compareSources } from "./judge/source-order.ts";
 import { nameKey } from "./local.ts";
@@ -14,13 +14,14 @@ import type { Simulation } from "./simulation.ts";
  * which the judge compares with the claims (R4).
  */
 export async function scanRecords(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
-  const sourceType = random.pick(["RAILS_TABLE_ROUTES", "RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const);
+  const source = random.pick(["RAILS_TABLE_ROUTES", "RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const);
+  const sourceType = numberOf(source);
   for (const shard of simulation.coordinator.shards.keys())
     await scanShard(simulation, cell, sourceType, shard, random.pick([1, 1, 2, 5]));
   const query = {
     cell: cell.id,
     sourceType,
-    bucketTypes: bucketTypeNames,
+    bucketTypes: null,
     ranges: [{ after: "", upTo: null }],
   };
   for (const shard of simulation.coordinator.shards.keys())
@@ -32,6 +33,9 @@ export async function scanRecords(simulation: Simulation, cell: Cell, random: Ra
     });
 }
 
+/** The types of the names that have rows. */
+const BUCKET_TYPES = [bucketType("ROUTES"), bucketType("USERNAMES")];
+
 /** The mean pause between two parts of a digest. */
 const PART_PAUSE_MS = 3_000;
 
@@ -41,19 +45,19 @@ const DIGEST_CALLS = 100;
 async function scanShard(
   simulation: Simulation,
   cell: Cell,
-  sourceType: SourceTypeName,
+  sourceType: number,
   shard: number,
   limit: number,
 ): Promise<void> {
   const { judge } = simulation;
   const { scanRows } = simulation.coordinator.limits;
-  const before = judge.claimsOf(shard, cell.id, sourceType);
+  const before = judge.claimsOf(shard, cell.id, sourceType, BUCKET_TYPES);
   const shown: ClaimRecord[] = [];
   for (let cursor: ListCursor | null = null; ;) {
     const query = {
       cell: cell.id,
       sourceType,
-      bucketTypes: ["ROUTES", "USERNAMES"],
+      bucketTypes: BUCKET_TYPES,
       after: "",
       upTo: null,
       cursor,
@@ -72,7 +76,7 @@ async function scanShard(
   }
   judge.see("R3");
   const seen = new Set(shown.map(nameKey));
-  for (const [key, claim] of judge.claimsOf(shard, cell.id, sourceType)) {
+  for (const [key, claim] of judge.claimsOf(shard, cell.id, sourceType, BUCKET_TYPES)) {
     const isShown = before.get(key) !== claim || seen.has(key);
     judge.check(
       "I12",
@@ -116,5 +120,5 @@ const comparePlaces = (a: ClaimRecord, b: ClaimRecord): number =>
   compareSources(a.source.id, b.source.id) ||
   // R3 doesn't define the order of two spellings of one number.
   (a.source.id === b.source.id ? 0 : -1) ||
-  bucketTypes[a.type].number - bucketTypes[b.type].number ||
+  a.type - b.type ||
   Buffer.compare(Buffer.from(a.canonical), Buffer.from(b.canonical));

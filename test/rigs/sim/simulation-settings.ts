@@ -135,6 +135,10 @@ export const activities = [
   "verify",
   "plant_drift",
   "decide_late",
+  "declare_types",
+  "refresh_types",
+  "claim_declared",
+  "look_up_declared",
 ] as const;
 
 export type MessageFault = (typeof messageFaults)[number];
@@ -199,6 +203,11 @@ const activityWeights: Record<Activity, number> = {
   verify: 0,
   plant_drift: 0,
   decide_late: 0,
+  // Only runs with declared types have these (see typesOf).
+  declare_types: 0,
+  refresh_types: 0,
+  claim_declared: 0,
+  look_up_declared: 0,
 };
 
 export function drawSettings(seed: number): SimulationSettings {
@@ -257,7 +266,8 @@ export function drawSettings(seed: number): SimulationSettings {
   };
   const space = { ...spaceOf(Random.of(seed, "space")), ...scansOf(Random.of(seed, "scans")) };
   const withSpace = { ...settings, limits: { ...settings.limits, ...space } };
-  return { ...withSpace, ...driftOf(Random.of(seed, "drifts"), withSpace, faultFactor) };
+  const withDrift = { ...withSpace, ...driftOf(Random.of(seed, "drifts"), withSpace, faultFactor) };
+  return { ...withDrift, ...typesOf(Random.of(seed, "types"), withDrift) };
 }
 
 /**
@@ -290,6 +300,16 @@ function driftOf(
       ...(random.chance(0.8) ? { verificationSlotMs: random.pick([1_000, 1_000, 5_000]) } : {}),
     },
   };
+}
+
+/**
+ * In some runs operators change the set of types all the time. These settings also come from a stream of
+ * their own.
+ */
+function typesOf(random: Random, { activities: weights }: SimulationSettings): Partial<SimulationSettings> {
+  if (!random.chance(0.3)) return {};
+  const types = { declare_types: 25, refresh_types: 15, claim_declared: 40, look_up_declared: 30 };
+  return { actionMs: random.pick([5, 30, 150]), activities: { ...weights, ...types } };
 }
 
 /** In some runs, the reads of shards take several messages. */

@@ -1,6 +1,8 @@
+import type { DeclaredTypes } from "../../../src/core/directory/messages.ts";
 import type { BeginRequest, BucketKey } from "../../../src/core/messages.ts";
 import { shardOf } from "../../../src/core/placement.ts";
 import { opsOf } from "../../../src/http/batch.ts";
+import { shipped } from "../../support/types.ts";
 import { batchOpOf, Recorder } from "../history/history.ts";
 import { activities, namesOf } from "./activity.ts";
 import { Api, type SimulationContext } from "./api.ts";
@@ -10,14 +12,14 @@ import { Faults } from "./faults.ts";
 import { Cron } from "./projection.ts";
 import { Isolate } from "./isolate.ts";
 import { Judge } from "./judge/judge.ts";
-import type { LocalRow, Name } from "./local.ts";
+import { bucketTypeName, type LocalRow, type Name } from "./local.ts";
 import { Network, type Sent, type Witness } from "./network.ts";
 import type { Part } from "./part.ts";
 import { checkOutstanding } from "./record-check.ts";
 import { Random } from "./random.ts";
 import { Scheduler, type Owner } from "./scheduler.ts";
 import { Violation } from "./violation.ts";
-import type { PartFault, SimulationSettings } from "./simulation-settings.ts";
+import type { Activity, PartFault, SimulationSettings } from "./simulation-settings.ts";
 
 /** A pause long enough for staleness, retention and the longest backoffs. */
 const LONG_PAUSE_MS = 700_000;
@@ -30,6 +32,17 @@ const SETTLING_STEPS = 5_000;
  */
 const MAX_SKEW_MS = 120_000;
 const MAX_CELL_SKEW_MS = 900_000;
+
+/** What others than cells do. */
+const WITHOUT_CELL: ReadonlySet<Activity> = new Set([
+  "cron",
+  "freeze",
+  "lookup",
+  "rotate_key",
+  "declare_types",
+  "refresh_types",
+  "look_up_declared",
+]);
 
 /** A coordinator, its cells, and the faults that happen to them. */
 export class Simulation {
@@ -45,6 +58,12 @@ export class Simulation {
   readonly cronJob: Cron;
   /** What all clients call through. Its memory ends now and then. */
   readonly isolate: Isolate;
+  /** Isolates with copies of the set of types of different ages. */
+  readonly isolates: readonly Isolate[];
+  /** The set of types that an operator has read last. */
+  lastTypes: DeclaredTypes | undefined;
+  /** The number of changes of the set of types so far. */
+  typeChanges = 0;
   /** Thaws of all cells. A freeze that overlaps with a thaw proves nothing. */
   readonly thaws = { started: 0, running: 0 };
   readonly #network: Network;
@@ -72,7 +91,6 @@ export class Simulation {
     };
     const network = new Network(this.scheduler, this.faults, witness);
     this.#network = network;
-    this.isolate = new Isolate(network);
     const log = (part: string, event: string): void => {
       this.judge.see(`log ${event}`);
       if (event === "history_lost" && this.#isJudging)
@@ -83,6 +101,11 @@ export class Simulation {
       { scheduler: this.scheduler, faults: this.faults, log },
       network,
     );
+    this.isolate = new Isolate("isolate 0", network, this.coordinator);
+    this.isolates = [
+      this.isolate,
+      ...[1, 2].map((number) => new Isolate(`isolate ${number}`, network, this.coordinator)),
+    ];
     this.judge = new Judge(this.coordinator);
     this.recorder = new Recorder();
     const { scheduler, coordinator, judge, recorder } = this;
@@ -147,7 +170,7 @@ export class Simulation {
   /** Registers the cells without faults. */
   async start(): Promise<void> {
     await this.cronJob.load();
-    await this.isolate.restart();
+    for (const isolate of this.isolates) await isolate.restart();
     this.faults.areOff = true;
     // Before the first cell, a message with another placement fixes nothing (P2).
     const { directory, envelope } = this.coordinator;
@@ -272,7 +295,7 @@ export class Simulation {
       return;
     }
     const kind = random.weighted(this.#settings.activities);
-    const needsCell = !["cron", "freeze", "lookup", "rotate_key"].includes(kind);
+    const needsCell = !WITHOUT_CELL.has(kind);
     if (needsCell && !cell.isUp) return;
     this.#note(index, `${kind} by cell ${cell.id}`);
     this.judge.see(`activity ${kind}`);
@@ -363,11 +386,11 @@ export class Simulation {
 
   checkInvalid(one: LocalRow, same: LocalRow): void {
     const creates = [one, same].map(({ type, value, subject, source }) => ({
-      bucket: { type, value },
+      bucket: { type: bucketTypeName(type), value },
       subject,
       source,
     }));
-    const result = opsOf({ creates }, this.#settings.shards, this.coordinator.limits);
+    const result = opsOf({ creates }, shipped, this.#settings.shards, this.coordinator.limits);
     this.judge.check("I10", !result.ok, () => "a batch that contains a name twice is accepted");
     this.judge.see("B1");
   }

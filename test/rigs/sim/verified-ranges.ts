@@ -2,6 +2,7 @@ import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
 import { namesOf, digestedOf } from "../../../src/cell/verification/row-names.ts";
 import type { IdRange, RangeDigest, VerifiedRow } from "../../../src/cell/verification/ports.ts";
 import { compareBytes, sourceOrder } from "../../../src/core/source-order.ts";
+import { shipped } from "../../support/types.ts";
 import type { Judge } from "./judge/judge.ts";
 
 interface Asked {
@@ -94,8 +95,8 @@ export class VerifiedRanges {
     check(newestMs === undefined || newestMs <= asOfMs - this.#recentMs, "but has a recent claim");
     check(!its.some(({ ageMs }) => ageMs !== undefined && ageMs < this.#recentMs), "but has a recent row");
     const sum = new DigestSum();
-    for (const name of its.flatMap(({ claims }) => namesOf(claims).names))
-      sum.add(digestWordsOf(digestedOf(name)));
+    for (const name of its.flatMap(({ claims }) => namesOf(shipped, claims).names))
+      sum.add(digestWordsOf(digestedOf(shipped, name)));
     check(digest?.count === sum.count && digest.hash === sum.hash, "but its rows and claims differ");
     this.#judge.see("V4");
   }

@@ -1,5 +1,5 @@
 import type { Bucket, ForeignRecord, Record as ApiRecord } from "../../../src/client/api-types.ts";
-import { canonicalOf } from "../../../src/cell/verification/row-names.ts";
+import { canonicalOf, numberOf } from "../../../src/cell/declared-types.ts";
 import type {
   IdRange,
   RangeDigest,
@@ -24,6 +24,7 @@ import { sourceOrder } from "../../../src/core/source-order.ts";
 import { readDigests, sumOf } from "../../../src/http/digest-parts.ts";
 import { isSplit, mergeRecords, type MergedPage } from "../../../src/http/record-merge.ts";
 import { toApiRecord } from "../../../src/http/answers.ts";
+import { shipped } from "../../support/types.ts";
 import type { Api, SimulationContext } from "./api.ts";
 
 /** More messages than the ranges of a simulated verification take. */
@@ -58,7 +59,7 @@ export class SimulatedRecords implements VerifiedRecords {
     pageSize,
   }: Parameters<VerifiedRecords["list"]>[0]): Promise<RecordPage> {
     const asOfMs = this.#nowMs();
-    const range = { cell: this.#cell, sourceType: source, bucketTypes, ...orders({ after, upTo }) };
+    const range = { ...this.#selectionOf(source, bucketTypes), ...orders({ after, upTo }) };
     const records: ClaimRecord[] = [];
     for (let behind = afterSource(range.after); ;) {
       const page = await this.#page(range, behind, pageSize);
@@ -69,6 +70,17 @@ export class SimulatedRecords implements VerifiedRecords {
         return { records: records.map(recordOf), asOfMs, nextPageToken: next === undefined ? "" : "more" };
       behind = next;
     }
+  }
+
+  #selectionOf(
+    source: string,
+    bucketTypes: readonly string[],
+  ): { cell: string; sourceType: number; bucketTypes: number[] } {
+    return {
+      cell: this.#cell,
+      sourceType: numberOf(shipped, "source", source),
+      bucketTypes: bucketTypes.map((type) => numberOf(shipped, "bucket", type)),
+    };
   }
 
   /** Small limits make it end a page where its messages end, and within a source id. */
@@ -102,7 +114,7 @@ export class SimulatedRecords implements VerifiedRecords {
     ranges,
   }: Parameters<VerifiedRecords["digests"]>[0]): ReturnType<VerifiedRecords["digests"]> {
     const asOfMs = this.#nowMs();
-    const query = { cell: this.#cell, sourceType: source, bucketTypes, ranges: ranges.map(orders) };
+    const query = { ...this.#selectionOf(source, bucketTypes), ranges: ranges.map(orders) };
     const { shards, limits } = this.#context.coordinator;
     const answers = await fanOut([...shards.keys()], limits.fanOut, (shard) =>
       readDigests(ranges.length, DIGEST_CALLS, async (cursor) =>
@@ -121,9 +133,9 @@ export class SimulatedRecords implements VerifiedRecords {
 
   async lookup(buckets: readonly Bucket[]): Promise<(ApiRecord | ForeignRecord | undefined)[]> {
     const keys = buckets.map(({ type, value }): BucketKey => {
-      const made = canonicalOf({ type, value });
+      const made = canonicalOf(shipped, { type, value });
       if (!made.ok) throw new Error(`a verification looked up an invalid name: ${made.detail}`);
-      return { type, canonical: made.canonical };
+      return { type: numberOf(shipped, "bucket", type), canonical: made.canonical };
     });
     const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) =>
       shardOf(type, canonical, this.#context.coordinator.shards.length),
@@ -166,7 +178,7 @@ const orders = ({ after, upTo }: IdRange): SourceRange => ({
   upTo: upTo === undefined ? null : sourceOrder(upTo),
 });
 
-const recordOf = (record: ClaimRecord): ApiRecord => toApiRecord(record);
+const recordOf = (record: ClaimRecord): ApiRecord => toApiRecord(shipped, record) as ApiRecord;
 
 function digestOf(parts: readonly ShardDigest[]): RangeDigest {
   const { count, words, held, newestUpdatedAtMs } = sumOf(parts);

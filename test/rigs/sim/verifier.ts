@@ -13,9 +13,9 @@ import {
 import type { VerificationItem, VerificationReport } from "../../../src/cell/verification/report.ts";
 import { VerificationAborted, verify } from "../../../src/cell/verification/verify.ts";
 import { isLeaseholdError, LeaseholdError } from "../../../src/client/errors.ts";
-import type { Batch as ApiBatch } from "../../../src/client/api-types.ts";
+import type { Batch as ApiBatch, Source } from "../../../src/client/api-types.ts";
 import { defaultLimits } from "../../../src/core/limits.ts";
-import type { SourceTypeName } from "../../../src/core/registry.ts";
+import { shipped } from "../../support/types.ts";
 import { isRefused, type Api, type SimulationContext } from "./api.ts";
 import type { CellLeases } from "./cell-leases.ts";
 import type { Cell } from "./cell.ts";
@@ -38,7 +38,7 @@ interface VerifierContext {
 }
 
 /** Tables by source type. The bucket type of a name does not limit the table it may come from. */
-const TABLES = ["RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const satisfies readonly SourceTypeName[];
+const TABLES = ["RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const satisfies readonly Source["type"][];
 const FIRST_CURSOR = `claim ${TABLES[0]} `;
 const BUCKET_TYPES = ["ROUTES", "USERNAMES"] as const;
 
@@ -122,6 +122,7 @@ export class Verifier {
     const slot = random.uuid();
     return {
       cell: cell.id,
+      types: shipped,
       limits: defaultLimits,
       tables: TABLES.map((source) => this.#table(source, ranges)),
       records: {
@@ -212,7 +213,7 @@ export class Verifier {
     return hasMoved;
   }
 
-  #table(source: SourceTypeName, ranges: VerifiedRanges): VerifiedTable {
+  #table(source: Source["type"], ranges: VerifiedRanges): VerifiedTable {
     const { mayDie, cell } = this.#context;
     return {
       name: source,

@@ -37,6 +37,10 @@ export const invariants = {
   I24: "a part that went back in time notices when it is told, and refuses everything from then on",
   I25: "a reconciled part gives nobody a name that another cell's rows or leases have",
   I26: "a directory that lost what a cron run has told others notices it, and gets back what D1 has",
+  I27: "a name has a type that was in use before its first hold, and is canonical by the rule of that type",
+  I28: "a type in use never changes or disappears, and a change replaces the set that its operator has read",
+  I29: "no request is refused for a type that was declared all the time, however old an isolate's copy is",
+  I30: "a lookup finds every name that was claimed by the rule of its type, and shows its type",
 } as const;
 
 export type Invariant = keyof typeof invariants;

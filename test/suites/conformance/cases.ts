@@ -14,8 +14,10 @@ interface Success extends Request {
   before?: (api: Client) => Promise<Partial<Request>>;
 }
 
-interface Bad extends Request {
+export interface Bad extends Request {
   field: string;
+  /** True if the request only names a type that is not declared, so that the directory is read (T4). */
+  isUndeclared?: boolean;
 }
 
 export interface Case {
@@ -48,6 +50,7 @@ const badBatches: Case["bad"] = {
   UNSPECIFIED: {
     body: { creates: [{ ...claim("a"), bucket: { type: "UNSPECIFIED", value: "a" } }] },
     field: "creates[0].bucket.type",
+    isUndeclared: true,
   },
   "an unknown field deep inside": {
     body: { creates: [{ ...claim("a"), cell_id: "2" }] },
@@ -144,9 +147,14 @@ const within = (query: string, cases: Case["bad"]): Case["bad"] =>
 
 const badRanges: Case["bad"] = {
   "no source type": { query: "source_id_gt=1", field: "source_type" },
-  "an unknown source type": { query: "source_type=X", field: "source_type" },
+  "an unknown source type": { query: "source_type=X", field: "source_type", isUndeclared: true },
   "an unknown bucket type": {
     query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=X",
+    field: "bucket_type[1]",
+    isUndeclared: true,
+  },
+  "a bucket type in lower case": {
+    query: "source_type=RAILS_TABLE_ROUTES&bucket_type=ROUTES&bucket_type=routes",
     field: "bucket_type[1]",
   },
   "an empty source id": { query: "source_type=RAILS_TABLE_ROUTES&source_id_lte=", field: "source_id_lte" },
@@ -172,6 +180,59 @@ const decisions: Case["bad"] = {
   "a reason that is too long": { key: "operator", body: { reason: "x".repeat(501) }, field: "reason" },
   "a reason that is not text": { key: "operator", body: { reason: 7 }, field: "reason" },
   "a reason with control characters": { key: "operator", body: { reason: "a\u0000b" }, field: "reason" },
+};
+
+interface DeclaredTypes {
+  version: number;
+  types: Record<"bucket_types" | "subject_types" | "source_types", Record<string, object>>;
+}
+
+const declaredTypes = (api: Client): Promise<DeclaredTypes> => api.json(200, "GET", "/v1/admin/types");
+
+const pick = ({ version, types: same }: DeclaredTypes): DeclaredTypes => ({ version, types: same });
+
+const types = {
+  bucket_types: { HANDLES: { number: 1 } },
+  subject_types: { PERSON: { number: 1 } },
+  source_types: { PEOPLE: { number: 1 } },
+};
+const handles = (more: object) => ({ ...types, bucket_types: { HANDLES: { number: 1, ...more } } });
+
+const badTypes: Case["bad"] = {
+  "no version": { body: { types }, field: "version" },
+  "a version that is a string": { body: { version: "0", types }, field: "version" },
+  "a negative version": { body: { version: -1, types }, field: "version" },
+  "no types": { body: { version: 0 }, field: "types" },
+  "a list of bucket types": {
+    body: { version: 0, types: { ...types, bucket_types: [] } },
+    field: "types.bucket_types",
+  },
+  "an unknown list": { body: { version: 0, types: { ...types, cell_types: {} } }, field: "types.cell_types" },
+  "dry_run that is not a boolean": { body: { version: 0, types, dry_run: 1 }, field: "dry_run" },
+  "no source types": {
+    body: { version: 0, types: { ...types, source_types: {} } },
+    field: "source_types",
+  },
+  "an unknown flag": {
+    body: { version: 0, types: handles({ cases: "exact" }) },
+    field: "bucket_types.HANDLES.cases",
+  },
+  "an unknown value of a flag": {
+    body: { version: 0, types: handles({ case: "EXACT" }) },
+    field: "bucket_types.HANDLES.case",
+  },
+  "the same number twice": {
+    body: { version: 0, types: { ...types, subject_types: { A: { number: 1 }, B: { number: 1 } } } },
+    field: "subject_types.B.number",
+  },
+  "a pattern that looks around": {
+    body: { version: 0, types: handles({ pattern: "(?=a)" }) },
+    field: "bucket_types.HANDLES.pattern",
+  },
+  "a name in lower case": {
+    body: { version: 0, types: { ...types, source_types: { people: { number: 1 } } } },
+    field: "source_types.people",
+  },
 };
 
 const uuid = newUuid();
@@ -304,8 +365,20 @@ export const cases: Record<RouteId, Case> = {
       },
     ],
     bad: {
-      "an unknown bucket type": { params: { bucket_type: "NAMES", value: "a" }, field: "bucket_type" },
-      UNSPECIFIED: { params: { bucket_type: "UNSPECIFIED", value: "a" }, field: "bucket_type" },
+      "an unknown bucket type": {
+        params: { bucket_type: "NAMES", value: "a" },
+        field: "bucket_type",
+        isUndeclared: true,
+      },
+      UNSPECIFIED: {
+        params: { bucket_type: "UNSPECIFIED", value: "a" },
+        field: "bucket_type",
+        isUndeclared: true,
+      },
+      "a bucket type in lower case": {
+        params: { bucket_type: "routes", value: "a" },
+        field: "bucket_type",
+      },
       "no value": { params: { bucket_type: "ROUTES", value: "" }, field: "value" },
       "a path that ends with a slash": { params: { bucket_type: "ROUTES", value: "a/" }, field: "value" },
       "bad percent-encoding": { params: { bucket_type: "EMAILS", value: "a%zz" }, field: "value" },
@@ -350,7 +423,11 @@ export const cases: Record<RouteId, Case> = {
         },
         field: "buckets[1].value",
       },
-      "an unknown type": { body: { buckets: [{ type: "X", value: "a" }] }, field: "buckets[0].type" },
+      "an unknown type": {
+        body: { buckets: [{ type: "X", value: "a" }] },
+        field: "buckets[0].type",
+        isUndeclared: true,
+      },
     },
   },
   listRecords: {
@@ -424,7 +501,11 @@ export const cases: Record<RouteId, Case> = {
     bad: {
       ...badCells,
       "no source type": { body: { ranges: [{}] }, field: "source_type" },
-      "an unknown source type": { body: { source_type: "X", ranges: [{}] }, field: "source_type" },
+      "an unknown source type": {
+        body: { source_type: "X", ranges: [{}] },
+        field: "source_type",
+        isUndeclared: true,
+      },
       "no ranges": { body: { source_type: "RAILS_TABLE_USERS" }, field: "ranges" },
       "an empty list of ranges": { body: { source_type: "RAILS_TABLE_USERS", ranges: [] }, field: "ranges" },
       "257 ranges": {
@@ -438,6 +519,7 @@ export const cases: Record<RouteId, Case> = {
       "an unknown bucket type": {
         body: { source_type: "RAILS_TABLE_USERS", bucket_types: ["ROUTES", "X"], ranges: [{}] },
         field: "bucket_types[1]",
+        isUndeclared: true,
       },
       "an unknown field of a range": {
         body: { source_type: "RAILS_TABLE_USERS", ranges: [{ from: "1" }] },
@@ -581,6 +663,21 @@ export const cases: Record<RouteId, Case> = {
       "a bad id": { params: { id: "a.b" }, field: "id" },
       "a bad cell": { params: { id: uuid }, body: { cell_id: "x" }, field: "cell_id" },
     },
+  },
+  getTypes: { success: [{ status: 200 }], bad: {} },
+  changeTypes: {
+    success: [
+      {
+        status: 200,
+        before: async (api) => {
+          const { version, types: before } = await declaredTypes(api);
+          const more = { ...before.subject_types, NEW: { number: 99 } };
+          return { body: { version, types: { ...before, subject_types: more }, dry_run: true } };
+        },
+      },
+      { status: 200, before: async (api) => ({ body: pick(await declaredTypes(api)) }) },
+    ],
+    bad: badTypes,
   },
   getPart: {
     success: [

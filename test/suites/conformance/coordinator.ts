@@ -14,8 +14,8 @@ export interface Started {
   keys: { cell(id: string): string; readonly operator: string; readonly router: string };
   /** Runs the cron once. */
   cron(): Promise<void>;
-  /** Returns how many times objects and databases were called so far, if the coordinator can tell. */
-  asked?: () => number;
+  /** Returns the calls of objects and databases so far, such as `DIRECTORY.types`, if it can be told. */
+  asked?: () => readonly string[];
   close(): Promise<void>;
 }
 
@@ -30,10 +30,11 @@ export type Open = (options?: StartOptions) => Promise<Coordinator>;
 
 export class Coordinator extends Client {
   readonly cron: () => Promise<void>;
-  readonly asked: () => number;
+  /** The calls of objects and databases so far. Undefined: the coordinator cannot tell. */
+  readonly asked: () => readonly string[] | undefined;
 
   constructor(started: Started) {
-    const { url, fetch, keys, asked = () => 0 } = started;
+    const { url, fetch, keys, asked = () => undefined } = started;
     const keyOf = (name: string): string => {
       const cell = /^cell (.+)$/.exec(name)?.[1];
       if (cell !== undefined) return keys.cell(cell);

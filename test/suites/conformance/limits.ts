@@ -121,7 +121,7 @@ export function limitSuite(open: Open): void {
 
     test.each([true, false])("with a Content-Length: %s", async (told) => {
       const api = await opened("LEASEHOLD_BODY_BYTES", "1024");
-      const before = api.asked();
+      const before = api.asked()?.length;
       for (const route of withBody) {
         const key =
           route.roles === "anyone" || route.roles.includes("cell")
@@ -142,7 +142,7 @@ export function limitSuite(open: Open): void {
           retryable: false,
         });
       }
-      expect(api.asked()).toBe(before);
+      expect(api.asked()?.length).toBe(before);
     });
   });
 }

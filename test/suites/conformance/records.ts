@@ -3,13 +3,17 @@ import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
 import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
+import type { TypeKind } from "../../../src/core/types/types.ts";
 import type * as schemas from "../../../src/http/contract/schemas.ts";
+import { shipped } from "../../support/types.ts";
 import type { Client } from "./client.ts";
 import { addressOf, begun, committed, freshName } from "./leases.ts";
 import type { Open } from "./coordinator.ts";
 
 type DigestAnswer = z.infer<typeof schemas.digestAnswer>;
 type RecordPage = z.infer<typeof schemas.recordPage>;
+
+const numberOf = (kind: TypeKind, name: string): number => shipped.named(kind, name)?.number ?? 0;
 
 export function recordSuite(open: Open): void {
   let api: Client;
@@ -304,11 +308,11 @@ export function recordSuite(open: Open): void {
       for (const { bucket, subject, source } of records) {
         sum.add(
           digestWordsOf({
-            type: bucket.type,
+            type: numberOf("bucket", bucket.type),
             canonical: bucket.value.toLowerCase(),
             value: bucket.value,
-            subject,
-            source,
+            subject: { type: numberOf("subject", subject.type), id: subject.id },
+            source: { type: numberOf("source", source.type), id: source.id },
           }),
         );
       }

@@ -5,12 +5,6 @@ import type {
   RangeDigest,
   SourceRange,
 } from "../../../../src/core/messages.ts";
-import {
-  bucketTypeByNumber,
-  sourceTypeByNumber,
-  sourceTypes,
-  subjectTypeByNumber,
-} from "../../../../src/core/registry.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import { sumOf } from "../../../../src/http/digest-parts.ts";
 import { SOURCE_ORDER_END } from "../../../../src/core/shard/scan-store.ts";
@@ -70,8 +64,8 @@ export class DigestWatch {
     const { claims, holds } = image;
     const isIn = (row: ClaimRow | HoldRow | undefined): boolean =>
       row?.cell === cell &&
-      row.source_type === sourceTypes[sourceType].number &&
-      (bucketTypes as string[]).includes(bucketTypeByNumber(row.bucket_type) ?? "") &&
+      row.source_type === sourceType &&
+      (bucketTypes === null || bucketTypes.includes(row.bucket_type)) &&
       row.source_order !== null &&
       Buffer.compare(Buffer.from(row.source_order), Buffer.from(after)) > 0 &&
       Buffer.compare(Buffer.from(row.source_order), Buffer.from(upTo ?? SOURCE_ORDER_END)) <= 0;
@@ -121,18 +115,13 @@ const partKey = (
 
 const keyOf = ({ from, to, message }: Sent): string => JSON.stringify([from.name, to, message]);
 
-function digestedOf(claim: ClaimRow): Parameters<typeof digestWordsOf>[0] {
-  const type = bucketTypeByNumber(claim.bucket_type);
-  const subjectType = subjectTypeByNumber(claim.subject_type);
-  const sourceType = sourceTypeByNumber(claim.source_type);
-  if (type === undefined || subjectType === undefined || sourceType === undefined)
-    throw new Error("a claim has an unknown type");
+export function digestedOf(claim: ClaimRow): Parameters<typeof digestWordsOf>[0] {
   const { canonical, value, subject_id: subjectId, source_id: sourceId } = claim;
   return {
-    type,
+    type: claim.bucket_type,
     canonical,
     value,
-    subject: { type: subjectType, id: subjectId },
-    source: { type: sourceType, id: sourceId },
+    subject: { type: claim.subject_type, id: subjectId },
+    source: { type: claim.source_type, id: sourceId },
   };
 }

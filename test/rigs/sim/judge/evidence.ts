@@ -1,7 +1,7 @@
 import type { BucketKey, ClaimRecord, LeaseState, Outcome } from "../../../../src/core/messages.ts";
 import { shardOf } from "../../../../src/core/placement.ts";
-import { sourceTypes, type SourceTypeName } from "../../../../src/core/registry.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
+import { shipped } from "../../../support/types.ts";
 import type { Coordinator } from "../coordinator.ts";
 import { nameKey, type LocalRow } from "../local.ts";
 import { Violation, type Invariant } from "../violation.ts";
@@ -85,9 +85,15 @@ export class Evidence {
   }
 
   /** A cell's claims on one shard by name. The text changes whenever a claim changes. */
-  claimsOf(shard: number, cell: string, sourceType: SourceTypeName): Map<string, string> {
+  claimsOf(
+    shard: number,
+    cell: string,
+    sourceType: number,
+    bucketTypes: readonly number[],
+  ): Map<string, string> {
     const claims = [...(this.images[shard]?.claims ?? [])].filter(
-      ([, row]) => row.cell === cell && row.source_type === sourceTypes[sourceType].number,
+      ([, row]) =>
+        row.cell === cell && row.source_type === sourceType && bucketTypes.includes(row.bucket_type),
     );
     return new Map(claims.map(([key, row]) => [key, `${row.uuid}/${row.epoch}`]));
   }
@@ -99,6 +105,16 @@ export class Evidence {
 
   claims(): ClaimRow[] {
     return this.images.flatMap(({ claims }) => [...claims.values()]);
+  }
+
+  /** The claims that rows of the cells must have. Names of declared types have no rows. */
+  rowClaims(): ClaimRow[] {
+    return this.claims().filter((claim) => shipped.numbered("bucket", claim.bucket_type) !== undefined);
+  }
+
+  /** The claims with types that operators have declared. */
+  declaredClaims(): ClaimRow[] {
+    return this.claims().filter((claim) => shipped.numbered("bucket", claim.bucket_type) === undefined);
   }
 
   holds(): HoldRow[] {

@@ -8,6 +8,7 @@ import { Evidence } from "./evidence.ts";
 import { LedgerWatch } from "./ledger-watch.ts";
 import { MessageWatch } from "./message-watch.ts";
 import { ShardWatch } from "./shard-watch.ts";
+import { TypeWatch } from "./type-watch.ts";
 import { VerificationWatch } from "./verification-watch.ts";
 
 /**
@@ -17,8 +18,9 @@ import { VerificationWatch } from "./verification-watch.ts";
 export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"> {
   readonly drifts = new Drifts(this);
   readonly verifications = new VerificationWatch(this, this.drifts);
+  readonly types = new TypeWatch(this);
   readonly #ledgers = new LedgerWatch(this, (fact) => this.verifications.decided(fact));
-  readonly #shards = new ShardWatch(this);
+  readonly #shards = new ShardWatch(this, (hold) => this.types.held(hold));
   readonly #messages = new MessageWatch(this);
   readonly #digests = new DigestWatch(this);
 
@@ -66,6 +68,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.#refresh();
     this.#messages.sent(call);
     if (call.method === "digestRecords") this.#digests.sent(call);
+    if (call.method === "changeTypes") this.types.sent(call);
   }
 
   answered(call: Sent, reply: Reply<unknown>): void {
@@ -78,6 +81,8 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
 
   /** Reads everything that became durable since the last call. */
   #refresh(): void {
+    // A hold must be later than the first use of its types.
+    this.types.refresh();
     this.#ledgers.refresh();
     this.#shards.refresh();
     this.drifts.close();

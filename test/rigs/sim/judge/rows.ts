@@ -1,11 +1,7 @@
 import type { LeaseState, Op } from "../../../../src/core/messages.ts";
-import {
-  bucketTypeByNumber,
-  sourceTypeByNumber,
-  subjectTypeByNumber,
-} from "../../../../src/core/registry.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
-import type { LocalRow } from "../local.ts";
+import { sourceType, subjectType } from "../../../support/types.ts";
+import { nameKey, type LocalRow } from "../local.ts";
 
 /** A row of a ledger's table `lease`. */
 export interface LedgerRow {
@@ -60,7 +56,7 @@ export const attemptOf = (
 ): string => `${cell}/${incarnation}.${counter}`;
 export const factKey = (cell: string, lease: string): string => `${cell}/${lease}`;
 export const rowKey = ({ bucket_type, canonical }: ClaimRow | HoldRow): string =>
-  `${bucketTypeByNumber(bucket_type)}:${canonical}`;
+  nameKey({ type: bucket_type, canonical });
 
 export const isHoldOf = (hold: HoldRow, { cell, lease, execution }: Facts, op: Op): boolean =>
   hold.cell === cell &&
@@ -78,7 +74,7 @@ export const isClaimOf = (
 ): boolean =>
   claim?.cell === cell &&
   claim.value === value &&
-  subjectTypeByNumber(claim.subject_type) === subject.type &&
+  claim.subject_type === subjectType(subject.type) &&
   claim.subject_id === subject.id &&
-  sourceTypeByNumber(claim.source_type) === source.type &&
+  claim.source_type === sourceType(source.type) &&
   claim.source_id === source.id;

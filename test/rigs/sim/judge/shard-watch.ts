@@ -8,10 +8,13 @@ import { factKey, rowKey, type ShardImage } from "./rows.ts";
 /** Checks every change of what is durable on a shard. */
 export class ShardWatch {
   readonly #evidence: Evidence;
+  readonly #held: (hold: HoldRow) => void;
   readonly #epochs = new Map<string, number>();
 
-  constructor(evidence: Evidence) {
+  /** @param held called for each new hold */
+  constructor(evidence: Evidence, held: (hold: HoldRow) => void) {
     this.#evidence = evidence;
+    this.#held = held;
   }
 
   refresh(): void {
@@ -54,8 +57,8 @@ export class ShardWatch {
   }
 
   #checkShardOfKey(index: number, key: string): void {
-    const [type, canonical] = [key.slice(0, key.indexOf(":")), key.slice(key.indexOf(":") + 1)];
-    const home = shardOf(type as "ROUTES", canonical, this.#evidence.coordinator.shards.length);
+    const [type, canonical] = [Number(key.slice(0, key.indexOf(":"))), key.slice(key.indexOf(":") + 1)];
+    const home = shardOf(type, canonical, this.#evidence.coordinator.shards.length);
     this.#evidence.check(
       "I1",
       home === index,
@@ -77,6 +80,7 @@ export class ShardWatch {
     if (hold !== undefined && !isSameHold) this.#holdEnded(shard, key, hold, claim, nextClaim);
     else this.#evidence.check("I2", isSameClaim, () => `the claim on ${key} changed without a hold`);
     if (nextHold === undefined || isSameHold) return;
+    this.#held(nextHold);
     const mayTouch = nextHold.kind === "create" ? nextClaim === undefined : nextClaim?.cell === nextHold.cell;
     this.#evidence.check(
       "I3",

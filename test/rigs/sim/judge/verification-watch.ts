@@ -5,8 +5,8 @@ import type {
   VerificationSlot,
 } from "../../../../src/core/directory/verification-slots.ts";
 import { listOf, type Op, type Reply, type Source } from "../../../../src/core/messages.ts";
-import { sourceTypeByNumber } from "../../../../src/core/registry.ts";
 import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
+import { shipped, sourceType, subjectType } from "../../../support/types.ts";
 import { nameKey, type LocalRow } from "../local.ts";
 import type { Drifts } from "./drifts.ts";
 import type { Evidence } from "./evidence.ts";
@@ -100,7 +100,7 @@ export class VerificationWatch {
     for (const op of ops) {
       const claim = this.#claimOf(op);
       for (const row of [op.source, claim === undefined ? undefined : sourceOf(claim)]) {
-        const ageMs = row === undefined ? undefined : ageOf(row);
+        const ageMs = row === undefined ? undefined : ageOf(rowOf(row));
         this.#evidence.check("I20", ageMs === undefined || ageMs >= recentMs, () => {
           return (
             `cell ${cell} changes the claim on ${nameKey(op)} of a row that ` +
@@ -122,7 +122,7 @@ export class VerificationWatch {
       const now = op === undefined ? undefined : this.#evidence.claimOn(op);
       // Only if the source matches, the epoch must be what differs.
       const isOnlyEpoch =
-        op?.kind === "replace" || (now !== undefined && sourceOf(now)?.id === op?.source?.id);
+        op?.kind === "replace" || (now !== undefined && sourceOf(now).id === op?.source?.id);
       if (kind === "mismatch" && isOnlyEpoch && now?.epoch !== op?.epoch) this.#evidence.see("B10");
     }
   }
@@ -231,14 +231,16 @@ export class VerificationWatch {
   }
 }
 
-function sourceOf(claim: ClaimRow): Source | undefined {
-  const type = sourceTypeByNumber(claim.source_type);
-  return type === undefined ? undefined : { type, id: claim.source_id };
-}
+const sourceOf = ({ source_type: type, source_id: id }: ClaimRow): Source => ({ type, id });
+
+const rowOf = ({ type, id }: Source): SourceRow => ({
+  type: shipped.numbered("source", type)?.name ?? String(type),
+  id,
+});
 
 const saysTheSame = ({ value, subject, source }: Op, row: LocalRow): boolean =>
   value === row.value &&
-  subject?.type === row.subject.type &&
-  subject.id === row.subject.id &&
-  source?.type === row.source.type &&
-  source.id === row.source.id;
+  subject?.id === row.subject.id &&
+  subject.type === subjectType(row.subject.type) &&
+  source?.id === row.source.id &&
+  source.type === sourceType(row.source.type);

@@ -1,0 +1,92 @@
+import type * as z from "zod";
+import type { DeclaredTypes } from "../../core/directory/messages.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { declarationOf, documentOf, entryText, typesOf } from "../../core/types/document.ts";
+import { planTypes, type TypesPlan } from "../../core/types/plan.ts";
+import { Types } from "../../core/types/types.ts";
+import { Database } from "../../projections/database.ts";
+import { DirectoryCopies } from "../../projections/directory-copies.ts";
+import { mirrorTypes } from "../../projections/mirror.ts";
+import type { typeRoutes } from "../contract/type-routes.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Handlers } from "../handler.ts";
+import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
+
+type ApiSet = z.input<(typeof typeRoutes)["getTypes"]["responses"][200]["schema"]>;
+type ApiPlan = Pick<
+  z.input<(typeof typeRoutes)["changeTypes"]["responses"][200]["schema"]>,
+  "changes" | "refusals"
+>;
+
+export const typeHandlers: Handlers<keyof typeof typeRoutes> = {
+  async getTypes({ deployment }) {
+    const read = await readTypes(deployment);
+    return read.ok ? ok({ status: 200, body: toApiSet(read.value) }) : read;
+  },
+
+  async changeTypes({ deployment, waitUntil, body: { version, types, dry_run: dryRun = false } }) {
+    const entries = typesOf(types);
+    if (!entries.ok) return entries;
+    const before = await readTypes(deployment);
+    if (!before.ok) return before;
+    const plan = toApiPlan(planTypes(new Types(before.value.entries), entries.value));
+    if (dryRun) return ok({ status: 200, body: { ...toApiSet(before.value), dry_run: true, ...plan } });
+    const changed = await reach(
+      readTimeoutMs(deployment.config.limits),
+      { name: DIRECTORY, advice: "the set may have been changed; read it, or repeat the call" },
+      async () =>
+        deployment.objects.directory().changeTypes({
+          ...deployment.envelope,
+          position: version,
+          entries: entries.value,
+        }),
+    );
+    if (!changed.ok) return changed;
+    deployment.types.take(changed.value);
+    // The cron would do it within a minute. Until D1 has it, a directory that loses it cannot get it back.
+    waitUntil(mirrorTypes(new Database(deployment.env), changed.value));
+    const body = { ...toApiSet(changed.value), dry_run: false, changes: plan.changes, refusals: [] };
+    return ok({ status: 200, body });
+  },
+};
+
+/**
+ * Reads the set, if the directory has everything that the cron has seen of it. A directory that has lost rows
+ * may have forgotten that a type is in use, and would let its rule be changed (H2).
+ */
+async function readTypes(deployment: Deployment): Promise<Result<DeclaredTypes>> {
+  const seen = await new DirectoryCopies(deployment.env).point();
+  if (!seen.ok) return refused("UNAVAILABLE", "the copies of the directory in D1 cannot be read");
+  const { objects, envelope, config } = deployment;
+  const snapshot = await reach(readTimeoutMs(config.limits), { name: DIRECTORY }, () =>
+    objects.directory().snapshot({ ...envelope, ...(seen.value === undefined ? {} : { seen: seen.value }) }),
+  );
+  if (!snapshot.ok) return snapshot;
+  const { types } = snapshot.value;
+  if (types === null) throw new Error("the directory left out the types, which this call needs");
+  deployment.types.take(types);
+  return ok(types);
+}
+
+function toApiSet({ position, entries }: DeclaredTypes): ApiSet {
+  const used = documentOf(entries.filter(({ isInUse }) => isInUse));
+  return {
+    version: position,
+    types: documentOf(entries),
+    in_use: {
+      bucket_types: Object.keys(used.bucket_types),
+      subject_types: Object.keys(used.subject_types),
+      source_types: Object.keys(used.source_types),
+    },
+  };
+}
+
+const toApiPlan = ({ changes, refusals }: TypesPlan): ApiPlan => ({
+  changes: changes.map(({ change, kind, name, before, after }) => ({
+    entry: entryText(kind, name),
+    change,
+    before: before && declarationOf(before),
+    after: after && declarationOf(after),
+  })),
+  refusals: refusals.map(({ kind, name, reason }) => ({ entry: entryText(kind, name), reason })),
+});
