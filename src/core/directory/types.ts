@@ -54,11 +54,17 @@ export function restoredTypes(own: DeclaredTypes, copy: DeclaredTypes): Declared
     return entry.isInUse || (other?.isInUse === true && isSameType(entry, other));
   };
   const entries = newer.entries.map((entry) => ({ ...entry, isInUse: isUsed(entry) }));
-  // A type in use is never removed, so the newer set was made by a directory that had lost it.
-  const known = new Types(entries);
+  const known = new Types(entries.filter((entry) => entry.isInUse));
+  // A type in use is never removed, so the newer set was made by a directory that had lost it. An entry that
+  // took its name or number since then, and is not in use, gives way.
   const forgotten = older.entries.filter(
     ({ kind, name, number, isInUse }) =>
       isInUse && known.named(kind, name) === undefined && known.numbered(kind, number) === undefined,
   );
-  return { ...newer, entries: [...entries, ...forgotten] };
+  const back = new Types(forgotten);
+  const kept = entries.filter(
+    ({ kind, name, number, isInUse }) =>
+      isInUse || (back.named(kind, name) === undefined && back.numbered(kind, number) === undefined),
+  );
+  return { ...newer, entries: [...kept, ...forgotten] };
 }

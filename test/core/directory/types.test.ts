@@ -445,9 +445,14 @@ describe("a restored set", () => {
     expect(restoredTypes(own, own)).toEqual(own);
   });
 
-  test("[T6] takes a mark only for the same entry", async () => {
+  test("[T6] keeps an entry in use rather than another with its name or number", () => {
     const own = at(5, setOf({ HANDLES: { number: 1, case: "exact" } }), "HANDLES");
-    const copy = at(7, setOf(HANDLES));
-    expect(used(restoredTypes(own, copy))).toEqual([]);
+    for (const copy of [at(7, setOf(HANDLES)), at(7, setOf({ SHOPS: { number: 1 } }))])
+      for (const restored of [restoredTypes(own, copy), restoredTypes(copy, own)]) {
+        expect(restored.entries.filter(({ kind }) => kind === "bucket")).toEqual(
+          own.entries.filter(({ kind }) => kind === "bucket"),
+        );
+        expect(used(restored)).toEqual(["HANDLES"]);
+      }
   });
 });

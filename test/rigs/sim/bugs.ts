@@ -786,13 +786,22 @@ export const bugs: Record<string, Bug> = {
     "await settled(earlier);",
     "return earlier;",
   ),
-  "a lost directory forgets marks that D1 has": one(
-    "T6",
-    ["I26"],
-    "src/core/directory/types.ts",
-    "return entry.isInUse || (other?.isInUse === true && isSameType(entry, other));",
-    "return entry.isInUse && other !== null;",
-  ),
+  "a lost directory forgets marks that D1 has": {
+    breaks: "T6",
+    violates: ["I26"],
+    patches: [
+      {
+        file: "src/core/directory/types.ts",
+        find: "return entry.isInUse || (other?.isInUse === true && isSameType(entry, other));",
+        put: "return entry.isInUse && other !== null;",
+      },
+      {
+        file: "src/core/directory/types.ts",
+        find: "const forgotten = older.entries.filter(",
+        put: "const forgotten = older.entries.slice(0, 0).filter(",
+      },
+    ],
+  },
   "a reconciled directory trusts the marks that are left": one(
     "T6",
     ["I26"],
