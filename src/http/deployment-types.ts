@@ -1,6 +1,5 @@
-import { typesOf } from "../core/types/document.ts";
-import { gitlabTypes } from "../core/types/gitlab.ts";
-import { TYPE_KINDS, Types, type TypeKind } from "../core/types/types.ts";
+import { shippedTypes } from "../core/types/shipped.ts";
+import { TYPE_KINDS, type TypeKind, type Types } from "../core/types/types.ts";
 
 // The types in the API's description. openapi.json has those that Leasehold ships, and a deployment replaces
 // them with its own when it answers.
@@ -11,11 +10,6 @@ export const TYPE_SCHEMAS: Readonly<Record<string, TypeKind>> = {
   SubjectType: "subject",
   SourceType: "source",
 };
-
-const read = typesOf(gitlabTypes);
-
-/** The types that Leasehold ships. */
-export const shippedTypes = new Types(read.ok ? read.value : []);
 
 /**
  * Returns the API's description with a deployment's own types. Examples that name a type which the deployment

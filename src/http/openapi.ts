@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { errorCodes } from "../core/refusal.ts";
-import { TYPE_SCHEMAS, shippedTypes } from "./deployment-types.ts";
+import { shippedTypes } from "../core/types/shipped.ts";
+import { TYPE_SCHEMAS } from "./deployment-types.ts";
 import { HISTORY_FORM, HISTORY_HEADER } from "./history-header.ts";
 import { errorsOf, routeIds, routes } from "./contract.ts";
 import { codeAdvice, guide } from "./contract/guide.ts";

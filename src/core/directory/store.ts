@@ -2,8 +2,7 @@ import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../source-order.ts";
-import { typesOf } from "../types/document.ts";
-import { gitlabTypes } from "../types/gitlab.ts";
+import { shippedTypes } from "../types/shipped.ts";
 import type { TypeEntry } from "../types/types.ts";
 import type { Cell, DeclaredTypes, ListedKey, MintedKey, RevokedKey } from "./messages.ts";
 
@@ -14,10 +13,8 @@ const KEY =
   "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
   "revoked_at_ms AS revokedAtMs, position";
 
-const shipped = typesOf(gitlabTypes);
-
 /** The set of a deployment that has declared none. */
-const SHIPPED: DeclaredTypes = { position: 0, entries: shipped.ok ? shipped.value : [] };
+const SHIPPED: DeclaredTypes = { position: 0, entries: shippedTypes.entries };
 
 /**
  * The SQL statements on the directory's tables. It makes no decisions. Every change of the placement, a cell
