@@ -1,10 +1,15 @@
 /** Declares the types of a file at a deployment. */
 import { readFile } from "node:fs/promises";
 import type { Client, TypesPlan } from "../src/client/index.ts";
+import type { Result } from "../src/core/refusal.ts";
 import { typesOf, type TypesDocument } from "../src/core/types/document.ts";
+import { parseJson } from "../src/http/json.ts";
 
 /** Larger than any valid set. */
 const MAX_BYTES = 1_000_000;
+
+/** More than any valid set has. The reader of the set refuses one type too many, and names the list. */
+const BOUNDS = { depth: 64, values: MAX_BYTES, items: () => undefined };
 
 /** @throws an error that names the file, and the entry that is wrong */
 export async function readTypesFile(file: string): Promise<TypesDocument> {
@@ -13,16 +18,22 @@ export async function readTypesFile(file: string): Promise<TypesDocument> {
     throw new Error(`${file} cannot be read: ${why}`, { cause: error });
   });
   if (text.length > MAX_BYTES) throw new Error(`${file} is larger than ${MAX_BYTES} bytes`);
-  let document: unknown;
   try {
-    document = JSON.parse(text);
+    // Its message says where the text is wrong.
+    JSON.parse(text);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(`${file} is not JSON: ${why}`, { cause: error });
   }
-  const read = typesOf(document);
-  if (!read.ok) throw new Error(`${file}: ${read.refusal.detail}`);
+  // `JSON.parse` alone would drop all but the last of several types with one name.
+  const document = valueIn(file, parseJson(text, BOUNDS));
+  valueIn(file, typesOf(document));
   return document as TypesDocument;
+}
+
+function valueIn<T>(file: string, read: Result<T>): T {
+  if (!read.ok) throw new Error(`${file}: ${read.refusal.detail}`);
+  return read.value;
 }
 
 /**

@@ -19,11 +19,16 @@ export class Server {
   #stdout = "";
   #stderr = "";
 
-  constructor(port: number, stateFolder: string, variables: Record<string, string> = {}) {
+  constructor(
+    port: number,
+    stateFolder: string,
+    variables: Record<string, string> = {},
+    args: readonly string[] = [],
+  ) {
     this.url = `http://127.0.0.1:${port}`;
     this.#stateFolder = stateFolder;
     const env = { ...process.env, PORT: String(port), LEASEHOLD_STATE: stateFolder, ...variables };
-    this.#process = spawn(process.execPath, ["scripts/start.ts"], {
+    this.#process = spawn(process.execPath, ["scripts/start.ts", ...args], {
       cwd: root,
       env,
       stdio: ["ignore", "pipe", "pipe"],
