@@ -92,3 +92,10 @@ export const refused = (
   ok: false,
   refusal: { code, detail, ...more },
 });
+
+/**
+ * The name of a field in a message. Names of unknown fields are the caller's own text, so they may have any
+ * length and lone surrogates.
+ */
+export const shortened = (name: string): string =>
+  (name.length <= 64 ? name : `${name.slice(0, 64)}…`).toWellFormed();

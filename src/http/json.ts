@@ -1,4 +1,4 @@
-import { refused, ok, type Result } from "../core/refusal.ts";
+import { refused, ok, shortened, type Result } from "../core/refusal.ts";
 import { tooManyItems, type Bounds } from "./list-limits.ts";
 
 type Frame =
@@ -172,10 +172,10 @@ export function fieldPath(path: readonly PropertyKey[]): string {
 const pathOf = (frames: readonly Frame[]): string =>
   fieldPath(frames.map((frame) => (frame.kind === "array" ? frame.index : frame.key))) || "body";
 
-/** The path of a list without indexes, as `Bounds` has it. */
 /** Longer than any field of the contract. A longer key belongs to no list, and copying it takes time. */
 const MAX_FIELD_NAME = 64;
 
+/** The path of a list without indexes, as `Bounds` has it. */
 const listPathOf = (frames: readonly Frame[]): string =>
   frames
     .map((frame) => (frame.kind === "array" ? "[]" : `.${frame.key.slice(0, MAX_FIELD_NAME)}`))
@@ -186,7 +186,3 @@ const tooManyValues = (frames: readonly Frame[], { values }: Bounds): Fault => (
   field: pathOf(frames),
   message: `is beyond the limit of ${values} fields and items in one body; send fewer`,
 });
-
-/** Names of unknown fields are the caller's own text, so they may have any length and lone surrogates. */
-const shortened = (name: string): string =>
-  (name.length <= 64 ? name : `${name.slice(0, 64)}…`).toWellFormed();

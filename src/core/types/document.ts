@@ -1,6 +1,6 @@
 import { patternFault } from "../canonical/pattern.ts";
 import type { CanonicalRule } from "../canonical/rule.ts";
-import { ok, refused, type Result } from "../refusal.ts";
+import { ok, refused, shortened, type Result } from "../refusal.ts";
 import { TYPE_KINDS, type TypeEntry, type TypeKind } from "./types.ts";
 
 /** A set of types as people write it, such as the contents of `leasehold.types.json`. */
@@ -60,7 +60,8 @@ export function typesOf(document: unknown): Result<TypeEntry[]> {
   if (!isObject(document)) return invalid("types", "must be an object");
   const known: string[] = ["$schema", ...Object.values(LISTS)];
   const surplus = Object.keys(document).find((name) => !known.includes(name));
-  if (surplus !== undefined) return invalid(surplus, `is unknown; a set of types has ${known.join(", ")}`);
+  if (surplus !== undefined)
+    return invalid(shortened(surplus), `is unknown; a set of types has ${known.join(", ")}`);
   const entries: TypeEntry[] = [];
   for (const kind of TYPE_KINDS) {
     const read = entriesOf(kind, document[LISTS[kind]]);
@@ -107,7 +108,7 @@ function entriesOf(kind: TypeKind, given: unknown): Result<TypeEntry[]> {
   const entries: TypeEntry[] = [];
   const nameByNumber = new Map<number, string>();
   for (const name of names) {
-    const field = `${list}.${name}`;
+    const field = `${list}.${shortened(name)}`;
     if (!TYPE_NAME.test(name))
       return invalid(field, "is not a type's name: it must match [A-Z][A-Z0-9_]{0,63}");
     const declared = given[name];
@@ -129,13 +130,16 @@ function ruleless(field: string, declared: Record<string, unknown>): Result<null
   const surplus = Object.keys(declared).find((name) => name !== "number");
   return surplus === undefined
     ? ok(null)
-    : invalid(`${field}.${surplus}`, "is unknown; only bucket types have more than a number");
+    : invalid(`${field}.${shortened(surplus)}`, "is unknown; only bucket types have more than a number");
 }
 
 function ruleOf(field: string, declared: Record<string, unknown>): Result<CanonicalRule> {
   const surplus = Object.keys(declared).find((name) => !BUCKET_FIELDS.includes(name));
   if (surplus !== undefined)
-    return invalid(`${field}.${surplus}`, `is unknown; a bucket type has ${BUCKET_FIELDS.join(", ")}`);
+    return invalid(
+      `${field}.${shortened(surplus)}`,
+      `is unknown; a bucket type has ${BUCKET_FIELDS.join(", ")}`,
+    );
   for (const [flag, values] of Object.entries(FLAGS)) {
     const value = declared[flag];
     if (value !== undefined && !(values as readonly unknown[]).includes(value))

@@ -168,11 +168,22 @@ describe("a set that is refused", () => {
     "A\u0000",
     "ÄPFEL",
     "\u0410",
-    `A${"B".repeat(64)}`,
   ])("has a type with the name %j", (name) => {
     const json = `{${JSON.stringify(name)}:{"number":1}}`;
     for (const list of ["bucket_types", "subject_types", "source_types"])
       expect(refusedField({ ...small, [list]: parsed(json) }, "must match")).toBe(`${list}.${name}`);
+  });
+
+  test("[M6] has a name of any length, which the refusal shortens", () => {
+    const long = "A".repeat(50_000);
+    const short = `${"A".repeat(64)}…`;
+    expect(refusedField(buckets({ [long]: { number: 1 } }), "must match")).toBe(`bucket_types.${short}`);
+    expect(refusedField(handles({ [long]: 1 }))).toBe(`bucket_types.HANDLES.${short}`);
+    expect(refusedField({ ...small, subject_types: { PERSON: { number: 1, [long]: 1 } } })).toBe(
+      `subject_types.PERSON.${short}`,
+    );
+    expect(refusedField({ ...small, [long]: {} })).toBe(short);
+    expect(refusedField(buckets({ [`${"A".repeat(64)}B`]: { number: 1 } }))).toBe(`bucket_types.${short}`);
   });
 
   test("has an entry that is no object", () => {
