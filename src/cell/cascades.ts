@@ -1,5 +1,6 @@
-import { getTableColumns, type Column, type Table } from "drizzle-orm";
+import { is, Table, type Column } from "drizzle-orm";
 import type { Claimable } from "./claimable.ts";
+import { declaredColumns, type AnyTable } from "./table.ts";
 
 type Action = "cascade" | "restrict" | "no action" | "set null" | "set default";
 
@@ -14,16 +15,16 @@ const changing: ReadonlySet<Action | undefined> = new Set(["cascade", "set null"
 
 /**
  * Finds foreign keys between claimable tables with which the database deletes rows or changes claimed
- * columns. The SDK doesn't see these changes, so it would never release the names. Answers a sentence for
- * each key.
+ * columns, as the drizzle schema declares them. The SDK doesn't see these changes, so it would never release
+ * the names. Answers a sentence for each key.
  */
-export function cascadesOf(
+export function declaredCascades(
   claimables: readonly Claimable[],
   foreignKeysOf: (table: Table) => readonly ForeignKey[],
 ): string[] {
-  const byTable = new Map(claimables.map((claimable) => [claimable.table, claimable]));
+  const byTable = new Map<AnyTable, Claimable>(claimables.map((claimable) => [claimable.table, claimable]));
   return claimables.flatMap((child) =>
-    foreignKeysOf(child.table).flatMap((key) => {
+    (is(child.table, Table) ? foreignKeysOf(child.table) : []).flatMap((key) => {
       const parent = byTable.get(key.reference().foreignTable);
       return parent === undefined ? [] : sentencesOf(child, parent, key);
     }),
@@ -40,7 +41,9 @@ function sentencesOf(
   const claimed = claimedColumns(child);
   const isClaimed = columns.some((column) => claimed.has(column));
   // The id of a claimed row never changes, so neither does a key that refers to it.
-  const isForGood = foreignColumns.every((column) => column === parent.idColumn);
+  const isForGood = foreignColumns.every(
+    (column) => column === declaredColumns(parent.table)?.[parent.idName],
+  );
   const sentences: string[] = [];
   if (onDelete === "cascade")
     sentences.push(
@@ -61,7 +64,7 @@ function sentencesOf(
 }
 
 /** Other columns don't change the row's claims, as far as the declaration shows. */
-function claimedColumns({ table, idColumn, attributes }: Claimable): ReadonlySet<Column | undefined> {
-  const columns = getTableColumns(table);
-  return new Set([idColumn, ...attributes.map(({ name }) => columns[name])]);
+function claimedColumns({ table, idName, attributes }: Claimable): ReadonlySet<Column | undefined> {
+  const columns = declaredColumns(table);
+  return new Set([idName, ...attributes.map(({ name }) => name)].map((name) => columns?.[name]));
 }

@@ -1,5 +1,4 @@
 import { messageOf } from "../client/answer.ts";
-import type { SQL, Table } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
@@ -14,7 +13,7 @@ import { CallSite } from "./call-site.ts";
 import type { Changes, ClaimBatch } from "./changes.ts";
 import { chunkDefaults, chunksOf, type ChunkLimits } from "./chunks.ts";
 import { ClaimTransaction } from "./claim-transaction.ts";
-import { scalarText, type AnyRow, type Claimable, type NewRow } from "./claimable.ts";
+import { scalarText, type Claimable } from "./claimable.ts";
 import { DeferredLeases, noDeferred, type DeferredCounters } from "./deferred.ts";
 import { BulkError, invalidArgument, NotInstalledError } from "./errors.ts";
 import { LeasedTransaction, type LeaseCalls, type LeaseEvent } from "./leased-transaction.ts";
@@ -25,6 +24,7 @@ import { reconcile, type Finding, type ReconcileOptions, type ReconcileResult } 
 import { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
 import { ClientLeases, rollBackPatiently } from "./remote-leases.ts";
 import { SavedHistory } from "./saved-history.ts";
+import type { AnyRow, AnyTable, NewRow, Where } from "./table.ts";
 import { ClaimableTables } from "./tables.ts";
 import { fieldsOfDuplicate, rememberFields, toValidationErrors } from "./validation.ts";
 import { createPorts } from "./verification/cell-ports.ts";
@@ -179,7 +179,7 @@ export class Cell<Tx> {
    *
    * @throws `BulkError` with the number of rows that were saved.
    */
-  async bulkInsert<T extends Table>(
+  async bulkInsert<T extends AnyTable>(
     table: T,
     rows: readonly NewRow<T>[],
     options: BulkOptions = {},
@@ -196,9 +196,9 @@ export class Cell<Tx> {
   }
 
   /** Deletes any number of rows that match `where`, in chunks with a local transaction and a lease each. */
-  async bulkDelete(
-    table: Table,
-    where: SQL | undefined,
+  async bulkDelete<T extends AnyTable>(
+    table: T,
+    where: Where<T>,
     options: Omit<BulkOptions, "skipExisting"> = {},
   ): Promise<BulkProgress> {
     const { database } = this.#options;
@@ -210,7 +210,7 @@ export class Cell<Tx> {
       const claimable = this.#tables.of(table);
       return this.#runChunks(options, endless, async () =>
         this.#bulk(options, async (tx) => {
-          const found = await database.lock(tx.db, claimable, where, limit);
+          const found = await database.lock(tx.db, claimable, { where }, limit);
           const [rows = []] = chunksOf(found, claimable, this.#chunkLimits);
           await tx.deleteRows(claimable, rows);
           return rows.length;
@@ -353,7 +353,7 @@ export class Cell<Tx> {
     try {
       return await work();
     } catch (thrown) {
-      const problem = this.#options.database.problemOf(thrown, [], undefined);
+      const problem = await this.#options.database.problemOf(thrown, [], undefined);
       const error = problem?.kind === "not_installed" ? new NotInstalledError(problem.table, thrown) : thrown;
       if (isLeaseholdError(error)) site.showIn(error, { instead: toValidationErrors(error).length > 0 });
       throw error;
@@ -366,16 +366,16 @@ export class Cell<Tx> {
       return await work();
     } catch (error) {
       const { uuid, claimed, tx } = transaction();
-      if (!isLeaseholdError(error)) this.#noteDuplicate(error, tx);
+      if (!isLeaseholdError(error)) await this.#noteDuplicate(error, tx);
       // The body may have thrown an error of another call.
       else if (error.leaseUuid === uuid && claimed !== undefined) throw namingFields(error, claimed.origins);
       throw error;
     }
   }
 
-  #noteDuplicate(error: unknown, tx: ClaimTransaction<Tx> | undefined): void {
+  async #noteDuplicate(error: unknown, tx: ClaimTransaction<Tx> | undefined): Promise<void> {
     const write = tx?.writeOf(error);
-    const problem = this.#options.database.problemOf(error, this.#tables.all, write?.claimable);
+    const problem = await this.#options.database.problemOf(error, this.#tables.all, write?.claimable);
     if (problem?.kind !== "duplicate") return;
     const { table, columns } = problem;
     const id = write?.claimable === table ? scalarText(write.id, table.idName) : undefined;

@@ -1,9 +1,9 @@
-import type { Table } from "drizzle-orm";
 import type { Batch, Subject } from "../client/api-types.ts";
 import type { Types } from "../core/types/types.ts";
-import type { AnyRow, Attribute, Claimable, RowClaim } from "./claimable.ts";
+import type { Attribute, Claimable, RowClaim } from "./claimable.ts";
 import { canonicalOf } from "./declared-types.ts";
 import { InvalidNameError, invalidArgument, type Origin } from "./errors.ts";
+import type { AnyRow, AnyTable } from "./table.ts";
 
 /** A row of the cell, as the coordinator knows it. */
 export interface SourceRow {
@@ -45,7 +45,11 @@ export class Changes {
     this.#types = types;
   }
 
-  add<T extends Table>(claimable: Claimable<T>, before: AnyRow | undefined, after: AnyRow | undefined): void {
+  add<T extends AnyTable>(
+    claimable: Claimable<T>,
+    before: AnyRow | undefined,
+    after: AnyRow | undefined,
+  ): void {
     const row = after ?? before;
     if (row === undefined) return;
     const id = claimable.idOf(row);

@@ -1,5 +1,6 @@
 import { bytesOf } from "../core/ids.ts";
-import { scalarText, type AnyRow, type Claimable } from "./claimable.ts";
+import { scalarText, type Claimable } from "./claimable.ts";
+import type { AnyRow } from "./table.ts";
 
 export interface ChunkLimits {
   records: number;

@@ -1,11 +1,11 @@
-import type { SQL, Table } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { causesOf } from "./causes.ts";
 import { Changes } from "./changes.ts";
 import { chunksOf, type ChunkLimits } from "./chunks.ts";
-import type { AnyRow, Claimable, NewRow, Row } from "./claimable.ts";
+import type { Claimable } from "./claimable.ts";
 import { invalidArgument } from "./errors.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
+import type { AnyRow, AnyTable, NewRow, Row, Where } from "./table.ts";
 import type { ClaimableTables } from "./tables.ts";
 
 /** The table that a statement wrote, and the id of the row if it was one row with an id. */
@@ -19,8 +19,8 @@ const DEFERRED_ROWS = 500;
 
 /**
  * A local transaction that records which claimed rows it changes. Use its methods for claimed tables. `db` is
- * drizzle's transaction, for everything else. If you change claimed rows with `db`, report them with
- * `changed`. At the end, all changed rows are read from the database again.
+ * the driver's or ORM's own transaction, for everything else. If you change claimed rows with `db`, report
+ * them with `changed`. At the end, all changed rows are read from the database again.
  */
 export class ClaimTransaction<Tx> {
   readonly db: Tx;
@@ -44,38 +44,34 @@ export class ClaimTransaction<Tx> {
   }
 
   /** Inserts a row and claims its names. Answers the stored row, with its id. */
-  async insert<T extends Table>(table: T, row: NewRow<T>): Promise<Row<T>> {
+  async insert<T extends AnyTable>(table: T, row: NewRow<T>): Promise<Row<T>> {
     if (Array.isArray(row)) throw invalidArgument("row", "must be one row: use insertMany for several");
-    const [stored] = await this.insertRows(this.#tables.of(table), [row]);
+    const [stored] = await this.insertRows(this.#tables.of(table), [row as AnyRow]);
     return stored as Row<T>;
   }
 
   /** Inserts rows and claims their names. Answers the stored rows, with their ids. */
-  async insertMany<T extends Table>(table: T, rows: readonly NewRow<T>[]): Promise<Row<T>[]> {
+  async insertMany<T extends AnyTable>(table: T, rows: readonly NewRow<T>[]): Promise<Row<T>[]> {
     if (!Array.isArray(rows)) throw invalidArgument("rows", "must be an array: use insert for one row");
-    return (await this.insertRows(this.#tables.of(table), rows as readonly AnyRow[])) as Row<T>[];
+    return await this.insertRows(this.#tables.of(table), rows as readonly AnyRow[]);
   }
 
   /** Updates the rows that match `where`. One lease releases the old names and claims the new ones. */
-  async update<T extends Table>(
-    table: T,
-    where: SQL | undefined,
-    set: Partial<NewRow<T>>,
-  ): Promise<Row<T>[]> {
+  async update<T extends AnyTable>(table: T, where: Where<T>, set: Partial<NewRow<T>>): Promise<Row<T>[]> {
     const claimable = this.#tables.of(table);
     return this.#writing(async () => {
-      const before = await this.#database.lock(this.db, claimable, where);
-      return (await this.updateRows(claimable, before, set)) as Row<T>[];
+      const before = await this.#database.lock(this.db, claimable, { where });
+      return await this.updateRows(claimable, before, set);
     });
   }
 
   /** Deletes the rows that match `where` and releases their names. Answers the deleted rows. */
-  async delete<T extends Table>(table: T, where: SQL | undefined): Promise<Row<T>[]> {
+  async delete<T extends AnyTable>(table: T, where: Where<T>): Promise<Row<T>[]> {
     const claimable = this.#tables.of(table);
     return this.#writing(async () => {
-      const before = await this.#database.lock(this.db, claimable, where);
+      const before = await this.#database.lock(this.db, claimable, { where });
       await this.deleteRows(claimable, before);
-      return before as Row<T>[];
+      return before;
     });
   }
 
@@ -84,10 +80,10 @@ export class ClaimTransaction<Tx> {
    * rows. Until then nobody else can claim the names. After a crash, reconciliation continues. Answers the
    * number of rows.
    */
-  async deleteLater(table: Table, where: SQL | undefined): Promise<number> {
+  async deleteLater<T extends AnyTable>(table: T, where: Where<T>): Promise<number> {
     const claimable = this.#tables.of(table);
     return this.#writing(async () => {
-      const before = await this.#database.lock(this.db, claimable, where);
+      const before = await this.#database.lock(this.db, claimable, { where });
       await this.#deleteAll(claimable, before);
       const limits = { ...this.#chunk, records: Math.min(DEFERRED_ROWS, this.#chunk.records) };
       for (const rows of chunksOf(before, claimable, limits)) await this.#defer(claimable, rows);
@@ -101,11 +97,11 @@ export class ClaimTransaction<Tx> {
    * @param before The row before the change, with all claimed columns. Undefined if it did not exist.
    * @param after The row after the change. Undefined if it was deleted.
    */
-  changed<T extends Table>(table: T, before: Row<T> | undefined, after: Row<T> | undefined): void {
+  changed<T extends AnyTable>(table: T, before: Row<T> | undefined, after: Row<T> | undefined): void {
     this.#check();
     const claimable = this.#tables.of(table);
-    if (before !== undefined) claimable.checkWhole(before);
-    this.changes.add(claimable, before, after);
+    if (before !== undefined) claimable.checkWhole(before as AnyRow);
+    this.changes.add(claimable, before as AnyRow | undefined, after as AnyRow | undefined);
   }
 
   /** Called after the body. Checks that all writes have ended, and reads the changed rows again. */

@@ -1,22 +1,13 @@
-import {
-  getTableColumns,
-  getTableName,
-  type Column,
-  type InferInsertModel,
-  type InferSelectModel,
-  type Table,
-} from "drizzle-orm";
+import type { Column, Table } from "drizzle-orm";
 import type { Bucket, Source, Subject } from "../client/api-types.ts";
 import { invalidArgument } from "./errors.ts";
-
-export type Row<T extends Table> = InferSelectModel<T>;
-export type NewRow<T extends Table> = InferInsertModel<T>;
+import { declaredColumns, tableName, type AnyRow, type AnyTable, type Row } from "./table.ts";
 
 /** Types of columns that can be a claim's value or an id. */
 export type Scalar = string | number | bigint;
 
 /** The columns of a table with such a type. */
-export type ScalarColumn<T extends Table> = {
+export type ScalarColumn<T extends AnyTable> = {
   [Name in keyof Row<T> & string]: NonNullable<Row<T>[Name]> extends Scalar ? Name : never;
 }[keyof Row<T> & string];
 
@@ -26,11 +17,15 @@ type TimeColumnType = `${string}${"Timestamp" | "DateTime" | "CustomColumn"}${st
 type ColumnType<T extends Table, Name extends string> = T["_"]["columns"][Name]["_"]["columnType"];
 
 /** The columns of a table with the time of an event, such as `updatedAt`. */
-export type TimeColumn<T extends Table> = {
-  [Name in keyof T["_"]["columns"] & string]: ColumnType<T, Name> extends TimeColumnType ? Name : never;
-}[keyof T["_"]["columns"] & string];
+export type TimeColumn<T extends AnyTable> = T extends Table
+  ? {
+      [Name in keyof T["_"]["columns"] & string]: ColumnType<T, Name> extends TimeColumnType ? Name : never;
+    }[keyof T["_"]["columns"] & string]
+  : {
+      [Name in keyof Row<T> & string]: NonNullable<Row<T>[Name]> extends Date | string ? Name : never;
+    }[keyof Row<T> & string];
 
-export interface AttributeOptions<T extends Table> {
+export interface AttributeOptions<T extends AnyTable> {
   bucket: Bucket["type"];
   /** A row for which this is false has no claim on this column. It may depend only on the row. */
   when?: (row: Row<T>) => boolean;
@@ -38,7 +33,7 @@ export interface AttributeOptions<T extends Table> {
   enabled?: boolean | (() => boolean);
 }
 
-export type ClaimableOptions<T extends Table> = IdOption<T> & {
+export type ClaimableOptions<T extends AnyTable> = IdOption<T> & {
   /** The source type of the table's rows. */
   source: Source["type"];
   /** The subject of a row's names: its type, and the column or function with its id. */
@@ -55,11 +50,8 @@ export type ClaimableOptions<T extends Table> = IdOption<T> & {
 /**
  * The column that identifies a row permanently: `id` by default. Required if the table has no such column.
  */
-type IdOption<T extends Table> =
+type IdOption<T extends AnyTable> =
   "id" extends ScalarColumn<T> ? { id?: ScalarColumn<T> } : { id: ScalarColumn<T> };
-
-/** A row of any table. */
-export type AnyRow = Readonly<Record<string, unknown>>;
 
 export interface Attribute {
   name: string;
@@ -86,12 +78,11 @@ export function scalarText(value: unknown, what: string): string | undefined {
 }
 
 /** A table with claimed columns. */
-export class Claimable<T extends Table = Table> {
+export class Claimable<T extends AnyTable = AnyTable> {
   readonly table: T;
   readonly name: string;
   readonly source: Source["type"];
   readonly idName: string;
-  readonly idColumn: Column;
   readonly changedAt: string | undefined;
   readonly attributes: readonly Attribute[];
   readonly subjectType: Subject["type"];
@@ -99,22 +90,23 @@ export class Claimable<T extends Table = Table> {
 
   constructor(table: T, options: ClaimableOptions<T>) {
     this.table = table;
-    this.name = getTableName(table);
+    this.name = tableName(table);
     this.source = options.source;
     const { id: idName } = options as { id?: string };
-    if (idName === undefined && getTableColumns(table)["id"] === undefined)
+    const columns = declaredColumns(table);
+    if (idName === undefined && columns !== undefined && columns["id"] === undefined)
       throw invalidArgument(
         "id",
         `must name the column that identifies a row, as ${this.name} has no \`id\``,
       );
     this.idName = idName ?? "id";
-    this.idColumn = this.#column(this.idName, "id");
+    this.#checkColumn(this.idName, "id");
     this.changedAt = options.changedAt;
     if (options.changedAt !== undefined) this.#checkTime(options.changedAt);
     const { type, id } = options.subject;
     this.subjectType = type;
-    this.#subjectId = typeof id === "function" ? (id as (row: AnyRow) => unknown) : (row) => row[id];
-    if (typeof id === "string") this.#column(id, "subject.id");
+    this.#subjectId = typeof id === "function" ? id : (row) => row[id];
+    if (typeof id === "string") this.#checkColumn(id, "subject.id");
     this.attributes = Object.entries(options.attributes).map(([name, given]) =>
       this.#attribute(name, given as Bucket["type"] | AttributeOptions<T>),
     );
@@ -160,7 +152,7 @@ export class Claimable<T extends Table = Table> {
   }
 
   #attribute(name: string, given: Bucket["type"] | AttributeOptions<T>): Attribute {
-    this.#column(name, `attributes.${name}`);
+    this.#checkColumn(name, `attributes.${name}`);
     const { bucket, when, enabled = true } = typeof given === "string" ? { bucket: given } : given;
     return {
       name,
@@ -171,23 +163,26 @@ export class Claimable<T extends Table = Table> {
   }
 
   #checkTime(name: string): void {
-    const type = this.#column(name, "changedAt").getSQLType();
-    if (!/^(timestamp|datetime)/i.test(type))
+    const type = this.#checkColumn(name, "changedAt")?.getSQLType();
+    if (type !== undefined && !isTimeType(type))
       throw invalidArgument("changedAt", `names ${name}, which must be a timestamp or datetime, not ${type}`);
   }
 
-  #column(name: string, option: string): Column {
-    const column = getTableColumns(this.table)[name];
-    if (column === undefined)
+  /** The columns of a named table are checked when they are read from the database. */
+  #checkColumn(name: string, option: string): Column | undefined {
+    const columns = declaredColumns(this.table);
+    if (columns !== undefined && columns[name] === undefined)
       throw invalidArgument(option, `names ${name}, which is not a column of ${this.name}`);
-    return column;
+    return columns?.[name];
   }
 }
+
+const isTimeType = (sqlType: string): boolean => /^(timestamp|datetime)/i.test(sqlType);
 
 /**
  * Declares which columns of a table must be unique across all cells.
  *
- * @param table - A drizzle table.
+ * @param table - A table of drizzle, or one that another adapter made: see `leasehold/cell/pg`.
  * @throws {InvalidArgumentError} When an option names a column that the table does not have.
  *
  * @example
@@ -204,5 +199,5 @@ export class Claimable<T extends Table = Table> {
  * });
  * ```
  */
-export const claimable = <T extends Table>(table: T, options: ClaimableOptions<T>): Claimable<T> =>
+export const claimable = <T extends AnyTable>(table: T, options: ClaimableOptions<T>): Claimable<T> =>
   new Claimable(table, options);

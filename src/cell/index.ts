@@ -36,12 +36,9 @@ export {
 } from "./cell.ts";
 export {
   claimable,
-  type AnyRow,
   type AttributeOptions,
   type Claimable,
   type ClaimableOptions,
-  type NewRow,
-  type Row,
   type Scalar,
   type ScalarColumn,
   type TimeColumn,
@@ -66,6 +63,7 @@ export type {
   Deferred,
   LocalTransactions,
   NewLocalLease,
+  Selection,
   TransactionResult,
 } from "./local.ts";
 export type { PlannedWrites } from "./planned-writes.ts";
@@ -89,6 +87,7 @@ export {
   type RemotePageRequest,
 } from "./remote-leases.ts";
 export type { LedgerHistoryTable } from "./saved-history.ts";
+export type { AnyRow, AnyTable, NamedTable, NewRow, Row, Where } from "./table.ts";
 export { toValidationErrors, type FieldError, type FieldProblem } from "./validation.ts";
 export { formatReport, type FormatOptions } from "./verification/format.ts";
 export type { VerificationLoop, VerificationLoopOptions } from "./verification/loop.ts";

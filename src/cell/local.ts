@@ -1,9 +1,9 @@
-import type { SQL } from "drizzle-orm";
 import type { Batch } from "../client/api-types.ts";
 import type { SourceRow } from "./changes.ts";
-import type { AnyRow, Claimable } from "./claimable.ts";
+import type { Claimable } from "./claimable.ts";
 import type { LocalLeases } from "./reconcile.ts";
 import type { LedgerHistoryTable } from "./saved-history.ts";
+import type { AnyRow } from "./table.ts";
 import type { VerificationDatabase } from "./verification/ports.ts";
 
 /** The outcome of a local transaction. */
@@ -47,6 +47,9 @@ export type DatabaseProblem =
   /** One of the cell's own tables does not exist. */
   | { kind: "not_installed"; table: string };
 
+/** Rows of a table: by a condition of the table's adapter, where undefined matches all, or by their ids. */
+export type Selection = { where: unknown } | { ids: readonly unknown[] };
+
 /** A cell's database: rows of claimable tables, and the cell's own tables. Each dialect implements it. */
 export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
   verification: VerificationDatabase<Tx>;
@@ -63,7 +66,7 @@ export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
     options?: { skipExisting?: boolean },
   ): Promise<AnyRow[]>;
   /** Reads rows in the order of their ids, and locks them until the transaction ends. */
-  lock(tx: Tx, claimable: Claimable, where: SQL | undefined, limit?: number): Promise<AnyRow[]>;
+  lock(tx: Tx, claimable: Claimable, rows: Selection, limit?: number): Promise<AnyRow[]>;
   /**
    * Reads the current rows in the order of their ids, whatever the transaction read before. Omits missing
    * ones.
@@ -81,13 +84,13 @@ export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
    * Tells what an error of a local transaction means. Undefined for all other errors.
    *
    * @param tables The cell's claimable tables.
-   * @param written The table that the failed statement wrote, if it was a method of this object.
+   * @param written The one of `tables` that the failed statement wrote, if it was a method of this object.
    */
   problemOf(
     error: unknown,
     tables: readonly Claimable[],
     written: Claimable | undefined,
-  ): DatabaseProblem | undefined;
+  ): Promise<DatabaseProblem | undefined>;
   /** Answers a sentence for each foreign key that changes or deletes claimed rows without the SDK. */
   cascades(claimables: readonly Claimable[]): string[];
 }

@@ -1,9 +1,9 @@
-import { eq, type Table } from "drizzle-orm";
 import { Changes } from "./changes.ts";
 import type { ClaimTransaction } from "./claim-transaction.ts";
-import type { AnyRow, Claimable, NewRow, Row } from "./claimable.ts";
+import type { Claimable } from "./claimable.ts";
 import { invalidArgument } from "./errors.ts";
 import type { CellDatabase } from "./local.ts";
+import { declaredColumns, type AnyRow, type AnyTable, type NewRow, type Row } from "./table.ts";
 import type { ClaimableTables } from "./tables.ts";
 
 type Write<Tx> = (tx: ClaimTransaction<Tx>, database: CellDatabase<Tx>) => Promise<void>;
@@ -23,7 +23,7 @@ export class PlannedWrites<Tx> {
   }
 
   /** Inserts a row. It needs its id now, made by the caller or drawn from a sequence. */
-  insert<T extends Table>(table: T, row: NewRow<T>): void {
+  insert<T extends AnyTable>(table: T, row: NewRow<T>): void {
     const claimable = this.#tables.of(table);
     const given = row as AnyRow;
     if (given[claimable.idName] === undefined || given[claimable.idName] === null) throw noId(claimable);
@@ -32,7 +32,7 @@ export class PlannedWrites<Tx> {
   }
 
   /** Updates a row as it was read. The transaction fails if its claimed columns have changed since. */
-  update<T extends Table>(table: T, before: Row<T>, set: Partial<NewRow<T>>): void {
+  update<T extends AnyTable>(table: T, before: Row<T>, set: Partial<NewRow<T>>): void {
     const claimable = this.#tables.of(table);
     const was = before as AnyRow;
     this.changes.add(claimable, was, { ...was, ...set });
@@ -43,7 +43,7 @@ export class PlannedWrites<Tx> {
   }
 
   /** Deletes a row as it was read. The transaction fails if its claimed columns have changed since. */
-  delete<T extends Table>(table: T, before: Row<T>): void {
+  delete<T extends AnyTable>(table: T, before: Row<T>): void {
     const claimable = this.#tables.of(table);
     const was = before as AnyRow;
     this.changes.add(claimable, was, undefined);
@@ -63,7 +63,7 @@ async function asRead<Tx>(
   claimable: Claimable,
   before: AnyRow,
 ): Promise<AnyRow[]> {
-  const rows = await database.lock(db, claimable, eq(claimable.idColumn, before[claimable.idName]));
+  const rows = await database.lock(db, claimable, { ids: [before[claimable.idName]] });
   if (rows.length === 0)
     throw invalidArgument(
       claimable.idName,
@@ -72,8 +72,9 @@ async function asRead<Tx>(
   return rows;
 }
 
-function noId({ name, idName, idColumn }: Claimable): Error {
-  const isMade = idColumn.hasDefault || idColumn.generatedIdentity !== undefined;
+function noId({ table, name, idName }: Claimable): Error {
+  const column = declaredColumns(table)?.[idName];
+  const isMade = column?.hasDefault === true || column?.generatedIdentity !== undefined;
   const why = isMade ? "is made by the database at the insert, which is after the begin" : "is missing";
   return invalidArgument(
     idName,

@@ -1,15 +1,15 @@
-import { getTableName, type Table } from "drizzle-orm";
 import type { TypesDocument } from "../core/types/document.ts";
 import type { Types } from "../core/types/types.ts";
 import type { Claimable } from "./claimable.ts";
 import { declaredTypes } from "./declared-types.ts";
 import { invalidArgument } from "./errors.ts";
+import { tableName, type AnyTable } from "./table.ts";
 
 /** The claimable tables of a cell. */
 export class ClaimableTables {
   readonly all: readonly Claimable[];
   readonly types: Types;
-  readonly #byTable = new Map<Table, Claimable>();
+  readonly #byTable = new Map<AnyTable, Claimable>();
 
   /** @param types the contents of `leasehold.types.json` */
   constructor(all: readonly Claimable[], types?: TypesDocument) {
@@ -30,12 +30,12 @@ export class ClaimableTables {
     }
   }
 
-  of<T extends Table>(table: T): Claimable<T> {
+  of<T extends AnyTable>(table: T): Claimable<T> {
     const found = this.#byTable.get(table);
     if (found === undefined)
       throw invalidArgument(
         "table",
-        `${getTableName(table)} is not among the cell's tables: ` +
+        `${tableName(table)} is not among the cell's tables: ` +
           "declare it with claimable(), or write it with tx.db",
       );
     return found as Claimable<T>;

@@ -3,6 +3,8 @@ import { sql } from "drizzle-orm";
 import { getTableConfig, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { describe, expect, test } from "vitest";
 import { claimable } from "../../src/cell/claimable.ts";
+import { asItIs } from "../../src/cell/sql/describe-error.ts";
+import { drizzleTable } from "../../src/cell/sql/drizzle-tables.ts";
 import { duplicateKeyOf } from "../../src/cell/mysql/failure.ts";
 import { duplicateIn as duplicateInMysql } from "../../src/cell/mysql/unique-keys.ts";
 import { duplicateIn, keyPartsOf } from "../../src/cell/postgres/unique-keys.ts";
@@ -87,8 +89,12 @@ describe("PostgreSQL's detail", () => {
       attributes: { userName: "USERNAMES" },
     });
     const violation = { schema: "public", table: "people", constraint: "people_userName_unique", detail: "" };
-    expect(duplicateIn([table], violation)).toEqual({ kind: "duplicate", table, columns: ["userName"] });
-    expect(duplicateIn([table], { ...violation, table: "animals" })).toBeUndefined();
+    expect(duplicateIn([drizzleTable(table)], violation)).toEqual({
+      kind: "duplicate",
+      table,
+      columns: ["userName"],
+    });
+    expect(duplicateIn([drizzleTable(table)], { ...violation, table: "animals" })).toBeUndefined();
   });
 });
 
@@ -101,6 +107,9 @@ describe("MySQL's message", () => {
       attributes: { name: "USERNAMES" },
     },
   );
+  const table = drizzleTable(animals);
+  const duplicateOf = (error: Error, written?: typeof table) =>
+    duplicateInMysql([table], error, written, asItIs);
   const violation = (message: string): Error =>
     Object.assign(new Error(message), { errno: 1062, sqlState: "23000" });
 
@@ -113,7 +122,7 @@ describe("MySQL's message", () => {
   ])("%s names the table and the key", (message, key, columns) => {
     const error = new Error("Failed query", { cause: violation(message) });
     expect(duplicateKeyOf(error)).toBe(key);
-    expect(duplicateInMysql([animals], error, undefined)).toEqual({
+    expect(duplicateOf(error)).toEqual({
       kind: "duplicate",
       table: animals,
       columns,
@@ -125,11 +134,11 @@ describe("MySQL's message", () => {
     const found = { kind: "duplicate", table: animals, columns: ["name"] };
     const of = (query: string): Error =>
       Object.assign(new Error("Failed query", { cause: error }), { query });
-    expect(duplicateInMysql([animals], error, undefined)).toBeUndefined();
-    expect(duplicateInMysql([animals], error, animals)).toEqual(found);
-    expect(duplicateInMysql([animals], of("insert into `animals` values (?)"), undefined)).toEqual(found);
-    expect(duplicateInMysql([animals], of("update `zoo`.`animals` set"), undefined)).toEqual(found);
-    expect(duplicateInMysql([animals], of("insert into `logs` values (?)"), undefined)).toBeUndefined();
-    expect(duplicateInMysql([animals], new Error("another"), animals)).toBeUndefined();
+    expect(duplicateOf(error)).toBeUndefined();
+    expect(duplicateOf(error, table)).toEqual(found);
+    expect(duplicateOf(of("insert into `animals` values (?)"))).toEqual(found);
+    expect(duplicateOf(of("update `zoo`.`animals` set"))).toEqual(found);
+    expect(duplicateOf(of("insert into `logs` values (?)"))).toBeUndefined();
+    expect(duplicateOf(new Error("another"), table)).toBeUndefined();
   });
 });

@@ -5,8 +5,9 @@
 import { eq } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { AnyRow, Claimable } from "../../src/cell/claimable.ts";
+import type { Claimable } from "../../src/cell/claimable.ts";
 import type { CellDatabase, TransactionResult } from "../../src/cell/local.ts";
+import type { AnyRow } from "../../src/cell/table.ts";
 import { claimablesOf, type Dialect, type Orm, type Tx } from "../cell/scenarios/dialect.ts";
 import type { TestedDatabase } from "../cell/scenarios/world.ts";
 
@@ -100,13 +101,13 @@ export function cellDatabaseSuite(
       const all = claimablesOf(dialect.tables);
       const written = all.find(({ name: table }) => table === claimableUsers.name);
       const error = ran.kind === "rolled_back" ? ran.error : undefined;
-      expect(database.problemOf(error, all, written)).toEqual({
+      expect(await database.problemOf(error, all, written)).toEqual({
         kind: "duplicate",
         table: written,
         columns: ["username"],
       });
       for (const other of [undefined, "text", new Error("another"), new Error("wrapped", { cause: 7 })])
-        expect(database.problemOf(other, all, written)).toBeUndefined();
+        expect(await database.problemOf(other, all, written)).toBeUndefined();
     });
 
     test("rows are read in their current state, and deleted ones are counted", async () => {

@@ -1,42 +1,38 @@
-import { and, eq, inArray, is, isNotNull, sql } from "drizzle-orm";
-import {
-  getTableConfig,
-  MySqlTransaction,
-  type MySqlTable,
-  type MySqlTransactionConfig,
-} from "drizzle-orm/mysql-core";
-import { cascadesOf } from "../cascades.ts";
+import { and, eq, inArray, isNotNull, sql } from "drizzle-orm";
+import { getTableConfig, type MySqlTable } from "drizzle-orm/mysql-core";
+import { declaredCascades } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
-import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { runTransaction } from "../run-transaction.ts";
-import { SqlDatabase } from "../sql/database.ts";
+import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/connection.ts";
+import type { VerificationParts } from "../sql/verification.ts";
+import { ROWS_PER_STATEMENT, SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
 import { ageMsOf } from "./age.ts";
-import { affectedRows, isSingleConnection } from "./driver.ts";
-import { isAbort, isLockConflict, missingTableOf } from "./failure.ts";
-import { Insert } from "./insert.ts";
+import type { AnyRow } from "../table.ts";
+import { affectedRows } from "./driver.ts";
+import { isAbort, isDuplicateKey, isLockConflict, missingTableOf } from "./failure.ts";
 import { MysqlLedgerHistory } from "./ledger-history.ts";
-import { ormOf, type Orm } from "./orm.ts";
+import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
-import { endedEarly, isInTransaction, releaseSavepoint, setSavepoint, withLockWait } from "./session.ts";
+import {
+  allOrNothing,
+  endedEarly,
+  isInTransaction,
+  releaseSavepoint,
+  setSavepoint,
+  withLockWait,
+} from "./session.ts";
 import { duplicateIn } from "./unique-keys.ts";
 import { MysqlVerification } from "./verification.ts";
 
-type AnyRow = Readonly<Record<string, unknown>>;
-
-/** A drizzle database on MySQL or MariaDB. */
-export interface MysqlOrm<Tx> {
-  transaction<T>(body: (tx: Tx) => Promise<T>, config?: MySqlTransactionConfig): Promise<T>;
-}
-
-export interface MysqlOptions {
+export interface MysqlDatabaseOptions<Config = TransactionConfig> {
   /**
    * Options of local transactions: the server's default, usually REPEATABLE READ. READ COMMITTED is enough,
    * and does not lock the gaps between rows during a begin.
    */
-  transaction?: MySqlTransactionConfig;
+  transaction?: Config;
   /**
    * How long a fence waits for a local transaction that is saving the lease: 2 s by default, rounded up to
    * seconds.
@@ -44,36 +40,26 @@ export interface MysqlOptions {
   fenceWaitMs?: number;
 }
 
-/** Far below `max_allowed_packet`. */
-const ROWS_PER_STATEMENT = 1_000;
+export interface MysqlParts<Tx> extends VerificationParts<Tx, Orm> {
+  rows: RowMethods<Tx>;
+}
 
-export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<Tx> {
+export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatabase<Tx> {
   readonly verification: MysqlVerification<Tx>;
   readonly ledgerHistory: MysqlLedgerHistory;
-  readonly #db: MysqlOrm<Tx>;
-  readonly #options: MysqlOptions;
+  readonly #parts: MysqlParts<Tx>;
+  readonly #options: MysqlDatabaseOptions;
 
-  constructor(db: MysqlOrm<Tx>, options: MysqlOptions = {}) {
-    // Its COMMIT would only release a savepoint, so the lease would be committed before the rows.
-    if (is(db, MySqlTransaction))
-      throw invalidArgument("db", "must be the database, not a transaction of it");
-    // On one connection, concurrent transactions are one: the COMMIT of each saves what the others wrote so
-    // far.
-    if (isSingleConnection(db))
-      throw invalidArgument(
-        "db",
-        "must have a pool, because concurrent transactions on one connection would be one: " +
-          "use drizzle(createPool(...))",
-      );
-    super(db, outstandingLeases, ageMsOf);
-    this.#db = db;
+  constructor(parts: MysqlParts<Tx>, options: MysqlDatabaseOptions) {
+    super(parts.connection, parts.rows, { leases: outstandingLeases, ageMsOf, readsSnapshot: true });
+    this.#parts = parts;
     this.#options = options;
-    this.verification = new MysqlVerification(db);
-    this.ledgerHistory = new MysqlLedgerHistory(db);
+    this.verification = new MysqlVerification(parts);
+    this.ledgerHistory = new MysqlLedgerHistory(parts.connection);
   }
 
   async install(): Promise<void> {
-    for (const statement of migration) await this.#orm.execute(sql.raw(statement));
+    for (const statement of migration) await this.#orm().execute(sql.raw(statement));
   }
 
   /**
@@ -83,21 +69,26 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<T
    * still the same.
    */
   async run<T>(body: (tx: Tx) => Promise<T>): Promise<TransactionResult<T>> {
+    const { describeError } = this.connection;
     const guarded = async (tx: Tx): Promise<T> => {
-      await setSavepoint(ormOf(tx));
+      await setSavepoint(this.#orm(tx));
       const value = await body(tx);
-      await releaseSavepoint(ormOf(tx));
+      await releaseSavepoint(this.#orm(tx), describeError);
       return value;
     };
     const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> =>
-      this.#db.transaction(work, this.#options.transaction);
-    return runTransaction({ transaction, body: guarded, isAbort });
+      this.connection.transaction(work, this.#options.transaction);
+    return runTransaction({
+      transaction,
+      body: guarded,
+      isAbort: (error) => isAbort(error, describeError),
+    });
   }
 
   async insertLease(tx: Tx, { uuid, sources, deferred }: NewLocalLease): Promise<void> {
     // Outside a transaction, the row would be saved at once, and no rollback would remove it.
-    if (!(await isInTransaction(ormOf(tx)))) throw endedEarly();
-    await ormOf(tx)
+    if (!(await isInTransaction(this.#orm(tx), this.connection.describeError))) throw endedEarly();
+    await this.#orm(tx)
       .insert(outstandingLeases)
       .values({ uuid, sources, ...(deferred === undefined ? {} : { deferred }) });
   }
@@ -107,9 +98,13 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<T
    * wrote the row could read it before it is committed, and that one has ended its transaction.
    */
   async look(uuid: string): Promise<{ isSaved: boolean; isInTransaction: boolean }> {
-    if (await isInTransaction(this.#orm)) return { isSaved: false, isInTransaction: true };
+    if (await isInTransaction(this.#orm(), this.connection.describeError))
+      return { isSaved: false, isInTransaction: true };
     const its = this.savedLease(uuid);
-    const rows = await this.#orm.select({ uuid: outstandingLeases.uuid }).from(outstandingLeases).where(its);
+    const rows = await this.#orm()
+      .select({ uuid: outstandingLeases.uuid })
+      .from(outstandingLeases)
+      .where(its);
     return { isSaved: rows.length > 0, isInTransaction: false };
   }
 
@@ -136,7 +131,7 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<T
         return row?.state ?? "in_flight";
       });
     } catch (error) {
-      if (isLockConflict(error)) return "in_flight";
+      if (isLockConflict(error, this.connection.describeError)) return "in_flight";
       throw error;
     }
   }
@@ -147,13 +142,13 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<T
   async removeFences(olderThanMs: number): Promise<number> {
     const isFenced = eq(outstandingLeases.state, "fenced");
     const isOld = sql`${ageMsOf(outstandingLeases.createdAt)} >= ${olderThanMs}`;
-    const found = await this.#orm
+    const found = await this.#orm()
       .select({ uuid: outstandingLeases.uuid })
       .from(outstandingLeases)
       .where(and(isFenced, isOld));
     const uuids = found.map(({ uuid }) => uuid);
     await inChunks(uuids, ROWS_PER_STATEMENT, async (chunk) => {
-      await this.#orm
+      await this.#orm()
         .delete(outstandingLeases)
         .where(and(isFenced, inArray(outstandingLeases.uuid, [...chunk])));
       return [];
@@ -183,95 +178,51 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<T
     });
   }
 
-  async insert(
+  override async insert(
     tx: Tx,
     claimable: Claimable,
     rows: readonly AnyRow[],
     options?: { skipExisting?: boolean },
   ): Promise<AnyRow[]> {
-    // An error undoes only its statement. The savepoint undoes all of them, in case the body catches the
-    // error.
-    const ids = await (rows.length > 1
-      ? ormOf(tx).transaction(async (savepoint) => this.#inserted(savepoint, claimable, rows, options))
-      : this.#inserted(ormOf(tx), claimable, rows, options));
-    const found = await inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.#byIds(tx, claimable, chunk));
-    const stored = new Map(found.map((row) => [claimable.idOf(row), row]));
-    return ids.map((id) => stored.get(String(id)) ?? notReadBack(claimable, id));
-  }
-
-  /** Answers the ids of the inserted rows. */
-  async #inserted(
-    on: Orm,
-    claimable: Claimable,
-    rows: readonly AnyRow[],
-    options: { skipExisting?: boolean } | undefined,
-  ): Promise<unknown[]> {
-    const insert = new Insert(on, claimable, options);
-    return inChunks(rows, ROWS_PER_STATEMENT, (chunk) => insert.run(chunk));
-  }
-
-  async read(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.#byIds(tx, claimable, chunk));
-  }
-
-  async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) => {
-      await ormOf(tx)
-        .update(claimable.table as MySqlTable)
-        .set(set)
-        .where(inArray(claimable.idColumn, [...chunk]));
-      return this.#byIds(tx, claimable, chunk);
-    });
-  }
-
-  async delete(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<number> {
-    const counts = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) => {
-      const deleted = ormOf(tx)
-        .delete(table as MySqlTable)
-        .where(inArray(idColumn, [...chunk]));
-      return [await affectedRows(deleted)];
-    });
-    return counts.reduce((sum, count) => sum + count, 0);
+    const insert = (): Promise<AnyRow[]> => super.insert(tx, claimable, rows, options);
+    // The body may catch the error.
+    return rows.length > 1 ? allOrNothing(this.#orm(tx), insert) : insert();
   }
 
   async replaceDeferred(uuid: string, next: Deferred | undefined): Promise<boolean> {
     const its = and(this.savedLease(uuid), isNotNull(outstandingLeases.deferred));
     const found =
       next === undefined
-        ? this.#orm.delete(outstandingLeases).where(its)
-        : this.#orm.update(outstandingLeases).set({ uuid: next.uuid, deferred: next.batch }).where(its);
+        ? this.#orm().delete(outstandingLeases).where(its)
+        : this.#orm().update(outstandingLeases).set({ uuid: next.uuid, deferred: next.batch }).where(its);
     return (await affectedRows(found)) > 0;
   }
 
   get readCommitted(): CellDatabase<Tx> {
     const { transaction = {}, ...options } = this.#options;
-    return new MysqlDatabase(this.#db, {
+    return new MysqlDatabase(this.#parts, {
       ...options,
       transaction: { ...transaction, isolationLevel: "read committed" },
     });
   }
 
-  problemOf(
+  async problemOf(
     error: unknown,
     tables: readonly Claimable[],
     written: Claimable | undefined,
-  ): DatabaseProblem | undefined {
-    const message = missingTableOf(error);
+  ): Promise<DatabaseProblem | undefined> {
+    const { describeError } = this.connection;
+    const message = missingTableOf(error, describeError);
     const missing = ownTables.find((table) => message?.includes(table) === true);
     if (missing !== undefined) return { kind: "not_installed", table: missing };
-    return duplicateIn(tables, error, written);
+    if (!isDuplicateKey(error, describeError)) return undefined;
+    const all = await sqlTablesOf(this.#parts.tables, tables);
+    const its = all.find(({ claimable }) => claimable === written);
+    return duplicateIn(all, error, its, describeError);
   }
 
   cascades(claimables: readonly Claimable[]): string[] {
-    return cascadesOf(claimables, (table) => getTableConfig(table as MySqlTable).foreignKeys);
-  }
-
-  /**
-   * A locking read. Otherwise a row that an update left unchanged would be read from the transaction's
-   * snapshot.
-   */
-  async #byIds(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
-    return ids.length === 0 ? [] : this.lock(tx, claimable, inArray(claimable.idColumn, [...ids]));
+    return declaredCascades(claimables, (table) => getTableConfig(table as MySqlTable).foreignKeys);
   }
 
   /**
@@ -279,21 +230,14 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<T
    * default.
    */
   #committed<T>(work: (tx: Orm) => Promise<T>): Promise<T> {
-    return this.#db.transaction((tx) => work(ormOf(tx)), { isolationLevel: "read committed" });
+    return this.connection.transaction((tx) => work(this.#orm(tx)), { isolationLevel: "read committed" });
   }
 
   protected override selectCommitted<Row>(query: (orm: SqlOrm) => Select<Row>): Promise<Row[]> {
     return this.#committed(async (tx) => query(sqlOrm(tx)));
   }
 
-  get #orm(): Orm {
-    return ormOf(this.#db);
+  #orm(tx?: Tx): Orm {
+    return this.connection.orm(tx);
   }
-}
-
-function notReadBack({ name, idName }: Claimable, id: unknown): never {
-  throw invalidArgument(
-    idName,
-    `of ${name} was not stored as ${String(id)}, so the row cannot be claimed: use the database's spelling`,
-  );
 }

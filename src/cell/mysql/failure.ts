@@ -1,18 +1,23 @@
 import { causesOf } from "../causes.ts";
+import { asItIs, type DescribeError } from "../sql/describe-error.ts";
 
 /**
  * The error number of the server, and its message. Errors of the operating system have a number too, but no
  * SQLSTATE.
  */
-function serverErrorOf(error: unknown): { errno: number; message: string } | undefined {
+function serverErrorOf(
+  error: unknown,
+  describe: DescribeError,
+): { errno: number; message: string } | undefined {
   for (const cause of causesOf(error)) {
-    const { errno, sqlState, message } = cause as Error & { errno?: unknown; sqlState?: unknown };
+    const { errno, sqlState, message } = describe(cause) as Error & { errno?: unknown; sqlState?: unknown };
     if (typeof errno === "number" && typeof sqlState === "string") return { errno, message };
   }
   return undefined;
 }
 
-const errnoOf = (error: unknown): number | undefined => serverErrorOf(error)?.errno;
+const errnoOf = (error: unknown, describe: DescribeError): number | undefined =>
+  serverErrorOf(error, describe)?.errno;
 
 const DUPLICATE_KEY = 1062;
 const NO_SUCH_TABLE = 1146;
@@ -37,25 +42,29 @@ const ABORTS: ReadonlySet<number | undefined> = new Set([
 ]);
 
 /** Whether the error that answered COMMIT means that nothing was saved. */
-export const isAbort = (error: unknown): boolean => ABORTS.has(errnoOf(error));
+export const isAbort = (error: unknown, describe: DescribeError = asItIs): boolean =>
+  ABORTS.has(errnoOf(error, describe));
 
 /** A lock timeout or a deadlock. */
-export const isLockConflict = (error: unknown): boolean =>
-  [LOCK_WAIT_TIMEOUT, DEADLOCK].includes(errnoOf(error) ?? 0);
+export const isLockConflict = (error: unknown, describe: DescribeError = asItIs): boolean =>
+  [LOCK_WAIT_TIMEOUT, DEADLOCK].includes(errnoOf(error, describe) ?? 0);
 
-export const isDuplicateKey = (error: unknown): boolean => errnoOf(error) === DUPLICATE_KEY;
+export const isDuplicateKey = (error: unknown, describe: DescribeError = asItIs): boolean =>
+  errnoOf(error, describe) === DUPLICATE_KEY;
 
-export const isMissingSavepoint = (error: unknown): boolean => errnoOf(error) === NO_SUCH_SAVEPOINT;
+export const isMissingSavepoint = (error: unknown, describe: DescribeError = asItIs): boolean =>
+  errnoOf(error, describe) === NO_SUCH_SAVEPOINT;
 
 /** The error of a statement that is not allowed while a transaction is open. */
-export const isInsideTransaction = (error: unknown): boolean => errnoOf(error) === INSIDE_TRANSACTION;
+export const isInsideTransaction = (error: unknown, describe: DescribeError = asItIs): boolean =>
+  errnoOf(error, describe) === INSIDE_TRANSACTION;
 
 /**
  * The key of a violation: `users.users_username_unique` since MySQL 8.0.19, otherwise without the table. It
  * is the last text in quotes, whatever the language of the server. The first one is the value.
  */
-export function duplicateKeyOf(error: unknown): string | undefined {
-  const found = serverErrorOf(error);
+export function duplicateKeyOf(error: unknown, describe: DescribeError = asItIs): string | undefined {
+  const found = serverErrorOf(error, describe);
   return found?.errno === DUPLICATE_KEY ? /'([^']+)'[^']*$/.exec(found.message)?.[1] : undefined;
 }
 
@@ -69,7 +78,7 @@ export function statementOf(error: unknown): string | undefined {
 }
 
 /** The message about a table that does not exist, which names it. */
-export function missingTableOf(error: unknown): string | undefined {
-  const found = serverErrorOf(error);
+export function missingTableOf(error: unknown, describe: DescribeError = asItIs): string | undefined {
+  const found = serverErrorOf(error, describe);
   return found?.errno === NO_SUCH_TABLE ? found.message : undefined;
 }

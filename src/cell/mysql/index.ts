@@ -1,8 +1,15 @@
 /** A cell's database on MySQL 8.0.13 or MariaDB 10.2, or newer, with drizzle-orm and mysql2. */
+import { is } from "drizzle-orm";
+import { MySqlTransaction, type MySqlTransactionConfig } from "drizzle-orm/mysql-core";
+import { invalidArgument } from "../errors.ts";
 import type { CellDatabase } from "../local.ts";
-import { MysqlDatabase, type MysqlOptions, type MysqlOrm } from "./database.ts";
+import { drizzleConnection } from "../sql/drizzle-connection.ts";
+import { drizzleTables } from "../sql/drizzle-tables.ts";
+import { MysqlDatabase, type MysqlDatabaseOptions } from "./database.ts";
+import { isSingleConnection } from "./driver.ts";
+import type { Orm } from "./orm.ts";
+import { MysqlRows } from "./rows.ts";
 
-export type { MysqlOptions, MysqlOrm } from "./database.ts";
 export {
   ledgerHistory,
   migration,
@@ -10,6 +17,13 @@ export {
   verificationProgress,
   verificationQueue,
 } from "./schema.ts";
+
+export type MysqlOptions = MysqlDatabaseOptions<MySqlTransactionConfig>;
+
+/** A drizzle database on MySQL or MariaDB. */
+export interface MysqlOrm<Tx> {
+  transaction<T>(body: (tx: Tx) => Promise<T>, config?: MySqlTransactionConfig): Promise<T>;
+}
 
 /**
  * Makes the database for `createCell` from a drizzle database on MySQL or MariaDB.
@@ -35,5 +49,18 @@ export {
  * const cell = createCell({ client, database: mysql(db), tables: [claimableUsers] });
  * ```
  */
-export const mysql = <Tx>(db: MysqlOrm<Tx>, options: MysqlOptions = {}): CellDatabase<Tx> =>
-  new MysqlDatabase(db, options);
+export function mysql<Tx>(db: MysqlOrm<Tx>, options: MysqlOptions = {}): CellDatabase<Tx> {
+  // Its COMMIT would only release a savepoint, so the lease would be committed before the rows.
+  if (is(db, MySqlTransaction)) throw invalidArgument("db", "must be the database, not a transaction of it");
+  // On one connection, concurrent transactions are one: the COMMIT of each saves what the others wrote so
+  // far.
+  if (isSingleConnection(db))
+    throw invalidArgument(
+      "db",
+      "must have a pool, because concurrent transactions on one connection would be one: " +
+        "use drizzle(createPool(...))",
+    );
+  const connection = drizzleConnection<Tx, Orm>(db);
+  const rows = new MysqlRows<Tx>(connection, drizzleTables);
+  return new MysqlDatabase<Tx>({ connection, rows, tables: drizzleTables }, options);
+}

@@ -1,15 +1,16 @@
 import { sql } from "drizzle-orm";
 import { SqlLedgerHistory, type HistoryRow } from "../sql/ledger-history.ts";
-import { ormOf } from "./orm.ts";
+import type { Connection } from "../sql/connection.ts";
+import type { Orm } from "./orm.ts";
 import { ledgerHistory } from "./schema.ts";
 
-export class MysqlLedgerHistory extends SqlLedgerHistory {
-  constructor(db: unknown) {
-    super(db, ledgerHistory);
+export class MysqlLedgerHistory extends SqlLedgerHistory<Orm> {
+  constructor(connection: Connection<unknown, Orm>) {
+    super(connection, ledgerHistory);
   }
 
-  protected override upsert(rows: HistoryRow[]): Promise<unknown> {
-    return ormOf(this.db)
+  protected override upsert(orm: Orm, rows: HistoryRow[]): Promise<unknown> {
+    return orm
       .insert(ledgerHistory)
       .values(rows)
       .onDuplicateKeyUpdate({

@@ -2,20 +2,22 @@
 import { sql } from "drizzle-orm";
 import { LeaseholdError } from "../../client/errors.ts";
 import { isInsideTransaction, isMissingSavepoint } from "./failure.ts";
+import type { DescribeError } from "../sql/describe-error.ts";
 import type { Orm } from "./orm.ts";
 
 const SAVEPOINT = "leasehold";
+const WRITE_SAVEPOINT = "leasehold_write";
 
 /**
  * Only MariaDB has a variable for this. Both databases refuse this statement while a transaction is open, and
  * otherwise it changes nothing, because READ WRITE is the default of the next transaction.
  */
-export async function isInTransaction(db: Orm): Promise<boolean> {
+export async function isInTransaction(db: Orm, describe: DescribeError): Promise<boolean> {
   try {
     await db.execute(sql`SET TRANSACTION READ WRITE`);
     return false;
   } catch (error) {
-    if (isInsideTransaction(error)) return true;
+    if (isInsideTransaction(error, describe)) return true;
     throw error;
   }
 }
@@ -24,11 +26,11 @@ export async function setSavepoint(tx: Orm): Promise<void> {
   await tx.execute(sql.raw(`SAVEPOINT ${SAVEPOINT}`));
 }
 
-export async function releaseSavepoint(tx: Orm): Promise<void> {
+export async function releaseSavepoint(tx: Orm, describe: DescribeError): Promise<void> {
   try {
     await tx.execute(sql.raw(`RELEASE SAVEPOINT ${SAVEPOINT}`));
   } catch (error) {
-    throw isMissingSavepoint(error) ? endedEarly(error) : error;
+    throw isMissingSavepoint(error, describe) ? endedEarly(error) : error;
   }
 }
 
@@ -38,6 +40,20 @@ export const endedEarly = (cause?: unknown): Error =>
       "or used a statement that commits, such as DDL. Let database errors leave the body, and use no DDL",
     { code: "TRANSACTION_ENDED", cause },
   );
+
+/** Undoes the writes of `work` if it fails, because an error undoes only its own statement. */
+export async function allOrNothing<T>(tx: Orm, work: () => Promise<T>): Promise<T> {
+  await tx.execute(sql.raw(`SAVEPOINT ${WRITE_SAVEPOINT}`));
+  try {
+    const value = await work();
+    await tx.execute(sql.raw(`RELEASE SAVEPOINT ${WRITE_SAVEPOINT}`));
+    return value;
+  } catch (error) {
+    // A deadlock has undone the whole transaction, and the savepoint with it.
+    await tx.execute(sql.raw(`ROLLBACK TO SAVEPOINT ${WRITE_SAVEPOINT}`)).catch(() => {});
+    throw error;
+  }
+}
 
 /** Restores the setting afterwards, because other transactions use the same session. */
 export async function withLockWait(tx: Orm, seconds: number, work: () => Promise<unknown>): Promise<void> {

@@ -1,7 +1,8 @@
 import { getTableName } from "drizzle-orm";
 import { getTableConfig, type MySqlTable } from "drizzle-orm/mysql-core";
-import type { Claimable } from "../claimable.ts";
 import type { DatabaseProblem } from "../local.ts";
+import type { SqlTable } from "../sql/connection.ts";
+import type { DescribeError } from "../sql/describe-error.ts";
 import { columnsOfKey, nameInRow } from "../sql/unique-keys.ts";
 import { duplicateKeyOf, statementOf } from "./failure.ts";
 
@@ -11,27 +12,27 @@ import { duplicateKeyOf, statementOf } from "./failure.ts";
  * `written`, or from drizzle's text of the statement.
  */
 export function duplicateIn(
-  tables: readonly Claimable[],
+  tables: readonly SqlTable[],
   error: unknown,
-  written: Claimable | undefined,
+  written: SqlTable | undefined,
+  describe: DescribeError,
 ): DatabaseProblem | undefined {
-  const key = duplicateKeyOf(error);
+  const key = duplicateKeyOf(error, describe);
   if (key === undefined) return undefined;
-  const isIn = (claimable: Claimable): boolean => key.startsWith(`${getTableName(claimable.table)}.`);
+  const isIn = ({ table }: SqlTable): boolean => key.startsWith(`${getTableName(table)}.`);
   const target = targetOf(statementOf(error));
-  const claimable =
-    tables.find(isIn) ?? written ?? tables.find(({ table }) => getTableName(table) === target);
-  if (claimable === undefined) return undefined;
-  const { table } = claimable;
-  const name = isIn(claimable) ? key.slice(getTableName(table).length + 1) : key;
+  const found = tables.find(isIn) ?? written ?? tables.find(({ table }) => getTableName(table) === target);
+  if (found === undefined) return undefined;
+  const { table, claimable } = found;
+  const name = isIn(found) ? key.slice(getTableName(table).length + 1) : key;
   const columns =
     columnsOfKey(table, getTableConfig(table as MySqlTable), { name, primary: "PRIMARY" }) ??
-    columnOfUnnamedKey(claimable, name);
+    columnOfUnnamedKey(found, name);
   return { kind: "duplicate", table: claimable, columns };
 }
 
 /** MySQL names a key without a name after its first column: `email`, and `email_2` if that is taken. */
-function columnOfUnnamedKey({ table }: Claimable, key: string): string[] {
+function columnOfUnnamedKey({ table }: SqlTable, key: string): string[] {
   const [whole] = nameInRow(table, key);
   return whole === undefined ? nameInRow(table, key.replace(/_\d+$/, "")) : [whole];
 }

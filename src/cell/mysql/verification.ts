@@ -1,32 +1,32 @@
-import { sql, type SQL } from "drizzle-orm";
+import { sql, type Column, type SQL } from "drizzle-orm";
 import { sourceOrder } from "../../core/source-order.ts";
-import type { Claimable } from "../claimable.ts";
 import { ANY_ROW, idKindOf, integerOrder, isIn, type RowOrder } from "../sql/row-order.ts";
-import { PROGRESS_NAME, SqlVerification } from "../sql/verification.ts";
+import { PROGRESS_NAME, SqlVerification, type VerificationParts } from "../sql/verification.ts";
 import { ageMsOf } from "./age.ts";
-import { ormOf } from "./orm.ts";
+import type { Orm } from "./orm.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
-export class MysqlVerification<Tx> extends SqlVerification<Tx> {
-  constructor(db: unknown) {
+export class MysqlVerification<Tx> extends SqlVerification<Tx, Orm> {
+  constructor(parts: VerificationParts<Tx, Orm>) {
     super(
-      db,
+      parts,
       { progress: verificationProgress, queue: verificationQueue },
       { orderOf, ageMsOf, textOf: (column) => sql`CAST(${column} AS CHAR)` },
     );
   }
 
   async saveProgress(text: string): Promise<void> {
-    await ormOf(this.db)
+    await this.connection
+      .orm()
       .insert(verificationProgress)
       .values({ name: PROGRESS_NAME, progress: text })
       .onDuplicateKeyUpdate({ set: { progress: text, savedAt: sql`UTC_TIMESTAMP(3)` } });
   }
 }
 
-function orderOf(claimable: Claimable): RowOrder {
-  const column = sql`${claimable.idColumn}`;
-  if (idKindOf(claimable) === "integer") return integerOrder(column);
+function orderOf(idColumn: Column): RowOrder {
+  const column = sql`${idColumn}`;
+  if (idKindOf(idColumn) === "integer") return integerOrder(column);
   const by = textOrder(column);
   return {
     by,

@@ -1,78 +1,59 @@
-import { and, asc, eq, getTableColumns, inArray, is, isNotNull, sql } from "drizzle-orm";
-import {
-  getTableConfig,
-  PgTransaction,
-  type PgColumn,
-  type PgTable,
-  type PgTransactionConfig,
-} from "drizzle-orm/pg-core";
-import { LeaseholdError } from "../../client/errors.ts";
-import { cascadesOf } from "../cascades.ts";
-import type { AnyRow, Claimable } from "../claimable.ts";
-import { invalidArgument } from "../errors.ts";
-import { inChunks } from "../in-chunks.ts";
+import { and, eq, isNotNull, sql } from "drizzle-orm";
+import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
+import { declaredCascades } from "../cascades.ts";
+import type { Claimable } from "../claimable.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { runTransaction } from "../run-transaction.ts";
+import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/connection.ts";
+import type { VerificationParts } from "../sql/verification.ts";
 import { SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
 import { ageMsOf } from "./age.ts";
 import { isAbort, isLockTimeout, missingTableOf, uniqueViolationOf } from "./failure.ts";
 import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
-import { refuseSingleClient } from "./pool.ts";
 import { PostgresLedgerHistory } from "./ledger-history.ts";
-import { ormOf, type Orm } from "./orm.ts";
+import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
 import { duplicateIn } from "./unique-keys.ts";
 import { PostgresVerification } from "./verification.ts";
 
-/** A drizzle database on PostgreSQL, whatever its driver. */
-export interface PostgresOrm<Tx> {
-  transaction<T>(body: (tx: Tx) => Promise<T>, config?: PgTransactionConfig): Promise<T>;
-}
-
-export interface PostgresOptions {
+export interface PostgresDatabaseOptions<Config = TransactionConfig> {
   /** Options of local transactions. PostgreSQL's default, READ COMMITTED, is enough. */
-  transaction?: PgTransactionConfig;
+  transaction?: Config;
   /** How long a fence waits for a local transaction that is saving the lease: 2 s by default. */
   fenceWaitMs?: number;
 }
 
-const ROWS_PER_STATEMENT = 1_000;
-
-/**
- * Half of PostgreSQL's limit for a statement, because a value may be an expression with several parameters.
- */
-const PARAMETERS_PER_STATEMENT = 32_767;
+export interface PostgresParts<Tx> extends VerificationParts<Tx, Orm> {
+  rows: RowMethods<Tx>;
+}
 
 /**
  * Serializes installs, because concurrent CREATE TABLE IF NOT EXISTS can conflict. It is "leasehol" in ASCII.
  */
 const INSTALL_LOCK = "7810756276994469740";
 
-export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabase<Tx> {
+export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatabase<Tx> {
   readonly verification: PostgresVerification<Tx>;
   readonly ledgerHistory: PostgresLedgerHistory;
-  readonly #db: PostgresOrm<Tx>;
-  readonly #options: PostgresOptions;
+  readonly #parts: PostgresParts<Tx>;
+  readonly #options: PostgresDatabaseOptions;
   readonly #leaseTable: LeaseTable;
 
-  constructor(db: PostgresOrm<Tx>, options: PostgresOptions = {}) {
-    // Its COMMIT would only release a savepoint, so the lease would be committed before the rows.
-    if (is(db, PgTransaction)) throw invalidArgument("db", "must be the database, not a transaction of it");
-    refuseSingleClient(db);
-    super(db, outstandingLeases, ageMsOf);
-    this.#db = db;
+  constructor(parts: PostgresParts<Tx>, options: PostgresDatabaseOptions) {
+    super(parts.connection, parts.rows, { leases: outstandingLeases, ageMsOf, readsSnapshot: false });
+    this.#parts = parts;
     this.#options = options;
-    this.verification = new PostgresVerification(db);
-    this.ledgerHistory = new PostgresLedgerHistory(db);
+    this.verification = new PostgresVerification(parts);
+    this.ledgerHistory = new PostgresLedgerHistory(parts.connection);
     this.#leaseTable = new LeaseTable(async () => this.#oidOfLeases());
   }
 
   async install(): Promise<void> {
-    await this.#db.transaction(
+    await this.connection.transaction(
       async (tx) => {
-        await ormOf(tx).execute(sql.raw(`SELECT pg_advisory_xact_lock(${INSTALL_LOCK})`));
-        for (const statement of migration) await ormOf(tx).execute(sql.raw(statement));
+        await this.#orm(tx).execute(sql.raw(`SELECT pg_advisory_xact_lock(${INSTALL_LOCK})`));
+        for (const statement of migration) await this.#orm(tx).execute(sql.raw(statement));
       },
       // A stricter level would not see tables that were created while it waited.
       { isolationLevel: "read committed" },
@@ -86,12 +67,16 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabas
       return { kind: "rolled_back", error };
     }
     const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> =>
-      this.#db.transaction(work, this.#options.transaction);
-    return runTransaction({ transaction, body, isAbort });
+      this.connection.transaction(work, this.#options.transaction);
+    return runTransaction({
+      transaction,
+      body,
+      isAbort: (error) => isAbort(error, this.connection.describeError),
+    });
   }
 
   async insertLease(tx: Tx, { uuid, sources, deferred }: NewLocalLease): Promise<void> {
-    const [written] = await ormOf(tx)
+    const [written] = await this.#orm(tx)
       .insert(outstandingLeases)
       .values({ uuid, sources, ...(deferred === undefined ? {} : { deferred }) })
       .returning({ table: tableOid });
@@ -100,10 +85,10 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabas
 
   async look(uuid: string): Promise<{ isSaved: boolean; isInTransaction: boolean }> {
     const its = this.savedLease(uuid);
-    const [seen] = await this.#orm
+    const [seen] = await this.#orm()
       .select({
-        isInTransaction: sql<boolean>`pg_current_xact_id_if_assigned() IS NOT NULL`,
-        isSaved: sql<boolean>`EXISTS (SELECT 1 FROM ${outstandingLeases} WHERE ${its})`,
+        isInTransaction: sql<boolean>`pg_current_xact_id_if_assigned() IS NOT NULL`.as("is_in_transaction"),
+        isSaved: sql<boolean>`EXISTS (SELECT 1 FROM ${outstandingLeases} WHERE ${its})`.as("is_saved"),
       })
       .from(sql`(VALUES (1)) AS one`);
     if (seen === undefined) throw new Error("the database answered a SELECT without a row");
@@ -116,14 +101,14 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabas
   async fence(uuid: string): Promise<"fenced" | "saved" | "in_flight"> {
     const waitMs = Math.max(1, Math.round(this.#options.fenceWaitMs ?? 2_000));
     try {
-      return await this.#db.transaction(
+      return await this.connection.transaction(
         async (tx) => {
-          await ormOf(tx).execute(sql.raw(`SET LOCAL lock_timeout = ${waitMs}`));
-          await ormOf(tx)
+          await this.#orm(tx).execute(sql.raw(`SET LOCAL lock_timeout = ${waitMs}`));
+          await this.#orm(tx)
             .insert(outstandingLeases)
             .values({ uuid, state: "fenced", sources: [] })
             .onConflictDoNothing();
-          const [row] = await ormOf(tx)
+          const [row] = await this.#orm(tx)
             .select({ state: outstandingLeases.state })
             .from(outstandingLeases)
             .where(eq(outstandingLeases.uuid, uuid));
@@ -133,13 +118,13 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabas
         { isolationLevel: "read committed" },
       );
     } catch (error) {
-      if (isLockTimeout(error)) return "in_flight";
+      if (isLockTimeout(error, this.connection.describeError)) return "in_flight";
       throw error;
     }
   }
 
   async removeFences(olderThanMs: number): Promise<number> {
-    const removed = await this.#orm
+    const removed = await this.#orm()
       .delete(outstandingLeases)
       .where(
         and(
@@ -152,8 +137,8 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabas
   }
 
   async queueForVerification(uuid: string): Promise<void> {
-    await this.#db.transaction(async (tx) => {
-      const [lease] = await ormOf(tx)
+    await this.connection.transaction(async (tx) => {
+      const [lease] = await this.#orm(tx)
         .delete(outstandingLeases)
         .where(this.savedLease(uuid))
         .returning({ sources: outstandingLeases.sources });
@@ -164,67 +149,11 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabas
       }));
       if (rows.length === 0) return;
       const key = [verificationQueue.sourceType, verificationQueue.sourceId];
-      await ormOf(tx)
+      await this.#orm(tx)
         .insert(verificationQueue)
         .values(rows)
         .onConflictDoUpdate({ target: key, set: { leaseUuid: uuid } });
     });
-  }
-
-  async insert(
-    tx: Tx,
-    { table, name }: Claimable,
-    rows: readonly AnyRow[],
-    { skipExisting = false } = {},
-  ): Promise<AnyRow[]> {
-    const rowsPerStatement = Math.min(
-      ROWS_PER_STATEMENT,
-      Math.floor(PARAMETERS_PER_STATEMENT / Object.keys(getTableColumns(table)).length),
-    );
-    return inChunks(rows, rowsPerStatement, async (chunk) => {
-      const insert = ormOf(tx)
-        .insert(table as PgTable)
-        .values(chunk as Record<string, never>[]);
-      const stored = await (skipExisting ? insert.onConflictDoNothing() : insert).returning();
-      if (!skipExisting && stored.length !== chunk.length)
-        throw notStored(name, chunk.length - stored.length);
-      return stored;
-    });
-  }
-
-  async read(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
-      ormOf(tx)
-        .select()
-        .from(table as PgTable)
-        .where(inArray(idColumn, [...chunk]))
-        .orderBy(asc(idColumn)),
-    );
-  }
-
-  async update(
-    tx: Tx,
-    { table, idColumn }: Claimable,
-    ids: readonly unknown[],
-    set: AnyRow,
-  ): Promise<AnyRow[]> {
-    return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
-      ormOf(tx)
-        .update(table as PgTable)
-        .set(set as Record<string, never>)
-        .where(inArray(idColumn, [...chunk]))
-        .returning(),
-    );
-  }
-
-  async delete(tx: Tx, { table, idColumn }: Claimable, ids: readonly unknown[]): Promise<number> {
-    const deleted = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
-      ormOf(tx)
-        .delete(table as PgTable)
-        .where(inArray(idColumn, [...chunk]))
-        .returning({ id: idColumn as PgColumn }),
-    );
-    return deleted.length;
   }
 
   async replaceDeferred(uuid: string, next: Deferred | undefined): Promise<boolean> {
@@ -232,8 +161,8 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabas
     const uuidOnly = { uuid: outstandingLeases.uuid };
     const found =
       next === undefined
-        ? this.#orm.delete(outstandingLeases).where(its).returning(uuidOnly)
-        : this.#orm
+        ? this.#orm().delete(outstandingLeases).where(its).returning(uuidOnly)
+        : this.#orm()
             .update(outstandingLeases)
             .set({ uuid: next.uuid, deferred: next.batch })
             .where(its)
@@ -243,43 +172,38 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx> implements CellDatabas
 
   get readCommitted(): CellDatabase<Tx> {
     const { transaction = {}, ...options } = this.#options;
-    return new PostgresDatabase(this.#db, {
+    return new PostgresDatabase(this.#parts, {
       ...options,
       transaction: { ...transaction, isolationLevel: "read committed" },
     });
   }
 
-  problemOf(error: unknown, tables: readonly Claimable[]): DatabaseProblem | undefined {
-    const message = missingTableOf(error);
+  async problemOf(error: unknown, tables: readonly Claimable[]): Promise<DatabaseProblem | undefined> {
+    const { describeError } = this.connection;
+    const message = missingTableOf(error, describeError);
     const missing = ownTables.find((table) => message?.includes(table) === true);
     if (missing !== undefined) return { kind: "not_installed", table: missing };
-    const violation = uniqueViolationOf(error);
-    return violation === undefined ? undefined : duplicateIn(tables, violation);
+    const violation = uniqueViolationOf(error, describeError);
+    if (violation === undefined) return undefined;
+    return duplicateIn(await sqlTablesOf(this.#parts.tables, tables), violation);
   }
 
   cascades(claimables: readonly Claimable[]): string[] {
-    return cascadesOf(claimables, (table) => getTableConfig(table as PgTable).foreignKeys);
+    return declaredCascades(claimables, (table) => getTableConfig(table as PgTable).foreignKeys);
   }
 
   async #oidOfLeases(): Promise<string | null | undefined> {
-    const [seen] = await this.#orm.select({ oid: oidByName }).from(sql`(VALUES (1)) AS one`);
+    const [seen] = await this.#orm()
+      .select({ oid: oidByName })
+      .from(sql`(VALUES (1)) AS one`);
     return seen?.oid;
   }
 
   protected override async selectCommitted<Row>(query: (orm: SqlOrm) => Select<Row>): Promise<Row[]> {
-    return query(sqlOrm(this.#db));
+    return query(sqlOrm(this.connection.orm()));
   }
 
-  get #orm(): Orm {
-    return ormOf(this.#db);
+  #orm(tx?: Tx): Orm {
+    return this.connection.orm(tx);
   }
 }
-
-const notStored = (table: string, missing: number): Error =>
-  new LeaseholdError(
-    `the database did not insert ${missing} of the rows for ${table}, so their names cannot be claimed: ` +
-      "check its triggers and rules",
-    {
-      code: "NOT_STORED",
-    },
-  );

@@ -1,19 +1,22 @@
 import { causesOf } from "../causes.ts";
+import { asItIs, type DescribeError } from "../sql/describe-error.ts";
 
 interface PgError {
   code: string;
   severity: string;
-  error: Error;
+  /** All its fields, under the names that the driver gives them. */
+  fields: Readonly<Record<string, unknown>>;
 }
 
 /**
  * Errors of the server have a severity. `EPIPE` looks like a SQLSTATE too, but proves nothing about a COMMIT.
  */
-function pgErrorOf(error: unknown): PgError | undefined {
+function pgErrorOf(error: unknown, describe: DescribeError): PgError | undefined {
   for (const cause of causesOf(error)) {
-    const { code, severity } = cause as { code?: unknown; severity?: unknown };
+    const described = describe(cause) as { code?: unknown; severity?: unknown; message?: unknown };
+    const { code, severity } = described;
     if (typeof code === "string" && /^[\dA-Z]{5}$/.test(code) && typeof severity === "string")
-      return { code, severity, error: cause };
+      return { code, severity, fields: described };
   }
   return undefined;
 }
@@ -31,14 +34,15 @@ const UNSURE_CODES: ReadonlySet<string> = new Set(["40003"]);
  * conflicts before it writes the commit, and an ERROR there undoes everything. Any other error, above all a
  * lost connection, is an unknown outcome.
  */
-export function isAbort(error: unknown): boolean {
-  const found = pgErrorOf(error);
+export function isAbort(error: unknown, describe: DescribeError = asItIs): boolean {
+  const found = pgErrorOf(error, describe);
   if (found === undefined || found.severity === "FATAL" || found.severity === "PANIC") return false;
   return !UNSURE_CLASSES.has(found.code.slice(0, 2)) && !UNSURE_CODES.has(found.code);
 }
 
 /** lock_not_available */
-export const isLockTimeout = (error: unknown): boolean => pgErrorOf(error)?.code === "55P03";
+export const isLockTimeout = (error: unknown, describe: DescribeError = asItIs): boolean =>
+  pgErrorOf(error, describe)?.code === "55P03";
 
 export interface UniqueViolation {
   schema: string;
@@ -49,12 +53,14 @@ export interface UniqueViolation {
 }
 
 /** unique_violation */
-export function uniqueViolationOf(error: unknown): UniqueViolation | undefined {
-  const found = pgErrorOf(error);
+export function uniqueViolationOf(
+  error: unknown,
+  describe: DescribeError = asItIs,
+): UniqueViolation | undefined {
+  const found = pgErrorOf(error, describe);
   if (found?.code !== "23505") return undefined;
   // postgres-js has the names of the protocol, and the other drivers shorter ones.
-  const field = (...names: string[]): string =>
-    names.map((name) => (found.error as unknown as Record<string, unknown>)[name]).find(isText) ?? "";
+  const field = (...names: string[]): string => names.map((name) => found.fields[name]).find(isText) ?? "";
   return {
     schema: field("schema", "schema_name"),
     table: field("table", "table_name"),
@@ -66,7 +72,7 @@ export function uniqueViolationOf(error: unknown): UniqueViolation | undefined {
 const isText = (value: unknown): value is string => typeof value === "string";
 
 /** undefined_table: the message names the table. */
-export function missingTableOf(error: unknown): string | undefined {
-  const found = pgErrorOf(error);
-  return found?.code === "42P01" ? found.error.message : undefined;
+export function missingTableOf(error: unknown, describe: DescribeError = asItIs): string | undefined {
+  const found = pgErrorOf(error, describe);
+  return found?.code === "42P01" ? String(found.fields["message"]) : undefined;
 }

@@ -1,8 +1,15 @@
 /** A cell's database on PostgreSQL, with drizzle-orm and node-postgres, postgres-js or PGlite. */
+import { is } from "drizzle-orm";
+import { PgTransaction, type PgTransactionConfig } from "drizzle-orm/pg-core";
+import { invalidArgument } from "../errors.ts";
 import type { CellDatabase } from "../local.ts";
-import { PostgresDatabase, type PostgresOptions, type PostgresOrm } from "./database.ts";
+import { drizzleConnection } from "../sql/drizzle-connection.ts";
+import { drizzleTables } from "../sql/drizzle-tables.ts";
+import { PostgresDatabase, type PostgresDatabaseOptions } from "./database.ts";
+import type { Orm } from "./orm.ts";
+import { refuseSingleClient } from "./pool.ts";
+import { PostgresRows } from "./rows.ts";
 
-export type { PostgresOptions, PostgresOrm } from "./database.ts";
 export {
   ledgerHistory,
   migration,
@@ -10,6 +17,13 @@ export {
   verificationProgress,
   verificationQueue,
 } from "./schema.ts";
+
+export type PostgresOptions = PostgresDatabaseOptions<PgTransactionConfig>;
+
+/** A drizzle database on PostgreSQL, whatever its driver. */
+export interface PostgresOrm<Tx> {
+  transaction<T>(body: (tx: Tx) => Promise<T>, config?: PgTransactionConfig): Promise<T>;
+}
 
 /**
  * Makes the database for `createCell` from a drizzle database on PostgreSQL.
@@ -28,5 +42,11 @@ export {
  * const cell = createCell({ client, database: postgres(db), tables: [claimableUsers] });
  * ```
  */
-export const postgres = <Tx>(db: PostgresOrm<Tx>, options: PostgresOptions = {}): CellDatabase<Tx> =>
-  new PostgresDatabase(db, options);
+export function postgres<Tx>(db: PostgresOrm<Tx>, options: PostgresOptions = {}): CellDatabase<Tx> {
+  // Its COMMIT would only release a savepoint, so the lease would be committed before the rows.
+  if (is(db, PgTransaction)) throw invalidArgument("db", "must be the database, not a transaction of it");
+  refuseSingleClient(db);
+  const connection = drizzleConnection<Tx, Orm>(db);
+  const rows = new PostgresRows<Tx>(connection, drizzleTables);
+  return new PostgresDatabase<Tx>({ connection, rows, tables: drizzleTables }, options);
+}

@@ -50,6 +50,6 @@ export class LeaseTable {
 
 const { name } = getTableConfig(outstandingLeases);
 
-export const tableOid = sql<string>`tableoid::text`;
+export const tableOid = sql<string>`tableoid::text`.as("table_oid");
 /** Null if the table does not exist. */
-export const oidByName = sql<string | null>`to_regclass(${name})::oid::text`;
+export const oidByName = sql<string | null>`to_regclass(${name})::oid::text`.as("oid");

@@ -1,21 +1,21 @@
 import { getTableName } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
-import type { Claimable } from "../claimable.ts";
 import type { DatabaseProblem } from "../local.ts";
+import type { SqlTable } from "../sql/connection.ts";
 import { columnsOfKey, columnsOfText } from "../sql/unique-keys.ts";
 import type { UniqueViolation } from "./failure.ts";
 
 /** Finds the claimable table and the columns whose unique key refused a row. */
 export function duplicateIn(
-  tables: readonly Claimable[],
+  tables: readonly SqlTable[],
   { schema, table: name, constraint, detail }: UniqueViolation,
 ): DatabaseProblem | undefined {
   const named = tables.filter(({ table }) => getTableName(table) === name);
   // A table without a schema may be in any, as the search path decides.
-  const claimable =
+  const found =
     named.find((each) => schemaOf(each) === schema) ?? named.find((each) => schemaOf(each) === undefined);
-  if (claimable === undefined) return undefined;
-  const { table } = claimable;
+  if (found === undefined) return undefined;
+  const { table, claimable } = found;
   const declared = getTableConfig(table as PgTable);
   const columns =
     columnsOfKey(table, declared, { name: constraint, primary: `${name}_pkey` }) ??
@@ -24,7 +24,7 @@ export function duplicateIn(
   return { kind: "duplicate", table: claimable, columns: [...new Set(columns)] };
 }
 
-const schemaOf = ({ table }: Claimable): string | undefined => getTableConfig(table as PgTable).schema;
+const schemaOf = ({ table }: SqlTable): string | undefined => getTableConfig(table as PgTable).schema;
 
 /** The parts of the key in `Key (tenant_id, lower(name))=(7, ada) already exists.`, in any language. */
 export function keyPartsOf(detail: string): string[] {

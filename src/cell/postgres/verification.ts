@@ -1,6 +1,5 @@
-import { sql, type SQL } from "drizzle-orm";
+import { sql, type Column, type SQL } from "drizzle-orm";
 import { sourceOrder } from "../../core/source-order.ts";
-import type { Claimable } from "../claimable.ts";
 import {
   ANY_ROW,
   NO_ROW,
@@ -11,22 +10,23 @@ import {
   isUuid,
   type RowOrder,
 } from "../sql/row-order.ts";
-import { PROGRESS_NAME, SqlVerification } from "../sql/verification.ts";
+import { PROGRESS_NAME, SqlVerification, type VerificationParts } from "../sql/verification.ts";
 import { ageMsOf } from "./age.ts";
-import { ormOf } from "./orm.ts";
+import type { Orm } from "./orm.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
-export class PostgresVerification<Tx> extends SqlVerification<Tx> {
-  constructor(db: unknown) {
+export class PostgresVerification<Tx> extends SqlVerification<Tx, Orm> {
+  constructor(parts: VerificationParts<Tx, Orm>) {
     super(
-      db,
+      parts,
       { progress: verificationProgress, queue: verificationQueue },
       { orderOf, ageMsOf, textOf: (column) => sql`${column}::text` },
     );
   }
 
   async saveProgress(text: string): Promise<void> {
-    await ormOf(this.db)
+    await this.connection
+      .orm()
       .insert(verificationProgress)
       .values({ name: PROGRESS_NAME, progress: text })
       .onConflictDoUpdate({
@@ -36,16 +36,16 @@ export class PostgresVerification<Tx> extends SqlVerification<Tx> {
   }
 }
 
-function orderOf(claimable: Claimable): RowOrder {
-  const column = sql`${claimable.idColumn}`;
-  switch (idKindOf(claimable)) {
+function orderOf(idColumn: Column): RowOrder {
+  const column = sql`${idColumn}`;
+  switch (idKindOf(idColumn)) {
     case "integer":
       return integerOrder(column);
     case "uuid":
       return uuidOrder(column);
     case "text": {
       const by = textOrder(column);
-      const isText = /^(text|varchar|char)/.test(claimable.idColumn.getSQLType());
+      const isText = /^(text|varchar|char)/.test(idColumn.getSQLType());
       return {
         by,
         after: (id) => (id === "" ? ANY_ROW : sql`${by} > ${sourceOrder(id)}`),

@@ -11,9 +11,13 @@ import {
   type SQL,
   type Table,
 } from "drizzle-orm";
-import type { AnyRow, Claimable } from "../claimable.ts";
-import type { Deferred } from "../local.ts";
+import { LeaseholdError } from "../../client/errors.ts";
+import type { Claimable } from "../claimable.ts";
+import { inChunks } from "../in-chunks.ts";
+import type { Deferred, Selection } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
+import { declaredColumns, type AnyRow } from "../table.ts";
+import type { Connection, RowMethods } from "./connection.ts";
 import { sqlOrm, type Fields, type Select, type SqlOrm } from "./orm.ts";
 
 /** The table of outstanding leases, as a dialect declares it. */
@@ -24,53 +28,69 @@ interface LeasePage {
   limit: number;
 }
 
-/** Statements of a cell's database that are the same in all dialects. */
-export abstract class SqlDatabase<Tx> {
-  readonly #db: unknown;
-  readonly #leases: OutstandingLeases;
+export interface Dialect {
+  leases: OutstandingLeases;
+  ageMsOf: (time: Column) => SQL<number>;
+  /** Whether a transaction sees the current state of rows only with a lock, because it reads a snapshot. */
+  readsSnapshot: boolean;
+}
+
+/** Also far below MySQL's `max_allowed_packet`. */
+export const ROWS_PER_STATEMENT = 1_000;
+
+/** Half of the databases' limit, because a value may be an expression with several parameters. */
+const PARAMETERS_PER_STATEMENT = 32_767;
+
+/** What is the same in all dialects: rows of claimable tables, and most statements about leases. */
+export abstract class SqlDatabase<Tx, Orm> {
+  protected readonly connection: Connection<Tx, Orm>;
+  protected readonly rows: RowMethods<Tx>;
+  readonly #dialect: Dialect;
   readonly #isSaved: SQL;
   readonly #fields: Fields<LocalLease>;
 
-  constructor(db: unknown, leases: OutstandingLeases, ageMsOf: (time: Column) => SQL<number>) {
-    this.#db = db;
-    this.#leases = leases;
+  constructor(connection: Connection<Tx, Orm>, rows: RowMethods<Tx>, dialect: Dialect) {
+    this.connection = connection;
+    this.rows = rows;
+    this.#dialect = dialect;
+    const { leases, ageMsOf } = dialect;
     this.#isSaved = eq(leases.state, "saved");
-    const isDeferred = sql`${leases.deferred} IS NOT NULL`.mapWith(Boolean);
-    this.#fields = { uuid: leases.uuid, ageMs: ageMsOf(leases.createdAt), isDeferred };
+    const isDeferred = sql`${leases.deferred} IS NOT NULL`.mapWith(Boolean).as("is_deferred");
+    this.#fields = { uuid: leases.uuid, ageMs: ageMsOf(leases.createdAt).as("age_ms"), isDeferred };
   }
 
   /** Reads no uncommitted rows and no old snapshot, whatever the server's default isolation level is. */
-  protected abstract selectCommitted<Row>(query: (orm: SqlOrm) => Select<Row>): Promise<Row[]>;
+  protected abstract selectCommitted<R>(query: (orm: SqlOrm) => Select<R>): Promise<R[]>;
 
   /** Matches the row of a saved lease. */
   protected savedLease(uuid: string): SQL | undefined {
-    return and(this.#isSaved, eq(this.#leases.uuid, uuid));
+    return and(this.#isSaved, eq(this.#dialect.leases.uuid, uuid));
   }
 
   async removeLease(tx: Tx, uuid: string): Promise<void> {
-    await sqlOrm(tx).delete(this.#leases).where(this.savedLease(uuid));
+    await sqlOrm(this.connection.orm(tx)).delete(this.#dialect.leases).where(this.savedLease(uuid));
   }
 
   async remove(uuid: string): Promise<void> {
-    await sqlOrm(this.#db).delete(this.#leases).where(this.savedLease(uuid));
+    await sqlOrm(this.connection.orm()).delete(this.#dialect.leases).where(this.savedLease(uuid));
   }
 
   async list(page: LeasePage): Promise<LocalLease[]> {
-    return this.#page(this.#fields, isNull(this.#leases.deferred), page);
+    return this.#page(this.#fields, isNull(this.#dialect.leases.deferred), page);
   }
 
   async listDeferred(page: LeasePage): Promise<Deferred[]> {
-    const fields = { uuid: this.#leases.uuid, batch: this.#leases.deferred };
-    return this.#page<Deferred>(fields, isNotNull(this.#leases.deferred), page);
+    const { uuid, deferred } = this.#dialect.leases;
+    return this.#page<Deferred>({ uuid, batch: deferred }, isNotNull(deferred), page);
   }
 
-  async #page<Row>(fields: Fields<Row>, its: SQL, { afterUuid, limit }: LeasePage): Promise<Row[]> {
-    const { uuid } = this.#leases;
+  async #page<R>(fields: Fields<R>, its: SQL, { afterUuid, limit }: LeasePage): Promise<R[]> {
+    const { uuid } = this.#dialect.leases;
     const isAfter = afterUuid === "" ? undefined : gt(uuid, afterUuid);
     return this.selectCommitted((orm) =>
       orm
         .select(fields)
-        .from(this.#leases)
+        .from(this.#dialect.leases)
         .where(and(this.#isSaved, its, isAfter))
         .orderBy(asc(uuid))
         .limit(limit),
@@ -79,18 +99,57 @@ export abstract class SqlDatabase<Tx> {
 
   async has(uuids: readonly string[]): Promise<LocalLease[]> {
     if (uuids.length === 0) return [];
-    const its = and(this.#isSaved, inArray(this.#leases.uuid, [...uuids]));
-    return this.selectCommitted((orm) => orm.select(this.#fields).from(this.#leases).where(its));
+    const { leases } = this.#dialect;
+    const its = and(this.#isSaved, inArray(leases.uuid, [...uuids]));
+    return this.selectCommitted((orm) => orm.select(this.#fields).from(leases).where(its));
   }
 
-  /** Locks in the order of ids, so that two transactions over the same rows don't deadlock. */
-  async lock(
+  async insert(
     tx: Tx,
-    { table, idColumn }: Claimable,
-    where: SQL | undefined,
-    limit?: number,
+    claimable: Claimable,
+    rows: readonly AnyRow[],
+    { skipExisting = false }: { skipExisting?: boolean } = {},
   ): Promise<AnyRow[]> {
-    const rows = sqlOrm(tx).select<AnyRow>().from(table).where(where).orderBy(asc(idColumn));
-    return (limit === undefined ? rows : rows.limit(limit)).for("update");
+    const stored = await inChunks(rows, rowsPerStatement(claimable, rows), (chunk) =>
+      this.rows.insert(tx, claimable, chunk, { skipExisting }),
+    );
+    if (!skipExisting && stored.length !== rows.length)
+      throw notStored(claimable.name, rows.length - stored.length);
+    return stored;
+  }
+
+  async lock(tx: Tx, claimable: Claimable, rows: Selection, limit?: number): Promise<AnyRow[]> {
+    return this.rows.select(tx, claimable, rows, { limit, isLocking: true });
+  }
+
+  async read(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
+    const options = { isLocking: this.#dialect.readsSnapshot };
+    return inChunks(ids, ROWS_PER_STATEMENT, (chunk) =>
+      this.rows.select(tx, claimable, { ids: chunk }, options),
+    );
+  }
+
+  async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
+    return inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.rows.update(tx, claimable, chunk, set));
+  }
+
+  async delete(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<number> {
+    const counts = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) => [
+      await this.rows.delete(tx, claimable, chunk),
+    ]);
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 }
+
+function rowsPerStatement({ table }: Claimable, rows: readonly AnyRow[]): number {
+  const declared = Object.keys(declaredColumns(table) ?? {}).length;
+  const given = rows.reduce((most, row) => Math.max(most, Object.keys(row).length), 1);
+  return Math.min(ROWS_PER_STATEMENT, Math.floor(PARAMETERS_PER_STATEMENT / Math.max(declared, given)));
+}
+
+const notStored = (table: string, missing: number): Error =>
+  new LeaseholdError(
+    `the database did not insert ${missing} of the rows for ${table}, so their names cannot be claimed: ` +
+      "check its triggers and rules",
+    { code: "NOT_STORED" },
+  );

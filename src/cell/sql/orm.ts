@@ -1,8 +1,7 @@
 import type { Column, SQL, Table } from "drizzle-orm";
-import { requireOpen } from "../run-transaction.ts";
 
 /** The selected columns and expressions, under the names of the row's fields. */
-export type Fields<Row> = { [Name in keyof Row]: Column | SQL };
+export type Fields<Row> = { [Name in keyof Row]: Column | SQL | SQL.Aliased };
 
 export interface Select<Row> extends PromiseLike<Row[]> {
   where(condition: SQL | undefined): Select<Row>;
@@ -19,7 +18,4 @@ export interface SqlOrm {
 }
 
 /** A database or transaction as the part of it that all dialects share. */
-export function sqlOrm(db: unknown): SqlOrm {
-  requireOpen(db);
-  return db as SqlOrm;
-}
+export const sqlOrm = (orm: unknown): SqlOrm => orm as SqlOrm;

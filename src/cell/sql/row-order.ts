@@ -1,11 +1,10 @@
 /** The source order of rows, as parts of SQL statements that all dialects share. */
-import { sql, type SQL } from "drizzle-orm";
-import type { Claimable } from "../claimable.ts";
+import { sql, type Column, type SQL } from "drizzle-orm";
 
 /** How the values of an id column are ordered as source ids. UUIDs are ordered as their text. */
 export type IdKind = "integer" | "uuid" | "text";
 
-export function idKindOf({ idColumn }: Claimable): IdKind {
+export function idKindOf(idColumn: Column): IdKind {
   const type = idColumn.getSQLType().toLowerCase();
   if (/^(tiny|small|medium|big)?(int|serial)/.test(type)) return "integer";
   return type === "uuid" ? "uuid" : "text";

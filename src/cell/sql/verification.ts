@@ -1,5 +1,6 @@
-import { and, asc, eq, getTableColumns, sql, type Column, type SQL, type Table } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, inArray, sql, type Column, type SQL, type Table } from "drizzle-orm";
 import type { Claimable } from "../claimable.ts";
+import { inChunks } from "../in-chunks.ts";
 import type {
   IdRange,
   InspectedRow,
@@ -7,8 +8,10 @@ import type {
   QueuedRow,
   VerificationDatabase,
 } from "../verification/ports.ts";
-import { sqlOrm, type Fields, type SqlOrm } from "./orm.ts";
-import type { RowOrder } from "./row-order.ts";
+import type { Connection, RowMethods, SqlTable, SqlTables } from "./connection.ts";
+import { ROWS_PER_STATEMENT } from "./database.ts";
+import { sqlOrm, type SqlOrm } from "./orm.ts";
+import { idKindOf, type RowOrder } from "./row-order.ts";
 
 /** The cell's own tables for verification, as a dialect declares them. */
 interface VerificationTables {
@@ -18,7 +21,7 @@ interface VerificationTables {
 
 /** Expressions that each dialect writes in its own way. */
 export interface VerificationExpressions {
-  orderOf(claimable: Claimable): RowOrder;
+  orderOf(idColumn: Column): RowOrder;
   /** The age of a time in milliseconds, by the database's clock. */
   ageMsOf(time: Column): SQL<number>;
   /** The text of a value, as the database writes it. */
@@ -32,14 +35,35 @@ export const PROGRESS_NAME = "verification";
 const AGE_COLUMN = "leaseholdAgeMs";
 const ID_COLUMN = "leaseholdId";
 
+export interface VerificationParts<Tx, Orm> {
+  connection: Connection<Tx, Orm>;
+  tables: SqlTables<Tx>;
+  /** Set if an adapter reads rows itself. */
+  ownRows?: RowMethods<Tx> | undefined;
+}
+
+interface Query<Tx> {
+  tx: Tx | undefined;
+  its: SqlTable;
+  where: SQL | undefined;
+  by: SQL;
+  limit?: number;
+}
+
 /** Statements of verification that are the same in all dialects. */
-export abstract class SqlVerification<Tx> implements VerificationDatabase<Tx> {
-  protected readonly db: unknown;
+export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<Tx> {
+  protected readonly connection: Connection<Tx, Orm>;
+  readonly #parts: VerificationParts<Tx, Orm>;
   readonly #tables: VerificationTables;
   readonly #expressions: VerificationExpressions;
 
-  constructor(db: unknown, tables: VerificationTables, expressions: VerificationExpressions) {
-    this.db = db;
+  constructor(
+    parts: VerificationParts<Tx, Orm>,
+    tables: VerificationTables,
+    expressions: VerificationExpressions,
+  ) {
+    this.connection = parts.connection;
+    this.#parts = parts;
     this.#tables = tables;
     this.#expressions = expressions;
   }
@@ -47,10 +71,11 @@ export abstract class SqlVerification<Tx> implements VerificationDatabase<Tx> {
   abstract saveProgress(text: string): Promise<void>;
 
   async count(claimable: Claimable, range: IdRange): Promise<number> {
+    const { table, idColumn } = await this.#parts.tables.of(undefined, claimable);
     const [counted] = await this.#orm()
-      .select<{ rows: number }>({ rows: sql`count(*)`.mapWith(Number) })
-      .from(claimable.table)
-      .where(isInRange(this.#expressions.orderOf(claimable), range));
+      .select<{ rows: number }>({ rows: sql`count(*)`.mapWith(Number).as("row_count") })
+      .from(table)
+      .where(isInRange(this.#expressions.orderOf(idColumn), range));
     return counted?.rows ?? 0;
   }
 
@@ -58,26 +83,59 @@ export abstract class SqlVerification<Tx> implements VerificationDatabase<Tx> {
     claimable: Claimable,
     { limit, ...range }: IdRange & { limit: number },
   ): Promise<InspectedRow[]> {
-    const order = this.#expressions.orderOf(claimable);
-    const rows = await this.#orm()
-      .select(this.#fieldsOf(claimable))
-      .from(claimable.table)
-      .where(isInRange(order, range))
-      .orderBy(asc(order.by))
-      .limit(limit);
-    return rows.map((row) => inspectedRow(row));
+    const its = await this.#parts.tables.of(undefined, claimable);
+    const order = this.#expressions.orderOf(its.idColumn);
+    return this.#inspect({ tx: undefined, its, where: isInRange(order, range), by: order.by, limit });
   }
 
   async byIds(tx: Tx | undefined, claimable: Claimable, ids: readonly string[]): Promise<InspectedRow[]> {
-    const its = this.#expressions.orderOf(claimable).isOneOf(ids);
-    if (its === undefined) return [];
+    const its = await this.#parts.tables.of(tx, claimable);
+    const where = this.#expressions.orderOf(its.idColumn).isOneOf(ids);
+    return where === undefined ? [] : this.#inspect({ tx, its, where, by: sql`${its.idColumn}` });
+  }
+
+  async #inspect(query: Query<Tx>): Promise<InspectedRow[]> {
+    const { ownRows } = this.#parts;
+    const { claimable, idColumn } = query.its;
+    const isIntegerId = idKindOf(idColumn) === "integer";
+    if (ownRows === undefined) {
+      const found = await this.#select(query, getTableColumns(query.its.table));
+      return found.map((each) => ({ ...inspectedRow(each), isIntegerId }));
+    }
+    // Their ages are read after the rows: a row that changes in between looks young, not old.
+    const ids = (await this.#select(query, { id: idColumn })).map(({ id }) => id);
+    const rows = await inChunks(ids, ROWS_PER_STATEMENT, (chunk) =>
+      ownRows.select(query.tx, claimable, { ids: chunk }, { isLocking: query.tx !== undefined }),
+    );
+    const byId = new Map(rows.map((row) => [claimable.idOf(row), row]));
+    const where = inArray(idColumn, ids);
+    const described = ids.length === 0 ? [] : await this.#select({ ...query, where }, { id: idColumn });
+    return described.flatMap((each) => {
+      const row = byId.get(String(each["id"]));
+      return row === undefined ? [] : [{ ...inspectedRow(each), row, isIntegerId }];
+    });
+  }
+
+  /** Selects these columns, and the age and the spelled id of each row. */
+  async #select(
+    { tx, its, where, by, limit }: Query<Tx>,
+    columns: Record<string, Column>,
+  ): Promise<Record<string, unknown>[]> {
+    const { table, idColumn, claimable } = its;
+    const { changedAt } = claimable;
+    const time = changedAt === undefined ? undefined : getTableColumns(table)[changedAt];
+    const age = time === undefined ? sql`NULL` : this.#expressions.ageMsOf(time);
     const query = this.#orm(tx)
-      .select(this.#fieldsOf(claimable))
-      .from(claimable.table)
-      .where(its)
-      .orderBy(asc(claimable.idColumn));
-    const rows = await (tx === undefined ? query : query.for("update"));
-    return rows.map((row) => inspectedRow(row));
+      .select<Record<string, unknown>>({
+        ...columns,
+        [AGE_COLUMN]: age.as(AGE_COLUMN),
+        [ID_COLUMN]: this.#expressions.textOf(idColumn).as(ID_COLUMN),
+      })
+      .from(table)
+      .where(where)
+      .orderBy(asc(by));
+    const limited = limit === undefined ? query : query.limit(limit);
+    return tx === undefined ? limited : limited.for("update");
   }
 
   async loadProgress(): Promise<{ text: string; ageMs: number } | undefined> {
@@ -85,7 +143,7 @@ export abstract class SqlVerification<Tx> implements VerificationDatabase<Tx> {
     const [found] = await this.#orm()
       .select<{ text: string; ageMs: number }>({
         text: progress.progress,
-        ageMs: this.#expressions.ageMsOf(progress.savedAt),
+        ageMs: this.#expressions.ageMsOf(progress.savedAt).as(AGE_COLUMN),
       })
       .from(progress)
       .where(eq(progress.name, PROGRESS_NAME));
@@ -111,26 +169,15 @@ export abstract class SqlVerification<Tx> implements VerificationDatabase<Tx> {
         .where(and(eq(queue.sourceType, type), eq(queue.sourceId, id), eq(queue.leaseUuid, leaseUuid)));
   }
 
-  #fieldsOf({ table, idColumn, changedAt }: Claimable): Fields<Record<string, unknown>> {
-    const columns = getTableColumns(table);
-    const time = changedAt === undefined ? undefined : columns[changedAt];
-    return {
-      ...columns,
-      [AGE_COLUMN]: time === undefined ? sql`NULL` : this.#expressions.ageMsOf(time),
-      [ID_COLUMN]: this.#expressions.textOf(idColumn),
-    };
-  }
-
-  /** Answers the database, or the given transaction. */
   #orm(tx?: Tx): SqlOrm {
-    return sqlOrm(tx ?? this.db);
+    return sqlOrm(this.connection.orm(tx));
   }
 }
 
 const isInRange = (order: RowOrder, { after, upTo }: IdRange): SQL | undefined =>
   and(order.after(after), upTo === undefined ? undefined : order.upTo(upTo));
 
-function inspectedRow(row: Record<string, unknown>): InspectedRow {
+function inspectedRow(row: Record<string, unknown>): Omit<InspectedRow, "isIntegerId"> {
   const { [AGE_COLUMN]: ageMs, [ID_COLUMN]: idText, ...columns } = row;
   return { row: columns, idText: String(idText), ageMs: typeof ageMs === "number" ? ageMs : undefined };
 }

@@ -22,7 +22,7 @@ import {
   type VerifiedRow,
   type VerifiedTable,
 } from "./ports.ts";
-import { idKindOf, integerOf } from "../sql/row-order.ts";
+import { integerOf } from "../sql/row-order.ts";
 import { keyOfBucket } from "./row-names.ts";
 
 interface PortParts<Tx> {
@@ -149,13 +149,13 @@ class TableReader {
    * Throws if the database spells the id differently than the row: then order and searches would use another
    * id.
    */
-  #verifiedRow({ row, idText, ageMs }: InspectedRow): VerifiedRow {
+  #verifiedRow({ row, idText, ageMs, isIntegerId }: InspectedRow): VerifiedRow {
     const { claimable } = this;
     const id = claimable.idOf(row);
     const fault =
       idFault(id, this.#limits) ??
       (id === idText ? undefined : `is ${idText} in the database`) ??
-      orderFault(claimable, id);
+      orderFault(isIntegerId, id);
     if (fault !== undefined)
       throw invalidArgument(
         claimable.idName,
@@ -192,8 +192,8 @@ function limitsOf(answer: Awaited<ReturnType<Client["limits"]>>): Limits {
   ) as unknown as Limits;
 }
 
-const orderFault = (claimable: Claimable, id: string): string | undefined =>
-  idKindOf(claimable) === "integer" && integerOf(id) !== id ? "is not a whole number, 0 or more" : undefined;
+const orderFault = (isIntegerId: boolean, id: string): string | undefined =>
+  isIntegerId && integerOf(id) !== id ? "is not a whole number, 0 or more" : undefined;
 
 /** Retries after a deadlock or a lock timeout, which roll back the transaction together with its lease. */
 async function withRetries<T>(work: () => Promise<T>): Promise<T> {

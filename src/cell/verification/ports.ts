@@ -8,7 +8,8 @@ import type {
 } from "../../client/api-types.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { SourceRow } from "../changes.ts";
-import type { AnyRow, Claimable, RowClaim } from "../claimable.ts";
+import type { Claimable, RowClaim } from "../claimable.ts";
+import type { AnyRow } from "../table.ts";
 
 export interface VerifiedClaim extends RowClaim {
   /** Why the coordinator would refuse this claim, if it would. */
@@ -138,6 +139,8 @@ export interface VerificationPorts {
 
 export interface InspectedRow {
   row: AnyRow;
+  /** Whether the id column holds whole numbers, which are ordered as such. */
+  isIntegerId: boolean;
   /** The id as the database writes it, which determines order and search. */
   idText: string;
   /** Time since the table's `changedAt`, by the database's clock. Undefined if it has none. */

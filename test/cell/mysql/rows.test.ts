@@ -182,12 +182,12 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
       claimableUsers,
       [3, 1, 2].map((id) => ({ id, name: `n${id}` })),
     );
-    const locked = await done((tx) => installed.cell.lock(tx, claimableUsers, undefined, 2));
+    const locked = await done((tx) => installed.cell.lock(tx, claimableUsers, { where: undefined }, 2));
     expect(locked.map((row) => row["id"])).toEqual([1, 2]);
     await done((tx) => installed.cell.delete(tx, claimableUsers, [1, 3]));
-    expect(namesOf(await done((tx) => installed.cell.lock(tx, claimableUsers, eq(users.id, 2))))).toEqual([
-      "n2",
-    ]);
+    expect(
+      namesOf(await done((tx) => installed.cell.lock(tx, claimableUsers, { where: eq(users.id, 2) }))),
+    ).toEqual(["n2"]);
     expect(await installed.rows("SELECT id FROM users")).toEqual([{ id: 2 }]);
   });
 });

@@ -102,7 +102,7 @@ export class SdkBox implements BlackBox {
     const { tables } = this.#tested.dialect;
     switch (step[0]) {
       case "insert":
-        return tx.insert(tables[step[1]], camel(step[2]));
+        return tx.insert(tables[step[1]], camel(step[2]) as never);
       case "update":
         return tx.update(tables[step[1]], eq(tables[step[1]].id, step[2]), camel(step[3]));
       case "delete":

@@ -1,0 +1,73 @@
+import type { Column, SQL, Table } from "drizzle-orm";
+import type { Claimable } from "../claimable.ts";
+import type { Selection } from "../local.ts";
+import type { AnyRow } from "../table.ts";
+import type { DescribeError } from "./describe-error.ts";
+
+type IsolationLevel = "read uncommitted" | "read committed" | "repeatable read" | "serializable";
+
+export interface TransactionConfig {
+  /** The server's default, if it is left out. */
+  isolationLevel?: IsolationLevel;
+}
+
+/** How statements reach the database. `Orm` is drizzle's interface, whatever sends the statements. */
+export interface Connection<Tx, Orm> {
+  /** Sends statements in the transaction. Without one, each is a transaction by itself. */
+  orm(tx?: Tx): Orm;
+  transaction<T>(body: (tx: Tx) => Promise<T>, config?: TransactionConfig): Promise<T>;
+  /** Answers an error of the driver in the form of node-postgres or mysql2. */
+  describeError: DescribeError;
+}
+
+export interface SelectOptions {
+  limit?: number | undefined;
+  /** Locks the rows until the transaction ends, and reads their current state, whatever it read before. */
+  isLocking: boolean;
+}
+
+/** Reads and writes rows of claimable tables. No call has more than 1,000 rows or ids. */
+export interface RowMethods<Tx> {
+  /** Answers the stored rows. `skipExisting` leaves out rows that violate a unique key. */
+  insert(
+    tx: Tx,
+    claimable: Claimable,
+    rows: readonly AnyRow[],
+    options: { skipExisting: boolean },
+  ): Promise<AnyRow[]>;
+  /** Answers rows in the order of their ids. Without `tx`, reads their committed state. */
+  select(
+    tx: Tx | undefined,
+    claimable: Claimable,
+    rows: Selection,
+    options: SelectOptions,
+  ): Promise<AnyRow[]>;
+  /** Answers the updated rows. */
+  update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]>;
+  /** Answers the number of deleted rows. */
+  delete(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<number>;
+}
+
+/** A claimable table in the form of drizzle. */
+export interface SqlTable {
+  claimable: Claimable;
+  table: Table;
+  idColumn: Column;
+}
+
+/** Finds the claimable tables in the form of drizzle. */
+export interface SqlTables<Tx> {
+  /** Reads what only the database knows in `tx`, if it is given. */
+  of(tx: Tx | undefined, claimable: Claimable): Promise<SqlTable>;
+  /** Answers a condition of the application as SQL. */
+  condition(table: SqlTable, where: unknown): SQL | undefined;
+}
+
+export async function sqlTablesOf<Tx>(
+  tables: SqlTables<Tx>,
+  claimables: readonly Claimable[],
+): Promise<SqlTable[]> {
+  const all: SqlTable[] = [];
+  for (const claimable of claimables) all.push(await tables.of(undefined, claimable));
+  return all;
+}

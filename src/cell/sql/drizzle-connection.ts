@@ -1,0 +1,18 @@
+import { requireOpen } from "../run-transaction.ts";
+import type { Connection, TransactionConfig } from "./connection.ts";
+import { asItIs } from "./describe-error.ts";
+
+/** A drizzle database, whatever its dialect and driver. */
+interface DrizzleDatabase<Tx> {
+  transaction<T>(body: (tx: Tx) => Promise<T>, config?: TransactionConfig): Promise<T>;
+}
+
+/** Sends statements with the application's own drizzle database. */
+export const drizzleConnection = <Tx, Orm>(db: DrizzleDatabase<Tx>): Connection<Tx, Orm> => ({
+  orm: (tx) => {
+    requireOpen(tx);
+    return (tx ?? db) as Orm;
+  },
+  transaction: (body, config) => db.transaction(body, config),
+  describeError: asItIs,
+});
