@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { startExample, type Example } from "./launcher/example.ts";
 import { readOptions, usage, type Options } from "./launcher/options.ts";
+import { readTypes } from "./launcher/types.ts";
 
 /** How long the other parts may take to stop after one of them failed. */
 const STOP_MS = 5_000;
@@ -33,6 +34,8 @@ function describe({ url, coordinatorUrl, cells }: Example, { folder }: Options):
 }
 
 async function run(options: Options, folder: string): Promise<number> {
+  // A wrong file is refused before anything is started.
+  const types = await readTypes(options.types);
   const ended = new Promise<undefined>((then) => {
     // A second Ctrl-C ends the process at once.
     const end = (): void => {
@@ -43,8 +46,8 @@ async function run(options: Options, folder: string): Promise<number> {
     process.once("SIGTERM", end);
   });
   process.stdout.write("Starting a coordinator, two cells and a router …\n");
-  const starting = startExample({ port: options.port, folder, timing: options.timing, databaseUrls });
-  const example = await starting;
+  const { port, timing } = options;
+  const example = await startExample({ port, folder, timing, types, databaseUrls });
   // The cells must not outlive this process, even if it fails.
   process.once("exit", () => {
     for (const cell of example.cells) cell.kill();

@@ -1,21 +1,20 @@
-/** The actions of users. Each one is one local transaction and one lease. */
+/** The actions of people. Each one is one local transaction and one lease. */
 import { desc, eq, or, sql } from "drizzle-orm";
 import type { ClaimTransaction } from "leasehold/cell";
 import { runAction, type CrashPoint } from "../protocol/action.ts";
 import type { Orm, Tx } from "./database.ts";
 import type { OpenCell } from "./open-cell.ts";
-import { emails, routes, users } from "./schema.ts";
+import { emails, people } from "./schema.ts";
 
 export interface Account {
   id: number;
-  username: string;
+  handle: string;
   /** Null if somebody changed the database without the cell. */
   email: string | null;
-  route: string | null;
   createdAt: Date;
 }
 
-/** What became of the old username: free for everybody, kept in another spelling, the same, or not known. */
+/** What became of the old handle: free for everybody, kept in another spelling, the same, or not known. */
 export type OldName = "free" | "kept" | "same" | "unknown";
 
 /** The number of accounts that a page shows. */
@@ -28,33 +27,31 @@ export class Accounts {
     this.#open = open;
   }
 
-  /** Claims three names, all or none. */
-  signUp({ username, email }: { username: string; email: string }, crash?: CrashPoint): Promise<number> {
+  /** Claims two names, both or none. */
+  signUp({ handle, email }: { handle: string; email: string }, crash?: CrashPoint): Promise<number> {
     return this.#transaction({ what: "Sign-up", crash }, async (tx) => {
-      const user = await tx.insert(users, { username });
-      await tx.insert(emails, { userId: user.id, email });
-      await tx.insert(routes, { userId: user.id, path: username });
-      return user.id;
+      const person = await tx.insert(people, { handle });
+      await tx.insert(emails, { personId: person.id, email });
+      return person.id;
     });
   }
 
-  /** Renames the username and the route, both or none. */
-  async rename({ id, username: old }: Account, username: string): Promise<OldName> {
+  /** One lease frees the old handle and claims the new one. */
+  async rename({ id, handle: old }: Account, handle: string): Promise<OldName> {
     await this.#transaction({ what: "Rename" }, async (tx) => {
-      await tx.update(users, eq(users.id, id), { username });
-      await tx.update(routes, eq(routes.userId, id), { path: username });
+      await tx.update(people, eq(people.id, id), { handle });
     });
-    return old === username ? "same" : this.#after(old, username);
+    return old === handle ? "same" : this.#after(old, handle);
   }
 
   /**
    * Another spelling can be the same name, and only the coordinator decides which are: case is not the only
    * difference that it ignores. So this asks who has the old name now.
    */
-  async #after(old: string, username: string): Promise<OldName> {
+  async #after(old: string, handle: string): Promise<OldName> {
     try {
-      const found = await this.#open.client.records.find({ type: "USERNAMES", value: old });
-      return found?.record.bucket.value === username ? "kept" : "free";
+      const found = await this.#open.client.records.find({ type: "HANDLES", value: old });
+      return found?.record.bucket.value === handle ? "kept" : "free";
     } catch {
       // The account is renamed in any case.
       return "unknown";
@@ -66,18 +63,17 @@ export class Accounts {
    */
   delete(id: number): Promise<void> {
     return this.#transaction({ what: "Deletion" }, async (tx) => {
-      await tx.delete(routes, eq(routes.userId, id));
-      await tx.delete(emails, eq(emails.userId, id));
-      await tx.delete(users, eq(users.id, id));
+      await tx.delete(emails, eq(emails.personId, id));
+      await tx.delete(people, eq(people.id, id));
     });
   }
 
   list(): Promise<Account[]> {
-    return select(this.#open.orm).orderBy(desc(users.id)).limit(LISTED);
+    return select(this.#open.orm).orderBy(desc(people.id)).limit(LISTED);
   }
 
   async find(id: number): Promise<Account | undefined> {
-    const [account] = await select(this.#open.orm).where(eq(users.id, id));
+    const [account] = await select(this.#open.orm).where(eq(people.id, id));
     return account;
   }
 
@@ -85,11 +81,11 @@ export class Accounts {
    * Prefers the exact spelling. Another case also matches, because a router may still have cached an earlier
    * spelling.
    */
-  async findByRoute(path: string): Promise<Account | undefined> {
+  async findByHandle(handle: string): Promise<Account | undefined> {
     const found = await select(this.#open.orm).where(
-      or(eq(routes.path, path), eq(sql`lower(${routes.path})`, path.toLowerCase())),
+      or(eq(people.handle, handle), eq(sql`lower(${people.handle})`, handle.toLowerCase())),
     );
-    return found.find(({ route }) => route === path) ?? found[0];
+    return found.find((account) => account.handle === handle) ?? found[0];
   }
 
   #transaction<T>(
@@ -101,17 +97,11 @@ export class Accounts {
 }
 
 const columns = {
-  id: users.id,
-  username: users.username,
+  id: people.id,
+  handle: people.handle,
   email: emails.email,
-  route: routes.path,
-  createdAt: users.createdAt,
+  createdAt: people.createdAt,
 };
 
 const select = (orm: Orm) =>
-  orm
-    .select(columns)
-    .from(users)
-    .leftJoin(emails, eq(emails.userId, users.id))
-    .leftJoin(routes, eq(routes.userId, users.id))
-    .$dynamic();
+  orm.select(columns).from(people).leftJoin(emails, eq(emails.personId, people.id)).$dynamic();

@@ -1,3 +1,4 @@
+import type { TypesDocument } from "leasehold/cell";
 import type { Timing } from "../launcher/timing.ts";
 
 /**
@@ -14,6 +15,8 @@ export interface CellConfig {
   routerPort: number;
   coordinator: string;
   key: string;
+  /** The types that are declared at the coordinator. */
+  types: TypesDocument;
   /** A folder for this cell only. */
   folder: string;
   /** If undefined, the cell uses PGlite in its folder. */

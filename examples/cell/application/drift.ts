@@ -5,9 +5,9 @@ import type { Account } from "./accounts.ts";
 import type { OpenCell } from "./open-cell.ts";
 
 export const drifts = {
-  claim: "Destroy the claim on the username, and keep the row",
-  row: "Change the username with plain SQL, and keep the claim",
-  insert: "Insert another user with plain SQL, without a claim",
+  claim: "Destroy the claim on the handle, and keep the row",
+  row: "Change the handle with plain SQL, and keep the claim",
+  insert: "Insert another person with plain SQL, without a claim",
 } as const;
 
 export type Drift = keyof typeof drifts;
@@ -18,28 +18,28 @@ export const isDrift = (given: string): given is Drift => Object.hasOwn(drifts, 
 export function plantDrift(
   { client, orm }: Pick<OpenCell, "client" | "orm">,
   drift: Drift,
-  { id, username }: Account,
+  { id, handle }: Account,
 ): Promise<string> {
   return runAction({ what: "Drift" }, async () => {
-    const other = `${username}-${Date.now().toString(36)}`;
+    const other = `${handle}-${Date.now().toString(36)}`;
     switch (drift) {
       case "claim": {
-        const source = { type: "RAILS_TABLE_USERS", id: String(id) } as const;
+        const source = { type: "PEOPLE", id: String(id) } as const;
         const lease = await client.leases.begin({
-          destroys: [{ bucket: { type: "USERNAMES", value: username }, source }],
+          destroys: [{ bucket: { type: "HANDLES", value: handle }, source }],
           allow_missing: true,
         });
         await client.leases.commit(lease.uuid);
         return (
-          `The claim on the username ${username} is gone, but the row still exists. ` +
+          `The claim on the handle ${handle} is gone, but the row still exists. ` +
           "Another cell can take the name now."
         );
       }
       case "row":
-        await orm.execute(sql`UPDATE users SET username = ${other} WHERE id = ${id}`);
-        return `Row ${id} has the username ${other} now, but its claim is still on ${username}.`;
+        await orm.execute(sql`UPDATE people SET handle = ${other} WHERE id = ${id}`);
+        return `Row ${id} has the handle ${other} now, but its claim is still on ${handle}.`;
       case "insert":
-        await orm.execute(sql`INSERT INTO users (username) VALUES (${other})`);
+        await orm.execute(sql`INSERT INTO people (handle) VALUES (${other})`);
         return `${other} has a row, but no claim. Any cell can take the name.`;
     }
   });

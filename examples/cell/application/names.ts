@@ -1,20 +1,20 @@
 /** The application's own rules for names. The coordinator decides which names are the same. */
 
-export const MAX_USERNAME = 40;
+export const MAX_HANDLE = 40;
 export const MAX_EMAIL = 254;
 
 /**
- * The username is also the path of the profile, so it has no slash and cannot start like the router's own
+ * The handle is also the address of the profile, so it has no slash and cannot start like the router's own
  * paths.
  */
-const USERNAME = /^[\p{L}\p{N}][\p{L}\p{M}\p{N}_-]*$/u;
+const HANDLE = /^[\p{L}\p{N}][\p{L}\p{M}\p{N}_-]*$/u;
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}]+\.[^\s@\p{C}]+$/u;
 
-/** Returns undefined for a valid username, and otherwise words that follow the label of the field. */
-export function usernameProblem(username: string): string | undefined {
-  if (username === "") return "is missing";
-  if (username.length > MAX_USERNAME) return `must have at most ${MAX_USERNAME} characters`;
-  return USERNAME.test(username)
+/** Returns undefined for a valid handle, and otherwise words that follow the label of the field. */
+export function handleProblem(handle: string): string | undefined {
+  if (handle === "") return "is missing";
+  if (handle.length > MAX_HANDLE) return `must have at most ${MAX_HANDLE} characters`;
+  return HANDLE.test(handle)
     ? undefined
     : "must consist of letters, digits, - and _, and start with a letter or digit";
 }

@@ -52,6 +52,7 @@ export async function openCell(config: CellConfig): Promise<OpenCell> {
     client,
     database,
     tables: claimables,
+    types: config.types,
     beginDeadlineMs: BEGIN_DEADLINE_MS,
     onEvent: (event) => recorder.add({ kind: "notice", text: describeEvent(event) }),
   });

@@ -8,17 +8,15 @@ const words: Record<FieldProblem, string> = {
   failed: "cannot be changed at the moment; try again later",
 };
 
-/** Problems with a route are shown beside the username, because the route follows it. */
-const fieldOf: Readonly<Record<string, string>> = { username: "username", path: "username", email: "email" };
-const order = ["username", "email"];
+/** The order of the fields in the forms. */
+const order = ["handle", "email"];
 
 /** Returns the text to show beside each field. Rethrows errors that are not about a field. */
 export function problemsOf(error: unknown): Problems {
   const found = new Map<string, string>();
   for (const { field, problem } of toValidationErrors(error)) {
-    const name = fieldOf[field] ?? field;
     // If a field has several problems, show that it is taken, because a retry does not help then.
-    if (!found.has(name) || problem === "taken") found.set(name, words[problem]);
+    if (!found.has(field) || problem === "taken") found.set(field, words[problem]);
   }
   if (found.size === 0) throw error;
   return new Map(order.flatMap((name) => (found.has(name) ? [[name, found.get(name) ?? ""] as const] : [])));

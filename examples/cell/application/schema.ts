@@ -2,6 +2,14 @@
 import { sql, type Column, type SQL } from "drizzle-orm";
 import { integer, pgTable, serial, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 import { claimable } from "leasehold/cell";
+import type types from "../leasehold.types.json";
+
+/** From now on, only the names of this application's types compile. */
+declare module "leasehold/client" {
+  interface Register {
+    types: typeof types;
+  }
+}
 
 /**
  * The tables keep the unique indexes that they had before there were several cells. The coordinator keeps
@@ -10,66 +18,46 @@ import { claimable } from "leasehold/cell";
  */
 const lower = (column: Column): SQL => sql`lower(${column})`;
 
-export const users = pgTable(
-  "users",
+export const people = pgTable(
+  "people",
   {
     id: serial("id").primaryKey(),
-    username: text("username").notNull(),
+    handle: text("handle").notNull(),
     createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),
   },
-  (table) => [uniqueIndex("users_username").on(lower(table.username))],
+  (table) => [uniqueIndex("people_handle").on(lower(table.handle))],
 );
 
 export const emails = pgTable(
   "emails",
   {
     id: serial("id").primaryKey(),
-    userId: integer("user_id")
+    personId: integer("person_id")
       .notNull()
-      .references(() => users.id),
+      .references(() => people.id),
     email: text("email").notNull(),
   },
   (table) => [uniqueIndex("emails_email").on(lower(table.email))],
 );
 
-export const routes = pgTable(
-  "routes",
-  {
-    id: serial("id").primaryKey(),
-    userId: integer("user_id")
-      .notNull()
-      .references(() => users.id),
-    path: text("path").notNull(),
-  },
-  (table) => [uniqueIndex("routes_path").on(lower(table.path))],
-);
-
 export const statements = [
-  `CREATE TABLE IF NOT EXISTS users (
-    id serial PRIMARY KEY, username text NOT NULL, created_at timestamptz NOT NULL DEFAULT now())`,
+  `CREATE TABLE IF NOT EXISTS people (
+    id serial PRIMARY KEY, handle text NOT NULL, created_at timestamptz NOT NULL DEFAULT now())`,
   `CREATE TABLE IF NOT EXISTS emails (
-    id serial PRIMARY KEY, user_id integer NOT NULL REFERENCES users, email text NOT NULL)`,
-  `CREATE TABLE IF NOT EXISTS routes (
-    id serial PRIMARY KEY, user_id integer NOT NULL REFERENCES users, path text NOT NULL)`,
-  "CREATE UNIQUE INDEX IF NOT EXISTS users_username ON users (lower(username))",
+    id serial PRIMARY KEY, person_id integer NOT NULL REFERENCES people, email text NOT NULL)`,
+  "CREATE UNIQUE INDEX IF NOT EXISTS people_handle ON people (lower(handle))",
   "CREATE UNIQUE INDEX IF NOT EXISTS emails_email ON emails (lower(email))",
-  "CREATE UNIQUE INDEX IF NOT EXISTS routes_path ON routes (lower(path))",
 ];
 
 export const claimables = [
-  claimable(users, {
-    source: "RAILS_TABLE_USERS",
-    subject: { type: "USER", id: "id" },
-    attributes: { username: "USERNAMES" },
+  claimable(people, {
+    source: "PEOPLE",
+    subject: { type: "PERSON", id: "id" },
+    attributes: { handle: "HANDLES" },
   }),
   claimable(emails, {
-    source: "RAILS_TABLE_EMAILS",
-    subject: { type: "USER", id: "userId" },
+    source: "EMAILS",
+    subject: { type: "PERSON", id: "personId" },
     attributes: { email: "EMAILS" },
-  }),
-  claimable(routes, {
-    source: "RAILS_TABLE_ROUTES",
-    subject: { type: "USER", id: "userId" },
-    attributes: { path: "ROUTES" },
   }),
 ];

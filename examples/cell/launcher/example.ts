@@ -1,6 +1,7 @@
 /** Starts the whole example: a coordinator, two cells, and a router. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { TypesDocument } from "leasehold/cell";
 import { createClient } from "leasehold/client";
 import { startCoordinator, type Coordinator } from "../../../scripts/coordinator.ts";
 import { routerApp } from "../router/router.ts";
@@ -9,12 +10,15 @@ import { listen } from "../web/listen.ts";
 import { CellProcess } from "./cell-process.ts";
 import type { Timing } from "./timing.ts";
 import { Ports } from "./ports.ts";
+import { applyTypes } from "./types.ts";
 
 export interface ExampleOptions {
   port: number;
   /** The folder for all stored data. */
   folder: string;
   timing: Timing;
+  /** The types to declare at the coordinator. */
+  types: TypesDocument;
   /** The database URL of each cell. A cell without one uses PGlite. */
   databaseUrls: Readonly<Record<string, string | undefined>>;
 }
@@ -30,7 +34,8 @@ export interface Example {
 
 const CELLS = ["1", "2"];
 
-export async function startExample({ port, folder, timing, databaseUrls }: ExampleOptions): Promise<Example> {
+export async function startExample(options: ExampleOptions): Promise<Example> {
+  const { port, folder, timing, types, databaseUrls } = options;
   const ports = new Ports(port);
   const routerPort = await ports.free();
   const coordinator = await start(await ports.free(), folder);
@@ -44,6 +49,7 @@ export async function startExample({ port, folder, timing, databaseUrls }: Examp
   };
   try {
     const operator = createClient({ url: coordinatorUrl, key: keys.operator });
+    await applyTypes(operator, types);
     for (const cell of CELLS) {
       const own = { port: await ports.free(), folder: join(folder, `cell-${cell}`) };
       mkdirSync(own.folder, { recursive: true });
@@ -56,6 +62,7 @@ export async function startExample({ port, folder, timing, databaseUrls }: Examp
         routerPort,
         coordinator: coordinatorUrl,
         key: keys.cells[cell] ?? "",
+        types,
         timing,
       };
       cells.push(new CellProcess({ ...shared, ...own, databaseUrl: databaseUrls[cell] }, address));

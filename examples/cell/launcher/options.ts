@@ -6,6 +6,8 @@ export interface Options {
   port: number;
   /** If undefined, a temporary folder that is removed at the end. */
   folder: string | undefined;
+  /** The path of the types file. If undefined, the example's own. */
+  types: string | undefined;
   timing: Timing;
   help: boolean;
 }
@@ -19,6 +21,8 @@ Open the router's address in a browser.
 
   --port N       the router's port (default ${DEFAULT_PORT}); the other parts use the next free ports
   --folder PATH  keep the state in this folder, and continue from it (default: a temporary folder)
+  --types PATH   declare the types of names in this file, which must have at least those of
+                 examples/cell/leasehold.types.json (default: that file)
   --quick        shorten all waiting times, for tests
   --help         show this text
 
@@ -33,6 +37,7 @@ export function readOptions(args: readonly string[]): Options {
     options: {
       port: { type: "string" },
       folder: { type: "string" },
+      types: { type: "string" },
       quick: { type: "boolean" },
       help: { type: "boolean" },
     },
@@ -43,9 +48,11 @@ export function readOptions(args: readonly string[]): Options {
   if (!Number.isInteger(port) || port < 1 || port > 65_000)
     throw new Error("--port must be a whole number from 1 to 65000");
   if (values.folder === "") throw new Error("--folder must be the path of a folder");
+  if (values.types === "") throw new Error("--types must be the path of a file");
   return {
     port,
     folder: values.folder,
+    types: values.types,
     timing: values.quick === true ? quickTiming : normalTiming,
     help: values.help ?? false,
   };

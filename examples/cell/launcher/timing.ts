@@ -3,7 +3,7 @@ export interface Timing {
   /** The pause between the end of a cell's process and its restart. */
   restartMs: number;
   /** How long the router caches the cell of a name. */
-  routeCacheMs: number;
+  lookupCacheMs: number;
   /** The pause between two reconciliations of a cell. */
   everyMs: number;
   /** Reconciliation leaves a younger saved lease to the process that saved it. */
@@ -14,7 +14,7 @@ export interface Timing {
 
 export const normalTiming: Timing = {
   restartMs: 5_000,
-  routeCacheMs: 3_000,
+  lookupCacheMs: 3_000,
   everyMs: 3_000,
   commitGraceMs: 2_000,
   staleMs: 10_000,
@@ -23,7 +23,7 @@ export const normalTiming: Timing = {
 /** For tests. */
 export const quickTiming: Timing = {
   restartMs: 700,
-  routeCacheMs: 400,
+  lookupCacheMs: 400,
   everyMs: 400,
   commitGraceMs: 300,
   staleMs: 2_500,

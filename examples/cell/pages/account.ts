@@ -1,9 +1,9 @@
-/** The page where users change their own account. */
+/** The page where people change their own account. */
 import type { Context, Hono } from "hono";
 import { deleteCookie, setCookie } from "hono/cookie";
 import { html } from "hono/html";
 import type { Account } from "../application/accounts.ts";
-import { MAX_USERNAME, usernameProblem } from "../application/names.ts";
+import { MAX_HANDLE, handleProblem } from "../application/names.ts";
 import { problemsOf } from "../application/problems.ts";
 import { input, noProblems, problemSummary, type Field, type Problems } from "../web/forms.ts";
 import type { Html } from "../web/layout.ts";
@@ -13,10 +13,10 @@ import { findPerson, personCookie, signedIn } from "./person.ts";
 
 /** Messages about the action that redirected to this page. */
 const messages: Readonly<Record<string, string>> = {
-  "signed-up": "Welcome. One lease claimed your three names, all or none.",
+  "signed-up": "Welcome. One lease claimed your handle and your email, both or none.",
   "renamed-free": "The account is renamed. The old name is free, and links to it no longer work.",
   "renamed-kept": "The account has a new spelling. Nobody else can take the name in any spelling.",
-  "renamed-same": "The username is as it was.",
+  "renamed-same": "The handle is as it was.",
   "renamed-unknown": "The account is renamed.",
 };
 
@@ -41,20 +41,20 @@ export function accountPages(app: Hono, pages: CellPages): void {
   app.get(`${base}/account`, async (context) => {
     const person = await signedIn(context, config.cell, accounts);
     if (person === undefined) return context.redirect(base, 303);
-    const main = accountPage(base, person, person.username, noProblems, context.req.query("done"));
-    return pages.show(context, person.username, main);
+    const main = accountPage(base, person, person.handle, noProblems, context.req.query("done"));
+    return pages.show(context, person.handle, main);
   });
 
   app.post(`${base}/account/rename`, async (context) => {
     const person = await signedIn(context, config.cell, accounts);
     if (person === undefined) return context.redirect(base, 303);
-    const { username } = await readForm(context, ["username"]);
+    const { handle } = await readForm(context, ["handle"]);
     const showProblems = (problems: Problems): Promise<Response> =>
-      pages.show(context, "Nothing was renamed", accountPage(base, person, username, problems), 422);
-    const problem = usernameProblem(username);
-    if (problem !== undefined) return showProblems(new Map([["username", problem]]));
+      pages.show(context, "Nothing was renamed", accountPage(base, person, handle, problems), 422);
+    const problem = handleProblem(handle);
+    if (problem !== undefined) return showProblems(new Map([["handle", problem]]));
     try {
-      const oldName = await accounts.rename(person, username);
+      const oldName = await accounts.rename(person, handle);
       return context.redirect(`${base}/account?done=renamed-${oldName}`, 303);
     } catch (error) {
       return showProblems(problemsOf(error));
@@ -70,20 +70,20 @@ export function accountPages(app: Hono, pages: CellPages): void {
 
 function accountPage(base: string, person: Account, typed: string, problems: Problems, done = ""): Html {
   const message = messages[done];
-  const { route } = person;
-  const profileLink =
-    route === null ? "" : html`· <a href="/${encodeURIComponent(route)}">Profile at /${route}</a>`;
   const field: Field = {
-    name: "username",
-    label: "Username",
-    hint: "The route of the profile changes with it. You can also change only the spelling.",
+    name: "handle",
+    label: "Handle",
+    hint: "The address of the profile changes with it. You can also change only the spelling.",
     value: typed,
-    maxLength: MAX_USERNAME,
+    maxLength: MAX_HANDLE,
     autocomplete: "off",
   };
   return html`${message === undefined ? "" : html`<p class="done" role="status">${message}</p>`}
-    <h1>${person.username}</h1>
-    <p class="lead">${person.email ?? "no email"} ${profileLink}</p>
+    <h1>${person.handle}</h1>
+    <p class="lead">
+      ${person.email ?? "no email"} ·
+      <a href="/${encodeURIComponent(person.handle)}">Profile at /${person.handle}</a>
+    </p>
     <section class="card" aria-labelledby="rename">
       <h2 id="rename">Rename</h2>
       ${problemSummary("Nothing was renamed", [field], problems)}
@@ -94,11 +94,11 @@ function accountPage(base: string, person: Account, typed: string, problems: Pro
     </section>
     <section class="card" aria-labelledby="leave">
       <h2 id="leave">Leave</h2>
-      <p>This deletes the account and frees its three names. The other cell can take them immediately.</p>
+      <p>This deletes the account and frees its names. The other cell can take them immediately.</p>
       <div class="actions">
         <form method="post" action="${base}/sign-out"><button class="button quiet">Sign out</button></form>
         <form method="post" action="${base}/account/delete">
-          <button class="button danger">Delete ${person.username}</button>
+          <button class="button danger">Delete ${person.handle}</button>
         </form>
       </div>
     </section>`;

@@ -49,7 +49,7 @@ function driftForm(path: string, people: readonly Account[]): Html {
     <div class="field">
       <label for="person">Account</label>
       <select id="person" name="person">
-        ${people.map(({ id, username }) => html`<option value="${id}">${username}</option>`)}
+        ${people.map(({ id, handle }) => html`<option value="${id}">${handle}</option>`)}
       </select>
     </div>
     <fieldset>

@@ -3,7 +3,7 @@ import type { Hono } from "hono";
 import { setCookie } from "hono/cookie";
 import { html } from "hono/html";
 import type { Account } from "../application/accounts.ts";
-import { emailProblem, usernameProblem } from "../application/names.ts";
+import { emailProblem, handleProblem } from "../application/names.ts";
 import { problemsOf } from "../application/problems.ts";
 import type { CrashPoint } from "../protocol/action.ts";
 import { noProblems, type Problems } from "../web/forms.ts";
@@ -33,8 +33,7 @@ export function peoplePages(app: Hono, pages: CellPages): void {
     return html`${message === undefined ? "" : html`<p class="done" role="status">${message}</p>`}
       <h1>People of Cell ${config.cell}</h1>
       <p class="lead">
-        This cell has its own application and database. Usernames, emails and routes are unique across all
-        cells.
+        This cell has its own application and database. Handles and emails are unique across all cells.
       </p>
       ${signUpForm(base, config.cell, given, problems)} ${peopleList(base, people)}`;
   };
@@ -44,7 +43,7 @@ export function peoplePages(app: Hono, pages: CellPages): void {
   );
 
   app.post(`${base}/sign-up`, async (context) => {
-    const given = await readForm(context, ["username", "email", "crash"]);
+    const given = await readForm(context, ["handle", "email", "crash"]);
     const showProblems = async (problems: Problems): Promise<Response> =>
       pages.show(context, "The sign-up failed", await page(given, problems), 422);
     const malformed = malformedFields(given);
@@ -64,8 +63,8 @@ export function peoplePages(app: Hono, pages: CellPages): void {
   });
 }
 
-function malformedFields({ username, email }: SignUp): Problems {
-  const found = Object.entries({ username: usernameProblem(username), email: emailProblem(email) });
+function malformedFields({ handle, email }: SignUp): Problems {
+  const found = Object.entries({ handle: handleProblem(handle), email: emailProblem(email) });
   return new Map(
     found.flatMap(([name, problem]) => (problem === undefined ? [] : [[name, problem] as const])),
   );
@@ -82,17 +81,14 @@ function peopleList(base: string, people: readonly Account[]): Html {
   </section>`;
 }
 
-const personItem = (base: string, { id, username, email, route }: Account): Html =>
+const personItem = (base: string, { id, handle, email }: Account): Html =>
   html`<li>
     <div>
-      <strong>${username}</strong>
-      <p class="soft">
-        ${email ?? "no email"} ·
-        ${route === null ? "no route" : html`<a href="/${encodeURIComponent(route)}">/${route}</a>`}
-      </p>
+      <strong>${handle}</strong>
+      <p class="soft">${email ?? "no email"} · <a href="/${encodeURIComponent(handle)}">/${handle}</a></p>
     </div>
     <form method="post" action="${base}/sign-in">
       <input type="hidden" name="person" value="${id}" />
-      <button class="button small quiet">Sign in<span class="hidden"> as ${username}</span></button>
+      <button class="button small quiet">Sign in<span class="hidden"> as ${handle}</span></button>
     </form>
   </li>`;

@@ -1,23 +1,23 @@
 import { html } from "hono/html";
-import { MAX_EMAIL, MAX_USERNAME } from "../application/names.ts";
+import { MAX_EMAIL, MAX_HANDLE } from "../application/names.ts";
 import { input, problemSummary, type Field, type Problems } from "../web/forms.ts";
 import type { Html } from "../web/layout.ts";
 
 export interface SignUp {
-  username: string;
+  handle: string;
   email: string;
   crash: string;
 }
 
-export const noSignUp: SignUp = { username: "", email: "", crash: "" };
+export const noSignUp: SignUp = { handle: "", email: "", crash: "" };
 
-const fieldsOf = ({ username, email }: SignUp): Field[] => [
+const fieldsOf = ({ handle, email }: SignUp): Field[] => [
   {
-    name: "username",
-    label: "Username",
+    name: "handle",
+    label: "Handle",
     hint: "This is also the address of the profile. Case makes no difference: Ada and ada are the same name.",
-    value: username,
-    maxLength: MAX_USERNAME,
+    value: handle,
+    maxLength: MAX_HANDLE,
     autocomplete: "off",
   },
   {

@@ -113,8 +113,7 @@ const toneOf = (outcome: Outcome): Tone => (outcome === "ok" ? "good" : "bad");
 function begun({ outcome, refusals }: Extract<EventDetails, { kind: "begin" }>): string {
   if (outcome === "ok") return "granted";
   if (outcome === "unknown") return "no answer";
-  // A username and its route have the same value, so show each text once.
-  const reasons = [...new Set(refusals.map(({ value, kind }) => `${value} is ${kind.replace("_", " ")}`))];
+  const reasons = refusals.map(({ value, kind }) => `${value} is ${kind.replace("_", " ")}`);
   return reasons.length === 0 ? "refused" : `refused: ${reasons.join(", ")}`;
 }
 

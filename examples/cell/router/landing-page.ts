@@ -33,8 +33,8 @@ export const landingPage = (
             2. The form says which field is taken.
           </li>
           <li>
-            <strong>Rename.</strong> The username and the route change in one lease. This router caches the
-            old route for up to ${timing.routeCacheMs / 1_000} s.
+            <strong>Rename.</strong> One lease frees the old handle and claims the new one. This router caches
+            the old one for up to ${timing.lookupCacheMs / 1_000} s.
           </li>
           <li>
             <strong>Crash a cell</strong> during a sign-up, before or after its COMMIT, and watch
@@ -50,7 +50,7 @@ export const landingPage = (
           <li>
             <span class="node">Router</span
             ><span class="soft"
-              >You are here. It asks the coordinator which cell has a route, and forwards the request.</span
+              >You are here. It asks the coordinator which cell has a handle, and forwards the request.</span
             >
           </li>
           <li>
@@ -67,13 +67,13 @@ export const landingPage = (
         </ol>
       </section>
       <section class="card" aria-labelledby="find">
-        <h2 id="find">Find a route</h2>
+        <h2 id="find">Find a profile</h2>
         <form method="get" action="/-/find" class="inline">
           <div class="field">
-            <label for="route">Route</label>
+            <label for="handle">Handle</label>
             <input
-              id="route"
-              name="route"
+              id="handle"
+              name="handle"
               maxlength="200"
               autocomplete="off"
               autocapitalize="none"

@@ -24,19 +24,19 @@ export class Lookups {
   }
 
   /** Throws if the coordinator does not answer. */
-  async find(route: string): Promise<LookupAnswer> {
-    const known = this.#known.get(route);
+  async find(handle: string): Promise<LookupAnswer> {
+    const known = this.#known.get(handle);
     const ageMs = known === undefined ? Infinity : performance.now() - known.atMs;
     if (known !== undefined && ageMs < this.#keepMs) return { found: known.found, ageMs };
-    const found = await this.#records.find({ type: "ROUTES", value: route });
-    this.#known.delete(route);
-    if (found !== undefined) this.#remember(route, found);
+    const found = await this.#records.find({ type: "HANDLES", value: handle });
+    this.#known.delete(handle);
+    if (found !== undefined) this.#remember(handle, found);
     return { found, ageMs: 0 };
   }
 
-  #remember(route: string, found: Found): void {
+  #remember(handle: string, found: Found): void {
     const [oldest] = this.#known.keys();
     if (this.#known.size >= MAX_NAMES && oldest !== undefined) this.#known.delete(oldest);
-    this.#known.set(route, { found, atMs: performance.now() });
+    this.#known.set(handle, { found, atMs: performance.now() });
   }
 }

@@ -27,7 +27,7 @@ export interface RouterOptions {
 export function routerApp({ port, cells, records, coordinatorUrl, timing }: RouterOptions): Hono {
   const app = new Hono();
   const owner: PageOwner = { id: "router", cells: cells.map(({ id }) => id) };
-  const lookups = new Lookups(records, timing.routeCacheMs);
+  const lookups = new Lookups(records, timing.lookupCacheMs);
   secure(app, originsOf(port));
   serveAssets(app);
 
@@ -68,21 +68,21 @@ export function routerApp({ port, cells, records, coordinatorUrl, timing }: Rout
   }
 
   app.get("/-/find", (context) => {
-    const route = (context.req.query("route") ?? "").trim().replace(/^\/+/, "");
-    return context.redirect(route === "" ? "/" : `/${encodeURIComponent(route)}`, 303);
+    const handle = (context.req.query("handle") ?? "").trim().replace(/^\/+/, "");
+    return context.redirect(`/${encodeURIComponent(handle)}`, 303);
   });
 
-  app.get("/:route", async (context) => {
-    const route = context.req.param("route");
-    const { found, ageMs } = await lookups.find(route);
+  app.get("/:handle", async (context) => {
+    const handle = context.req.param("handle");
+    const { found, ageMs } = await lookups.find(handle);
     if (found === undefined)
       return context.html(
-        messagePage(owner, context.req.path, "This name is free", `No cell has /${route}.`),
+        messagePage(owner, context.req.path, "This name is free", `No cell has /${handle}.`),
         404,
       );
     const lookup =
       ageMs === 0 ? "a lookup at the coordinator" : `the router's cache, ${Math.round(ageMs)} ms old`;
-    // The cell gets the route in the spelling of its claim.
+    // The cell gets the handle in the spelling of its claim.
     return proxy(
       context,
       { id: found.cell.id, address: found.cell.address },
@@ -93,7 +93,12 @@ export function routerApp({ port, cells, records, coordinatorUrl, timing }: Rout
 
   app.notFound((context) =>
     context.html(
-      messagePage(owner, context.req.path, "This page does not exist", "A route has one part, such as /ada."),
+      messagePage(
+        owner,
+        context.req.path,
+        "This page does not exist",
+        "A profile is at its handle, such as /ada.",
+      ),
       404,
     ),
   );

@@ -71,7 +71,7 @@ export function accessTests(shared: () => SharedExample): void {
 
   test("every page fits into a width of 360 pixels", async () => {
     const session = await BrowserSession.start(shared(), { viewport: { width: 360, height: 740 } });
-    const name = freshName("a-username-that-is-rather-long");
+    const name = freshName("a-handle-that-is-rather-long");
     await session.signUp("1", name);
     for (const path of [...ROUTER_PAGES, ...CELL_PAGES, `/${name}`]) {
       await session.open(path);
@@ -90,7 +90,7 @@ export function accessTests(shared: () => SharedExample): void {
     await keyboard.press("Enter");
     await eventually(() => session.focused()).toBe("main");
     await keyboard.press("Tab");
-    expect(await session.focused()).toBe("username");
+    expect(await session.focused()).toBe("handle");
     const name = freshName("keys");
     await keyboard.type(name);
     await keyboard.press("Tab");
@@ -98,7 +98,7 @@ export function accessTests(shared: () => SharedExample): void {
     await Promise.all([page.waitForEvent("load"), keyboard.press("Enter")]);
     // The first invalid field is not the first field of the form.
     await eventually(() => session.focused()).toBe("email");
-    expect(await page.inputValue("#username")).toBe(name);
+    expect(await page.inputValue("#handle")).toBe(name);
     await keyboard.press("Control+A");
     await keyboard.type(`${name}@example.com`);
     await tabTo(page, "button");
@@ -117,7 +117,7 @@ export function accessTests(shared: () => SharedExample): void {
     await session.signUp("2", name);
     expect(session.path).toBe("/-/cells/2/account");
     await session.signUp("2", name, `${other}@example.com`);
-    expect(await page.innerText("#username-problem")).toContain("taken");
+    expect(await page.innerText("#handle-problem")).toContain("taken");
     await session.press(`Sign in as ${name}`);
     await session.rename(other);
     expect(await session.heading()).toBe(other);
@@ -131,7 +131,7 @@ export function accessTests(shared: () => SharedExample): void {
     await session.open("/-/cells/2/account");
     await session.press(`Delete ${other}`);
     await session.open("/");
-    await page.fill("#route", other);
+    await page.fill("#handle", other);
     await session.press("Go there");
     expect(await session.heading()).toBe("This name is free");
     await session.close();

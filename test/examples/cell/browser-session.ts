@@ -36,27 +36,27 @@ export class BrowserSession {
     return answer?.status() ?? 0;
   }
 
-  async fillSignUp(cell: string, username: string, email: string): Promise<void> {
+  async fillSignUp(cell: string, handle: string, email: string): Promise<void> {
     await this.open(`/-/cells/${cell}`);
-    await this.page.fill("#username", username);
+    await this.page.fill("#handle", handle);
     await this.page.fill("#email", email);
   }
 
   /** Signs up and waits for the answer, whatever it is. */
-  async signUp(cell: string, username: string, email = `${username}@example.com`): Promise<void> {
-    await this.fillSignUp(cell, username, email);
+  async signUp(cell: string, handle: string, email = `${handle}@example.com`): Promise<void> {
+    await this.fillSignUp(cell, handle, email);
     await this.press("Sign up");
   }
 
-  async signUpAndCrash(cell: string, username: string, at: "before_commit" | "after_commit"): Promise<void> {
-    await this.fillSignUp(cell, username, `${username}@example.com`);
+  async signUpAndCrash(cell: string, handle: string, at: "before_commit" | "after_commit"): Promise<void> {
+    await this.fillSignUp(cell, handle, `${handle}@example.com`);
     await this.page.click("summary");
     await this.page.check(`input[value="${at}"]`);
     await this.press("Sign up");
   }
 
-  async rename(username: string): Promise<void> {
-    await this.page.fill("#username", username);
+  async rename(handle: string): Promise<void> {
+    await this.page.fill("#handle", handle);
     await this.press("Rename");
   }
 

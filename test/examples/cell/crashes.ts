@@ -17,7 +17,7 @@ export function crashTests(shared: () => SharedExample): void {
     expect(await lease.innerText()).toMatch(/killed.*after COMMIT[\s\S]*committed by reconciliation/);
     await session.open("/-/cells/1");
     expect(await page.innerText(".people")).toContain(name);
-    expect((await example.records.find({ type: "USERNAMES", value: name }))?.record.status).toBe("ACTIVE");
+    expect((await example.records.find({ type: "HANDLES", value: name }))?.record.status).toBe("ACTIVE");
     expect(await session.open(`/${name}`)).toBe(200);
     await session.close();
   });
@@ -29,14 +29,14 @@ export function crashTests(shared: () => SharedExample): void {
     const name = freshName("unsaved");
     await session.signUpAndCrash("1", name, "before_commit");
     expect(await session.heading()).toBe("Cell 1 is down for a moment");
-    expect((await example.records.find({ type: "USERNAMES", value: name }))?.record.status).toBe(
+    expect((await example.records.find({ type: "HANDLES", value: name }))?.record.status).toBe(
       "LEASE_CREATING",
     );
 
     const other = await BrowserSession.start(shared());
     await other.signUp("2", name);
-    expect(await other.page.innerText("#username-problem")).toContain("try again in a moment");
-    expect(await other.page.inputValue("#username")).toBe(name);
+    expect(await other.page.innerText("#handle-problem")).toContain("try again in a moment");
+    expect(await other.page.inputValue("#handle")).toBe(name);
 
     await page.waitForURL(`${example.url}/-/cells/1`);
     const lease = page.locator(".lease", { hasText: name }).first();

@@ -15,14 +15,14 @@ export function nameTests(shared: () => SharedExample): void {
 
     await session.signUp("2", name.toUpperCase(), free);
     expect(session.path).toBe("/-/cells/2/sign-up");
-    expect(await page.innerText("[role=alert]")).toContain("Username has already been taken");
-    expect(await page.innerText("#username-problem")).toBe("Username has already been taken.");
-    expect(await page.getAttribute("#username", "aria-invalid")).toBe("true");
-    expect(await page.getAttribute("#username", "aria-describedby")).toBe("username-problem username-hint");
+    expect(await page.innerText("[role=alert]")).toContain("Handle has already been taken");
+    expect(await page.innerText("#handle-problem")).toBe("Handle has already been taken.");
+    expect(await page.getAttribute("#handle", "aria-invalid")).toBe("true");
+    expect(await page.getAttribute("#handle", "aria-describedby")).toBe("handle-problem handle-hint");
     expect(await page.getAttribute("#email", "aria-invalid")).toBe("false");
-    expect(await page.inputValue("#username")).toBe(name.toUpperCase());
+    expect(await page.inputValue("#handle")).toBe(name.toUpperCase());
     expect(await page.inputValue("#email")).toBe(free);
-    expect(await session.focused()).toBe("username");
+    expect(await session.focused()).toBe("handle");
     expect(await page.locator(".people", { hasText: free }).count()).toBe(0);
     expect(await page.locator(".lease").first().innerText()).toContain("is taken");
     expect(await records.find({ type: "EMAILS", value: free })).toBeUndefined();
@@ -30,7 +30,7 @@ export function nameTests(shared: () => SharedExample): void {
     // If both names are taken, both fields say so.
     await session.signUp("2", name, `${name}@Example.com`);
     expect(await page.locator(".problem").allInnerTexts()).toEqual([
-      "Username has already been taken.",
+      "Handle has already been taken.",
       "Email has already been taken.",
     ]);
 
@@ -48,7 +48,7 @@ export function nameTests(shared: () => SharedExample): void {
     const leases = (await page.locator(".lease").allInnerTexts()).length;
     await session.signUp("1", name.toUpperCase(), `${freshName("other")}@example.com`);
     expect(session.path).toBe("/-/cells/1/sign-up");
-    expect(await page.innerText("#username-problem")).toBe("Username has already been taken.");
+    expect(await page.innerText("#handle-problem")).toBe("Handle has already been taken.");
     expect(await page.getAttribute("#email", "aria-invalid")).toBe("false");
     expect(await page.locator(".lease").count()).toBe(leases);
     await session.signUp("1", freshName("twin"), `${name}@example.com`.toUpperCase());
@@ -56,7 +56,7 @@ export function nameTests(shared: () => SharedExample): void {
     await session.close();
   });
 
-  test("a rename also renames the route", async () => {
+  test("a rename moves the profile", async () => {
     const { example } = shared();
     const session = await BrowserSession.start(shared());
     const [before, after] = [freshName("before"), freshName("after")];
@@ -89,8 +89,8 @@ export function nameTests(shared: () => SharedExample): void {
     await session.signUp("1", taken);
     await session.signUp("2", mine);
     await session.rename(taken);
-    expect(await session.page.innerText("#username-problem")).toBe("Username has already been taken.");
-    expect(await session.page.inputValue("#username")).toBe(taken);
+    expect(await session.page.innerText("#handle-problem")).toBe("Handle has already been taken.");
+    expect(await session.page.inputValue("#handle")).toBe(taken);
     await session.open("/-/cells/2/account");
     expect(await session.heading()).toBe(mine);
     await session.close();
@@ -106,14 +106,14 @@ export function nameTests(shared: () => SharedExample): void {
     const message = await session.page.innerText("[role=status]");
     expect(message).toContain("Nobody else can take the name in any spelling");
     expect(message).not.toContain("free");
-    expect(await session.page.locator(".lease").first().innerText()).toContain("replace username");
+    expect(await session.page.locator(".lease").first().innerText()).toContain("replace handle");
     await session.rename(name.toUpperCase());
-    expect(await session.page.innerText("[role=status]")).toBe("The username is as it was.");
+    expect(await session.page.innerText("[role=status]")).toBe("The handle is as it was.");
     // Every spelling reaches the profile, also while the router caches the first one.
     for (const spelling of [name, name.toUpperCase()])
       expect((await fetch(`${example.url}/${spelling}`)).status).toBe(200);
     await eventually(
-      async () => (await example.records.find({ type: "ROUTES", value: name }))?.record.bucket.value,
+      async () => (await example.records.find({ type: "HANDLES", value: name }))?.record.bucket.value,
     ).toBe(name.toUpperCase());
     await session.close();
   });
@@ -137,7 +137,7 @@ export function nameTests(shared: () => SharedExample): void {
     expect(await session.page.locator(".problem").count()).toBe(2);
     // Latin and Cyrillic letters in one name.
     await session.signUp("1", "p\u0430ypal", `${freshName("mixed")}@example.com`);
-    expect(await session.page.innerText("#username-problem")).toContain("is not a possible name");
+    expect(await session.page.innerText("#handle-problem")).toContain("is not a possible name");
     await session.close();
   });
 }

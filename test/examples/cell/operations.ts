@@ -25,14 +25,14 @@ export function operationsTests(shared: () => SharedExample): void {
     const names = await plantEach(session);
     await session.open("/-/cells/2");
     const people = await page.locator(".people strong").allInnerTexts();
-    // The first row has no claim, the second has another username than its claim, and the third was never
+    // The first row has no claim, the second has another handle than its claim, and the third was never
     // claimed.
     expect(people).toContain(names.claim);
-    expect(await records.find({ type: "USERNAMES", value: names.claim })).toBeUndefined();
+    expect(await records.find({ type: "HANDLES", value: names.claim })).toBeUndefined();
     expect(people).not.toContain(names.row);
-    expect(await records.find({ type: "USERNAMES", value: names.row })).toBeDefined();
+    expect(await records.find({ type: "HANDLES", value: names.row })).toBeDefined();
     const unclaimed = people.find((name) => name.startsWith(`${names.insert}-`)) ?? "";
-    expect(await records.find({ type: "USERNAMES", value: unclaimed })).toBeUndefined();
+    expect(await records.find({ type: "HANDLES", value: unclaimed })).toBeUndefined();
     await session.close();
   });
 
@@ -44,14 +44,14 @@ export function operationsTests(shared: () => SharedExample): void {
     await session.press("Verify");
     const plan = await page.innerText("[aria-labelledby=report]");
     expect(plan).toContain("Nothing was changed yet.");
-    expect(plan).toContain(`missing USERNAMES ${names.claim}`);
-    expect(plan).toContain(`different USERNAMES ${names.row}`);
-    expect(await records.find({ type: "USERNAMES", value: names.claim })).toBeUndefined();
+    expect(plan).toContain(`missing HANDLES ${names.claim}`);
+    expect(plan).toContain(`different HANDLES ${names.row}`);
+    expect(await records.find({ type: "HANDLES", value: names.claim })).toBeUndefined();
 
     await session.press("Verify and repair");
     expect(await page.innerText("[aria-labelledby=report]")).toContain("The repairs are listed below.");
-    expect(await records.find({ type: "USERNAMES", value: names.claim })).toBeDefined();
-    expect(await records.find({ type: "USERNAMES", value: names.row })).toBeUndefined();
+    expect(await records.find({ type: "HANDLES", value: names.claim })).toBeDefined();
+    expect(await records.find({ type: "HANDLES", value: names.row })).toBeUndefined();
 
     await session.press("Verify");
     expect(await page.innerText("[aria-labelledby=report]")).toContain("Rows and claims agree.");

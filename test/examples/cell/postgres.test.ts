@@ -22,10 +22,10 @@ describe.skipIf(isSkipped("PostgreSQL"))("the example on PostgreSQL", () => {
     await server.stop();
   });
 
-  const signUp = (cell: string, username: string, crash = ""): Promise<Response> =>
+  const signUp = (cell: string, handle: string, crash = ""): Promise<Response> =>
     fetch(`${example.url}/-/cells/${cell}/sign-up`, {
       method: "POST",
-      body: new URLSearchParams({ username, email: `${username}@example.com`, crash }),
+      body: new URLSearchParams({ handle, email: `${handle}@example.com`, crash }),
       headers: { origin: example.url },
       redirect: "manual",
     });
@@ -37,7 +37,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("the example on PostgreSQL", () => {
     const away = await signUp("1", "saved", "after_commit");
     expect([away.status, away.headers.get("retry-after")]).toEqual([503, "1"]);
     await eventually(
-      async () => (await example.records.find({ type: "ROUTES", value: "saved" }))?.record.status,
+      async () => (await example.records.find({ type: "HANDLES", value: "saved" }))?.record.status,
     ).toBe("ACTIVE");
     await eventually(async () => (await fetch(`${example.url}/saved`)).status).toBe(200);
   });

@@ -15,7 +15,7 @@ export function securityTests(shared: () => SharedExample): void {
   test("a form from another site is refused", async () => {
     const { example } = shared();
     const body = (): URLSearchParams =>
-      new URLSearchParams({ username: freshName("csrf"), email: `${freshName("csrf")}@example.com` });
+      new URLSearchParams({ handle: freshName("csrf"), email: `${freshName("csrf")}@example.com` });
     for (const origin of ["https://example.com", "http://127.0.0.1:1", "null", undefined]) {
       for (const url of [example.url, example.cellUrl("1")]) {
         const headers = origin === undefined ? {} : { origin };
@@ -56,16 +56,16 @@ export function securityTests(shared: () => SharedExample): void {
         headers: { origin: example.url },
       });
     const evil = `"><script>alert(1)</script>`;
-    const answer = await post({ username: evil, email: evil, crash: evil });
+    const answer = await post({ handle: evil, email: evil, crash: evil });
     expect(answer.status).toBe(422);
     expect(await answer.text()).not.toContain("<script>alert");
     const found = await fetch(`${example.url}/${encodeURIComponent(evil)}`);
     expect(await found.text()).not.toContain("<script>alert");
-    expect((await post({ username: "a".repeat(5_000), email: "a@example.com" })).status).toBe(422);
-    expect((await post({ username: freshName("nul"), email: "a\0@example.com" })).status).toBe(422);
+    expect((await post({ handle: "a".repeat(5_000), email: "a@example.com" })).status).toBe(422);
+    expect((await post({ handle: freshName("nul"), email: "a\0@example.com" })).status).toBe(422);
     for (const url of [example.url, example.cellUrl("1")])
       expect((await fetch(`${url}/%00`)).status).toBe(404);
-    expect((await post({ username: "a".repeat(50_000), email: "a@example.com" })).status).toBe(413);
+    expect((await post({ handle: "a".repeat(50_000), email: "a@example.com" })).status).toBe(413);
   });
 
   test("no page and no line of output contains a key", async () => {

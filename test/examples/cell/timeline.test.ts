@@ -3,7 +3,7 @@ import type { EventDetails, ProtocolEvent } from "../../../examples/cell/protoco
 import { isLeaseTimeline, timelineOf } from "../../../examples/cell/protocol/timeline.ts";
 
 const uuid = "00000000-0000-4000-8000-000000000001";
-const names = [{ change: "create" as const, type: "USERNAMES" as const, value: "ada" }];
+const names = [{ change: "create" as const, type: "HANDLES" as const, value: "ada" }];
 const at = (details: EventDetails[]): ProtocolEvent[] => details.map((each, atMs) => ({ ...each, atMs }));
 const begin = (more: object = {}): EventDetails => ({
   kind: "begin",
@@ -43,14 +43,14 @@ test("a lease whose process died is open until reconciliation recovers it", () =
   expect(recovered).toMatchObject({ state: "rolled back", isRecovered: true });
 });
 
-test("a refusal lists each name once", () => {
+test("a refusal lists each name that is refused", () => {
   const refusals = [
-    { type: "USERNAMES", value: "ada", kind: "taken" },
-    { type: "ROUTES", value: "ada", kind: "taken" },
+    { type: "HANDLES", value: "ada", kind: "taken" },
+    { type: "EMAILS", value: "ada@example.com", kind: "leased" },
   ];
   const lease = onlyLease([begin({ outcome: "refused", refusals }), { kind: "undone", uuid }]);
   expect(lease).toMatchObject({ state: "refused" });
-  expect(lease?.steps[0]?.text).toBe("refused: ada is taken");
+  expect(lease?.steps[0]?.text).toBe("refused: ada is taken, ada@example.com is leased");
 });
 
 test("entries are sorted from the newest to the oldest", () => {
