@@ -33,6 +33,9 @@ const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">
   cell: { peers: ["drizzle-orm"], bundles: ["@noble/hashes", "re2js", "uuid"], runsOn: "any" },
   "cell/postgres": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   "cell/mysql": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  "cell/pg": { peers: ["drizzle-orm", "pg"], bundles: ["uuid"], runsOn: "any" },
+  "cell/mysql2": { peers: ["drizzle-orm", "mysql2"], bundles: ["uuid"], runsOn: "any" },
+  "cell/adapter": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   // It contains the coordinator.
   testing: {
     peers: [],

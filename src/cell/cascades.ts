@@ -1,15 +1,24 @@
-import { is, Table, type Column } from "drizzle-orm";
+import { getTableColumns, is, Table, type Column } from "drizzle-orm";
 import type { Claimable } from "./claimable.ts";
-import { declaredColumns, type AnyTable } from "./table.ts";
+import type { AnyTable } from "./table.ts";
 
-type Action = "cascade" | "restrict" | "no action" | "set null" | "set default";
+export type Action = "cascade" | "restrict" | "no action" | "set null" | "set default";
 
-/** The part that drizzle's dialects have in common. */
+/** A foreign key between two claimable tables, with the columns' names in rows. */
 interface ForeignKey {
+  columns: readonly string[];
+  parentColumns: readonly string[];
   onDelete: Action | undefined;
   onUpdate: Action | undefined;
+}
+
+/** The part that drizzle's dialects have in common. */
+interface DeclaredForeignKey extends Pick<ForeignKey, "onDelete" | "onUpdate"> {
   reference: () => { columns: readonly Column[]; foreignTable: Table; foreignColumns: readonly Column[] };
 }
+
+/** Reads the foreign keys of one table that refer to another. */
+export type StoredForeignKeys = (child: Claimable, parent: Claimable) => Promise<ForeignKey[]>;
 
 const changing: ReadonlySet<Action | undefined> = new Set(["cascade", "set null", "set default"]);
 
@@ -20,30 +29,56 @@ const changing: ReadonlySet<Action | undefined> = new Set(["cascade", "set null"
  */
 export function declaredCascades(
   claimables: readonly Claimable[],
-  foreignKeysOf: (table: Table) => readonly ForeignKey[],
+  foreignKeysOf: (table: Table) => readonly DeclaredForeignKey[],
 ): string[] {
   const byTable = new Map<AnyTable, Claimable>(claimables.map((claimable) => [claimable.table, claimable]));
   return claimables.flatMap((child) =>
-    (is(child.table, Table) ? foreignKeysOf(child.table) : []).flatMap((key) => {
-      const parent = byTable.get(key.reference().foreignTable);
-      return parent === undefined ? [] : sentencesOf(child, parent, key);
-    }),
+    (is(child.table, Table) ? foreignKeysOf(child.table) : []).flatMap(
+      ({ reference, onDelete, onUpdate }) => {
+        const { columns, foreignTable, foreignColumns } = reference();
+        const parent = byTable.get(foreignTable);
+        if (parent === undefined || !is(child.table, Table)) return [];
+        const key = {
+          columns: namesOf(child.table, columns),
+          parentColumns: namesOf(foreignTable, foreignColumns),
+          onDelete,
+          onUpdate,
+        };
+        return sentencesOf(child, parent, key);
+      },
+    ),
   );
+}
+
+/** Finds the same foreign keys in the database. */
+export async function storedCascades(
+  claimables: readonly Claimable[],
+  foreignKeysOf: StoredForeignKeys,
+): Promise<string[]> {
+  const sentences: string[] = [];
+  for (const child of claimables)
+    for (const parent of claimables)
+      for (const key of await foreignKeysOf(child, parent))
+        sentences.push(...sentencesOf(child, parent, key));
+  return sentences;
+}
+
+function namesOf(table: Table, columns: readonly Column[]): string[] {
+  const names = new Map(Object.entries(getTableColumns(table)).map(([name, column]) => [column, name]));
+  return columns.flatMap((column) => names.get(column) ?? []);
 }
 
 function sentencesOf(
   child: Claimable,
   parent: Claimable,
-  { onDelete, onUpdate, reference }: ForeignKey,
+  { columns, parentColumns, onDelete, onUpdate }: ForeignKey,
 ): string[] {
-  const { columns, foreignColumns } = reference();
-  const key = `${child.name}.${columns.map(({ name }) => name).join(", ")} → ${parent.name}`;
-  const claimed = claimedColumns(child);
+  const key = `${child.name}.${columns.join(", ")} → ${parent.name}`;
+  // Other columns don't change the row's claims, as far as the declaration shows.
+  const claimed = new Set([child.idName, ...child.attributes.map(({ name }) => name)]);
   const isClaimed = columns.some((column) => claimed.has(column));
   // The id of a claimed row never changes, so neither does a key that refers to it.
-  const isForGood = foreignColumns.every(
-    (column) => column === declaredColumns(parent.table)?.[parent.idName],
-  );
+  const isForGood = parentColumns.every((column) => column === parent.idName);
   const sentences: string[] = [];
   if (onDelete === "cascade")
     sentences.push(
@@ -61,10 +96,4 @@ function sentencesOf(
         "so the claims would not change with them: update them with tx",
     );
   return sentences;
-}
-
-/** Other columns don't change the row's claims, as far as the declaration shows. */
-function claimedColumns({ table, idName, attributes }: Claimable): ReadonlySet<Column | undefined> {
-  const columns = declaredColumns(table);
-  return new Set([idName, ...attributes.map(({ name }) => name)].map((name) => columns?.[name]));
 }

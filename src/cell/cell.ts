@@ -47,8 +47,9 @@ export interface CellOptions<Tx> {
   types?: TypesDocument;
   /**
    * The SDK doesn't see rows that foreign keys delete or change, so it never releases their names.
-   * `"refuse"`, the default, throws if the drizzle schema declares such a key. `"accept"` promises that no
-   * code relies on them, because children are deleted with `tx` before their parents.
+   * `"refuse"`, the default, throws if the drizzle schema declares such a key. Without a schema, the first
+   * call throws if the database has one. `"accept"` promises that no code relies on them, because children
+   * are deleted with `tx` before their parents.
    */
   cascades?: "refuse" | "accept";
   /**
@@ -111,6 +112,7 @@ export class Cell<Tx> {
   readonly #leases: ClientLeases;
   readonly #history: SavedHistory;
   readonly #background = new BackgroundWork();
+  #isChecked = false;
 
   constructor(options: CellOptions<Tx>) {
     const { client, database } = options;
@@ -118,9 +120,7 @@ export class Cell<Tx> {
       throw invalidArgument("client", "must have a cell: pass `cell` to createClient");
     this.#options = options;
     this.#tables = new ClaimableTables(options.tables, options.types);
-    const [cascade] = options.database.cascades(options.tables);
-    if (cascade !== undefined && options.cascades !== "accept")
-      throw invalidArgument("tables", `${cascade}, or set \`cascades: "accept"\``);
+    this.#refuse(options.database.cascades(options.tables));
     this.#leases = new ClientLeases(client);
     this.#history = new SavedHistory(database.ledgerHistory, client.cell, client.history, (error) =>
       this.#callHook({ kind: "history_not_saved", error }),
@@ -305,13 +305,15 @@ export class Cell<Tx> {
       leased.preflight(
         claimed,
         async (db) => {
-          tx = this.#claimTransaction(db);
-          await writes.apply(tx, this.#options.database);
-          const result = await body?.(tx);
-          await tx.finish();
+          const its = this.#claimTransaction(db);
+          tx = its;
+          const result = await its.run(async () => {
+            await writes.apply(its, this.#options.database);
+            return body?.(its);
+          });
           // The rows have changed since they were read, or the body wrote others, whose names are not in the
           // lease.
-          if (!isSameBatch(tx.changes.batch(), claimed))
+          if (!isSameBatch(its.changes.batch(), claimed))
             throw invalidArgument(
               "plan",
               "differs from what the transaction did to claimed columns: read the rows again, and retry",
@@ -334,10 +336,10 @@ export class Cell<Tx> {
     const leased = new LeasedTransaction(this.#ports, uuid);
     const run = (): Promise<T> =>
       leased.inTransaction(async (db) => {
-        tx = this.#claimTransaction(db);
-        const value = await body(tx);
-        await tx.finish();
-        claimed = checkedBatch(tx.changes);
+        const its = this.#claimTransaction(db);
+        tx = its;
+        const value = await its.run(() => body(its));
+        claimed = checkedBatch(its.changes);
         return { value, claimed };
       }, begin);
     return this.#withHistory(async () => {
@@ -382,8 +384,21 @@ export class Cell<Tx> {
     rememberFields(error, fieldsOfDuplicate(table, columns, id));
   }
 
+  #refuse([cascade]: readonly string[]): void {
+    if (cascade !== undefined && this.#options.cascades !== "accept")
+      throw invalidArgument("tables", `${cascade}, or set \`cascades: "accept"\``);
+  }
+
+  /** Checks what only the database knows about the tables, once. A failed check is repeated. */
+  async #checkTables(): Promise<void> {
+    if (this.#isChecked) return;
+    this.#refuse(await this.#options.database.storedCascades(this.#tables.all));
+    this.#isChecked = true;
+  }
+
   /** Loads what the cell has seen of its ledger before the first call, and saves it afterwards (L7). */
   async #withHistory<T>(work: () => Promise<T>): Promise<T> {
+    await this.#checkTables();
     await this.#history.load();
     try {
       return await work();

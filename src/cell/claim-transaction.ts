@@ -104,12 +104,19 @@ export class ClaimTransaction<Tx> {
     this.changes.add(claimable, before as AnyRow | undefined, after as AnyRow | undefined);
   }
 
-  /** Called after the body. Checks that all writes have ended, and reads the changed rows again. */
-  async finish(): Promise<void> {
-    this.#isOver = true;
+  /** @internal Runs the body, then checks that its writes have ended, and reads the changed rows again. */
+  async run<T>(body: () => Promise<T>): Promise<T> {
+    let value: T;
+    try {
+      value = await body();
+    } finally {
+      // After an error too: others may use the connection next.
+      this.#isOver = true;
+    }
     if (this.#underWay > 0)
       throw invalidArgument("transaction", "ended before its writes: await every call of tx");
     await this.changes.refresh((claimable, ids) => this.#database.read(this.db, claimable, ids));
+    return value;
   }
 
   /** @internal */

@@ -177,7 +177,7 @@ export class Claimable<T extends AnyTable = AnyTable> {
   }
 }
 
-const isTimeType = (sqlType: string): boolean => /^(timestamp|datetime)/i.test(sqlType);
+export const isTimeType = (sqlType: string): boolean => /^(timestamp|datetime)/i.test(sqlType);
 
 /**
  * Declares which columns of a table must be unique across all cells.

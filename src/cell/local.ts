@@ -91,6 +91,11 @@ export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
     tables: readonly Claimable[],
     written: Claimable | undefined,
   ): Promise<DatabaseProblem | undefined>;
-  /** Answers a sentence for each foreign key that changes or deletes claimed rows without the SDK. */
+  /**
+   * Answers a sentence for each foreign key that changes or deletes claimed rows without the SDK, as far as
+   * the tables declare it.
+   */
   cascades(claimables: readonly Claimable[]): string[];
+  /** Answers a sentence for each such foreign key that only the database knows. */
+  storedCascades(claimables: readonly Claimable[]): Promise<string[]>;
 }

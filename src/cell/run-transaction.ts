@@ -1,7 +1,7 @@
 import type { TransactionResult } from "./local.ts";
 
 interface TransactionParts<Tx, T> {
-  /** Drizzle's transaction, from BEGIN to COMMIT or ROLLBACK. */
+  /** The driver's transaction, from BEGIN to COMMIT or ROLLBACK. */
   transaction: (body: (tx: Tx) => Promise<T>) => Promise<T>;
   body: (tx: Tx) => Promise<T>;
   /** Whether an error of COMMIT means that nothing was saved. */
@@ -56,6 +56,8 @@ class TrackedBody<Tx, T> {
 
   async run(tx: Tx): Promise<T> {
     this.#tx = tx;
+    // Some drivers use the same object for each transaction on a connection.
+    if (typeof tx === "object" && tx !== null) endedEarly.delete(tx);
     const ending = this.#end(tx);
     this.#ended = ending;
     const ended = await ending;

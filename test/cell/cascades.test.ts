@@ -42,7 +42,7 @@ function withKeys({ owner, userId }: { owner?: Actions; userId?: Actions }): Cla
 }
 
 test.each([
-  [{ userId: { onDelete: "cascade" } }, ["emails.user_id → users deletes rows by ON DELETE CASCADE"]],
+  [{ userId: { onDelete: "cascade" } }, ["emails.userId → users deletes rows by ON DELETE CASCADE"]],
   [
     { owner: { onDelete: "set null" } },
     ["emails.owner → users changes claimed columns by ON DELETE SET NULL"],
@@ -80,7 +80,7 @@ test("a table can refer to itself, on MySQL too", () => {
     attributes: { path: "ROUTES" },
   });
   expect(onMysql.cascades([claimableGroups])).toEqual([
-    expect.stringContaining("groups.parent_id → groups deletes rows by ON DELETE CASCADE"),
+    expect.stringContaining("groups.parentId → groups deletes rows by ON DELETE CASCADE"),
   ]);
 });
 

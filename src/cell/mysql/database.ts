@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNotNull, sql } from "drizzle-orm";
 import { getTableConfig, type MySqlTable } from "drizzle-orm/mysql-core";
-import { declaredCascades } from "../cascades.ts";
+import { declaredCascades, storedCascades, type StoredForeignKeys } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
@@ -42,6 +42,8 @@ export interface MysqlDatabaseOptions<Config = TransactionConfig> {
 
 export interface MysqlParts<Tx> extends VerificationParts<Tx, Orm> {
   rows: RowMethods<Tx>;
+  /** Set if only the database knows the foreign keys. */
+  foreignKeys?: StoredForeignKeys;
 }
 
 export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatabase<Tx> {
@@ -219,6 +221,11 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
     const all = await sqlTablesOf(this.#parts.tables, tables);
     const its = all.find(({ claimable }) => claimable === written);
     return duplicateIn(all, error, its, describeError);
+  }
+
+  async storedCascades(claimables: readonly Claimable[]): Promise<string[]> {
+    const { foreignKeys } = this.#parts;
+    return foreignKeys === undefined ? [] : storedCascades(claimables, foreignKeys);
   }
 
   cascades(claimables: readonly Claimable[]): string[] {

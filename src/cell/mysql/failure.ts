@@ -20,6 +20,7 @@ const errnoOf = (error: unknown, describe: DescribeError): number | undefined =>
   serverErrorOf(error, describe)?.errno;
 
 const DUPLICATE_KEY = 1062;
+const NO_SUCH_COLUMN = 1054;
 const NO_SUCH_TABLE = 1146;
 const LOCK_WAIT_TIMEOUT = 1205;
 const DEADLOCK = 1213;
@@ -68,14 +69,19 @@ export function duplicateKeyOf(error: unknown, describe: DescribeError = asItIs)
   return found?.errno === DUPLICATE_KEY ? /'([^']+)'[^']*$/.exec(found.message)?.[1] : undefined;
 }
 
-/** The statement that failed, which drizzle's own error has. */
+/** The statement that failed, which errors of drizzle and of mysql2 have. */
 export function statementOf(error: unknown): string | undefined {
   for (const cause of causesOf(error)) {
-    const { query } = cause as { query?: unknown };
-    if (typeof query === "string") return query;
+    const { query, sql } = cause as { query?: unknown; sql?: unknown };
+    const statement = query ?? sql;
+    if (typeof statement === "string") return statement;
   }
   return undefined;
 }
+
+/** Whether a table or a column does not exist. */
+export const isMissingColumn = (error: unknown, describe: DescribeError): boolean =>
+  [NO_SUCH_TABLE, NO_SUCH_COLUMN].includes(errnoOf(error, describe) ?? 0);
 
 /** The message about a table that does not exist, which names it. */
 export function missingTableOf(error: unknown, describe: DescribeError = asItIs): string | undefined {

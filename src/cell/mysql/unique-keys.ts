@@ -9,7 +9,7 @@ import { duplicateKeyOf, statementOf } from "./failure.ts";
 /**
  * Finds the claimable table and the columns whose unique key refused a row. The error names only the key, and
  * since MySQL 8.0.19 its table. MariaDB doesn't name the table, so it must be known from the write: as
- * `written`, or from drizzle's text of the statement.
+ * `written`, or from the text of the statement.
  */
 export function duplicateIn(
   tables: readonly SqlTable[],
@@ -37,5 +37,9 @@ function columnOfUnnamedKey({ table }: SqlTable, key: string): string[] {
   return whole === undefined ? nameInRow(table, key.replace(/_\d+$/, "")) : [whole];
 }
 
-const targetOf = (statement: string | undefined): string | undefined =>
-  /^\s*(?:insert into|update) (?:`[^`]+`\.)?`([^`]+)`/i.exec(statement ?? "")?.[1];
+function targetOf(statement: string | undefined): string | undefined {
+  const found = /^\s*(?:insert\s+into|update)\s+(?:(?:`[^`]+`|\w+)\.)?(?:`([^`]+)`|(\w+))/i.exec(
+    statement ?? "",
+  );
+  return found?.[1] ?? found?.[2];
+}

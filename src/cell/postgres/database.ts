@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, sql } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
-import { declaredCascades } from "../cascades.ts";
+import { declaredCascades, storedCascades, type StoredForeignKeys } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { runTransaction } from "../run-transaction.ts";
@@ -26,6 +26,8 @@ export interface PostgresDatabaseOptions<Config = TransactionConfig> {
 
 export interface PostgresParts<Tx> extends VerificationParts<Tx, Orm> {
   rows: RowMethods<Tx>;
+  /** Set if only the database knows the foreign keys. */
+  foreignKeys?: StoredForeignKeys;
 }
 
 /**
@@ -186,6 +188,11 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
     const violation = uniqueViolationOf(error, describeError);
     if (violation === undefined) return undefined;
     return duplicateIn(await sqlTablesOf(this.#parts.tables, tables), violation);
+  }
+
+  async storedCascades(claimables: readonly Claimable[]): Promise<string[]> {
+    const { foreignKeys } = this.#parts;
+    return foreignKeys === undefined ? [] : storedCascades(claimables, foreignKeys);
   }
 
   cascades(claimables: readonly Claimable[]): string[] {

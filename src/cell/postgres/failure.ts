@@ -71,6 +71,10 @@ export function uniqueViolationOf(
 
 const isText = (value: unknown): value is string => typeof value === "string";
 
+/** undefined_table or undefined_column */
+export const isMissingColumn = (error: unknown, describe: DescribeError): boolean =>
+  ["42P01", "42703"].includes(pgErrorOf(error, describe)?.code ?? "");
+
 /** undefined_table: the message names the table. */
 export function missingTableOf(error: unknown, describe: DescribeError = asItIs): string | undefined {
   const found = pgErrorOf(error, describe);

@@ -379,7 +379,7 @@ function collisionSuite(world: World): void {
         await two.cell.transaction(async (tx) => void tx.insert(organizations, { path }).catch(() => {}));
       }
       const early = ((await thrownBy(endEarly())) as Error).stack ?? "";
-      expect(early).toContain("ClaimTransaction.finish");
+      expect(early).toContain("ClaimTransaction.run");
       expect(early).toMatch(/at endEarly .*suite\.ts:\d+:\d+\)/);
       await expect(
         two.cell.transaction(async () =>

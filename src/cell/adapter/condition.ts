@@ -1,0 +1,71 @@
+import { and, eq, getTableColumns, inArray, is, isNull, sql, SQL, type Column } from "drizzle-orm";
+import { invalidArgument } from "../errors.ts";
+import type { SqlTable } from "../sql/connection.ts";
+
+/** A condition as SQL with bound values. */
+export class Condition {
+  readonly text: string;
+  readonly values: readonly unknown[];
+
+  constructor(text: string, values: readonly unknown[]) {
+    this.text = text;
+    this.values = values;
+  }
+}
+
+/**
+ * Makes a condition from SQL, for what an object of columns cannot express.
+ *
+ * @param text - SQL with `$1`, `$2`, ... for the values, on every database. Column names are those of the
+ * database.
+ *
+ * @example
+ * ```ts
+ * import { condition } from "leasehold/cell/pg";
+ *
+ * await cell.transaction((tx) => tx.delete(users, condition("last_seen < $1", [new Date("2026-01-01")])));
+ * ```
+ */
+export const condition = (text: string, values: readonly unknown[] = []): Condition =>
+  new Condition(text, values);
+
+/** All of the columns have these values. An array means one of its values, and null matches null. */
+export type ColumnValues<R> = { [Name in keyof R]?: R[Name] | readonly R[Name][] };
+
+/** Writes the condition of a table that is known by its name. */
+export function conditionOf({ table, claimable }: SqlTable, where: unknown): SQL | undefined {
+  if (where === undefined || is(where, SQL)) return where;
+  if (where instanceof Condition) return withValues(where);
+  if (typeof where !== "object" || where === null || Array.isArray(where))
+    throw invalidArgument("where", "must be an object of columns, condition(...), or undefined for all rows");
+  const columns = getTableColumns(table);
+  return and(
+    ...Object.entries(where).map(([name, value]) => {
+      const column = columns[name];
+      if (column === undefined)
+        throw invalidArgument("where", `names ${name}, which is not a column of ${claimable.name}`);
+      // Otherwise a misspelled variable would match all rows.
+      if (value === undefined)
+        throw invalidArgument("where", `has no value for ${name}: use null, or leave the column out`);
+      return matching(column, value);
+    }),
+  );
+}
+
+function matching(column: Column, value: unknown): SQL {
+  if (value === null) return isNull(column);
+  return Array.isArray(value) ? inArray(column, value) : eq(column, value);
+}
+
+/** Replaces `$1`, `$2`, ... outside of quotes by the values. */
+function withValues({ text, values }: Condition): SQL {
+  const parts = text.split(/('(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\$\d+)/);
+  const chunks = parts.map((part) => {
+    if (!/^\$\d+$/.test(part)) return sql.raw(part);
+    const index = Number(part.slice(1)) - 1;
+    if (index < 0 || index >= values.length)
+      throw invalidArgument("where", `uses ${part}, and has ${values.length} values`);
+    return sql`${values[index]}`;
+  });
+  return sql`(${sql.join(chunks)})`;
+}

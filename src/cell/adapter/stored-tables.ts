@@ -1,0 +1,92 @@
+import { getTableColumns, type Column, type Table } from "drizzle-orm";
+import { isTimeType, type Claimable } from "../claimable.ts";
+import { invalidArgument } from "../errors.ts";
+import type { SqlTable, SqlTables } from "../sql/connection.ts";
+import { conditionOf } from "./condition.ts";
+import type { AdapterNames } from "./port.ts";
+
+/** A column as the database describes it. */
+export interface StoredColumn {
+  name: string;
+  /** Such as `bigint` or `timestamp with time zone`. */
+  type: string;
+}
+
+/** A table's name in the database. */
+export interface StoredName {
+  schema: string | undefined;
+  name: string;
+}
+
+/** Reads tables from a database of one dialect. */
+export interface TableReader<Tx> {
+  /** Answers the table with its columns and unique keys. Undefined if it does not exist. */
+  read(
+    tx: Tx | undefined,
+    name: StoredName,
+    property: (column: string) => string,
+  ): Promise<Table | undefined>;
+}
+
+const sameNames: AdapterNames = { table: (name) => name, property: (_table, column) => column };
+
+/** Tables as the database describes them. Each is read once, and again after its columns have changed. */
+export class StoredTables<Tx> implements SqlTables<Tx> {
+  readonly #reader: TableReader<Tx>;
+  readonly #names: AdapterNames;
+  readonly #known = new Map<Claimable, SqlTable>();
+
+  constructor(reader: TableReader<Tx>, names: AdapterNames = sameNames) {
+    this.#reader = reader;
+    this.#names = names;
+  }
+
+  readonly condition = conditionOf;
+
+  async of(tx: Tx | undefined, claimable: Claimable): Promise<SqlTable> {
+    const known = this.#known.get(claimable);
+    if (known !== undefined) return known;
+    const table = await this.#reader.read(tx, this.nameOf(claimable), (column) =>
+      this.#names.property(claimable.name, column),
+    );
+    const read = checked(claimable, table);
+    this.#known.set(claimable, read);
+    return read;
+  }
+
+  /** Reads the tables again when they are used next, because a migration has changed one. */
+  forget(): void {
+    this.#known.clear();
+  }
+
+  propertiesOf({ name }: Claimable, columns: readonly string[]): string[] {
+    return columns.map((column) => this.#names.property(name, column));
+  }
+
+  nameOf({ name }: Claimable): StoredName {
+    const stored = this.#names.table(name);
+    const dot = stored.indexOf(".");
+    return { schema: dot < 0 ? undefined : stored.slice(0, dot), name: stored.slice(dot + 1) };
+  }
+}
+
+function checked(claimable: Claimable, table: Table | undefined): SqlTable {
+  const { name, idName, changedAt, attributes } = claimable;
+  if (table === undefined) throw invalidArgument("tables", `has ${name}, and the database has no such table`);
+  const columns = getTableColumns(table);
+  const column = (property: string, option: string): Column => {
+    const found = columns[property];
+    if (found === undefined)
+      throw invalidArgument(option, `names ${property}, which is not a column of ${name}`);
+    return found;
+  };
+  const idColumn = column(idName, "id");
+  for (const attribute of attributes) column(attribute.name, `attributes.${attribute.name}`);
+  const type = changedAt === undefined ? undefined : column(changedAt, "changedAt").getSQLType();
+  if (type !== undefined && !isTimeType(type))
+    throw invalidArgument(
+      "changedAt",
+      `names ${String(changedAt)}, which must be a timestamp or datetime, not ${type}`,
+    );
+  return { claimable, table, idColumn };
+}
