@@ -6,10 +6,12 @@ import { declaredColumns, tableName, type AnyRow, type AnyTable, type Row } from
 /** Types of columns that can be a claim's value or an id. */
 export type Scalar = string | number | bigint;
 
-/** The columns of a table with such a type. */
-export type ScalarColumn<T extends AnyTable> = {
-  [Name in keyof Row<T> & string]: NonNullable<Row<T>[Name]> extends Scalar ? Name : never;
-}[keyof Row<T> & string];
+/** The columns of a table with such a type. Any name, if the columns are not declared. */
+export type ScalarColumn<T extends AnyTable> = string extends keyof Row<T>
+  ? string
+  : {
+      [Name in keyof Row<T> & string]: NonNullable<Row<T>[Name]> extends Scalar ? Name : never;
+    }[keyof Row<T> & string];
 
 /** Drizzle's kinds of columns that can hold the time of a change. A custom type is checked at run time. */
 type TimeColumnType = `${string}${"Timestamp" | "DateTime" | "CustomColumn"}${string}`;

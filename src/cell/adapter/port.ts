@@ -30,8 +30,8 @@ export interface SqlAdapter<Tx> {
   query(tx: Tx | undefined, statement: string, parameters: readonly unknown[]): Promise<SqlResult>;
   /**
    * Answers an error as an object with the properties of node-postgres (`code`, `severity`, `message`,
-   * `table`, `constraint`, `detail`) or mysql2 (`errno`, `sqlState`, `message`). By default, the error itself.
-   * It is called for each error in a chain of causes.
+   * `table`, `constraint`, `detail`) or mysql2 (`errno`, `sqlState`, `message`). By default, the error
+   * itself. It is called for each error in a chain of causes.
    */
   describeError?: DescribeError | undefined;
   /** Writes and reads rows with the ORM's own statements. By default, Leasehold writes these statements. */

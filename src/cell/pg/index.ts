@@ -78,7 +78,10 @@ class PgAdapter implements SqlAdapter<PoolClient> {
   }
 }
 
-/** PostgreSQL answers the COMMIT of a transaction with a failed statement by ROLLBACK, and reports no error. */
+/**
+ * If a statement failed and the body caught its error, PostgreSQL answers COMMIT with ROLLBACK, and reports no
+ * error.
+ */
 function checkCommitted({ command }: QueryResult): void {
   if (command !== "ROLLBACK") return;
   const message = "the transaction was rolled back, because its body caught the error of a statement";

@@ -1,0 +1,235 @@
+/** Tables without a schema: their columns, unique keys and foreign keys are read from the database. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { condition, table } from "../../../src/cell/adapter/index.ts";
+import { createCell, type Cell, type CellOptions } from "../../../src/cell/cell.ts";
+import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
+import { toValidationErrors } from "../../../src/cell/validation.ts";
+import { createClient } from "../../../src/client/client.ts";
+import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
+import { isSkipped } from "../../support/databases/available.ts";
+import { drivers, type Driver, type DriverKind, type Tx } from "./drivers.ts";
+
+interface Person {
+  id: number;
+  name: string;
+  bio: string | null;
+  notes: unknown;
+}
+
+const people = table<Person>("people");
+const pets = table<{ id: number; name: string; owner: number }>("pets");
+const subject = { type: "USER", id: "id" } as const;
+const attributes = { name: "USERNAMES" } as const;
+const claimablePeople: Claimable = claimable(people, { source: "RAILS_TABLE_USERS", subject, attributes });
+const claimablePets: Claimable = claimable(pets, {
+  source: "RAILS_TABLE_EMAILS",
+  subject,
+  attributes: { name: "EMAILS" },
+});
+
+let serial = 0;
+const fresh = (name: string): string => `${name}-${(serial += 1)}`;
+
+for (const kind of drivers) describe.skipIf(isSkipped(kind.server))(kind.name, () => suite(kind));
+
+function suite(kind: DriverKind): void {
+  let driver: Driver;
+  let coordinator: TestCoordinator;
+  let cell: Cell<Tx>;
+
+  const cellOf = (tables: readonly Claimable[], options: Partial<CellOptions<Tx>> = {}): Cell<Tx> => {
+    const client = createClient({
+      url: coordinator.url,
+      key: coordinator.keys.cell("1"),
+      cell: "1",
+      fetch: (to, init) => coordinator.fetch(to, init),
+    });
+    return createCell<Tx>({
+      client,
+      database: driver.database,
+      tables,
+      beginDeadlineMs: 10_000,
+      decideDeadlineMs: 10_000,
+      ...options,
+    });
+  };
+  const createPeople = (): Promise<unknown> =>
+    driver.run(
+      `CREATE TABLE people (id ${kind.serial}, name varchar(80) NOT NULL UNIQUE, bio text, notes ${kind.json})`,
+    );
+  const insert = (row: Partial<Person>): Promise<Person> => cell.transaction((tx) => tx.insert(people, row));
+  const leases = (): Promise<unknown[]> => driver.rows("SELECT uuid FROM leasehold_outstanding_leases");
+
+  beforeAll(async () => {
+    driver = await kind.start();
+    coordinator = await startTestCoordinator();
+    await cellOf([claimablePeople]).install();
+  });
+  beforeEach(async () => {
+    await driver.run("DROP TABLE IF EXISTS pets");
+    await driver.run("DROP TABLE IF EXISTS people");
+    await createPeople();
+    cell = cellOf([claimablePeople]);
+  });
+  afterAll(async () => {
+    await coordinator.close();
+    await driver.stop();
+  });
+
+  test("a stored row is answered with all its columns", async () => {
+    const name = fresh("ada");
+    const ada = await insert({ name, notes: { born: 1815 } });
+    expect(ada).toMatchObject({ name, bio: null });
+    expect(JSON.stringify(ada.notes)).toContain("1815");
+    const [changed] = await cell.transaction((tx) =>
+      tx.update(people, { id: ada.id }, { notes: { a: [1, 2] } }),
+    );
+    expect(JSON.stringify(changed?.notes)).toMatch(/\[1, ?2\]/);
+  });
+
+  test.each([
+    ["attributes.title", { attributes: { title: "USERNAMES" } }],
+    ["id", { id: "number" }],
+    ["changedAt", { changedAt: "bio" }],
+    ["changedAt", { changedAt: "updated" }],
+  ])("`%s` that the table does not have is refused at the first use", async (option, wrong) => {
+    const given = { source: "RAILS_TABLE_USERS", subject, attributes, ...wrong };
+    const odd = cellOf([claimable(people, given as never)]);
+    await expect(odd.transaction((tx) => tx.insert(people, { name: fresh("a") }))).rejects.toThrow(
+      `\`${option}\` names`,
+    );
+  });
+
+  test("a table that the database does not have is refused", async () => {
+    const ghosts = table("ghosts");
+    const odd = cellOf([
+      claimable(ghosts, { source: "RAILS_TABLE_USERS", subject: { type: "USER", id: "id" }, attributes }),
+    ] as never);
+    await expect(odd.transaction((tx) => tx.insert(ghosts, { name: "a" }))).rejects.toThrow(
+      "has ghosts, and the database has no such table",
+    );
+  });
+
+  test("a value for a column that the table does not have is refused, not dropped", async () => {
+    const row = { name: fresh("ada"), nickname: "countess" } as never;
+    await expect(insert(row)).rejects.toThrow("`nickname` is not a column of people");
+    const ada = await insert({ name: fresh("ada") });
+    const set = { nickname: "countess" } as never;
+    await expect(cell.transaction((tx) => tx.update(people, { id: ada.id }, set))).rejects.toThrow(
+      "`nickname`",
+    );
+    expect(await driver.rows("SELECT name FROM people")).toHaveLength(1);
+  });
+
+  test("columns that a migration adds or drops are noticed", async () => {
+    await insert({ name: fresh("before") });
+    await driver.run("ALTER TABLE people ADD COLUMN nickname text");
+    const name = fresh("ada");
+    expect(await insert({ name, nickname: "countess" } as never)).toMatchObject({
+      name,
+      nickname: "countess",
+    });
+    await driver.run("ALTER TABLE people DROP COLUMN nickname");
+    // The statement that notices it fails, and its rows and lease are undone.
+    await expect(insert({ name: fresh("eve") })).rejects.toThrow("nickname");
+    const eve = fresh("eve");
+    expect(await insert({ name: eve })).not.toHaveProperty("nickname");
+    expect(await leases()).toEqual([]);
+  });
+
+  test("conditions are objects of columns, or SQL with bound values", async () => {
+    const [ada, bob, eve] = [fresh("ada"), fresh("bob"), fresh("eve")];
+    await cell.transaction((tx) =>
+      tx.insertMany(people, [{ name: ada, bio: "$1" }, { name: bob }, { name: eve, bio: "it's" }]),
+    );
+    const namesOf = async (where: Parameters<typeof matched>[0]) =>
+      (await matched(where)).map(({ name }) => name);
+    const matched = (
+      where: Partial<Record<keyof Person, unknown>> | ReturnType<typeof condition> | undefined,
+    ) => cell.transaction((tx) => tx.update(people, where as never, { notes: null }));
+    expect(await namesOf({ name: [ada, eve] })).toEqual([ada, eve]);
+    expect(await namesOf({ bio: null })).toEqual([bob]);
+    expect(await namesOf({ name: eve, bio: "it's" })).toEqual([eve]);
+    expect(await namesOf({ name: [] })).toEqual([]);
+    expect(await namesOf(undefined)).toEqual([ada, bob, eve]);
+    expect(await namesOf(condition("bio = '$1' AND name = $1 OR name = $2", [ada, bob]))).toEqual([ada, bob]);
+    // A value is never a part of the statement.
+    expect(await namesOf(condition("name = $1", ["x' OR 'a' = 'a"]))).toEqual([]);
+    await expect(namesOf({ name: undefined })).rejects.toThrow("`where` has no value for name");
+    await expect(namesOf({ nick: 1 } as never)).rejects.toThrow("`where` names nick");
+    await expect(namesOf(condition("name = $2", [ada]))).rejects.toThrow("`where` uses $2, and has 1 values");
+    for (const odd of ["name = 'ada'", 7, null, [ada]])
+      await expect(namesOf(odd as never)).rejects.toThrow("`where` must be an object of columns");
+  });
+
+  test("a local duplicate is `taken`, whoever wrote the statement", async () => {
+    const name = fresh("ada");
+    await insert({ name });
+    const taken = [{ table: "people", field: "name", id: undefined, problem: "taken" }];
+    const error = await insert({ name }).catch((thrown: unknown) => thrown);
+    expect(toValidationErrors(error)).toEqual(taken);
+    // The driver's own error, because the application may not know drizzle.
+    expect(error).toHaveProperty("code");
+    const behind = cell.transaction((tx) => tx.db.query(`INSERT INTO people (name) VALUES ('${name}')`));
+    expect(toValidationErrors(await behind.catch((thrown: unknown) => thrown))).toEqual(taken);
+  });
+
+  test("a foreign key that deletes claimed rows is refused, unless it is accepted", async () => {
+    await driver.run(
+      `CREATE TABLE pets (id ${kind.serial}, name varchar(80) NOT NULL, owner int,
+        FOREIGN KEY (owner) REFERENCES people (id) ON DELETE CASCADE)`,
+    );
+    const tables = [claimablePeople, claimablePets];
+    const work = (its: Cell<Tx>) => its.transaction((tx) => tx.insert(people, { name: fresh("ada") }));
+    const strict = cellOf(tables);
+    await expect(work(strict)).rejects.toThrow("pets.owner → people deletes rows by ON DELETE CASCADE");
+    await expect(strict.verify()).rejects.toThrow("ON DELETE CASCADE");
+    expect(await work(cellOf(tables, { cascades: "accept" }))).toHaveProperty("id");
+    await driver.run("DROP TABLE pets");
+    await driver.run(
+      `CREATE TABLE pets (id ${kind.serial}, name varchar(80) NOT NULL, owner int,
+        FOREIGN KEY (owner) REFERENCES people (id))`,
+    );
+    expect(await work(strict)).toHaveProperty("id");
+  });
+
+  test("a transaction whose connection is lost in its body fails, and the next one works", async () => {
+    const name = fresh("ada");
+    const lost = cell.transaction(async (tx) => {
+      await tx.insert(people, { name });
+      await driver.cut(tx.db);
+      // Long enough for the connection to end between two statements.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await tx.insert(people, { name: fresh("bob") });
+    });
+    await expect(lost).rejects.toThrow();
+    expect(await driver.rows("SELECT name FROM people")).toEqual([]);
+    expect(await insert({ name })).toMatchObject({ name });
+  });
+
+  test("a body that catches the error of a statement saves all or nothing", async () => {
+    const [ada, bob] = [fresh("ada"), fresh("bob")];
+    await insert({ name: ada });
+    const caught = cell.transaction(async (tx) => {
+      await tx.insert(people, { name: bob });
+      await tx.insert(people, { name: ada }).catch(() => {});
+    });
+    const isSaved = await caught.then(
+      () => true,
+      () => false,
+    );
+    const [found] = await coordinatorOwns(bob);
+    expect(await driver.rows(`SELECT name FROM people WHERE name = '${bob}'`)).toHaveLength(isSaved ? 1 : 0);
+    expect(found).toBe(isSaved);
+    expect(await leases()).toEqual([]);
+  });
+
+  async function coordinatorOwns(name: string): Promise<boolean[]> {
+    const client = createClient({
+      url: coordinator.url,
+      key: coordinator.keys.router,
+      fetch: (to, init) => coordinator.fetch(to, init),
+    });
+    return (await client.records.lookup([{ type: "USERNAMES", value: name }])).map(({ found }) => found);
+  }
+}
