@@ -4,13 +4,15 @@ import type { ClaimTransaction } from "leasehold/cell";
 import { runAction, type CrashPoint } from "../protocol/action.ts";
 import type { Orm, Tx } from "./database.ts";
 import type { OpenCell } from "./open-cell.ts";
-import { emails, people } from "./schema.ts";
+import { emails, people, stores } from "./schema.ts";
 
 export interface Account {
   id: number;
   handle: string;
   /** Null if somebody changed the database without the cell. */
   email: string | null;
+  /** Null if the person has no store. */
+  store: string | null;
   createdAt: Date;
 }
 
@@ -58,11 +60,28 @@ export class Accounts {
     }
   }
 
+  /** Claims the name of a store. It changes nothing if the person has one, or is gone. */
+  openStore(id: number, name: string): Promise<void> {
+    return this.#transaction({ what: "Store opening" }, async (tx) => {
+      // The lock makes a second request of the same person wait for the first one.
+      await tx.db.select().from(people).where(eq(people.id, id)).for("update");
+      const [person] = await select(tx.db).where(eq(people.id, id));
+      if (person?.store === null) await tx.insert(stores, { personId: id, name });
+    });
+  }
+
+  closeStore(id: number): Promise<void> {
+    return this.#transaction({ what: "Store closing" }, async (tx) => {
+      await tx.delete(stores, eq(stores.personId, id));
+    });
+  }
+
   /**
    * Deletes the children first. The SDK does not see cascading deletes, so it would not release their names.
    */
   delete(id: number): Promise<void> {
     return this.#transaction({ what: "Deletion" }, async (tx) => {
+      await tx.delete(stores, eq(stores.personId, id));
       await tx.delete(emails, eq(emails.personId, id));
       await tx.delete(people, eq(people.id, id));
     });
@@ -88,6 +107,11 @@ export class Accounts {
     return found.find((account) => account.handle === handle) ?? found[0];
   }
 
+  async findByStore(name: string): Promise<Account | undefined> {
+    const [account] = await select(this.#open.orm).where(eq(sql`lower(${stores.name})`, name.toLowerCase()));
+    return account;
+  }
+
   #transaction<T>(
     action: { what: string; crash?: CrashPoint | undefined },
     body: (tx: ClaimTransaction<Tx>) => Promise<T>,
@@ -100,8 +124,14 @@ const columns = {
   id: people.id,
   handle: people.handle,
   email: emails.email,
+  store: stores.name,
   createdAt: people.createdAt,
 };
 
-const select = (orm: Orm) =>
-  orm.select(columns).from(people).leftJoin(emails, eq(emails.personId, people.id)).$dynamic();
+const select = (orm: Pick<Orm, "select">) =>
+  orm
+    .select(columns)
+    .from(people)
+    .leftJoin(emails, eq(emails.personId, people.id))
+    .leftJoin(stores, eq(stores.personId, people.id))
+    .$dynamic();

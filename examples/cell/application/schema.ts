@@ -40,13 +40,33 @@ export const emails = pgTable(
   (table) => [uniqueIndex("emails_email").on(lower(table.email))],
 );
 
+/** Each person may have one. */
+export const stores = pgTable(
+  "stores",
+  {
+    id: serial("id").primaryKey(),
+    personId: integer("person_id")
+      .notNull()
+      .references(() => people.id),
+    name: text("name").notNull(),
+  },
+  (table) => [
+    uniqueIndex("stores_person").on(table.personId),
+    uniqueIndex("stores_name").on(lower(table.name)),
+  ],
+);
+
 export const statements = [
   `CREATE TABLE IF NOT EXISTS people (
     id serial PRIMARY KEY, handle text NOT NULL, created_at timestamptz NOT NULL DEFAULT now())`,
   `CREATE TABLE IF NOT EXISTS emails (
     id serial PRIMARY KEY, person_id integer NOT NULL REFERENCES people, email text NOT NULL)`,
+  `CREATE TABLE IF NOT EXISTS stores (
+    id serial PRIMARY KEY, person_id integer NOT NULL REFERENCES people, name text NOT NULL)`,
   "CREATE UNIQUE INDEX IF NOT EXISTS people_handle ON people (lower(handle))",
   "CREATE UNIQUE INDEX IF NOT EXISTS emails_email ON emails (lower(email))",
+  "CREATE UNIQUE INDEX IF NOT EXISTS stores_person ON stores (person_id)",
+  "CREATE UNIQUE INDEX IF NOT EXISTS stores_name ON stores (lower(name))",
 ];
 
 export const claimables = [
@@ -59,5 +79,10 @@ export const claimables = [
     source: "EMAILS",
     subject: { type: "PERSON", id: "personId" },
     attributes: { email: "EMAILS" },
+  }),
+  claimable(stores, {
+    source: "STORES",
+    subject: { type: "STORE", id: "id" },
+    attributes: { name: "STORES" },
   }),
 ];

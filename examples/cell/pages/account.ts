@@ -8,8 +8,10 @@ import { problemsOf } from "../application/problems.ts";
 import { input, noProblems, problemSummary, type Field, type Problems } from "../web/forms.ts";
 import type { Html } from "../web/layout.ts";
 import { readForm } from "../web/read-form.ts";
+import { profilePath } from "./addresses.ts";
 import type { CellPages } from "./app.ts";
 import { findPerson, personCookie, signedIn } from "./person.ts";
+import { storePages, storeSection, type StoreForm } from "./store.ts";
 
 /** Messages about the action that redirected to this page. */
 const messages: Readonly<Record<string, string>> = {
@@ -18,6 +20,8 @@ const messages: Readonly<Record<string, string>> = {
   "renamed-kept": "The account has a new spelling. Nobody else can take the name in any spelling.",
   "renamed-same": "The handle is as it was.",
   "renamed-unknown": "The account is renamed.",
+  "store-opened": "Your store is open. No other store in any cell can have its name.",
+  "store-closed": "Your store is closed, and its name is free in all cells.",
 };
 
 export function accountPages(app: Hono, pages: CellPages): void {
@@ -41,7 +45,7 @@ export function accountPages(app: Hono, pages: CellPages): void {
   app.get(`${base}/account`, async (context) => {
     const person = await signedIn(context, config.cell, accounts);
     if (person === undefined) return context.redirect(base, 303);
-    const main = accountPage(base, person, person.handle, noProblems, context.req.query("done"));
+    const main = accountPage(base, person, {}, context.req.query("done"));
     return pages.show(context, person.handle, main);
   });
 
@@ -50,7 +54,12 @@ export function accountPages(app: Hono, pages: CellPages): void {
     if (person === undefined) return context.redirect(base, 303);
     const { handle } = await readForm(context, ["handle"]);
     const showProblems = (problems: Problems): Promise<Response> =>
-      pages.show(context, "Nothing was renamed", accountPage(base, person, handle, problems), 422);
+      pages.show(
+        context,
+        "Nothing was renamed",
+        accountPage(base, person, { rename: { handle, problems } }),
+        422,
+      );
     const problem = handleProblem(handle);
     if (problem !== undefined) return showProblems(new Map([["handle", problem]]));
     try {
@@ -66,15 +75,25 @@ export function accountPages(app: Hono, pages: CellPages): void {
     if (person !== undefined) await accounts.delete(person.id);
     return endSession(context, "deleted");
   });
+
+  storePages(app, pages, (person, store) => accountPage(base, person, { store }));
 }
 
-function accountPage(base: string, person: Account, typed: string, problems: Problems, done = ""): Html {
+/** What the forms of the page contain. */
+interface Forms {
+  rename?: { handle: string; problems: Problems };
+  store?: StoreForm;
+}
+
+function accountPage(base: string, person: Account, forms: Forms, done = ""): Html {
   const message = messages[done];
+  const { rename = { handle: person.handle, problems: noProblems } } = forms;
+  const { store = { name: "", problems: noProblems } } = forms;
   const field: Field = {
     name: "handle",
     label: "Handle",
     hint: "The address of the profile changes with it. You can also change only the spelling.",
-    value: typed,
+    value: rename.handle,
     maxLength: MAX_HANDLE,
     autocomplete: "off",
   };
@@ -82,16 +101,17 @@ function accountPage(base: string, person: Account, typed: string, problems: Pro
     <h1>${person.handle}</h1>
     <p class="lead">
       ${person.email ?? "no email"} ·
-      <a href="/${encodeURIComponent(person.handle)}">Profile at /${person.handle}</a>
+      <a href="${profilePath(person.handle)}">Profile at /${person.handle}</a>
     </p>
     <section class="card" aria-labelledby="rename">
       <h2 id="rename">Rename</h2>
-      ${problemSummary("Nothing was renamed", [field], problems)}
+      ${problemSummary("Nothing was renamed", [field], rename.problems)}
       <form method="post" action="${base}/account/rename" novalidate>
-        ${input(field, problems)}
+        ${input(field, rename.problems)}
         <p class="actions"><button class="button">Rename</button></p>
       </form>
     </section>
+    ${storeSection(base, person, store)}
     <section class="card" aria-labelledby="leave">
       <h2 id="leave">Leave</h2>
       <p>This deletes the account and frees its names. The other cell can take them immediately.</p>

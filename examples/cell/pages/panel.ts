@@ -69,7 +69,7 @@ const leaseItem = ({ uuid, what, names, state, isRecovered, steps, atMs }: Lease
     </ol>
   </li>`;
 
-const words: Readonly<Record<string, string>> = { HANDLES: "handle", EMAILS: "email" };
+const words: Readonly<Record<string, string>> = { HANDLES: "handle", EMAILS: "email", STORES: "store" };
 
 const nameItem = ({ change, type, value }: LeaseTimeline["names"][number]): Html =>
   html`<li><span class="soft">${change} ${words[type] ?? type}</span> ${value}</li>`;

@@ -9,6 +9,7 @@ import type { CrashPoint } from "../protocol/action.ts";
 import { noProblems, type Problems } from "../web/forms.ts";
 import type { Html } from "../web/layout.ts";
 import { readForm } from "../web/read-form.ts";
+import { profilePath, storePath } from "./addresses.ts";
 import type { CellPages } from "./app.ts";
 import { noSignUp, signUpForm, type SignUp } from "./sign-up-form.ts";
 import { personCookie } from "./person.ts";
@@ -33,7 +34,8 @@ export function peoplePages(app: Hono, pages: CellPages): void {
     return html`${message === undefined ? "" : html`<p class="done" role="status">${message}</p>`}
       <h1>People of Cell ${config.cell}</h1>
       <p class="lead">
-        This cell has its own application and database. Handles and emails are unique across all cells.
+        This cell has its own application and database. Handles, emails and the names of stores are unique
+        across all cells.
       </p>
       ${signUpForm(base, config.cell, given, problems)} ${peopleList(base, people)}`;
   };
@@ -81,11 +83,14 @@ function peopleList(base: string, people: readonly Account[]): Html {
   </section>`;
 }
 
-const personItem = (base: string, { id, handle, email }: Account): Html =>
+const personItem = (base: string, { id, handle, email, store }: Account): Html =>
   html`<li>
     <div>
       <strong>${handle}</strong>
-      <p class="soft">${email ?? "no email"} · <a href="/${encodeURIComponent(handle)}">/${handle}</a></p>
+      <p class="soft">
+        ${email ?? "no email"} · <a href="${profilePath(handle)}">/${handle}</a>
+        ${store === null ? "" : html`· <a href="${storePath(store)}">/stores/${store}</a>`}
+      </p>
     </div>
     <form method="post" action="${base}/sign-in">
       <input type="hidden" name="person" value="${id}" />

@@ -4,6 +4,7 @@ import { html } from "hono/html";
 import type { Account } from "../application/accounts.ts";
 import { handleProblem } from "../application/names.ts";
 import type { Html } from "../web/layout.ts";
+import { storePath } from "./addresses.ts";
 import type { CellPages } from "./app.ts";
 
 export function profilePages(app: Hono, pages: CellPages): void {
@@ -13,12 +14,12 @@ export function profilePages(app: Hono, pages: CellPages): void {
     const account =
       handleProblem(handle) === undefined ? await pages.accounts.findByHandle(handle) : undefined;
     if (account === undefined)
-      return pages.show(context, "Not found", notHere(handle, pages.config.cell), 404);
+      return pages.show(context, "Not found", notHere(`/${handle}`, pages.config.cell), 404);
     return pages.show(context, account.handle, profile(account, pages.config.cell, context));
   });
 }
 
-function profile({ handle, createdAt }: Account, cell: string, context: Context): Html {
+function profile({ handle, store, createdAt }: Account, cell: string, context: Context): Html {
   const day = createdAt.toISOString().slice(0, 10);
   return html`<article class="profile">
     <p class="avatar" aria-hidden="true">${initial(handle)}</p>
@@ -29,6 +30,7 @@ function profile({ handle, createdAt }: Account, cell: string, context: Context)
         <dt>Address</dt>
         <dd>/${handle}</dd>
       </div>
+      ${store === null ? "" : storeFact(store)}
       <div>
         <dt>Served by</dt>
         <dd>Cell ${cell}</dd>
@@ -41,12 +43,18 @@ function profile({ handle, createdAt }: Account, cell: string, context: Context)
   </article>`;
 }
 
+const storeFact = (store: string): Html =>
+  html`<div>
+    <dt>Store</dt>
+    <dd><a href="${storePath(store)}">/stores/${store}</a></dd>
+  </div>`;
+
 const initial = (name: string): string => String.fromCodePoint(name.codePointAt(0) ?? 0).toUpperCase();
 
-const notHere = (handle: string, cell: string): Html =>
+export const notHere = (path: string, cell: string): Html =>
   html`<div class="message">
     <h1>Not found</h1>
-    <p class="lead">Cell ${cell} has no row for <strong>/${handle}</strong>.</p>
+    <p class="lead">Cell ${cell} has no row for <strong>${path}</strong>.</p>
     <p>
       If the router sent you here, an open lease holds the name: a sign-up is running, or its process was
       killed. Reconciliation decides such a lease. If this page does not change, rows and claims disagree.

@@ -26,7 +26,7 @@ export const landingPage = (
       </section>
       <section class="cells" aria-label="The cells">${cells.map(cellCard)}</section>
       <section aria-labelledby="try">
-        <h2 id="try">Five things to try</h2>
+        <h2 id="try">Six things to try</h2>
         <ol class="tries">
           <li>
             <strong>Cause a conflict.</strong> Sign up as <em>ada</em> in Cell 1, then as <em>ADA</em> in Cell
@@ -35,6 +35,10 @@ export const landingPage = (
           <li>
             <strong>Rename.</strong> One lease frees the old handle and claims the new one. This router caches
             the old one for up to ${timing.lookupCacheMs / 1_000} s.
+          </li>
+          <li>
+            <strong>Open a store.</strong> The name of a store is unique, too, and has another rule than a
+            handle.
           </li>
           <li>
             <strong>Crash a cell</strong> during a sign-up, before or after its COMMIT, and watch
@@ -50,7 +54,7 @@ export const landingPage = (
           <li>
             <span class="node">Router</span
             ><span class="soft"
-              >You are here. It asks the coordinator which cell has a handle, and forwards the request.</span
+              >You are here. It asks the coordinator which cell has a name, and forwards the request.</span
             >
           </li>
           <li>
@@ -67,13 +71,13 @@ export const landingPage = (
         </ol>
       </section>
       <section class="card" aria-labelledby="find">
-        <h2 id="find">Find a profile</h2>
+        <h2 id="find">Find a name</h2>
         <form method="get" action="/-/find" class="inline">
           <div class="field">
-            <label for="handle">Handle</label>
+            <label for="address">Address, such as ada or stores/lamps</label>
             <input
-              id="handle"
-              name="handle"
+              id="address"
+              name="address"
               maxlength="200"
               autocomplete="off"
               autocapitalize="none"

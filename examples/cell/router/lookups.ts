@@ -1,4 +1,4 @@
-import type { Client, Found } from "leasehold/client";
+import type { Bucket, Client, Found } from "leasehold/client";
 
 export interface LookupAnswer {
   found: Found | undefined;
@@ -24,19 +24,20 @@ export class Lookups {
   }
 
   /** Throws if the coordinator does not answer. */
-  async find(handle: string): Promise<LookupAnswer> {
-    const known = this.#known.get(handle);
+  async find(bucket: Bucket): Promise<LookupAnswer> {
+    const name = `${bucket.type} ${bucket.value}`;
+    const known = this.#known.get(name);
     const ageMs = known === undefined ? Infinity : performance.now() - known.atMs;
     if (known !== undefined && ageMs < this.#keepMs) return { found: known.found, ageMs };
-    const found = await this.#records.find({ type: "HANDLES", value: handle });
-    this.#known.delete(handle);
-    if (found !== undefined) this.#remember(handle, found);
+    const found = await this.#records.find(bucket);
+    this.#known.delete(name);
+    if (found !== undefined) this.#remember(name, found);
     return { found, ageMs: 0 };
   }
 
-  #remember(handle: string, found: Found): void {
+  #remember(name: string, found: Found): void {
     const [oldest] = this.#known.keys();
     if (this.#known.size >= MAX_NAMES && oldest !== undefined) this.#known.delete(oldest);
-    this.#known.set(handle, { found, atMs: performance.now() });
+    this.#known.set(name, { found, atMs: performance.now() });
   }
 }

@@ -24,6 +24,12 @@ export interface RouterOptions {
   timing: Timing;
 }
 
+/** The addresses whose last part is a name that the router looks up. */
+const ADDRESSES = [
+  { prefix: "/", type: "HANDLES" },
+  { prefix: "/stores/", type: "STORES" },
+] as const;
+
 export function routerApp({ port, cells, records, coordinatorUrl, timing }: RouterOptions): Hono {
   const app = new Hono();
   const owner: PageOwner = { id: "router", cells: cells.map(({ id }) => id) };
@@ -68,28 +74,25 @@ export function routerApp({ port, cells, records, coordinatorUrl, timing }: Rout
   }
 
   app.get("/-/find", (context) => {
-    const handle = (context.req.query("handle") ?? "").trim().replace(/^\/+/, "");
-    return context.redirect(`/${encodeURIComponent(handle)}`, 303);
+    const address = (context.req.query("address") ?? "").trim().replace(/^\/+/, "");
+    return context.redirect(`/${address.split("/").map(encodeURIComponent).join("/")}`, 303);
   });
 
-  app.get("/:handle", async (context) => {
-    const handle = context.req.param("handle");
-    const { found, ageMs } = await lookups.find(handle);
-    if (found === undefined)
-      return context.html(
-        messagePage(owner, context.req.path, "This name is free", `No cell has /${handle}.`),
-        404,
-      );
-    const lookup =
-      ageMs === 0 ? "a lookup at the coordinator" : `the router's cache, ${Math.round(ageMs)} ms old`;
-    // The cell gets the handle in the spelling of its claim.
-    return proxy(
-      context,
-      { id: found.cell.id, address: found.cell.address },
-      `/${encodeURIComponent(found.record.bucket.value)}`,
-      lookup,
-    );
-  });
+  for (const { prefix, type } of ADDRESSES) {
+    app.get(`${prefix}:name`, async (context) => {
+      const value = context.req.param("name");
+      const { found, ageMs } = await lookups.find({ type, value });
+      if (found === undefined) {
+        const text = `No cell has ${prefix}${value}.`;
+        return context.html(messagePage(owner, context.req.path, "This name is free", text), 404);
+      }
+      const lookup =
+        ageMs === 0 ? "a lookup at the coordinator" : `the router's cache, ${Math.round(ageMs)} ms old`;
+      // The cell gets the name in the spelling of its claim.
+      const path = `${prefix}${encodeURIComponent(found.record.bucket.value)}`;
+      return proxy(context, { id: found.cell.id, address: found.cell.address }, path, lookup);
+    });
+  }
 
   app.notFound((context) =>
     context.html(
@@ -97,7 +100,7 @@ export function routerApp({ port, cells, records, coordinatorUrl, timing }: Rout
         owner,
         context.req.path,
         "This page does not exist",
-        "A profile is at its handle, such as /ada.",
+        "A profile is at its handle, such as /ada, and a store at /stores/lamps.",
       ),
       404,
     ),

@@ -50,7 +50,10 @@ export function accessTests(shared: () => SharedExample): void {
     const check = async (): Promise<void> => expect(await violations(page), page.url()).toEqual([]);
     const name = freshName("axe");
     await session.signUp("1", name);
-    for (const path of [...ROUTER_PAGES, ...CELL_PAGES, `/${name}`]) {
+    await session.openStore("not_a_store");
+    await check();
+    await session.openStore(name);
+    for (const path of [...ROUTER_PAGES, ...CELL_PAGES, `/${name}`, `/stores/${name}`]) {
       await session.open(path);
       await check();
     }
@@ -73,7 +76,13 @@ export function accessTests(shared: () => SharedExample): void {
     const session = await BrowserSession.start(shared(), { viewport: { width: 360, height: 740 } });
     const name = freshName("a-handle-that-is-rather-long");
     await session.signUp("1", name);
-    for (const path of [...ROUTER_PAGES, ...CELL_PAGES, `/${name}`]) {
+    await session.openStore("a-name-of-thirty-characters-00");
+    for (const path of [
+      ...ROUTER_PAGES,
+      ...CELL_PAGES,
+      `/${name}`,
+      "/stores/a-name-of-thirty-characters-00",
+    ]) {
       await session.open(path);
       expect(await session.page.evaluate("document.documentElement.scrollWidth"), path).toBe(360);
     }
@@ -131,7 +140,7 @@ export function accessTests(shared: () => SharedExample): void {
     await session.open("/-/cells/2/account");
     await session.press(`Delete ${other}`);
     await session.open("/");
-    await page.fill("#handle", other);
+    await page.fill("#address", other);
     await session.press("Go there");
     expect(await session.heading()).toBe("This name is free");
     await session.close();

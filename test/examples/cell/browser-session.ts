@@ -60,6 +60,11 @@ export class BrowserSession {
     await this.press("Rename");
   }
 
+  async openStore(name: string): Promise<void> {
+    await this.page.fill("#name", name);
+    await this.press("Open the store");
+  }
+
   async press(name: string): Promise<void> {
     await Promise.all([
       this.page.waitForEvent("load"),

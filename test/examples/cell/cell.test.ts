@@ -9,6 +9,7 @@ import { crashTests } from "./crashes.ts";
 import { nameTests } from "./names.ts";
 import { operationsTests } from "./operations.ts";
 import { securityTests } from "./security.ts";
+import { storeTests } from "./stores.ts";
 import { startSharedExample, type SharedExample } from "./shared-example.ts";
 
 describe.skipIf(isBrowserSkipped())("the example", () => {
@@ -29,6 +30,7 @@ describe.skipIf(isBrowserSkipped())("the example", () => {
   });
 
   describe("names", () => nameTests(shared));
+  describe("stores", () => storeTests(shared));
   describe("crashes", () => crashTests(shared));
   describe("operations", () => operationsTests(shared));
   describe("access", () => accessTests(shared));
