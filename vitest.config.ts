@@ -31,7 +31,6 @@ const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: {
 const system = [
   "test/{bench,examples,scripts}/**/*.test.ts",
   "test/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
-  "test/cell/{cell-database,local-leases}.test.ts",
   "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
   "test/rigs/{cell-crash,crash,fuzz}/**/*.test.ts",
 ];

@@ -5,7 +5,7 @@ import { UnavailableError } from "../../src/client/errors.ts";
 import type { LedgerPoint } from "../../src/client/ledger-history.ts";
 import { postgresDialect as dialect } from "./scenarios/postgres-dialect.ts";
 import { pglite, testCoordinator } from "./scenarios/starts.ts";
-import { TestedCell } from "./scenarios/world.ts";
+import { TestedCell } from "./scenarios/drizzle.ts";
 
 const { users } = dialect.tables;
 const stops: (() => Promise<void>)[] = [];
@@ -88,7 +88,7 @@ test("[L7] the point is not stored in the application's transaction, which may b
   await expect(failed).rejects.toThrow("changes its mind");
   expect(one.client.history.points).not.toEqual(before);
   await idle(one);
-  expect(await one.rows(users)).toHaveLength(1);
+  expect(await one.rows("users")).toHaveLength(1);
 });
 
 test("[L7] a verification stores what its leases saw before it ends", async () => {
@@ -125,7 +125,7 @@ test("[L7] a lost history is unavailable to transactions, and nothing is saved",
   const inserted = other.cell.transaction((tx) => tx.insert(users, { username: "bob" }));
   await expect(inserted).rejects.toBeInstanceOf(UnavailableError);
   await expect(inserted).rejects.toThrow(/lost a part of its history/);
-  expect(await one.rows(users)).toHaveLength(1);
+  expect(await one.rows("users")).toHaveLength(1);
   // The ledger remembers it, so a process that knows less is refused as well.
   const refused = one.cell.transaction((tx) => tx.insert(users, { username: "eve" }));
   await expect(refused).rejects.toBeInstanceOf(UnavailableError);
@@ -146,5 +146,5 @@ test("[L7] reconciliation and verification decide nothing while the history is l
   expect(other.events).toEqual([]);
   expect(outstanding).toHaveLength(1);
   expect(await one.outstanding()).toEqual(outstanding);
-  expect(await one.rows(users)).toHaveLength(1);
+  expect(await one.rows("users")).toHaveLength(1);
 });

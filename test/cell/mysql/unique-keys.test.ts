@@ -8,7 +8,8 @@ import { toValidationErrors } from "../../../src/cell/validation.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { testCoordinator } from "../scenarios/starts.ts";
-import { fresh, type TestedCoordinator } from "../scenarios/world.ts";
+import type { TestedCoordinator } from "../scenarios/drizzle.ts";
+import { fresh } from "../scenarios/world.ts";
 import { Installed, type Tx } from "./server.ts";
 
 const name = (column: string) => varchar(column, { length: 80 });

@@ -7,7 +7,7 @@ import { postgres } from "../../../src/cell/postgres/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import type { Tx } from "../scenarios/dialect.ts";
 import { PostgresServer } from "../scenarios/starts.ts";
-import type { TestedDatabase } from "../scenarios/world.ts";
+import type { TestedDatabase } from "../scenarios/drizzle.ts";
 
 describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while the body runs", () => {
   let tested: TestedDatabase;

@@ -14,7 +14,7 @@ import { migration, postgres } from "../../../src/cell/postgres/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import type { Orm, Tx } from "../scenarios/dialect.ts";
 import { pglite, PostgresServer } from "../scenarios/starts.ts";
-import type { TestedDatabase } from "../scenarios/world.ts";
+import type { TestedDatabase } from "../scenarios/drizzle.ts";
 
 const WIDE = 80;
 const things = pgTable("things", { id: serial().primaryKey(), name: text().notNull() });

@@ -10,7 +10,8 @@ import { createClient } from "../../../src/client/client.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import type { Orm, Tx } from "../scenarios/dialect.ts";
 import { pglite, PostgresServer, testCoordinator } from "../scenarios/starts.ts";
-import { fresh, type TestedCoordinator, type TestedDatabase } from "../scenarios/world.ts";
+import type { TestedCoordinator, TestedDatabase } from "../scenarios/drizzle.ts";
+import { fresh } from "../scenarios/world.ts";
 
 const accounts = pgTable(
   "accounts",

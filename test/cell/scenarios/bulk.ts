@@ -1,13 +1,11 @@
-import { asc, inArray, like } from "drizzle-orm";
-import { describe, expect, test } from "vitest";
 import { BulkError } from "../../../src/cell/errors.ts";
 import type { Batch } from "../../../src/client/api-types.ts";
+import type { Suites } from "./runner.ts";
 import { fresh, type World } from "./world.ts";
 
 const opsOf = ({ creates = [], destroys = [] }: Batch): number => creates.length + destroys.length;
 
-export function bulkSuite(world: World): void {
-  const { organizations, redirects } = world.dialect.tables;
+export function bulkSuite({ describe, test, expect }: Suites, world: World): void {
   const sizes = (): number[] => world.one.network.of("begin").map(({ body }) => opsOf(body as Batch));
 
   describe("S5: bulk changes", () => {
@@ -15,14 +13,14 @@ export function bulkSuite(world: World): void {
       const { one } = world;
       const prefix = fresh("bulk");
       const rows = Array.from({ length: 2_001 }, (_, index) => ({ path: `${prefix}-${index}` }));
-      expect(await one.cell.bulkInsert(redirects, rows)).toEqual({ records: 2_001, chunks: 3 });
+      expect(await one.bulkInsert("redirects", rows)).toEqual({ records: 2_001, chunks: 3 });
       expect(sizes()).toEqual([1_000, 1_000, 1]);
       expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-2000`)).toEqual([
         `${prefix}-0: ACTIVE of 1`,
         `${prefix}-2000: ACTIVE of 1`,
       ]);
       one.network.forget();
-      expect(await one.cell.bulkDelete(redirects, like(redirects.path, `${prefix}-%`))).toEqual({
+      expect(await one.bulkDelete("redirects", { path: rows.map(({ path }) => path) })).toEqual({
         records: 2_001,
         chunks: 3,
       });
@@ -39,8 +37,8 @@ export function bulkSuite(world: World): void {
       const small = one.sibling(world.coordinator, { chunk: { bytes: 1_500 } });
       const values = [1, 2, 3].map(() => fresh("x").padEnd(1_000, "y"));
       expect(
-        await small.cell.bulkInsert(
-          redirects,
+        await small.bulkInsert(
+          "redirects",
           values.map((path) => ({ path })),
         ),
       ).toEqual({ records: 3, chunks: 3 });
@@ -49,14 +47,12 @@ export function bulkSuite(world: World): void {
     test("deleteLater releases the names of 1,201 rows in leases of 500, and can be repeated", async () => {
       const { one } = world;
       const prefix = fresh("later");
-      await one.cell.bulkInsert(
-        redirects,
-        Array.from({ length: 1_201 }, (_, index) => ({ path: `${prefix}-${index}` })),
-      );
+      const rows = Array.from({ length: 1_201 }, (_, index) => ({ path: `${prefix}-${index}` }));
+      await one.bulkInsert("redirects", rows);
       one.network.forget();
       one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
       expect(
-        await one.cell.transaction((tx) => tx.deleteLater(redirects, like(redirects.path, `${prefix}-%`))),
+        await one.transaction((tx) => tx.deleteLater("redirects", { path: rows.map(({ path }) => path) })),
       ).toBe(1_201);
       expect(one.events.map(({ kind }) => kind)).toEqual(["release_postponed"]);
       expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`)).toEqual([`${prefix}-7: ACTIVE of 1`]);
@@ -91,16 +87,16 @@ export function bulkSuite(world: World): void {
       const rows = Array.from({ length: 5 }, (_, index) => ({
         path: `${prefix}-${index}`.padEnd(1_000, "y"),
       }));
-      await small.cell.bulkInsert(redirects, rows);
+      await small.bulkInsert("redirects", rows);
       small.network.forget();
-      expect(await small.cell.bulkDelete(redirects, like(redirects.path, `${prefix}-%`))).toEqual({
+      expect(await small.bulkDelete("redirects", { path: rows.map(({ path }) => path) })).toEqual({
         records: 5,
         chunks: 3,
       });
       expect(small.network.of("begin").map(({ body }) => opsOf(body as Batch))).toEqual([2, 2, 1]);
-      await small.cell.bulkInsert(redirects, rows);
+      await small.bulkInsert("redirects", rows);
       small.network.forget();
-      await small.cell.transaction((tx) => tx.deleteLater(redirects, like(redirects.path, `${prefix}-%`)));
+      await small.transaction((tx) => tx.deleteLater("redirects", { path: rows.map(({ path }) => path) }));
       expect(small.network.of("begin").map(({ body }) => opsOf(body as Batch))).toEqual([2, 2, 1]);
       expect(await one.granted()).toEqual([]);
     });
@@ -108,10 +104,10 @@ export function bulkSuite(world: World): void {
     test("a deletion that is rolled back releases nothing", async () => {
       const { one } = world;
       const path = fresh("kept");
-      await one.cell.transaction((tx) => tx.insert(redirects, { path }));
+      await one.transaction((tx) => tx.insert("redirects", { path }));
       one.network.forget();
-      const failed = one.cell.transaction(async (tx) => {
-        await tx.deleteLater(redirects, like(redirects.path, path));
+      const failed = one.transaction(async (tx) => {
+        await tx.deleteLater("redirects", { path });
         throw new RangeError("changed my mind");
       });
       await expect(failed).rejects.toThrow("changed my mind");
@@ -123,11 +119,11 @@ export function bulkSuite(world: World): void {
     test("a deletion that was undone releases nothing, even if COMMIT reported success", async () => {
       const { one } = world;
       const path = fresh("undone");
-      await one.cell.transaction((tx) => tx.insert(redirects, { path }));
+      await one.transaction((tx) => tx.insert("redirects", { path }));
       one.network.forget();
-      const deleted = one.cell.transaction(async (tx) => {
-        await tx.deleteLater(redirects, like(redirects.path, path));
-        await one.dialect.spoil(tx.db);
+      const deleted = one.transaction(async (tx) => {
+        await tx.deleteLater("redirects", { path });
+        await one.spoil(tx.db);
       });
       // It is an error only if the driver notices that COMMIT was answered with ROLLBACK.
       await Promise.allSettled([deleted]);
@@ -138,9 +134,9 @@ export function bulkSuite(world: World): void {
     test("a name that another row has claimed by then is kept", async () => {
       const { one } = world;
       const [kept, path] = [fresh("kept"), fresh("moved")];
-      await one.cell.bulkInsert(redirects, [{ path }, { path: kept }]);
+      await one.bulkInsert("redirects", [{ path }, { path: kept }]);
       one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
-      await one.cell.transaction((tx) => tx.deleteLater(redirects, inArray(redirects.path, [path, kept])));
+      await one.transaction((tx) => tx.deleteLater("redirects", { path: [path, kept] }));
       one.network.forget();
       // A verification would do the same: the name now belongs to another row of this cell.
       const source = { type: "RAILS_TABLE_REDIRECT_ROUTES", id: "999999" } as const;
@@ -168,19 +164,16 @@ export function bulkSuite(world: World): void {
       const rows = Array.from({ length: 30 }, (_, index) => ({
         path: `${prefix}-${String(index).padStart(2, "0")}`,
       }));
-      await two.cell.transaction((tx) => tx.insert(redirects, { path: `${prefix}-15` }));
+      await two.transaction((tx) => tx.insert("redirects", { path: `${prefix}-15` }));
       const chunky = one.sibling(world.coordinator, { chunk: { records: 10 } });
-      const error = await chunky.cell.bulkInsert(redirects, rows).catch((thrown: unknown) => thrown);
+      const error = await chunky.bulkInsert("redirects", rows).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(BulkError);
       expect(error).toMatchObject({ recordsDone: 10, chunksDone: 1, code: "ALREADY_EXISTS" });
-      const paths = async (): Promise<unknown[]> =>
-        (
-          await one.orm
-            .select()
-            .from(redirects)
-            .where(like(redirects.path, `${prefix}-%`))
-            .orderBy(asc(redirects.path))
-        ).map(({ path }) => path);
+      const paths = async (): Promise<string[]> =>
+        (await one.rows("redirects"))
+          .map(({ path }) => path)
+          .filter((path) => path.startsWith(`${prefix}-`))
+          .toSorted();
       expect(await paths()).toEqual(rows.slice(0, 10).map(({ path }) => path));
 
       // As if a process had died after the begin of its second chunk: a lease without a local row remains.
@@ -196,21 +189,19 @@ export function bulkSuite(world: World): void {
         ],
       });
       await one.cell.reconcile({ staleMs: 0 });
-      await two.cell.transaction((tx) => tx.delete(redirects, like(redirects.path, `${prefix}-15`)));
-      await chunky.cell.bulkInsert(redirects, rows.slice(10));
+      await two.transaction((tx) => tx.delete("redirects", { path: `${prefix}-15` }));
+      await chunky.bulkInsert("redirects", rows.slice(10));
       expect(await paths()).toEqual(rows.map(({ path }) => path));
     });
 
     test("more claims than the limit of a lease are refused before the begin", async () => {
       const { one } = world;
       const rows = Array.from({ length: 1_001 }, () => ({ path: fresh("many") }));
-      await expect(one.cell.transaction((tx) => tx.insertMany(organizations, rows))).rejects.toThrow(
+      await expect(one.transaction((tx) => tx.insertMany("organizations", rows))).rejects.toThrow(
         "bulkInsert",
       );
       expect(one.network.calls).toEqual([]);
-      expect(await one.orm.select().from(organizations).where(like(organizations.path, "many-%"))).toEqual(
-        [],
-      );
+      expect((await one.rows("organizations")).filter(({ path }) => path.startsWith("many-"))).toEqual([]);
     });
   });
 }

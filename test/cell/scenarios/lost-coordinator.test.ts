@@ -12,7 +12,7 @@ import { ReconcileAborted, type VerificationReport } from "../../../src/cell/ind
 import { AlreadyClaimedError, createClient, UnavailableError } from "../../../src/client/index.ts";
 import { postgresDialect as dialect } from "./postgres-dialect.ts";
 import { pglite } from "./starts.ts";
-import { TestedCell, type TestedCoordinator } from "./world.ts";
+import { TestedCell, type TestedCoordinator } from "./drizzle.ts";
 
 const { organizations } = dialect.tables;
 const NAMES = "ORGANIZATION_PATH";
@@ -107,7 +107,7 @@ test("[H6] [L6] two cells rebuild every claim after a total loss, and no name ch
   for (const each of [first, second]) {
     await expect(insert(each, "too-early")).rejects.toThrow(UnavailableError);
     await expect(each.cell.reconcile({ full: true })).rejects.toThrow(ReconcileAborted);
-    expect((await each.rows(organizations)).some(({ path }) => path === "too-early")).toBe(false);
+    expect((await each.rows("organizations")).some(({ path }) => path === "too-early")).toBe(false);
   }
 
   const operator = createClient({ url: after.url, key: after.keys.operator });

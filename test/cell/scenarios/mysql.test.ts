@@ -1,19 +1,20 @@
-import { describe } from "vitest";
+import * as vitest from "vitest";
 import { isSkipped } from "../../support/databases/available.ts";
-import { mysqlDialect } from "./mysql-dialect.ts";
-import { MariadbServer, realCoordinator, testCoordinator } from "./starts.ts";
-import { scenarioSuite } from "./suite.ts";
+import { drizzleTarget } from "./drizzle.ts";
+import { cellConformance } from "./index.ts";
+import { mysqlDialect as dialect } from "./mysql-dialect.ts";
+import { suitesOf } from "./runner.ts";
+import { scenarioSuite } from "./scenarios.ts";
+import { MariadbServer, realCoordinator } from "./starts.ts";
 
-describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
-  const dialect = mysqlDialect;
-  scenarioSuite("the coordinator and mysql2", {
+vitest.describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
+  const target = drizzleTarget(
+    { name: "the in-memory coordinator and mysql2", isConcurrent: true, looksAtCommit: true },
     dialect,
-    coordinator: realCoordinator,
-    database: new MariadbServer().mysql2,
-  });
-  scenarioSuite("the in-memory coordinator and mysql2", {
-    dialect,
-    coordinator: testCoordinator,
-    database: new MariadbServer().mysql2,
+    new MariadbServer().mysql2,
+  );
+  cellConformance(vitest, target);
+  vitest.describe("the coordinator and mysql2", () => {
+    scenarioSuite(suitesOf(vitest), target, realCoordinator);
   });
 });

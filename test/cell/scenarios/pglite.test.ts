@@ -1,10 +1,18 @@
+import * as vitest from "vitest";
+import { drizzleTarget } from "./drizzle.ts";
+import { cellConformance } from "./index.ts";
 import { postgresDialect as dialect } from "./postgres-dialect.ts";
-import { pglite, realCoordinator, testCoordinator } from "./starts.ts";
-import { scenarioSuite } from "./suite.ts";
+import { suitesOf } from "./runner.ts";
+import { scenarioSuite } from "./scenarios.ts";
+import { pglite, realCoordinator } from "./starts.ts";
 
-scenarioSuite("the in-memory coordinator and PGlite", {
+const target = drizzleTarget(
+  { name: "the in-memory coordinator and PGlite", isConcurrent: false, looksAtCommit: true },
   dialect,
-  coordinator: testCoordinator,
-  database: pglite,
+  pglite,
+);
+
+cellConformance(vitest, target);
+vitest.describe("the coordinator and PGlite", () => {
+  scenarioSuite(suitesOf(vitest), target, realCoordinator);
 });
-scenarioSuite("the coordinator and PGlite", { dialect, coordinator: realCoordinator, database: pglite });

@@ -9,7 +9,7 @@ export const tables = {
   }),
   emails: pgTable("emails", {
     id: serial("id").primaryKey(),
-    userId: integer("user_id").notNull(),
+    owner: integer("owner").notNull(),
     email: text("email"),
     confirmed: boolean("confirmed").notNull().default(true),
   }),

@@ -1,18 +1,25 @@
-import { describe } from "vitest";
+import * as vitest from "vitest";
 import { isSkipped } from "../../support/databases/available.ts";
+import { drizzleTarget } from "./drizzle.ts";
+import { cellConformance } from "./index.ts";
 import { postgresDialect as dialect } from "./postgres-dialect.ts";
-import { PostgresServer, realCoordinator, testCoordinator } from "./starts.ts";
-import { scenarioSuite } from "./suite.ts";
+import { PostgresServer, realCoordinator } from "./starts.ts";
 
-describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
-  scenarioSuite("the coordinator and node-postgres", {
-    dialect,
+vitest.describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
+  cellConformance(vitest, {
+    ...drizzleTarget(
+      { name: "the coordinator and node-postgres", isConcurrent: true, looksAtCommit: false },
+      dialect,
+      new PostgresServer().nodePostgres,
+    ),
     coordinator: realCoordinator,
-    database: new PostgresServer().nodePostgres,
   });
-  scenarioSuite("the in-memory coordinator and postgres-js", {
-    dialect,
-    coordinator: testCoordinator,
-    database: new PostgresServer().postgresJs,
-  });
+  cellConformance(
+    vitest,
+    drizzleTarget(
+      { name: "the in-memory coordinator and postgres-js", isConcurrent: true, looksAtCommit: true },
+      dialect,
+      new PostgresServer().postgresJs,
+    ),
+  );
 });

@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from "uuid";
-import { describe, expect, test } from "vitest";
 import type { ReconcileOptions } from "../../../src/cell/reconcile.ts";
-import { fresh, type TestedCell, type World } from "./world.ts";
+import type { Suites } from "./runner.ts";
+import { fresh, type ConformanceCell, type World } from "./world.ts";
 
 /**
  * A thousandth of the times of S3 (300 s, and 1 h for an orphan), because leases at a real coordinator age in
@@ -19,7 +19,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(
 
 /** A lease on a name of its own, with or without its local row. */
 async function leave(
-  { client, database }: TestedCell,
+  { client, database }: ConformanceCell,
   name: string,
   { local, remote }: { local: boolean; remote: boolean },
 ): Promise<string> {
@@ -43,9 +43,7 @@ async function leave(
   return uuid;
 }
 
-export function recoverySuite(world: World): void {
-  const { organizations } = world.dialect.tables;
-
+export function recoverySuite({ describe, test, expect }: Suites, world: World): void {
   describe("S3: recovery", () => {
     test("every combination of saved or not, and fresh or stale", async () => {
       const { one } = world;
@@ -141,7 +139,7 @@ export function recoverySuite(world: World): void {
       const { one } = world;
       const path = fresh("late");
       let uuid = "";
-      const failed = one.cell.transaction(async (tx) => tx.insert(organizations, { path }));
+      const failed = one.transaction(async (tx) => tx.insert("organizations", { path }));
       await failed;
       const run = one.database.run.bind(one.database);
       // Between the begin and COMMIT the lease becomes stale. Its row is not committed, so the fence waits,
@@ -149,7 +147,7 @@ export function recoverySuite(world: World): void {
       one.database.run = (body) =>
         run(async (tx) => {
           const value = await body(tx);
-          if (one.isConcurrent) {
+          if (one.target.isConcurrent) {
             const { counters } = await one.cell.reconcile({ staleMs: 0 });
             expect(counters).toMatchObject({ pending: 1, rolledBack: 0 });
           }
@@ -157,7 +155,7 @@ export function recoverySuite(world: World): void {
         });
       const inFlight = fresh("in-flight");
       try {
-        await one.cell.transaction((tx) => tx.insert(organizations, { path: inFlight }));
+        await one.transaction((tx) => tx.insert("organizations", { path: inFlight }));
       } finally {
         one.database.run = run;
       }
@@ -168,9 +166,10 @@ export function recoverySuite(world: World): void {
       const overtaken = fresh("overtaken");
       one.database.insertLease = async (tx, lease) => {
         ({ uuid } = lease);
-        if (one.isConcurrent) expect(await one.database.fence(uuid)).toBe("fenced");
+        if (one.target.isConcurrent) expect(await one.database.fence(uuid)).toBe("fenced");
         else
-          await tx.execute(
+          await one.write(
+            tx,
             `INSERT INTO leasehold_outstanding_leases (uuid, state, sources)
               VALUES ('${uuid}', 'fenced', '[]')`,
           );
@@ -178,12 +177,12 @@ export function recoverySuite(world: World): void {
       };
       try {
         await expect(
-          one.cell.transaction((tx) => tx.insert(organizations, { path: overtaken })),
+          one.transaction((tx) => tx.insert("organizations", { path: overtaken })),
         ).rejects.toThrow();
       } finally {
         one.database.insertLease = insertLease;
       }
-      expect((await one.rows(organizations)).some((row) => row["path"] === overtaken)).toBe(false);
+      expect((await one.rows("organizations")).some((row) => row["path"] === overtaken)).toBe(false);
       expect(await one.owners("ORGANIZATION_PATH", overtaken)).toEqual([`${overtaken}: free`]);
       expect(await one.outstanding()).toEqual([]);
     });

@@ -6,7 +6,7 @@ import { drizzle as drizzlePostgresJs } from "drizzle-orm/postgres-js";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createPool } from "mysql2/promise";
+import { createPool, type RowDataPacket } from "mysql2/promise";
 import { Pool } from "pg";
 import postgresJs from "postgres";
 import { startCoordinator } from "../../../scripts/coordinator.ts";
@@ -15,7 +15,8 @@ import { startMariadb } from "../../support/databases/mariadb.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
 import type { Orm } from "./dialect.ts";
-import type { TestedCoordinator, TestedDatabase } from "./world.ts";
+import type { TestedCoordinator, TestedDatabase } from "./drizzle.ts";
+import type { Values } from "./target.ts";
 
 /** Starts the deployed Worker with workerd, Durable Objects and D1. */
 export async function realCoordinator(): Promise<TestedCoordinator> {
@@ -45,17 +46,18 @@ export async function pglite(): Promise<TestedDatabase> {
   return {
     orm: drizzlePglite(database),
     isConcurrent: false,
-    looksAtCommit: true,
+    query: async (statement) => (await database.query<Values>(statement)).rows,
     stop: () => database.close(),
   };
 }
 
 interface Connected {
   orm: Orm;
+  query: TestedDatabase["query"];
   end: () => Promise<void>;
 }
 
-/** Databases on one server, which is stopped with the last of them. */
+/** Databases on one server, which is stopped with the last of them, and started again for the next. */
 class SharedServer {
   readonly #start: () => Promise<DatabaseServer>;
   #server: Promise<DatabaseServer> | undefined;
@@ -65,17 +67,19 @@ class SharedServer {
     this.#start = start;
   }
 
-  async database(looksAtCommit: boolean, connect: (url: string) => Connected): Promise<TestedDatabase> {
+  async database(connect: (url: string) => Connected): Promise<TestedDatabase> {
     this.#server ??= this.#start();
     this.#users += 1;
     const server = await this.#server;
-    const { orm, end } = connect(server.url(await server.createDatabase()));
+    const { orm, query, end } = connect(server.url(await server.createDatabase()));
     const stop = async (): Promise<void> => {
       await end();
       this.#users -= 1;
-      if (this.#users === 0) await server.stop();
+      if (this.#users > 0) return;
+      this.#server = undefined;
+      await server.stop();
     };
-    return { orm, isConcurrent: true, looksAtCommit, stop };
+    return { orm, query, isConcurrent: true, stop };
   }
 }
 
@@ -83,15 +87,17 @@ export class PostgresServer {
   readonly #shared = new SharedServer(startPostgres);
 
   nodePostgres = (): Promise<TestedDatabase> =>
-    this.#shared.database(false, (url) => {
+    this.#shared.database((url) => {
       const pool = new Pool({ connectionString: url, max: 10 });
-      return { orm: drizzleNodePostgres(pool), end: () => pool.end() };
+      const query = async (statement: string) => (await pool.query<Values>(statement)).rows;
+      return { orm: drizzleNodePostgres(pool), query, end: () => pool.end() };
     });
 
   postgresJs = (): Promise<TestedDatabase> =>
-    this.#shared.database(true, (url) => {
+    this.#shared.database((url) => {
       const client = postgresJs(url, { max: 10, onnotice: () => {} });
-      return { orm: drizzlePostgresJs(client), end: () => client.end() };
+      const query = async (statement: string): Promise<Values[]> => client.unsafe(statement);
+      return { orm: drizzlePostgresJs(client), query, end: () => client.end() };
     });
 }
 
@@ -99,8 +105,12 @@ export class MariadbServer {
   readonly #shared = new SharedServer(startMariadb);
 
   mysql2 = (): Promise<TestedDatabase> =>
-    this.#shared.database(true, (url) => {
+    this.#shared.database((url) => {
       const pool = createPool({ uri: url, connectionLimit: 10 });
-      return { orm: drizzleMysql2(pool) as unknown as Orm, end: () => pool.end() };
+      const query = async (statement: string): Promise<Values[]> => {
+        const [rows] = await pool.query<RowDataPacket[]>(statement);
+        return rows;
+      };
+      return { orm: drizzleMysql2(pool) as unknown as Orm, query, end: () => pool.end() };
     });
 }

@@ -1,67 +1,143 @@
-import { sql } from "drizzle-orm";
-import type { PgTable } from "drizzle-orm/pg-core";
-import { createCell, type Cell, type CellEvent, type CellOptions } from "../../../src/cell/cell.ts";
+import type { BulkOptions, BulkProgress, Cell, CellEvent, CellOptions } from "../../../src/cell/cell.ts";
+import { createCell } from "../../../src/cell/cell.ts";
+import type { ClaimTransaction } from "../../../src/cell/claim-transaction.ts";
 import type { CellDatabase } from "../../../src/cell/local.ts";
-import { createClient, type Client } from "../../../src/client/client.ts";
-import type { Fetch } from "../../../src/client/connection.ts";
+import type { PlannedWrites } from "../../../src/cell/planned-writes.ts";
 import type { Bucket, LookupResult } from "../../../src/client/api-types.ts";
-import { claimablesOf, type Dialect, type Orm, type Tx } from "./dialect.ts";
+import { createClient, type Client } from "../../../src/client/client.ts";
 import { FaultyFetch } from "./faulty-fetch.ts";
-
-/** A running coordinator with cells 1 and 2. */
-export interface TestedCoordinator {
-  url: string;
-  fetch: Fetch;
-  keys: { cell(id: string): string; router: string };
-  stop(): Promise<void>;
-}
-
-/** An empty database of one cell. */
-export interface TestedDatabase {
-  orm: Orm;
-  /** Whether transactions can run at the same time. An embedded database has one connection. */
-  isConcurrent: boolean;
-  /** Whether the driver notices a COMMIT that was answered with ROLLBACK. */
-  looksAtCommit: boolean;
-  stop(): Promise<void>;
-}
+import { claimablesOf, dialects } from "./schema.ts";
+import type {
+  ConformanceCoordinator,
+  ConformanceDatabase,
+  ConformanceRows,
+  ConformanceTarget,
+  TableName,
+  Values,
+} from "./target.ts";
 
 export interface World {
-  dialect: Dialect;
-  coordinator: TestedCoordinator;
-  one: TestedCell;
-  two: TestedCell;
+  target: ConformanceTarget<unknown>;
+  coordinator: ConformanceCoordinator;
+  one: ConformanceCell;
+  two: ConformanceCell;
 }
 
 let serial = 0;
 /** A name that no other test uses, because all tests of a file share a coordinator. */
 export const fresh = (name: string): string => `${name}-${(serial += 1)}`;
 
+/** Columns and their values. An array means any of its values. */
+type Match<Name extends TableName> = {
+  [Column in keyof ConformanceRows[Name]]?:
+    | ConformanceRows[Name][Column]
+    | readonly ConformanceRows[Name][Column][];
+};
+
+type Row<Name extends TableName> = ConformanceRows[Name];
+type NewRow<Name extends TableName> = Partial<Row<Name>>;
+
+/** What the adapter under test knows of the tables. */
+class Tables {
+  readonly #opened: ConformanceDatabase<unknown>;
+
+  constructor(opened: ConformanceDatabase<unknown>) {
+    this.#opened = opened;
+  }
+
+  of(name: TableName): never {
+    return this.#opened.tables[name] as never;
+  }
+
+  where(name: TableName, match: Values | undefined): never {
+    const where = match === undefined ? undefined : this.#opened.where(this.of(name), match);
+    return where as never;
+  }
+}
+
+/** A transaction of the cell under test, with the tables' names. */
+export class TestedTransaction {
+  readonly db: unknown;
+  readonly #tx: ClaimTransaction<unknown>;
+  readonly #tables: Tables;
+
+  constructor(tx: ClaimTransaction<unknown>, tables: Tables) {
+    this.db = tx.db;
+    this.#tx = tx;
+    this.#tables = tables;
+  }
+
+  insert<N extends TableName>(name: N, row: NewRow<N>): Promise<Row<N>> {
+    return this.#tx.insert(this.#tables.of(name), row as never);
+  }
+
+  insertMany<N extends TableName>(name: N, rows: readonly NewRow<N>[]): Promise<Row<N>[]> {
+    return this.#tx.insertMany(this.#tables.of(name), rows as never);
+  }
+
+  update<N extends TableName>(name: N, match: Match<N>, set: NewRow<N>): Promise<Row<N>[]> {
+    return this.#tx.update(this.#tables.of(name), this.#tables.where(name, match), set as never);
+  }
+
+  delete<N extends TableName>(name: N, match: Match<N>): Promise<Row<N>[]> {
+    return this.#tx.delete(this.#tables.of(name), this.#tables.where(name, match));
+  }
+
+  deleteLater<N extends TableName>(name: N, match: Match<N>): Promise<number> {
+    return this.#tx.deleteLater(this.#tables.of(name), this.#tables.where(name, match));
+  }
+
+  changed<N extends TableName>(name: N, before: Row<N> | undefined, after: Row<N> | undefined): void {
+    this.#tx.changed(this.#tables.of(name), before as never, after as never);
+  }
+}
+
+/** A preflight's plan, with the tables' names. */
+class TestedPlan {
+  readonly #plan: PlannedWrites<unknown>;
+  readonly #tables: Tables;
+
+  constructor(plan: PlannedWrites<unknown>, tables: Tables) {
+    this.#plan = plan;
+    this.#tables = tables;
+  }
+
+  insert<N extends TableName>(name: N, row: NewRow<N>): void {
+    this.#plan.insert(this.#tables.of(name), row as never);
+  }
+
+  update<N extends TableName>(name: N, before: Row<N>, set: NewRow<N>): void {
+    this.#plan.update(this.#tables.of(name), before as never, set as never);
+  }
+
+  delete<N extends TableName>(name: N, row: Row<N>): void {
+    this.#plan.delete(this.#tables.of(name), row as never);
+  }
+}
+
 /** One cell with its database, its network and its events. */
-export class TestedCell {
+export class ConformanceCell<Tx = unknown> {
   readonly id: string;
-  readonly dialect: Dialect;
-  readonly orm: Orm;
+  readonly target: ConformanceTarget<Tx>;
+  readonly opened: ConformanceDatabase<Tx>;
   readonly network: FaultyFetch;
   readonly client: Client;
   readonly database: CellDatabase<Tx>;
   readonly cell: Cell<Tx>;
   readonly events: CellEvent[] = [];
-  readonly isConcurrent: boolean;
-  readonly looksAtCommit: boolean;
+  readonly #tables: Tables;
 
   constructor(
     id: string,
-    dialect: Dialect,
-    coordinator: TestedCoordinator,
-    { orm, isConcurrent, looksAtCommit }: Omit<TestedDatabase, "stop">,
+    target: ConformanceTarget<Tx>,
+    coordinator: ConformanceCoordinator,
+    opened: ConformanceDatabase<Tx>,
     options: Partial<CellOptions<Tx>> = {},
   ) {
     this.id = id;
-    this.dialect = dialect;
-    this.orm = orm;
-    this.isConcurrent = isConcurrent;
-    this.looksAtCommit = looksAtCommit;
+    this.target = target;
+    this.opened = opened;
+    this.#tables = new Tables(opened);
     this.network = new FaultyFetch(coordinator.fetch);
     // Short pauses keep the tests fast.
     this.client = createClient({
@@ -73,11 +149,11 @@ export class TestedCell {
       backoffMs: 1,
       breaker: false,
     });
-    this.database = dialect.database(orm);
-    this.cell = createCell<Tx>({
+    this.database = opened.database();
+    this.cell = createCell({
       client: this.client,
       database: this.database,
-      tables: claimablesOf(dialect.tables),
+      tables: claimablesOf(opened.tables),
       // Long deadlines, so that a slow machine does not cause timeouts.
       beginDeadlineMs: 10_000,
       decideDeadlineMs: 10_000,
@@ -87,18 +163,62 @@ export class TestedCell {
   }
 
   /** Another process of the same cell, with the same database. */
-  sibling(coordinator: TestedCoordinator, options: Partial<CellOptions<Tx>>): TestedCell {
-    return new TestedCell(this.id, this.dialect, coordinator, this, options);
+  sibling(coordinator: ConformanceCoordinator, options: Partial<CellOptions<Tx>> = {}): ConformanceCell<Tx> {
+    return new ConformanceCell(this.id, this.target, coordinator, this.opened, options);
   }
 
   async prepare(): Promise<this> {
-    for (const statement of this.dialect.createTables) await this.orm.execute(sql.raw(statement));
+    await createTables(this.target, this.opened);
     await this.cell.install();
     return this;
   }
 
-  async rows(table: PgTable): Promise<Record<string, unknown>[]> {
-    return this.orm.select().from(table);
+  transaction<T>(body: (tx: TestedTransaction) => Promise<T>): Promise<T> {
+    return this.cell.transaction((tx) => body(this.#named(tx)));
+  }
+
+  preflight<T = void>(
+    plan: (writes: TestedPlan) => void,
+    body?: (tx: TestedTransaction) => Promise<T>,
+  ): Promise<T> {
+    return this.cell.preflight(
+      (writes) => plan(new TestedPlan(writes as PlannedWrites<unknown>, this.#tables)),
+      body && ((tx) => body(this.#named(tx))),
+    );
+  }
+
+  bulkInsert<N extends TableName>(
+    name: N,
+    rows: readonly NewRow<N>[],
+    options?: BulkOptions,
+  ): Promise<BulkProgress> {
+    return this.cell.bulkInsert(this.#tables.of(name), rows as never, options);
+  }
+
+  bulkDelete<N extends TableName>(name: N, match?: Match<N>): Promise<BulkProgress> {
+    return this.cell.bulkDelete(this.#tables.of(name), this.#tables.where(name, match));
+  }
+
+  /** Runs a statement within a transaction, without the SDK. */
+  async write(db: Tx, statement: string): Promise<void> {
+    await this.opened.write(db, statement);
+  }
+
+  /** Undoes a transaction without an error that the cell sees. */
+  async spoil(db: Tx): Promise<void> {
+    const { statement, isError } = dialects[this.target.dialect].spoil;
+    const spoilt = this.opened.write(db, statement);
+    await (isError ? spoilt.catch(() => {}) : spoilt);
+  }
+
+  /** Answers the rows that match, in the order of their ids. */
+  async rows<N extends TableName>(
+    name: N,
+    column?: keyof Row<N> & string,
+    value?: string,
+  ): Promise<Row<N>[]> {
+    const where = column === undefined ? "" : ` WHERE ${column} = ${quoted(value ?? "")}`;
+    return (await this.opened.query(`SELECT * FROM ${name}${where} ORDER BY id`)) as Row<N>[];
   }
 
   async outstanding(): Promise<{ uuid: string; state: string }[]> {
@@ -118,8 +238,22 @@ export class TestedCell {
 
   /** Makes the rows of leases older, by the database's clock. */
   async age(uuid: string, seconds: number): Promise<void> {
-    await this.orm.execute(this.dialect.age(uuid, seconds));
+    await this.opened.query(dialects[this.target.dialect].age(uuid, seconds * 1_000));
   }
+
+  #named(tx: ClaimTransaction<Tx>): TestedTransaction {
+    return new TestedTransaction(tx, this.#tables);
+  }
+}
+
+/** The text as a literal of SQL. The suites write no backslashes. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+export async function createTables(
+  { dialect }: Pick<ConformanceTarget<unknown>, "dialect">,
+  { query }: Pick<ConformanceDatabase<unknown>, "query">,
+): Promise<void> {
+  for (const statement of dialects[dialect].createTables) await query(statement);
 }
 
 function ownerText({ bucket, found, record }: LookupResult): string {

@@ -6,7 +6,7 @@ import { formatReport } from "../../../src/cell/verification/format.ts";
 import type { VerificationItem, VerificationReport } from "../../../src/cell/verification/report.ts";
 import { VerificationAborted } from "../../../src/cell/verification/verify.ts";
 import { sourceOrder, compareBytes } from "../../../src/core/source-order.ts";
-import type { TestedDatabase } from "../scenarios/world.ts";
+import type { TestedDatabase } from "../scenarios/drizzle.ts";
 import { claimablesOf, type Dialect } from "./dialects.ts";
 import { backfillSuite } from "./backfill.ts";
 import { stopAndResumeSuite } from "./stop-and-resume.ts";

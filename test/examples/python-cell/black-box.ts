@@ -1,6 +1,6 @@
 /** A cell as the scenarios see it, whatever language it is written in. */
 import type { FaultyFetch } from "../../cell/scenarios/faulty-fetch.ts";
-import type { TestedCell } from "../../cell/scenarios/world.ts";
+import type { TestedCell } from "../../cell/scenarios/drizzle.ts";
 
 export type Values = Record<string, unknown>;
 type TableName = "users" | "emails" | "organizations";

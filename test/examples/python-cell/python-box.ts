@@ -1,4 +1,4 @@
-import type { TestedCoordinator } from "../../cell/scenarios/world.ts";
+import type { TestedCoordinator } from "../../cell/scenarios/drizzle.ts";
 import type { FaultyFetch } from "../../cell/scenarios/faulty-fetch.ts";
 import type {
   BlackBox,
@@ -13,7 +13,7 @@ import type {
 import { FaultProxy } from "./fault-proxy.ts";
 import { PythonProcess, type PythonTable } from "./python-process.ts";
 
-/** The declarations of test/cell/scenarios/dialect.ts. */
+/** The declarations of test/cell/scenarios/schema.ts. */
 const tables: readonly PythonTable[] = [
   {
     name: "users",
@@ -25,7 +25,7 @@ const tables: readonly PythonTable[] = [
     name: "emails",
     source: "RAILS_TABLE_EMAILS",
     subject: "USER",
-    subject_id: "user_id",
+    subject_id: "owner",
     columns: { email: "EMAILS" },
     when: "confirmed",
   },

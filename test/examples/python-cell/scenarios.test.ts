@@ -4,7 +4,8 @@ import { Pool } from "pg";
 import { afterAll, beforeAll, describe } from "vitest";
 import { postgresDialect as dialect } from "../../cell/scenarios/postgres-dialect.ts";
 import { realCoordinator } from "../../cell/scenarios/starts.ts";
-import { TestedCell, type TestedCoordinator } from "../../cell/scenarios/world.ts";
+import type { Values } from "../../cell/scenarios/target.ts";
+import { TestedCell, type TestedCoordinator } from "../../cell/scenarios/drizzle.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
@@ -24,7 +25,12 @@ async function boxed(id: string, coordinator: TestedCoordinator, make: Boxed): P
   const url = server.url(await server.createDatabase());
   const pool = new Pool({ connectionString: url, max: 10 });
   stops.push(() => pool.end());
-  const database = { orm: drizzle(pool), isConcurrent: true, looksAtCommit: false };
+  const database = {
+    orm: drizzle(pool),
+    isConcurrent: true,
+    query: async (statement: string) => (await pool.query<Values>(statement)).rows,
+    stop: () => pool.end(),
+  };
   const seen = new TestedCell(id, dialect, coordinator, database);
   const box = await make(id, coordinator, url, seen);
   stops.push(() => box.close());

@@ -3,7 +3,7 @@ import type { ClaimTransaction } from "../../../src/cell/index.ts";
 import { isLeaseholdError } from "../../../src/client/index.ts";
 import type { Tx } from "../../cell/scenarios/dialect.ts";
 import type { FaultyFetch } from "../../cell/scenarios/faulty-fetch.ts";
-import type { TestedCell } from "../../cell/scenarios/world.ts";
+import type { TestedCell } from "../../cell/scenarios/drizzle.ts";
 import {
   BoxError,
   type BlackBox,
@@ -11,7 +11,6 @@ import {
   type Moments,
   type ReconcileOptions,
   type Step,
-  type Values,
   type VerifyOptions,
   type VerifyResult,
 } from "./black-box.ts";
@@ -102,9 +101,9 @@ export class SdkBox implements BlackBox {
     const { tables } = this.#tested.dialect;
     switch (step[0]) {
       case "insert":
-        return tx.insert(tables[step[1]], camel(step[2]) as never);
+        return tx.insert(tables[step[1]], step[2] as never);
       case "update":
-        return tx.update(tables[step[1]], eq(tables[step[1]].id, step[2]), camel(step[3]));
+        return tx.update(tables[step[1]], eq(tables[step[1]].id, step[2]), step[3]);
       case "delete":
         return tx.delete(tables[step[1]], eq(tables[step[1]].id, step[2]));
       case "sql":
@@ -123,10 +122,6 @@ export class SdkBox implements BlackBox {
     }
   }
 }
-
-/** The steps have the names of columns; drizzle's tables have those of properties. */
-const camel = ({ user_id: userId, ...values }: Values): Values =>
-  userId === undefined ? values : { ...values, userId };
 
 const inMs = ({
   full,

@@ -30,7 +30,7 @@ async function inserted({ box }: BoxedCell, path: string): Promise<number> {
 }
 
 const pathsOf = async ({ seen }: BoxedCell): Promise<unknown[]> =>
-  (await seen.rows(organizations)).map(({ path }) => path);
+  (await seen.rows("organizations")).map(({ path }) => path);
 
 /** The calls about leases in order, such as `begin commit`. Tests make other calls over the same network. */
 const storyOf = ({ network }: BlackBox): string =>
@@ -80,7 +80,7 @@ function lifeSuite(world: BoxWorld): void {
       const ada = fresh("ada");
       const { results } = await box.transaction([["insert", "users", { username: ada }]]);
       const { id } = results[0] as { id: number };
-      await box.transaction([["insert", "emails", { user_id: id, email: `${ada}@x.io`, confirmed: true }]]);
+      await box.transaction([["insert", "emails", { owner: id, email: `${ada}@x.io`, confirmed: true }]]);
       expect(storyOf(box)).toBe("begin commit begin commit");
       const subject = { type: "USER", id: String(id) };
       const source = { type: "RAILS_TABLE_USERS", id: String(id) };
@@ -163,7 +163,7 @@ function lifeSuite(world: BoxWorld): void {
       const path = fresh("same");
       const id = await inserted(world.one, path);
       box.network.forget();
-      const spam = { user_id: 1, email: fresh("spam"), confirmed: false };
+      const spam = { owner: 1, email: fresh("spam"), confirmed: false };
       await box.transaction([["insert", "emails", spam]]);
       await box.transaction([["update", "organizations", id, { path }]]);
       await box.transaction([["update", "organizations", -1, { path: fresh("nobody") }]]);

@@ -2,43 +2,41 @@
  * Tests what transactions need from a cell's database in addition to its leases. One suite for every dialect
  * and driver.
  */
-import { eq } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Claimable } from "../../src/cell/claimable.ts";
-import type { CellDatabase, TransactionResult } from "../../src/cell/local.ts";
-import type { AnyRow } from "../../src/cell/table.ts";
-import { claimablesOf, type Dialect, type Orm, type Tx } from "../cell/scenarios/dialect.ts";
-import type { TestedDatabase } from "../cell/scenarios/world.ts";
+import type { Claimable } from "../../../src/cell/claimable.ts";
+import type { CellDatabase, TransactionResult } from "../../../src/cell/local.ts";
+import type { AnyRow } from "../../../src/cell/table.ts";
+import type { Suites } from "./runner.ts";
+import { claimablesOf } from "./schema.ts";
+import type { ConformanceDatabase, ConformanceTarget } from "./target.ts";
+import { createTables } from "./world.ts";
 
 export function cellDatabaseSuite(
-  name: string,
-  dialect: Dialect,
-  start: () => Promise<TestedDatabase>,
+  { describe, test, expect, beforeAll, beforeEach, afterAll }: Suites,
+  target: ConformanceTarget<unknown>,
 ): void {
-  describe(name, () => {
-    const { users } = dialect.tables;
-    const [claimableUsers] = claimablesOf(dialect.tables) as [Claimable];
-    let tested: TestedDatabase;
-    let orm: Orm;
-    let database: CellDatabase<Tx>;
+  describe("rows, leases and points in the database", () => {
+    let opened: ConformanceDatabase<unknown>;
+    let database: CellDatabase<unknown>;
+    let claimableUsers: Claimable;
 
     beforeAll(async () => {
-      tested = await start();
-      orm = tested.orm;
-      database = dialect.database(orm);
-      for (const statement of dialect.createTables) await orm.execute(statement);
+      opened = await target.open();
+      database = opened.database();
+      [claimableUsers] = claimablesOf(opened.tables) as [Claimable];
+      await createTables(target, opened);
       // Several processes of a cell may start at the same time.
-      await Promise.all(Array.from({ length: 5 }, () => dialect.database(orm).install()));
+      await Promise.all(Array.from({ length: 5 }, () => opened.database().install()));
     });
     beforeEach(async () => {
-      await orm.delete(users);
+      await opened.query("DELETE FROM users");
       for (const { uuid } of await database.listDeferred({ afterUuid: "", limit: 1_000 }))
         await database.remove(uuid);
     });
-    afterAll(() => tested.stop());
+    afterAll(() => opened.stop());
 
-    const done = async <T>(body: (tx: Tx) => Promise<T>): Promise<T> => valueOf(await database.run(body));
+    const done = async <T>(body: (tx: unknown) => Promise<T>): Promise<T> =>
+      valueOf(await database.run(body));
     const sources = [{ type: "RAILS_TABLE_USERS", id: "1" }];
     const batch = { destroys: [{ bucket: { type: "USERNAMES" as const, value: "ada" } }] };
     const defer = async (): Promise<string> => {
@@ -98,7 +96,7 @@ export function cellDatabaseSuite(
       const rows = [{ username: "ada" }];
       await done((tx) => database.insert(tx, claimableUsers, rows));
       const ran = await database.run((tx) => database.insert(tx, claimableUsers, rows));
-      const all = claimablesOf(dialect.tables);
+      const all = claimablesOf(opened.tables);
       const written = all.find(({ name: table }) => table === claimableUsers.name);
       const error = ran.kind === "rolled_back" ? ran.error : undefined;
       expect(await database.problemOf(error, all, written)).toEqual({
@@ -118,8 +116,8 @@ export function cellDatabaseSuite(
           { username: "eve" },
         ]);
         const made = rows.map((row) => row["id"]);
-        await tx.update(users).set({ username: "grace" }).where(eq(users.username, "bob"));
-        await tx.delete(users).where(eq(users.username, "eve"));
+        await opened.write(tx, "UPDATE users SET username = 'grace' WHERE username = 'bob'");
+        await opened.write(tx, "DELETE FROM users WHERE username = 'eve'");
         return [
           made,
           await database.read(tx, claimableUsers, made),
@@ -152,7 +150,7 @@ export function cellDatabaseSuite(
     });
 
     test("[L7] an open local transaction does not hold up the points of the ledger", async () => {
-      if (!tested.isConcurrent) return;
+      if (!target.isConcurrent) return;
       const { ledgerHistory } = database;
       await done(async (tx) => {
         await database.insertLease(tx, { uuid: uuidv7(), sources });
@@ -163,7 +161,7 @@ export function cellDatabaseSuite(
     });
 
     test("concurrent transactions do not mix, and a failed one saves nothing", async () => {
-      const write = (username: string) => async (tx: Tx) => {
+      const write = (username: string) => async (tx: unknown) => {
         await database.insert(tx, claimableUsers, [{ username }]);
         await new Promise((resolve) => setTimeout(resolve, 20));
         if (username.startsWith("bad")) throw new RangeError(username);
@@ -179,7 +177,11 @@ export function cellDatabaseSuite(
         "rolled_back",
         "committed",
       ]);
-      expect(namesOf(await orm.select().from(users).orderBy(users.username))).toEqual(["a", "b", "c"]);
+      expect(namesOf(await opened.query("SELECT username FROM users ORDER BY username"))).toEqual([
+        "a",
+        "b",
+        "c",
+      ]);
     });
   });
 }

@@ -4,10 +4,12 @@
  * made to have. A title begins with the rules that the test proves.
  */
 import { v7 as uuidv7 } from "uuid";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { reconcile, type LocalLeases, type ReconcileOptions } from "../../src/cell/reconcile.ts";
-import type { LeaseState } from "../../src/cell/remote-leases.ts";
-import { MemoryRemote } from "../cell/memory-leases.ts";
+import { reconcile, type LocalLeases, type ReconcileOptions } from "../../../src/cell/reconcile.ts";
+import type { LeaseState } from "../../../src/cell/remote-leases.ts";
+import { MemoryRemote } from "../memory-leases.ts";
+import type { Suites } from "./runner.ts";
+import { dialects } from "./schema.ts";
+import type { ConformanceTarget } from "./target.ts";
 
 export interface LocalWorld {
   local: LocalLeases;
@@ -24,7 +26,11 @@ export interface LocalWorld {
 
 const MINUTE = 60_000;
 
-export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>): void {
+export function localLeasesSuite(
+  { describe, test, expect, beforeAll, beforeEach, afterAll }: Suites,
+  name: string,
+  start: () => Promise<LocalWorld>,
+): void {
   describe(name, () => {
     let world: LocalWorld;
     let remote: MemoryRemote;
@@ -162,4 +168,30 @@ export function localLeasesSuite(name: string, start: () => Promise<LocalWorld>)
       }
     });
   });
+}
+
+/** The leases in the database of an adapter. */
+export async function localWorldOf(target: ConformanceTarget<unknown>): Promise<LocalWorld> {
+  const opened = await target.open();
+  const { query, stop } = opened;
+  const local = opened.database();
+  await local.install();
+  return {
+    local,
+    save: async (uuid) => {
+      const sources = [{ type: "RAILS_TABLE_USERS", id: uuid }];
+      const ran = await local.run((tx) => local.insertLease(tx, { uuid, sources }));
+      if (ran.kind !== "committed") throw ran.error;
+    },
+    age: async (uuid, ms) => void (await query(dialects[target.dialect].age(uuid, ms))),
+    queued: async () =>
+      (await query("SELECT lease_uuid FROM leasehold_verification_queue")).map((row) =>
+        String(row["lease_uuid"]),
+      ),
+    clear: async () => {
+      await query("DELETE FROM leasehold_outstanding_leases");
+      await query("DELETE FROM leasehold_verification_queue");
+    },
+    stop,
+  };
 }

@@ -1,0 +1,91 @@
+/** The tables of the suites, in SQL and as a cell declares them. */
+import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
+import type { NamedTable } from "../../../src/cell/table.ts";
+import type { ConformanceRows, ConformanceTables, TableName } from "./target.ts";
+
+/** The differences between databases that the suites need. */
+interface Dialect {
+  createTables: readonly string[];
+  /** Makes the row of a lease, or the fence in its place, older by the database's clock. */
+  age(uuid: string, ms: number): string;
+  /** Undoes the open transaction, as an error does that the driver does not report at COMMIT. */
+  spoil: { statement: string; isError: boolean };
+  /** Whether a constraint can be checked at COMMIT. */
+  hasDeferredConstraints: boolean;
+}
+
+const US_PER_MS = 1_000;
+
+export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
+  postgres: {
+    createTables: [
+      `CREATE TABLE users (id serial PRIMARY KEY,
+        username text NOT NULL UNIQUE DEFERRABLE INITIALLY IMMEDIATE, bio text)`,
+      `CREATE TABLE emails (id serial PRIMARY KEY, owner integer NOT NULL, email text,
+        confirmed boolean NOT NULL DEFAULT true)`,
+      "CREATE TABLE organizations (id serial PRIMARY KEY, path text NOT NULL)",
+      "CREATE TABLE redirects (id serial PRIMARY KEY, path text NOT NULL)",
+      "CREATE TABLE projects (id text PRIMARY KEY, path text NOT NULL)",
+    ],
+    age: (uuid, ms) =>
+      `UPDATE leasehold_outstanding_leases
+        SET created_at = created_at - interval '${ms} milliseconds' WHERE uuid = '${uuid}'`,
+    spoil: { statement: "SELECT 1 / 0", isError: true },
+    hasDeferredConstraints: true,
+  },
+  mysql: {
+    createTables: [
+      `CREATE TABLE users (id int PRIMARY KEY AUTO_INCREMENT, username varchar(255) NOT NULL UNIQUE,
+        bio text)`,
+      `CREATE TABLE emails (id int PRIMARY KEY AUTO_INCREMENT, owner int NOT NULL, email text,
+        confirmed boolean NOT NULL DEFAULT true)`,
+      "CREATE TABLE organizations (id int PRIMARY KEY AUTO_INCREMENT, path text NOT NULL)",
+      "CREATE TABLE redirects (id int PRIMARY KEY AUTO_INCREMENT, path text NOT NULL)",
+      "CREATE TABLE projects (id varchar(255) PRIMARY KEY, path text NOT NULL)",
+    ],
+    age: (uuid, ms) =>
+      `UPDATE leasehold_outstanding_leases
+        SET created_at = created_at - INTERVAL ${ms * US_PER_MS} MICROSECOND WHERE uuid = '${uuid}'`,
+    // A deadlock undoes the transaction too. Most errors undo only their statement.
+    spoil: { statement: "ROLLBACK", isError: false },
+    hasDeferredConstraints: false,
+  },
+};
+
+/** Attributes that tests enable and disable. */
+export const switches = { usernames: true };
+
+type Declared = { [Name in TableName]: NamedTable<ConformanceRows[Name], object> };
+
+/** Declares the tables as a cell does. */
+export function claimablesOf(tables: ConformanceTables): Claimable[] {
+  const { users, emails, organizations, redirects, projects } = tables as unknown as Declared;
+  return [
+    claimable(users, {
+      source: "RAILS_TABLE_USERS",
+      subject: { type: "USER", id: "id" },
+      attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", enabled: () => switches.usernames } },
+    }),
+    claimable(emails, {
+      source: "RAILS_TABLE_EMAILS",
+      subject: { type: "USER", id: "owner" },
+      // Some drivers answer 0 and 1.
+      attributes: { email: { bucket: "EMAILS", when: ({ confirmed }) => Boolean(confirmed) } },
+    }),
+    claimable(organizations, {
+      source: "RAILS_TABLE_ORGANIZATIONS",
+      subject: { type: "ORGANIZATION", id: "id" },
+      attributes: { path: "ORGANIZATION_PATH" },
+    }),
+    claimable(redirects, {
+      source: "RAILS_TABLE_REDIRECT_ROUTES",
+      subject: { type: "GROUP", id: "id" },
+      attributes: { path: "REDIRECT_ROUTES" },
+    }),
+    claimable(projects, {
+      source: "RAILS_TABLE_PROJECTS",
+      subject: { type: "PROJECT", id: "id" },
+      attributes: { path: "ROUTES" },
+    }),
+  ];
+}
