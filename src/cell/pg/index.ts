@@ -79,8 +79,8 @@ class PgAdapter implements SqlAdapter<PoolClient> {
 }
 
 /**
- * If a statement failed and the body caught its error, PostgreSQL answers COMMIT with ROLLBACK, and reports no
- * error.
+ * If a statement failed and the body caught its error, PostgreSQL answers COMMIT with ROLLBACK, and reports
+ * no error.
  */
 function checkCommitted({ command }: QueryResult): void {
   if (command !== "ROLLBACK") return;

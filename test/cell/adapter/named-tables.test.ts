@@ -55,7 +55,8 @@ function suite(kind: DriverKind): void {
   };
   const createPeople = (): Promise<unknown> =>
     driver.run(
-      `CREATE TABLE people (id ${kind.serial}, name varchar(80) NOT NULL UNIQUE, bio text, notes ${kind.json})`,
+      `CREATE TABLE people (id ${kind.serial}, name varchar(80) NOT NULL UNIQUE, bio text,
+        notes ${kind.json})`,
     );
   const insert = (row: Partial<Person>): Promise<Person> => cell.transaction((tx) => tx.insert(people, row));
   const leases = (): Promise<unknown[]> => driver.rows("SELECT uuid FROM leasehold_outstanding_leases");
