@@ -149,6 +149,9 @@ describe("the package", () => {
         "verificationProgress",
         "verificationQueue",
       ],
+      "leasehold/cell/pg": ["condition", "migration", "pg", "table"],
+      "leasehold/cell/mysql2": ["condition", "migration", "mysql2", "table"],
+      "leasehold/cell/adapter": ["NamedTable", "condition", "mysqlDatabase", "postgresDatabase", "table"],
       "leasehold/testing": ["startTestCoordinator"],
     });
   });

@@ -21,9 +21,11 @@ export class Condition {
  *
  * @example
  * ```ts
- * import { condition } from "leasehold/cell/pg";
+ * import { condition, table } from "leasehold/cell/pg";
  *
- * await cell.transaction((tx) => tx.delete(users, condition("last_seen < $1", [new Date("2026-01-01")])));
+ * const sessions = table<{ id: string; seen_at: Date }>("sessions");
+ * const stale = condition("seen_at < $1", [new Date("2026-01-01")]);
+ * await cell.transaction((tx) => tx.delete(sessions, stale));
  * ```
  */
 export const condition = (text: string, values: readonly unknown[] = []): Condition =>

@@ -20,7 +20,9 @@ import { StoredTables } from "./stored-tables.ts";
  * import { createCell } from "leasehold/cell";
  * import { mysqlDatabase, type SqlAdapter } from "leasehold/cell/adapter";
  *
- * const database = mysqlDatabase(myAdapter);
+ * declare const adapter: SqlAdapter<MyTransaction>;
+ * declare class MyTransaction {}
+ * const database = mysqlDatabase(adapter);
  * const cell = createCell({ client, database, tables: [claimableUsers] });
  * ```
  */

@@ -19,7 +19,9 @@ import { StoredTables } from "./stored-tables.ts";
  * import { createCell } from "leasehold/cell";
  * import { postgresDatabase, type SqlAdapter } from "leasehold/cell/adapter";
  *
- * const database = postgresDatabase(myAdapter);
+ * declare const adapter: SqlAdapter<MyTransaction>;
+ * declare class MyTransaction {}
+ * const database = postgresDatabase(adapter);
  * const cell = createCell({ client, database, tables: [claimableUsers] });
  * ```
  */

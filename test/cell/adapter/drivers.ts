@@ -41,7 +41,7 @@ const withPg: DriverKind = {
     pool.on("error", () => {});
     const rows = async (statement: string) => (await pool.query<Record<string, unknown>>(statement)).rows;
     return {
-      database: pg(pool) as CellDatabase<never>,
+      database: pg(pool),
       run: (statement) => pool.query(statement),
       rows,
       cut: async (tx) => {
@@ -68,7 +68,7 @@ const withMysql2: DriverKind = {
     const pool = createPool({ uri: server.url(await server.createDatabase()), connectionLimit: 5 });
     const rows = async (statement: string) => (await pool.query(statement))[0] as Record<string, unknown>[];
     return {
-      database: mysql2(pool) as CellDatabase<never>,
+      database: mysql2(pool),
       run: (statement) => pool.query(statement),
       rows,
       cut: async (tx) => {
