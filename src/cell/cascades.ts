@@ -17,8 +17,13 @@ interface DeclaredForeignKey extends Pick<ForeignKey, "onDelete" | "onUpdate"> {
   reference: () => { columns: readonly Column[]; foreignTable: Table; foreignColumns: readonly Column[] };
 }
 
-/** Reads the foreign keys of one table that refer to another. */
-export type StoredForeignKeys = (child: Claimable, parent: Claimable) => Promise<ForeignKey[]>;
+interface StoredForeignKey extends ForeignKey {
+  child: Claimable;
+  parent: Claimable;
+}
+
+/** Reads the foreign keys between these tables. */
+export type StoredForeignKeys = (tables: readonly Claimable[]) => Promise<StoredForeignKey[]>;
 
 const changing: ReadonlySet<Action | undefined> = new Set(["cascade", "set null", "set default"]);
 
@@ -55,12 +60,8 @@ export async function storedCascades(
   claimables: readonly Claimable[],
   foreignKeysOf: StoredForeignKeys,
 ): Promise<string[]> {
-  const sentences: string[] = [];
-  for (const child of claimables)
-    for (const parent of claimables)
-      for (const key of await foreignKeysOf(child, parent))
-        sentences.push(...sentencesOf(child, parent, key));
-  return sentences;
+  const keys = claimables.length === 0 ? [] : await foreignKeysOf(claimables);
+  return keys.flatMap((key) => sentencesOf(key.child, key.parent, key));
 }
 
 function namesOf(table: Table, columns: readonly Column[]): string[] {

@@ -3,13 +3,13 @@ import type { Types } from "../core/types/types.ts";
 import type { Claimable } from "./claimable.ts";
 import { declaredTypes } from "./declared-types.ts";
 import { invalidArgument } from "./errors.ts";
-import { tableName, type AnyTable } from "./table.ts";
+import { declaredColumns, tableName, type AnyTable } from "./table.ts";
 
 /** The claimable tables of a cell. */
 export class ClaimableTables {
   readonly all: readonly Claimable[];
   readonly types: Types;
-  readonly #byTable = new Map<AnyTable, Claimable>();
+  readonly #byTable = new Map<unknown, Claimable>();
 
   /** @param types the contents of `leasehold.types.json` */
   constructor(all: readonly Claimable[], types?: TypesDocument) {
@@ -26,12 +26,12 @@ export class ClaimableTables {
             "give each table its own `source`",
         );
       bySource.set(claimable.source, claimable);
-      this.#byTable.set(claimable.table, claimable);
+      this.#byTable.set(keyOf(claimable.table), claimable);
     }
   }
 
   of<T extends AnyTable>(table: T): Claimable<T> {
-    const found = this.#byTable.get(table);
+    const found = this.#byTable.get(keyOf(table));
     if (found === undefined)
       throw invalidArgument(
         "table",
@@ -41,3 +41,6 @@ export class ClaimableTables {
     return found as Claimable<T>;
   }
 }
+
+/** Two named tables with the same name are the same table. */
+const keyOf = (table: AnyTable): unknown => (declaredColumns(table) === undefined ? tableName(table) : table);

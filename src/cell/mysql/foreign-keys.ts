@@ -1,21 +1,29 @@
 import { sql } from "drizzle-orm";
 import type { StoredTables } from "../adapter/stored-tables.ts";
 import type { Action, StoredForeignKeys } from "../cascades.ts";
+import type { Claimable } from "../claimable.ts";
 import type { Connection } from "../sql/connection.ts";
 import type { Orm } from "./orm.ts";
-import { databaseOf } from "./read-table.ts";
 
 /** Reads the foreign keys of claimable tables from MySQL's information schema. */
 export const mysqlForeignKeys =
   <Tx>(connection: Connection<Tx, Orm>, tables: StoredTables<Tx>): StoredForeignKeys =>
-  async (child, parent) => {
-    const [from, to] = [tables.nameOf(child), tables.nameOf(parent)];
+  async (claimables) => {
+    const names = sql.join(
+      claimables.map((claimable) => sql`${tables.nameOf(claimable).name}`),
+      sql`, `,
+    );
     const parts = await connection
       .orm()
       .select({
+        current: sql<string>`DATABASE()`.as("current_database"),
+        schema: sql<string>`k.table_schema`.as("child_schema"),
+        table: sql<string>`k.table_name`.as("child_table"),
+        parentSchema: sql<string>`k.referenced_table_schema`.as("parent_schema"),
+        parentTable: sql<string>`k.referenced_table_name`.as("parent_table"),
         key: sql<string>`k.constraint_name`.as("key_name"),
-        column: sql<string>`k.column_name`.as("name"),
-        parentColumn: sql<string>`k.referenced_column_name`.as("parent_name"),
+        column: sql<string>`k.column_name`.as("child_column"),
+        parentColumn: sql<string>`k.referenced_column_name`.as("parent_column"),
         onDelete: sql<string>`r.delete_rule`.as("on_delete"),
         onUpdate: sql<string>`r.update_rule`.as("on_update"),
       })
@@ -24,22 +32,37 @@ export const mysqlForeignKeys =
           ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name
           AND r.table_name = k.table_name`,
       )
-      .where(
-        sql`k.table_schema = ${databaseOf(from)} AND k.table_name = ${from.name}
-          AND k.referenced_table_schema = ${databaseOf(to)} AND k.referenced_table_name = ${to.name}`,
-      )
+      .where(sql`k.table_name IN (${names}) AND k.referenced_table_name IN (${names})`)
       .orderBy(sql`k.constraint_name`, sql`k.ordinal_position`);
-    return [...new Set(parts.map(({ key }) => key))].map((key) => {
-      const its = parts.filter((part) => part.key === key);
-      const [columns, parentColumns] = [
-        its.map(({ column }) => column),
-        its.map(({ parentColumn }) => parentColumn),
-      ];
+    const find = (schema: string, name: string, current: string): Claimable | undefined =>
+      claimables.find((claimable) => {
+        const its = tables.nameOf(claimable);
+        return its.name === name && (its.schema ?? current) === schema;
+      });
+    const keys = new Map<string, typeof parts>();
+    for (const part of parts) {
+      const key = JSON.stringify([part.schema, part.table, part.key]);
+      keys.set(key, [...(keys.get(key) ?? []), part]);
+    }
+    return [...keys.values()].flatMap((its) => {
+      const [first] = its;
+      if (first === undefined) return [];
+      const child = find(first.schema, first.table, first.current);
+      const parent = find(first.parentSchema, first.parentTable, first.current);
+      if (child === undefined || parent === undefined) return [];
       return {
-        columns: tables.propertiesOf(child, columns),
-        parentColumns: tables.propertiesOf(parent, parentColumns),
-        onDelete: its[0]?.onDelete.toLowerCase() as Action | undefined,
-        onUpdate: its[0]?.onUpdate.toLowerCase() as Action | undefined,
+        child,
+        parent,
+        columns: tables.propertiesOf(
+          child,
+          its.map(({ column }) => column),
+        ),
+        parentColumns: tables.propertiesOf(
+          parent,
+          its.map(({ parentColumn }) => parentColumn),
+        ),
+        onDelete: first.onDelete.toLowerCase() as Action,
+        onUpdate: first.onUpdate.toLowerCase() as Action,
       };
     });
   };

@@ -37,8 +37,7 @@ export const mysqlTableReader = <Tx>(connection: Connection<Tx, Orm>): TableRead
   },
 });
 
-export const databaseOf = ({ schema }: StoredName) =>
-  schema === undefined ? sql`DATABASE()` : sql`${schema}`;
+const databaseOf = ({ schema }: StoredName) => (schema === undefined ? sql`DATABASE()` : sql`${schema}`);
 
 function tableOf(
   { schema, name }: StoredName,

@@ -22,24 +22,39 @@ const columnNames = (relation: SQL, numbers: SQL): SQL<string> =>
 /** Reads the foreign keys of claimable tables from PostgreSQL's catalog. */
 export const postgresForeignKeys =
   <Tx>(connection: Connection<Tx, Orm>, tables: StoredTables<Tx>): StoredForeignKeys =>
-  async (child, parent) => {
+  async (claimables) => {
+    const relations = sql.join(
+      claimables.map(
+        (each, place) => sql`(${sql.raw(String(place))}, to_regclass(${quoted(tables.nameOf(each))}))`,
+      ),
+      sql`, `,
+    );
     const found = await connection
       .orm()
       .select({
+        child: sql<number>`child.place`.as("child"),
+        parent: sql<number>`parent.place`.as("parent"),
         columns: columnNames(sql`conrelid`, sql`conkey`).as("columns"),
         parentColumns: columnNames(sql`confrelid`, sql`confkey`).as("parent_columns"),
         onDelete: sql<string>`confdeltype::text`.as("on_delete"),
         onUpdate: sql<string>`confupdtype::text`.as("on_update"),
       })
-      .from(sql`pg_constraint`)
-      .where(
-        sql`contype = 'f' AND conrelid = to_regclass(${quoted(tables.nameOf(child))})
-          AND confrelid = to_regclass(${quoted(tables.nameOf(parent))})`,
-      );
-    return found.map((key) => ({
-      columns: tables.propertiesOf(child, JSON.parse(key.columns) as string[]),
-      parentColumns: tables.propertiesOf(parent, JSON.parse(key.parentColumns) as string[]),
-      onDelete: actions[key.onDelete],
-      onUpdate: actions[key.onUpdate],
-    }));
+      .from(
+        sql`pg_constraint
+          JOIN (VALUES ${relations}) AS child (place, relation) ON child.relation = conrelid
+          JOIN (VALUES ${relations}) AS parent (place, relation) ON parent.relation = confrelid`,
+      )
+      .where(sql`contype = 'f'`);
+    return found.flatMap((key) => {
+      const [child, parent] = [claimables[key.child], claimables[key.parent]];
+      if (child === undefined || parent === undefined) return [];
+      return {
+        child,
+        parent,
+        columns: tables.propertiesOf(child, JSON.parse(key.columns) as string[]),
+        parentColumns: tables.propertiesOf(parent, JSON.parse(key.parentColumns) as string[]),
+        onDelete: actions[key.onDelete],
+        onUpdate: actions[key.onUpdate],
+      };
+    });
   };

@@ -30,6 +30,28 @@ const claimablePets: Claimable = claimable(pets, {
 let serial = 0;
 const fresh = (name: string): string => `${name}-${(serial += 1)}`;
 
+test("rows, conditions and options are checked at compile time", () => {
+  const options = { source: "RAILS_TABLE_USERS", subject } as const;
+  // @ts-expect-error There is no such column.
+  claimable(people, { ...options, attributes: { title: "USERNAMES" } });
+  // @ts-expect-error The values of this column cannot be names.
+  claimable(people, { ...options, attributes: { notes: "USERNAMES" } });
+  const writes = async (cell: Cell<Tx>): Promise<void> => {
+    await cell.transaction(async (tx) => {
+      // @ts-expect-error There is no such column.
+      await tx.insert(people, { title: "countess" });
+      // @ts-expect-error A name is text.
+      await tx.update(people, { name: 7 }, { bio: null });
+      // @ts-expect-error There is no such column.
+      await tx.delete(people, { title: "countess" });
+      const ada = await tx.insert(people, { name: "ada" });
+      // @ts-expect-error The row has no such column.
+      return String(ada.title);
+    });
+  };
+  expect(writes).toBeTypeOf("function");
+});
+
 for (const kind of drivers) describe.skipIf(isSkipped(kind.server))(kind.name, () => suite(kind));
 
 function suite(kind: DriverKind): void {
@@ -192,6 +214,15 @@ function suite(kind: DriverKind): void {
         FOREIGN KEY (owner) REFERENCES people (id))`,
     );
     expect(await work(strict)).toHaveProperty("id");
+  });
+
+  test("a table that is named twice is one table", async () => {
+    const name = fresh("ada");
+    const again = table<Person>("people");
+    expect(await cell.transaction((tx) => tx.insert(again, { name }))).toMatchObject({ name });
+    await expect(cell.transaction((tx) => tx.insert(pets, { name }))).rejects.toThrow(
+      "pets is not among the cell's tables",
+    );
   });
 
   test("a transaction whose connection is lost in its body fails, and the next one works", async () => {
