@@ -161,6 +161,15 @@ export class History {
     return this.refusal;
   }
 
+  /** Call this when a copy of this part is newer than the part. Returns why it must refuse (H4). */
+  refuseBehind(noticedBy: string): Refusal | undefined {
+    if (!this.isLost) {
+      if (this.#isSuperseded) return superseded(this.#name);
+      this.#notice(null, noticedBy);
+    }
+    return this.refusal;
+  }
+
   /**
    * Does the same with the incarnations of attempts that a peer asks about. An incarnation is durable before
    * its first attempt starts (B3), so one that is missing is lost.

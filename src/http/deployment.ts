@@ -9,7 +9,9 @@ import type { DirectoryCalls } from "../objects/calls.ts";
 import { objectsOf, type Objects } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
 import { defaultRuntime, type Runtime, type WallClock } from "../runtime.ts";
+import { Database } from "../projections/database.ts";
 import { DirectoryCopies } from "../projections/directory-copies.ts";
+import { mirrorTypes } from "../projections/mirror.ts";
 import { DirectoryCopy } from "./directory-copy.ts";
 import { Misconfigured } from "./fault.ts";
 import { PageTokens } from "./page-token.ts";
@@ -49,7 +51,11 @@ export class Deployment {
       directory: () => noticing(objects.directory(), (refusal) => this.directory.lose(refusal)),
     };
     this.envelope = { version: MESSAGE_VERSION, placement: this.config.placement };
-    this.types = new TypesCopy(this.objects, this.config.limits, this.envelope, new DirectoryCopies(env));
+    this.types = new TypesCopy(this.objects, this.config.limits, this.envelope, {
+      // A `Database` is for one request: it has a limited number of statements, and gives up after a stall.
+      types: () => new DirectoryCopies(env).types(),
+      save: (set) => mirrorTypes(new Database(env), set),
+    });
     this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock, this.types);
     this.readiness = new Readiness(this);
   }

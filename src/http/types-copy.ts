@@ -1,5 +1,5 @@
 import { ask } from "../core/ask.ts";
-import type { DeclaredTypes } from "../core/directory/messages.ts";
+import type { DeclaredTypes, TypeSet } from "../core/directory/messages.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
 import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
@@ -27,9 +27,11 @@ interface Reading {
   refusalOfOthers?: Refusal;
 }
 
-/** Copies of the set outside of the directory. */
+/** The copy of the set in D1. */
 interface Copies {
-  types(): Promise<Result<DeclaredTypes | undefined>>;
+  types(): Promise<Result<TypeSet | undefined>>;
+  /** Saves a set, unless there is a newer one. Returns the position of the set that D1 has then. */
+  save(set: TypeSet): Promise<Result<number>>;
 }
 
 /**
@@ -43,6 +45,8 @@ export class TypesCopy {
   readonly #copies: Copies;
   #types: Types | undefined;
   #position = -1;
+  /** The newest set that a whole directory has answered. */
+  #declared: DeclaredTypes | undefined;
   #running: Promise<Result<Reading>> | undefined;
 
   constructor(objects: Pick<Objects, "directory">, limits: Limits, envelope: Envelope, copies: Copies) {
@@ -63,7 +67,13 @@ export class TypesCopy {
   }
 
   /** Keeps a set that the directory has answered, unless it is older than the copy. */
-  take({ position, entries }: DeclaredTypes): void {
+  take(declared: DeclaredTypes): void {
+    if (this.#declared === undefined || declared.position > this.#declared.position)
+      this.#declared = declared;
+    this.#keep(declared);
+  }
+
+  #keep({ position, entries }: TypeSet): void {
     if (this.#types !== undefined && position <= this.#position) return;
     this.#types = new Types(entries);
     this.#position = position;
@@ -82,19 +92,34 @@ export class TypesCopy {
   }
 
   /**
-   * Marks the types of a begin as in use (T2), once everything else about it is valid.
+   * Marks the types of a begin as in use (T2), once everything else about it is valid. Before that, D1 gets
+   * the set: if the directory loses it, it can still get back every type that a claim may have (T6).
    *
    * @param types what `forRead` has answered, with which the begin was made
    */
   async use(types: Types, references: readonly TypeReference[]): Promise<Result<null>> {
     const entries = types.select(references).filter((entry) => !entry.isInUse);
     if (entries.length === 0) return ok(null);
+    const copiedAt = await this.#copiedAt();
+    if (!copiedAt.ok) return copiedAt;
     const used = await reach(readTimeoutMs(this.#limits), { name: DIRECTORY }, () =>
-      this.#objects.directory().useTypes({ ...this.#envelope, entries }),
+      this.#objects.directory().useTypes({ ...this.#envelope, entries, copiedAt: copiedAt.value }),
     );
     if (!used.ok) return used;
     this.take(used.value);
     return ok(null);
+  }
+
+  /** Returns the position of the set that D1 has. It is no older than this copy. */
+  async #copiedAt(): Promise<Result<number>> {
+    const declared = this.#declared;
+    if (declared === undefined) return notCopied;
+    const saved = await reach(readTimeoutMs(this.#limits), { name: "D1" }, () =>
+      this.#copies.save({ position: declared.position, entries: declared.entries }),
+    );
+    if (saved.ok) return saved;
+    // The set that Leasehold ships cannot be lost.
+    return declared.declaredAt === 0 ? ok(0) : notCopied;
   }
 
   /**
@@ -149,7 +174,7 @@ export class TypesCopy {
     const read = await this.#readInUse(lost, declared.entries);
     // Until the directory is reconciled, it would answer the same.
     if (read.ok && this.#types === undefined)
-      this.take({ position: declared.position, entries: read.value.types.entries });
+      this.#keep({ position: declared.position, entries: read.value.types.entries });
     return read;
   }
 
@@ -194,6 +219,12 @@ const unread = ({ field }: TypeReference, refusal: Refusal): Result<never> => ({
   ok: false,
   refusal: { ...refusal, detail: `\`${field}\` names a type that cannot be read: ${refusal.detail}` },
 });
+
+const notCopied = refused(
+  "UNAVAILABLE",
+  "a type can be used for the first time only when D1 has a copy of it, and D1 cannot be reached",
+  { retryAfterMs: 1_000 },
+);
 
 const lost: Refusal = refused(
   "UNAVAILABLE",

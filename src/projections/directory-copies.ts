@@ -1,5 +1,5 @@
 import { asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
-import type { Cell, DeclaredTypes, MintedKey } from "../core/directory/messages.ts";
+import type { Cell, MintedKey, TypeSet } from "../core/directory/messages.ts";
 import type { HistoryPoint } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
@@ -16,6 +16,15 @@ export async function readPoint(database: Database): Promise<Result<HistoryPoint
     orm.select({ incarnation, position }).from(seenPoints).where(eq(seenPoints.part, DIRECTORY)),
   );
   return found.ok ? ok(found.value[0]) : found;
+}
+
+/** Returns the position of the set of types that D1 has. 0: it has none. */
+export async function readTypesPosition(database: Database): Promise<Result<number>> {
+  const { position } = getTableColumns(typeSets);
+  const found = await database.run("read types position", (orm) =>
+    orm.select({ position }).from(typeSets).where(eq(typeSets.part, DIRECTORY)),
+  );
+  return found.ok ? ok(found.value[0]?.position ?? 0) : found;
 }
 
 /**
@@ -45,7 +54,7 @@ export class DirectoryCopies {
     );
   }
 
-  async types(): Promise<Result<DeclaredTypes | undefined>> {
+  async types(): Promise<Result<TypeSet | undefined>> {
     const { position, entries } = getTableColumns(typeSets);
     const found = await this.#database.run("read types", (orm) =>
       orm.select({ position, entries }).from(typeSets).where(eq(typeSets.part, DIRECTORY)),

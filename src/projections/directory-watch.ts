@@ -6,7 +6,7 @@ import type { Envelope, HistoryPoint, Reply, ToldDirectory } from "../core/messa
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { causeOf } from "./failure.ts";
-import { DIRECTORY, readPoint } from "./directory-copies.ts";
+import { DIRECTORY, readPoint, readTypesPosition } from "./directory-copies.ts";
 import { seenPoints } from "./schema.ts";
 
 /** What one part has seen of the directory. */
@@ -43,7 +43,9 @@ export class DirectoryWatch {
     const { database, objects } = this.#run;
     const stored = await readPoint(database);
     if (stored.ok) this.#stored = stored.value ?? null;
-    const read = await this.#ask((envelope) => objects.directory().snapshot(envelope));
+    const copied = await readTypesPosition(database);
+    const more = copied.ok ? { copiedAt: copied.value } : {};
+    const read = await this.#ask((envelope) => objects.directory().snapshot({ ...envelope, ...more }));
     if (!read.ok) return read;
     const { cells, types, point } = read.value.answer;
     this.#isIntact = true;

@@ -1,11 +1,11 @@
 import { lt, max, sql } from "drizzle-orm";
-import type { Cell, DeclaredTypes, MintedKey } from "../core/directory/messages.ts";
+import type { Cell, MintedKey, TypeSet } from "../core/directory/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Database } from "./database.ts";
 import type { DirectoryWatch } from "./directory-watch.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { hasRoom, type CronRun } from "./cron-run.ts";
-import { DIRECTORY } from "./directory-copies.ts";
+import { DIRECTORY, readTypesPosition } from "./directory-copies.ts";
 import { keys, typeSets } from "./schema.ts";
 
 /** Copies the registered cells. Unchanged rows are not written. */
@@ -40,13 +40,17 @@ const upsertCells = (rows: readonly JsonRow[]) => sql`
     AND (excluded.name, excluded.address, excluded.updated_at_ms)
       IS NOT (cells.name, cells.address, cells.updated_at_ms)`;
 
-/** Copies the set of types. A deployment that has declared none, and uses none, has nothing to copy. */
+/**
+ * Copies the set of types, unless D1 has a newer one. Returns the position of the set that D1 has then. A
+ * deployment that has declared none, and uses none, has nothing to copy.
+ */
 export async function mirrorTypes(
   database: Database,
-  { position, entries }: DeclaredTypes,
-): Promise<Result<unknown>> {
-  if (position === 0) return ok(null);
-  return database.run("save types", (orm) =>
+  { position, entries }: TypeSet,
+): Promise<Result<number>> {
+  const stored = await readTypesPosition(database);
+  if (!stored.ok || stored.value >= position) return stored;
+  const saved = await database.run("save types", (orm) =>
     orm
       .insert(typeSets)
       .values({ part: DIRECTORY, position, entries })
@@ -56,6 +60,7 @@ export async function mirrorTypes(
         setWhere: lt(typeSets.position, position),
       }),
   );
+  return saved.ok ? ok(position) : saved;
 }
 
 /** Copies the key changes since the last run, the oldest first. */

@@ -71,6 +71,7 @@ const largestCells = list(max("maxCells"), (n) => ({
 /** No set of types is larger. */
 const largestTypes: DeclaredTypes = {
   position: POSITION,
+  declaredAt: POSITION,
   entries: TYPE_KINDS.flatMap((kind) =>
     list(MAX_TYPES, (n) => ({
       kind,
@@ -171,7 +172,11 @@ const messages: Record<string, unknown> = {
     revokedThroughMs: TIME,
     types: largestTypes,
   } satisfies Snapshot,
-  "a change of the set of types": { ...envelope, ...largestTypes } satisfies ChangeTypes,
+  "a change of the set of types": {
+    ...envelope,
+    ...largestTypes,
+    copiedAt: POSITION,
+  } satisfies ChangeTypes,
   "a page of keys": {
     point: { incarnation: POSITION, position: POSITION },
     keys: list(max("pullRows"), (n) => ({

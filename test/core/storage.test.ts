@@ -382,6 +382,7 @@ const proofs: Record<string, Proof> = {
   limitOf: "made once",
   "Types.entries": typeSet,
   "Types.#indexes": typeSet,
+  "TypesCopy.#declared": typeSet,
   "TypesCopy.#running": "after work",
   patterns: typeSet,
   "Components.#schemas": "made once",

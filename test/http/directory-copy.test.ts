@@ -28,7 +28,10 @@ class Fixture {
       { ...defaultLimits, directoryCacheMs: MAX_MS },
       envelope,
       { now: () => this.nowMs, after: () => () => {} },
-      new TypesCopy(objects, defaultLimits, envelope, { types: async () => ok(undefined) }),
+      new TypesCopy(objects, defaultLimits, envelope, {
+        types: async () => ok(undefined),
+        save: async ({ position }) => ok(position),
+      }),
     );
   }
 

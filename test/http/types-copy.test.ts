@@ -1,6 +1,6 @@
 /** Tests of an isolate's copy of the set of types (T2, T4, T5, T6). */
 import { beforeEach, describe, expect, test } from "vitest";
-import type { DeclaredTypes, KnownTypes, UseTypes } from "../../src/core/directory/messages.ts";
+import type { DeclaredTypes, KnownTypes, TypeSet, UseTypes } from "../../src/core/directory/messages.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
 import { MESSAGE_VERSION, type Envelope, type Reply } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
@@ -21,7 +21,11 @@ const entry = (name: string, number: number, isInUse = false, kind: TypeKind = "
 });
 const used = (name: string, number: number, kind?: TypeKind): TypeEntry => entry(name, number, true, kind);
 
-const at = (position: number, ...entries: TypeEntry[]): DeclaredTypes => ({ position, entries });
+const at = (position: number, ...entries: TypeEntry[]): DeclaredTypes => ({
+  position,
+  declaredAt: position,
+  entries,
+});
 const complete = (set: DeclaredTypes): Reply<KnownTypes> => ok({ ...set, isComplete: true });
 const left = (set: DeclaredTypes): Reply<KnownTypes> => ok({ ...set, isComplete: false });
 
@@ -43,7 +47,10 @@ class Fixture {
   readonly uses: { message: UseTypes; answer: (reply: Reply<DeclaredTypes>) => void }[] = [];
   readonly copy: TypesCopy;
   /** What D1 answers. */
-  copied: Result<DeclaredTypes | undefined> = ok(undefined);
+  copied: Result<TypeSet | undefined> = ok(undefined);
+  readonly saved: TypeSet[] = [];
+  /** What D1 answers to a set that is saved. */
+  save = async ({ position }: TypeSet): Promise<Result<number>> => ok(position);
 
   constructor(limits = defaultLimits) {
     const directory = {
@@ -54,7 +61,13 @@ class Fixture {
       { directory: () => directory } as unknown as Pick<Objects, "directory">,
       limits,
       envelope,
-      { types: async () => this.copied },
+      {
+        types: async () => this.copied,
+        save: (set) => {
+          this.saved.push(set);
+          return this.save(set);
+        },
+      },
     );
   }
 
@@ -285,7 +298,9 @@ describe("the types of a begin", () => {
     const using = copy.use(types, [reference("A"), reference("B")]).then((result) => (done = result));
     await settled();
     expect(done).toBeUndefined();
-    expect(fixture.uses.map(({ message }) => message)).toEqual([{ ...envelope, entries: [entry("B", 2)] }]);
+    expect(fixture.uses.map(({ message }) => message)).toEqual([
+      { ...envelope, entries: [entry("B", 2)], copiedAt: 9 },
+    ]);
     fixture.uses[0]?.answer(ok(at(10, used("A", 1), used("B", 2), entry("C", 3))));
     expect(await using).toEqual({ ok: true, value: null });
     // The copy has the marks, so the next begin needs no message.
@@ -306,9 +321,41 @@ describe("the types of a begin", () => {
 
   test("[T2] are not marked if the answer is lost, so the begin is not sent", async () => {
     const slow = new Fixture({ ...defaultLimits, inquiryTimeoutMs: 5, exchangeTimeoutMs: 5 });
+    slow.copy.take(at(5, entry("A", 1)));
     const types = new Types([entry("A", 1)]);
     expect(await slow.copy.use(types, [reference("A")])).toEqual(no("DEADLINE_EXCEEDED"));
-    expect(slow.copy.position).toBeUndefined();
+    expect(named(ok(slow.copy.current ?? types), "A")).toEqual(entry("A", 1));
+  });
+
+  test("[T2] are marked only when D1 has the whole set", async () => {
+    const types = await read(at(5, entry("A", 1), entry("B", 2)), "A");
+    let finish: ((saved: Result<number>) => void) | undefined;
+    fixture.save = () => new Promise((resolve) => (finish = resolve));
+    const using = copy.use(types, [reference("A")]);
+    await settled();
+    expect(fixture.saved).toEqual([{ position: 5, entries: [entry("A", 1), entry("B", 2)] }]);
+    expect(fixture.uses).toEqual([]);
+    // D1 has a newer set, which the directory compares with its own.
+    finish?.(ok(8));
+    await settled();
+    expect(fixture.uses[0]?.message).toEqual({ ...envelope, entries: [entry("A", 1)], copiedAt: 8 });
+    fixture.uses[0]?.answer(ok(at(9, used("A", 1), entry("B", 2))));
+    expect(await using).toEqual(ok(null));
+  });
+
+  test("[T2] are not marked while D1 cannot be reached, unless the set is the shipped one", async () => {
+    const types = await read(at(5, entry("A", 1)), "A");
+    fixture.save = async () => refused("UNAVAILABLE", "D1_ERROR: no such table");
+    const refusal = await copy.use(types, [reference("A")]);
+    expect(refusal).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
+    expect(JSON.stringify(refusal)).not.toContain("D1_ERROR");
+    expect(fixture.uses).toEqual([]);
+    copy.take({ ...at(9, entry("A", 1), used("B", 2)), declaredAt: 0 });
+    const using = copy.use(types, [reference("A")]);
+    await settled();
+    expect(fixture.uses[0]?.message).toMatchObject({ copiedAt: 0 });
+    fixture.uses[0]?.answer(ok(at(10, used("A", 1), used("B", 2))));
+    expect(await using).toEqual(ok(null));
   });
 });
 

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { TypesDocument } from "../../src/core/types/document.ts";
 import { gitlabTypes } from "../../src/core/types/gitlab.ts";
+import { Deployment } from "../../src/http/deployment.ts";
 import { runCron } from "../../src/projections/cron.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
@@ -305,5 +306,34 @@ test("[T6] [H8] a directory that has lost its types gets them back from D1, all 
   const after = await read();
   expect(after.types).toEqual(before.types);
   expect(after.in_use["bucket_types"]).toEqual(["HANDLES", "STORES", "VOUCHERS"]);
+  await new Api().problem(409, ...begin("2", "HANDLES", "ADA"));
+});
+
+test("[T6] D1 serves an isolate for as long as it lives", async () => {
+  await declare();
+  await claimed("HANDLES", "ada");
+  await runCron(env, Date.now());
+  const down = { getByName: () => ({ types: () => Promise.reject(new Error("the directory is down")) }) };
+  const { types } = new Deployment({ ...env, DIRECTORY: down as unknown as typeof env.DIRECTORY });
+  const handles = { kind: "bucket", name: "HANDLES", field: "bucket_type" } as const;
+  // D1 allows 1,000 statements per request.
+  for (let request = 0; request < 1_100; request += 1)
+    expect((await types.forRead([handles])).ok, `request ${request}`).toBe(true);
+});
+
+test("[T2] [T6] no type with a claim is lost if the directory goes back before the cron runs", async () => {
+  const restore = await saveDirectory("1", "2");
+  await declare();
+  // D1 gets the set after the answer. Here it does not.
+  await env.DB.prepare("DELETE FROM type_sets").run();
+  await claimed("HANDLES", "ada");
+  await restore();
+  const other = { ...own, bucket_types: { HANDLES: { number: 1, case: "exact" } } };
+  expect(await new Api().problem(503, ...put(other, 0))).toMatchObject({ reason: "HISTORY_LOST" });
+  const path = "/v1/admin/parts/directory/reconcile";
+  await api.json(200, "POST", path, { body: { dry_run: false, reason: "restored from a backup" } });
+  const after = await read();
+  expect(after.types.bucket_types["HANDLES"]).toMatchObject(own.bucket_types["HANDLES"] ?? {});
+  expect(after.in_use["bucket_types"]).toContain("HANDLES");
   await new Api().problem(409, ...begin("2", "HANDLES", "ADA"));
 });

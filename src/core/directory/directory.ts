@@ -339,10 +339,20 @@ export class Directory {
    * Returns why a message is refused that does not fit, or whose sender has seen more than this directory
    * has. A loss is durable before anybody is told of it (H4).
    */
-  async #refusalOf(message: Envelope): Promise<Refusal | undefined> {
-    const refusal = this.#refuseMismatch(message) ?? this.#history.refuse(message.seen, "a caller");
+  async #refusalOf(message: Envelope & { copiedAt?: number }): Promise<Refusal | undefined> {
+    const refusal =
+      this.#refuseMismatch(message) ??
+      this.#history.refuse(message.seen, "a caller") ??
+      this.#refuseOlderTypes(message);
     if (this.#history.isLost) await this.#ports.sql.flush();
     return refusal;
+  }
+
+  /** D1 only gets sets that were durable here, so a set that is older than its copy is from before a loss. */
+  #refuseOlderTypes({ copiedAt = 0 }: { copiedAt?: number }): Refusal | undefined {
+    return copiedAt > this.#store.types.position
+      ? this.#history.refuseBehind("the copy of the types in D1")
+      : undefined;
   }
 
   /** Returns why one more revoked key has no room. A key that is already revoked needs no room. */

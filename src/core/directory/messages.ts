@@ -39,7 +39,21 @@ export interface DeclaredTypes {
    * identifies this version of the set. 0: nothing was declared, so the shipped set applies.
    */
   position: number;
+  /**
+   * The position at which it was declared. Since then, types have only come into use, so a copy that is no
+   * older has the same entries. 0: nothing was declared.
+   */
+  declaredAt: number;
   entries: readonly TypeEntry[];
+}
+
+/** A version of the set, as D1 keeps a copy of it (T6). */
+export type TypeSet = Pick<DeclaredTypes, "position" | "entries">;
+
+/** Lets a directory that has an older set than D1 notice that it went back (T6). */
+interface CopiedTypes {
+  /** The position of the set in D1, read before this message was sent. 0: there is none. */
+  copiedAt: number;
 }
 
 /** The set of types as a directory answers it that may have gone back in time. */
@@ -49,18 +63,18 @@ export interface KnownTypes extends DeclaredTypes {
 }
 
 /** Replaces the set of types, if it still is the one that the operator has read (T3). */
-export interface ChangeTypes extends Envelope {
+export interface ChangeTypes extends Envelope, CopiedTypes {
   /** The position of that set. */
   position: number;
   entries: readonly TypeEntry[];
 }
 
 /** Marks types as in use, before the first begin with them (T2). */
-export interface UseTypes extends Envelope {
+export interface UseTypes extends Envelope, CopiedTypes {
   entries: readonly TypeEntry[];
 }
 
-export interface SnapshotRequest extends Envelope {
+export interface SnapshotRequest extends Envelope, Partial<CopiedTypes> {
   /** The position of the set of types that the caller has. */
   typesPosition?: number;
 }
@@ -103,7 +117,7 @@ export interface RestoreDirectory extends Envelope {
   cells: Cell[];
   keys: MintedKey[];
   /** Null: there is no copy, or it comes with another page. */
-  types: DeclaredTypes | null;
+  types: TypeSet | null;
   /** True for the last page. With it, the loss is accepted. */
   isLast: boolean;
   /** If true, nothing is changed. */

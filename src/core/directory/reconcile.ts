@@ -5,13 +5,7 @@ import type { HistoryPoint, Reply } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok } from "../refusal.ts";
 import { isSameType, Types } from "../types/types.ts";
-import type {
-  Cell,
-  DeclaredTypes,
-  DirectoryReconciliation,
-  MintedKey,
-  RestoreDirectory,
-} from "./messages.ts";
+import type { Cell, DirectoryReconciliation, MintedKey, RestoreDirectory, TypeSet } from "./messages.ts";
 import type { DirectoryStore } from "./store.ts";
 import { restoredTypes } from "./types.ts";
 
@@ -105,6 +99,8 @@ export class DirectoryReconciler {
       const known = this.#store.key(keyId);
       if (known?.revokedAtMs === null) this.#store.putKey({ ...known, revokedAtMs });
     }
+    // D1 takes over only a set that is newer than its own.
+    this.#store.raiseTo(Math.min(page.types?.position ?? 0, MAX_BELIEVED));
     if (page.types !== null && missing.types.length > 0) {
       this.#store.setTypes(restoredTypes(this.#store.types, page.types).entries);
     }
@@ -137,7 +133,7 @@ interface Missing {
 
 const NOTHING: Missing = { cells: [], keys: [], revocations: [], types: [] };
 
-function differencesOf(before: DeclaredTypes, after: DeclaredTypes): string[] {
+function differencesOf(before: TypeSet, after: TypeSet): string[] {
   const [old, wanted] = [new Types(before.entries), new Types(after.entries)];
   const changed = after.entries.filter((entry) => {
     const own = old.named(entry.kind, entry.name);

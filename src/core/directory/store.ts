@@ -14,7 +14,7 @@ const KEY =
   "revoked_at_ms AS revokedAtMs, position";
 
 /** The set of a deployment that has declared none. */
-const SHIPPED: DeclaredTypes = { position: 0, entries: shippedTypes.entries };
+const SHIPPED: DeclaredTypes = { position: 0, declaredAt: 0, entries: shippedTypes.entries };
 
 /**
  * The SQL statements on the directory's tables. It makes no decisions. Every change of the placement, a cell
@@ -69,11 +69,21 @@ export class DirectoryStore {
     return kept === undefined ? SHIPPED : (JSON.parse(String(kept)) as DeclaredTypes);
   }
 
+  /** Stores a set that was declared. */
   setTypes(entries: readonly TypeEntry[]): DeclaredTypes {
+    return this.#putTypes(entries, this.#position + 1);
+  }
+
+  /** Stores the set with more marks of types that are in use. */
+  markTypes(entries: readonly TypeEntry[]): DeclaredTypes {
+    return this.#putTypes(entries, this.types.declaredAt);
+  }
+
+  #putTypes(entries: readonly TypeEntry[], declaredAt: number): DeclaredTypes {
     this.#position += 1;
     // The transaction may fail, so what was written is read again.
     this.#types = undefined;
-    const types = { position: this.#position, entries };
+    const types = { position: this.#position, declaredAt, entries };
     writeMeta(this.#sql, "types", JSON.stringify(types));
     return types;
   }

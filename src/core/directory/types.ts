@@ -3,7 +3,7 @@ import { changedMeanwhile, ok, refused } from "../refusal.ts";
 import { entryText } from "../types/document.ts";
 import { planTypes, type TypeRefusal } from "../types/plan.ts";
 import { isSameType, Types, type TypeEntry } from "../types/types.ts";
-import type { ChangeTypes, DeclaredTypes, UseTypes } from "./messages.ts";
+import type { ChangeTypes, DeclaredTypes, TypeSet, UseTypes } from "./messages.ts";
 import type { DirectoryStore } from "./store.ts";
 
 // How the directory changes the set of types. Runs inside a transaction.
@@ -27,44 +27,41 @@ function refusedEntry({ kind, name, reason }: TypeRefusal): Reply<never> {
   return refused("FAILED_PRECONDITION", `\`${field}\` ${reason}`, { reason: "TYPE_IN_USE", field });
 }
 
-/** Marks entries as in use, unless the set has changed since the caller read them (T2). */
+/** Marks entries as in use, unless the set has changed since the caller read and copied them (T2). */
 export function useTypes(store: DirectoryStore, wanted: UseTypes): Reply<DeclaredTypes> {
-  const { entries } = store.types;
+  const { entries, declaredAt } = store.types;
   const types = new Types(entries);
   const stored = wanted.entries.map((entry) => ({ entry, own: types.named(entry.kind, entry.name) }));
-  if (stored.some(({ entry, own }) => own === undefined || !isSameType(entry, own)))
+  const areAllUsed = stored.every(({ own }) => own?.isInUse === true);
+  const isCopied = wanted.copiedAt >= declaredAt;
+  const isChanged = stored.some(({ entry, own }) => own === undefined || !isSameType(entry, own));
+  if (isChanged || (!areAllUsed && !isCopied))
     return refused("UNAVAILABLE", "a type of this call was changed a moment ago; repeat the call", {
       reason: "TYPES_CHANGED",
       retryAfterMs: 1_000,
     });
-  if (stored.every(({ own }) => own?.isInUse === true)) return ok(store.types);
+  if (areAllUsed) return ok(store.types);
   const used = new Set(stored.map(({ own }) => own));
-  return ok(store.setTypes(entries.map((entry) => (used.has(entry) ? { ...entry, isInUse: true } : entry))));
+  return ok(store.markTypes(entries.map((entry) => (used.has(entry) ? { ...entry, isInUse: true } : entry))));
 }
 
 /**
  * Returns the set that a directory which has lost rows should have, if there is a copy of it (T6): the newer
- * of the two, with all types in use that are in use in either.
+ * of the two. An entry that is in use in either of them replaces another with its name or number, because it
+ * never changes. The newer set can lack it only if a directory made it that had lost the entry.
  */
-export function restoredTypes(own: DeclaredTypes, copy: DeclaredTypes): DeclaredTypes {
+export function restoredTypes(own: TypeSet, copy: TypeSet): TypeSet {
   const [newer, older] = copy.position > own.position ? [copy, own] : [own, copy];
-  const others = new Types(older.entries);
-  const isUsed = (entry: TypeEntry): boolean => {
-    const other = others.named(entry.kind, entry.name);
-    return entry.isInUse || (other?.isInUse === true && isSameType(entry, other));
-  };
-  const entries = newer.entries.map((entry) => ({ ...entry, isInUse: isUsed(entry) }));
-  const known = new Types(entries.filter((entry) => entry.isInUse));
-  // A type in use is never removed, so the newer set was made by a directory that had lost it. An entry that
-  // took its name or number since then, and is not in use, gives way.
-  const forgotten = older.entries.filter(
-    ({ kind, name, number, isInUse }) =>
-      isInUse && known.named(kind, name) === undefined && known.numbered(kind, number) === undefined,
-  );
-  const back = new Types(forgotten);
-  const kept = entries.filter(
-    ({ kind, name, number, isInUse }) =>
-      isInUse || (back.named(kind, name) === undefined && back.numbered(kind, number) === undefined),
-  );
-  return { ...newer, entries: [...kept, ...forgotten] };
+  const entries: TypeEntry[] = [];
+  const taken = new Set<string>();
+  for (const entry of [...newer.entries.filter(isUsed), ...older.entries.filter(isUsed), ...newer.entries]) {
+    const { kind, name, number } = entry;
+    const keys = [`${kind} ${name}`, `${kind} ${number}`];
+    if (keys.some((key) => taken.has(key))) continue;
+    for (const key of keys) taken.add(key);
+    entries.push(entry);
+  }
+  return { ...newer, entries };
 }
+
+const isUsed = ({ isInUse }: TypeEntry): boolean => isInUse;

@@ -62,7 +62,10 @@ const exampleSet = {
   in_use: { bucket_types: ["HANDLES"], subject_types: ["PERSON"], source_types: ["PEOPLE"] },
 };
 
-const unreachable: RouteError = { code: "UNAVAILABLE", when: "The directory or D1 cannot be reached." };
+const unreachable: RouteError = {
+  code: "UNAVAILABLE",
+  when: "The directory or D1 cannot be reached, or the directory has gone back in time.",
+};
 
 export const typeRoutes = {
   getTypes: route({
@@ -77,7 +80,7 @@ export const typeRoutes = {
     responses: {
       200: { about: "The set.", schema: z.strictObject(declared), example: exampleSet },
     },
-    errors: [{ code: "UNAVAILABLE", when: "The directory cannot be reached, or has gone back in time." }],
+    errors: [unreachable],
     example: {},
   }),
   changeTypes: route({

@@ -5,7 +5,7 @@ import { declarationOf, documentOf, entryText, typesOf } from "../../core/types/
 import { planTypes, type TypesPlan } from "../../core/types/plan.ts";
 import { Types } from "../../core/types/types.ts";
 import { Database } from "../../projections/database.ts";
-import { DirectoryCopies } from "../../projections/directory-copies.ts";
+import { readPoint, readTypesPosition } from "../../projections/directory-copies.ts";
 import { mirrorTypes } from "../../projections/mirror.ts";
 import type { typeRoutes } from "../contract/type-routes.ts";
 import type { Deployment } from "../deployment.ts";
@@ -21,7 +21,7 @@ type ApiPlan = Pick<
 export const typeHandlers: Handlers<keyof typeof typeRoutes> = {
   async getTypes({ deployment }) {
     const read = await readTypes(deployment);
-    return read.ok ? ok({ status: 200, body: toApiSet(read.value) }) : read;
+    return read.ok ? ok({ status: 200, body: toApiSet(read.value.declared) }) : read;
   },
 
   async changeTypes({ deployment, waitUntil, body: { version, types, dry_run: dryRun = false } }) {
@@ -29,8 +29,9 @@ export const typeHandlers: Handlers<keyof typeof typeRoutes> = {
     if (!entries.ok) return entries;
     const before = await readTypes(deployment);
     if (!before.ok) return before;
-    const plan = toApiPlan(planTypes(new Types(before.value.entries), entries.value));
-    if (dryRun) return ok({ status: 200, body: { ...toApiSet(before.value), dry_run: true, ...plan } });
+    const { declared } = before.value;
+    const plan = toApiPlan(planTypes(new Types(declared.entries), entries.value));
+    if (dryRun) return ok({ status: 200, body: { ...toApiSet(declared), dry_run: true, ...plan } });
     const changed = await reach(
       readTimeoutMs(deployment.config.limits),
       { name: DIRECTORY, advice: "the set may have been changed; read it, or repeat the call" },
@@ -39,11 +40,12 @@ export const typeHandlers: Handlers<keyof typeof typeRoutes> = {
           ...deployment.envelope,
           position: version,
           entries: entries.value,
+          copiedAt: before.value.copiedAt,
         }),
     );
     if (!changed.ok) return changed;
     deployment.types.take(changed.value);
-    // The cron would do it within a minute. Until D1 has it, a directory that loses it cannot get it back.
+    // No type of the set comes into use before D1 has the set (T2). So its first begin does not have to wait.
     waitUntil(mirrorTypes(new Database(deployment.env), changed.value));
     const body = { ...toApiSet(changed.value), dry_run: false, changes: plan.changes, refusals: [] };
     return ok({ status: 200, body });
@@ -51,21 +53,30 @@ export const typeHandlers: Handlers<keyof typeof typeRoutes> = {
 };
 
 /**
- * Reads the set, if the directory has everything that the cron has seen of it. A directory that has lost rows
- * may have forgotten that a type is in use, and would let its rule be changed (H2).
+ * Reads the set, if the directory has everything that D1 has of it. A directory that has lost rows may have
+ * forgotten that a type is in use, and would let its rule be changed (H2, T6).
  */
-async function readTypes(deployment: Deployment): Promise<Result<DeclaredTypes>> {
-  const seen = await new DirectoryCopies(deployment.env).point();
-  if (!seen.ok) return refused("UNAVAILABLE", "the copies of the directory in D1 cannot be read");
+async function readTypes(
+  deployment: Deployment,
+): Promise<Result<{ declared: DeclaredTypes; copiedAt: number }>> {
+  const database = new Database(deployment.env);
+  const [seen, copied] = [await readPoint(database), await readTypesPosition(database)];
+  if (!seen.ok || !copied.ok)
+    return refused("UNAVAILABLE", "the copies of the directory in D1 cannot be read");
   const { objects, envelope, config } = deployment;
+  const copiedAt = copied.value;
   const snapshot = await reach(readTimeoutMs(config.limits), { name: DIRECTORY }, () =>
-    objects.directory().snapshot({ ...envelope, ...(seen.value === undefined ? {} : { seen: seen.value }) }),
+    objects.directory().snapshot({
+      ...envelope,
+      copiedAt,
+      ...(seen.value === undefined ? {} : { seen: seen.value }),
+    }),
   );
   if (!snapshot.ok) return snapshot;
   const { types } = snapshot.value;
   if (types === null) throw new Error("the directory left out the types, which this call needs");
   deployment.types.take(types);
-  return ok(types);
+  return ok({ declared: types, copiedAt });
 }
 
 function toApiSet({ position, entries }: DeclaredTypes): ApiSet {

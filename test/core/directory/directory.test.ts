@@ -221,7 +221,7 @@ test("cells are registered once, changed in part, and listed in the order of the
       isPlaced: true,
       revokedKeys: [],
       revokedThroughMs: 0,
-      types: { position: 0, entries: shipped.entries },
+      types: { position: 0, declaredAt: 0, entries: shipped.entries },
       cells: [
         {
           cell: "2",

@@ -1,9 +1,9 @@
 /** Tests of how the directory keeps the set of types, over node:sqlite (T2, T3, T4, T6). */
 import { describe, expect, test } from "vitest";
-import type { DeclaredTypes, KnownTypes } from "../../../src/core/directory/messages.ts";
+import type { DeclaredTypes, KnownTypes, TypeSet } from "../../../src/core/directory/messages.ts";
 import { restoredTypes } from "../../../src/core/directory/types.ts";
 import type { HistoryPoint, Reply } from "../../../src/core/messages.ts";
-import { typesOf } from "../../../src/core/types/document.ts";
+import { documentOf, typesOf } from "../../../src/core/types/document.ts";
 import {
   isSameType,
   TYPE_KINDS,
@@ -41,14 +41,19 @@ const valueOf = <T>(reply: Reply<T>): T => {
   return reply.value;
 };
 
-const change = (c: Cluster, position: number, entries: readonly TypeEntry[]) =>
-  c.clock.runUntil(c.directory.object.changeTypes({ ...c.envelope, position, entries }));
-const use = (c: Cluster, entries: readonly TypeEntry[]) =>
-  c.clock.runUntil(c.directory.object.useTypes({ ...c.envelope, entries }));
+const change = (c: Cluster, position: number, entries: readonly TypeEntry[], copiedAt = 0) =>
+  c.clock.runUntil(c.directory.object.changeTypes({ ...c.envelope, position, entries, copiedAt }));
+/** Marks types as in use, after the set was copied to D1. */
+const use = async (c: Cluster, entries: readonly TypeEntry[]) => markCopied(c, entries, await positionOf(c));
+const markCopied = (c: Cluster, entries: readonly TypeEntry[], copiedAt: number) =>
+  c.clock.runUntil(c.directory.object.useTypes({ ...c.envelope, entries, copiedAt }));
+const positionOf = async (c: Cluster): Promise<number> => (await known(c)).position;
 const known = async (c: Cluster): Promise<KnownTypes> =>
   valueOf(await c.clock.runUntil(c.directory.object.types(c.envelope)));
-const snapshot = (c: Cluster, more: { seen?: HistoryPoint; typesPosition?: number } = {}) =>
-  c.clock.runUntil(c.directory.object.snapshot({ ...c.envelope, ...more }));
+const snapshot = (
+  c: Cluster,
+  more: { seen?: HistoryPoint; typesPosition?: number; copiedAt?: number } = {},
+) => c.clock.runUntil(c.directory.object.snapshot({ ...c.envelope, ...more }));
 const pointOf = async (c: Cluster): Promise<HistoryPoint> => {
   const { point } = valueOf(await snapshot(c));
   if (point === null) throw new Error("the directory has made no change");
@@ -73,9 +78,19 @@ async function declared(buckets: Declared = HANDLES): Promise<{ c: Cluster; set:
 describe("the set of a directory", () => {
   test("is the shipped one, at position 0, until one is declared", async () => {
     const c = await Cluster.start();
-    expect(await known(c)).toEqual({ position: 0, entries: shipped.entries, isComplete: true });
+    expect(await known(c)).toEqual({
+      position: 0,
+      declaredAt: 0,
+      entries: shipped.entries,
+      isComplete: true,
+    });
     const empty = await Cluster.start({ cells: [] });
-    expect(await known(empty)).toEqual({ position: 0, entries: shipped.entries, isComplete: true });
+    expect(await known(empty)).toEqual({
+      position: 0,
+      declaredAt: 0,
+      entries: shipped.entries,
+      isComplete: true,
+    });
   });
 
   test("can be declared before the first cell is registered", async () => {
@@ -137,7 +152,12 @@ describe("a change of the set", () => {
     const { c, set } = await declared();
     const { object } = c.directory;
     const both = [TWO, { ...HANDLES, OTHERS: { number: 2 } }].map((buckets) =>
-      object.changeTypes({ ...c.envelope, position: set.position, entries: setOf(buckets) }),
+      object.changeTypes({
+        ...c.envelope,
+        position: set.position,
+        entries: setOf(buckets),
+        copiedAt: set.position,
+      }),
     );
     const answers = await c.clock.runUntil(Promise.all(both));
     expect(answers).toEqual([expect.objectContaining({ ok: true }), STALE]);
@@ -156,7 +176,8 @@ describe("a change of the set", () => {
   test("[T3] is refused as a whole if it would change an entry in use, and names the entry", async () => {
     const { c, set } = await declared(TWO);
     await use(c, [bucket(set.entries)]);
-    const { position, entries } = await known(c);
+    const before = await known(c);
+    const { position } = before;
     const refused: [Declared, string][] = [
       [{ DOMAINS: { number: 3 }, NEW: { number: 4 } }, "removed"],
       [{ ...TWO, HANDLES: { number: 3 } }, "number 3"],
@@ -172,9 +193,9 @@ describe("a change of the set", () => {
       expect(answer).toEqual(inUse("bucket_types.HANDLES"));
       expect(answer.ok ? "" : answer.refusal.detail).toContain(why);
     }
-    expect(await known(c)).toEqual({ position, entries, isComplete: true });
+    expect(await known(c)).toEqual(before);
     c.directory.restart();
-    expect(await known(c)).toEqual({ position, entries, isComplete: true });
+    expect(await known(c)).toEqual(before);
   });
 
   test.each(TYPE_KINDS)(
@@ -226,7 +247,11 @@ describe("the first use of types", () => {
     const { c, set } = await declared();
     const release = c.directory.sql.holdFlushes();
     let answered = false;
-    const using = c.directory.object.useTypes({ ...c.envelope, entries: [bucket(set.entries)] });
+    const using = c.directory.object.useTypes({
+      ...c.envelope,
+      entries: [bucket(set.entries)],
+      copiedAt: set.position,
+    });
     void using.then(() => (answered = true));
     await c.clock.pass(1_000);
     expect(answered).toBe(false);
@@ -275,15 +300,47 @@ describe("the first use of types", () => {
     }
   });
 
+  test("[T2] waits until D1 has the set as it was declared", async () => {
+    const { c, set } = await declared(TWO);
+    const handles = [bucket(set.entries)];
+    expect(await markCopied(c, handles, set.position - 1)).toEqual(CHANGED);
+    expect(used(await known(c))).toEqual([]);
+    const marked = valueOf(await markCopied(c, handles, set.position));
+    expect(used(marked)).toEqual(["HANDLES"]);
+    // The entries are the same since then, and no type has to be in the copy twice.
+    expect(marked.position).toBeGreaterThan(set.position);
+    expect(await markCopied(c, [bucket(set.entries, "DOMAINS")], set.position)).toMatchObject({ ok: true });
+    expect(await markCopied(c, handles, 0)).toMatchObject({ ok: true });
+    // A new declaration needs a new copy, also if it changes nothing about the type.
+    const { position } = await known(c);
+    const more = valueOf(await change(c, position, setOf({ ...TWO, NEW: { number: 3 } })));
+    expect(await markCopied(c, [bucket(more.entries, "NEW")], position)).toEqual(CHANGED);
+    c.directory.restart();
+    expect(await markCopied(c, [bucket(more.entries, "NEW")], position)).toEqual(CHANGED);
+    expect(await markCopied(c, [bucket(more.entries, "NEW")], more.position)).toMatchObject({ ok: true });
+  });
+
+  test("[T2] needs no copy of the shipped set", async () => {
+    const c = await Cluster.start();
+    for (const name of ["ROUTES", "EMAILS"])
+      expect(await markCopied(c, [named(shipped.entries, "bucket", name)], 0)).toMatchObject({ ok: true });
+  });
+
   test("[T2] [T3] excludes a change at the same time, whichever comes first", async () => {
     for (const isFirst of [true, false]) {
       const { c, set } = await declared();
       const { object } = c.directory;
-      const using = () => object.useTypes({ ...c.envelope, entries: [bucket(set.entries)] });
+      const using = () =>
+        object.useTypes({
+          ...c.envelope,
+          entries: [bucket(set.entries)],
+          copiedAt: set.position,
+        });
       const changing = () =>
         object.changeTypes({
           ...c.envelope,
           position: set.position,
+          copiedAt: set.position,
           entries: setOf({ HANDLES: { number: 1, case: "exact" } }),
         });
       const both = isFirst ? [using(), changing()] : [changing(), using()];
@@ -292,6 +349,42 @@ describe("the first use of types", () => {
       const after = bucket((await known(c)).entries);
       expect([after.isInUse, after.rule?.case]).toEqual(isFirst ? [true, "folded"] : [false, "exact"]);
     }
+  });
+});
+
+describe("a directory with an older set than D1", () => {
+  const isLost = async (c: Cluster): Promise<boolean> => !(await known(c)).isComplete;
+
+  test.each(["a change", "a first use", "a snapshot"])("[H4] [T6] learns that from %s", async (call) => {
+    const { c, set } = await declared();
+    const copiedAt = set.position + 1;
+    const send = {
+      "a change": () => change(c, set.position, setOf(TWO), copiedAt),
+      "a first use": () => markCopied(c, [bucket(set.entries)], copiedAt),
+      "a snapshot": () => snapshot(c, { copiedAt }),
+    }[call];
+    expect(await send?.()).toEqual(LOST);
+    c.directory.restart();
+    expect(await isLost(c)).toBe(true);
+    expect(await snapshot(c)).toEqual(LOST);
+    expect(await change(c, set.position, setOf(TWO))).toEqual(LOST);
+    // The restored set is newer than the copy, so that D1 takes it over.
+    const types = { position: copiedAt + 2_000_000, entries: setOf(TWO) };
+    const page = { cells: [], keys: [], types, isPlacementConfirmed: true, reason: "tested" };
+    const restored = await c.clock.runUntil(
+      c.directory.object.reconcile({ ...c.envelope, ...page, isLast: true, dryRun: false }),
+    );
+    expect(restored).toMatchObject({ ok: true, value: { status: { state: "complete" } } });
+    const after = await known(c);
+    expect(after.position).toBeGreaterThan(types.position);
+    expect(used(after)).toContain("DOMAINS");
+    expect(await snapshot(c, { copiedAt: types.position })).toMatchObject({ ok: true });
+  });
+
+  test("[H4] [T6] has lost nothing if the copy is as new", async () => {
+    const { c, set } = await declared();
+    expect(await snapshot(c, { copiedAt: set.position })).toMatchObject({ ok: true });
+    expect(await isLost(c)).toBe(false);
   });
 });
 
@@ -328,7 +421,7 @@ describe("a directory that has gone back in time", () => {
   test("[T6] answers only types in use, and says that some may be missing", async () => {
     const { c, first } = await lost();
     expect(await known(c)).toEqual({
-      position: first.position,
+      ...first,
       entries: [bucket(first.entries)],
       isComplete: false,
     });
@@ -375,11 +468,16 @@ describe("a directory that has gone back in time", () => {
     const seen = await pointOf(c);
     restore();
     await snapshot(c, { seen });
-    expect(await known(c)).toEqual({ position: 0, entries: [], isComplete: false });
+    expect(await known(c)).toMatchObject({ position: 0, entries: [], isComplete: false });
     const restored = await reconcile(c, { types: copy });
     expect(restored.types).toEqual(expect.arrayContaining(["HANDLES", "DOMAINS", "PERSON", "PEOPLE"]));
     const after = await known(c);
-    expect(after.entries.map(({ name }) => name)).toEqual(["HANDLES", "DOMAINS", "PERSON", "PEOPLE"]);
+    expect(after.entries.map(({ name }) => name).toSorted()).toEqual([
+      "DOMAINS",
+      "HANDLES",
+      "PEOPLE",
+      "PERSON",
+    ]);
     expect(used(after)).toHaveLength(4);
     expect(await change(c, after.position, setOf({ ...TWO, HANDLES: { number: 7 } }))).toEqual(
       inUse("bucket_types.HANDLES"),
@@ -409,7 +507,7 @@ describe("a directory that has gone back in time", () => {
       types: ["DOMAINS"],
     });
     expect(await known(c)).toEqual({
-      position: first.position,
+      ...first,
       entries: [bucket(first.entries)],
       isComplete: false,
     });
@@ -424,7 +522,7 @@ describe("a directory that has gone back in time", () => {
 });
 
 describe("a restored set", () => {
-  const at = (position: number, entries: TypeEntry[], ...names: string[]): DeclaredTypes => ({
+  const at = (position: number, entries: TypeEntry[], ...names: string[]): TypeSet => ({
     position,
     entries: entries.map((entry) => ({ ...entry, isInUse: names.includes(entry.name) })),
   });
@@ -434,8 +532,8 @@ describe("a restored set", () => {
     const other = at(7, setOf({ ...TWO, NEW: { number: 3 } }), "DOMAINS");
     for (const restored of [restoredTypes(one, other), restoredTypes(other, one)]) {
       expect(restored.position).toBe(7);
-      expect(restored.entries.map(({ name }) => name)).toEqual(other.entries.map(({ name }) => name));
-      expect(used(restored)).toEqual(["HANDLES", "DOMAINS", "PEOPLE"]);
+      expect(documentOf(restored.entries)).toEqual(documentOf(other.entries));
+      expect(used(restored).toSorted()).toEqual(["DOMAINS", "HANDLES", "PEOPLE"]);
     }
   });
 

@@ -1,6 +1,6 @@
 /** What must be true at the end of every row. */
 import { expect } from "vitest";
-import type { DeclaredTypes } from "../../../src/core/directory/messages.ts";
+import type { TypeSet } from "../../../src/core/directory/messages.ts";
 import { env } from "../../support/workerd/api.ts";
 import { rowsOf } from "./objects.ts";
 import { APPLIED, SHARDS, type Batch, type Cell, type Known, type Stage } from "./stage.ts";
@@ -160,10 +160,12 @@ export async function expectRecordToMatch(stage: Stage): Promise<void> {
 }
 
 /** The set that the directory has stored. Undefined if no type was declared or used. */
-async function storedTypes({ deployment }: Stage): Promise<DeclaredTypes | undefined> {
+async function storedTypes({ deployment }: Stage): Promise<TypeSet | undefined> {
   const statement = "SELECT value FROM meta WHERE name = 'types'";
   const [stored] = await rowsOf<{ value: string }>(deployment, "directory", statement);
-  return stored === undefined ? undefined : (JSON.parse(stored.value) as DeclaredTypes);
+  if (stored === undefined) return undefined;
+  const { position, entries } = JSON.parse(stored.value) as TypeSet;
+  return { position, entries };
 }
 
 /** D1 must have the set of types as the directory has it. */

@@ -743,6 +743,13 @@ export const bugs: Record<string, Bug> = {
     "if (entries.length === 0) return ok(null);",
     "if (entries.length >= 0) return ok(null);",
   ),
+  "a type comes into use before D1 has it": one(
+    "T2",
+    ["I27"],
+    "src/http/types-copy.ts",
+    "return declared.declaredAt === 0 ? ok(0) : notCopied;",
+    "return ok(declared.position);",
+  ),
   "a type comes into use whatever its rule is": one(
     "T2",
     ["I27"],
@@ -786,22 +793,6 @@ export const bugs: Record<string, Bug> = {
     "await settled(earlier);",
     "return earlier;",
   ),
-  "a lost directory forgets marks that D1 has": {
-    breaks: "T6",
-    violates: ["I26"],
-    patches: [
-      {
-        file: "src/core/directory/types.ts",
-        find: "return entry.isInUse || (other?.isInUse === true && isSameType(entry, other));",
-        put: "return entry.isInUse && other !== null;",
-      },
-      {
-        file: "src/core/directory/types.ts",
-        find: "const forgotten = older.entries.filter(",
-        put: "const forgotten = older.entries.slice(0, 0).filter(",
-      },
-    ],
-  },
   "a reconciled directory trusts the marks that are left": one(
     "T6",
     ["I26"],

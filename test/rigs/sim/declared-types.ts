@@ -60,7 +60,8 @@ async function changeSet(simulation: Simulation, random: Random): Promise<void> 
   simulation.typeChanges += 1;
   const entries = typesOf(changed(known.entries, simulation.typeChanges, random));
   if (!entries.ok) throw new Error(`an operator's set of types is refused: ${entries.refusal.detail}`);
-  const message = { position: known.position, entries: entries.value };
+  const copiedAt = simulation.cronJob.record.types()?.position ?? 0;
+  const message = { position: known.position, entries: entries.value, copiedAt };
   for (let tried = 1; tried <= 2; tried += 1) {
     const answer = await operator.toDirectory<DeclaredTypes>("changeTypes", message);
     if (answer.kind === "ok") simulation.lastTypes = answer.value;

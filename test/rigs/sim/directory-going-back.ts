@@ -4,6 +4,7 @@ import type {
   KnownTypes,
   MintedKey,
   Snapshot,
+  TypeSet,
 } from "../../../src/core/directory/messages.ts";
 import { isSameType, Types, type TypeEntry } from "../../../src/core/types/types.ts";
 import { shipped } from "../../support/types.ts";
@@ -64,6 +65,8 @@ class DirectoryStage {
   #lost: readonly { what: string; isWitnessed: boolean }[] = [];
   /** Whether D1 has something that the directory lost. */
   #isInD1 = false;
+  /** The number of changes of types before D1 was emptied. */
+  #forgotten = 0;
   #keys = 0;
   #types = 0;
 
@@ -119,7 +122,10 @@ class DirectoryStage {
   /** As an isolate does that has seen nothing of the directory. */
   async #use(entries: readonly TypeEntry[]): Promise<void> {
     if (entries.length === 0) return;
-    const answer = await this.#ask<DeclaredTypes>("useTypes", { entries });
+    const { record } = this.#simulation.cronJob;
+    const saved = await this.#simulation.runUntil(record.saveTypes(this.#set));
+    const copiedAt = saved.ok ? saved.value : 0;
+    const answer = await this.#ask<DeclaredTypes>("useTypes", { entries, copiedAt });
     if (typeof answer === "string") return;
     for (const entry of entries)
       this.#typeChanges.push({ entry: { ...entry, isInUse: true }, isWitnessed: false });
@@ -135,7 +141,11 @@ class DirectoryStage {
     const { rule } = shipped.entries[0] ?? { rule: null };
     const name = `LATE_${this.#types}`;
     const added = { kind: "bucket", number: FIRST_NUMBER + this.#types, name, rule, isInUse: false } as const;
-    const answer = await this.#ask<DeclaredTypes>("changeTypes", { position, entries: [...entries, added] });
+    const answer = await this.#ask<DeclaredTypes>("changeTypes", {
+      position,
+      entries: [...entries, added],
+      copiedAt: this.#simulation.cronJob.record.types()?.position ?? 0,
+    });
     if (typeof answer !== "string") this.#typeChanges.push({ entry: added, isWitnessed: false });
   }
 
@@ -145,7 +155,11 @@ class DirectoryStage {
 
   /** The set that the directory has now. */
   get types(): Types {
-    return new Types(storedTypes(this.#directory.disk)?.entries ?? shipped.entries);
+    return new Types(this.#set.entries);
+  }
+
+  get #set(): TypeSet {
+    return storedTypes(this.#directory.disk) ?? { position: 0, entries: shipped.entries };
   }
 
   /** Returns what went wrong. */
@@ -172,7 +186,10 @@ class DirectoryStage {
     const { ledgers } = this.#simulation.coordinator;
     const kind = this.random.weighted({ alone: 1, "without D1": 3, "with the ledgers": 2 });
     const parts = new Set<Part<object>>([this.#directory]);
-    if (kind === "without D1") this.#simulation.cronJob.record.forgetPoints();
+    if (kind === "without D1") {
+      this.#simulation.cronJob.record.forgetPoints();
+      this.#forgotten = this.#typeChanges.length;
+    }
     if (kind === "with the ledgers") for (const ledger of ledgers.values()) parts.add(ledger);
     for (const [part, version] of versions) if (parts.has(part)) part.goBack(version);
     for (const ledger of ledgers.values())
@@ -250,11 +267,11 @@ class DirectoryStage {
     for (const change of left)
       this.#expect(this.#has(change), () => `${change.keyId} was lost by the reconciliation`);
     this.#checkTypes(this.types, usedIn(types, typesLeft));
-    // A type that came into use after the copy was made may be declared, but not marked.
-    const used = this.#typeChanges.filter(({ entry }) => entry.isInUse);
+    // Also those that came into use after the copy was made, because D1 had them before.
+    const used = this.#typeChanges.slice(this.#forgotten).filter(({ entry }) => entry.isInUse);
     this.#checkTypes(
       this.types,
-      used.flatMap(({ entry }) => (this.types.named(entry.kind, entry.name) === undefined ? [] : entry)),
+      used.map(({ entry }) => entry),
     );
     if (types !== null) this.#simulation.judge.see("T6");
     await this.#simulation.pass(1_000, PASS_STEPS);
@@ -304,7 +321,7 @@ class DirectoryStage {
 }
 
 /** The entries in use in D1's copy, and in what was left of the set. */
-const usedIn = (copy: DeclaredTypes | null, left: readonly TypeEntry[]): TypeEntry[] =>
+const usedIn = (copy: TypeSet | null, left: readonly TypeEntry[]): TypeEntry[] =>
   [...(copy?.entries ?? []), ...left].filter(({ isInUse }) => isInUse);
 
 /** Whether a set has the entry, marked as in use if it is. */

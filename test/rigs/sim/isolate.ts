@@ -1,4 +1,5 @@
-import { ok } from "../../../src/core/refusal.ts";
+import type { TypeSet } from "../../../src/core/directory/messages.ts";
+import { ok, type Result } from "../../../src/core/refusal.ts";
 import type { Reply } from "../../../src/core/messages.ts";
 import { TypesCopy } from "../../../src/http/types-copy.ts";
 import type { Coordinator } from "./coordinator.ts";
@@ -30,10 +31,17 @@ export class Isolate {
   readonly #coordinator: Coordinator;
   readonly #owner: Owner;
   readonly #module = import(WITNESS) as Promise<{ Witness: new () => Witness }>;
+  readonly #saveTypes: (set: TypeSet) => Promise<Result<number>>;
   #witness: Witness | undefined;
   #types: TypesCopy;
 
-  constructor(name: string, network: Network, coordinator: Coordinator) {
+  constructor(
+    name: string,
+    network: Network,
+    coordinator: Coordinator,
+    saveTypes: (set: TypeSet) => Promise<Result<number>>,
+  ) {
+    this.#saveTypes = saveTypes;
     this.#network = network;
     this.#coordinator = coordinator;
     this.#owner = { name, dead: false };
@@ -70,6 +78,9 @@ export class Isolate {
     const send = (method: string) => (message: object) => this.send(this.#owner, directory, method, message);
     const calls = { types: send("types"), useTypes: send("useTypes") };
     const objects = { directory: () => calls } as unknown as ConstructorParameters<typeof TypesCopy>[0];
-    return new TypesCopy(objects, limits, envelope, { types: async () => ok(undefined) });
+    return new TypesCopy(objects, limits, envelope, {
+      types: async () => ok(undefined),
+      save: (set) => this.#saveTypes(set),
+    });
   }
 }

@@ -1,8 +1,9 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { readdirSync, readFileSync } from "node:fs";
-import type { DeclaredTypes, MintedKey } from "../../../src/core/directory/messages.ts";
+import type { MintedKey, TypeSet } from "../../../src/core/directory/messages.ts";
 import { limitVariable, type LimitName } from "../../../src/core/limits.ts";
 import type { HistoryPoint, LeaseState } from "../../../src/core/messages.ts";
+import { ok, refused, type Result } from "../../../src/core/refusal.ts";
 import type { TypeEntry } from "../../../src/core/types/types.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Faults } from "./faults.ts";
@@ -142,10 +143,26 @@ export class SimulatedProjection {
   }
 
   /** The set of types, as a reconciliation of the directory reads it. */
-  types(): DeclaredTypes | null {
+  types(): TypeSet | null {
     const rows = this.statement("SELECT position, entries FROM type_sets", false).all();
     const [row] = rows as { position: number; entries: string }[];
     return row === undefined ? null : { ...row, entries: JSON.parse(row.entries) as TypeEntry[] };
+  }
+
+  /** Saves a set unless there is a newer one, and returns the position of the one that is there. */
+  async saveTypes({ position, entries }: TypeSet): Promise<Result<number>> {
+    const sql = `INSERT INTO type_sets (part, position, entries) VALUES ('directory', ?1, ?2)
+      ON CONFLICT (part) DO UPDATE SET position = ?1, entries = ?2 WHERE position < ?1`;
+    try {
+      return ok(
+        (await this.carryOut(() => {
+          if (position > 0) this.statement(sql, false).run(position, JSON.stringify(entries));
+          return this.types()?.position ?? 0;
+        })) as number,
+      );
+    } catch (error) {
+      return refused("UNAVAILABLE", String(error));
+    }
   }
 
   /** The newest point of the directory that the cron has seen. */
@@ -154,9 +171,10 @@ export class SimulatedProjection {
     return this.statement(sql, false).get() as HistoryPoint | undefined;
   }
 
-  /** Forgets what the cron has seen of other parts, as an empty D1 would. */
+  /** Forgets what the cron has seen of other parts, and the types, as an empty D1 would. */
   forgetPoints(): void {
     this.statement("DELETE FROM seen_points", false).run();
+    this.statement("DELETE FROM type_sets", false).run();
   }
 
   /** Whether the projection has or had a lease in this state. Deleted leases count. */

@@ -101,11 +101,15 @@ export class Simulation {
       { scheduler: this.scheduler, faults: this.faults, log },
       network,
     );
-    this.isolate = new Isolate("isolate 0", network, this.coordinator);
-    this.isolates = [
-      this.isolate,
-      ...[1, 2].map((number) => new Isolate(`isolate ${number}`, network, this.coordinator)),
-    ];
+    this.isolates = [0, 1, 2].map(
+      (number) =>
+        new Isolate(`isolate ${number}`, network, this.coordinator, (set) =>
+          this.cronJob.record.saveTypes(set),
+        ),
+    );
+    const [isolate] = this.isolates;
+    if (isolate === undefined) throw new Error("there is always an isolate");
+    this.isolate = isolate;
     this.judge = new Judge(this.coordinator);
     this.recorder = new Recorder();
     const { scheduler, coordinator, judge, recorder } = this;
@@ -133,6 +137,7 @@ export class Simulation {
         () => "the cron took a change of a ledger for a loss",
       );
     });
+    this.judge.types.copied = () => this.cronJob.record.types();
     this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
     this.router = new Api(context, ownerNamed("router"));
     this.operator = new Api(context, ownerNamed("operator"));

@@ -1,5 +1,5 @@
 import { canonicalize } from "../../../../src/core/canonical/canonicalize.ts";
-import type { ChangeTypes, DeclaredTypes } from "../../../../src/core/directory/messages.ts";
+import type { ChangeTypes, DeclaredTypes, TypeSet } from "../../../../src/core/directory/messages.ts";
 import type { BucketKey, LookupFound, Op } from "../../../../src/core/messages.ts";
 import type { Refusal } from "../../../../src/core/refusal.ts";
 import type { HoldRow } from "../../../../src/core/shard/rows.ts";
@@ -39,6 +39,8 @@ export interface WatchedRequest {
 export class TypeWatch {
   readonly #evidence: Evidence;
   readonly #versions: Version[] = [{ position: 0, types: shipped }];
+  /** The set in D1. */
+  copied: () => TypeSet | null = () => null;
   #diskVersion = -1;
   /** The position on which a change of the set was based, by the mark of the set. */
   readonly #bases = new Map<string, number>();
@@ -102,6 +104,17 @@ export class TypeWatch {
       "I27",
       used.every((each) => each?.isInUse === true),
       () => `${number}:${canonical} is held by lease ${lease} with a type that is not in use`,
+    );
+    const copied = new Types(this.copied()?.entries ?? []);
+    const isCopied = (each: TypeEntry): boolean => {
+      if (shipped.named(each.kind, each.name) !== undefined) return true;
+      const copy = copied.named(each.kind, each.name);
+      return copy !== undefined && isSameType(copy, each);
+    };
+    this.#evidence.check(
+      "I27",
+      used.every((each) => each === undefined || isCopied(each)),
+      () => `${number}:${canonical} is held by lease ${lease} with a type that D1 does not have`,
     );
     const made = this.#made.get(factKey(cell, lease)) ?? [];
     const its = made.filter(({ op }) => op.type === number && op.canonical === canonical);
