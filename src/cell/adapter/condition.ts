@@ -38,20 +38,38 @@ export type ColumnValues<R> = { [Name in keyof R]?: R[Name] | readonly R[Name][]
 export function conditionOf({ table, claimable }: SqlTable, where: unknown): SQL | undefined {
   if (where === undefined || is(where, SQL)) return where;
   if (where instanceof Condition) return withValues(where);
-  if (typeof where !== "object" || where === null || Array.isArray(where))
-    throw invalidArgument("where", "must be an object of columns, condition(...), or undefined for all rows");
   const columns = getTableColumns(table);
   return and(
-    ...Object.entries(where).map(([name, value]) => {
+    ...columnValuesOf(where, "condition(...)").map(([name, value]) => {
       const column = columns[name];
       if (column === undefined)
         throw invalidArgument("where", `names ${name}, which is not a column of ${claimable.name}`);
-      // Otherwise a misspelled variable would match all rows.
-      if (value === undefined)
-        throw invalidArgument("where", `has no value for ${name}: use null, or leave the column out`);
       return matching(column, value);
     }),
   );
+}
+
+/**
+ * Answers the columns of a condition and their values.
+ *
+ * @param others - What else a condition may be, for the error's message.
+ */
+export function columnValuesOf(where: unknown, others: string): [string, unknown][] {
+  // Other objects, such as a promise, may have no properties, and would match all rows.
+  if (!isPlainObject(where))
+    throw invalidArgument("where", `must be an object of columns, ${others}, or undefined for all rows`);
+  const columns = Object.entries(where);
+  // Otherwise a misspelled variable would match all rows.
+  const missing = columns.find(([, value]) => value === undefined);
+  if (missing !== undefined)
+    throw invalidArgument("where", `has no value for ${missing[0]}: use null, or leave the column out`);
+  return columns;
+}
+
+function isPlainObject(value: unknown): value is object {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 function matching(column: Column, value: unknown): SQL {

@@ -181,7 +181,7 @@ function suite(kind: DriverKind): void {
     await expect(namesOf({ name: undefined })).rejects.toThrow("`where` has no value for name");
     await expect(namesOf({ nick: 1 } as never)).rejects.toThrow("`where` names nick");
     await expect(namesOf(condition("name = $2", [ada]))).rejects.toThrow("`where` uses $2, and has 1 values");
-    for (const odd of ["name = 'ada'", 7, null, [ada]])
+    for (const odd of ["name = 'ada'", 7, null, [ada], new Map(), Promise.resolve()])
       await expect(namesOf(odd as never)).rejects.toThrow("`where` must be an object of columns");
   });
 
