@@ -44,5 +44,5 @@ export interface AdapterNames {
   /** The name of a table in the database, with its schema if it has one: `people` or `crm.people`. */
   table(name: string): string;
   /** The name in rows of a column of the database. */
-  property(table: string, column: string): string;
+  property(table: string, column: string): string | Promise<string>;
 }

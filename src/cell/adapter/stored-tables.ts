@@ -24,7 +24,7 @@ export interface TableReader<Tx> {
   read(
     tx: Tx | undefined,
     name: StoredName,
-    property: (column: string) => string,
+    propertiesOf: (columns: readonly string[]) => Promise<string[]>,
   ): Promise<Table | undefined>;
 }
 
@@ -46,8 +46,8 @@ export class StoredTables<Tx> implements SqlTables<Tx> {
   async of(tx: Tx | undefined, claimable: Claimable): Promise<SqlTable> {
     const known = this.#known.get(claimable);
     if (known !== undefined) return known;
-    const table = await this.#reader.read(tx, this.nameOf(claimable), (column) =>
-      this.#names.property(claimable.name, column),
+    const table = await this.#reader.read(tx, this.nameOf(claimable), (columns) =>
+      this.propertiesOf(claimable, columns),
     );
     const read = checked(claimable, table);
     this.#known.set(claimable, read);
@@ -59,8 +59,8 @@ export class StoredTables<Tx> implements SqlTables<Tx> {
     this.#known.clear();
   }
 
-  propertiesOf({ name }: Claimable, columns: readonly string[]): string[] {
-    return columns.map((column) => this.#names.property(name, column));
+  propertiesOf({ name }: Claimable, columns: readonly string[]): Promise<string[]> {
+    return Promise.all(columns.map(async (column) => this.#names.property(name, column)));
   }
 
   nameOf({ name }: Claimable): StoredName {

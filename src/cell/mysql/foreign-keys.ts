@@ -44,7 +44,7 @@ export const mysqlForeignKeys =
       const key = JSON.stringify([part.schema, part.table, part.key]);
       keys.set(key, [...(keys.get(key) ?? []), part]);
     }
-    return [...keys.values()].flatMap((its) => {
+    const found = [...keys.values()].map(async (its) => {
       const [first] = its;
       if (first === undefined) return [];
       const child = find(first.schema, first.table, first.current);
@@ -53,11 +53,11 @@ export const mysqlForeignKeys =
       return {
         child,
         parent,
-        columns: tables.propertiesOf(
+        columns: await tables.propertiesOf(
           child,
           its.map(({ column }) => column),
         ),
-        parentColumns: tables.propertiesOf(
+        parentColumns: await tables.propertiesOf(
           parent,
           its.map(({ parentColumn }) => parentColumn),
         ),
@@ -65,4 +65,5 @@ export const mysqlForeignKeys =
         onUpdate: first.onUpdate.toLowerCase() as Action,
       };
     });
+    return (await Promise.all(found)).flat();
   };

@@ -68,3 +68,20 @@ function generatedId({ name, idName }: Claimable, { insertId }: InsertHeader): n
     );
   return typeof insertId === "string" ? BigInt(insertId) : insertId;
 }
+
+/** Answers the rows in the order of the ids that they were inserted with. Throws if one is not among them. */
+export function inOrderOfIds(
+  claimable: Claimable,
+  rows: readonly AnyRow[],
+  ids: readonly unknown[],
+): AnyRow[] {
+  const byId = new Map(rows.map((row) => [claimable.idOf(row), row]));
+  return ids.map((id) => byId.get(String(id)) ?? notReadBack(claimable, id));
+}
+
+function notReadBack({ name, idName }: Claimable, id: unknown): never {
+  throw invalidArgument(
+    idName,
+    `of ${name} was not stored as ${String(id)}, so the row cannot be claimed: use the database's spelling`,
+  );
+}

@@ -12,7 +12,7 @@ interface KeyPart {
 
 /** Reads tables from MySQL's information schema, from the connection's database if they name no other. */
 export const mysqlTableReader = <Tx>(connection: Connection<Tx, Orm>): TableReader<Tx> => ({
-  read: async (tx, stored, property) => {
+  read: async (tx, stored, propertiesOf) => {
     const its = sql`table_schema = ${databaseOf(stored)} AND table_name = ${stored.name}`;
     const columns = await connection
       .orm(tx)
@@ -33,7 +33,7 @@ export const mysqlTableReader = <Tx>(connection: Connection<Tx, Orm>): TableRead
       .from(sql`information_schema.statistics`)
       .where(sql`${its} AND non_unique = 0`)
       .orderBy(sql`index_name`, sql`seq_in_index`);
-    return tableOf(stored, columns, parts, property);
+    return tableOf(stored, columns, parts, await propertiesOf(columns.map((column) => column.name)));
   },
 });
 
@@ -43,15 +43,16 @@ function tableOf(
   { schema, name }: StoredName,
   columns: readonly StoredColumn[],
   parts: readonly KeyPart[],
-  property: (column: string) => string,
+  properties: readonly string[],
 ): Table {
-  const declared = Object.fromEntries(columns.map((column) => [property(column.name), asStored(column)]));
+  const declared = Object.fromEntries(columns.map((column, index) => [properties[index], asStored(column)]));
+  const propertyOf = new Map(columns.map(({ name: column }, index) => [column, properties[index] ?? column]));
   const keys = new Map<string, string[]>();
   for (const { key, column } of parts)
-    if (column !== null) keys.set(key, [...(keys.get(key) ?? []), property(column)]);
+    if (column !== null) keys.set(key, [...(keys.get(key) ?? []), propertyOf.get(column) ?? column]);
   const indexes = (table: Record<string, MySqlColumn>) =>
-    [...keys].flatMap(([key, properties]) => {
-      const [first, ...others] = properties.flatMap((each) => table[each] ?? []);
+    [...keys].flatMap(([key, its]) => {
+      const [first, ...others] = its.flatMap((each) => table[each] ?? []);
       return first === undefined ? [] : [uniqueIndex(key).on(first, ...others)];
     });
   return schema === undefined

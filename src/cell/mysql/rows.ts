@@ -1,12 +1,11 @@
 import { asc, inArray } from "drizzle-orm";
 import type { MySqlTable } from "drizzle-orm/mysql-core";
 import type { Claimable } from "../claimable.ts";
-import { invalidArgument } from "../errors.ts";
 import type { Selection } from "../local.ts";
 import type { Connection, RowMethods, SelectOptions, SqlTables } from "../sql/connection.ts";
 import type { AnyRow } from "../table.ts";
 import { affectedRows } from "./driver.ts";
-import { insertRows, type InsertHeader } from "./insert.ts";
+import { inOrderOfIds, insertRows, type InsertHeader } from "./insert.ts";
 import type { Orm } from "./orm.ts";
 
 /** Rows of claimable tables, written and read with drizzle's statements. */
@@ -90,17 +89,4 @@ export class MysqlRows<Tx> implements RowMethods<Tx> {
     const found = await this.select(tx, claimable, { ids }, { isLocking: true });
     return inOrderOfIds(claimable, found, ids);
   }
-}
-
-/** Answers the rows in the order of the ids that they were inserted with. Throws if one is not among them. */
-function inOrderOfIds(claimable: Claimable, rows: readonly AnyRow[], ids: readonly unknown[]): AnyRow[] {
-  const byId = new Map(rows.map((row) => [claimable.idOf(row), row]));
-  return ids.map((id) => byId.get(String(id)) ?? notReadBack(claimable, id));
-}
-
-function notReadBack({ name, idName }: Claimable, id: unknown): never {
-  throw invalidArgument(
-    idName,
-    `of ${name} was not stored as ${String(id)}, so the row cannot be claimed: use the database's spelling`,
-  );
 }

@@ -45,16 +45,17 @@ export const postgresForeignKeys =
           JOIN (VALUES ${relations}) AS parent (place, relation) ON parent.relation = confrelid`,
       )
       .where(sql`contype = 'f'`);
-    return found.flatMap((key) => {
+    const keys = found.map(async (key) => {
       const [child, parent] = [claimables[key.child], claimables[key.parent]];
       if (child === undefined || parent === undefined) return [];
       return {
         child,
         parent,
-        columns: tables.propertiesOf(child, JSON.parse(key.columns) as string[]),
-        parentColumns: tables.propertiesOf(parent, JSON.parse(key.parentColumns) as string[]),
+        columns: await tables.propertiesOf(child, JSON.parse(key.columns) as string[]),
+        parentColumns: await tables.propertiesOf(parent, JSON.parse(key.parentColumns) as string[]),
         onDelete: actions[key.onDelete],
         onUpdate: actions[key.onUpdate],
       };
     });
+    return (await Promise.all(keys)).flat();
   };

@@ -6,7 +6,7 @@ import type { Orm } from "./orm.ts";
 
 /** Reads tables from PostgreSQL's catalog, by the search path if they have no schema. */
 export const postgresTableReader = <Tx>(connection: Connection<Tx, Orm>): TableReader<Tx> => ({
-  read: async (tx, name, property) => {
+  read: async (tx, name, propertiesOf) => {
     const columns = await connection
       .orm(tx)
       .select({
@@ -16,7 +16,8 @@ export const postgresTableReader = <Tx>(connection: Connection<Tx, Orm>): TableR
       .from(sql`pg_attribute`)
       .where(sql`attrelid = to_regclass(${quoted(name)}) AND attnum > 0 AND NOT attisdropped`)
       .orderBy(sql`attnum`);
-    return columns.length === 0 ? undefined : tableOf(name, columns, property);
+    if (columns.length === 0) return undefined;
+    return tableOf(name, columns, await propertiesOf(columns.map((column) => column.name)));
   },
 });
 
@@ -30,9 +31,9 @@ export const quoted = ({ schema, name }: StoredName): string =>
 function tableOf(
   { schema, name }: StoredName,
   columns: readonly StoredColumn[],
-  property: (column: string) => string,
+  properties: readonly string[],
 ): Table {
-  const declared = Object.fromEntries(columns.map((column) => [property(column.name), asStored(column)]));
+  const declared = Object.fromEntries(columns.map((column, index) => [properties[index], asStored(column)]));
   // Drizzle refuses to name the schema `public`, which is in the search path.
   return schema === undefined || schema === "public"
     ? pgTable(name, declared)
