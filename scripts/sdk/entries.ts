@@ -5,6 +5,7 @@ import manifest from "../../package.json" with { type: "json" };
 export const peers = {
   "@electric-sql/pglite": "^0.5.0",
   "drizzle-orm": "^0.45.2",
+  kysely: "^0.28.0 || ^0.29.0",
   mysql2: "^3.9.0",
   pg: "^8.11.0",
   postgres: "^3.4.0",
@@ -35,6 +36,7 @@ const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">
   "cell/mysql": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   "cell/pg": { peers: ["drizzle-orm", "pg"], bundles: ["uuid"], runsOn: "any" },
   "cell/mysql2": { peers: ["drizzle-orm", "mysql2"], bundles: ["uuid"], runsOn: "any" },
+  "cell/kysely": { peers: ["drizzle-orm", "kysely"], bundles: ["uuid"], runsOn: "any" },
   "cell/adapter": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   // It contains the coordinator.
   testing: {

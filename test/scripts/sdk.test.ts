@@ -151,6 +151,13 @@ describe("the package", () => {
       ],
       "leasehold/cell/pg": ["condition", "migration", "pg", "table"],
       "leasehold/cell/mysql2": ["condition", "migration", "mysql2", "table"],
+      "leasehold/cell/kysely": [
+        "kyselyMysql",
+        "kyselyPostgres",
+        "kyselyTables",
+        "mysqlMigration",
+        "postgresMigration",
+      ],
       "leasehold/cell/adapter": ["NamedTable", "condition", "mysqlDatabase", "postgresDatabase", "table"],
       "leasehold/testing": ["startTestCoordinator"],
     });

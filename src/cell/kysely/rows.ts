@@ -1,0 +1,121 @@
+import { sql, type Kysely, type Transaction } from "kysely";
+import type { Claimable } from "../claimable.ts";
+import type { Selection } from "../local.ts";
+import { insertRows, inOrderOfIds, type InsertHeader } from "../mysql/insert.ts";
+import type { RowMethods, SelectOptions } from "../sql/connection.ts";
+import { asItIs } from "../sql/describe-error.ts";
+import type { AnyRow } from "../table.ts";
+import { withAnyTables } from "./any-tables.ts";
+import { conditionOf } from "./conditions.ts";
+
+interface InsertOptions {
+  skipExisting: boolean;
+}
+
+/** Rows of claimable tables, written and read with Kysely's builders, so that its plugins apply. */
+abstract class KyselyRows<DB> implements RowMethods<Transaction<DB>> {
+  readonly #db: Kysely<DB>;
+
+  constructor(db: Kysely<DB>) {
+    this.#db = db;
+  }
+
+  abstract insert(
+    tx: Transaction<DB>,
+    claimable: Claimable,
+    rows: readonly AnyRow[],
+    options: InsertOptions,
+  ): Promise<AnyRow[]>;
+
+  abstract update(
+    tx: Transaction<DB>,
+    claimable: Claimable,
+    ids: readonly unknown[],
+    set: AnyRow,
+  ): Promise<AnyRow[]>;
+
+  /** Locks in the order of ids, so that two transactions over the same rows don't deadlock. */
+  async select(
+    tx: Transaction<DB> | undefined,
+    { name, idName }: Claimable,
+    selection: Selection,
+    { limit, isLocking }: SelectOptions,
+  ): Promise<AnyRow[]> {
+    // Kysely would write `in ()`.
+    if ("ids" in selection && selection.ids.length === 0) return [];
+    const rows = withAnyTables(tx ?? this.#db)
+      .selectFrom(name)
+      .selectAll()
+      .orderBy(idName);
+    const condition = "ids" in selection ? undefined : conditionOf(selection.where);
+    const matching =
+      "ids" in selection
+        ? rows.where(idName, "in", selection.ids)
+        : condition === undefined
+          ? rows
+          : rows.where(condition);
+    const limited = limit === undefined ? matching : matching.limit(limit);
+    return (isLocking ? limited.forUpdate() : limited).execute();
+  }
+
+  async delete(tx: Transaction<DB>, { name, idName }: Claimable, ids: readonly unknown[]): Promise<number> {
+    const { numDeletedRows } = await withAnyTables(tx)
+      .deleteFrom(name)
+      .where(idName, "in", ids)
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
+  }
+}
+
+export class KyselyPostgresRows<DB> extends KyselyRows<DB> {
+  async insert(
+    tx: Transaction<DB>,
+    { name, idName }: Claimable,
+    rows: readonly AnyRow[],
+    { skipExisting }: InsertOptions,
+  ): Promise<AnyRow[]> {
+    // Kysely would write `() values ()`, which only MySQL understands.
+    const isEmpty = rows.every((row) => Object.values(row).every((value) => value === undefined));
+    const values = isEmpty ? rows.map(() => ({ [idName]: sql`default` })) : rows;
+    const insert = withAnyTables(tx).insertInto(name).values(values).returningAll();
+    return (skipExisting ? insert.onConflict((conflict) => conflict.doNothing()) : insert).execute();
+  }
+
+  async update(
+    tx: Transaction<DB>,
+    { name, idName }: Claimable,
+    ids: readonly unknown[],
+    set: AnyRow,
+  ): Promise<AnyRow[]> {
+    return withAnyTables(tx).updateTable(name).set(set).where(idName, "in", ids).returningAll().execute();
+  }
+}
+
+export class KyselyMysqlRows<DB> extends KyselyRows<DB> {
+  async insert(
+    tx: Transaction<DB>,
+    claimable: Claimable,
+    rows: readonly AnyRow[],
+    { skipExisting }: InsertOptions,
+  ): Promise<AnyRow[]> {
+    const statement = async (chunk: readonly AnyRow[]): Promise<InsertHeader> => {
+      const insert = withAnyTables(tx).insertInto(claimable.name).values(chunk);
+      const { insertId = 0n } = await insert.executeTakeFirstOrThrow();
+      return { insertId };
+    };
+    const ids = await insertRows(claimable, rows, { statement, skipExisting, describeError: asItIs });
+    const stored = await this.select(tx, claimable, { ids }, { isLocking: true });
+    return inOrderOfIds(claimable, stored, ids);
+  }
+
+  async update(
+    tx: Transaction<DB>,
+    claimable: Claimable,
+    ids: readonly unknown[],
+    set: AnyRow,
+  ): Promise<AnyRow[]> {
+    const { name, idName } = claimable;
+    await withAnyTables(tx).updateTable(name).set(set).where(idName, "in", ids).execute();
+    return this.select(tx, claimable, { ids }, { isLocking: true });
+  }
+}
