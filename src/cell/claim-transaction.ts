@@ -5,7 +5,7 @@ import { chunksOf, type ChunkLimits } from "./chunks.ts";
 import type { Claimable } from "./claimable.ts";
 import { invalidArgument } from "./errors.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
-import type { AnyRow, AnyTable, NewRow, Row, Where } from "./table.ts";
+import type { AnyRow, AnyTable, NewRow, Row, RowUpdate, Where } from "./table.ts";
 import type { ClaimableTables } from "./tables.ts";
 
 /** The table that a statement wrote, and the id of the row if it was one row with an id. */
@@ -57,11 +57,11 @@ export class ClaimTransaction<Tx> {
   }
 
   /** Updates the rows that match `where`. One lease releases the old names and claims the new ones. */
-  async update<T extends AnyTable>(table: T, where: Where<T>, set: Partial<NewRow<T>>): Promise<Row<T>[]> {
+  async update<T extends AnyTable>(table: T, where: Where<T>, set: RowUpdate<T>): Promise<Row<T>[]> {
     const claimable = this.#tables.of(table);
     return this.#writing(async () => {
       const before = await this.#database.lock(this.db, claimable, { where });
-      return await this.updateRows(claimable, before, set);
+      return await this.updateRows(claimable, before, set as AnyRow);
     });
   }
 

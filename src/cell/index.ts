@@ -87,7 +87,7 @@ export {
   type RemotePageRequest,
 } from "./remote-leases.ts";
 export type { LedgerHistoryTable } from "./saved-history.ts";
-export type { AnyRow, AnyTable, NamedTable, NewRow, Row, Where } from "./table.ts";
+export type { AnyRow, AnyTable, NamedTable, NewRow, Row, RowUpdate, Where } from "./table.ts";
 export { toValidationErrors, type FieldError, type FieldProblem } from "./validation.ts";
 export { formatReport, type FormatOptions } from "./verification/format.ts";
 export type { VerificationLoop, VerificationLoopOptions } from "./verification/loop.ts";

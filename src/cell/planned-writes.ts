@@ -3,7 +3,14 @@ import type { ClaimTransaction } from "./claim-transaction.ts";
 import type { Claimable } from "./claimable.ts";
 import { invalidArgument } from "./errors.ts";
 import type { CellDatabase } from "./local.ts";
-import { declaredColumns, type AnyRow, type AnyTable, type NewRow, type Row } from "./table.ts";
+import {
+  declaredColumns,
+  type AnyRow,
+  type AnyTable,
+  type NewRow,
+  type Row,
+  type RowUpdate,
+} from "./table.ts";
 import type { ClaimableTables } from "./tables.ts";
 
 type Write<Tx> = (tx: ClaimTransaction<Tx>, database: CellDatabase<Tx>) => Promise<void>;
@@ -32,8 +39,9 @@ export class PlannedWrites<Tx> {
   }
 
   /** Updates a row as it was read. The transaction fails if its claimed columns have changed since. */
-  update<T extends AnyTable>(table: T, before: Row<T>, set: Partial<NewRow<T>>): void {
+  update<T extends AnyTable>(table: T, before: Row<T>, given: RowUpdate<T>): void {
     const claimable = this.#tables.of(table);
+    const set = given as AnyRow;
     const was = before as AnyRow;
     this.changes.add(claimable, was, { ...was, ...set });
     this.#writes.push(

@@ -6,12 +6,13 @@ export type AnyRow = Readonly<Record<string, unknown>>;
 
 /**
  * A table that an adapter knows by its name. Its columns are read from the database. The type parameters are
- * those of a stored row, of a row to insert, and of a condition.
+ * those of a stored row, of a row to insert, of a condition, and of the new values of an update.
  */
-export class NamedTable<R = AnyRow, N = AnyRow, W = unknown> {
+export class NamedTable<R = AnyRow, N = AnyRow, W = unknown, U = Partial<N>> {
   declare readonly $inferSelect: R;
   declare readonly $inferInsert: N;
   declare readonly $where: W;
+  declare readonly $inferUpdate: U;
   /** As the adapter knows it. */
   readonly name: string;
 
@@ -27,6 +28,9 @@ export type AnyTable = Table | NamedTable<object, object>;
 export type Row<T extends AnyTable> = T["$inferSelect"];
 /** A row to insert. */
 export type NewRow<T extends AnyTable> = T["$inferInsert"];
+/** The new values of an update. */
+export type RowUpdate<T extends AnyTable> =
+  T extends NamedTable<object, object, unknown, infer U> ? U : Partial<NewRow<T>>;
 /** A condition on the rows of a table. Undefined matches all of them. */
 export type Where<T extends AnyTable> = (T extends NamedTable<object, object, infer W> ? W : SQL) | undefined;
 

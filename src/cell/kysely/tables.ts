@@ -1,4 +1,4 @@
-import type { Expression, ExpressionBuilder, InsertObject, Selectable, SqlBool } from "kysely";
+import type { Expression, ExpressionBuilder, InsertObject, Selectable, SqlBool, UpdateObject } from "kysely";
 import type { ColumnValues } from "../adapter/condition.ts";
 import { NamedTable } from "../table.ts";
 
@@ -12,7 +12,8 @@ export type KyselyCondition<DB, TB extends keyof DB> =
 export type KyselyTable<DB, TB extends keyof DB> = NamedTable<
   Selectable<DB[TB]>,
   InsertObject<DB, TB>,
-  KyselyCondition<DB, TB>
+  KyselyCondition<DB, TB>,
+  UpdateObject<DB, TB>
 >;
 
 /**

@@ -11,6 +11,8 @@ interface Database {
     username: string;
     bio: string | null;
     born: ColumnType<Date, string | undefined>;
+    created: ColumnType<Date, string | undefined, never>;
+    changed: ColumnType<Date | null, never, string>;
   };
   audit: { userId: number };
 }
@@ -35,7 +37,14 @@ test("rows, new rows and conditions have the types of the table", () => {
   const use = async (cell: Cell<Transaction<Database>>): Promise<void> => {
     await cell.transaction(async (tx) => {
       const ada = await tx.insert(users, { username: "ada", born: "1815-12-10" });
-      expectTypeOf(ada).toEqualTypeOf<{ id: number; username: string; bio: string | null; born: Date }>();
+      expectTypeOf(ada).toEqualTypeOf<{
+        id: number;
+        username: string;
+        bio: string | null;
+        born: Date;
+        created: Date;
+        changed: Date | null;
+      }>();
       // @ts-expect-error -- there is no such column.
       await tx.insert(users, { username: "ada", nick: "a" });
       // @ts-expect-error -- a username is required.
@@ -57,6 +66,11 @@ test("rows, new rows and conditions have the types of the table", () => {
       await tx.delete(users, "username = 'ada'");
       // @ts-expect-error -- there is no such column.
       await tx.update(users, undefined, { usernme: "ada" });
+      await tx.update(users, undefined, { changed: "2026-01-01" });
+      // @ts-expect-error -- the column can only be inserted.
+      await tx.update(users, undefined, { created: "2026-01-01" });
+      // @ts-expect-error -- the column can only be updated.
+      await tx.insert(users, { username: "ada", changed: "2026-01-01" });
       expectTypeOf(tx.db).toEqualTypeOf<Transaction<Database>>();
     });
   };
