@@ -1,5 +1,5 @@
 /** What only Kysely has: plugins, expressions as values and conditions, and its transactions. */
-import { CamelCasePlugin, sql, type Generated, type Transaction } from "kysely";
+import { CamelCasePlugin, sql, type Generated, type Kysely, type Transaction } from "kysely";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createCell, type Cell, type CellOptions } from "../../../src/cell/cell.ts";
@@ -10,7 +10,8 @@ import { toValidationErrors } from "../../../src/cell/validation.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
-import { kinds, run, type Server, type ServerKind } from "./servers.ts";
+import type { DatabaseServer } from "../../support/databases/server.ts";
+import { kinds, run, type ServerKind } from "./servers.ts";
 
 interface Database {
   userAccounts: {
@@ -49,7 +50,8 @@ const fresh = (name: string): string => `${name}-${(serial += 1)}`;
 for (const kind of kinds) describe.skipIf(isSkipped(kind.name))(kind.name, () => suite(kind));
 
 function suite(kind: ServerKind): void {
-  let server: Server<Database>;
+  let server: DatabaseServer;
+  let db: Kysely<Database>;
   let coordinator: TestCoordinator;
   let cell: Cell<Transaction<Database>>;
 
@@ -63,7 +65,7 @@ function suite(kind: ServerKind): void {
       cell: "1",
       fetch: (to, init) => coordinator.fetch(to, init),
     });
-    const database = kind.database(server.db);
+    const database = kind.database(db);
     return createCell({
       client,
       database,
@@ -89,32 +91,32 @@ function suite(kind: ServerKind): void {
         names.map((userName) => ({ userName })),
       ),
     );
-  const leases = () => run(server.db, "SELECT uuid FROM leasehold_outstanding_leases WHERE state = 'saved'");
+  const leases = () => run(db, "SELECT uuid FROM leasehold_outstanding_leases WHERE state = 'saved'");
   const stored = async () =>
-    (await run(server.db, "SELECT user_name FROM user_accounts ORDER BY id")).map((row) => row["user_name"]);
+    (await run(db, "SELECT user_name FROM user_accounts ORDER BY id")).map((row) => row["user_name"]);
 
   beforeAll(async () => {
-    server = await kind.start<Database>({ plugins: [new CamelCasePlugin()] });
+    server = await kind.start();
+    const url = server.url(await server.createDatabase());
+    db = kind.connect<Database>(url, { plugins: [new CamelCasePlugin()] });
     coordinator = await startTestCoordinator();
     cell = cellOf();
     await cell.install();
     await run(
-      server.db,
+      db,
       `CREATE TABLE user_accounts (id ${kind.serial}, user_name ${kind.text} NOT NULL,
         short_bio ${kind.text}, updated_at ${kind.time} NOT NULL DEFAULT CURRENT_TIMESTAMP,
         CONSTRAINT one_name UNIQUE (user_name))`,
     );
-    await run(
-      server.db,
-      `CREATE TABLE settings (id ${kind.serial}, some_key ${kind.text} NOT NULL DEFAULT 'made')`,
-    );
+    await run(db, `CREATE TABLE settings (id ${kind.serial}, some_key ${kind.text} NOT NULL DEFAULT 'made')`);
   });
   beforeEach(async () => {
-    await run(server.db, "DROP TABLE IF EXISTS pet_names");
-    await run(server.db, "DELETE FROM user_accounts");
+    await run(db, "DROP TABLE IF EXISTS pet_names");
+    await run(db, "DELETE FROM user_accounts");
   });
   afterAll(async () => {
     await coordinator.close();
+    await db.destroy();
     await server.stop();
   });
 
@@ -138,7 +140,7 @@ function suite(kind: ServerKind): void {
 
     test("names the columns of a foreign key that deletes claimed rows", async () => {
       await run(
-        server.db,
+        db,
         `CREATE TABLE pet_names (id ${kind.serial}, pet_name ${kind.text} NOT NULL, owner_id int,
           FOREIGN KEY (owner_id) REFERENCES user_accounts (id) ON DELETE CASCADE)`,
       );
@@ -150,11 +152,8 @@ function suite(kind: ServerKind): void {
 
     test("verification knows when a row has changed", async () => {
       const [old, young] = [fresh("old"), fresh("young")];
-      await run(
-        server.db,
-        `INSERT INTO user_accounts (user_name, updated_at) VALUES ('${old}', '2020-01-01')`,
-      );
-      await run(server.db, `INSERT INTO user_accounts (user_name) VALUES ('${young}')`);
+      await run(db, `INSERT INTO user_accounts (user_name, updated_at) VALUES ('${old}', '2020-01-01')`);
+      await run(db, `INSERT INTO user_accounts (user_name) VALUES ('${young}')`);
       const { counts } = await cell.verify({ apply: true });
       expect(counts).toMatchObject({ created: 1 });
       expect([await isClaimed(old), await isClaimed(young)]).toEqual([true, false]);
@@ -234,7 +233,7 @@ function suite(kind: ServerKind): void {
 
   test("tx.db is Kysely's transaction, at the isolation level of the options", async () => {
     const strict = cellOf({
-      database: kind.database(server.db, { transaction: { isolationLevel: "serializable" } }),
+      database: kind.database(db, { transaction: { isolationLevel: "serializable" } }),
     });
     const names = [fresh("ada"), fresh("bob")];
     const failed = strict.transaction(async (tx) => {
@@ -252,7 +251,7 @@ function suite(kind: ServerKind): void {
       throw new RangeError(Object.values(level ?? {}).join());
     });
     await expect(failed).rejects.toThrow(/^serializable$/i);
-    expect(await run(server.db, "SELECT id FROM settings WHERE some_key = 'other'")).toEqual([]);
+    expect(await run(db, "SELECT id FROM settings WHERE some_key = 'other'")).toEqual([]);
     expect([await isClaimed(names[0] ?? ""), await leases()]).toEqual([false, []]);
   });
 
@@ -283,7 +282,7 @@ function suite(kind: ServerKind): void {
         () => true,
         () => false,
       );
-    const found = await run(server.db, "SELECT id FROM settings WHERE some_key = 'kept'");
+    const found = await run(db, "SELECT id FROM settings WHERE some_key = 'kept'");
     expect([isSaved, found.length]).toEqual(kind.dialect === "mysql" ? [true, 1] : [false, 0]);
   });
 
@@ -291,11 +290,11 @@ function suite(kind: ServerKind): void {
     /** Ends the connection of a transaction, as a lost network does. */
     const cut = async (tx: Transaction<Database>): Promise<void> => {
       const [own] = await run(tx, kind.kill.ownId);
-      await run(server.db, kind.kill.statement(Number(own?.["id"])));
+      await run(db, kind.kill.statement(Number(own?.["id"])));
     };
 
     test("in the body is a certain rollback", async () => {
-      const database = kind.database(server.db);
+      const database = kind.database(db);
       const uuid = uuidv7();
       const ran = await database.run(async (tx) => {
         await database.insertLease(tx, { uuid, sources: [] });
@@ -307,7 +306,7 @@ function suite(kind: ServerKind): void {
     });
 
     test("at COMMIT is an unknown outcome", async () => {
-      const database = kind.database(server.db);
+      const database = kind.database(db);
       const uuid = uuidv7();
       const ran = await database.run(async (tx) => {
         await database.insertLease(tx, { uuid, sources: [] });
@@ -338,7 +337,7 @@ function suite(kind: ServerKind): void {
           if (query.sql !== "commit") return execute(query, ...rest);
           connection.executeQuery = execute;
           const { rows } = await execute<{ id: number }>({ ...query, sql: kind.kill.ownId });
-          await run(server.db, kind.kill.statement(rows[0]?.id ?? 0));
+          await run(db, kind.kill.statement(rows[0]?.id ?? 0));
           return execute(query, ...rest);
         };
       });
@@ -346,29 +345,25 @@ function suite(kind: ServerKind): void {
   });
 
   test("a transaction, and the database of another dialect, are refused", async () => {
-    await server.db.transaction().execute(async (tx) => {
+    await db.transaction().execute(async (tx) => {
       expect(() => kind.database(tx)).toThrow("`db` must be the database, not a transaction");
     });
     const other = kind.dialect === "postgres" ? kyselyMysql : kyselyPostgres;
-    expect(() => other(server.db)).toThrow("`db` must have a dialect of");
+    expect(() => other(db)).toThrow("`db` must have a dialect of");
   });
 
   test("withSchema names the schema of the claimable tables", async () => {
     const schema = fresh("crm").replace("-", "_");
-    await run(server.db, `CREATE SCHEMA ${schema}`);
+    await run(db, `CREATE SCHEMA ${schema}`);
     await run(
-      server.db,
+      db,
       `CREATE TABLE ${schema}.user_accounts (id ${kind.serial}, user_name ${kind.text} NOT NULL,
         updated_at ${kind.time} NOT NULL DEFAULT CURRENT_TIMESTAMP, UNIQUE (user_name))`,
     );
-    const tenant = cellOf({ database: kind.database(server.db.withSchema(schema)) }, [
-      claimableUsers,
-    ] as never);
+    const tenant = cellOf({ database: kind.database(db.withSchema(schema)) }, [claimableUsers] as never);
     const userName = fresh("ada");
     await tenant.transaction((tx) => tx.insert(users, { userName }));
-    expect(await run(server.db, `SELECT user_name FROM ${schema}.user_accounts`)).toEqual([
-      { user_name: userName },
-    ]);
+    expect(await run(db, `SELECT user_name FROM ${schema}.user_accounts`)).toEqual([{ user_name: userName }]);
     const error = await tenant
       .transaction((tx) => tx.insert(users, { userName }))
       .catch((thrown: unknown) => thrown);

@@ -4,16 +4,10 @@ import { Pool } from "pg";
 import { kyselyMysql, kyselyPostgres } from "../../../src/cell/kysely/index.ts";
 import { startMariadb } from "../../support/databases/mariadb.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
+import type { DatabaseServer } from "../../support/databases/server.ts";
 
 interface Options {
   plugins?: KyselyPlugin[];
-  connections?: number;
-}
-
-/** A server with one database, and Kysely on it. */
-export interface Server<DB> {
-  db: Kysely<DB>;
-  stop: () => Promise<void>;
 }
 
 export interface ServerKind {
@@ -22,27 +16,24 @@ export interface ServerKind {
   serial: string;
   text: string;
   time: string;
-  start: <DB>(options?: Options) => Promise<Server<DB>>;
+  start: () => Promise<DatabaseServer>;
+  connect: <DB>(url: string, options: Options) => Kysely<DB>;
   database: typeof kyselyPostgres;
   /** The id of the transaction's connection, and the statement that ends it. */
   kill: { ownId: string; statement: (id: number) => string };
 }
 
-async function startOnPostgres<DB>({ plugins = [], connections = 10 }: Options = {}): Promise<Server<DB>> {
-  const server = await startPostgres();
-  const pool = new Pool({ connectionString: server.url(await server.createDatabase()), max: connections });
+function connectPostgres<DB>(url: string, { plugins = [] }: Options): Kysely<DB> {
+  const pool = new Pool({ connectionString: url, max: 10 });
   pool.on("error", () => {});
   // Without it, a connection that is lost between two statements would end the process.
   pool.on("connect", (connection) => connection.on("error", () => {}));
-  const db = new Kysely<DB>({ dialect: new PostgresDialect({ pool }), plugins });
-  return { db, stop: () => db.destroy().then(() => server.stop()) };
+  return new Kysely<DB>({ dialect: new PostgresDialect({ pool }), plugins });
 }
 
-async function startOnMariadb<DB>({ plugins = [], connections = 10 }: Options = {}): Promise<Server<DB>> {
-  const server = await startMariadb();
-  const pool = createPool({ uri: server.url(await server.createDatabase()), connectionLimit: connections });
-  const db = new Kysely<DB>({ dialect: new MysqlDialect({ pool }), plugins });
-  return { db, stop: () => db.destroy().then(() => server.stop()) };
+function connectMariadb<DB>(url: string, { plugins = [] }: Options): Kysely<DB> {
+  const pool = createPool({ uri: url, connectionLimit: 10 });
+  return new Kysely<DB>({ dialect: new MysqlDialect({ pool }), plugins });
 }
 
 export const kinds: readonly ServerKind[] = [
@@ -52,7 +43,8 @@ export const kinds: readonly ServerKind[] = [
     serial: "serial PRIMARY KEY",
     text: "text",
     time: "timestamptz",
-    start: startOnPostgres,
+    start: startPostgres,
+    connect: connectPostgres,
     database: kyselyPostgres,
     kill: { ownId: "SELECT pg_backend_pid() AS id", statement: (id) => `SELECT pg_terminate_backend(${id})` },
   },
@@ -62,7 +54,8 @@ export const kinds: readonly ServerKind[] = [
     serial: "int AUTO_INCREMENT PRIMARY KEY",
     text: "varchar(80)",
     time: "datetime(3)",
-    start: startOnMariadb,
+    start: startMariadb,
+    connect: connectMariadb,
     database: kyselyMysql,
     kill: { ownId: "SELECT CONNECTION_ID() AS id", statement: (id) => `KILL ${id}` },
   },
