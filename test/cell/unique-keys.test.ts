@@ -81,7 +81,7 @@ describe("PostgreSQL's detail", () => {
     expect(keyPartsOf(detail)).toEqual(parts);
   });
 
-  test("a table of another schema is another table", () => {
+  test("a table of another schema is another table", async () => {
     const table = claimable(people, {
       source: "RAILS_TABLE_USERS",
       id: "number",
@@ -89,12 +89,9 @@ describe("PostgreSQL's detail", () => {
       attributes: { userName: "USERNAMES" },
     });
     const violation = { schema: "public", table: "people", constraint: "people_userName_unique", detail: "" };
-    expect(duplicateIn([drizzleTable(table)], violation)).toEqual({
-      kind: "duplicate",
-      table,
-      columns: ["userName"],
-    });
-    expect(duplicateIn([drizzleTable(table)], { ...violation, table: "animals" })).toBeUndefined();
+    const find = (given: typeof violation) => duplicateIn([drizzleTable(table)], given, async () => []);
+    expect(await find(violation)).toEqual({ kind: "duplicate", table, columns: ["userName"] });
+    expect(await find({ ...violation, table: "animals" })).toBeUndefined();
   });
 });
 

@@ -14,6 +14,7 @@ import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
 import { PostgresLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
+import { storedKeyParts } from "./stored-keys.ts";
 import { duplicateIn } from "./unique-keys.ts";
 import { PostgresVerification } from "./verification.ts";
 
@@ -54,7 +55,8 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   async install(): Promise<void> {
     await this.connection.transaction(
       async (tx) => {
-        await this.#orm(tx).execute(sql.raw(`SELECT pg_advisory_xact_lock(${INSTALL_LOCK})`));
+        // Not every driver can read a result without a type.
+        await this.#orm(tx).execute(sql.raw(`SELECT 1 FROM pg_advisory_xact_lock(${INSTALL_LOCK})`));
         for (const statement of migration) await this.#orm(tx).execute(sql.raw(statement));
       },
       // A stricter level would not see tables that were created while it waited.
@@ -187,7 +189,9 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
     if (missing !== undefined) return { kind: "not_installed", table: missing };
     const violation = uniqueViolationOf(error, describeError);
     if (violation === undefined) return undefined;
-    return duplicateIn(await sqlTablesOf(this.#parts.tables, tables), violation);
+    return duplicateIn(await sqlTablesOf(this.#parts.tables, tables), violation, (table, key) =>
+      storedKeyParts(this.#orm(), table, key),
+    );
   }
 
   async storedCascades(claimables: readonly Claimable[]): Promise<string[]> {

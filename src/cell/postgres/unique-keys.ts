@@ -5,11 +5,16 @@ import type { SqlTable } from "../sql/connection.ts";
 import { columnsOfKey, columnsOfText } from "../sql/unique-keys.ts";
 import type { UniqueViolation } from "./failure.ts";
 
-/** Finds the claimable table and the columns whose unique key refused a row. */
-export function duplicateIn(
+/**
+ * Finds the claimable table and the columns whose unique key refused a row.
+ *
+ * @param storedParts - Reads the parts of a key from the database. Called if the error doesn't tell them.
+ */
+export async function duplicateIn(
   tables: readonly SqlTable[],
   { schema, table: name, constraint, detail }: UniqueViolation,
-): DatabaseProblem | undefined {
+  storedParts: (table: SqlTable, key: string) => Promise<readonly string[]>,
+): Promise<DatabaseProblem | undefined> {
   const named = tables.filter(({ table }) => getTableName(table) === name);
   // A table without a schema may be in any, as the search path decides.
   const found =
@@ -19,8 +24,11 @@ export function duplicateIn(
   const declared = getTableConfig(table as PgTable);
   const columns =
     columnsOfKey(table, declared, { name: constraint, primary: `${name}_pkey` }) ??
-    // Many keys are only in the database. It names their columns, except to roles that may not read the row.
-    keyPartsOf(detail).flatMap((part) => columnsOfText(table, part));
+    // Many keys are only in the database. Its error names their columns, unless the role may not read the row
+    // or the ORM drops the detail.
+    (detail === "" ? await storedParts(found, constraint) : keyPartsOf(detail)).flatMap((part) =>
+      columnsOfText(table, part),
+    );
   return { kind: "duplicate", table: claimable, columns: [...new Set(columns)] };
 }
 
