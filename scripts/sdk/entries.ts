@@ -37,6 +37,8 @@ const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">
   "cell/pg": { peers: ["drizzle-orm", "pg"], bundles: ["uuid"], runsOn: "any" },
   "cell/mysql2": { peers: ["drizzle-orm", "mysql2"], bundles: ["uuid"], runsOn: "any" },
   "cell/kysely": { peers: ["drizzle-orm", "kysely"], bundles: ["uuid"], runsOn: "any" },
+  // It calls the generated client that it is given, and imports nothing of Prisma.
+  "cell/prisma": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   "cell/adapter": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   // It contains the coordinator.
   testing: {

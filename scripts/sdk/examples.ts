@@ -22,7 +22,29 @@ import type { eq as Eq } from "drizzle-orm";
 import type { ClaimTransaction } from "leasehold/cell";
 import type * as schema from "./schema.ts";
 
+interface Model<Row, NewRow> {
+  [key: symbol]: {
+    types: {
+      payload: { scalars: Row };
+      operations: {
+        findMany: { args: { where?: Partial<Row> } };
+        createManyAndReturn: { args: { data: NewRow | NewRow[] } };
+      };
+    };
+  };
+  create(options: { data: NewRow }): Promise<Row>;
+}
+/** Stands for a generated Prisma client. */
+interface Prisma {
+  user: Model<{ id: number; username: string }, { username: string }>;
+  audit: Model<{ id: number; userId: number }, { userId: number }>;
+  $connect(): Promise<void>;
+  $queryRawUnsafe<T>(statement: string, ...parameters: unknown[]): Promise<T>;
+  $transaction<T>(body: (tx: Omit<Prisma, "$connect">) => Promise<T>): Promise<T>;
+}
+
 declare global {
+  const prisma: Prisma;
   const client: Client;
   const cell: Cell<NodePgDatabase>;
   const db: NodePgDatabase;

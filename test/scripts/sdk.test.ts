@@ -158,6 +158,7 @@ describe("the package", () => {
         "mysqlMigration",
         "postgresMigration",
       ],
+      "leasehold/cell/prisma": ["migration", "prismaPostgres", "prismaTables"],
       "leasehold/cell/adapter": ["NamedTable", "condition", "mysqlDatabase", "postgresDatabase", "table"],
       "leasehold/testing": ["startTestCoordinator"],
     });
