@@ -96,7 +96,7 @@ export default defineConfig({
         test: {
           ...patience,
           name: "system",
-          globalSetup: ["test/support/setup/report-missing.ts"],
+          globalSetup: ["test/support/setup/report-missing.ts", "test/support/setup/prisma-client.ts"],
           include: system,
         },
       },

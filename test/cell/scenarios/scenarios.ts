@@ -787,7 +787,7 @@ function preflightSuite({ describe, test, expect }: Suites, world: World): void 
     test("an id made by the database is refused before the begin", async () => {
       const { one } = world;
       const failed = one.preflight((plan) => plan.insert("organizations", { path: fresh("auto") }));
-      await expect(failed).rejects.toThrow("made by the database at the insert");
+      await expect(failed).rejects.toThrow("give the row an id");
       expect(one.network.calls).toEqual([]);
     });
   });

@@ -1,0 +1,35 @@
+import * as vitest from "vitest";
+import { prismaPostgres, prismaTables } from "../../../src/cell/prisma/index.ts";
+import { isSkipped } from "../../support/databases/available.ts";
+import { cellConformance } from "../scenarios/index.ts";
+import type { ConformanceDatabase } from "../scenarios/target.ts";
+import type { Prisma } from "./generated/client.ts";
+import { PrismaServer } from "./start.ts";
+
+const server = new PrismaServer();
+
+vitest.describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
+  cellConformance<Prisma.TransactionClient>(vitest, {
+    name: "Prisma",
+    dialect: "postgres",
+    isConcurrent: true,
+    looksAtCommit: true,
+    open: async (): Promise<ConformanceDatabase<Prisma.TransactionClient>> => {
+      const { prisma, query, stop } = await server.open();
+      return {
+        tables: prismaTables(prisma),
+        database: () => prismaPostgres(prisma, { fenceWaitMs: 300 }),
+        where: (_table, values) =>
+          Object.fromEntries(
+            Object.entries(values).map(([name, value]) => [
+              name,
+              Array.isArray(value) ? { in: value as unknown[] } : value,
+            ]),
+          ),
+        query,
+        write: (db, statement) => db.$executeRawUnsafe(statement),
+        stop,
+      };
+    },
+  });
+});
