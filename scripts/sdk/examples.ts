@@ -29,6 +29,7 @@ interface Model<Row, NewRow> {
       operations: {
         findMany: { args: { where?: Partial<Row> } };
         createManyAndReturn: { args: { data: NewRow | NewRow[] } };
+        updateManyAndReturn: { args: { data: Partial<Row> } };
       };
     };
   };

@@ -26,6 +26,7 @@ interface ModelTypes {
   operations: {
     findMany: { args: { where?: unknown } };
     createManyAndReturn: { args: { data: unknown } };
+    updateManyAndReturn: { args: { data: unknown } };
   };
 }
 
@@ -50,6 +51,12 @@ type WithoutArrays<T> = T extends readonly unknown[] ? never : T;
 export type NewModelRow<Client, Name extends keyof Client> = WithoutArrays<
   TypesOf<Client, Name>["operations"]["createManyAndReturn"]["args"]["data"]
 >;
+
+/** New values for rows, also such as `{ increment: 1 }`. */
+export type ModelUpdate<Client, Name extends keyof Client> = TypesOf<
+  Client,
+  Name
+>["operations"]["updateManyAndReturn"]["args"]["data"];
 
 /** A condition, as `findMany` takes it. */
 export type ModelWhere<Client, Name extends keyof Client> = NonNullable<

@@ -10,6 +10,7 @@ import {
   modelsOf,
   type ModelName,
   type ModelRow,
+  type ModelUpdate,
   type ModelWhere,
   type NewModelRow,
   type PrismaClientLike,
@@ -36,7 +37,8 @@ export interface PrismaPostgresOptions extends PostgresDatabaseOptions<PrismaTra
 export type PrismaTable<Client, Name extends keyof Client> = NamedTable<
   ModelRow<Client, Name> & object,
   NewModelRow<Client, Name> & object,
-  ModelWhere<Client, Name>
+  ModelWhere<Client, Name>,
+  ModelUpdate<Client, Name>
 >;
 
 export type PrismaTables<Client> = {

@@ -130,6 +130,20 @@ describe.skipIf(isSkipped("PostgreSQL"))("Prisma on PostgreSQL", () => {
     expect(await leases()).toEqual([]);
   });
 
+  test("an update takes Prisma's operations, such as increment", async () => {
+    const { person } = tables();
+    const userName = fresh("ada");
+    await insert(userName);
+    const [ada] = await cell.transaction((tx) =>
+      tx.update(person, { userName }, { score: { increment: 2 } }),
+    );
+    expect(ada).toMatchObject({ userName, score: 2n });
+    await expect(
+      // @ts-expect-error the model has no such field
+      cell.transaction((tx) => tx.update(person, { userName }, { nickname: "countess" })),
+    ).rejects.toThrow("nickname");
+  });
+
   test("rows with different fields are answered in the order in which they were given", async () => {
     const [a, b, c] = [fresh("a"), fresh("b"), fresh("c")];
     const stored = await cell.transaction((tx) =>
