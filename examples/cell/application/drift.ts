@@ -8,6 +8,7 @@ export const drifts = {
   claim: "Destroy the claim on the handle, and keep the row",
   row: "Change the handle with plain SQL, and keep the claim",
   insert: "Insert another person with plain SQL, without a claim",
+  twin: "Insert a person with a look-alike of the handle with plain SQL, past the unique index",
 } as const;
 
 export type Drift = keyof typeof drifts;
@@ -41,6 +42,16 @@ export function plantDrift(
       case "insert":
         await orm.execute(sql`INSERT INTO people (handle) VALUES (${other})`);
         return `${other} has a row, but no claim. Any cell can take the name.`;
+      case "twin": {
+        const twin = fullWidth(handle);
+        if (twin === handle) return `${handle} has no full-width look-alike. Choose another account.`;
+        await orm.execute(sql`INSERT INTO people (handle) VALUES (${twin}) ON CONFLICT DO NOTHING`);
+        return `${twin} has a row, but is the same name as ${handle}. Only one row can have the claim.`;
+      }
     }
   });
 }
+
+/** Full-width characters are the same name as ASCII, but not for the database's index. */
+const fullWidth = (handle: string): string =>
+  handle.replaceAll(/[!-~]/g, (character) => String.fromCharCode(character.charCodeAt(0) + 0xfee0));

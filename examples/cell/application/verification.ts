@@ -47,17 +47,18 @@ const ACTIONS: Record<VerificationItem["action"], string> = {
   none: "nothing",
 };
 
-function itemOf({
-  kind,
-  bucket,
-  source,
-  action,
-  outcome,
-  skipReason,
-}: VerificationItem): Verification["items"][number] {
+/** Says who has the name, if the report knows it: only a person can decide then. */
+function skipText({ skipReason = "changed", otherCell, otherRow }: VerificationItem): string {
+  if (otherCell !== undefined) return `Cell ${otherCell} has the name`;
+  if (otherRow !== undefined) return `${otherRow.type} ${otherRow.id} has the name, too`;
+  return skipReason.replaceAll("_", " ");
+}
+
+function itemOf(item: VerificationItem): Verification["items"][number] {
+  const { kind, bucket, source, action, outcome } = item;
   const end =
     outcome === "skipped"
-      ? `skipped: ${(skipReason ?? "").replaceAll("_", " ")}`
+      ? `skipped: ${skipText(item)}`
       : `${outcome === "done" ? "done" : "to do"}: ${ACTIONS[action]}`;
   return { kind, name: `${bucket.type} ${bucket.value}`, row: `${source.type} ${source.id}`, end };
 }
