@@ -4,7 +4,7 @@ import type { Deferred } from "../../src/cell/local.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import { unknown, type Answer, type Refused } from "../../src/client/answer.ts";
 import type { Batch, Conflict } from "../../src/client/api-types.ts";
-import { refusal } from "./memory-leases.ts";
+import { refusal } from "../../src/cell/conformance/memory-remote.ts";
 
 const batch: Batch = {
   destroys: ["a", "b", "c"].map((value) => ({ bucket: { type: "ROUTES", value } })),

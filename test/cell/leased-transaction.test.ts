@@ -6,7 +6,8 @@ import type { LocalTransactions, TransactionResult } from "../../src/cell/local.
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import { unknown, type Answer } from "../../src/client/answer.ts";
 import { LeaseholdError, UnavailableError } from "../../src/client/errors.ts";
-import { MemoryLocal, refusal } from "./memory-leases.ts";
+import { refusal } from "../../src/cell/conformance/memory-remote.ts";
+import { MemoryLocal } from "./memory-leases.ts";
 
 const UUID = "01890000-0000-7000-8000-000000000001";
 const claimed = { batch: {}, sources: [] };

@@ -1,7 +1,7 @@
 import * as vitest from "vitest";
 import { MemoryLocal } from "./memory-leases.ts";
-import { localLeasesSuite } from "./scenarios/local-leases.ts";
-import { suitesOf } from "./scenarios/runner.ts";
+import { localLeasesSuite } from "../../src/cell/conformance/local-leases.ts";
+import { suitesOf } from "../../src/cell/conformance/runner.ts";
 
 localLeasesSuite(suitesOf(vitest), "the in-memory twin", async () => {
   const local = new MemoryLocal(Date.now);

@@ -8,7 +8,8 @@ import {
 } from "../../src/cell/reconcile.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
 import { unknown } from "../../src/client/answer.ts";
-import { MemoryLocal, MemoryRemote, refusal } from "./memory-leases.ts";
+import { MemoryRemote, refusal } from "../../src/cell/conformance/memory-remote.ts";
+import { MemoryLocal } from "./memory-leases.ts";
 
 const MINUTE = 60_000;
 const NOW = Date.UTC(2026, 10, 20, 12, 30);

@@ -9,7 +9,7 @@ import { createClient } from "../../../src/client/client.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { testCoordinator } from "../scenarios/starts.ts";
 import type { TestedCoordinator } from "../scenarios/drizzle.ts";
-import { fresh } from "../scenarios/world.ts";
+import { fresh } from "../../../src/cell/conformance/world.ts";
 import { Installed, type Tx } from "./server.ts";
 
 const name = (column: string) => varchar(column, { length: 80 });

@@ -11,7 +11,7 @@ import { isSkipped } from "../../support/databases/available.ts";
 import type { Orm, Tx } from "../scenarios/dialect.ts";
 import { pglite, PostgresServer, testCoordinator } from "../scenarios/starts.ts";
 import type { TestedCoordinator, TestedDatabase } from "../scenarios/drizzle.ts";
-import { fresh } from "../scenarios/world.ts";
+import { fresh } from "../../../src/cell/conformance/world.ts";
 
 const accounts = pgTable(
   "accounts",

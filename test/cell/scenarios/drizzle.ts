@@ -2,8 +2,13 @@
 import { and, eq, getTableColumns, inArray, sql, type Table } from "drizzle-orm";
 import type { CellOptions } from "../../../src/cell/cell.ts";
 import type { Dialect, Orm, Tx } from "./dialect.ts";
-import type { ConformanceCoordinator, ConformanceDatabase, ConformanceTarget, Values } from "./target.ts";
-import { ConformanceCell } from "./world.ts";
+import type {
+  ConformanceCoordinator,
+  ConformanceDatabase,
+  ConformanceTarget,
+  Values,
+} from "../../../src/cell/conformance/target.ts";
+import { ConformanceCell } from "../../../src/cell/conformance/world.ts";
 
 /** A running coordinator with cells 1 and 2. */
 export interface TestedCoordinator extends ConformanceCoordinator {

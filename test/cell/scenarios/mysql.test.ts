@@ -1,10 +1,10 @@
 import * as vitest from "vitest";
 import { isSkipped } from "../../support/databases/available.ts";
 import { drizzleTarget } from "./drizzle.ts";
-import { cellConformance } from "./index.ts";
+import { cellConformance } from "../../../src/cell/conformance/index.ts";
 import { mysqlDialect as dialect } from "./mysql-dialect.ts";
-import { suitesOf } from "./runner.ts";
-import { scenarioSuite } from "./scenarios.ts";
+import { suitesOf } from "../../../src/cell/conformance/runner.ts";
+import { scenarioSuite } from "../../../src/cell/conformance/scenarios.ts";
 import { MariadbServer, realCoordinator } from "./starts.ts";
 
 vitest.describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {

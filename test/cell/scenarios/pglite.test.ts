@@ -1,9 +1,9 @@
 import * as vitest from "vitest";
 import { drizzleTarget } from "./drizzle.ts";
-import { cellConformance } from "./index.ts";
+import { cellConformance } from "../../../src/cell/conformance/index.ts";
 import { postgresDialect as dialect } from "./postgres-dialect.ts";
-import { suitesOf } from "./runner.ts";
-import { scenarioSuite } from "./scenarios.ts";
+import { suitesOf } from "../../../src/cell/conformance/runner.ts";
+import { scenarioSuite } from "../../../src/cell/conformance/scenarios.ts";
 import { pglite, realCoordinator } from "./starts.ts";
 
 const target = drizzleTarget(

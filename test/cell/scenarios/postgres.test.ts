@@ -1,7 +1,7 @@
 import * as vitest from "vitest";
 import { isSkipped } from "../../support/databases/available.ts";
 import { drizzleTarget } from "./drizzle.ts";
-import { cellConformance } from "./index.ts";
+import { cellConformance } from "../../../src/cell/conformance/index.ts";
 import { postgresDialect as dialect } from "./postgres-dialect.ts";
 import { PostgresServer, realCoordinator } from "./starts.ts";
 

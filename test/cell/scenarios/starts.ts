@@ -16,7 +16,7 @@ import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
 import type { Orm } from "./dialect.ts";
 import type { TestedCoordinator, TestedDatabase } from "./drizzle.ts";
-import type { Values } from "./target.ts";
+import type { Values } from "../../../src/cell/conformance/target.ts";
 
 /** Starts the deployed Worker with workerd, Durable Objects and D1. */
 export async function realCoordinator(): Promise<TestedCoordinator> {

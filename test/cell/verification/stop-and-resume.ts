@@ -8,7 +8,7 @@ import type { VerificationProgress } from "../../../src/cell/verification/option
 import type { Cursor } from "../../../src/cell/verification/cursor.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { startTestCoordinator } from "../../../src/testing/index.ts";
-import { FaultyFetch } from "../scenarios/faulty-fetch.ts";
+import { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
 import { claimablesOf, type Dialect } from "./dialects.ts";
 import type { VerifiedCell } from "./world.ts";
 

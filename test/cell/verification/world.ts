@@ -7,7 +7,7 @@ import { createClient, type Client } from "../../../src/client/client.ts";
 import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../src/client/api-types.ts";
 import type { LedgerPoint } from "../../../src/client/ledger-history.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
-import { FaultyFetch } from "../scenarios/faulty-fetch.ts";
+import { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
 import type { Orm, Tx } from "../scenarios/dialect.ts";
 import { claimablesOf, type Dialect, type Tables } from "./dialects.ts";
 

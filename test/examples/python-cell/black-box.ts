@@ -1,5 +1,5 @@
 /** A cell as the scenarios see it, whatever language it is written in. */
-import type { FaultyFetch } from "../../cell/scenarios/faulty-fetch.ts";
+import type { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
 import type { TestedCell } from "../../cell/scenarios/drizzle.ts";
 
 export type Values = Record<string, unknown>;

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { FaultyFetch } from "../../cell/scenarios/faulty-fetch.ts";
+import { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
 import type { TestedCoordinator } from "../../cell/scenarios/drizzle.ts";
 
 const PASSED_ON = ["content-type", "retry-after", "leasehold-history", "x-request-id"];

@@ -7,7 +7,7 @@ import { ledgerHistory } from "../../../src/cell/postgres/index.ts";
 import { createClient } from "../../../src/client/index.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
 import type { TestedCoordinator } from "../../cell/scenarios/drizzle.ts";
-import { createTables, fresh } from "../../cell/scenarios/world.ts";
+import { createTables, fresh } from "../../../src/cell/conformance/world.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import { findPython } from "../../support/python.ts";

@@ -4,7 +4,7 @@ import { Pool } from "pg";
 import { afterAll, beforeAll, describe } from "vitest";
 import { postgresDialect as dialect } from "../../cell/scenarios/postgres-dialect.ts";
 import { realCoordinator } from "../../cell/scenarios/starts.ts";
-import type { Values } from "../../cell/scenarios/target.ts";
+import type { Values } from "../../../src/cell/conformance/target.ts";
 import { TestedCell, type TestedCoordinator } from "../../cell/scenarios/drizzle.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";

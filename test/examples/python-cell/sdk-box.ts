@@ -2,7 +2,7 @@ import { eq, sql } from "drizzle-orm";
 import type { ClaimTransaction } from "../../../src/cell/index.ts";
 import { isLeaseholdError } from "../../../src/client/index.ts";
 import type { Tx } from "../../cell/scenarios/dialect.ts";
-import type { FaultyFetch } from "../../cell/scenarios/faulty-fetch.ts";
+import type { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
 import type { TestedCell } from "../../cell/scenarios/drizzle.ts";
 import {
   BoxError,

@@ -5,7 +5,7 @@
 import { eq, sql } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { fresh } from "../../cell/scenarios/world.ts";
+import { fresh } from "../../../src/cell/conformance/world.ts";
 import { postgresDialect } from "../../cell/scenarios/postgres-dialect.ts";
 import type { BlackBox, BoxedCell, Step } from "./black-box.ts";
 

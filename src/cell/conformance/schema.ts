@@ -1,6 +1,6 @@
 /** The tables of the suites, in SQL and as a cell declares them. */
-import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
-import type { NamedTable } from "../../../src/cell/table.ts";
+import { claimable, type Claimable } from "../claimable.ts";
+import type { NamedTable } from "../table.ts";
 import type { ConformanceRows, ConformanceTables, TableName } from "./target.ts";
 
 /** The differences between databases that the suites need. */

@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from "uuid";
-import type { ReconcileOptions } from "../../../src/cell/reconcile.ts";
+import type { ReconcileOptions } from "../reconcile.ts";
 import type { Suites } from "./runner.ts";
 import { fresh, type ConformanceCell, type World } from "./world.ts";
 

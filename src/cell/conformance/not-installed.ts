@@ -1,5 +1,5 @@
 /** A cell whose own tables are missing, or have been dropped. */
-import { NotInstalledError } from "../../../src/cell/errors.ts";
+import { NotInstalledError } from "../errors.ts";
 import type { Suites } from "./runner.ts";
 import type { ConformanceCoordinator, ConformanceDatabase, ConformanceTarget } from "./target.ts";
 import { ConformanceCell, createTables, fresh } from "./world.ts";

@@ -1,6 +1,6 @@
-import type { Fetch } from "../../../src/client/connection.ts";
-import type { CellDatabase } from "../../../src/cell/local.ts";
-import type { AnyTable } from "../../../src/cell/table.ts";
+import type { Fetch } from "../../client/connection.ts";
+import type { CellDatabase } from "../local.ts";
+import type { AnyTable } from "../table.ts";
 
 /** The rows of the suite's tables. */
 export interface ConformanceRows {

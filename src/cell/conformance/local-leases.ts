@@ -4,9 +4,9 @@
  * made to have. A title begins with the rules that the test proves.
  */
 import { v7 as uuidv7 } from "uuid";
-import { reconcile, type LocalLeases, type ReconcileOptions } from "../../../src/cell/reconcile.ts";
-import type { LeaseState } from "../../../src/cell/remote-leases.ts";
-import { MemoryRemote } from "../memory-leases.ts";
+import { reconcile, type LocalLeases, type ReconcileOptions } from "../reconcile.ts";
+import type { LeaseState } from "../remote-leases.ts";
+import { MemoryRemote } from "./memory-remote.ts";
 import type { Suites } from "./runner.ts";
 import { dialects } from "./schema.ts";
 import type { ConformanceTarget } from "./target.ts";

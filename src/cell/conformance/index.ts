@@ -6,7 +6,7 @@ import { scenarioSuite } from "./scenarios.ts";
 import type { ConformanceCoordinator, ConformanceTarget } from "./target.ts";
 
 async function testCoordinator(): Promise<ConformanceCoordinator> {
-  const { startTestCoordinator } = await import("../../../src/testing/index.ts");
+  const { startTestCoordinator } = await import("../../testing/index.ts");
   const coordinator = await startTestCoordinator();
   const { url, keys } = coordinator;
   return { url, keys, fetch: (to, init) => coordinator.fetch(to, init), stop: () => coordinator.close() };

@@ -1,10 +1,10 @@
-import type { BulkOptions, BulkProgress, Cell, CellEvent, CellOptions } from "../../../src/cell/cell.ts";
-import { createCell } from "../../../src/cell/cell.ts";
-import type { ClaimTransaction } from "../../../src/cell/claim-transaction.ts";
-import type { CellDatabase } from "../../../src/cell/local.ts";
-import type { PlannedWrites } from "../../../src/cell/planned-writes.ts";
-import type { Bucket, LookupResult } from "../../../src/client/api-types.ts";
-import { createClient, type Client } from "../../../src/client/client.ts";
+import type { BulkOptions, BulkProgress, Cell, CellEvent, CellOptions } from "../cell.ts";
+import { createCell } from "../cell.ts";
+import type { ClaimTransaction } from "../claim-transaction.ts";
+import type { CellDatabase } from "../local.ts";
+import type { PlannedWrites } from "../planned-writes.ts";
+import type { Bucket, LookupResult } from "../../client/api-types.ts";
+import { createClient, type Client } from "../../client/client.ts";
 import { FaultyFetch } from "./faulty-fetch.ts";
 import { claimablesOf, dialects } from "./schema.ts";
 import type {

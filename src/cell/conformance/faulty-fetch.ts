@@ -1,4 +1,4 @@
-import type { Fetch } from "../../../src/client/connection.ts";
+import type { Fetch } from "../../client/connection.ts";
 
 export type Operation = "begin" | "commit" | "rollback" | "get" | "list" | "lookup" | "other";
 

@@ -1,5 +1,5 @@
-import { BulkError } from "../../../src/cell/errors.ts";
-import type { Batch } from "../../../src/client/api-types.ts";
+import { BulkError } from "../errors.ts";
+import type { Batch } from "../../client/api-types.ts";
 import type { Suites } from "./runner.ts";
 import { fresh, type World } from "./world.ts";
 

@@ -3,9 +3,9 @@
  * and driver.
  */
 import { v7 as uuidv7 } from "uuid";
-import type { Claimable } from "../../../src/cell/claimable.ts";
-import type { CellDatabase, TransactionResult } from "../../../src/cell/local.ts";
-import type { AnyRow } from "../../../src/cell/table.ts";
+import type { Claimable } from "../claimable.ts";
+import type { CellDatabase, TransactionResult } from "../local.ts";
+import type { AnyRow } from "../table.ts";
 import type { Suites } from "./runner.ts";
 import { claimablesOf } from "./schema.ts";
 import type { ConformanceDatabase, ConformanceTarget } from "./target.ts";

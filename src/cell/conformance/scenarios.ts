@@ -3,8 +3,8 @@
  * bulk changes (S5), and every way in which a transaction and its lease can disagree. Rule numbers are those
  * of docs/reference/protocol.md.
  */
-import { LocalCommitUnknownError, NotSavedError } from "../../../src/cell/errors.ts";
-import { toValidationErrors } from "../../../src/cell/validation.ts";
+import { LocalCommitUnknownError, NotSavedError } from "../errors.ts";
+import { toValidationErrors } from "../validation.ts";
 import {
   AlreadyClaimedError,
   ClaimLeasedError,
@@ -12,7 +12,7 @@ import {
   NotOwnerError,
   TimeoutError,
   UnavailableError,
-} from "../../../src/client/errors.ts";
+} from "../../client/errors.ts";
 import { bulkSuite } from "./bulk.ts";
 import { recoverySuite } from "./recovery.ts";
 import type { Suites } from "./runner.ts";
