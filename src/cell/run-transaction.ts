@@ -20,6 +20,11 @@ export function requireOpen(tx: unknown): void {
     throw new Error("the local transaction has ended, because its connection was lost: run it again");
 }
 
+/** Notes that a transaction begins. Some drivers use the same object for each transaction on a connection. */
+export function noteBegin(tx: unknown): void {
+  if (typeof tx === "object" && tx !== null) endedEarly.delete(tx);
+}
+
 /**
  * Runs one local transaction and answers its outcome. Before the body has ended, nothing can have been saved.
  * After that, the error decides. It always waits for the body, even if the driver abandons the transaction
@@ -56,8 +61,7 @@ class TrackedBody<Tx, T> {
 
   async run(tx: Tx): Promise<T> {
     this.#tx = tx;
-    // Some drivers use the same object for each transaction on a connection.
-    if (typeof tx === "object" && tx !== null) endedEarly.delete(tx);
+    noteBegin(tx);
     const ending = this.#end(tx);
     this.#ended = ending;
     const ended = await ending;

@@ -1,4 +1,4 @@
-import { requireOpen } from "../run-transaction.ts";
+import { noteBegin, requireOpen } from "../run-transaction.ts";
 import type { Connection, TransactionConfig } from "../sql/connection.ts";
 import { asItIs, type DescribeError } from "../sql/describe-error.ts";
 import type { SqlAdapter, SqlResult } from "./port.ts";
@@ -33,7 +33,10 @@ export class AdapterConnection<Tx, Orm> implements Connection<Tx, Orm> {
   }
 
   transaction<T>(body: (tx: Tx) => Promise<T>, config?: TransactionConfig): Promise<T> {
-    return this.#adapter.transaction(body, config);
+    return this.#adapter.transaction((tx) => {
+      noteBegin(tx);
+      return body(tx);
+    }, config);
   }
 
   #ormIn(tx: Tx | undefined): Orm {

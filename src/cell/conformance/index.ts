@@ -1,3 +1,4 @@
+/** Tests for database adapters of cells, for every test runner with the functions of Jest. Needs Node 22.13. */
 import { cellDatabaseSuite } from "./cell-database.ts";
 import { localLeasesSuite, localWorldOf } from "./local-leases.ts";
 import { notInstalledSuite } from "./not-installed.ts";
@@ -5,16 +6,58 @@ import { suitesOf, type TestRunner } from "./runner.ts";
 import { scenarioSuite } from "./scenarios.ts";
 import type { ConformanceCoordinator, ConformanceTarget } from "./target.ts";
 
-async function testCoordinator(): Promise<ConformanceCoordinator> {
-  const { startTestCoordinator } = await import("../../testing/index.ts");
-  const coordinator = await startTestCoordinator();
-  const { url, keys } = coordinator;
-  return { url, keys, fetch: (to, init) => coordinator.fetch(to, init), stop: () => coordinator.close() };
-}
+export type { TestRunner } from "./runner.ts";
+export type {
+  ConformanceCoordinator,
+  ConformanceDatabase,
+  ConformanceRows,
+  ConformanceTables,
+  ConformanceTarget,
+  Values,
+} from "./target.ts";
 
+/**
+ * Declares the tests that a database adapter must pass: its methods, the rows of leases, and the whole life
+ * of two cells with a coordinator and a faulty network. Call it in a file of your test runner.
+ *
+ * @param runner - The functions of Vitest, Jest or `bun:test`. Each test has 120 s.
+ * @param target - The adapter, and its databases.
+ *
+ * @example
+ * ```ts
+ * import * as vitest from "vitest";
+ * import { cellConformance } from "leasehold/cell/conformance";
+ * import { pg, table } from "leasehold/cell/pg";
+ * import { Pool, type PoolClient } from "pg";
+ *
+ * cellConformance<PoolClient>(vitest, {
+ *   name: "pg",
+ *   dialect: "postgres",
+ *   isConcurrent: true,
+ *   looksAtCommit: true,
+ *   open: async () => {
+ *     const pool = new Pool({ connectionString: await create() });
+ *     return {
+ *       tables: {
+ *         users: table("users"),
+ *         emails: table("emails"),
+ *         organizations: table("organizations"),
+ *         redirects: table("redirects"),
+ *         projects: table("projects"),
+ *       },
+ *       database: () => pg(pool, { fenceWaitMs: 300 }),
+ *       where: (_, values) => values,
+ *       query: async (statement) => (await pool.query(statement)).rows,
+ *       write: (client, statement) => client.query(statement),
+ *       stop: () => pool.end(),
+ *     };
+ *   },
+ * });
+ * ```
+ */
 export function cellConformance<Tx>(runner: TestRunner, target: ConformanceTarget<Tx>): void {
   const suites = suitesOf(runner);
-  const tested = target as ConformanceTarget<unknown>;
+  const tested = target as unknown as ConformanceTarget<unknown>;
   const coordinator = target.coordinator ?? testCoordinator;
   suites.describe(target.name, () => {
     cellDatabaseSuite(suites, tested);
@@ -22,4 +65,11 @@ export function cellConformance<Tx>(runner: TestRunner, target: ConformanceTarge
     notInstalledSuite(suites, tested, coordinator);
     suites.describe("a cell", () => scenarioSuite(suites, tested, coordinator));
   });
+}
+
+/** Starts the coordinator of `leasehold/testing`. */
+async function testCoordinator(): Promise<ConformanceCoordinator> {
+  const { startTestCoordinator } = await import("../../testing/index.ts");
+  const { url, keys, fetch, close } = await startTestCoordinator();
+  return { url, keys, fetch, stop: close };
 }
