@@ -40,6 +40,12 @@ const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">
   // It calls the generated client that it is given, and imports nothing of Prisma.
   "cell/prisma": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   "cell/adapter": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
+  // It contains the coordinator, which is loaded only if a target has none.
+  "cell/conformance": {
+    peers: ["drizzle-orm"],
+    bundles: ["@noble/hashes", "drizzle-orm", "hono", "re2js", "uuid", "zod"],
+    runsOn: "node",
+  },
   // It contains the coordinator.
   testing: {
     peers: [],

@@ -160,6 +160,7 @@ describe("the package", () => {
       ],
       "leasehold/cell/prisma": ["migration", "prismaPostgres", "prismaTables"],
       "leasehold/cell/adapter": ["NamedTable", "condition", "mysqlDatabase", "postgresDatabase", "table"],
+      "leasehold/cell/conformance": ["cellConformance"],
       "leasehold/testing": ["startTestCoordinator"],
     });
   });
