@@ -1,4 +1,4 @@
-/** Tests for database adapters of cells, for every test runner with the functions of Jest. Needs Node 22.13. */
+/** Tests for database adapters of cells, with any test runner like Jest. Needs Node 22.13. */
 import { cellDatabaseSuite } from "./cell-database.ts";
 import { localLeasesSuite, localWorldOf } from "./local-leases.ts";
 import { notInstalledSuite } from "./not-installed.ts";
