@@ -1,8 +1,8 @@
 import * as vitest from "vitest";
 import { prismaPostgres, prismaTables } from "../../../src/cell/prisma/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
-import { cellConformance } from "../scenarios/index.ts";
-import type { ConformanceDatabase } from "../scenarios/target.ts";
+import { cellConformance } from "../../../src/cell/conformance/index.ts";
+import type { ConformanceDatabase } from "../../../src/cell/conformance/target.ts";
 import type { Prisma } from "./generated/client.ts";
 import { PrismaServer } from "./start.ts";
 

@@ -2,7 +2,7 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import { Pool } from "pg";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
-import type { Values } from "../scenarios/target.ts";
+import type { Values } from "../../../src/cell/conformance/target.ts";
 import { PrismaClient } from "./generated/client.ts";
 
 /** An empty database, and a Prisma client of it. */
