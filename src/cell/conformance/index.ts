@@ -30,13 +30,16 @@ export type {
  * import { pg, table } from "leasehold/cell/pg";
  * import { Pool, type PoolClient } from "pg";
  *
+ * // Creates an empty database, and answers its URL.
+ * declare function createDatabase(): Promise<string>;
+ *
  * cellConformance<PoolClient>(vitest, {
  *   name: "pg",
  *   dialect: "postgres",
  *   isConcurrent: true,
  *   looksAtCommit: true,
  *   open: async () => {
- *     const pool = new Pool({ connectionString: await create() });
+ *     const pool = new Pool({ connectionString: await createDatabase() });
  *     return {
  *       tables: {
  *         users: table("users"),
@@ -70,6 +73,7 @@ export function cellConformance<Tx>(runner: TestRunner, target: ConformanceTarge
 /** Starts the coordinator of `leasehold/testing`. */
 async function testCoordinator(): Promise<ConformanceCoordinator> {
   const { startTestCoordinator } = await import("../../testing/index.ts");
-  const { url, keys, fetch, close } = await startTestCoordinator();
-  return { url, keys, fetch, stop: close };
+  const coordinator = await startTestCoordinator();
+  const { url, keys } = coordinator;
+  return { url, keys, fetch: (to, init) => coordinator.fetch(to, init), stop: () => coordinator.close() };
 }
