@@ -1,0 +1,58 @@
+/** The conformance suite with Kysely. */
+import type { Generated, Transaction } from "kysely";
+import * as vitest from "vitest";
+import { cellConformance } from "../../../src/cell/conformance/index.ts";
+import { kyselyTables } from "../../../src/cell/kysely/index.ts";
+import { isSkipped } from "../../support/databases/available.ts";
+import type { DatabaseServer } from "../../support/databases/server.ts";
+import { kinds, run, type ServerKind } from "./servers.ts";
+
+interface Database {
+  users: { id: Generated<number>; username: string; bio: string | null };
+  emails: {
+    id: Generated<number>;
+    owner: number;
+    email: string | null;
+    confirmed: Generated<boolean | number>;
+  };
+  organizations: { id: Generated<number>; path: string };
+  redirects: { id: Generated<number>; path: string };
+  projects: { id: string; path: string };
+}
+
+const table = kyselyTables<Database>();
+const tables = {
+  users: table("users"),
+  emails: table("emails"),
+  organizations: table("organizations"),
+  redirects: table("redirects"),
+  projects: table("projects"),
+};
+
+function suite(kind: ServerKind): void {
+  let server: DatabaseServer;
+  vitest.beforeAll(async () => {
+    server = await kind.start();
+  });
+  vitest.afterAll(() => server.stop());
+
+  cellConformance<Transaction<Database>>(vitest, {
+    name: kind.name,
+    dialect: kind.dialect,
+    isConcurrent: true,
+    looksAtCommit: true,
+    open: async () => {
+      const db = kind.connect<Database>(server.url(await server.createDatabase()), {});
+      return {
+        tables,
+        database: () => kind.database(db, { fenceWaitMs: 300 }),
+        where: (_table, values) => values,
+        query: (statement) => run(db, statement),
+        write: (tx, statement) => run(tx, statement),
+        stop: () => db.destroy(),
+      };
+    },
+  });
+}
+
+for (const kind of kinds) vitest.describe.skipIf(isSkipped(kind.name))("Kysely", () => suite(kind));
