@@ -117,7 +117,9 @@ export function allExamples(root: string): Example[] {
     "docs/guides/declare-types.md",
     "docs/guides/make-a-table-claimable.md",
     "docs/guides/testing-your-cell.md",
+    "docs/guides/write-an-adapter.md",
     "docs/operating/verification.md",
+    "docs/reference/databases.md",
     "docs/reference/sdk.md",
   ];
   return [...sources, ...pages].flatMap((path) => examplesOf(path, readFileSync(join(root, path), "utf8")));

@@ -4,19 +4,13 @@ import { Pool, type PoolClient } from "pg";
 import * as vitest from "vitest";
 import { cellConformance, type Values } from "../../../src/cell/conformance/index.ts";
 import { mysql2 } from "../../../src/cell/mysql2/index.ts";
-import { pg, table } from "../../../src/cell/pg/index.ts";
+import { pg } from "../../../src/cell/pg/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startMariadb } from "../../support/databases/mariadb.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
+import { tables } from "./tables.ts";
 
-const tables = {
-  users: table("users"),
-  emails: table("emails"),
-  organizations: table("organizations"),
-  redirects: table("redirects"),
-  projects: table("projects"),
-};
 const where = (_: unknown, values: Values): Values => values;
 
 vitest.describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
