@@ -9,22 +9,32 @@ import { cells, keys, seenPoints, typeSets } from "./schema.ts";
 /** The name of the directory in `seen_points`. */
 export const DIRECTORY = "directory";
 
-/** Returns the newest point of the directory that D1 has. */
-export async function readPoint(database: Database): Promise<Result<HistoryPoint | undefined>> {
-  const { incarnation, position } = getTableColumns(seenPoints);
-  const found = await database.run("read point", (orm) =>
-    orm.select({ incarnation, position }).from(seenPoints).where(eq(seenPoints.part, DIRECTORY)),
-  );
-  return found.ok ? ok(found.value[0]) : found;
+/** How far D1 has seen the directory. */
+export interface SeenDirectory {
+  /** The newest point. Undefined: none. */
+  point: HistoryPoint | undefined;
+  /** The position of the set of types. 0: D1 has none. */
+  typesPosition: number;
 }
 
-/** Returns the position of the set of types that D1 has. 0: it has none. */
-export async function readTypesPosition(database: Database): Promise<Result<number>> {
-  const { position } = getTableColumns(typeSets);
-  const found = await database.run("read types position", (orm) =>
-    orm.select({ position }).from(typeSets).where(eq(typeSets.part, DIRECTORY)),
+/** Reads how far D1 has seen the directory. */
+export async function readSeen(database: Database): Promise<Result<SeenDirectory>> {
+  const found = await database.run("read seen directory", (orm) =>
+    orm
+      .select({
+        incarnation: seenPoints.incarnation,
+        position: seenPoints.position,
+        // D1 confuses columns with the same name.
+        typesPosition: sql<number | null>`${typeSets.position}`.as("types_position"),
+      })
+      .from(seenPoints)
+      .fullJoin(typeSets, eq(typeSets.part, seenPoints.part))
+      .where(eq(sql`coalesce(${seenPoints.part}, ${typeSets.part})`, DIRECTORY)),
   );
-  return found.ok ? ok(found.value[0]?.position ?? 0) : found;
+  if (!found.ok) return found;
+  const { incarnation = null, position = null, typesPosition = null } = found.value[0] ?? {};
+  const point = incarnation === null || position === null ? undefined : { incarnation, position };
+  return ok({ point, typesPosition: typesPosition ?? 0 });
 }
 
 /**
@@ -63,8 +73,9 @@ export class DirectoryCopies {
   }
 
   /** Returns the newest point of the directory that the cron has seen. */
-  point(): Promise<Result<HistoryPoint | undefined>> {
-    return readPoint(this.#database);
+  async point(): Promise<Result<HistoryPoint | undefined>> {
+    const seen = await readSeen(this.#database);
+    return seen.ok ? ok(seen.value.point) : seen;
   }
 
   /** Returns the next keys in the order of their ids. */

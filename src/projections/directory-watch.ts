@@ -6,7 +6,7 @@ import type { Envelope, HistoryPoint, Reply, ToldDirectory } from "../core/messa
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { causeOf } from "./failure.ts";
-import { DIRECTORY, readPoint, readTypesPosition } from "./directory-copies.ts";
+import { DIRECTORY, readSeen } from "./directory-copies.ts";
 import { seenPoints } from "./schema.ts";
 
 /** What one part has seen of the directory. */
@@ -38,19 +38,19 @@ export class DirectoryWatch {
     this.#run = run;
   }
 
-  /** Reads the cells and the types. */
+  /** Reads the cells, and the types unless D1 already has them. */
   async readSnapshot(): Promise<Result<Pick<Snapshot, "cells" | "types">>> {
     const { database, objects } = this.#run;
-    const stored = await readPoint(database);
-    if (stored.ok) this.#stored = stored.value ?? null;
-    const copied = await readTypesPosition(database);
-    const more = copied.ok ? { copiedAt: copied.value } : {};
+    const seen = await readSeen(database);
+    if (seen.ok) this.#stored = seen.value.point ?? null;
+    const more = seen.ok ? { copiedAt: seen.value.typesPosition } : {};
     const read = await this.#ask((envelope) => objects.directory().snapshot({ ...envelope, ...more }));
     if (!read.ok) return read;
     const { cells, types, point } = read.value.answer;
     this.#isIntact = true;
     this.#point = point;
-    return ok({ cells, types });
+    const isCopied = seen.ok && types?.position === seen.value.typesPosition;
+    return ok({ cells, types: isCopied ? null : types });
   }
 
   /**

@@ -5,7 +5,7 @@ import type { Database } from "./database.ts";
 import type { DirectoryWatch } from "./directory-watch.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { hasRoom, type CronRun } from "./cron-run.ts";
-import { DIRECTORY, readTypesPosition } from "./directory-copies.ts";
+import { DIRECTORY, readSeen } from "./directory-copies.ts";
 import { keys, typeSets } from "./schema.ts";
 
 /** Copies the registered cells. Unchanged rows are not written. */
@@ -48,19 +48,23 @@ export async function mirrorTypes(
   database: Database,
   { position, entries }: TypeSet,
 ): Promise<Result<number>> {
-  const stored = await readTypesPosition(database);
-  if (!stored.ok || stored.value >= position) return stored;
-  const saved = await database.run("save types", (orm) =>
-    orm
-      .insert(typeSets)
-      .values({ part: DIRECTORY, position, entries })
-      .onConflictDoUpdate({
-        target: typeSets.part,
-        set: { position, entries },
-        setWhere: lt(typeSets.position, position),
-      }),
-  );
-  return saved.ok ? ok(position) : saved;
+  if (position > 0) {
+    const saved = await database.run("save types", (orm) =>
+      orm
+        .insert(typeSets)
+        .values({ part: DIRECTORY, position, entries })
+        .onConflictDoUpdate({
+          target: typeSets.part,
+          set: { position, entries },
+          setWhere: lt(typeSets.position, position),
+        })
+        .returning({ position: typeSets.position }),
+    );
+    if (!saved.ok) return saved;
+    if (saved.value.length > 0) return ok(position);
+  }
+  const seen = await readSeen(database);
+  return seen.ok ? ok(seen.value.typesPosition) : seen;
 }
 
 /** Copies the key changes since the last run, the oldest first. */

@@ -5,7 +5,7 @@ import { declarationOf, documentOf, entryText, typesOf } from "../../core/types/
 import { planTypes, type TypesPlan } from "../../core/types/plan.ts";
 import { Types } from "../../core/types/types.ts";
 import { Database } from "../../projections/database.ts";
-import { readPoint, readTypesPosition } from "../../projections/directory-copies.ts";
+import { readSeen } from "../../projections/directory-copies.ts";
 import { mirrorTypes } from "../../projections/mirror.ts";
 import type { typeRoutes } from "../contract/type-routes.ts";
 import type { Deployment } from "../deployment.ts";
@@ -60,16 +60,15 @@ async function readTypes(
   deployment: Deployment,
 ): Promise<Result<{ declared: DeclaredTypes; copiedAt: number }>> {
   const database = new Database(deployment.env);
-  const [seen, copied] = [await readPoint(database), await readTypesPosition(database)];
-  if (!seen.ok || !copied.ok)
-    return refused("UNAVAILABLE", "the copies of the directory in D1 cannot be read");
+  const seen = await readSeen(database);
+  if (!seen.ok) return refused("UNAVAILABLE", "the copies of the directory in D1 cannot be read");
   const { objects, envelope, config } = deployment;
-  const copiedAt = copied.value;
+  const { point, typesPosition: copiedAt } = seen.value;
   const snapshot = await reach(readTimeoutMs(config.limits), { name: DIRECTORY }, () =>
     objects.directory().snapshot({
       ...envelope,
       copiedAt,
-      ...(seen.value === undefined ? {} : { seen: seen.value }),
+      ...(point === undefined ? {} : { seen: point }),
     }),
   );
   if (!snapshot.ok) return snapshot;

@@ -79,6 +79,7 @@ export async function record(scenario: Scenario): Promise<Journal> {
     await scenario.act(stage);
     const { journal } = stage.deployment;
     stage.deployment.begin([]);
+    await stage.deployment.end();
     return journal;
   });
 }
@@ -117,6 +118,8 @@ async function playOnce(scenario: Scenario, faults: ArmedFault[]): Promise<strin
     } catch (error) {
       if (error instanceof Error) error.message += `\n\n${stage.deployment.journal.describe()}`;
       throw error;
+    } finally {
+      await stage.deployment.end();
     }
   });
 }
