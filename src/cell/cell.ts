@@ -368,7 +368,8 @@ export class Cell<Tx> {
       return await work();
     } catch (error) {
       const { uuid, claimed, tx } = transaction();
-      if (!isLeaseholdError(error)) await this.#noteDuplicate(error, tx);
+      // A failure to explain the error must not replace it.
+      if (!isLeaseholdError(error)) await this.#noteDuplicate(error, tx).catch(() => {});
       // The body may have thrown an error of another call.
       else if (error.leaseUuid === uuid && claimed !== undefined) throw namingFields(error, claimed.origins);
       throw error;

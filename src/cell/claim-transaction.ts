@@ -1,4 +1,5 @@
 import { v7 as uuidv7 } from "uuid";
+import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
 import { causesOf } from "./causes.ts";
 import { Changes } from "./changes.ts";
 import { chunksOf, type ChunkLimits } from "./chunks.ts";
@@ -31,8 +32,11 @@ export class ClaimTransaction<Tx> {
   readonly #tables: ClaimableTables;
   readonly #failedWrites = new Map<unknown, FailedWrite>();
   readonly #chunk: ChunkLimits;
-  #underWay = 0;
+  /** The writes that have not ended. */
+  readonly #underWay = new Set<Promise<unknown>>();
   #isOver = false;
+  /** Why the transaction must not be committed: an insert was refused after it may have stored rows. */
+  #refused: LeaseholdError | undefined;
 
   /** Created by `Cell.transaction`. */
   constructor(db: Tx, database: CellDatabase<Tx>, tables: ClaimableTables, chunk: ChunkLimits) {
@@ -107,14 +111,22 @@ export class ClaimTransaction<Tx> {
   /** @internal Runs the body, then checks that its writes have ended, and reads the changed rows again. */
   async run<T>(body: () => Promise<T>): Promise<T> {
     let value: T;
+    const unawaited = async (): Promise<boolean> => {
+      this.#isOver = true;
+      const { size } = this.#underWay;
+      // A write has several statements. After COMMIT or ROLLBACK, the rest would be saved without a lease.
+      await Promise.allSettled(this.#underWay);
+      return size > 0;
+    };
     try {
       value = await body();
-    } finally {
-      // After an error too: others may use the connection next.
-      this.#isOver = true;
+    } catch (error) {
+      await unawaited();
+      throw error;
     }
-    if (this.#underWay > 0)
+    if (await unawaited())
       throw invalidArgument("transaction", "ended before its writes: await every call of tx");
+    if (this.#refused !== undefined) throw this.#refused;
     await this.changes.refresh((claimable, ids) => this.#database.read(this.db, claimable, ids));
     return value;
   }
@@ -130,7 +142,11 @@ export class ClaimTransaction<Tx> {
     const id = rows.length === 1 ? first?.[claimable.idName] : undefined;
     return this.#writing(async () => {
       const insert = (): Promise<AnyRow[]> => this.#database.insert(this.db, claimable, rows, options);
-      const stored = await this.#noting({ claimable, id }, insert);
+      const stored = await this.#noting({ claimable, id }, insert).catch((error: unknown) => {
+        // The database undoes what it refuses itself. The body may catch this error.
+        if (isLeaseholdError(error)) this.#refused ??= error;
+        throw error;
+      });
       for (const row of stored) this.changes.add(claimable, undefined, row);
       return stored;
     });
@@ -206,11 +222,12 @@ export class ClaimTransaction<Tx> {
 
   async #writing<T>(work: () => Promise<T>): Promise<T> {
     this.#check();
-    this.#underWay += 1;
+    const writing = work();
+    this.#underWay.add(writing);
     try {
-      return await work();
+      return await writing;
     } finally {
-      this.#underWay -= 1;
+      this.#underWay.delete(writing);
     }
   }
 

@@ -1,4 +1,4 @@
-import { and, eq, getTableColumns, inArray, is, isNull, sql, SQL, type Column } from "drizzle-orm";
+import { and, eq, getTableColumns, inArray, is, isNull, or, sql, SQL, type Column } from "drizzle-orm";
 import { invalidArgument } from "../errors.ts";
 import type { SqlTable } from "../sql/connection.ts";
 
@@ -72,9 +72,14 @@ function isPlainObject(value: unknown): value is object {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-function matching(column: Column, value: unknown): SQL {
+function matching(column: Column, value: unknown): SQL | undefined {
   if (value === null) return isNull(column);
-  return Array.isArray(value) ? inArray(column, value) : eq(column, value);
+  if (!Array.isArray(value)) return eq(column, value);
+  const isOneOf = inArray(
+    column,
+    value.filter((each) => each !== null),
+  );
+  return value.includes(null) ? or(isOneOf, isNull(column)) : isOneOf;
 }
 
 /** Replaces `$1`, `$2`, ... outside of quotes by the values. */
@@ -85,7 +90,9 @@ function withValues({ text, values }: Condition): SQL {
     const index = Number(part.slice(1)) - 1;
     if (index < 0 || index >= values.length)
       throw invalidArgument("where", `uses ${part}, and has ${values.length} values`);
-    return sql`${values[index]}`;
+    if (values[index] === undefined) throw invalidArgument("where", `has no value for ${part}: use null`);
+    // An array is one value too, for `= ANY($1)`.
+    return sql`${sql.param(values[index])}`;
   });
   return sql`(${sql.join(chunks)})`;
 }

@@ -80,6 +80,10 @@ function checked(claimable: Claimable, table: Table | undefined): SqlTable {
       throw invalidArgument(option, `names ${property}, which is not a column of ${name}`);
     return found;
   };
+  // JavaScript would list the value of such a column first, whatever its place.
+  const odd = Object.keys(columns).find((property) => /^\d+$/.test(property));
+  if (odd !== undefined)
+    throw invalidArgument("tables", `has ${name}, whose column ${odd} needs another name`);
   const idColumn = column(idName, "id");
   for (const attribute of attributes) column(attribute.name, `attributes.${attribute.name}`);
   const type = changedAt === undefined ? undefined : column(changedAt, "changedAt").getSQLType();

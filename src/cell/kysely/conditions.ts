@@ -23,7 +23,9 @@ export function conditionOf(where: unknown): Factory | undefined {
 function matching(eb: Builder, name: string, value: unknown): Expression<SqlBool> {
   if (value === null) return eb(name, "is", null);
   if (!Array.isArray(value)) return eb(name, "=", value);
-  return value.length === 0 ? eb.lit(false) : eb(name, "in", value);
+  const values = value.filter((each) => each !== null);
+  const isOneOf = values.length === 0 ? eb.lit(false) : eb(name, "in", values);
+  return value.includes(null) ? eb.or([isOneOf, eb(name, "is", null)]) : isOneOf;
 }
 
 const isExpression = (value: unknown): value is Expression<SqlBool> =>

@@ -166,7 +166,7 @@ function suite(kind: DriverKind): void {
       tx.insertMany(people, [{ name: ada, bio: "$1" }, { name: bob }, { name: eve, bio: "it's" }]),
     );
     const namesOf = async (where: Parameters<typeof matched>[0]) =>
-      (await matched(where)).map(({ name }) => name);
+      (await matched(where)).map(({ name }) => name).toSorted();
     const matched = (
       where: Partial<Record<keyof Person, unknown>> | ReturnType<typeof condition> | undefined,
     ) => cell.transaction((tx) => tx.update(people, where as never, { notes: null }));
@@ -174,12 +174,15 @@ function suite(kind: DriverKind): void {
     expect(await namesOf({ bio: null })).toEqual([bob]);
     expect(await namesOf({ name: eve, bio: "it's" })).toEqual([eve]);
     expect(await namesOf({ name: [] })).toEqual([]);
+    expect(await namesOf({ bio: ["$1", null] })).toEqual([ada, bob]);
+    expect(await namesOf({ bio: [null] })).toEqual([bob]);
     expect(await namesOf(undefined)).toEqual([ada, bob, eve]);
     expect(await namesOf(condition("bio = '$1' AND name = $1 OR name = $2", [ada, bob]))).toEqual([ada, bob]);
     // A value is never a part of the statement.
     expect(await namesOf(condition("name = $1", ["x' OR 'a' = 'a"]))).toEqual([]);
     await expect(namesOf({ name: undefined })).rejects.toThrow("`where` has no value for name");
     await expect(namesOf({ nick: 1 } as never)).rejects.toThrow("`where` names nick");
+    await expect(namesOf(condition("name = $1", [undefined]))).rejects.toThrow("`where` has no value for $1");
     await expect(namesOf(condition("name = $2", [ada]))).rejects.toThrow("`where` uses $2, and has 1 values");
     for (const odd of ["name = 'ada'", 7, null, [ada], new Map(), Promise.resolve()])
       await expect(namesOf(odd as never)).rejects.toThrow("`where` must be an object of columns");
@@ -214,6 +217,44 @@ function suite(kind: DriverKind): void {
         FOREIGN KEY (owner) REFERENCES people (id))`,
     );
     expect(await work(strict)).toHaveProperty("id");
+  });
+
+  test("a write that nobody awaits is never saved without its lease", async () => {
+    const names = [fresh("ada"), fresh("bob"), fresh("eve")];
+    const rows = names.map((name) => ({ name }));
+    // The first use of a table reads its description between the call and the insert.
+    const forgotten = cellOf([claimablePeople]).transaction(async (tx) => {
+      void tx.insertMany(people, rows).catch(() => {});
+      return Promise.resolve();
+    });
+    await expect(forgotten).rejects.toThrow("await every call of tx");
+    const failed = cellOf([claimablePeople]).transaction(async (tx) => {
+      void tx.insertMany(people, rows).catch(() => {});
+      await Promise.resolve();
+      throw new Error("the body fails");
+    });
+    await expect(failed).rejects.toThrow("the body fails");
+    await driver.run("SELECT 1");
+    expect(await driver.rows("SELECT name FROM people")).toEqual([]);
+    expect(await leases()).toEqual([]);
+  });
+
+  test("rows of a refused insert are not saved if the body catches the error", async () => {
+    const rows = Array.from({ length: 1_500 }, () => ({ name: fresh("many") }));
+    Object.assign(rows[1_200] as object, { nickname: "countess" });
+    const caught = cell.transaction(async (tx) => {
+      await tx.insertMany(people, rows).catch(() => {});
+    });
+    await expect(caught).rejects.toThrow("`nickname` is not a column of people");
+    expect(await driver.rows("SELECT name FROM people")).toEqual([]);
+  });
+
+  test("a column with a number as its name is refused", async () => {
+    await driver.run(`ALTER TABLE people ADD COLUMN ${kind.name === "pg" ? '"2024"' : "`2024`"} text`);
+    const odd = cellOf([claimable(people, { source: "RAILS_TABLE_USERS", subject, attributes })]);
+    await expect(odd.transaction((tx) => tx.insert(people, { name: fresh("ada") }))).rejects.toThrow(
+      "whose column 2024 needs another name",
+    );
   });
 
   test("a table that is named twice is one table", async () => {
