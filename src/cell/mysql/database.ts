@@ -50,6 +50,8 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
   readonly verification: MysqlVerification<Tx>;
   readonly ledgerHistory: MysqlLedgerHistory;
   readonly #parts: MysqlParts<Tx>;
+  /** The latest insert of several rows in each transaction. */
+  readonly #inserting = new WeakMap<WeakKey & Tx, Promise<unknown>>();
   readonly #options: MysqlDatabaseOptions;
 
   constructor(parts: MysqlParts<Tx>, options: MysqlDatabaseOptions) {
@@ -187,8 +189,16 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
     options?: { skipExisting?: boolean },
   ): Promise<AnyRow[]> {
     const insert = (): Promise<AnyRow[]> => super.insert(tx, claimable, rows, options);
-    // The body may catch the error.
-    return rows.length > 1 ? allOrNothing(this.#orm(tx), insert) : insert();
+    if (rows.length <= 1) return insert();
+    // The body may catch the error. One after the other, because inserts at the same time would undo or
+    // release each other's savepoint.
+    const earlier = this.#inserting.get(tx as WeakKey & Tx) ?? Promise.resolve();
+    const inserting = earlier.then(() => allOrNothing(this.#orm(tx), insert));
+    this.#inserting.set(
+      tx as WeakKey & Tx,
+      inserting.catch(() => {}),
+    );
+    return inserting;
   }
 
   async replaceDeferred(uuid: string, next: Deferred | undefined): Promise<boolean> {

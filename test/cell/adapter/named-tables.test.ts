@@ -239,6 +239,22 @@ function suite(kind: DriverKind): void {
     expect(await leases()).toEqual([]);
   });
 
+  // On PostgreSQL, the failed one ends the whole transaction.
+  if (kind.name === "mysql2")
+    test("two inserts of several rows at the same time undo only their own rows", async () => {
+      const [taken, kept, undone] = [fresh("ada"), fresh("bob"), fresh("eve")];
+      await insert({ name: taken });
+      await cell.transaction((tx) =>
+        Promise.allSettled([
+          tx.insertMany(people, [{ name: kept }, { name: fresh("kim") }]),
+          tx.insertMany(people, [{ name: undone }, { name: taken }]),
+        ]),
+      );
+      expect(await coordinatorOwns(kept)).toEqual([true]);
+      expect(await coordinatorOwns(undone)).toEqual([false]);
+      expect(await driver.rows(`SELECT name FROM people WHERE name = '${undone}'`)).toEqual([]);
+    });
+
   test("rows of a refused insert are not saved if the body catches the error", async () => {
     const rows = Array.from({ length: 1_500 }, () => ({ name: fresh("many") }));
     Object.assign(rows[1_200] as object, { nickname: "countess" });
