@@ -1,8 +1,9 @@
-import { asc, inArray } from "drizzle-orm";
+import { inArray } from "drizzle-orm";
 import type { MySqlTable } from "drizzle-orm/mysql-core";
 import type { Claimable } from "../claimable.ts";
 import type { Selection } from "../local.ts";
 import type { Connection, RowMethods, SelectOptions, SqlTables } from "../sql/connection.ts";
+import { selectRows } from "../sql/select-rows.ts";
 import type { AnyRow } from "../table.ts";
 import { affectedRows } from "./driver.ts";
 import { inOrderOfIds, insertRows, type InsertHeader } from "./insert.ts";
@@ -43,27 +44,15 @@ export class MysqlRows<Tx> implements RowMethods<Tx> {
     return this.#readBack(tx, claimable, ids);
   }
 
-  /** Locks in the order of ids, so that two transactions over the same rows don't deadlock. */
   async select(
     tx: Tx | undefined,
     claimable: Claimable,
     selection: Selection,
-    { limit, isLocking }: SelectOptions,
+    options: SelectOptions,
   ): Promise<AnyRow[]> {
     if ("ids" in selection && selection.ids.length === 0) return [];
     const its = await this.#tables.of(tx, claimable);
-    const condition =
-      "ids" in selection
-        ? inArray(its.idColumn, [...selection.ids])
-        : this.#tables.condition(its, selection.where);
-    const rows = this.#connection
-      .orm(tx)
-      .select()
-      .from(its.table as MySqlTable)
-      .where(condition)
-      .orderBy(asc(its.idColumn));
-    if (limit !== undefined) void rows.limit(limit);
-    return isLocking ? rows.for("update") : rows;
+    return selectRows(this.#connection.orm(tx), this.#tables, its, selection, options);
   }
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {

@@ -1,8 +1,9 @@
-import { asc, inArray } from "drizzle-orm";
+import { inArray } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Claimable } from "../claimable.ts";
 import type { Selection } from "../local.ts";
 import type { Connection, RowMethods, SelectOptions, SqlTables } from "../sql/connection.ts";
+import { selectRows } from "../sql/select-rows.ts";
 import type { AnyRow } from "../table.ts";
 import type { Orm } from "./orm.ts";
 
@@ -30,26 +31,14 @@ export class PostgresRows<Tx> implements RowMethods<Tx> {
     return (skipExisting ? insert.onConflictDoNothing() : insert).returning();
   }
 
-  /** Locks in the order of ids, so that two transactions over the same rows don't deadlock. */
   async select(
     tx: Tx | undefined,
     claimable: Claimable,
     selection: Selection,
-    { limit, isLocking }: SelectOptions,
+    options: SelectOptions,
   ): Promise<AnyRow[]> {
     const its = await this.#tables.of(tx, claimable);
-    const condition =
-      "ids" in selection
-        ? inArray(its.idColumn, [...selection.ids])
-        : this.#tables.condition(its, selection.where);
-    const rows = this.#connection
-      .orm(tx)
-      .select()
-      .from(its.table as PgTable)
-      .where(condition)
-      .orderBy(asc(its.idColumn));
-    if (limit !== undefined) void rows.limit(limit);
-    return isLocking ? rows.for("update") : rows;
+    return selectRows(this.#connection.orm(tx), this.#tables, its, selection, options);
   }
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
