@@ -88,6 +88,8 @@ export class Claimable<T extends AnyTable = AnyTable> {
   readonly changedAt: string | undefined;
   readonly attributes: readonly Attribute[];
   readonly subjectType: Subject["type"];
+  /** The column with the subject's id. Undefined if a function makes it. */
+  readonly subjectIdName: string | undefined;
   readonly #subjectId: (row: AnyRow) => unknown;
 
   constructor(table: T, options: ClaimableOptions<T>) {
@@ -108,7 +110,8 @@ export class Claimable<T extends AnyTable = AnyTable> {
     const { type, id } = options.subject;
     this.subjectType = type;
     this.#subjectId = typeof id === "function" ? id : (row) => row[id];
-    if (typeof id === "string") this.#checkColumn(id, "subject.id");
+    this.subjectIdName = typeof id === "function" ? undefined : id;
+    if (this.subjectIdName !== undefined) this.#checkColumn(this.subjectIdName, "subject.id");
     this.attributes = Object.entries(options.attributes).map(([name, given]) =>
       this.#attribute(name, given as Bucket["type"] | AttributeOptions<T>),
     );

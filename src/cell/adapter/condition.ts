@@ -1,4 +1,17 @@
-import { and, eq, getTableColumns, inArray, is, isNull, or, sql, SQL, type Column } from "drizzle-orm";
+import {
+  and,
+  eq,
+  getTableColumns,
+  inArray,
+  is,
+  isNull,
+  or,
+  sql,
+  SQL,
+  type Column,
+  type Table,
+} from "drizzle-orm";
+import { MySqlTable } from "drizzle-orm/mysql-core";
 import { invalidArgument } from "../errors.ts";
 import type { SqlTable } from "../sql/connection.ts";
 
@@ -17,7 +30,8 @@ export class Condition {
  * Makes a condition from SQL, for what an object of columns cannot express.
  *
  * @param text - SQL with `$1`, `$2`, ... for the values, on every database. Column names are those of the
- * database.
+ * database. Comments, dollar quotes and backslashes in quotes are refused, because databases read them in
+ * different ways: pass such texts as values.
  *
  * @example
  * ```ts
@@ -37,7 +51,7 @@ export type ColumnValues<R> = { [Name in keyof R]?: R[Name] | readonly R[Name][]
 /** Writes the condition of a table that is known by its name. */
 export function conditionOf({ table, claimable }: SqlTable, where: unknown): SQL | undefined {
   if (where === undefined || is(where, SQL)) return where;
-  if (where instanceof Condition) return withValues(where);
+  if (where instanceof Condition) return withValues(where, table);
   const columns = getTableColumns(table);
   return and(
     ...columnValuesOf(where, "condition(...)").map(([name, value]) => {
@@ -82,11 +96,16 @@ function matching(column: Column, value: unknown): SQL | undefined {
   return value.includes(null) ? or(isOneOf, isNull(column)) : isOneOf;
 }
 
+/** Quoted texts and names, and the places of values. */
+const TOKENS = /('(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\$\d+)/;
+
 /** Replaces `$1`, `$2`, ... outside of quotes by the values. */
-function withValues({ text, values }: Condition): SQL {
-  const parts = text.split(/('(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\$\d+)/);
-  const chunks = parts.map((part) => {
-    if (!/^\$\d+$/.test(part)) return sql.raw(part);
+function withValues({ text, values }: Condition, table: Table): SQL {
+  // Before 3.17, mysql2 replaces it also in quotes.
+  if (is(table, MySqlTable) && text.includes("?"))
+    throw invalidArgument("where", "must not contain a question mark: use $1, and pass texts as values");
+  const chunks = text.split(TOKENS).map((part) => {
+    if (!/^\$\d+$/.test(part)) return sql.raw(plain(part));
     const index = Number(part.slice(1)) - 1;
     if (index < 0 || index >= values.length)
       throw invalidArgument("where", `uses ${part}, and has ${values.length} values`);
@@ -95,4 +114,15 @@ function withValues({ text, values }: Condition): SQL {
     return sql`${sql.param(values[index])}`;
   });
   return sql`(${sql.join(chunks)})`;
+}
+
+/** Refuses what may end elsewhere than it seems, so that `$1` after it could be a part of a text. */
+function plain(part: string): string {
+  const isQuoted = /^['"`]/.test(part);
+  const odd = isQuoted ? part.includes("\\") : /--|\/\*|\$\w*\$|['"`]/.test(part);
+  if (!odd) return part;
+  throw invalidArgument(
+    "where",
+    "must not contain comments, dollar quotes, open quotes, or backslashes in quotes: pass texts as values",
+  );
 }

@@ -34,7 +34,7 @@ const sameNames: AdapterNames = { table: (name) => name, property: (_table, colu
 export class StoredTables<Tx> implements SqlTables<Tx> {
   readonly #reader: TableReader<Tx>;
   readonly #names: AdapterNames;
-  readonly #known = new Map<Claimable, SqlTable>();
+  #known = new Map<Claimable, SqlTable>();
 
   constructor(reader: TableReader<Tx>, names: AdapterNames = sameNames) {
     this.#reader = reader;
@@ -44,19 +44,21 @@ export class StoredTables<Tx> implements SqlTables<Tx> {
   readonly condition = conditionOf;
 
   async of(tx: Tx | undefined, claimable: Claimable): Promise<SqlTable> {
-    const known = this.#known.get(claimable);
+    const tables = this.#known;
+    const known = tables.get(claimable);
     if (known !== undefined) return known;
     const table = await this.#reader.read(tx, this.nameOf(claimable), (columns) =>
       this.propertiesOf(claimable, columns),
     );
     const read = checked(claimable, table);
-    this.#known.set(claimable, read);
+    tables.set(claimable, read);
     return read;
   }
 
   /** Reads the tables again when they are used next, because a migration has changed one. */
   forget(): void {
-    this.#known.clear();
+    // A table that is being read was perhaps read before the migration, so it is not kept either.
+    this.#known = new Map();
   }
 
   propertiesOf({ name }: Claimable, columns: readonly string[]): Promise<string[]> {
@@ -71,7 +73,7 @@ export class StoredTables<Tx> implements SqlTables<Tx> {
 }
 
 function checked(claimable: Claimable, table: Table | undefined): SqlTable {
-  const { name, idName, changedAt, attributes } = claimable;
+  const { name, idName, changedAt, subjectIdName, attributes } = claimable;
   if (table === undefined) throw invalidArgument("tables", `has ${name}, and the database has no such table`);
   const columns = getTableColumns(table);
   const column = (property: string, option: string): Column => {
@@ -85,6 +87,7 @@ function checked(claimable: Claimable, table: Table | undefined): SqlTable {
   if (odd !== undefined)
     throw invalidArgument("tables", `has ${name}, whose column ${odd} needs another name`);
   const idColumn = column(idName, "id");
+  if (subjectIdName !== undefined) column(subjectIdName, "subject.id");
   for (const attribute of attributes) column(attribute.name, `attributes.${attribute.name}`);
   const type = changedAt === undefined ? undefined : column(changedAt, "changedAt").getSQLType();
   if (type !== undefined && !isTimeType(type))

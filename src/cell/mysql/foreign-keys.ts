@@ -5,6 +5,14 @@ import type { Claimable } from "../claimable.ts";
 import type { Connection } from "../sql/connection.ts";
 import type { Orm } from "./orm.ts";
 
+/** How the connection finds tables by their names. */
+interface Names {
+  /** The database of tables that name none. */
+  current: string;
+  /** 0 unless `A` and `a` are the same table, as `lower_case_table_names` says. */
+  ignoresCase: number;
+}
+
 /** Reads the foreign keys of claimable tables from MySQL's information schema. */
 export const mysqlForeignKeys =
   <Tx>(connection: Connection<Tx, Orm>, tables: StoredTables<Tx>): StoredForeignKeys =>
@@ -17,6 +25,7 @@ export const mysqlForeignKeys =
       .orm()
       .select({
         current: sql<string>`DATABASE()`.as("current_database"),
+        ignoresCase: sql<number>`@@lower_case_table_names <> 0`.mapWith(Number).as("ignores_case"),
         schema: sql<string>`k.table_schema`.as("child_schema"),
         table: sql<string>`k.table_name`.as("child_table"),
         parentSchema: sql<string>`k.referenced_table_schema`.as("parent_schema"),
@@ -34,11 +43,13 @@ export const mysqlForeignKeys =
       )
       .where(sql`k.table_name IN (${names}) AND k.referenced_table_name IN (${names})`)
       .orderBy(sql`k.constraint_name`, sql`k.ordinal_position`);
-    const find = (schema: string, name: string, current: string): Claimable | undefined =>
-      claimables.find((claimable) => {
+    const find = (schema: string, name: string, { current, ignoresCase }: Names): Claimable | undefined => {
+      const spelled = (given: string): string => (ignoresCase === 0 ? given : given.toLowerCase());
+      return claimables.find((claimable) => {
         const its = tables.nameOf(claimable);
-        return its.name === name && (its.schema ?? current) === schema;
+        return spelled(its.name) === spelled(name) && spelled(its.schema ?? current) === spelled(schema);
       });
+    };
     const keys = new Map<string, typeof parts>();
     for (const part of parts) {
       const key = JSON.stringify([part.schema, part.table, part.key]);
@@ -47,8 +58,8 @@ export const mysqlForeignKeys =
     const found = [...keys.values()].map(async (its) => {
       const [first] = its;
       if (first === undefined) return [];
-      const child = find(first.schema, first.table, first.current);
-      const parent = find(first.parentSchema, first.parentTable, first.current);
+      const child = find(first.schema, first.table, first);
+      const parent = find(first.parentSchema, first.parentTable, first);
       if (child === undefined || parent === undefined) return [];
       return {
         child,

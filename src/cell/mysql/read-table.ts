@@ -48,8 +48,11 @@ function tableOf(
   const declared = Object.fromEntries(columns.map((column, index) => [properties[index], asStored(column)]));
   const propertyOf = new Map(columns.map(({ name: column }, index) => [column, properties[index] ?? column]));
   const keys = new Map<string, string[]>();
+  // The columns of an expression are not known, and without them the others would be taken for the whole key.
+  const withExpressions = new Set(parts.flatMap(({ key, column }) => (column === null ? [key] : [])));
   for (const { key, column } of parts)
-    if (column !== null) keys.set(key, [...(keys.get(key) ?? []), propertyOf.get(column) ?? column]);
+    if (column !== null && !withExpressions.has(key))
+      keys.set(key, [...(keys.get(key) ?? []), propertyOf.get(column) ?? column]);
   const indexes = (table: Record<string, MySqlColumn>) =>
     [...keys].flatMap(([key, its]) => {
       const [first, ...others] = its.flatMap((each) => table[each] ?? []);

@@ -16,9 +16,11 @@ export async function duplicateIn(
   storedParts: (table: SqlTable, key: string) => Promise<readonly string[]>,
 ): Promise<DatabaseProblem | undefined> {
   const named = tables.filter(({ table }) => getTableName(table) === name);
-  // A table without a schema may be in any, as the search path decides.
+  // A table without a schema may be in any, as the search path decides. An ORM may drop the error's schema.
   const found =
-    named.find((each) => schemaOf(each) === schema) ?? named.find((each) => schemaOf(each) === undefined);
+    named.find((each) => schemaOf(each) === schema) ??
+    named.find((each) => schemaOf(each) === undefined) ??
+    (schema === "" && named.length === 1 ? named[0] : undefined);
   if (found === undefined) return undefined;
   const { table, claimable } = found;
   const declared = getTableConfig(table as PgTable);

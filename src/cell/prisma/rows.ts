@@ -9,6 +9,9 @@ import type { AnyRow } from "../table.ts";
 import type { ModelMethods, RawClient } from "./client.ts";
 import type { PrismaModels } from "./models.ts";
 
+/** How often rows are looked for again because others have changed all that were found. */
+const LOCK_ATTEMPTS = 100;
+
 /** Rows of claimable tables, written and read with the methods of Prisma's models. */
 export class PrismaRows<Tx extends RawClient> implements RowMethods<Tx> {
   readonly #client: RawClient;
@@ -40,7 +43,24 @@ export class PrismaRows<Tx extends RawClient> implements RowMethods<Tx> {
   ): Promise<AnyRow[]> {
     const where = "ids" in selection ? withIds(claimable, selection.ids) : checked(selection.where);
     if (!isLocking || tx === undefined) return this.#find(tx, claimable, where, limit);
-    const ids = "ids" in selection ? selection.ids : await this.#ids(tx, claimable, where, limit);
+    if ("ids" in selection) return this.#locked(tx, claimable, selection.ids, where);
+    for (let attempt = 1; attempt <= LOCK_ATTEMPTS; attempt += 1) {
+      const ids = await this.#ids(tx, claimable, where, limit);
+      const rows = await this.#locked(tx, claimable, ids, where);
+      // If other transactions have changed all of these rows, there may be others that match.
+      if (rows.length > 0 || ids.length === 0) return rows;
+    }
+    throw new Error(
+      `other transactions changed the rows of ${claimable.name} before each attempt to lock them`,
+    );
+  }
+
+  async #locked(
+    tx: Tx,
+    claimable: Claimable,
+    ids: readonly unknown[],
+    where: object | undefined,
+  ): Promise<AnyRow[]> {
     return inChunks(ids, ROWS_PER_STATEMENT, async (chunk) => {
       await this.#lock(tx, claimable, chunk);
       // Another transaction may have changed them before they were locked.

@@ -1,4 +1,5 @@
 /** Tables without a schema: their columns, unique keys and foreign keys are read from the database. */
+import { createPool } from "mysql2/promise";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { condition, table } from "../../../src/cell/adapter/index.ts";
 import { createCell, type Cell, type CellOptions } from "../../../src/cell/cell.ts";
@@ -6,7 +7,9 @@ import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
 import { toValidationErrors } from "../../../src/cell/validation.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
+import { mysql2 } from "../../../src/cell/mysql2/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
+import { startMariadb } from "../../support/databases/mariadb.ts";
 import { drivers, type Driver, type DriverKind, type Tx } from "./drivers.ts";
 
 interface Person {
@@ -53,6 +56,26 @@ test("rows, conditions and options are checked at compile time", () => {
 });
 
 for (const kind of drivers) describe.skipIf(isSkipped(kind.server))(kind.name, () => suite(kind));
+
+test.skipIf(isSkipped("MariaDB"))("a server that ignores the case of tables finds cascades", async () => {
+  const server = await startMariadb(["--lower-case-table-names=1"]);
+  const pool = createPool({ uri: server.url(await server.createDatabase()) });
+  await pool.query("CREATE TABLE People (id int PRIMARY KEY, name varchar(80) NOT NULL)");
+  await pool.query(
+    `CREATE TABLE Pets (id int PRIMARY KEY, name varchar(80) NOT NULL, owner int,
+      FOREIGN KEY (owner) REFERENCES People (id) ON DELETE CASCADE)`,
+  );
+  const tables = [
+    claimable(table("People"), { source: "RAILS_TABLE_USERS", subject, attributes }),
+    claimable(table("Pets"), { source: "RAILS_TABLE_EMAILS", subject, attributes }),
+  ];
+  const database = mysql2(pool);
+  expect(await database.storedCascades(tables)).toEqual([
+    expect.stringContaining("Pets.owner → People deletes rows by ON DELETE CASCADE"),
+  ]);
+  await pool.end();
+  await server.stop();
+});
 
 function suite(kind: DriverKind): void {
   let driver: Driver;
@@ -113,6 +136,7 @@ function suite(kind: DriverKind): void {
   test.each([
     ["attributes.title", { attributes: { title: "USERNAMES" } }],
     ["id", { id: "number" }],
+    ["subject.id", { subject: { type: "USER", id: "number" } }],
     ["changedAt", { changedAt: "bio" }],
     ["changedAt", { changedAt: "updated" }],
   ])("`%s` that the table does not have is refused at the first use", async (option, wrong) => {
@@ -184,6 +208,18 @@ function suite(kind: DriverKind): void {
     await expect(namesOf({ nick: 1 } as never)).rejects.toThrow("`where` names nick");
     await expect(namesOf(condition("name = $1", [undefined]))).rejects.toThrow("`where` has no value for $1");
     await expect(namesOf(condition("name = $2", [ada]))).rejects.toThrow("`where` uses $2, and has 1 values");
+    for (const odd of [
+      "1 = 1 -- $1",
+      "1 = 1 /* $1 */",
+      "name = $$ada$$",
+      "name = 'it\\'s $1'",
+      "name = 'ada",
+    ])
+      await expect(namesOf(condition(odd, [ada]))).rejects.toThrow("`where` must not contain comments");
+    if (kind.name === "mysql2")
+      await expect(namesOf(condition("bio = 'why?' AND name = $1", [ada]))).rejects.toThrow(
+        "`where` must not contain a question mark",
+      );
     for (const odd of ["name = 'ada'", 7, null, [ada], new Map(), Promise.resolve()])
       await expect(namesOf(odd as never)).rejects.toThrow("`where` must be an object of columns");
   });

@@ -2,6 +2,7 @@
 import { PrismaPg } from "@prisma/adapter-pg";
 import { setTimeout } from "node:timers/promises";
 import { v7 as uuidv7 } from "uuid";
+import { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createCell, type Cell, type CellOptions } from "../../../src/cell/cell.ts";
 import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
@@ -295,6 +296,26 @@ describe.skipIf(isSkipped("PostgreSQL"))("Prisma on PostgreSQL", () => {
     expect(await prisma.person.count()).toBe(2);
   });
 
+  test("a bulk deletion goes on if others delete its first rows before they are locked", async () => {
+    const { person } = tables();
+    const [ada, bob, eve] = [fresh("ada"), fresh("bob"), fresh("eve")];
+    for (const name of [ada, bob, eve]) await insert(name);
+    const [first] = await prisma.person.findMany({ orderBy: { id: "asc" }, take: 1 });
+    const small = cellOf(undefined, undefined, { chunk: { records: 1 } });
+    const other = new Client({ connectionString: opened.connectionString });
+    await other.connect();
+    await other.query("BEGIN");
+    await other.query("DELETE FROM people WHERE id = $1", [first?.id]);
+    const deletion = small.bulkDelete(person, undefined);
+    const waits =
+      "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    await expect.poll(() => opened.query(waits)).toHaveLength(1);
+    await other.query("COMMIT");
+    await other.end();
+    await deletion;
+    expect(await prisma.person.count()).toBe(0);
+  });
+
   test("verification repairs rows that were changed behind the SDK, and skips recent ones", async () => {
     const [ada, ghost, young] = [fresh("ada"), fresh("ghost"), fresh("young")];
     await insert(ada);
@@ -358,6 +379,10 @@ describe.skipIf(isSkipped("PostgreSQL"))("Prisma on PostgreSQL", () => {
     await its.transaction((tx) => tx.update(person, { userName }, { score: 1n }));
     await opened.query("UPDATE crm.people SET updated_at = now() - interval '2 days'");
     expect(await its.verify()).toMatchObject({ counts: { rows: 1, claims: 1, missing: 0 } });
+    const again = its.transaction((tx) => tx.insert(person, { userName }));
+    expect(toValidationErrors(await again.catch((error: unknown) => error))).toMatchObject([
+      { field: "userName", problem: "taken" },
+    ]);
     expect(await opened.query("SELECT user_name, score FROM crm.people")).toEqual([
       { user_name: userName, score: "1" },
     ]);

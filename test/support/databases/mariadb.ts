@@ -22,7 +22,7 @@ const settings = (folder: string): string[] => [
   "--innodb-log-file-size=16M",
 ];
 
-const mariadb: Kind = {
+const mariadbWith = (options: readonly string[]): Kind => ({
   database: "MariaDB",
   scheme: "mysql",
   user: USER,
@@ -52,6 +52,7 @@ const mariadb: Kind = {
       // A commit is written at once and flushed later. That is enough, because tests only kill processes, and
       // written data survives that.
       "--innodb-flush-log-at-trx-commit=2",
+      ...options,
     ];
     const server = programOf("MariaDB", "mariadbd");
     const [program, ...args] = asUser(OWNER, [server, ...settings(folder), ...flags], "KILL");
@@ -66,11 +67,13 @@ const mariadb: Kind = {
       await connection.end();
     }
   },
-};
+});
 
 /**
  * Starts a MariaDB server for one test.
  *
+ * @param options for the server, such as `--lower-case-table-names=1`
  * @throws an error that says how to install MariaDB, if it is missing
  */
-export const startMariadb = (): Promise<DatabaseServer> => startServer(mariadb);
+export const startMariadb = (options: readonly string[] = []): Promise<DatabaseServer> =>
+  startServer(mariadbWith(options));
