@@ -383,7 +383,7 @@ const proofs: Record<string, Proof> = {
   "Types.entries": typeSet,
   "Types.#indexes": typeSet,
   "TypesCopy.#declared": typeSet,
-  "TypesCopy.#running": "after work",
+  "TypesCopy.#answered": typeSet,
   patterns: typeSet,
   "Components.#schemas": "made once",
   "DirectoryCopy.#copy": at(
