@@ -47,6 +47,8 @@ export type {
  *         organizations: table("organizations"),
  *         redirects: table("redirects"),
  *         projects: table("projects"),
+ *         accounts: table("accounts"),
+ *         teams: table("teams"),
  *       },
  *       database: () => pg(pool, { fenceWaitMs: 300 }),
  *       where: (_, values) => values,

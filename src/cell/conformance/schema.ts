@@ -26,6 +26,9 @@ export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
       "CREATE TABLE organizations (id serial PRIMARY KEY, path text NOT NULL)",
       "CREATE TABLE redirects (id serial PRIMARY KEY, path text NOT NULL)",
       "CREATE TABLE projects (id text PRIMARY KEY, path text NOT NULL)",
+      `CREATE TABLE accounts (id serial PRIMARY KEY, username text NOT NULL,
+        bot boolean NOT NULL DEFAULT false, updated_at timestamptz NOT NULL DEFAULT now())`,
+      "CREATE TABLE teams (id uuid PRIMARY KEY, path text NOT NULL)",
     ],
     age: (uuid, ms) =>
       `UPDATE leasehold_outstanding_leases
@@ -41,7 +44,10 @@ export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
         confirmed boolean NOT NULL DEFAULT true)`,
       "CREATE TABLE organizations (id int PRIMARY KEY AUTO_INCREMENT, path text NOT NULL)",
       "CREATE TABLE redirects (id int PRIMARY KEY AUTO_INCREMENT, path text NOT NULL)",
-      "CREATE TABLE projects (id varchar(255) PRIMARY KEY, path text NOT NULL)",
+      "CREATE TABLE projects (id varchar(255) COLLATE utf8mb4_bin PRIMARY KEY, path text NOT NULL)",
+      `CREATE TABLE accounts (id int PRIMARY KEY AUTO_INCREMENT, username varchar(255) NOT NULL,
+        bot boolean NOT NULL DEFAULT false, updated_at datetime(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)))`,
+      "CREATE TABLE teams (id varchar(36) PRIMARY KEY, path text NOT NULL)",
     ],
     age: (uuid, ms) =>
       `UPDATE leasehold_outstanding_leases

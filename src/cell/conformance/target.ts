@@ -10,6 +10,10 @@ export interface ConformanceRows {
   redirects: { id: number; path: string };
   /** The application makes the ids of this table. */
   projects: { id: string; path: string };
+  /** Several rows may have the same name. Verification reads the time of their last change. */
+  accounts: { id: number; username: string; bot: boolean | number; updated_at: Date | string };
+  /** The ids are UUIDs, which the application makes. */
+  teams: { id: string; path: string };
 }
 
 export type TableName = keyof ConformanceRows;

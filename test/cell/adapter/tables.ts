@@ -7,4 +7,6 @@ export const tables = {
   organizations: table("organizations"),
   redirects: table("redirects"),
   projects: table("projects"),
+  accounts: table("accounts"),
+  teams: table("teams"),
 };

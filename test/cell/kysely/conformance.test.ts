@@ -18,6 +18,13 @@ interface Database {
   organizations: { id: Generated<number>; path: string };
   redirects: { id: Generated<number>; path: string };
   projects: { id: string; path: string };
+  accounts: {
+    id: Generated<number>;
+    username: string;
+    bot: Generated<boolean | number>;
+    updated_at: Generated<Date>;
+  };
+  teams: { id: string; path: string };
 }
 
 const table = kyselyTables<Database>();
@@ -27,6 +34,8 @@ const tables = {
   organizations: table("organizations"),
   redirects: table("redirects"),
   projects: table("projects"),
+  accounts: table("accounts"),
+  teams: table("teams"),
 };
 
 function suite(kind: ServerKind): void {

@@ -1,4 +1,5 @@
-import { boolean, int, mysqlTable, text, varchar } from "drizzle-orm/mysql-core";
+import { sql } from "drizzle-orm";
+import { boolean, datetime, int, mysqlTable, text, varchar } from "drizzle-orm/mysql-core";
 import { mysql } from "../../../src/cell/mysql/index.ts";
 import type { Dialect, Tables } from "./dialect.ts";
 
@@ -26,6 +27,18 @@ const tables = {
   }),
   projects: mysqlTable("projects", {
     id: varchar("id", { length: NAME }).primaryKey(),
+    path: text("path").notNull(),
+  }),
+  accounts: mysqlTable("accounts", {
+    id: int("id").autoincrement().primaryKey(),
+    username: varchar("username", { length: NAME }).notNull(),
+    bot: boolean("bot").notNull().default(false),
+    updated_at: datetime("updated_at", { fsp: 3 })
+      .notNull()
+      .default(sql`(UTC_TIMESTAMP(3))`),
+  }),
+  teams: mysqlTable("teams", {
+    id: varchar("id", { length: 36 }).primaryKey(),
     path: text("path").notNull(),
   }),
 };

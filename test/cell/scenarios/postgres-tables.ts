@@ -1,4 +1,4 @@
-import { boolean, integer, pgTable, serial, text } from "drizzle-orm/pg-core";
+import { boolean, integer, pgTable, serial, text, timestamp, uuid } from "drizzle-orm/pg-core";
 
 /** Tables of an example application. */
 export const tables = {
@@ -17,4 +17,11 @@ export const tables = {
   redirects: pgTable("redirects", { id: serial("id").primaryKey(), path: text("path").notNull() }),
   /** The application makes the ids of this table. */
   projects: pgTable("projects", { id: text("id").primaryKey(), path: text("path").notNull() }),
+  accounts: pgTable("accounts", {
+    id: serial("id").primaryKey(),
+    username: text("username").notNull(),
+    bot: boolean("bot").notNull().default(false),
+    updated_at: timestamp("updated_at", { withTimezone: true }).notNull().defaultNow(),
+  }),
+  teams: pgTable("teams", { id: uuid("id").primaryKey(), path: text("path").notNull() }),
 };
