@@ -8,6 +8,10 @@ interface Dialect {
   createTables: readonly string[];
   /** Makes the row of a lease, or the fence in its place, older by the database's clock. */
   age(uuid: string, ms: number): string;
+  /** A time before now, by the database's clock. */
+  ago(seconds: number): string;
+  /** Empties all tables, including the cell's own. Ids start at 1 again. */
+  emptyTables: readonly string[];
   /** Undoes the open transaction, as an error does that the driver does not report at COMMIT. */
   spoil: { statement: string; isError: boolean };
   /** Whether a constraint can be checked at COMMIT. */
@@ -15,6 +19,19 @@ interface Dialect {
 }
 
 const US_PER_MS = 1_000;
+const ALL_TABLES = [
+  "users",
+  "emails",
+  "organizations",
+  "redirects",
+  "projects",
+  "accounts",
+  "teams",
+  "leasehold_outstanding_leases",
+  "leasehold_verification_queue",
+  "leasehold_verification_progress",
+  "leasehold_ledger_history",
+];
 
 export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
   postgres: {
@@ -33,6 +50,8 @@ export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
     age: (uuid, ms) =>
       `UPDATE leasehold_outstanding_leases
         SET created_at = created_at - interval '${ms} milliseconds' WHERE uuid = '${uuid}'`,
+    ago: (seconds) => `now() - interval '${seconds} seconds'`,
+    emptyTables: [`TRUNCATE ${ALL_TABLES.join(", ")} RESTART IDENTITY`],
     spoil: { statement: "SELECT 1 / 0", isError: true },
     hasDeferredConstraints: true,
   },
@@ -52,6 +71,8 @@ export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
     age: (uuid, ms) =>
       `UPDATE leasehold_outstanding_leases
         SET created_at = created_at - INTERVAL ${ms * US_PER_MS} MICROSECOND WHERE uuid = '${uuid}'`,
+    ago: (seconds) => `UTC_TIMESTAMP(3) - INTERVAL ${seconds} SECOND`,
+    emptyTables: ALL_TABLES.map((table) => `TRUNCATE ${table}`),
     // A deadlock undoes the transaction too. Most errors undo only their statement.
     spoil: { statement: "ROLLBACK", isError: false },
     hasDeferredConstraints: false,

@@ -1,13 +1,11 @@
 /** The steps of docs/guides/backfill.md. */
-import { eq } from "drizzle-orm";
-import { describe, expect, test } from "vitest";
+import type { Suites } from "../../../src/cell/conformance/runner.ts";
 import { formatReport } from "../../../src/cell/verification/format.ts";
 import {
   isDecision,
   type VerificationItem,
   type VerificationReport,
 } from "../../../src/cell/verification/report.ts";
-import type { Dialect } from "./dialects.ts";
 import type { VerifiedCell } from "./world.ts";
 
 const ROWS = 1_300;
@@ -24,11 +22,11 @@ const decisionsOf = ({ items }: VerificationReport): string[] =>
     )
     .toSorted();
 
-export function backfillSuite(dialect: Dialect, current: () => VerifiedCell): void {
-  const { users } = dialect.tables;
-
+export function backfillSuite({ describe, test, expect }: Suites, current: () => VerifiedCell): void {
   const rename = (id: number, username: string): Promise<unknown> =>
-    current().cell.transaction((tx) => tx.update(users, eq(users.id, id), { username }));
+    current().cell.transaction((tx) =>
+      tx.update(current().tables.accounts, current().where("accounts", { id }), { username }),
+    );
 
   async function addOldRows(): Promise<void> {
     const one = current();
@@ -36,7 +34,10 @@ export function backfillSuite(dialect: Dialect, current: () => VerifiedCell): vo
     names[TWIN - 1] = "USER-7";
     names[UNNAMEABLE - 1] = "not\u0007a name";
     for (let at = 0; at < ROWS; at += 500)
-      await one.orm.insert(users).values(names.slice(at, at + 500).map((username) => ({ username })));
+      await one.insert(
+        "accounts",
+        names.slice(at, at + 500).map((username) => ({ username })),
+      );
     await one.age();
     const subject = { type: "USER", id: "1" } as const;
     const bucket = { type: "USERNAMES", value: `User-${TAKEN}` } as const;
@@ -57,7 +58,7 @@ export function backfillSuite(dialect: Dialect, current: () => VerifiedCell): vo
         `${UNNAMEABLE} unnameable `,
       ]);
       expect(dryRun.items.findIndex((item) => !isDecision(item))).toBe(3);
-      // Each user has a name and an id to claim.
+      // Each account has a name and an id to claim.
       expect([dryRun.items.length, dryRun.itemsOmitted, dryRun.decisionsOmitted]).toEqual([
         1_000 + 3,
         2 * ROWS - 3 - 1_000,

@@ -1,24 +1,22 @@
 /** Claims that no verified row has, but that must be kept. */
-import { eq, sql } from "drizzle-orm";
-import { describe, expect, test } from "vitest";
+import type { Suites } from "../../../src/cell/conformance/runner.ts";
 import { claimable } from "../../../src/cell/claimable.ts";
 import { VerificationAborted } from "../../../src/cell/verification/verify.ts";
-import type { Dialect } from "./dialects.ts";
 import type { VerifiedCell } from "./world.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";
 const username = (value: string) => ({ type: "USERNAMES" as const, value });
 
-export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): void {
-  const { users, emails, projects } = dialect.tables;
-
+export function keptClaimsSuite({ describe, test, expect }: Suites, current: () => VerifiedCell): void {
   describe("keeps", () => {
     test("a claim that a deferred lease is going to destroy", async () => {
       const one = current();
-      await one.addUsers(2, "later");
+      await one.addAccounts(2, "later");
       one.network.fate = ({ operation }) => (operation === "begin" ? "refuse" : "deliver");
-      await one.cell.transaction((tx) => tx.deleteLater(users, eq(users.id, 1)));
+      await one.cell.transaction((tx) =>
+        tx.deleteLater(one.tables.accounts, one.where("accounts", { id: 1 })),
+      );
       one.network.forget();
       const report = await one.cell.verify({ apply: true, recentMs: 0 });
       expect([report.counts.extra, report.counts.destroyed, report.counts.leased]).toEqual([2, 0, 2]);
@@ -29,14 +27,14 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
 
     test("a claim of a row without a subject", async () => {
       const one = current();
-      const subjectless = claimable(emails, {
+      const subjectless = claimable(one.tables.emails, {
         source: "RAILS_TABLE_EMAILS",
-        subject: { type: "USER", id: ({ userId }) => (userId === 0 ? "" : userId) },
+        subject: { type: "USER", id: ({ owner }) => (owner === 0 ? "" : owner) },
         attributes: { email: "EMAILS" },
       });
       const cell = one.open([subjectless]);
-      await cell.transaction((tx) => tx.insert(emails, { userId: 7, email: "a@x.io" }));
-      await one.orm.update(emails).set({ userId: 0 });
+      await cell.transaction((tx) => tx.insert(one.tables.emails, { owner: 7, email: "a@x.io" }));
+      await one.update("emails", { owner: 0 });
       const report = await cell.verify({ apply: true, recentMs: 0 });
       expect([report.counts.unnameable, report.counts.destroyed, report.counts.replaced]).toEqual([1, 0, 0]);
       expect(await one.owners("EMAILS", "a@x.io")).toEqual(["a@x.io: ACTIVE of 1 for 1"]);
@@ -44,23 +42,23 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
 
     test("a claim of a table or column that this run does not verify", async () => {
       const one = current();
-      await one.addUsers(1, "other");
-      await one.orm.insert(projects).values({ id: "p", path: "x" });
+      await one.addAccounts(1, "other");
+      await one.insert("projects", [{ id: "p", path: "x" }]);
       const isOn = { value: true };
       const both = (tables: "both" | "projects") => {
-        const its = claimable(projects, {
+        const its = claimable(one.tables.projects, {
           source: "RAILS_TABLE_PROJECTS",
           subject: { type: "PROJECT", id: "id" },
           attributes: { path: "USERNAMES" },
         });
-        const theirs = claimable(users, {
+        const theirs = claimable(one.tables.accounts, {
           source: USERS,
           subject: { type: "USER", id: "id" },
           attributes: { username: { bucket: "USERNAMES", enabled: () => isOn.value } },
         });
         return one.open(tables === "both" ? [its, theirs] : [its]);
       };
-      await one.orm.update(projects).set({ path: "other-1" });
+      await one.update("projects", { path: "other-1" });
       const options = { apply: true, recentMs: 0 };
       expect((await both("projects").verify(options)).items.map(({ skipReason }) => skipReason)).toEqual([
         "not_verified",
@@ -78,17 +76,14 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
 
     test("[V3] a name that two rows use, if the row with the claim is renamed during the run", async () => {
       const one = current();
-      await one.addUsers(5, "pair");
-      await one.orm.delete(users).where(eq(users.id, 2));
-      await one.orm.insert(users).values({ username: "PAIR-1", updatedAt: dialect.ago(86_400) as never });
+      await one.addAccounts(5, "pair");
+      await one.delete("accounts", { id: 2 });
+      await one.insert("accounts", [{ username: "PAIR-1", updated_at: one.ago(86_400) }]);
       let isLast = false;
       one.network.before = async ({ operation }) => {
         if (operation !== "other" || !isLast) return;
         isLast = false;
-        await one.orm
-          .update(users)
-          .set({ username: "moved on", updatedAt: dialect.ago(86_400) })
-          .where(eq(users.id, 1));
+        await one.update("accounts", { username: "moved on", updated_at: one.ago(86_400) }, { id: 1 });
       };
       const report = await one.cell.verify({
         apply: true,
@@ -109,14 +104,14 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
   test("an id that cannot be a source id aborts the run, and is named", async () => {
     const one = current();
     for (const id of ["", "a".repeat(129), "tab\there"]) {
-      await one.orm.delete(projects);
-      await one.orm.insert(projects).values({ id, path: "p" });
+      await one.delete("projects");
+      await one.insert("projects", [{ id, path: "p" }]);
       const aborted = await one.cell.verify().catch((error: unknown) => error);
       expect(aborted).toBeInstanceOf(VerificationAborted);
       expect(String(aborted)).toContain(`of a row of projects, ${JSON.stringify(id)}`);
     }
-    await one.orm.delete(projects);
-    await one.sql(sql`INSERT INTO users (id, username) VALUES (-5, 'below')`);
+    await one.delete("projects");
+    await one.insert("accounts", [{ id: -5, username: "below" }]);
     expect(String(await one.cell.verify().catch((error: unknown) => error))).toContain(
       '"-5", is not a whole number, 0 or more',
     );
@@ -147,7 +142,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
 
   test("a run does nothing if another one finished within `unlessDoneWithinMs`", async () => {
     const one = current();
-    await one.addUsers(1, "due");
+    await one.addAccounts(1, "due");
     const options = { apply: true, unlessDoneWithinMs: HOUR_MS };
     expect((await one.cell.verify(options)).status).toBe("done");
     expect((await one.cell.verify(options)).status).toBe("not_due");
@@ -156,13 +151,13 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
 
   test("a row with the same name in two columns has one claim, and keeps it", async () => {
     const one = current();
-    const twice = claimable(projects, {
+    const twice = claimable(one.tables.projects, {
       source: "RAILS_TABLE_PROJECTS",
       subject: { type: "PROJECT", id: "id" },
       attributes: { id: "ROUTES", path: "ROUTES" },
     });
     const cell = one.open([twice]);
-    await one.orm.insert(projects).values({ id: "tools", path: "Tools" });
+    await one.insert("projects", [{ id: "tools", path: "Tools" }]);
     const first = await cell.verify({ apply: true, recentMs: 0 });
     expect([first.counts.created, first.counts.duplicates]).toEqual([1, 1]);
     const second = await cell.verify({ apply: true, recentMs: 0 });
@@ -172,7 +167,7 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
   test("a dry run reports rows with the same name, as a backfill does", async () => {
     const one = current();
     for (const name of ["Twin", "twin"])
-      await one.orm.insert(users).values({ username: name, updatedAt: dialect.ago(86_400) as never });
+      await one.insert("accounts", [{ username: name, updated_at: one.ago(86_400) }]);
     const plan = await one.cell.verify();
     expect([plan.counts.missing, plan.counts.duplicates]).toEqual([4, 1]);
     const filled = await one.cell.verify({ apply: true, recentMs: 0 });
@@ -181,30 +176,20 @@ export function keptClaimsSuite(dialect: Dialect, current: () => VerifiedCell): 
 
   test("[L6] a row stays queued if it was queued again, or has a disabled column", async () => {
     const one = current();
-    await one.addUsers(2, "again");
-    const { verification } = dialect.database(one.orm);
-    const queue = (id: string, uuid: string) =>
-      one.sql(
-        sql`INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid)
-            VALUES (${USERS}, ${id}, ${uuid})`,
-      );
+    await one.addAccounts(2, "again");
     const old = { type: USERS, id: "1", leaseUuid: "00000000-0000-4000-8000-000000000001" };
-    await queue("1", "00000000-0000-4000-8000-000000000009");
-    await verification.removeFromQueue([old]);
-    expect((await verification.listQueue({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual([
-      "1",
-    ]);
-    const switchedOff = claimable(users, {
+    await one.queue(1, "00000000-0000-4000-8000-000000000009");
+    await one.verification.removeFromQueue([old]);
+    expect(await one.queuedIds()).toEqual(["1"]);
+    const switchedOff = claimable(one.tables.accounts, {
       source: USERS,
       subject: { type: "USER", id: "id" },
       attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", enabled: false } },
     });
     const cell = one.open([switchedOff]);
     await cell.verify({ apply: true });
-    expect((await verification.listQueue({ after: undefined, limit: 10 })).map(({ id }) => id)).toEqual([
-      "1",
-    ]);
+    expect(await one.queuedIds()).toEqual(["1"]);
     await one.cell.verify({ apply: true });
-    expect(await verification.listQueue({ after: undefined, limit: 10 })).toEqual([]);
+    expect(await one.queuedIds()).toEqual([]);
   });
 }

@@ -1,9 +1,14 @@
-import { describe } from "vitest";
+import * as vitest from "vitest";
+import { suitesOf } from "../../../src/cell/conformance/runner.ts";
 import { isSkipped } from "../../support/databases/available.ts";
+import { drizzleTarget } from "../scenarios/drizzle.ts";
+import { mysqlDialect } from "../scenarios/mysql-dialect.ts";
 import { MariadbServer } from "../scenarios/starts.ts";
-import { mysqlDialect } from "./dialects.ts";
 import { verificationSuite } from "./suite.ts";
 
-describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
-  verificationSuite("verification through mysql2", mysqlDialect, new MariadbServer().mysql2);
+const facts = { name: "mysql2", isConcurrent: true, looksAtCommit: true };
+
+vitest.describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
+  const { mysql2 } = new MariadbServer();
+  verificationSuite(suitesOf(vitest), drizzleTarget(facts, mysqlDialect, mysql2));
 });

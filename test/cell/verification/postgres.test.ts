@@ -1,9 +1,14 @@
-import { describe } from "vitest";
+import * as vitest from "vitest";
+import { suitesOf } from "../../../src/cell/conformance/runner.ts";
 import { isSkipped } from "../../support/databases/available.ts";
+import { drizzleTarget } from "../scenarios/drizzle.ts";
+import { postgresDialect } from "../scenarios/postgres-dialect.ts";
 import { PostgresServer } from "../scenarios/starts.ts";
-import { postgresDialect } from "./dialects.ts";
 import { verificationSuite } from "./suite.ts";
 
-describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
-  verificationSuite("verification through node-postgres", postgresDialect, new PostgresServer().nodePostgres);
+const facts = { name: "node-postgres", isConcurrent: true, looksAtCommit: false };
+
+vitest.describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
+  const { nodePostgres } = new PostgresServer();
+  verificationSuite(suitesOf(vitest), drizzleTarget(facts, postgresDialect, nodePostgres));
 });

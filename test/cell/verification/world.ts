@@ -1,18 +1,80 @@
-import { sql, type SQL } from "drizzle-orm";
 import { createCell, type Cell } from "../../../src/cell/cell.ts";
-import type { Claimable } from "../../../src/cell/claimable.ts";
+import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
 import type { CellDatabase } from "../../../src/cell/local.ts";
 import type { LedgerHistoryTable } from "../../../src/cell/saved-history.ts";
+import type { NamedTable } from "../../../src/cell/table.ts";
+import type { VerificationDatabase } from "../../../src/cell/verification/ports.ts";
 import { createClient, type Client } from "../../../src/client/client.ts";
 import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../src/client/api-types.ts";
 import type { LedgerPoint } from "../../../src/client/ledger-history.ts";
-import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
+import type { TestCoordinator, TestCoordinatorOptions } from "../../../src/testing/index.ts";
 import { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
-import type { Orm, Tx } from "../scenarios/dialect.ts";
-import { claimablesOf, type Dialect, type Tables } from "./dialects.ts";
+import type { Suites } from "../../../src/cell/conformance/runner.ts";
+import { dialects } from "../../../src/cell/conformance/schema.ts";
+import type {
+  ConformanceDatabase,
+  ConformanceRows,
+  ConformanceTarget,
+  TableName,
+} from "../../../src/cell/conformance/target.ts";
+import { createTables, quoted } from "../../../src/cell/conformance/world.ts";
 
 const HOUR_MS = 3_600_000;
 const LONG_MS = 10_000;
+
+type VerifiedName = "accounts" | "emails" | "projects" | "teams";
+type VerifiedTables = { [Name in VerifiedName]: NamedTable<ConformanceRows[Name], object> };
+
+/** SQL in the place of a value. */
+class Expression {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type WrittenRow<Name extends TableName> = {
+  [Column in keyof ConformanceRows[Name]]?: ConformanceRows[Name][Column] | Expression;
+};
+/** Columns and their values. An array means any of its values. */
+type Match<Name extends TableName> = {
+  [Column in keyof ConformanceRows[Name]]?:
+    | ConformanceRows[Name][Column]
+    | readonly ConformanceRows[Name][Column][];
+};
+
+/** The claimable tables that the suite verifies. */
+export const verifiedTablesOf = ({ accounts, emails, projects, teams }: VerifiedTables): Claimable[] => [
+  claimable(accounts, {
+    source: "RAILS_TABLE_USERS",
+    subject: { type: "USER", id: "id" },
+    changedAt: "updated_at",
+    attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", when: ({ bot }) => !bot } },
+  }),
+  // Has no column with the time of a change.
+  claimable(emails, {
+    source: "RAILS_TABLE_EMAILS",
+    subject: { type: "USER", id: "owner" },
+    attributes: { email: "EMAILS" },
+  }),
+  claimable(projects, {
+    source: "RAILS_TABLE_PROJECTS",
+    subject: { type: "PROJECT", id: "id" },
+    attributes: { path: "ROUTES" },
+  }),
+  claimable(teams, {
+    source: "RAILS_TABLE_ORGANIZATIONS",
+    subject: { type: "ORGANIZATION", id: "id" },
+    attributes: { path: "ORGANIZATION_PATH" },
+  }),
+];
+
+/** Starts the coordinator of `leasehold/testing`, whose clock can be advanced. */
+export async function startCoordinator(options?: TestCoordinatorOptions): Promise<TestCoordinator> {
+  const { startTestCoordinator } = await import("../../../src/testing/index.ts");
+  return startTestCoordinator(options);
+}
 
 /**
  * The table of the ledger's points, without writes after `close`. A cell saves its points up to 5 s after the
@@ -60,19 +122,23 @@ class ClosableHistory implements LedgerHistoryTable {
 
 /** A cell with its own database, and a coordinator whose clock can be advanced. */
 export class VerifiedCell {
-  readonly dialect: Dialect;
   readonly coordinator: TestCoordinator;
   readonly network: FaultyFetch;
   readonly client: Client;
-  readonly cell: Cell<Tx>;
-  readonly orm: Orm;
+  readonly cell: Cell<unknown>;
+  readonly #target: ConformanceTarget<unknown>;
+  readonly #opened: ConformanceDatabase<unknown>;
   readonly #histories: ClosableHistory[] = [];
 
-  private constructor(dialect: Dialect, coordinator: TestCoordinator, orm: Orm) {
+  private constructor(
+    target: ConformanceTarget<unknown>,
+    opened: ConformanceDatabase<unknown>,
+    coordinator: TestCoordinator,
+  ) {
     const id = "1";
-    this.dialect = dialect;
+    this.#target = target;
+    this.#opened = opened;
     this.coordinator = coordinator;
-    this.orm = orm;
     this.network = new FaultyFetch((url, init) => coordinator.fetch(url, init));
     const { url, keys } = coordinator;
     this.client = createClient({
@@ -84,19 +150,23 @@ export class VerifiedCell {
       backoffMs: 1,
       breaker: false,
     });
-    this.cell = this.open(claimablesOf(dialect.tables));
+    this.cell = this.open(verifiedTablesOf(this.tables));
   }
 
   /** Starts with empty tables. */
-  static async start(dialect: Dialect, orm: Orm): Promise<VerifiedCell> {
-    const cell = new VerifiedCell(dialect, await startTestCoordinator(), orm);
+  static async start(
+    target: ConformanceTarget<unknown>,
+    opened: ConformanceDatabase<unknown>,
+  ): Promise<VerifiedCell> {
+    const cell = new VerifiedCell(target, opened, await startCoordinator());
     await cell.cell.install();
-    for (const statement of dialect.emptyTables) await orm.execute(sql.raw(statement));
+    for (const statement of dialects[target.dialect].emptyTables) await opened.query(statement);
     return cell;
   }
 
-  get tables(): Tables {
-    return this.dialect.tables;
+  /** The tables as the adapter knows them. */
+  get tables(): VerifiedTables {
+    return this.#opened.tables as unknown as VerifiedTables;
   }
 
   async stop(): Promise<void> {
@@ -105,16 +175,66 @@ export class VerifiedCell {
   }
 
   /** The database for a cell of this test. After `stop`, the cell saves no more points of its ledger. */
-  database(): CellDatabase<Tx> {
-    const database = this.dialect.database(this.orm);
+  database(): CellDatabase<unknown> {
+    const database = this.#opened.database();
     const history = new ClosableHistory(database.ledgerHistory);
     this.#histories.push(history);
     return Object.defineProperty(database, "ledgerHistory", { value: history });
   }
 
+  /** What the adapter's database does for verification. */
+  get verification(): VerificationDatabase<unknown> {
+    return this.#opened.database().verification;
+  }
+
+  /** The adapter's condition for the rows of a table that have these values. */
+  where<Name extends VerifiedName>(name: Name, match: Match<Name>): never {
+    return this.#opened.where(this.#opened.tables[name], match) as never;
+  }
+
+  /** Adds rows without the SDK. */
+  async insert<Name extends TableName>(name: Name, rows: readonly WrittenRow<Name>[]): Promise<void> {
+    const columns = Object.keys(rows[0] ?? {});
+    const values = rows.map((row) => `(${Object.values<unknown>(row).map(literal).join(", ")})`);
+    await this.sql(`INSERT INTO ${name} (${columns.join(", ")}) VALUES ${values.join(", ")}`);
+  }
+
+  /** Changes rows without the SDK. */
+  async update<Name extends TableName>(
+    name: Name,
+    set: WrittenRow<Name>,
+    match: Match<Name> = {},
+  ): Promise<void> {
+    const values = Object.entries<unknown>(set).map(([column, value]) => `${column} = ${literal(value)}`);
+    await this.sql(`UPDATE ${name} SET ${values.join(", ")}${conditionOf(match)}`);
+  }
+
+  /** Deletes rows without the SDK. */
+  async delete<Name extends TableName>(name: Name, match: Match<Name> = {}): Promise<void> {
+    await this.sql(`DELETE FROM ${name}${conditionOf(match)}`);
+  }
+
+  /** A time before now, by the database's clock. */
+  ago(seconds: number): Expression {
+    return new Expression(dialects[this.#target.dialect].ago(seconds));
+  }
+
+  /** Queues a row for the next verification, as a cell does that has lost the answer to a COMMIT. */
+  async queue(id: number | string, leaseUuid = crypto.randomUUID()): Promise<void> {
+    await this.sql(
+      `INSERT INTO leasehold_verification_queue (source_type, source_id, lease_uuid)
+        VALUES ('RAILS_TABLE_USERS', '${id}', '${leaseUuid}')`,
+    );
+  }
+
+  async queuedIds(): Promise<string[]> {
+    const queued = await this.verification.listQueue({ after: undefined, limit: 1_000 });
+    return queued.map(({ id }) => id);
+  }
+
   /** The cell in another process, which may have other tables. A slow machine meets its long deadlines. */
-  open(tables: readonly Claimable[], database = this.database()): Cell<Tx> {
-    return createCell<Tx>({
+  open(tables: readonly Claimable[], database = this.database()): Cell<unknown> {
+    return createCell({
       client: this.client,
       database,
       tables,
@@ -134,10 +254,10 @@ export class VerifiedCell {
     });
   }
 
-  /** Adds users with claims, both old enough to be verified. */
-  async addUsers(count: number, prefix: string): Promise<void> {
+  /** Adds accounts with claims, both old enough to be verified. */
+  async addAccounts(count: number, prefix: string): Promise<void> {
     await this.cell.bulkInsert(
-      this.tables.users,
+      this.tables.accounts,
       Array.from({ length: count }, (_, index) => ({ username: `${prefix}-${index + 1}` })),
     );
     await this.age();
@@ -145,12 +265,13 @@ export class VerifiedCell {
 
   /** Makes all rows and claims several days old. */
   async age(): Promise<void> {
-    await this.orm.update(this.tables.users).set({ updatedAt: this.dialect.ago(3 * 86_400) });
+    await this.update("accounts", { updated_at: this.ago(3 * 86_400) });
     await this.coordinator.advance(48 * HOUR_MS);
   }
 
-  async sql(statement: SQL): Promise<void> {
-    await this.orm.execute(statement);
+  /** Runs a statement without the SDK. */
+  async sql(statement: string): Promise<void> {
+    await this.#opened.query(statement);
   }
 
   /** Changes claims without changing rows. */
@@ -171,4 +292,44 @@ export class VerifiedCell {
       return `${bucket.value}: ${record.status} of ${record.cell_id}${row}`;
     });
   }
+}
+
+function literal(value: unknown): string {
+  if (value instanceof Expression) return value.text;
+  return typeof value === "string" ? quoted(value) : String(value);
+}
+
+function conditionOf(match: object): string {
+  const conditions = Object.entries(match).map(([column, value]: [string, unknown]) =>
+    Array.isArray(value)
+      ? `${column} IN (${value.map(literal).join(", ")})`
+      : `${column} = ${literal(value)}`,
+  );
+  return conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
+}
+
+/** Declares tests with a new coordinator and empty tables for each of them. */
+export function verifiedCellSuite(
+  { describe, beforeAll, beforeEach, afterAll }: Suites,
+  target: ConformanceTarget<unknown>,
+  name: string,
+  body: (current: () => VerifiedCell) => void,
+): void {
+  describe(name, () => {
+    let opened: ConformanceDatabase<unknown>;
+    let one: VerifiedCell | undefined;
+    beforeAll(async () => {
+      opened = await target.open();
+      await createTables(target, opened);
+    });
+    beforeEach(async () => {
+      await one?.stop();
+      one = await VerifiedCell.start(target, opened);
+    });
+    afterAll(async () => {
+      await one?.stop();
+      await opened.stop();
+    });
+    body(() => one as VerifiedCell);
+  });
 }
