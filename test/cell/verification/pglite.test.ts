@@ -3,10 +3,13 @@ import { suitesOf } from "../../../src/cell/conformance/runner.ts";
 import { drizzleTarget } from "../scenarios/drizzle.ts";
 import { postgresDialect } from "../scenarios/postgres-dialect.ts";
 import { pglite } from "../scenarios/starts.ts";
+import { adapterIndependentSuite } from "./adapter-independent.ts";
 import { verificationSuite } from "./suite.ts";
 
 const facts = { name: "PGlite", isConcurrent: false, looksAtCommit: true };
 
 vitest.describe("PGlite", () => {
-  verificationSuite(suitesOf(vitest), drizzleTarget(facts, postgresDialect, pglite));
+  const target = drizzleTarget(facts, postgresDialect, pglite);
+  verificationSuite(suitesOf(vitest), target);
+  adapterIndependentSuite(suitesOf(vitest), target);
 });

@@ -63,6 +63,10 @@ async function plant(one: VerifiedCell): Promise<void> {
   await one.update("accounts", { username: "renamed", updated_at: one.ago(300) }, { id: 40 });
 }
 
+/**
+ * What a database adapter can change about verification: reads of ranges, the order and the spelling of ids,
+ * times of changes, locks, bulk changes, the saved cursor and the queue.
+ */
 export function verificationSuite(suites: Suites, target: ConformanceTarget<unknown>): void {
   verifiedCellSuite(suites, target, "verification", (current) => {
     backfillSuite(suites, current);

@@ -3,11 +3,12 @@ import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
 import type { CellDatabase } from "../../../src/cell/local.ts";
 import type { LedgerHistoryTable } from "../../../src/cell/saved-history.ts";
 import type { NamedTable } from "../../../src/cell/table.ts";
+import type { Cursor } from "../../../src/cell/verification/cursor.ts";
 import type { VerificationDatabase } from "../../../src/cell/verification/ports.ts";
 import { createClient, type Client } from "../../../src/client/client.ts";
 import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../src/client/api-types.ts";
 import type { LedgerPoint } from "../../../src/client/ledger-history.ts";
-import type { TestCoordinator, TestCoordinatorOptions } from "../../../src/testing/index.ts";
+import type { TestCoordinator } from "../../../src/testing/index.ts";
 import { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
 import type { Suites } from "../../../src/cell/conformance/runner.ts";
 import { dialects } from "../../../src/cell/conformance/schema.ts";
@@ -24,6 +25,10 @@ const LONG_MS = 10_000;
 
 type VerifiedName = "accounts" | "emails" | "projects" | "teams";
 type VerifiedTables = { [Name in VerifiedName]: NamedTable<ConformanceRows[Name], object> };
+
+/** The whole numbers from `from` to `to`. */
+export const numbers = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 /** SQL in the place of a value. */
 class Expression {
@@ -69,12 +74,6 @@ export const verifiedTablesOf = ({ accounts, emails, projects, teams }: Verified
     attributes: { path: "ORGANIZATION_PATH" },
   }),
 ];
-
-/** Starts the coordinator of `leasehold/testing`, whose clock can be advanced. */
-export async function startCoordinator(options?: TestCoordinatorOptions): Promise<TestCoordinator> {
-  const { startTestCoordinator } = await import("../../../src/testing/index.ts");
-  return startTestCoordinator(options);
-}
 
 /**
  * The table of the ledger's points, without writes after `close`. A cell saves its points up to 5 s after the
@@ -158,7 +157,8 @@ export class VerifiedCell {
     target: ConformanceTarget<unknown>,
     opened: ConformanceDatabase<unknown>,
   ): Promise<VerifiedCell> {
-    const cell = new VerifiedCell(target, opened, await startCoordinator());
+    const { startTestCoordinator } = await import("../../../src/testing/index.ts");
+    const cell = new VerifiedCell(target, opened, await startTestCoordinator());
     await cell.cell.install();
     for (const statement of dialects[target.dialect].emptyTables) await opened.query(statement);
     return cell;
@@ -219,6 +219,16 @@ export class VerifiedCell {
     return new Expression(dialects[this.#target.dialect].ago(seconds));
   }
 
+  /** Answers where the next run continues. */
+  async savedCursor(): Promise<Cursor | undefined> {
+    const progress = await this.verification.loadProgress();
+    return progress && (JSON.parse(progress.text) as Cursor);
+  }
+
+  async changeCursor(place: Partial<Cursor>): Promise<void> {
+    await this.verification.saveProgress(JSON.stringify({ ...(await this.savedCursor()), ...place }));
+  }
+
   /** Queues a row for the next verification, as a cell does that has lost the answer to a COMMIT. */
   async queue(id: number | string, leaseUuid = crypto.randomUUID()): Promise<void> {
     await this.sql(
@@ -261,6 +271,14 @@ export class VerifiedCell {
       Array.from({ length: count }, (_, index) => ({ username: `${prefix}-${index + 1}` })),
     );
     await this.age();
+  }
+
+  /** Adds emails without claims. */
+  async addEmails(from: number, to: number, prefix: string): Promise<void> {
+    await this.insert(
+      "emails",
+      numbers(from, to).map((id) => ({ owner: id, email: `${prefix}${id}@x.org` })),
+    );
   }
 
   /** Makes all rows and claims several days old. */
