@@ -9,11 +9,11 @@ const rules = new Set([...reference.matchAll(/^- \*\*([A-Z]\d+)\*\*/gm)].map(([,
 
 function provenRules(): Map<string, string> {
   const proven = new Map<string, string>();
-  const files = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).filter((file) =>
-    file.endsWith(".ts"),
+  const files = ["test", "src/cell/conformance"].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((file) => join(folder, file)),
   );
-  for (const file of files) {
-    const text = readFileSync(join(root, "test", file), "utf8");
+  for (const file of files.filter((each) => each.endsWith(".ts"))) {
+    const text = readFileSync(join(root, file), "utf8");
     for (const [, title] of text.matchAll(
       /\b(?:test|it)(?:\.each\([^)]*\))?\(\s*["'`]((?:\[[A-Z]\d+\] ?)+)/g,
     )) {

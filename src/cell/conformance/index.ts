@@ -5,6 +5,7 @@ import { notInstalledSuite } from "./not-installed.ts";
 import { suitesOf, type TestRunner } from "./runner.ts";
 import { scenarioSuite } from "./scenarios.ts";
 import type { ConformanceCoordinator, ConformanceTarget } from "./target.ts";
+import { verificationSuite } from "./verification/suite.ts";
 
 export type { TestRunner } from "./runner.ts";
 export type {
@@ -17,8 +18,9 @@ export type {
 } from "./target.ts";
 
 /**
- * Declares the tests that a database adapter must pass: its methods, the rows of leases, and the whole life
- * of two cells with a coordinator and a faulty network. Call it in a file of your test runner.
+ * Declares the tests that a database adapter must pass: its methods, the rows of leases, the whole life of
+ * two cells with a coordinator and a faulty network, and verification. Call it in a file of your test
+ * runner.
  *
  * @param runner - The functions of Vitest, Jest or `bun:test`. Each test has 120 s.
  * @param target - The adapter, and its databases.
@@ -69,6 +71,7 @@ export function cellConformance<Tx>(runner: TestRunner, target: ConformanceTarge
     localLeasesSuite(suites, "the leases in the database", () => localWorldOf(tested));
     notInstalledSuite(suites, tested, coordinator);
     suites.describe("a cell", () => scenarioSuite(suites, tested, coordinator));
+    verificationSuite(suites, tested);
   });
 }
 

@@ -28,7 +28,7 @@ let serial = 0;
 export const fresh = (name: string): string => `${name}-${(serial += 1)}`;
 
 /** Columns and their values. An array means any of its values. */
-type Match<Name extends TableName> = {
+export type Match<Name extends TableName> = {
   [Column in keyof ConformanceRows[Name]]?:
     | ConformanceRows[Name][Column]
     | readonly ConformanceRows[Name][Column][];

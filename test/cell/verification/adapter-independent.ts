@@ -3,7 +3,7 @@ import type { Suites } from "../../../src/cell/conformance/runner.ts";
 import type { ConformanceTarget } from "../../../src/cell/conformance/target.ts";
 import { approvalSuite } from "./approval.ts";
 import { coordinatorLimitsSuite } from "./coordinator-limits.ts";
-import { verifiedCellSuite } from "./world.ts";
+import { verifiedCellSuite } from "../../../src/cell/conformance/verification/verified-cell.ts";
 
 export function adapterIndependentSuite(suites: Suites, target: ConformanceTarget<unknown>): void {
   verifiedCellSuite(suites, target, "verification with any adapter", (current) => {

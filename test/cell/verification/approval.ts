@@ -1,7 +1,11 @@
 /** When runs need approval, and what counts as a change. */
 import type { Suites } from "../../../src/cell/conformance/runner.ts";
 import { claimable } from "../../../src/cell/claimable.ts";
-import { numbers, verifiedTablesOf, type VerifiedCell } from "./world.ts";
+import {
+  numbers,
+  verifiedTablesOf,
+  type VerifiedCell,
+} from "../../../src/cell/conformance/verification/verified-cell.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";

@@ -4,7 +4,10 @@ import { createCell } from "../../../src/cell/cell.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
 import { startTestCoordinator } from "../../../src/testing/index.ts";
-import { verifiedTablesOf, type VerifiedCell } from "./world.ts";
+import {
+  verifiedTablesOf,
+  type VerifiedCell,
+} from "../../../src/cell/conformance/verification/verified-cell.ts";
 
 const EMAILS = "RAILS_TABLE_EMAILS";
 

@@ -5,13 +5,10 @@ import { drizzleTarget } from "../scenarios/drizzle.ts";
 import { postgresDialect } from "../scenarios/postgres-dialect.ts";
 import { PostgresServer } from "../scenarios/starts.ts";
 import { adapterIndependentSuite } from "./adapter-independent.ts";
-import { verificationSuite } from "./suite.ts";
 
 const facts = { name: "node-postgres", isConcurrent: true, looksAtCommit: false };
 
 vitest.describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
   const { nodePostgres } = new PostgresServer();
-  const target = drizzleTarget(facts, postgresDialect, nodePostgres);
-  verificationSuite(suitesOf(vitest), target);
-  adapterIndependentSuite(suitesOf(vitest), target);
+  adapterIndependentSuite(suitesOf(vitest), drizzleTarget(facts, postgresDialect, nodePostgres));
 });

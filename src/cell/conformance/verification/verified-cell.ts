@@ -1,24 +1,19 @@
-import { createCell, type Cell } from "../../../src/cell/cell.ts";
-import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
-import type { CellDatabase } from "../../../src/cell/local.ts";
-import type { LedgerHistoryTable } from "../../../src/cell/saved-history.ts";
-import type { NamedTable } from "../../../src/cell/table.ts";
-import type { Cursor } from "../../../src/cell/verification/cursor.ts";
-import type { VerificationDatabase } from "../../../src/cell/verification/ports.ts";
-import { createClient, type Client } from "../../../src/client/client.ts";
-import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../src/client/api-types.ts";
-import type { LedgerPoint } from "../../../src/client/ledger-history.ts";
-import type { TestCoordinator } from "../../../src/testing/index.ts";
-import { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
-import type { Suites } from "../../../src/cell/conformance/runner.ts";
-import { dialects } from "../../../src/cell/conformance/schema.ts";
-import type {
-  ConformanceDatabase,
-  ConformanceRows,
-  ConformanceTarget,
-  TableName,
-} from "../../../src/cell/conformance/target.ts";
-import { createTables, quoted } from "../../../src/cell/conformance/world.ts";
+import { createCell, type Cell } from "../../cell.ts";
+import { claimable, type Claimable } from "../../claimable.ts";
+import type { CellDatabase } from "../../local.ts";
+import type { LedgerHistoryTable } from "../../saved-history.ts";
+import type { NamedTable } from "../../table.ts";
+import type { Cursor } from "../../verification/cursor.ts";
+import type { VerificationDatabase } from "../../verification/ports.ts";
+import { createClient, type Client } from "../../../client/client.ts";
+import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../client/api-types.ts";
+import type { LedgerPoint } from "../../../client/ledger-history.ts";
+import type { TestCoordinator } from "../../../testing/index.ts";
+import { FaultyFetch } from "../faulty-fetch.ts";
+import type { Suites } from "../runner.ts";
+import { dialects } from "../schema.ts";
+import type { ConformanceDatabase, ConformanceRows, ConformanceTarget, TableName } from "../target.ts";
+import { createTables, quoted, type Match } from "../world.ts";
 
 const HOUR_MS = 3_600_000;
 const LONG_MS = 10_000;
@@ -42,13 +37,6 @@ class Expression {
 type WrittenRow<Name extends TableName> = {
   [Column in keyof ConformanceRows[Name]]?: ConformanceRows[Name][Column] | Expression;
 };
-/** Columns and their values. An array means any of its values. */
-type Match<Name extends TableName> = {
-  [Column in keyof ConformanceRows[Name]]?:
-    | ConformanceRows[Name][Column]
-    | readonly ConformanceRows[Name][Column][];
-};
-
 /** The claimable tables that the suite verifies. */
 export const verifiedTablesOf = ({ accounts, emails, projects, teams }: VerifiedTables): Claimable[] => [
   claimable(accounts, {
@@ -157,7 +145,7 @@ export class VerifiedCell {
     target: ConformanceTarget<unknown>,
     opened: ConformanceDatabase<unknown>,
   ): Promise<VerifiedCell> {
-    const { startTestCoordinator } = await import("../../../src/testing/index.ts");
+    const { startTestCoordinator } = await import("../../../testing/index.ts");
     const cell = new VerifiedCell(target, opened, await startTestCoordinator());
     await cell.cell.install();
     for (const statement of dialects[target.dialect].emptyTables) await opened.query(statement);

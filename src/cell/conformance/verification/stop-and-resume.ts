@@ -1,9 +1,9 @@
 /** How runs end, and where the next run continues. */
-import type { Suites } from "../../../src/cell/conformance/runner.ts";
-import { claimable } from "../../../src/cell/claimable.ts";
-import { formatReport } from "../../../src/cell/verification/format.ts";
-import type { VerificationProgress } from "../../../src/cell/verification/options.ts";
-import { numbers, type VerifiedCell } from "./world.ts";
+import type { Suites } from "../runner.ts";
+import { claimable } from "../../claimable.ts";
+import { formatReport } from "../../verification/format.ts";
+import type { VerificationProgress } from "../../verification/options.ts";
+import { numbers, type VerifiedCell } from "./verified-cell.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";

@@ -1,15 +1,15 @@
 /** Verification of a cell with any database, against the in-memory coordinator, whose clock can be set. */
-import type { Claimable } from "../../../src/cell/claimable.ts";
-import { formatReport } from "../../../src/cell/verification/format.ts";
-import type { VerificationItem, VerificationReport } from "../../../src/cell/verification/report.ts";
-import { VerificationAborted } from "../../../src/cell/verification/verify.ts";
-import { sourceOrder, compareBytes } from "../../../src/core/source-order.ts";
-import type { Suites } from "../../../src/cell/conformance/runner.ts";
-import type { ConformanceTarget } from "../../../src/cell/conformance/target.ts";
+import type { Claimable } from "../../claimable.ts";
+import { formatReport } from "../../verification/format.ts";
+import type { VerificationItem, VerificationReport } from "../../verification/report.ts";
+import { VerificationAborted } from "../../verification/verify.ts";
+import { sourceOrder, compareBytes } from "../../../core/source-order.ts";
+import type { Suites } from "../runner.ts";
+import type { ConformanceTarget } from "../target.ts";
 import { backfillSuite } from "./backfill.ts";
 import { stopAndResumeSuite } from "./stop-and-resume.ts";
 import { keptClaimsSuite } from "./kept-claims.ts";
-import { verifiedCellSuite, verifiedTablesOf, type VerifiedCell } from "./world.ts";
+import { verifiedCellSuite, verifiedTablesOf, type VerifiedCell } from "./verified-cell.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";

@@ -1,12 +1,8 @@
 /** The steps of docs/guides/backfill.md. */
-import type { Suites } from "../../../src/cell/conformance/runner.ts";
-import { formatReport } from "../../../src/cell/verification/format.ts";
-import {
-  isDecision,
-  type VerificationItem,
-  type VerificationReport,
-} from "../../../src/cell/verification/report.ts";
-import type { VerifiedCell } from "./world.ts";
+import type { Suites } from "../runner.ts";
+import { formatReport } from "../../verification/format.ts";
+import { isDecision, type VerificationItem, type VerificationReport } from "../../verification/report.ts";
+import type { VerifiedCell } from "./verified-cell.ts";
 
 const ROWS = 1_300;
 /** Rows that need a decision. More ordinary rows come before them than a report keeps. */

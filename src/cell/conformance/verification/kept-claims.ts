@@ -1,8 +1,8 @@
 /** Claims that no verified row has, but that must be kept. */
-import type { Suites } from "../../../src/cell/conformance/runner.ts";
-import { claimable } from "../../../src/cell/claimable.ts";
-import { VerificationAborted } from "../../../src/cell/verification/verify.ts";
-import type { VerifiedCell } from "./world.ts";
+import type { Suites } from "../runner.ts";
+import { claimable } from "../../claimable.ts";
+import { VerificationAborted } from "../../verification/verify.ts";
+import type { VerifiedCell } from "./verified-cell.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";
