@@ -40,7 +40,7 @@ const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">
   // It calls the generated client that it is given, and imports nothing of Prisma.
   "cell/prisma": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   "cell/adapter": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
-  // It contains the coordinator, which is loaded only if a target has none.
+  // It contains the coordinator, which is loaded when its tests run.
   "cell/conformance": {
     peers: ["drizzle-orm"],
     bundles: ["@noble/hashes", "drizzle-orm", "hono", "re2js", "uuid", "zod"],

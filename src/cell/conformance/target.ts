@@ -66,6 +66,9 @@ export interface ConformanceTarget<Tx> {
   looksAtCommit: boolean;
   /** Opens an empty database. The suite creates the tables, and calls `stop` at the end. */
   open(): Promise<ConformanceDatabase<Tx>>;
-  /** Starts a coordinator. By default it is the one of `leasehold/testing`. */
+  /**
+   * Starts a coordinator for transactions and recovery. By default it is the one of `leasehold/testing`. The
+   * tests of verification always use that one, because they advance its clock.
+   */
   coordinator?: () => Promise<ConformanceCoordinator>;
 }
