@@ -421,6 +421,26 @@ function driftSuite({ describe, test, expect }: Suites, current: () => VerifiedC
     ]);
   });
 
+  test("[V2] a repaired row stays locked until the local commit", async () => {
+    const one = current();
+    if (!one.target.isConcurrent) return;
+    await one.addAccounts(2, "locked");
+    await one.lease({ destroys: [{ bucket: username("locked-1") }] });
+    let isRenamed = false;
+    let rename: Promise<void> | undefined;
+    const seen: boolean[] = [];
+    one.network.before = async ({ operation }) => {
+      if (operation !== "begin") return;
+      rename = one.update("accounts", { username: "renamed" }, { id: 1 }).then(() => void (isRenamed = true));
+      // Long enough for the statement to finish if the row is not locked.
+      await new Promise((resume) => setTimeout(resume, 200));
+      seen.push(isRenamed);
+    };
+    const report = await one.cell.verify({ apply: true, recentMs: 0 });
+    await rename;
+    expect([seen, isRenamed, changes(report)]).toEqual([[false], true, [1, 0, 0]]);
+  });
+
   test("[B10] a claim that was destroyed and created again in the meantime is not destroyed", async () => {
     const one = current();
     await one.addAccounts(2, "twin");

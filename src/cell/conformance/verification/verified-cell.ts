@@ -109,11 +109,12 @@ class ClosableHistory implements LedgerHistoryTable {
 
 /** A cell with its own database, and a coordinator whose clock can be advanced. */
 export class VerifiedCell {
+  readonly target: ConformanceTarget<unknown>;
   readonly coordinator: TestCoordinator;
   readonly network: FaultyFetch;
   readonly client: Client;
   readonly cell: Cell<unknown>;
-  readonly #target: ConformanceTarget<unknown>;
+
   readonly #opened: ConformanceDatabase<unknown>;
   readonly #histories: ClosableHistory[] = [];
 
@@ -123,7 +124,7 @@ export class VerifiedCell {
     coordinator: TestCoordinator,
   ) {
     const id = "1";
-    this.#target = target;
+    this.target = target;
     this.#opened = opened;
     this.coordinator = coordinator;
     this.network = new FaultyFetch((url, init) => coordinator.fetch(url, init));
@@ -204,7 +205,7 @@ export class VerifiedCell {
 
   /** A time before now, by the database's clock. */
   ago(seconds: number): Expression {
-    return new Expression(dialects[this.#target.dialect].ago(seconds));
+    return new Expression(dialects[this.target.dialect].ago(seconds));
   }
 
   /** Answers where the next run continues. */
