@@ -43,6 +43,12 @@ export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
       "CREATE TABLE organizations (id serial PRIMARY KEY, path text NOT NULL)",
       "CREATE TABLE redirects (id serial PRIMARY KEY, path text NOT NULL)",
       "CREATE TABLE projects (id text PRIMARY KEY, path text NOT NULL)",
+      // Many servers order text by language, and verification must not.
+      `DO $$ BEGIN
+        IF EXISTS (SELECT FROM pg_collation WHERE collname = 'en-x-icu') THEN
+          ALTER TABLE projects ALTER COLUMN id TYPE text COLLATE "en-x-icu";
+        END IF;
+      END $$`,
       `CREATE TABLE accounts (id serial PRIMARY KEY, username text NOT NULL,
         bot boolean NOT NULL DEFAULT false, updated_at timestamptz NOT NULL DEFAULT now())`,
       "CREATE TABLE teams (id uuid PRIMARY KEY, path text NOT NULL)",
