@@ -16,7 +16,8 @@ export class NodeSql implements Sql {
 
   all<Row>(statement: string, ...bindings: SqlValue[]): Row[] {
     this.#check();
-    return this.database.prepare(statement).all(...bindings) as Row[];
+    const { text, values } = inOrder(statement, bindings);
+    return this.database.prepare(text).all(...values) as Row[];
   }
 
   transaction<T>(_points: readonly WritePoint[], work: () => Synchronous<T>): T {
@@ -56,6 +57,22 @@ export class NodeSql implements Sql {
   #check(): void {
     if (this.#revoked) throw new Error("the instance has ended: it has no storage");
   }
+}
+
+/**
+ * Gives every `?1` of a statement a value of its own, because Node 22.19 and older cannot bind numbered
+ * parameters. A statement has either only numbered ones or none.
+ */
+function inOrder(
+  statement: string,
+  bindings: readonly SqlValue[],
+): { text: string; values: readonly SqlValue[] } {
+  const numbers = [...statement.matchAll(/\?(\d+)/g)].map(([, number]) => Number(number));
+  if (numbers.length === 0) return { text: statement, values: bindings };
+  return {
+    text: statement.replaceAll(/\?\d+/g, "?"),
+    values: numbers.map((number) => bindings[number - 1] ?? null),
+  };
 }
 
 /** The size of a database without free pages, as a Durable Object reports it. */
