@@ -22,7 +22,8 @@ export type {
  * two cells with a coordinator and a faulty network, and verification. Call it in a file of your test
  * runner.
  *
- * @param runner - The functions of Vitest, Jest or `bun:test`. Each test has 120 s.
+ * @param runner - The functions of Vitest, Jest or `bun:test`, or of `node:test` with Jest's `expect`. Each
+ *   test has 120 s, except with `node:test`.
  * @param target - The adapter, and its databases.
  *
  * @example
