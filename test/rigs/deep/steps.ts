@@ -53,5 +53,10 @@ export const steps: readonly Step[] = [
     description: "30 minutes of mixed load with kills and restarts",
     command: ["node", "test/rigs/soak/main.ts", "--minutes", "30"],
   },
+  {
+    name: "runtimes",
+    description: "the packed SDK on every supported version of Node and Bun",
+    command: ["node", "test/rigs/runtimes/main.ts"],
+  },
   { name: "mutation", description: "mutation tests of the core", command: ["stryker", "run"] },
 ];

@@ -1,0 +1,161 @@
+/** `npm run test:runtimes`: runs the packed SDK on every runtime that the docs name. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { parseArgs } from "node:util";
+import { buildSdk } from "../../../scripts/sdk/build.ts";
+import { packSdk } from "../../../scripts/sdk/consumer.ts";
+import { entries } from "../../../scripts/sdk/entries.ts";
+import { startMariadb } from "../../support/databases/mariadb.ts";
+import { startPostgres } from "../../support/databases/postgres.ts";
+import { isInstalled } from "../../support/databases/programs.ts";
+import type { DatabaseServer } from "../../support/databases/server.ts";
+import { BadOption, parsed, runProgram } from "../../support/options.ts";
+import { installRuntime, makeProject } from "./project.ts";
+import { runUntil, type Run } from "./run.ts";
+import { runners, type Runner } from "./runners.ts";
+import { runtimes, titleOf, type Runtime } from "./runtimes.ts";
+
+const root = join(import.meta.dirname, "../../..");
+
+const USAGE = `npm run test:runtimes -- [options]
+
+  --only NAME   checks one runtime; may be given several times
+  --help        prints this text
+
+Packs the SDK, installs it with its peers in an empty folder, and runs it on each runtime: a program with
+every driver, and from Node 22.13 on the conformance suite with each test runner. Needs Linux, PostgreSQL and
+MariaDB, and npm's registry, from which the runtimes come. The runtimes:
+
+${runtimes.map((runtime) => `  ${titleOf(runtime)}`).join("\n")}
+`;
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+const kinds = [
+  { dialect: "postgres", database: "PostgreSQL", start: startPostgres },
+  { dialect: "mysql", database: "MariaDB", start: startMariadb },
+] as const;
+
+interface Check {
+  scratch: string;
+  tarball: string;
+  servers: Readonly<Record<string, string>>;
+  run: Run;
+}
+
+/** Runs the conformance suite, and returns how many tests passed. */
+async function runSuite(
+  runner: Runner,
+  program: string,
+  project: string,
+  env: Readonly<Record<string, string>>,
+  run: Run,
+): Promise<number> {
+  const file = `${runner.name.replaceAll(/\W/g, "-")}.test.mjs`;
+  writeFileSync(
+    join(project, file),
+    `${runner.lines}import { runConformance } from "./conformance.mjs";\nrunConformance(runner);\n`,
+  );
+  const counts = join(project, "counts");
+  rmSync(counts, { force: true });
+  await run(program, runner.args(file), { cwd: project, env: { ...env, COUNTS: counts } });
+  const lines = readFileSync(counts, "utf8").trim().split("\n");
+  const passed = lines.filter((line) => line === "passed").length;
+  if (passed === 0 || passed * 2 !== lines.length)
+    throw new Error(`${runner.name} declared ${lines.length - passed} tests, and ran ${passed}`);
+  return passed;
+}
+
+/** Returns what the runtime did, as one line. */
+async function checkRuntime(runtime: Runtime, { scratch, tarball, servers, run }: Check): Promise<string> {
+  const project = join(scratch, `kysely-${runtime.kysely}`);
+  if (!existsSync(project)) await makeProject(project, tarball, runtime, run);
+  const program = await installRuntime(scratch, runtime, run);
+  const version = (await run(program, ["--version"], { cwd: project })).trim().replace(/^v/, "");
+  if (version !== runtime.version) throw new Error(`${runtime.package} contains ${version}`);
+  const env = {
+    SERVERS: JSON.stringify(servers),
+    COORDINATOR_NODE: process.execPath,
+  };
+  const drivers = (await run(program, ["claims.mjs"], { cwd: project, env })).trim().split("\n");
+  const suites: string[] = [];
+  for (const runner of runners.filter(({ runsOn }) => runsOn(runtime)))
+    suites.push(
+      `${await runSuite(runner, program, project, env, run)} conformance tests with ${runner.name}`,
+    );
+  // Each takes 200 MB.
+  rmSync(dirname(dirname(program)), { recursive: true });
+  return [`claims with ${drivers.join(", ")}`, ...suites].join("; ");
+}
+
+async function packedSdk(scratch: string): Promise<string> {
+  const folder = join(scratch, "package");
+  await buildSdk(root, entries, folder);
+  return packSdk(folder, scratch);
+}
+
+/** Starts the servers that are installed. */
+async function startServers(stops: (() => Promise<void>)[]): Promise<Readonly<Record<string, string>>> {
+  const servers: Record<string, string> = {};
+  for (const { dialect, database, start } of kinds) {
+    if (!isInstalled(database)) {
+      print(`${database} is not installed: its drivers are skipped`);
+      continue;
+    }
+    const server: DatabaseServer = await start();
+    stops.push(() => server.stop());
+    servers[dialect] = server.url();
+  }
+  if (Object.keys(servers).length === 0) throw new Error("install a database with npm run setup");
+  return servers;
+}
+
+function chosenRuntimes(names: readonly string[] | undefined): readonly Runtime[] {
+  if (names === undefined) return runtimes;
+  return names.map((name) => {
+    const runtime = runtimes.find((each) => titleOf(each) === name);
+    if (runtime === undefined)
+      throw new BadOption(`--only must name a runtime: ${runtimes.map(titleOf).join(", ")}`);
+    return runtime;
+  });
+}
+
+/** Checks the runtimes one after the other. A failed one does not stop the others. */
+async function checkAll(chosen: readonly Runtime[], signal: AbortSignal): Promise<boolean> {
+  const scratch = mkdtempSync(join(tmpdir(), "leasehold-runtimes-"));
+  const stops: (() => Promise<void>)[] = [];
+  const failed: string[] = [];
+  try {
+    const tarball = await packedSdk(scratch);
+    const check = { scratch, tarball, servers: await startServers(stops), run: runUntil(signal) };
+    for (const runtime of chosen) {
+      const title = titleOf(runtime);
+      try {
+        print(`${title.padEnd(13)} passed: ${await checkRuntime(runtime, check)}`);
+      } catch (error) {
+        signal.throwIfAborted();
+        failed.push(title);
+        print(`${title.padEnd(13)} FAILED: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+  } finally {
+    for (const stop of stops.toReversed()) await stop();
+    rmSync(scratch, { recursive: true, force: true, maxRetries: 10 });
+  }
+  print(failed.length === 0 ? `${chosen.length} runtimes passed` : `failed: ${failed.join(", ")}`);
+  return failed.length === 0;
+}
+
+async function main(): Promise<boolean> {
+  const { values } = parsed(() =>
+    parseArgs({ options: { only: { type: "string", multiple: true }, help: { type: "boolean" } } }),
+  );
+  if (values.help === true) return (print(USAGE), true);
+  const interruption = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => interruption.abort(new Error(`interrupted by ${signal}`)));
+  return checkAll(chosenRuntimes(values.only), interruption.signal);
+}
+
+runProgram(USAGE, main);

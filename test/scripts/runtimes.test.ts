@@ -1,0 +1,37 @@
+/** What the docs say about runtimes and test runners is what `npm run test:runtimes` checks. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { peers } from "../../scripts/sdk/entries.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { runners } from "../rigs/runtimes/runners.ts";
+import { runtimes, titleOf } from "../rigs/runtimes/runtimes.ts";
+
+const page = (path: string): string => readFileSync(join(import.meta.dirname, "../../docs", path), "utf8");
+
+test("the reference lists the checked runtimes", () => {
+  const [, section = ""] = /^## Runtimes\n(.*?)^## /ms.exec(page("reference/databases.md")) ?? [];
+  const listed = [...section.matchAll(/^- (\w+ [\d.]+)/gm)].map(([, name]) => name);
+  expect(listed).toEqual(runtimes.map(titleOf));
+});
+
+test("the oldest Node is the one that the package demands", () => {
+  const [oldest] = runtimes;
+  expect(manifest.engines.node).toBe(`>=${oldest?.version.replace(/\.0$/, "")}`);
+});
+
+test("the oldest Node with the test coordinator is the one that the docs name", () => {
+  const oldest = runtimes.find(({ hasTesting }) => hasTesting)?.version.replace(/\.\d+$/, "");
+  for (const path of ["reference/databases.md", "reference/sdk.md", "guides/testing-your-cell.md"])
+    expect(page(path), path).toMatch(new RegExp(`Node ${oldest} (or newer|and later)`));
+});
+
+test("the checked versions of Kysely are within those of the package", () => {
+  const checked = new Set(runtimes.map(({ kysely }) => kysely.split(".").slice(0, 2).join(".")));
+  expect(peers.kysely).toBe([...checked].map((version) => `^${version}.0`).join(" || "));
+});
+
+test("the guide shows the lines of each test runner", () => {
+  const guide = page("guides/write-an-adapter.md");
+  for (const { lines } of runners) expect(guide).toContain(`\`\`\`js\n${lines}\`\`\``);
+});
