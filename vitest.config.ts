@@ -61,7 +61,10 @@ export default defineConfig({
           name: "unit",
           // These tests leave nothing behind in their process, so files share one.
           isolate: false,
-          include: ["test/{cell,client,core,demo,testing}/**/*.test.ts", "test/rigs/history/**/*.test.ts"],
+          include: [
+            "test/{cell,client,core,demo,node-host,testing}/**/*.test.ts",
+            "test/rigs/history/**/*.test.ts",
+          ],
           exclude: system,
         },
       },

@@ -5,13 +5,13 @@ import { app } from "../http/app.ts";
 import { deploy } from "../http/deployment.ts";
 import { runCron } from "../projections/cron.ts";
 import { TestClock } from "./clock.ts";
-import { MemoryD1 } from "./d1.ts";
+import { SqliteD1 } from "../node-host/d1.ts";
 import type { TypesDocument } from "../core/types/document.ts";
 import { FaultRegistry } from "./faults.ts";
-import { directoryInstance, ledgerInstance, shardInstance } from "./instances.ts";
+import { directoryInstance, ledgerInstance, shardInstance } from "../node-host/instances.ts";
 import { makeKeys } from "./keys.ts";
-import type { MemoryObject } from "./memory-object.ts";
-import { MemoryNamespace } from "./namespace.ts";
+import type { HostedObject } from "../node-host/hosted-object.ts";
+import { HostedNamespace } from "../node-host/namespace.ts";
 import { optionsOf, type Options } from "./options.ts";
 import type { TestCoordinator, TestCoordinatorOptions, TestKeys } from "./types.ts";
 import { Network } from "./network.ts";
@@ -104,10 +104,10 @@ class MemoryDeployment {
   readonly secret = randomBytes(32).toString("hex");
   readonly clock = new TestClock();
   readonly #options: Options;
-  readonly #database = new MemoryD1();
-  readonly #ledgers: MemoryNamespace;
-  readonly #shards: MemoryNamespace;
-  readonly #directory: MemoryNamespace;
+  readonly #database = new SqliteD1();
+  readonly #ledgers: HostedNamespace;
+  readonly #shards: HostedNamespace;
+  readonly #directory: HostedNamespace;
   #isClosed = false;
   /** Isolates keep their caches per `env`, so a new `env` is a new isolate. */
   env: Env;
@@ -116,9 +116,9 @@ class MemoryDeployment {
     const { clock } = this;
     const { log } = options;
     this.#options = options;
-    this.#ledgers = new MemoryNamespace(clock, log, (name, ports) => ledgerInstance(name, ports, this.env));
-    this.#shards = new MemoryNamespace(clock, log, (name, ports) => shardInstance(name, ports, this.env));
-    this.#directory = new MemoryNamespace(clock, log, (_, ports) => directoryInstance(ports, this.env));
+    this.#ledgers = new HostedNamespace(clock, log, (name, ports) => ledgerInstance(name, ports, this.env));
+    this.#shards = new HostedNamespace(clock, log, (name, ports) => shardInstance(name, ports, this.env));
+    this.#directory = new HostedNamespace(clock, log, (_, ports) => directoryInstance(ports, this.env));
     this.env = this.#newIsolate();
   }
 
@@ -177,7 +177,7 @@ class MemoryDeployment {
     for (const object of this.#objects()) await object.untilIdle();
   }
 
-  #objects(): MemoryObject[] {
+  #objects(): HostedObject[] {
     return [this.#ledgers, this.#shards, this.#directory].flatMap(({ objects }) => [...objects]);
   }
 

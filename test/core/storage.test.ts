@@ -24,10 +24,10 @@ import type { Objects } from "../../src/objects/objects.ts";
 import { Witness } from "../../src/objects/witness.ts";
 import * as projection from "../../src/projections/schema.ts";
 import { TestClock } from "../../src/testing/clock.ts";
-import { MemoryD1 } from "../../src/testing/d1.ts";
-import { directoryInstance, ledgerInstance, shardInstance } from "../../src/testing/instances.ts";
+import { SqliteD1 } from "../../src/node-host/d1.ts";
+import { directoryInstance, ledgerInstance, shardInstance } from "../../src/node-host/instances.ts";
 import { makeKeys } from "../../src/testing/keys.ts";
-import { MemoryNamespace } from "../../src/testing/namespace.ts";
+import { HostedNamespace } from "../../src/node-host/namespace.ts";
 import { Cluster } from "../support/cluster.ts";
 import { NodeSql } from "../support/node-sql.ts";
 import { beginRequest, callerOf, decideRequest } from "../support/ops.ts";
@@ -605,10 +605,10 @@ async function isolate(): Promise<{
   const env = {
     LEASEHOLD_SIGNING_SECRET: secret,
     LEASEHOLD_SHARDS: String(SHARDS),
-    CELL_LEDGER: new MemoryNamespace(clock, log, (name, ports) => ledgerInstance(name, ports, env)),
-    CLAIM_SHARD: new MemoryNamespace(clock, log, (name, ports) => shardInstance(name, ports, env)),
-    DIRECTORY: new MemoryNamespace(clock, log, (_, ports) => directoryInstance(ports, env)),
-    DB: new MemoryD1(),
+    CELL_LEDGER: new HostedNamespace(clock, log, (name, ports) => ledgerInstance(name, ports, env)),
+    CLAIM_SHARD: new HostedNamespace(clock, log, (name, ports) => shardInstance(name, ports, env)),
+    DIRECTORY: new HostedNamespace(clock, log, (_, ports) => directoryInstance(ports, env)),
+    DB: new SqliteD1(),
   } as unknown as Env;
   deploy(env, { clock, log });
   const keys = await makeKeys(secret, CELLS, clock.now(), configOf(env).limits.keyLifetimeS);

@@ -1,6 +1,6 @@
 import type { SqlValue, Synchronous } from "../../src/core/ports.ts";
 import type { WritePoint } from "../../src/core/write-points.ts";
-import { NodeSql as PlainSql } from "../../src/testing/node-sql.ts";
+import { NodeSql as PlainSql } from "../../src/node-host/node-sql.ts";
 import { checkNamed } from "./named-writes.ts";
 
 export interface SqlCounts {

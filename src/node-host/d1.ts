@@ -13,7 +13,7 @@ interface Answer {
 /**
  * The part of D1's interface that drizzle uses, over a database in memory with the tables of the projection.
  */
-export class MemoryD1 {
+export class SqliteD1 {
   readonly #database = new DatabaseSync(":memory:");
 
   constructor() {

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { v4 as newUuid } from "uuid";
 import type { Clock, Ports } from "../core/ports.ts";
-import type { TestClock } from "./clock.ts";
+import type { TestClock } from "../testing/clock.ts";
 import { NodeSql } from "./node-sql.ts";
 
 /** One instance of an object: the methods that its peers call, and its alarm handler. */
@@ -14,7 +14,7 @@ export interface Instance {
 const ALARM_RETRY_MS = 2_000;
 
 /** A Durable Object in this process. Its database and its alarm persist; its instances come and go. */
-export class MemoryObject {
+export class HostedObject {
   readonly #clock: TestClock;
   readonly #log: Ports["log"];
   readonly #start: (ports: Ports) => Instance;

@@ -1,13 +1,13 @@
 import type { Ports } from "../core/ports.ts";
-import type { TestClock } from "./clock.ts";
-import { MemoryObject, type Instance } from "./memory-object.ts";
+import type { TestClock } from "../testing/clock.ts";
+import { HostedObject, type Instance } from "./hosted-object.ts";
 
 /** A Durable Object namespace in this process. It makes an object when its name is first used. */
-export class MemoryNamespace {
+export class HostedNamespace {
   readonly #clock: TestClock;
   readonly #log: Ports["log"];
   readonly #start: (name: string, ports: Ports) => Instance;
-  readonly #objects = new Map<string, MemoryObject>();
+  readonly #objects = new Map<string, HostedObject>();
 
   constructor(clock: TestClock, log: Ports["log"], start: (name: string, ports: Ports) => Instance) {
     this.#clock = clock;
@@ -30,14 +30,14 @@ export class MemoryNamespace {
     );
   }
 
-  get objects(): Iterable<MemoryObject> {
+  get objects(): Iterable<HostedObject> {
     return this.#objects.values();
   }
 
-  #object(name: string): MemoryObject {
+  #object(name: string): HostedObject {
     const known = this.#objects.get(name);
     if (known !== undefined) return known;
-    const object = new MemoryObject(this.#clock, this.#log, (ports) => this.#start(name, ports));
+    const object = new HostedObject(this.#clock, this.#log, (ports) => this.#start(name, ports));
     this.#objects.set(name, object);
     return object;
   }

@@ -1,11 +1,11 @@
 /** The stand-in for D1, where its behaviour must equal D1's. */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { MemoryD1 } from "../../src/testing/d1.ts";
+import { SqliteD1 } from "../../src/node-host/d1.ts";
 
-let database: MemoryD1;
+let database: SqliteD1;
 
 beforeEach(() => {
-  database = new MemoryD1();
+  database = new SqliteD1();
 });
 
 afterEach(() => database.close());

@@ -4,7 +4,7 @@ import type { Ports } from "../core/ports.ts";
 import type { Env } from "../env.ts";
 import type { Answer, DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.ts";
 import { makeDirectory, makeLedger, makeShard } from "../objects/make.ts";
-import type { Instance } from "./memory-object.ts";
+import type { Instance } from "./hosted-object.ts";
 
 /** Adds to an answer how far the ledger has got. */
 const tell = async <T>(ledger: Ledger, answer: Promise<Reply<T>>): Answer<T> => ({

@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Ports } from "../../src/core/ports.ts";
 import { TestClock } from "../../src/testing/clock.ts";
-import { MemoryObject } from "../../src/testing/memory-object.ts";
+import { HostedObject } from "../../src/node-host/hosted-object.ts";
 
 let clock: TestClock;
-let object: MemoryObject;
+let object: HostedObject;
 /** The ports of each instance so far. */
 let lives: Ports[];
 let rung: number[];
@@ -16,7 +16,7 @@ beforeEach(() => {
   lives = [];
   rung = [];
   onAlarm = async () => {};
-  object = new MemoryObject(
+  object = new HostedObject(
     clock,
     () => {},
     (ports) => {
