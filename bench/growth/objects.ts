@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Sql, SqlValue, Synchronous } from "../../src/core/ports.ts";
-import { databaseSize } from "../../src/node-host/node-sql.ts";
+import { databaseSize } from "../../src/node-host/sqlite-database.ts";
 
 /** Large enough to fill the largest table without reading its pages repeatedly. */
 const CACHE_KIB = 1_000_000;

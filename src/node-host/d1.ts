@@ -1,5 +1,5 @@
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
-import { migrations } from "./migrations.ts";
+import type { SQLInputValue } from "node:sqlite";
+import type { SqliteDatabase } from "./sqlite-database.ts";
 
 type Row = Record<string, unknown>;
 
@@ -10,44 +10,49 @@ interface Answer {
   meta: { changes: number; size_after: number };
 }
 
-/**
- * The part of D1's interface that drizzle uses, over a database in memory with the tables of the projection.
- */
+/** The part of D1's interface that drizzle uses. Like D1, it answers when what it has written is durable. */
 export class SqliteD1 {
-  readonly #database = new DatabaseSync(":memory:");
+  readonly #database: SqliteDatabase;
+  #hasEnded = false;
 
-  constructor() {
-    for (const migration of migrations) this.#database.exec(migration);
+  constructor(database: SqliteDatabase) {
+    this.#database = database;
   }
 
   prepare(sql: string): Statement {
+    this.#check();
     return new Statement(this.#database, sql, []);
   }
 
   /** Runs all statements in one transaction. */
   async batch(statements: readonly Statement[]): Promise<Answer[]> {
-    this.#database.exec("BEGIN");
-    try {
-      const answers = statements.map((statement) => statement.execute());
-      this.#database.exec("COMMIT");
-      return answers;
-    } catch (error) {
-      this.#database.exec("ROLLBACK");
-      throw error;
-    }
+    this.#check();
+    const answers = this.#database.transaction(() => statements.map((statement) => statement.execute()));
+    await this.#database.flush();
+    return answers;
+  }
+
+  /** Accepts no more statements. */
+  end(): void {
+    this.#hasEnded = true;
   }
 
   close(): void {
+    this.end();
     this.#database.close();
+  }
+
+  #check(): void {
+    if (this.#hasEnded) throw new Error("the database was closed");
   }
 }
 
 class Statement {
-  readonly #database: DatabaseSync;
+  readonly #database: SqliteDatabase;
   readonly #sql: string;
   readonly #values: readonly SQLInputValue[];
 
-  constructor(database: DatabaseSync, sql: string, values: readonly SQLInputValue[]) {
+  constructor(database: SqliteDatabase, sql: string, values: readonly SQLInputValue[]) {
     this.#database = database;
     this.#sql = sql;
     this.#values = values;
@@ -58,37 +63,34 @@ class Statement {
   }
 
   async all(): Promise<Answer> {
-    return this.execute();
+    const answer = this.execute();
+    await this.#database.flush();
+    return answer;
   }
 
   async run(): Promise<Answer> {
-    return this.execute();
+    return this.all();
   }
 
   async raw(): Promise<unknown[][]> {
-    return this.execute().results.map((row) => Object.values(row));
+    return (await this.all()).results.map((row) => Object.values(row));
   }
 
   async first(column?: string): Promise<unknown> {
-    const [row] = this.execute().results;
+    const [row] = (await this.all()).results;
     if (row === undefined) return null;
     return column === undefined ? row : (row[column] ?? null);
   }
 
   execute(): Answer {
     const before = this.#changes();
-    const results = this.#database.prepare(this.#sql).all(...this.#values);
-    return { success: true, results, meta: { changes: this.#changes() - before, size_after: this.#size() } };
-  }
-
-  #size(): number {
-    const [pages, free, bytes] = ["page_count", "freelist_count", "page_size"].map((name) =>
-      Number(this.#database.prepare(`PRAGMA ${name}`).get()?.[name]),
-    );
-    return ((pages ?? 0) - (free ?? 0)) * (bytes ?? 0);
+    const results = this.#database.all<Row>(this.#sql, ...this.#values);
+    const meta = { changes: this.#changes() - before, size_after: this.#database.sizeBytes() };
+    return { success: true, results, meta };
   }
 
   #changes(): number {
-    return Number(this.#database.prepare("SELECT total_changes() AS n").get()?.["n"]);
+    const [row] = this.#database.all<{ n: number }>("SELECT total_changes() AS n");
+    return row?.n ?? 0;
   }
 }

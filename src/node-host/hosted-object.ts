@@ -1,8 +1,8 @@
-import { DatabaseSync } from "node:sqlite";
 import { v4 as newUuid } from "uuid";
 import type { Clock, Ports } from "../core/ports.ts";
-import type { TestClock } from "../testing/clock.ts";
+import type { HostClock } from "./host-clock.ts";
 import { NodeSql } from "./node-sql.ts";
+import type { ObjectStore } from "./object-store.ts";
 
 /** One instance of an object: the methods that its peers call, and its alarm handler. */
 export interface Instance {
@@ -10,34 +10,52 @@ export interface Instance {
   alarm?: () => Promise<void>;
 }
 
+/**
+ * Resolves when everything that an object has written so far is durable. Undefined: it is already. Fails if
+ * the instance has ended, because then it must send nothing.
+ */
+export type Gate = () => Promise<void> | undefined;
+
+/** Starts an instance. Every message that it sends must wait for the gate. */
+export type StartInstance = (ports: Ports, gate: Gate) => Instance;
+
 /** A failed alarm runs again after this time, as on the platform. */
 const ALARM_RETRY_MS = 2_000;
 
-/** A Durable Object in this process. Its database and its alarm persist; its instances come and go. */
+/**
+ * An object like a Durable Object, in this process. What it stores and its alarm persist; its instances come
+ * and go. Like a Durable Object, it has an output gate: an answer or a message leaves it only when all that
+ * it has written until then is durable (B5, C2), whether the answer rests on it or not. So nobody learns of a
+ * write that a crash could undo.
+ */
 export class HostedObject {
-  readonly #clock: TestClock;
+  readonly #clock: HostClock;
   readonly #log: Ports["log"];
-  readonly #start: (ports: Ports) => Instance;
-  readonly #database = new DatabaseSync(":memory:");
+  readonly #store: ObjectStore;
+  readonly #start: StartInstance;
   #running: RunningInstance | undefined;
-  #alarmAtMs: number | null = null;
+  #alarmAtMs: number | null;
   #cancelAlarm = (): void => {};
   #isClosed = false;
   /** Alarms that are running. */
   readonly #alarms = new Set<Promise<void>>();
 
-  constructor(clock: TestClock, log: Ports["log"], start: (ports: Ports) => Instance) {
+  constructor(clock: HostClock, log: Ports["log"], store: ObjectStore, start: StartInstance) {
     this.#clock = clock;
     this.#log = log;
+    this.#store = store;
     this.#start = start;
+    this.#alarmAtMs = store.alarmAtMs;
+    if (this.#alarmAtMs !== null) this.#scheduleAlarm(this.#alarmAtMs);
   }
 
   /**
    * Calls a method as RPC does: in a later turn of the event loop, with copies of the message and the answer.
+   * A message of another object waits for the gate of its sender.
    */
-  async call(method: string, message: unknown): Promise<unknown> {
+  async call(method: string, message: unknown, sender: Gate = () => undefined): Promise<unknown> {
     const copy: unknown = structuredClone(message);
-    await this.#clock.turn();
+    await (sender() ?? this.#clock.turn());
     const running = this.#instance();
     const answer = await running.during(async () => {
       const calls = running.instance.calls as Record<
@@ -46,7 +64,11 @@ export class HostedObject {
       >;
       const work = calls[method];
       if (work === undefined) throw new TypeError(`the object has no method ${method}`);
-      return work(copy);
+      try {
+        return await work(copy);
+      } finally {
+        await this.#gate();
+      }
     });
     return structuredClone(answer);
   }
@@ -62,11 +84,21 @@ export class HostedObject {
     this.#running = undefined;
   }
 
-  close(): void {
+  /** Ends the instance, and starts no other one. Nothing is written any more. */
+  end(): void {
     this.#isClosed = true;
     this.restart();
     this.#cancelAlarm();
-    this.#database.close();
+  }
+
+  close(): void {
+    this.end();
+    this.#store.close();
+  }
+
+  #gate(): Promise<void> | undefined {
+    const { database } = this.#store;
+    return database.isDurable ? undefined : database.flush();
   }
 
   #instance(): RunningInstance {
@@ -76,35 +108,51 @@ export class HostedObject {
   }
 
   #begin(): RunningInstance {
-    const running = new RunningInstance(this.#database, this.#clock);
-    running.instance = this.#start({
+    const running = new RunningInstance(new NodeSql(this.#store.database), this.#clock);
+    const ports: Ports = {
       sql: running.sql,
       clock: running.clock,
       randomness: { uuid: () => newUuid(), fraction: () => Math.random() },
-      alarm: { get: async () => this.#alarmAtMs, set: (atMs) => this.#setAlarm(atMs) },
+      alarm: {
+        get: async () => this.#alarmAtMs,
+        set: (atMs) => {
+          if (!running.hasEnded) this.#setAlarm(atMs);
+        },
+      },
       halt: (reason) => {
         running.end(reason instanceof Error ? reason : new Error(String(reason)));
         if (this.#running === running) this.#running = undefined;
       },
       log: this.#log,
+    };
+    running.instance = this.#start(ports, () => {
+      running.checkAlive();
+      return this.#gate()?.then(() => running.checkAlive());
     });
     return running;
   }
 
   #setAlarm(atMs: number): void {
-    this.#cancelAlarm();
     this.#alarmAtMs = atMs;
+    this.#store.setAlarm(atMs);
+    this.#scheduleAlarm(atMs);
+  }
+
+  #scheduleAlarm(atMs: number): void {
+    this.#cancelAlarm();
     this.#cancelAlarm = this.#clock.inBackground(atMs - this.#clock.now(), () => {
       const alarm = this.#runAlarm().finally(() => this.#alarms.delete(alarm));
       this.#alarms.add(alarm);
     });
   }
 
+  /** The stored alarm is removed only when its work is done, so a crash repeats it. */
   async #runAlarm(): Promise<void> {
     this.#alarmAtMs = null;
     try {
       const running = this.#instance();
       await running.during(async () => running.instance.alarm?.());
+      if (!this.#isClosed && this.#alarmAtMs === null) this.#store.setAlarm(null);
     } catch {
       // The instance ended before the alarm did its work. Run it again, unless a later call has set the
       // alarm.
@@ -122,13 +170,21 @@ class RunningInstance {
   readonly #callers = new Set<(reason: Error) => void>();
   #ended: Error | undefined;
 
-  constructor(database: DatabaseSync, clock: TestClock) {
-    this.sql = new NodeSql(database);
+  constructor(sql: NodeSql, clock: HostClock) {
+    this.sql = sql;
     this.clock = {
       now: () => clock.now(),
       turn: () => clock.turn(),
       after: (delayMs, then) => this.#after(clock, delayMs, then),
     };
+  }
+
+  get hasEnded(): boolean {
+    return this.#ended !== undefined;
+  }
+
+  checkAlive(): void {
+    if (this.#ended !== undefined) throw this.#ended;
   }
 
   /** Carries out a call. The call fails when the instance ends. */
@@ -149,7 +205,7 @@ class RunningInstance {
     for (const reject of this.#callers) reject(reason);
   }
 
-  #after(clock: TestClock, delayMs: number, then: () => void): () => void {
+  #after(clock: HostClock, delayMs: number, then: () => void): () => void {
     if (this.#ended !== undefined) return () => {};
     const stop = clock.after(delayMs, () => {
       this.#cancels.delete(cancel);

@@ -1,18 +1,22 @@
-import type { Ledger } from "../core/ledger/ledger.ts";
-import type { Reply } from "../core/messages.ts";
+import type { Reply, Told } from "../core/messages.ts";
 import type { Ports } from "../core/ports.ts";
 import type { Env } from "../env.ts";
 import type { Answer, DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.ts";
 import { makeDirectory, makeLedger, makeShard } from "../objects/make.ts";
 import type { Instance } from "./hosted-object.ts";
 
-/** Adds to an answer how far the ledger has got. */
-const tell = async <T>(ledger: Ledger, answer: Promise<Reply<T>>): Answer<T> => ({
+/** The part of an object that says how far it has got in its history. */
+interface Telling {
+  told(): Told;
+}
+
+/** Adds to an answer how far its part has got (H2), as the Durable Object classes do. */
+const tell = async <T>(part: Telling, answer: Promise<Reply<T>>): Answer<T> => ({
   ...(await answer),
-  ...ledger.told(),
+  ...part.told(),
 });
 
-// The objects of the core, with the same method names as the Durable Object classes.
+// The objects of the core, with the methods of the Durable Object classes.
 
 export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
   const ledger = makeLedger({ name }, ports, env);
@@ -21,17 +25,17 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
     decide: (request) => tell(ledger, ledger.decide(request)),
     getLease: (request) => tell(ledger, ledger.get(request)),
     listLeases: (request) => tell(ledger, ledger.list(request)),
-    authorize: (request) => ledger.authorize(request),
-    endRead: (message) => ledger.endRead(message),
+    authorize: (request) => tell(ledger, ledger.authorize(request)),
+    endRead: (message) => tell(ledger, ledger.endRead(message)),
     inquire: (message) => ledger.inquire(message),
-    pull: (message) => ledger.pull(message),
-    maintain: (message) => ledger.maintain(message),
-    status: (message) => ledger.status(message),
-    leaseStates: (message) => ledger.leaseStates(message),
-    setState: (message) => ledger.setState(message),
-    revoke: (message) => ledger.revoke(message),
-    part: (message) => ledger.part(message),
-    reconcile: (message) => ledger.reconcile(message),
+    pull: (message) => tell(ledger, ledger.pull(message)),
+    maintain: (message) => tell(ledger, ledger.maintain(message)),
+    status: (message) => tell(ledger, ledger.status(message)),
+    leaseStates: (message) => tell(ledger, ledger.leaseStates(message)),
+    setState: (message) => tell(ledger, ledger.setState(message)),
+    revoke: (message) => tell(ledger, ledger.revoke(message)),
+    part: (message) => tell(ledger, ledger.part(message)),
+    reconcile: (message) => tell(ledger, ledger.reconcile(message)),
     knowledge: (message) => ledger.knowledge(message),
   };
   return { calls, alarm: () => ledger.alarm() };
@@ -42,13 +46,13 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
   const calls: ShardCalls = {
     exchange: (message) => shard.exchange(message),
     settle: (message) => shard.settle(message),
-    lookup: (message) => shard.lookup(message),
-    listRecords: (message) => shard.listRecords(message),
-    digestRecords: (message) => shard.digestRecords(message),
-    ping: (message) => shard.ping(message),
-    part: (message) => shard.part(message),
-    reconcile: (message) => shard.reconcile(message),
-    finishReconciliation: (message) => shard.finishReconciliation(message),
+    lookup: (message) => tell(shard, shard.lookup(message)),
+    listRecords: (message) => tell(shard, shard.listRecords(message)),
+    digestRecords: (message) => tell(shard, shard.digestRecords(message)),
+    ping: (message) => tell(shard, shard.ping(message)),
+    part: (message) => tell(shard, shard.part(message)),
+    reconcile: (message) => tell(shard, shard.reconcile(message)),
+    finishReconciliation: (message) => tell(shard, shard.finishReconciliation(message)),
     listHolds: (message) => shard.listHolds(message),
   };
   return { calls, alarm: () => shard.alarm() };
@@ -58,23 +62,23 @@ export function directoryInstance(ports: Ports, env: Env): Instance {
   const directory = makeDirectory(ports, env);
   const calls: DirectoryCalls = {
     confirm: (message) => directory.confirm(message),
-    snapshot: (message) => directory.snapshot(message),
-    types: (message) => directory.types(message),
-    changeTypes: (message) => directory.changeTypes(message),
-    useTypes: (message) => directory.useTypes(message),
-    addCell: (message) => directory.addCell(message),
-    changeCell: (message) => directory.changeCell(message),
-    recordKey: (message) => directory.recordKey(message),
-    keyToRevoke: (message) => directory.keyToRevoke(message),
-    listKeys: (message) => directory.listKeys(message),
-    revokeKey: (message) => directory.revokeKey(message),
-    revokedKeysOf: (message) => directory.revokedKeysOf(message),
-    takeSlot: (message) => directory.takeSlot(message),
-    releaseSlot: (message) => directory.releaseSlot(message),
-    compare: (message) => directory.compare(message),
-    part: (message) => directory.part(message),
-    isRevoked: (message) => directory.isRevoked(message),
-    reconcile: (message) => directory.reconcile(message),
+    snapshot: (message) => tell(directory, directory.snapshot(message)),
+    types: (message) => tell(directory, directory.types(message)),
+    changeTypes: (message) => tell(directory, directory.changeTypes(message)),
+    useTypes: (message) => tell(directory, directory.useTypes(message)),
+    addCell: (message) => tell(directory, directory.addCell(message)),
+    changeCell: (message) => tell(directory, directory.changeCell(message)),
+    recordKey: (message) => tell(directory, directory.recordKey(message)),
+    keyToRevoke: (message) => tell(directory, directory.keyToRevoke(message)),
+    listKeys: (message) => tell(directory, directory.listKeys(message)),
+    revokeKey: (message) => tell(directory, directory.revokeKey(message)),
+    revokedKeysOf: (message) => tell(directory, directory.revokedKeysOf(message)),
+    takeSlot: (message) => tell(directory, directory.takeSlot(message)),
+    releaseSlot: (message) => tell(directory, directory.releaseSlot(message)),
+    compare: (message) => tell(directory, directory.compare(message)),
+    part: (message) => tell(directory, directory.part(message)),
+    isRevoked: (message) => tell(directory, directory.isRevoked(message)),
+    reconcile: (message) => tell(directory, directory.reconcile(message)),
   };
   return { calls };
 }

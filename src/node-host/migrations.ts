@@ -1,9 +1,20 @@
+import type { SqliteDatabase } from "./sqlite-database.ts";
+
+interface Migration {
+  /** The name of the file. */
+  name: string;
+  sql: string;
+}
+
 /**
  * The text of migrations/*.sql, in order. It is a copy in a module, because bundles have no loader for SQL
- * files. test/testing/migrations.test.ts compares it with the files.
+ * files. test/node-host/migrations.test.ts compares it with the files.
  */
-export const migrations: readonly string[] = [
-  `CREATE TABLE \`cells\` (
+export const migrations: readonly Migration[] = [
+  {
+    name: "0000_projection.sql",
+    sql:
+      `CREATE TABLE \`cells\` (
 	\`cell_id\` text PRIMARY KEY NOT NULL,
 	\`name\` text NOT NULL,
 	\`address\` text NOT NULL,
@@ -62,7 +73,7 @@ CREATE TABLE \`leases\` (
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX \`leases_outstanding\` ON \`leases\` (\`created_at_ms\`,\`cell_id\`,\`created_position\`)` +
-    ` WHERE state = 'GRANTED';--> statement-breakpoint
+      ` WHERE state = 'GRANTED';--> statement-breakpoint
 CREATE TABLE \`seen_points\` (
 	\`part\` text PRIMARY KEY NOT NULL,
 	\`incarnation\` integer NOT NULL,
@@ -75,4 +86,28 @@ CREATE TABLE \`type_sets\` (
 	\`entries\` text NOT NULL
 ) STRICT, WITHOUT ROWID;
 `,
+  },
 ];
+
+/**
+ * Applies the migrations that the projection lacks, and records them in the same table as `wrangler d1
+ * migrations apply`. Throws if it has one that this version doesn't know.
+ */
+export function migrate(d1: SqliteDatabase): void {
+  d1.transaction(() => {
+    d1.all(
+      `CREATE TABLE IF NOT EXISTS d1_migrations (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE,
+         applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL)`,
+    );
+    const rows = d1.all<{ name: string }>("SELECT name FROM d1_migrations");
+    const applied = new Set(rows.map(({ name }) => name));
+    for (const { name, sql } of migrations) {
+      if (applied.delete(name)) continue;
+      for (const statement of sql.split("--> statement-breakpoint")) d1.all(statement);
+      d1.all("INSERT INTO d1_migrations (name) VALUES (?)", name);
+    }
+    const [unknown] = applied;
+    if (unknown !== undefined)
+      throw new Error(`the projection has the migration ${unknown}, which this version does not know`);
+  });
+}

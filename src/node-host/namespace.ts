@@ -1,44 +1,77 @@
 import type { Ports } from "../core/ports.ts";
-import type { TestClock } from "../testing/clock.ts";
-import { HostedObject, type Instance } from "./hosted-object.ts";
+import type { HostClock } from "./host-clock.ts";
+import { HostedObject, type Gate, type Instance } from "./hosted-object.ts";
+import type { ObjectStore } from "./object-store.ts";
+
+/** What all objects of a host share. */
+export interface ObjectContext {
+  clock: HostClock;
+  log: Ports["log"];
+  /** Opens what an object has stored, or makes it. */
+  store: (name: string) => ObjectStore;
+}
+
+/** The stubs of a namespace, as its callers see it. */
+export interface Stubs {
+  getByName(name: string): object;
+}
+
+const OPEN: Gate = () => undefined;
 
 /** A Durable Object namespace in this process. It makes an object when its name is first used. */
-export class HostedNamespace {
-  readonly #clock: TestClock;
-  readonly #log: Ports["log"];
-  readonly #start: (name: string, ports: Ports) => Instance;
+export class HostedNamespace implements Stubs {
+  readonly #context: ObjectContext;
+  readonly #start: (name: string, ports: Ports, gate: Gate) => Instance;
   readonly #objects = new Map<string, HostedObject>();
+  #hasEnded = false;
 
-  constructor(clock: TestClock, log: Ports["log"], start: (name: string, ports: Ports) => Instance) {
-    this.#clock = clock;
-    this.#log = log;
+  constructor(context: ObjectContext, start: (name: string, ports: Ports, gate: Gate) => Instance) {
+    this.#context = context;
     this.#start = start;
   }
 
   /** A stub: every method of it calls the object. */
   getByName(name: string): object {
-    const object = this.#object(name);
-    return new Proxy(
-      {},
-      {
-        // An object with a `then` would be treated as a promise.
-        get: (_, method) =>
-          typeof method === "string" && method !== "then"
-            ? (message: unknown) => object.call(method, message)
-            : undefined,
-      },
-    );
+    return this.#stub(name, OPEN);
+  }
+
+  /** Stubs for an object of this host. Its messages wait for its own writes. */
+  behind(gate: Gate): Stubs {
+    return { getByName: (name) => this.#stub(name, gate) };
   }
 
   get objects(): Iterable<HostedObject> {
     return this.#objects.values();
   }
 
-  #object(name: string): HostedObject {
+  /** Returns an object, and sets the alarm that it has stored. */
+  open(name: string): HostedObject {
     const known = this.#objects.get(name);
     if (known !== undefined) return known;
-    const object = new HostedObject(this.#clock, this.#log, (ports) => this.#start(name, ports));
+    if (this.#hasEnded) throw new Error("the host has ended");
+    const { clock, log, store } = this.#context;
+    const object = new HostedObject(clock, log, store(name), (ports, gate) => this.#start(name, ports, gate));
     this.#objects.set(name, object);
     return object;
+  }
+
+  /** Ends all objects, and opens no others. */
+  end(): void {
+    this.#hasEnded = true;
+    for (const object of this.#objects.values()) object.end();
+  }
+
+  #stub(name: string, gate: Gate): object {
+    const object = this.open(name);
+    return new Proxy(
+      {},
+      {
+        // An object with a `then` would be treated as a promise.
+        get: (_, method) =>
+          typeof method === "string" && method !== "then"
+            ? (message: unknown) => object.call(method, message, gate)
+            : undefined,
+      },
+    );
   }
 }

@@ -1,5 +1,5 @@
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
-import type { Clock } from "../core/ports.ts";
+import type { HostClock } from "../node-host/host-clock.ts";
 
 interface Timer {
   dueMs: number;
@@ -17,7 +17,7 @@ const MAX_TIMERS_PER_ADVANCE = 1_000;
 /**
  * The time of this machine, plus the time that `advance` has added. Timers are real, so tests may also wait.
  */
-export class TestClock implements Clock {
+export class TestClock implements HostClock {
   #aheadMs = 0;
   readonly #timers = new Set<Timer>();
 
@@ -29,7 +29,6 @@ export class TestClock implements Clock {
     return this.#start(delayMs, fire, true);
   }
 
-  /** As `after`, but the timer does not keep the process alive. */
   inBackground(delayMs: number, fire: () => void): () => void {
     return this.#start(delayMs, fire, false);
   }

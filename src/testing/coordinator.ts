@@ -1,17 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { v4 as newUuid } from "uuid";
 import { configOf, type Env } from "../env.ts";
-import { app } from "../http/app.ts";
-import { deploy } from "../http/deployment.ts";
-import { runCron } from "../projections/cron.ts";
+import { SqliteDatabase } from "../node-host/sqlite-database.ts";
+import { Host } from "../node-host/host.ts";
+import { MemoryStore } from "../node-host/object-store.ts";
 import { TestClock } from "./clock.ts";
-import { SqliteD1 } from "../node-host/d1.ts";
 import type { TypesDocument } from "../core/types/document.ts";
 import { FaultRegistry } from "./faults.ts";
-import { directoryInstance, ledgerInstance, shardInstance } from "../node-host/instances.ts";
 import { makeKeys } from "./keys.ts";
-import type { HostedObject } from "../node-host/hosted-object.ts";
-import { HostedNamespace } from "../node-host/namespace.ts";
 import { optionsOf, type Options } from "./options.ts";
 import type { TestCoordinator, TestCoordinatorOptions, TestKeys } from "./types.ts";
 import { Network } from "./network.ts";
@@ -99,86 +94,54 @@ async function register(deployment: MemoryDeployment, { operator }: TestKeys, ce
   if (!response.ok) throw new Error(`cell ${cell} could not be registered: ${await response.text()}`);
 }
 
-/** The Worker, its objects and its D1 database, in this process. */
+/** A host whose databases are in memory, on the clock of a test. */
 class MemoryDeployment {
   readonly secret = randomBytes(32).toString("hex");
   readonly clock = new TestClock();
-  readonly #options: Options;
-  readonly #database = new SqliteD1();
-  readonly #ledgers: HostedNamespace;
-  readonly #shards: HostedNamespace;
-  readonly #directory: HostedNamespace;
+  readonly #host: Host;
   #isClosed = false;
-  /** Isolates keep their caches per `env`, so a new `env` is a new isolate. */
-  env: Env;
 
-  constructor(options: Options) {
-    const { clock } = this;
-    const { log } = options;
-    this.#options = options;
-    this.#ledgers = new HostedNamespace(clock, log, (name, ports) => ledgerInstance(name, ports, this.env));
-    this.#shards = new HostedNamespace(clock, log, (name, ports) => shardInstance(name, ports, this.env));
-    this.#directory = new HostedNamespace(clock, log, (_, ports) => directoryInstance(ports, this.env));
-    this.env = this.#newIsolate();
+  constructor({ variables, log }: Options) {
+    this.#host = new Host({
+      clock: this.clock,
+      log,
+      variables: { ...variables, LEASEHOLD_SIGNING_SECRET: this.secret },
+      store: () => new MemoryStore(),
+      d1: new SqliteDatabase(),
+    });
   }
 
-  async dispatch(request: Request): Promise<Response> {
-    return app.fetch(request, this.env);
+  get env(): Env {
+    return this.#host.env;
+  }
+
+  dispatch(request: Request): Promise<Response> {
+    return this.#host.dispatch(request);
   }
 
   async advance(ms: number): Promise<void> {
     this.#requireOpen();
     if (!(ms >= 0 && Number.isFinite(ms)))
       throw new TypeError("`ms` must be a number of milliseconds, 0 or more");
-    await this.clock.advance(ms, () => this.#untilIdle());
+    await this.clock.advance(ms, () => this.#host.untilIdle());
   }
 
   async cron(): Promise<void> {
     this.#requireOpen();
-    const { error } = await runCron(this.env, this.clock.now(), {
-      clock: this.clock,
-      uuid: newUuid,
-      log: this.#options.log,
-    });
+    const { error } = await this.#host.cron();
     if (error !== null) throw new Error(`the cron failed: ${error}`);
   }
 
   async restart(): Promise<void> {
     this.#requireOpen();
-    for (const object of this.#objects()) object.restart();
-    this.env = this.#newIsolate();
+    this.#host.restart();
   }
 
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const object of this.#objects()) object.close();
-    this.#database.close();
+    this.#host.close();
     this.clock.stop();
-  }
-
-  #newIsolate(): Env {
-    const bindings = {
-      CELL_LEDGER: this.#ledgers,
-      CLAIM_SHARD: this.#shards,
-      DIRECTORY: this.#directory,
-      DB: this.#database,
-    };
-    // Stand-ins that have only those parts of the platform's interfaces that the Worker uses.
-    const { variables, log } = this.#options;
-    const env = { ...variables, LEASEHOLD_SIGNING_SECRET: this.secret, ...bindings } as unknown as Env;
-    deploy(env, { clock: this.clock, log });
-    return env;
-  }
-
-  /** Waits until the alarms that have started are done. */
-  async #untilIdle(): Promise<void> {
-    await this.clock.turn();
-    for (const object of this.#objects()) await object.untilIdle();
-  }
-
-  #objects(): HostedObject[] {
-    return [this.#ledgers, this.#shards, this.#directory].flatMap(({ objects }) => [...objects]);
   }
 
   #requireOpen(): void {

@@ -18,16 +18,15 @@ import type { ShardLinks } from "../../src/core/ledger/shard-links.ts";
 import { apiLimitName, defaultLimits, limitNames, type Limits } from "../../src/core/limits.ts";
 import { migrate } from "../../src/core/meta.ts";
 import { configOf, type Env } from "../../src/env.ts";
-import { app } from "../../src/http/app.ts";
-import { deploy, deploymentOf } from "../../src/http/deployment.ts";
+import { deploymentOf } from "../../src/http/deployment.ts";
+import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
+import { Host } from "../../src/node-host/host.ts";
+import { MemoryStore } from "../../src/node-host/object-store.ts";
 import type { Objects } from "../../src/objects/objects.ts";
 import { Witness } from "../../src/objects/witness.ts";
 import * as projection from "../../src/projections/schema.ts";
 import { TestClock } from "../../src/testing/clock.ts";
-import { SqliteD1 } from "../../src/node-host/d1.ts";
-import { directoryInstance, ledgerInstance, shardInstance } from "../../src/node-host/instances.ts";
 import { makeKeys } from "../../src/testing/keys.ts";
-import { HostedNamespace } from "../../src/node-host/namespace.ts";
 import { Cluster } from "../support/cluster.ts";
 import { NodeSql } from "../support/node-sql.ts";
 import { beginRequest, callerOf, decideRequest } from "../support/ops.ts";
@@ -602,15 +601,14 @@ async function isolate(): Promise<{
   const clock = new TestClock();
   const log = (): void => {};
   const secret = randomBytes(32).toString("hex");
-  const env = {
-    LEASEHOLD_SIGNING_SECRET: secret,
-    LEASEHOLD_SHARDS: String(SHARDS),
-    CELL_LEDGER: new HostedNamespace(clock, log, (name, ports) => ledgerInstance(name, ports, env)),
-    CLAIM_SHARD: new HostedNamespace(clock, log, (name, ports) => shardInstance(name, ports, env)),
-    DIRECTORY: new HostedNamespace(clock, log, (_, ports) => directoryInstance(ports, env)),
-    DB: new SqliteD1(),
-  } as unknown as Env;
-  deploy(env, { clock, log });
+  const host = new Host({
+    clock,
+    log,
+    variables: { LEASEHOLD_SIGNING_SECRET: secret, LEASEHOLD_SHARDS: String(SHARDS) },
+    store: () => new MemoryStore(),
+    d1: new SqliteDatabase(),
+  });
+  const { env } = host;
   const keys = await makeKeys(secret, CELLS, clock.now(), configOf(env).limits.keyLifetimeS);
   const call = async (method: string, path: string, body?: object): Promise<number> => {
     const key = path.startsWith("/v1/cells/") ? keys.cell(path.split("/")[3] ?? "") : keys.operator;
@@ -620,7 +618,7 @@ async function isolate(): Promise<{
       headers,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    const response = await app.fetch(request, env);
+    const response = await host.dispatch(request);
     await response.text();
     return response.status;
   };

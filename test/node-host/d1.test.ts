@@ -1,11 +1,15 @@
 /** The stand-in for D1, where its behaviour must equal D1's. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { SqliteD1 } from "../../src/node-host/d1.ts";
+import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
+import { migrate } from "../../src/node-host/migrations.ts";
 
 let database: SqliteD1;
 
 beforeEach(() => {
-  database = new SqliteD1();
+  const stored = new SqliteDatabase();
+  migrate(stored);
+  database = new SqliteD1(stored);
 });
 
 afterEach(() => database.close());

@@ -1,8 +1,13 @@
-/** A Durable Object in memory: what persists, what is lost, and when its alarm runs. */
-import { afterEach, beforeEach, expect, test } from "vitest";
+/** An object of the host: what persists, what is lost, when its alarm runs, and what its gate holds back. */
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Ports } from "../../src/core/ports.ts";
 import { TestClock } from "../../src/testing/clock.ts";
+import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
 import { HostedObject } from "../../src/node-host/hosted-object.ts";
+import { HostedNamespace } from "../../src/node-host/namespace.ts";
+import { MemoryStore } from "../../src/node-host/object-store.ts";
+import { sizesIn } from "../support/private-fields.ts";
 
 let clock: TestClock;
 let object: HostedObject;
@@ -19,6 +24,7 @@ beforeEach(() => {
   object = new HostedObject(
     clock,
     () => {},
+    new MemoryStore(),
     (ports) => {
       lives.push(ports);
       return {
@@ -128,4 +134,97 @@ test("a timer longer than Node's longest delay fires at its time", async () => {
   expect(isRung).toBe(false);
   await advance(86_400_000);
   expect(isRung).toBe(true);
+});
+
+test("[M6] nothing is left of calls, timers and alarms that have ended", async () => {
+  for (let n = 0; n < 20; n += 1) await Promise.all([object.call("echo", n), object.call("wait", 1)]);
+  await object.call("setAlarm", 60_000);
+  await advance(120_000);
+  const { sizes } = sizesIn([object]);
+  for (const kept of ["HostedObject.#alarms", "RunningInstance.#cancels", "RunningInstance.#callers"])
+    expect(sizes.get(kept), kept).toEqual([0]);
+});
+
+describe("the output gate", () => {
+  let unsynced: number;
+  let isDurable: boolean;
+  let finish: () => void;
+  let gated: HostedObject;
+  let arrived: unknown[];
+
+  beforeEach(() => {
+    unsynced = 0;
+    isDurable = true;
+    arrived = [];
+    const flushed = Promise.withResolvers<void>();
+    finish = () => {
+      isDurable = true;
+      flushed.resolve();
+    };
+    const database = new SqliteDatabase(new DatabaseSync(":memory:"), {
+      get isDurable() {
+        return isDurable;
+      },
+      written: () => {
+        unsynced += 1;
+        isDurable = false;
+      },
+      flush: () => flushed.promise,
+      failed: () => {},
+      closed: () => {},
+    });
+    const context = { clock, log: () => {} };
+    const store = { database, alarmAtMs: null, setAlarm: () => {}, close: () => database.close() };
+    const peers = new HostedNamespace({ ...context, store: () => new MemoryStore() }, () => ({
+      calls: { hear: async (message: unknown) => void arrived.push(message) },
+    }));
+    gated = new HostedObject(clock, context.log, store, ({ sql, halt }, gate) => {
+      const { hear } = peers.behind(gate).getByName("peer") as { hear: (text: unknown) => Promise<void> };
+      return {
+        calls: {
+          write: async () => void sql.all("CREATE TABLE IF NOT EXISTS t (n)"),
+          read: async () => sql.all("SELECT name FROM sqlite_schema"),
+          fail: async () => {
+            throw new Error("refused");
+          },
+          send: (message: unknown) => hear(message),
+          halt: async () => halt(new Error("halted")),
+        },
+      };
+    });
+  });
+
+  const turns = async (): Promise<void> => {
+    for (let n = 0; n < 20; n += 1) await clock.turn();
+  };
+
+  test("[B5] [C2] holds back answers, refusals and messages until all writes are durable", async () => {
+    expect(await gated.call("read", null)).toEqual([]);
+    const left: string[] = [];
+    for (const method of ["write", "read", "fail", "send"])
+      void gated.call(method, "hello").then(
+        () => left.push(method),
+        () => left.push(method),
+      );
+    await turns();
+    expect([unsynced, left, arrived]).toEqual([1, [], []]);
+    finish();
+    await turns();
+    expect(left.toSorted()).toEqual(["fail", "read", "send", "write"]);
+    expect(arrived).toEqual(["hello"]);
+    gated.close();
+  });
+
+  test("[B5] an instance that ends sends none of the messages that waited", async () => {
+    const calls = ["write", "send"].map((method) =>
+      expect(gated.call(method, "hello")).rejects.toThrow("halted"),
+    );
+    await turns();
+    await expect(gated.call("halt", null)).rejects.toThrow("halted");
+    finish();
+    await Promise.all(calls);
+    await turns();
+    expect(arrived).toEqual([]);
+    gated.close();
+  });
 });

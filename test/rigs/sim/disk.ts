@@ -1,7 +1,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Sql, SqlValue, Synchronous } from "../../../src/core/ports.ts";
 import type { WritePoint } from "../../../src/core/write-points.ts";
-import { databaseSize } from "../../../src/node-host/node-sql.ts";
+import { databaseSize } from "../../../src/node-host/sqlite-database.ts";
 import { checkNamed } from "../../support/named-writes.ts";
 
 interface Statement {

@@ -1,0 +1,144 @@
+import { v4 as newUuid } from "uuid";
+import type { Ports } from "../core/ports.ts";
+import type { Env, Namespace } from "../env.ts";
+import { app } from "../http/app.ts";
+import { deploy } from "../http/deployment.ts";
+import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.ts";
+import { runCron, type CronReport } from "../projections/cron.ts";
+import { SqliteD1 } from "./d1.ts";
+import type { SqliteDatabase } from "./sqlite-database.ts";
+import type { HostClock } from "./host-clock.ts";
+import type { Gate, HostedObject } from "./hosted-object.ts";
+import { directoryInstance, ledgerInstance, shardInstance } from "./instances.ts";
+import { migrate } from "./migrations.ts";
+import { HostedNamespace, type Stubs } from "./namespace.ts";
+import type { ObjectStore } from "./object-store.ts";
+
+export interface HostOptions {
+  clock: HostClock;
+  log: Ports["log"];
+  /** Variables and secrets, as the Worker gets them. */
+  variables: Readonly<Record<string, string>>;
+  /** Opens what an object has stored, or makes it. The names are `cell-7`, `shard-0` and `directory`. */
+  store: (name: string) => ObjectStore;
+  /** The database of the projection. */
+  d1: SqliteDatabase;
+  /** Changes the ports of an object. Only tests pass it. */
+  portsOf?: (name: string, ports: Ports) => Ports;
+}
+
+/** Unfinished work goes on after its request. Whoever waits for it gets its error. */
+const CONTEXT = {
+  waitUntil: (work: Promise<unknown>) => void work.catch(() => {}),
+  passThroughOnException: () => {},
+  props: {},
+};
+
+interface Namespaces {
+  ledgers: HostedNamespace;
+  shards: HostedNamespace;
+  directory: HostedNamespace;
+}
+
+/** The Worker, its objects and its D1 database, in this process. */
+export class Host {
+  readonly #options: HostOptions;
+  readonly #d1: SqliteD1;
+  readonly #namespaces: Namespaces;
+  /** Isolates keep their caches per `env`, so a new `env` is a new isolate. */
+  #env: Env;
+
+  /** Throws if a variable is wrong. */
+  constructor(options: HostOptions) {
+    this.#options = options;
+    const { portsOf = (_, ports) => ports } = options;
+    migrate(options.d1);
+    this.#d1 = new SqliteD1(options.d1);
+    this.#namespaces = {
+      ledgers: new HostedNamespace(options, (name, ports, gate) =>
+        ledgerInstance(name, portsOf(name, ports), this.#envBehind(gate)),
+      ),
+      shards: new HostedNamespace(options, (name, ports, gate) =>
+        shardInstance(name, portsOf(name, ports), this.#envBehind(gate)),
+      ),
+      directory: new HostedNamespace(options, (name, ports, gate) =>
+        directoryInstance(portsOf(name, ports), this.#envBehind(gate)),
+      ),
+    };
+    this.#env = this.#newIsolate();
+  }
+
+  get env(): Env {
+    return this.#env;
+  }
+
+  async dispatch(request: Request): Promise<Response> {
+    return app.fetch(request, this.#env, CONTEXT);
+  }
+
+  cron(): Promise<CronReport> {
+    const { clock, log } = this.#options;
+    return runCron(this.#env, clock.now(), { clock, uuid: newUuid, log });
+  }
+
+  /** Opens an object that has been used before, so that its alarm rings. */
+  open(name: string): void {
+    const { ledgers, shards, directory } = this.#namespaces;
+    const namespace = name.startsWith("cell-") ? ledgers : name.startsWith("shard-") ? shards : directory;
+    namespace.open(name);
+  }
+
+  /** Restarts every object and the Worker from what they stored. */
+  restart(): void {
+    for (const object of this.#objects()) object.restart();
+    this.#env = this.#newIsolate();
+  }
+
+  /** Waits until the alarms that have started are done. */
+  async untilIdle(): Promise<void> {
+    await this.#options.clock.turn();
+    for (const object of this.#objects()) await object.untilIdle();
+  }
+
+  /** Ends all work. Nothing is written any more, so what was written can be made durable before `close`. */
+  end(): void {
+    this.#d1.end();
+    for (const namespace of Object.values(this.#namespaces) as HostedNamespace[]) namespace.end();
+  }
+
+  close(): void {
+    this.end();
+    for (const object of this.#objects()) object.close();
+    this.#d1.close();
+  }
+
+  #objects(): HostedObject[] {
+    return Object.values(this.#namespaces).flatMap(({ objects }: HostedNamespace) => [...objects]);
+  }
+
+  #newIsolate(): Env {
+    const env = this.#envOf((namespace) => namespace);
+    const { clock, log } = this.#options;
+    deploy(env, { clock, log });
+    return env;
+  }
+
+  /** What an object gets: its messages to others wait until its own writes are durable. */
+  #envBehind(gate: Gate): Env {
+    return this.#envOf((namespace) => namespace.behind(gate));
+  }
+
+  #envOf(stubsOf: (namespace: HostedNamespace) => Stubs): Env {
+    const { ledgers, shards, directory } = this.#namespaces;
+    const of = <Calls>(namespace: HostedNamespace): Namespace<Calls> =>
+      stubsOf(namespace) as Namespace<Calls>;
+    // Stand-ins that have only those parts of the platform's interfaces that the Worker uses.
+    return {
+      ...this.#options.variables,
+      CELL_LEDGER: of<LedgerCalls>(ledgers),
+      CLAIM_SHARD: of<ShardCalls>(shards),
+      DIRECTORY: of<DirectoryCalls>(directory),
+      DB: this.#d1,
+    };
+  }
+}

@@ -1,0 +1,162 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+
+/** Makes the writes of one database durable. */
+export interface Durability {
+  /** Whether everything that was written so far is durable. */
+  readonly isDurable: boolean;
+  /** Must be called after each write, in the same turn. */
+  written(): void;
+  /** Resolves when everything that was written so far is durable. */
+  flush(): Promise<void>;
+  /** Gets each error of SQLite before it is thrown. */
+  failed(error: unknown): void;
+  /** Must be called once the database is closed. */
+  closed(): void;
+}
+
+/** A database in memory has nothing to make durable. */
+const inMemory: Durability = {
+  isDurable: true,
+  written: () => {},
+  flush: async () => {},
+  failed: () => {},
+  closed: () => {},
+};
+
+/** A statement that is not known to only read counts as a write. That costs a flush of nothing. */
+const WRITES = /\b(?:INSERT|UPDATE|DELETE|REPLACE|CREATE|DROP|ALTER|VACUUM|REINDEX)\b/i;
+
+/** The most prepared statements that a database keeps: about twice as many as the core has. */
+const MAX_STATEMENTS = 256;
+
+interface Prepared {
+  statement: StatementSync;
+  /** The numbers of its parameters, in their order. Empty if they have none. */
+  numbers: readonly number[];
+  writes: boolean;
+}
+
+/**
+ * Gives every `?1` of a statement a value of its own, because Node 22.19 and older cannot bind numbered
+ * parameters. A statement has either only numbered ones or none.
+ */
+function prepare(connection: DatabaseSync, sql: string): Prepared {
+  return {
+    statement: connection.prepare(sql.replaceAll(/\?\d+/g, "?")),
+    numbers: [...sql.matchAll(/\?(\d+)/g)].map(([, number]) => Number(number)),
+    writes: WRITES.test(sql),
+  };
+}
+
+/** A SQLite database of the host. It keeps prepared statements, and knows what is not durable yet. */
+export class SqliteDatabase {
+  readonly connection: DatabaseSync;
+  readonly #durability: Durability;
+  /** The one that was used last is the last one. */
+  readonly #statements = new Map<string, Prepared>();
+  #isInTransaction = false;
+  #hasWritten = false;
+
+  constructor(connection = new DatabaseSync(":memory:"), durability: Durability = inMemory) {
+    this.connection = connection;
+    this.#durability = durability;
+  }
+
+  /** Whether a transaction is open in this turn. */
+  get isInTransaction(): boolean {
+    return this.#isInTransaction;
+  }
+
+  get isDurable(): boolean {
+    return this.#durability.isDurable;
+  }
+
+  all<Row>(sql: string, ...values: SQLInputValue[]): Row[] {
+    try {
+      const { statement, numbers, writes } = this.#prepare(sql);
+      const inOrder = numbers.length === 0 ? values : numbers.map((number) => values[number - 1] ?? null);
+      const rows = statement.all(...inOrder) as Row[];
+      if (writes) this.#wrote();
+      return rows;
+    } catch (error) {
+      this.#durability.failed(error);
+      throw error;
+    }
+  }
+
+  /** Runs `work` in one transaction. If it throws, nothing of it is kept. */
+  transaction<T>(work: () => T): T {
+    this.#run("BEGIN");
+    this.#isInTransaction = true;
+    this.#hasWritten = false;
+    try {
+      const value = work();
+      this.#run("COMMIT");
+      if (this.#hasWritten) this.#durability.written();
+      return value;
+    } catch (error) {
+      this.#rollBack();
+      throw error;
+    } finally {
+      this.#isInTransaction = false;
+    }
+  }
+
+  /** Resolves when everything that was written so far is durable. */
+  flush(): Promise<void> {
+    return this.#durability.flush();
+  }
+
+  /** The size in bytes without free pages, as a Durable Object reports it. */
+  sizeBytes(): number {
+    const [row] = this.all<{ bytes: number }>(SIZE);
+    return row?.bytes ?? 0;
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.connection.close();
+    this.#durability.closed();
+  }
+
+  #wrote(): void {
+    if (this.#isInTransaction) this.#hasWritten = true;
+    else this.#durability.written();
+  }
+
+  /** Begins or commits. */
+  #run(sql: string): void {
+    try {
+      this.#prepare(sql).statement.run();
+    } catch (error) {
+      this.#durability.failed(error);
+      throw error;
+    }
+  }
+
+  /** SQLite has already rolled back if, for example, the disk is full. */
+  #rollBack(): void {
+    try {
+      this.#prepare("ROLLBACK").statement.run();
+    } catch {
+      // The error that caused the rollback is the one to report.
+    }
+  }
+
+  #prepare(sql: string): Prepared {
+    const known = this.#statements.get(sql);
+    const prepared = known ?? prepare(this.connection, sql);
+    if (known !== undefined) this.#statements.delete(sql);
+    this.#statements.set(sql, prepared);
+    const [oldest] = this.#statements.keys();
+    if (this.#statements.size > MAX_STATEMENTS && oldest !== undefined) this.#statements.delete(oldest);
+    return prepared;
+  }
+}
+
+const SIZE = `SELECT (page_count - freelist_count) * page_size AS bytes
+  FROM pragma_page_count, pragma_freelist_count, pragma_page_size`;
+
+/** The size of a database without free pages. */
+export const databaseSize = (connection: DatabaseSync): number =>
+  (connection.prepare(SIZE).get() as { bytes: number } | undefined)?.bytes ?? 0;
