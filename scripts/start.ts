@@ -3,11 +3,11 @@ import { resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { createClient } from "../src/client/index.ts";
-import { limitNames, limitVariable } from "../src/core/limits.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { devKeys } from "./dev-keys.ts";
 import { openFilesWarning } from "./open-files.ts";
 import { standardErrorLog, type LogOutput } from "./log-output.ts";
+import { endWithNpm, portOf, variablesOf } from "./settings.ts";
 import { declareTypes, readTypesFile } from "./types-file.ts";
 
 const HELP = `Usage: npm start -- [options]
@@ -28,62 +28,6 @@ const DRAIN_MS = 3_000;
 
 const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold");
 
-function portOf(given: string | undefined): number {
-  const text = given || "8787";
-  const port = Number(text);
-  if (!/^\d+$/.test(text) || port < 1 || port > 65_535)
-    throw new Error("PORT must be a whole number from 1 to 65535");
-  return port;
-}
-
-const settings = new Set([
-  ...limitNames.map(limitVariable),
-  "LEASEHOLD_SHARDS",
-  "LEASEHOLD_SHARD_LOCATION_HINT",
-  "LEASEHOLD_REQUEST_LOG",
-]);
-/** Variables that are not passed to the Worker, and cause no warning. */
-const others = new Set([
-  "LEASEHOLD_STATE",
-  "LEASEHOLD_CELL",
-  "LEASEHOLD_KEY",
-  "LEASEHOLD_OPERATOR_KEY",
-  "LEASEHOLD_URL",
-  "LEASEHOLD_WORKERD",
-  "LEASEHOLD_SIGNING_SECRET",
-  "LEASEHOLD_PREVIOUS_SIGNING_SECRET",
-]);
-
-/**
- * Returns the limits and settings for the Worker. The signing secret is not one of them: it comes from the
- * state folder.
- */
-function variablesOf(env: NodeJS.ProcessEnv): Record<string, string> {
-  const given = Object.entries(env).flatMap(([name, value]) =>
-    name.startsWith("LEASEHOLD_") && value ? [[name, value] as const] : [],
-  );
-  for (const [name] of given)
-    if (!settings.has(name) && !others.has(name))
-      process.stderr.write(
-        `leasehold: ${name} is not a setting and is ignored; docs/reference/configuration.md lists them\n`,
-      );
-  return Object.fromEntries(given.filter(([name]) => settings.has(name)));
-}
-
-/** Stops the coordinator if npm, its parent process, is killed. npm cannot pass SIGKILL on. */
-function stopWithNpm(end: () => void): void {
-  const { npm_lifecycle_event: script, npm_package_json: manifest } = process.env;
-  // Child processes of another `npm start` inherit both variables, so compare the project as well.
-  if (script !== "start" || manifest !== resolve(import.meta.dirname, "../package.json")) return;
-  const npm = process.ppid;
-  const watch = setInterval(() => {
-    if (process.ppid === npm) return;
-    clearInterval(watch);
-    end();
-  }, 200);
-  watch.unref();
-}
-
 let output: LogOutput | undefined;
 
 /** The first line comes from the runtime, which is the last program that a start runs. */
@@ -103,7 +47,7 @@ async function main(): Promise<void> {
     const end = (): void => then(undefined);
     process.once("SIGINT", end);
     process.once("SIGTERM", end);
-    stopWithNpm(end);
+    endWithNpm("start", resolve(import.meta.dirname, ".."), end);
   });
   const coordinator = await startCoordinator({
     port: portOf(process.env["PORT"]),
