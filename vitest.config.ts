@@ -33,6 +33,7 @@ const system = [
   "test/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
   "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
   "test/rigs/{cell-crash,crash,fuzz}/**/*.test.ts",
+  "test/standalone/**/*.test.ts",
 ];
 
 /** Bindings of the tests inside workerd. */

@@ -1,0 +1,28 @@
+/**
+ * The thread that moves write-ahead logs into their databases. SQLite syncs both files meanwhile, which would
+ * hold up everything on the main thread.
+ */
+import { DatabaseSync } from "node:sqlite";
+import { parentPort } from "node:worker_threads";
+import type { CheckpointResult } from "./checkpointer.ts";
+
+function checkpoint(path: string): CheckpointResult {
+  const database = new DatabaseSync(path);
+  try {
+    // Passive: it waits for nobody, and nobody waits for it.
+    database.exec("PRAGMA synchronous = NORMAL");
+    const row = database.prepare("PRAGMA wal_checkpoint(PASSIVE)").get() as { log: number };
+    return { path, frames: row.log };
+  } finally {
+    database.close();
+  }
+}
+
+parentPort?.on("message", (path: string) => {
+  try {
+    parentPort?.postMessage(checkpoint(path));
+  } catch (error) {
+    const { message, errcode, code } = error as { message: string; errcode?: number; code?: string };
+    parentPort?.postMessage({ path, error: { message, errcode, code } } satisfies CheckpointResult);
+  }
+});

@@ -1,0 +1,145 @@
+import { once } from "node:events";
+import { extname } from "node:path";
+import { Worker } from "node:worker_threads";
+import type { SqliteDatabase } from "../node-host/sqlite-database.ts";
+import { failureOf, StorageFailure, type OnStorageFailure } from "./storage-failure.ts";
+
+/** A database in a file. */
+interface LoggedFile {
+  readonly path: string;
+  readonly database: SqliteDatabase;
+}
+
+/** What the thread answers. */
+export interface CheckpointResult {
+  path: string;
+  /** The frames (pages) that the log has. */
+  frames?: number;
+  error?: { message: string; errcode: number | undefined; code: string | undefined };
+}
+
+/** A log of this size is moved into its database: 16 MB of pages. It is read again at the next start. */
+const FRAMES = 4_000;
+/** What the first checkpoint of a file assumes. Later ones know it from the log. */
+const FRAMES_PER_WRITE = 8;
+/** The main thread moves the rest itself if it is this small. Otherwise the other thread goes on. */
+const FRAMES_OF_REST = 256;
+/** As often as the other thread goes on in a row. While writes are faster than it, the log grows. */
+const ATTEMPTS = 4;
+
+/** The log of one database. */
+interface Log {
+  framesPerWrite: number;
+  /** Writes since the log was empty. */
+  writes: number;
+  /** The writes at which a checkpoint is due. */
+  dueAt: number;
+  /** The writes that the other thread has found in the log. */
+  foundAt: number;
+  attempts: number;
+  isRunning: boolean;
+}
+
+/**
+ * Keeps write-ahead logs short, without holding up the main thread for long. Another thread moves most of a
+ * log into its database, and the main thread the few pages that were written meanwhile. Then SQLite uses the
+ * log from its start again.
+ */
+export class Checkpointer {
+  readonly #logs = new Map<LoggedFile, Log>();
+  readonly #onFailure: OnStorageFailure;
+  #worker: Worker | undefined;
+
+  constructor(onFailure: OnStorageFailure) {
+    this.#onFailure = onFailure;
+  }
+
+  /** Must be called after each write. */
+  wrote(file: LoggedFile): void {
+    const log = this.#logOf(file);
+    log.writes += 1;
+    if (log.writes >= log.dueAt) this.#start(file, log);
+  }
+
+  forget(file: LoggedFile): void {
+    this.#logs.delete(file);
+  }
+
+  /** Waits for the checkpoint that is running, because the end of its thread would leave a file open. */
+  async stop(): Promise<void> {
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    while ([...this.#logs.values()].some(({ isRunning }) => isRunning)) await once(worker, "message");
+    await worker.terminate();
+    this.#worker = undefined;
+  }
+
+  #logOf(file: LoggedFile): Log {
+    const known = this.#logs.get(file);
+    if (known !== undefined) return known;
+    const log: Log = {
+      framesPerWrite: FRAMES_PER_WRITE,
+      writes: 0,
+      dueAt: FRAMES / FRAMES_PER_WRITE,
+      foundAt: 0,
+      attempts: 0,
+      isRunning: false,
+    };
+    this.#logs.set(file, log);
+    return log;
+  }
+
+  #start(file: LoggedFile, log: Log): void {
+    if (log.isRunning) return;
+    log.isRunning = true;
+    log.attempts += 1;
+    log.foundAt = log.writes;
+    this.#worker ??= this.#startWorker();
+    this.#worker.postMessage(file.path);
+  }
+
+  #startWorker(): Worker {
+    // The bundle has the thread's program next to this one.
+    const program = new URL(`./checkpoint-worker${extname(import.meta.filename)}`, import.meta.url);
+    const worker = new Worker(program);
+    worker.on("message", (result: CheckpointResult) => this.#finish(result));
+    worker.on("error", (error) =>
+      this.#onFailure(new StorageFailure(`the checkpoints failed: ${error.message}`, { cause: error })),
+    );
+    // An idle thread must not keep the process alive.
+    worker.unref();
+    return worker;
+  }
+
+  #finish({ path, frames = 0, error }: CheckpointResult): void {
+    const [file, log] = [...this.#logs].find(([each]) => each.path === path) ?? [];
+    if (file === undefined || log === undefined) return;
+    log.isRunning = false;
+    if (error !== undefined) {
+      const failure = failureOf(path, error) ?? new StorageFailure(`${path}: ${error.message}`);
+      return this.#onFailure(failure);
+    }
+    log.framesPerWrite = Math.max(1, frames / Math.max(1, log.foundAt));
+    void this.#finishRest(file, log);
+  }
+
+  async #finishRest(file: LoggedFile, log: Log): Promise<void> {
+    const rest = (log.writes - log.foundAt) * log.framesPerWrite;
+    if (rest > FRAMES_OF_REST && log.attempts < ATTEMPTS) return this.#start(file, log);
+    try {
+      // What is synced here, the checkpoint does not have to sync.
+      await file.database.flush();
+    } catch {
+      // It was reported.
+      return;
+    }
+    if (!this.#logs.has(file)) return;
+    const [result] = file.database.all<{ log: number; checkpointed: number }>(
+      "PRAGMA wal_checkpoint(PASSIVE)",
+    );
+    log.attempts = 0;
+    if (result !== undefined && result.log === result.checkpointed) log.writes = 0;
+    // A backup reads an earlier state, so the log cannot be emptied yet.
+    log.dueAt = log.writes + Math.ceil(FRAMES / log.framesPerWrite);
+  }
+}
