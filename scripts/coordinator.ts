@@ -69,6 +69,10 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const watch = new RuntimeWatch();
   let miniflare: Miniflare | undefined;
   try {
+    if (await exists(join(options.stateFolder, "state.json")))
+      throw new Error(
+        `${options.stateFolder} is a folder of \`npm run standalone\`; set LEASEHOLD_STATE to another folder`,
+      );
     const isNew = !(await exists(secretFile(options.stateFolder)));
     const shards = await chooseShards(options.stateFolder, options.variables?.["LEASEHOLD_SHARDS"], isNew);
     // The signing secret marks a state as not new, so the number of shards must be on disk before it. If this

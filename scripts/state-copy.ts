@@ -37,6 +37,8 @@ export async function copyState(from: string, to: string): Promise<CopiedState> 
   const [source, target] = [resolve(from), resolve(to)];
   if (!(await exists(join(source, "signing-secret"))))
     throw new Error(`${source} is not a state folder; set LEASEHOLD_STATE to the folder to copy`);
+  if (await exists(join(source, "state.json")))
+    throw new Error(`${source} is a folder of \`npm run standalone\`, which copies it with --backup`);
   const [realSource, realTarget] = [await realpath(source), await realPathOf(target)];
   if (isWithin(realSource, realTarget) || isWithin(realTarget, realSource))
     throw new Error("--to must name a folder outside the state folder");

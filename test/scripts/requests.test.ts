@@ -1,105 +1,113 @@
-/** Tests that odd requests to `npm start`, over raw sockets, reach nothing that their path doesn't name. */
+/** Odd requests to both local servers, over raw sockets, reach nothing that their path doesn't name. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
 import { Server } from "./server.ts";
-
-const folder = mkdtempSync(join(tmpdir(), "leasehold-requests-"));
-const port = await freePort();
-const server = new Server(port, join(folder, "state"));
-
-beforeAll(async () => void (await server.ready()));
-afterAll(async () => {
-  await server.end("SIGKILL");
-  rmSync(folder, { recursive: true, force: true });
-});
 
 interface Answer {
   status: number;
   body: string;
 }
 
-/** Sends exactly these lines, and reads one answer. */
-function send(...lines: string[]): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, "127.0.0.1", () => socket.write(`${lines.join("\r\n")}\r\n\r\n`));
-    let received = "";
-    const finish = (): void => {
-      const [head = "", body = ""] = received.split(/\r\n\r\n(.*)/s);
-      const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? Infinity);
-      if (Buffer.byteLength(body) < length && !socket.closed) return;
-      resolve({ status: Number(head.split(" ")[1]), body });
-      socket.destroy();
-    };
-    socket.on("data", (data) => {
-      received += data.toString();
-      if (received.includes("\r\n\r\n")) finish();
-    });
-    socket.once("close", finish);
-    socket.once("error", reject);
+describe.each(["start", "standalone"] as const)("npm run %s", async (script) => {
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-requests-"));
+  const port = await freePort();
+  const server = new Server(port, join(folder, "state"), {}, [], script);
+
+  beforeAll(async () => void (await server.ready()));
+  afterAll(async () => {
+    await server.end("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
   });
-}
 
-const host = `Host: 127.0.0.1:${port}`;
-const get = (path: string, ...headers: string[]): Promise<Answer> =>
-  send(`GET ${path} HTTP/1.1`, host, ...headers);
-const healthy = { status: 200, body: expect.stringContaining('"status":"ok"') as unknown };
-const unknownRoute = { status: 404, body: expect.stringContaining('"ROUTE_UNKNOWN"') as unknown };
-
-test("no header of Miniflare has a meaning", async () => {
-  expect(await get("/healthz")).toMatchObject(healthy);
-  for (const header of [
-    `MF-Original-URL: ${server.url}/openapi.json`,
-    "MF-Original-URL: no url",
-    "MF-CF-Blob: no json",
-    "MF-Route-Override: another",
-    "MF-Proxy-Shared-Secret: guessed",
-    "MF-Custom-Fetch-Service: another",
-    "MF-Op: GET",
-    "X-Forwarded-Proto: https",
-  ])
-    expect(await get("/healthz", header), header).toMatchObject(healthy);
-  for (const path of ["/cdn-cgi/local/scheduled", "/cdn-cgi/handler/scheduled", "/cdn-cgi/local/explorer"])
-    expect(await get(path, "MF-Op: GET"), path).toMatchObject(unknownRoute);
-});
-
-test("CONNECT opens no tunnel and calls no handler", async () => {
-  for (const target of ["miniflare-unsafe-internal-capnp-connect", "example.com:80", `127.0.0.1:${port}`])
-    expect(await send(`CONNECT ${target} HTTP/1.1`, `Host: ${target}`), target).toMatchObject({
-      status: 500,
-      body: "Internal Server Error",
+  /** Sends exactly these lines, and reads one answer. */
+  function send(...lines: string[]): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(port, "127.0.0.1", () => socket.write(`${lines.join("\r\n")}\r\n\r\n`));
+      let received = "";
+      const finish = (): void => {
+        const [head = "", body = ""] = received.split(/\r\n\r\n(.*)/s);
+        const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? Infinity);
+        if (Buffer.byteLength(body) < length && !socket.closed) return;
+        resolve({ status: Number(head.split(" ")[1]), body });
+        socket.destroy();
+      };
+      socket.on("data", (data) => {
+        received += data.toString();
+        if (received.includes("\r\n\r\n")) finish();
+      });
+      socket.once("close", finish);
+      socket.once("error", reject);
     });
-  expect(await get("/healthz")).toMatchObject(healthy);
-});
+  }
 
-test("a `Host` that is missing, double or not a host is refused, and replaces no path", async () => {
-  const path = "GET /healthz HTTP/1.1";
-  expect(await send(path)).toMatchObject({ status: 400 });
-  const refused = { status: 400, body: expect.stringContaining('"field":"Host"') as unknown };
-  for (const wrong of ["127.0.0.1/openapi.json?", "127.0.0.1/openapi.json#", "no host", "a@b", "a\\b"])
-    expect(await send(path, `Host: ${wrong}`), wrong).toMatchObject(refused);
-  expect(await send(path, host, host)).toMatchObject(refused);
-  expect(await send(path, host, "Host: other")).toMatchObject(refused);
-  for (const good of ["localhost", "[::1]:8787", "names.example.com", "xn--bcher-kva.example"])
-    expect(await send(path, `Host: ${good}`), good).toMatchObject(healthy);
-});
+  const host = `Host: 127.0.0.1:${port}`;
+  const get = (path: string, ...headers: string[]): Promise<Answer> =>
+    send(`GET ${path} HTTP/1.1`, host, ...headers);
+  const healthy = { status: 200, body: expect.stringContaining('"status":"ok"') as unknown };
+  const unknownRoute = { status: 404, body: expect.stringContaining('"ROUTE_UNKNOWN"') as unknown };
 
-test("dots in a path, encoded or not, leave out no segment", async () => {
-  for (const path of ["/x/../healthz", "/x/%2E%2E/healthz", "/%2e/healthz", "/v1/..%2Fhealthz", "//healthz"])
-    expect(await get(path), path).toMatchObject(unknownRoute);
-  const key = (role: string): string => `Authorization: Bearer ${role}`;
-  const { router, cells } = server.keys;
-  // The dots arrive at the lookup, which refuses them as a name.
-  const found = await get("/v1/records/ROUTES/%2E%2E", key(router));
-  expect(found).toMatchObject({ status: 400, body: expect.stringContaining('"field":"value"') as unknown });
-  // The key of cell 1 reaches no other cell by way of its own.
-  for (const path of [
-    "/v1/cells/1/../2/leases",
-    "/v1/cells/1/%2E%2E/2/leases",
-    "/v1/cells/1%2F..%2F2/leases",
-  ])
-    expect([403, 404], path).toContain((await get(path, key(cells["1"] ?? ""))).status);
+  test("no header of Miniflare has a meaning", async () => {
+    expect(await get("/healthz")).toMatchObject(healthy);
+    for (const header of [
+      `MF-Original-URL: ${server.url}/openapi.json`,
+      "MF-Original-URL: no url",
+      "MF-CF-Blob: no json",
+      "MF-Route-Override: another",
+      "MF-Proxy-Shared-Secret: guessed",
+      "MF-Custom-Fetch-Service: another",
+      "MF-Op: GET",
+      "X-Forwarded-Proto: https",
+    ])
+      expect(await get("/healthz", header), header).toMatchObject(healthy);
+    for (const path of ["/cdn-cgi/local/scheduled", "/cdn-cgi/handler/scheduled", "/cdn-cgi/local/explorer"])
+      expect(await get(path, "MF-Op: GET"), path).toMatchObject(unknownRoute);
+  });
+
+  test("CONNECT opens no tunnel and calls no handler", async () => {
+    // Node's server closes the connection without an answer.
+    const refused =
+      script === "start" ? { status: 500, body: "Internal Server Error" } : { status: NaN, body: "" };
+    for (const target of ["miniflare-unsafe-internal-capnp-connect", "example.com:80", `127.0.0.1:${port}`])
+      expect(await send(`CONNECT ${target} HTTP/1.1`, `Host: ${target}`), target).toMatchObject(refused);
+    expect(await get("/healthz")).toMatchObject(healthy);
+  });
+
+  test("a `Host` that is missing, double or not a host is refused, and replaces no path", async () => {
+    const path = "GET /healthz HTTP/1.1";
+    expect(await send(path)).toMatchObject({ status: 400 });
+    const refused = { status: 400, body: expect.stringContaining('"field":"Host"') as unknown };
+    for (const wrong of ["127.0.0.1/openapi.json?", "127.0.0.1/openapi.json#", "no host", "a@b", "a\\b"])
+      expect(await send(path, `Host: ${wrong}`), wrong).toMatchObject(refused);
+    expect(await send(path, host, host)).toMatchObject(refused);
+    expect(await send(path, host, "Host: other")).toMatchObject(refused);
+    for (const good of ["localhost", "[::1]:8787", "names.example.com", "xn--bcher-kva.example"])
+      expect(await send(path, `Host: ${good}`), good).toMatchObject(healthy);
+  });
+
+  test("dots in a path, encoded or not, leave out no segment", async () => {
+    for (const path of [
+      "/x/../healthz",
+      "/x/%2E%2E/healthz",
+      "/%2e/healthz",
+      "/v1/..%2Fhealthz",
+      "//healthz",
+    ])
+      expect(await get(path), path).toMatchObject(unknownRoute);
+    const key = (role: string): string => `Authorization: Bearer ${role}`;
+    const { router, cells } = server.keys;
+    // The dots arrive at the lookup, which refuses them as a name.
+    const found = await get("/v1/records/ROUTES/%2E%2E", key(router));
+    expect(found).toMatchObject({ status: 400, body: expect.stringContaining('"field":"value"') as unknown });
+    // The key of cell 1 reaches no other cell by way of its own.
+    for (const path of [
+      "/v1/cells/1/../2/leases",
+      "/v1/cells/1/%2E%2E/2/leases",
+      "/v1/cells/1%2F..%2F2/leases",
+    ])
+      expect([403, 404], path).toContain((await get(path, key(cells["1"] ?? ""))).status);
+  });
 });

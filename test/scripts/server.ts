@@ -10,7 +10,9 @@ export interface Ended {
   stderr: string;
 }
 
-/** Runs `npm start` in its own process. */
+export const scripts = { start: "scripts/start.ts", standalone: "scripts/standalone.mjs" } as const;
+
+/** Runs `npm start` or `npm run standalone` in its own process. */
 export class Server {
   readonly url: string;
   readonly ended: Promise<Ended>;
@@ -24,11 +26,12 @@ export class Server {
     stateFolder: string,
     variables: Record<string, string> = {},
     args: readonly string[] = [],
+    script: keyof typeof scripts = "start",
   ) {
     this.url = `http://127.0.0.1:${port}`;
     this.#stateFolder = stateFolder;
     const env = { ...process.env, PORT: String(port), LEASEHOLD_STATE: stateFolder, ...variables };
-    this.#process = spawn(process.execPath, ["scripts/start.ts", ...args], {
+    this.#process = spawn(process.execPath, [scripts[script], ...args], {
       cwd: root,
       env,
       stdio: ["ignore", "pipe", "pipe"],
@@ -38,6 +41,10 @@ export class Server {
     this.ended = new Promise((resolve) =>
       this.#process.once("exit", (code) => resolve({ code, stderr: this.#stderr })),
     );
+  }
+
+  get pid(): number {
+    return this.#process.pid ?? 0;
   }
 
   get stdout(): string {

@@ -1,0 +1,4 @@
+/** `npm run build:standalone`: bundles the standalone server into `dist/standalone`. */
+import { buildStandalone } from "./standalone-bundle.mjs";
+
+await buildStandalone();

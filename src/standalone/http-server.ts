@@ -1,0 +1,109 @@
+import { getRequestListener } from "@hono/node-server";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+} from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+
+/** Carries out a request, as the Worker does. */
+type Dispatch = (request: Request) => Promise<Response>;
+
+interface Tls {
+  cert: Buffer;
+  key: Buffer;
+}
+
+export interface HttpOptions {
+  host: string;
+  /** 0 means any free port. */
+  port: number;
+  /** The longest time in which a body may arrive. */
+  bodyReadMs: number;
+  tls?: Tls;
+}
+
+/** As long as the local runtime of Workers waits for a request line and headers. */
+const HEADERS_MS = 15_000;
+/** How long an idle connection is kept. Clients with pools should close theirs earlier. */
+const KEEP_ALIVE_MS = 75_000;
+const HEADER_BYTES = 32_768;
+/** Each connection takes a file descriptor and some memory. */
+const MAX_CONNECTIONS = 4_096;
+/** Node ends late requests. The application answers the limit of a body itself, so it comes first. */
+const LATER_MS = 5_000;
+
+/** The HTTP server. It translates between Node's requests and those of the Worker. */
+export class HttpServer {
+  readonly url: string;
+  readonly #server: Server;
+
+  private constructor(server: Server, url: string) {
+    this.#server = server;
+    this.url = url;
+  }
+
+  /** Throws an `Error` that says what to change if the port cannot be used. */
+  static async listen(dispatch: Dispatch, { host, port, bodyReadMs, tls }: HttpOptions): Promise<HttpServer> {
+    const answer = getRequestListener(
+      (request, { incoming }) => dispatch(asSent(request, incoming as IncomingMessage)),
+      { errorHandler: (error) => dispatch(refusedRequest(error)) },
+    );
+    const listener: RequestListener = (incoming, outgoing) => void answer(incoming, outgoing);
+    const limits: ServerOptions = {
+      headersTimeout: HEADERS_MS,
+      requestTimeout: HEADERS_MS + bodyReadMs + LATER_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: HEADER_BYTES,
+    };
+    const server =
+      tls === undefined ? createServer(limits, listener) : createTlsServer({ ...limits, ...tls }, listener);
+    server.maxConnections = MAX_CONNECTIONS;
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", (error: NodeJS.ErrnoException) => reject(listenError(host, port, error)));
+      server.listen(port, host, resolve);
+    });
+    const address = server.address() as AddressInfo;
+    const name = address.family === "IPv6" ? `[${address.address}]` : address.address;
+    return new HttpServer(server, `${tls === undefined ? "http" : "https"}://${name}:${address.port}`);
+  }
+
+  /** Accepts nothing more, and waits until all requests are answered, at most `maxMs`. */
+  async close(maxMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const timer = setTimeout(() => this.#server.closeAllConnections(), maxMs);
+    this.#server.closeIdleConnections();
+    await closed;
+    clearTimeout(timer);
+  }
+}
+
+/** A path with a segment of dots, which a URL would leave out. */
+const DOTS = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i;
+
+/** Gives a request the path as it was sent, because that is what the application routes by. */
+function asSent(request: Request, { url = "", headers }: IncomingMessage): Request {
+  if (!url.startsWith("/") || !DOTS.test(url)) return request;
+  return Object.defineProperty(request, "url", { value: `http://${headers.host ?? "localhost"}${url}` });
+}
+
+/**
+ * Stands for a request whose URL cannot be built, because of its `Host` or its target. The application
+ * refuses it like any other request, with a log line and an id.
+ */
+function refusedRequest(error: unknown): Request {
+  // A URL is only refused as a whole because of its host.
+  const isHost = error instanceof Error && (error.cause !== undefined || /host/i.test(error.message));
+  const host = isHost ? "not a host" : "localhost";
+  return new Request("http://localhost/no-such-target", { headers: { host } });
+}
+
+function listenError(host: string, port: number, { code, message }: NodeJS.ErrnoException): Error {
+  if (code === "ENOTFOUND" || code === "EADDRNOTAVAIL" || code === "EAI_AGAIN")
+    return new Error(`--host names ${host}, which is no address of this machine (${code})`);
+  const problem = code === "EADDRINUSE" ? "is in use" : `cannot be used (${code ?? message})`;
+  return new Error(`port ${port} ${problem}; set PORT to another port`);
+}

@@ -1,0 +1,177 @@
+/** `npm run standalone`: runs one coordinator in this process until a signal stops it. */
+import { writeSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { devKeys } from "../../scripts/dev-keys.ts";
+import { standardErrorLog, type LogOutput } from "../../scripts/log-output.ts";
+import { openFilesWarning } from "../../scripts/open-files.ts";
+import { endWithNpm, portOf, variablesOf } from "../../scripts/settings.ts";
+import { declareTypes, readTypesFile } from "../../scripts/types-file.ts";
+import { createClient } from "../client/index.ts";
+import type { TypesDocument } from "../core/types/document.ts";
+import { withoutQuotes } from "../projections/failure.ts";
+import { backUpState, startStandalone, type Standalone, type StandaloneOptions } from "./server.ts";
+import type { StorageFailure } from "./storage-failure.ts";
+
+const HELP = `Usage: npm run standalone -- [options]
+
+Runs one coordinator in one process until a signal stops it. docs/operating/standalone.md has more.
+
+  --host <address>  the address to listen on (127.0.0.1)
+  --cert <path>     a certificate in PEM, for TLS; needs --key
+  --key <path>      the certificate's private key in PEM
+  --types <path>    a file with the types of names that the coordinator has from now on;
+                    docs/guides/declare-types.md describes it
+  --backup <folder> copies the state to a new folder, also while a server uses it, and ends
+  --help            show this text
+
+Variables: PORT (8787), LEASEHOLD_STATE (.leasehold-standalone), and those of
+docs/reference/configuration.md.
+`;
+
+/** How long the last lines of the log wait for a reader. */
+const DRAIN_MS = 3_000;
+const STDERR = 2;
+
+const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold-standalone");
+
+interface Options extends Pick<StandaloneOptions, "host" | "tls"> {
+  types?: string;
+  backup?: string;
+}
+
+/** Returns undefined if only the help was asked for. */
+async function optionsOf(args: string[]): Promise<Options | undefined> {
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({
+    args,
+    options: { host: text, cert: text, key: text, types: text, backup: text, help: { type: "boolean" } },
+  });
+  if (values.help === true) return undefined;
+  const { host = "127.0.0.1", cert, key, types, backup } = values;
+  if (cert !== undefined && key === undefined) throw new Error("--cert needs --key");
+  if (key !== undefined && cert === undefined) throw new Error("--key needs --cert");
+  return {
+    host,
+    ...(types === undefined ? {} : { types }),
+    ...(backup === undefined ? {} : { backup }),
+    ...(cert === undefined || key === undefined
+      ? {}
+      : { tls: { cert: await readOption("--cert", cert), key: await readOption("--key", key) } }),
+  };
+}
+
+async function readOption(option: string, path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(`${option} names ${path}, which cannot be read (${code})`, { cause: error });
+  }
+}
+
+// A sync takes a thread of Node's pool while the disk works, and each object may have one. The pool is made
+// at its first use.
+process.env["UV_THREADPOOL_SIZE"] ??= "16";
+
+let output: LogOutput | undefined;
+
+function log(line: string): void {
+  output ??= standardErrorLog();
+  output.write(line);
+}
+
+/** Ends the process in this turn, so that nothing leaves it any more. */
+function endAtOnce({ message }: StorageFailure): never {
+  try {
+    writeSync(STDERR, `leasehold: the storage failed: ${message}\n`);
+  } catch {
+    // Nobody reads it.
+  }
+  process.exit(1);
+}
+
+async function declare({ url, keys, dispatch }: Standalone, types: TypesDocument): Promise<void> {
+  const fetch = (to: string, init: RequestInit): Promise<Response> => dispatch(new Request(to, init));
+  const client = createClient({ url, key: keys.operator, fetch });
+  const { lines, isRefused } = await declareTypes(client, types, false);
+  if (isRefused) throw new Error(`the types are refused: ${lines.join(" ")}`);
+}
+
+function banner({ url, keys, isFirstStart }: Standalone): string {
+  const lines = [
+    `Leasehold is ready at ${url}`,
+    "",
+    `  state      ${stateFolder}`,
+    `  keys       ${devKeys.fileOf(stateFolder)}${isFirstStart ? " (new)" : ""}`,
+    // The keys are printed only once, because output is often kept in logs.
+    ...(isFirstStart ? [`  operator   ${keys.operator}`, `  router     ${keys.router}`] : []),
+    ...(isFirstStart ? Object.entries(keys.cells).map(([cell, key]) => `  cell ${cell}     ${key}`) : []),
+    "",
+    `  API reference  ${url}/docs`,
+    "",
+    "Ctrl-C stops it. The state is kept.",
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+async function main(): Promise<void> {
+  const options = await optionsOf(process.argv.slice(2));
+  if (options === undefined) return void process.stdout.write(HELP);
+  const { host, tls, backup } = options;
+  if (backup !== undefined) {
+    const { files, bytes } = await backUpState(stateFolder, backup);
+    process.stdout.write(`Copied ${stateFolder} to ${resolve(backup)}: ${files} files, ${bytes} bytes.\n`);
+    return;
+  }
+  // A wrong file is refused before anything is started.
+  const types = options.types === undefined ? undefined : await readTypesFile(options.types);
+  const warning = openFilesWarning();
+  if (warning !== undefined) process.stderr.write(`leasehold: ${warning}\n`);
+  const ended = new Promise<void>((end) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => end());
+    endWithNpm("standalone", process.cwd(), end);
+  });
+  const server = await startStandalone({
+    host,
+    port: portOf(process.env["PORT"]),
+    stateFolder,
+    variables: variablesOf(process.env),
+    ...(tls === undefined ? {} : { tls }),
+    log,
+    onStorageFailure: endAtOnce,
+  });
+  try {
+    if (types !== undefined) await declare(server, types);
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  process.stdout.write(banner(server));
+  await ended;
+  await server.stop();
+}
+
+// As in the runtime of Workers, a promise that fails with nobody waiting for it ends nothing.
+process.on("unhandledRejection", (error) => {
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  log(JSON.stringify({ event: "unhandled_rejection", error: withoutQuotes(text) }));
+});
+
+// A reader that closes standard output or standard error must not end the server.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+
+/** Ends the process once the log is read. A reader that reads nothing delays it by `DRAIN_MS`. */
+async function exit(code: number, lastLine?: string): Promise<void> {
+  if (lastLine !== undefined && output === undefined) process.stderr.write(`${lastLine}\n`);
+  else if (lastLine !== undefined) log(lastLine);
+  await output?.drain(DRAIN_MS);
+  process.exit(code);
+}
+
+main().then(
+  () => exit(0),
+  (error: unknown) =>
+    exit(1, `leasehold: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`),
+);

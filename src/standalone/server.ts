@@ -1,0 +1,203 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { devKeys, type DevKeys } from "../../scripts/dev-keys.ts";
+import { lockState, type StateLock } from "../../scripts/state-lock.ts";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { readConfig } from "../config.ts";
+import { Host, type HostOptions } from "../node-host/host.ts";
+import { backUp, type BackedUp, type BackupSource } from "./backup.ts";
+import { askForBackup, listenForBackups } from "./control.ts";
+import { HttpServer, type HttpOptions } from "./http-server.ts";
+import { openFolder } from "./state-folder.ts";
+import { Storage } from "./storage.ts";
+import type { OnStorageFailure } from "./storage-failure.ts";
+import { systemClock } from "./system-clock.ts";
+
+export interface StandaloneOptions {
+  host: string;
+  /** 0 means any free port. */
+  port: number;
+  stateFolder: string;
+  /** Variables as in `wrangler.toml`. */
+  variables: Readonly<Record<string, string>>;
+  tls?: HttpOptions["tls"];
+  /** Receives the lines of the log. */
+  log: (line: string) => void;
+  /** Must end the process. */
+  onStorageFailure: OnStorageFailure;
+  /** Makes the host. Tests use it to make one with faults. */
+  makeHost?: (options: HostOptions) => Host;
+  /** False leaves out the cron at the start, for tests whose faults must not happen there. */
+  cronAtStart?: boolean;
+}
+
+export interface Standalone {
+  url: string;
+  keys: DevKeys;
+  isFirstStart: boolean;
+  /** Carries out a request of this process itself. */
+  dispatch: (request: Request) => Promise<Response>;
+  /** Stops accepting requests, ends those that run, and moves all logs into their databases. */
+  stop(): Promise<void>;
+}
+
+/** How long requests may take to end when the server stops. */
+const STOP_MS = 10_000;
+/** A run requests no page after 45 s, and has some more seconds to store how far it got. */
+const FIRST_CRON_MS = 60_000;
+const CRON_MS = 60_000;
+/** Only a path is needed here, because no request leaves the process. */
+const INTERNAL_URL = "http://localhost";
+
+/** Starts the server on a state folder. Throws an `Error` with one sentence if it cannot. */
+export async function startStandalone(options: StandaloneOptions): Promise<Standalone> {
+  // Wrong variables are refused before anything is made.
+  readConfig(options.variables);
+  const lock = await lockState(options.stateFolder);
+  try {
+    await lock.freePort(options.port);
+    return await startLocked(options, lock);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+async function startLocked(options: StandaloneOptions, lock: StateLock): Promise<Standalone> {
+  const { stateFolder, variables, log: write, makeHost = (all) => new Host(all) } = options;
+  const log = (event: string, fields: Record<string, string | number | boolean>): void =>
+    write(JSON.stringify({ event, ...fields }));
+  const { databases, shards, signingSecret } = await openFolder(stateFolder, variables["LEASEHOLD_SHARDS"]);
+  const storage = new Storage({ folder: databases, onFailure: options.onStorageFailure });
+  let isReady = false;
+  const host = makeHost({
+    clock: systemClock,
+    // The log starts after the set-up, so that it does not contain the set-up's own requests.
+    log: (event, fields) => (isReady || event !== "request" ? log(event, fields) : undefined),
+    variables: {
+      // Only a deployment pays for each line.
+      LEASEHOLD_REQUEST_LOG: "all",
+      ...variables,
+      LEASEHOLD_SHARDS: shards,
+      LEASEHOLD_SIGNING_SECRET: signingSecret,
+    },
+    store: (name) => storage.store(name),
+    d1: storage.projection,
+  });
+  for (const name of storage.names) host.open(name);
+  const dispatch = (path: string, init?: RequestInit): Promise<Response> =>
+    host.dispatch(new Request(`${INTERNAL_URL}${path}`, init));
+  const known = await devKeys.read(stateFolder, signingSecret);
+  const keys = known ?? (await devKeys.make(stateFolder, signingSecret, dispatch));
+  await checkPlacement(dispatch, keys);
+  const cron = (): Promise<void> => runCron(host, log);
+  // Callers find a part that has gone back in time only after the cron has told it so (H2).
+  if (options.cronAtStart !== false)
+    await Promise.race([cron(), sleep(FIRST_CRON_MS, undefined, { ref: false })]);
+  isReady = true;
+  const { limits } = readConfig(variables);
+  const http = await HttpServer.listen((request) => host.dispatch(request), {
+    host: options.host,
+    port: options.port,
+    bodyReadMs: limits.bodyReadMs,
+    ...(options.tls === undefined ? {} : { tls: options.tls }),
+  });
+  const stopBackups = await listenForBackups(stateFolder, (to) =>
+    backUp(sourceOf(stateFolder, storage), to),
+  ).catch((error: unknown) => {
+    log("backups_unavailable", { error: error instanceof Error ? error.message : String(error) });
+    return () => {};
+  });
+  const stopCron = startCron(cron);
+  let stopping: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    stopCron();
+    stopBackups();
+    await http.close(STOP_MS);
+    host.end();
+    await storage.settle();
+    host.close();
+    await lock.release();
+  };
+  return {
+    url: http.url,
+    keys,
+    isFirstStart: known === undefined,
+    dispatch: (request) => host.dispatch(request),
+    stop: () => (stopping ??= stop()),
+  };
+}
+
+const sourceOf = (folder: string, storage: Storage): BackupSource => ({
+  folder,
+  databases: storage.files.map(({ path }) => path),
+});
+
+/** Copies the state to a new folder, through the server that uses it or, if there is none, by itself. */
+export async function backUpState(stateFolder: string, to: string): Promise<BackedUp> {
+  // The server may run in another folder.
+  const target = resolve(to);
+  const answered = await askForBackup(stateFolder, target);
+  if (answered !== undefined) return answered;
+  if (!existsSync(join(stateFolder, "state.json")))
+    throw new Error(`${stateFolder} is not a state folder; set LEASEHOLD_STATE to the folder to copy`);
+  const lock = await lockState(stateFolder, "its server cannot be reached, so stop it before the backup");
+  try {
+    const { databases } = await openFolder(stateFolder, undefined);
+    const storage = new Storage({
+      folder: databases,
+      onFailure: (failure) => {
+        throw failure;
+      },
+    });
+    try {
+      return await backUp(sourceOf(stateFolder, storage), target);
+    } finally {
+      await storage.close();
+    }
+  } finally {
+    await lock.release();
+  }
+}
+
+async function runCron(
+  host: Host,
+  log: (event: string, fields: Record<string, string>) => void,
+): Promise<void> {
+  try {
+    await host.cron();
+  } catch (error) {
+    log("cron_failed", { error: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+/** Runs the cron at the start of every minute, as the platform does. */
+function startCron(cron: () => Promise<void>): () => void {
+  let timer: NodeJS.Timeout;
+  const next = (): void => {
+    timer = setTimeout(
+      () => {
+        next();
+        void cron();
+      },
+      CRON_MS - (Date.now() % CRON_MS),
+    );
+  };
+  next();
+  return () => clearTimeout(timer);
+}
+
+/** Fails the start if the directory has another placement. Otherwise every request would fail. */
+async function checkPlacement(
+  dispatch: (path: string, init: RequestInit) => Promise<Response>,
+  { operator }: DevKeys,
+): Promise<void> {
+  const answer = await dispatch("/v1/admin/cells?page_size=1", {
+    headers: { authorization: `Bearer ${operator}` },
+  });
+  if (answer.ok) return;
+  const problem = (await answer.json()) as { detail?: string; reason?: string };
+  // The directory has gone back in time. Its operator reconciles it by calls to this server.
+  if (problem.reason === "HISTORY_LOST") return;
+  throw new Error(problem.detail ?? `the first request was answered with status ${answer.status}`);
+}

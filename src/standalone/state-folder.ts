@@ -1,0 +1,102 @@
+import { access, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { makeFolder, writeDurably } from "../../scripts/durable-file.ts";
+
+/** The version of the folder's layout. A folder of a newer version is refused. */
+const VERSION = 1;
+
+/** On one machine all objects share one thread, so more shards add no capacity and make smaller batches. */
+const NEW_SHARDS = "1";
+
+const OTHER_FOLDER = "set LEASEHOLD_STATE to another folder";
+
+/** What is fixed when a folder is made. */
+interface State {
+  version: number;
+  shards: string;
+}
+
+export interface OpenedFolder {
+  /** The folder of the databases. */
+  databases: string;
+  shards: string;
+  signingSecret: string;
+}
+
+const stateFile = (folder: string): string => join(folder, "state.json");
+const secretFile = (folder: string): string => join(folder, "signing-secret");
+
+/**
+ * Opens a locked folder, or makes it what `npm run standalone` needs. Throws an `Error` with one sentence if
+ * the folder is of another version, of another number of shards or of `npm start`.
+ */
+export async function openFolder(folder: string, shards: string | undefined): Promise<OpenedFolder> {
+  const databases = join(folder, "databases");
+  const state = (await readState(folder)) ?? (await makeState(folder, shards));
+  if (shards !== undefined && shards !== state.shards)
+    throw new Error(
+      `${folder} was made with ${state.shards} shards, not ${shards}; ` +
+        `leave out LEASEHOLD_SHARDS, or ${OTHER_FOLDER}`,
+    );
+  await makeFolder(databases);
+  return { databases, shards: state.shards, signingSecret: await readOrMakeSecret(folder) };
+}
+
+async function readState(folder: string): Promise<State | undefined> {
+  const path = stateFile(folder);
+  const text = await readIfThere(path);
+  if (text === undefined) return undefined;
+  let state: Partial<State> | null = null;
+  try {
+    state = JSON.parse(text) as Partial<State> | null;
+  } catch {
+    // It is refused below.
+  }
+  const { version, shards } = state ?? {};
+  if (typeof version === "number" && version > VERSION)
+    throw new Error(`${folder} was made by a newer version of Leasehold; use that one, or ${OTHER_FOLDER}`);
+  if (version !== VERSION || typeof shards !== "string" || !/^\d+$/.test(shards))
+    throw new Error(`${path} is damaged; restore the file, or ${OTHER_FOLDER}`);
+  return { version, shards };
+}
+
+/** The state is written first, so a start that fails later leaves a folder that can be used. */
+async function makeState(folder: string, shards: string | undefined): Promise<State> {
+  for (const name of ["storage", "shards", "signing-secret", "databases"])
+    if (await exists(join(folder, name)))
+      throw new Error(
+        `${folder} is not a folder of \`npm run standalone\` (${name} without state.json); ${OTHER_FOLDER}`,
+      );
+  const state = { version: VERSION, shards: shards ?? NEW_SHARDS };
+  await writeDurably(stateFile(folder), `${JSON.stringify(state)}\n`);
+  return state;
+}
+
+/** Reads the folder's signing secret, or makes it at the first start. All keys depend on it. */
+async function readOrMakeSecret(folder: string): Promise<string> {
+  const path = secretFile(folder);
+  const text = await readIfThere(path);
+  if (text === undefined) {
+    const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+    await writeDurably(path, `${secret}\n`);
+    return secret;
+  }
+  // A new secret would make all keys invalid, and an empty file says that the disk lost data.
+  if (text.trim() === "") throw new Error(`${path} is empty; restore the file, or ${OTHER_FOLDER}`);
+  return text.trim();
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );

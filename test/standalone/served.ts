@@ -1,0 +1,69 @@
+/** A host over files behind the HTTP server of `npm run standalone`, in this process. */
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { configOf } from "../../src/env.ts";
+import { Host } from "../../src/node-host/host.ts";
+import { realDisk, type Disk } from "../../src/standalone/disk.ts";
+import { HttpServer } from "../../src/standalone/http-server.ts";
+import { Storage } from "../../src/standalone/storage.ts";
+import type { StorageFailure } from "../../src/standalone/storage-failure.ts";
+import { systemClock } from "../../src/standalone/system-clock.ts";
+import { makeKeys } from "../../src/testing/keys.ts";
+import type { TestKeys } from "../../src/testing/index.ts";
+
+export interface Served {
+  host: Host;
+  storage: Storage;
+  folder: string;
+  url: string;
+  keys: TestKeys;
+  /** Failures of the storage, which would have ended the process. */
+  failures: StorageFailure[];
+  close(): Promise<void>;
+}
+
+export async function serveFiles(
+  cells: readonly string[],
+  variables: Readonly<Record<string, string>>,
+  disk: Disk = realDisk,
+): Promise<Served> {
+  const folder = mkdtempSync(join(tmpdir(), "standalone-"));
+  const failures: StorageFailure[] = [];
+  const storage = new Storage({
+    folder,
+    onFailure: (failure) => failures.push(failure),
+    disk,
+  });
+  const secret = randomBytes(32).toString("hex");
+  const host = new Host({
+    clock: systemClock,
+    log: () => {},
+    variables: { LEASEHOLD_SHARDS: "4", ...variables, LEASEHOLD_SIGNING_SECRET: secret },
+    store: (name) => storage.store(name),
+    d1: storage.projection,
+  });
+  const { limits } = configOf(host.env);
+  const keys = await makeKeys(secret, cells, Date.now(), limits.keyLifetimeS);
+  const http = await HttpServer.listen((request) => host.dispatch(request), {
+    host: "127.0.0.1",
+    port: 0,
+    bodyReadMs: limits.bodyReadMs,
+  });
+  return {
+    host,
+    storage,
+    folder,
+    url: http.url,
+    keys,
+    failures,
+    close: async () => {
+      await http.close(0);
+      host.end();
+      await storage.settle();
+      host.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
