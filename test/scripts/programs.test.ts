@@ -11,6 +11,8 @@ test.each([
   ["crash", ["--round", "0"], '--round must be a whole number from 1, not "0"'],
   ["crash", ["--only", "x"], '--only must be failpoints or random, not "x"'],
   ["soak", ["--minutes", "0"], '--minutes must be a number of at least 1, not "0"'],
+  ["soak", ["--host", "here"], '--host must be start or standalone, not "here"'],
+  ["crash", ["--host", "here"], '--host must be start or standalone, not "here"'],
   ["soak", ["extra"], "Unexpected argument 'extra'"],
   ["model", ["--bogus"], "Unknown option '--bogus'"],
   ["model", ["--only"], "Option '--only <value>' argument missing"],

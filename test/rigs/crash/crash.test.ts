@@ -15,7 +15,7 @@ import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
 import { describeRound, matrix, drawRoundSettings } from "./round-settings.ts";
 import type { Answered, Call, Kind } from "./record.ts";
 import { makeTemplate, quickLimits, runRound } from "./round.ts";
-import { killAll, Server } from "./server.ts";
+import { hostKinds, killAll, Server } from "./server.ts";
 import { objectFile, readStores } from "./state-files.ts";
 import { Verifier } from "./verify.ts";
 
@@ -61,6 +61,10 @@ test("a production bundle contains no failpoints", { timeout: SLOW_MS }, () => {
   const deployed = readdirSync(outdir).filter((name) => /\.(js|map)$/.test(name));
   expect(deployed).toContain("index.js");
   for (const name of deployed) expect(marksIn(readFileSync(join(outdir, name), "utf8"))).toEqual([]);
+  execFileSync(process.execPath, [join(root, "scripts/build-standalone.mjs")], { cwd: root });
+  const standalone = join(root, "dist/standalone");
+  for (const name of readdirSync(standalone).filter((file) => file.endsWith(".mjs")))
+    expect(marksIn(readFileSync(join(standalone, name), "utf8")), name).toEqual([]);
   const { sources } = JSON.parse(readFileSync(join(outdir, "index.js.map"), "utf8")) as { sources: string[] };
   expect(sources.filter((source) => /(^|\/)test\//.test(source))).toEqual([]);
 });
@@ -98,11 +102,11 @@ test("every write of the cron to D1 has a failpoint round, or a reason to have n
 
 type Asked = [method: string, path: string, body?: string | null];
 
-test(
-  "a failpoint before a write leaves nothing durable, one after it everything, and neither is answered",
+test.each(hostKinds)(
+  "%s: a failpoint before a write leaves nothing durable, one after it everything, and neither is answered",
   { timeout: SLOW_MS },
-  async () => {
-    const here = join(folder, "exact");
+  async (host) => {
+    const here = join(folder, `exact-${host}`);
     mkdirSync(here);
     const port = await freePort();
     const servers: Server[] = [];
@@ -144,14 +148,14 @@ test(
         [armVariables.hit]: "1",
         [armVariables.reportUrl]: reportUrl,
       };
-      const server = new Server({ kind: "failing", port, folder: here, variables });
+      const server = new Server({ host, kind: "failing", port, folder: here, variables });
       servers.push(server);
       expect(await server.ready(), server.output).toBe(true);
       expect(await call(server, "GET", lease)).toBe(found);
       expect(await call(server, ...dies)).toBe("no answer");
       await server.ended;
     }
-    const last = new Server({ kind: "production", port, folder: here });
+    const last = new Server({ host, kind: "production", port, folder: here });
     expect(await last.ready(), last.output).toBe(true);
     expect(await call(last, "GET", lease)).toBe("COMMITTED");
     expect(await last.stop()).toBe(0);
@@ -164,25 +168,26 @@ const seed = Number(process.env["CRASH_SEED"] ?? today);
 const rounds = [
   ...[0, 1].map((index) => ((seed * 2 + index) % matrix.length) + 1),
   matrix.length + 1 + (seed % 1_000),
-].map((number) => drawRoundSettings(seed, number));
+];
 
-describe("a server that is killed and started again", () => {
-  const template = join(folder, "template");
-  beforeAll(() => makeTemplate(template), SLOW_MS);
+describe.each(hostKinds)("a server of npm run %s that is killed and started again", (host) => {
+  const template = join(folder, `template-${host}`);
+  beforeAll(() => makeTemplate(template, host), SLOW_MS);
 
-  test.for(rounds.map((settings, index) => [index + 1, settings] as const))(
+  test.for(rounds.map((number, index) => [index + 1, number] as const))(
     "round %i",
     { timeout: SLOW_MS },
-    async ([, settings]) => {
+    async ([, number]) => {
+      const settings = drawRoundSettings(seed, number, host);
       const { moment, kill } = describeRound(settings);
       const { complaints, kills } = await runRound(
         settings,
-        join(folder, `round-${settings.number}`),
+        join(folder, `round-${host}-${number}`),
         template,
       );
       expect(
         complaints,
-        `${kill} ${moment}; to repeat it: npm run crash -- --seed ${seed} --round ${settings.number}`,
+        `${kill} ${moment}; to repeat it: npm run crash -- --host ${host} --seed ${seed} --round ${number}`,
       ).toEqual([]);
       expect(kills).toBeGreaterThan(0);
     },

@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { renderTable } from "../../../demo/table.ts";
 import { BadOption, parsed, runProgram, wholeNumber } from "../../support/options.ts";
 import { describeRound, matrix, drawRoundSettings } from "./round-settings.ts";
+import { hostNamed, type HostKind } from "./server.ts";
 import { makeTemplate, runRound, type RoundResult, type RoundSettings } from "./round.ts";
 
 const usage = `npm run crash -- [options]
@@ -14,9 +15,11 @@ const usage = `npm run crash -- [options]
   --seed N        seed of all rounds (the time)
   --round N       runs only this round, counted from 1
   --only KIND     failpoints or random: runs only these rounds
+  --host HOST     start (by default) or standalone: the server of npm start or of npm run standalone
   --help          prints this text`;
 
 interface Options {
+  host: HostKind;
   seed: number;
   numbers: number[];
 }
@@ -29,6 +32,7 @@ function readOptions(): Options {
         seed: { type: "string" },
         round: { type: "string" },
         only: { type: "string" },
+        host: { type: "string" },
         help: { type: "boolean" },
       },
     }),
@@ -41,14 +45,15 @@ function readOptions(): Options {
   if (only !== undefined && only !== "failpoints" && only !== "random") {
     throw new BadOption(`--only must be failpoints or random, not ${JSON.stringify(only)}`);
   }
+  const host = hostNamed(values.host);
   const seed = wholeNumber("seed", values.seed, Math.floor(Date.now() / 1_000));
   const rounds = wholeNumber("rounds", values.rounds, 30);
-  if (values.round !== undefined) return { seed, numbers: [wholeNumber("round", values.round, 1, 1)] };
+  if (values.round !== undefined) return { host, seed, numbers: [wholeNumber("round", values.round, 1, 1)] };
   const upTo = matrix.length + rounds;
   const all = Array.from({ length: upTo }, (_, index) => index + 1);
-  if (only === "failpoints") return { seed, numbers: all.slice(0, matrix.length) };
-  if (only === "random") return { seed, numbers: all.slice(matrix.length) };
-  return { seed, numbers: all };
+  if (only === "failpoints") return { host, seed, numbers: all.slice(0, matrix.length) };
+  if (only === "random") return { host, seed, numbers: all.slice(matrix.length) };
+  return { host, seed, numbers: all };
 }
 
 const rowOf = ({
@@ -104,15 +109,15 @@ async function tryRound(settings: RoundSettings, folder: string, template: strin
 }
 
 async function main(): Promise<boolean> {
-  const { seed, numbers } = readOptions();
+  const { host, seed, numbers } = readOptions();
   const folder = mkdtempSync(join(tmpdir(), "crash-"));
   const template = join(folder, "template");
   process.stdout.write(`seed ${seed}, ${numbers.length} rounds, in ${folder}\n`);
-  await makeTemplate(template);
+  await makeTemplate(template, host);
   const outcomes: RoundResult[] = [];
   const failed: string[] = [];
   for (const number of numbers) {
-    const settings = drawRoundSettings(seed, number);
+    const settings = drawRoundSettings(seed, number, host);
     const roundFolder = join(folder, `round-${number}`);
     const outcome = await tryRound(settings, roundFolder, template);
     outcomes.push(outcome);
@@ -146,7 +151,7 @@ async function main(): Promise<boolean> {
   );
   for (const line of failed)
     process.stdout.write(
-      `${line}; to repeat: npm run crash -- --seed ${seed} --round ${line.split(" ")[1]}\n`,
+      `${line}; to repeat: npm run crash -- --host ${host} --seed ${seed} --round ${line.split(" ")[1]}\n`,
     );
   if (failed.length === 0) rmSync(folder, { recursive: true, force: true });
   process.stdout.write(`${outcomes.length - failed.length} passed, ${failed.length} failed\n`);

@@ -13,12 +13,13 @@ import { cellIds, Clients } from "./clients.ts";
 import { armVariables, CRON_PATH, type Failpoint, type Side } from "./failpoints.ts";
 import { LocalDatabase } from "./local-database.ts";
 import { nowMs, readRecords, type Records } from "./record.ts";
-import { Server, type ServerOptions, type KillTarget } from "./server.ts";
+import { Server, type HostKind, type KillTarget, type ServerOptions } from "./server.ts";
 import { judgeRecord, readStores } from "./state-files.ts";
 import { Verifier } from "./verify.ts";
 import { recordingFetch } from "./recording-fetch.ts";
 
 export interface RoundSettings {
+  host: HostKind;
   number: number;
   seed: number;
   death:
@@ -63,9 +64,10 @@ const PATIENCE_MS = 6_500;
 const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));
 
 /** Makes a state folder that is set up and unused, to copy for each round. */
-export async function makeTemplate(folder: string): Promise<void> {
+export async function makeTemplate(folder: string, host: HostKind): Promise<void> {
   mkdirSync(folder, { recursive: true });
-  const server = new Server({ kind: "production", port: await freePort(), folder, variables: quickLimits });
+  const port = await freePort();
+  const server = new Server({ host, kind: "production", port, folder, variables: quickLimits });
   if (!(await server.ready())) throw new Error(`the server does not start: ${server.output}`);
   await server.stop();
 }
@@ -151,6 +153,7 @@ class Round {
   /** The production server gets the failpoint variables too, and must ignore them. */
   async #start(kind: ServerOptions["kind"], variables: Record<string, string> = {}): Promise<Server> {
     this.#server = new Server({
+      host: this.#settings.host,
       kind,
       port: this.#port,
       folder: this.#folder,
@@ -195,11 +198,16 @@ class Round {
 
   async #dieAtFailpoint(): Promise<void> {
     const reached = new Promise<void>((resolve) => (this.#onFailpoint = resolve));
-    // This process kills the server, even if it is not ready yet.
-    const killed = reached.then(() => this.#server?.kill("group"));
     const retention =
       this.#workload === "prune" ? { LEASEHOLD_OUTCOME_RETENTION_S: String(PRUNE_AFTER_S) } : {};
+    // This process kills the server, even if it is not ready yet. A standalone server kills itself.
+    const killed = reached.then(async () => {
+      await this.#server?.kill("group");
+      return true;
+    });
     const server = await this.#start("failing", { ...this.#arming(), ...retention });
+    if (this.#settings.host === "standalone")
+      void server.ended.then((code) => code === null && this.#onFailpoint());
     const cron = { over: false };
     if (server.isRunning && this.#workload !== "load") void this.#runCrons(server, cron);
     if (server.isRunning && !this.#isSetUp) {
@@ -207,7 +215,7 @@ class Round {
       if (this.#settings.killsClient)
         setTimeout(() => this.#clients?.killOne(this.#random), this.#random.between(300, 900)).unref();
     }
-    const isReached = await Promise.race([killed.then(() => true), sleep(REACH_MS).then(() => false)]);
+    const isReached = await Promise.race([killed, sleep(REACH_MS).then(() => false)]);
     cron.over = true;
     if (!isReached) {
       this.#complaints.push("the failpoint was not reached");

@@ -2,9 +2,25 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { DevKeys } from "../../../scripts/dev-keys.ts";
+import { BadOption } from "../../support/options.ts";
 
 const root = join(import.meta.dirname, "../../..");
-const scripts = { production: "scripts/start.ts", failing: "test/rigs/crash/failing-server.ts" } as const;
+const scripts = {
+  start: { production: "scripts/start.ts", failing: "test/rigs/crash/failing-server.ts" },
+  standalone: { production: "scripts/standalone.mjs", failing: "test/rigs/crash/failing-standalone.ts" },
+} as const;
+
+/** The servers that the rig kills: those of `npm start` and of `npm run standalone`. */
+export type HostKind = keyof typeof scripts;
+export const hostKinds = Object.keys(scripts) as readonly HostKind[];
+
+/** Reads the option `--host`. */
+export function hostNamed(given = "start"): HostKind {
+  const host = hostKinds.find((kind) => kind === given);
+  if (host === undefined)
+    throw new BadOption(`--host must be ${hostKinds.join(" or ")}, not ${JSON.stringify(given)}`);
+  return host;
+}
 
 const READY = "Leasehold is ready at";
 
@@ -16,7 +32,9 @@ export const killTargets = ["group", "workerd", "node"] as const;
 export type KillTarget = (typeof killTargets)[number];
 
 export interface ServerOptions {
-  kind: keyof typeof scripts;
+  /** `start` by default. */
+  host?: HostKind;
+  kind: keyof (typeof scripts)[HostKind];
   port: number;
   /** The folder of its `state` and its log. */
   folder: string;
@@ -79,7 +97,7 @@ export class Server {
   readonly #output: string;
   readonly #from: number;
 
-  constructor({ kind, port, folder, variables = {} }: ServerOptions) {
+  constructor({ host = "start", kind, port, folder, variables = {} }: ServerOptions) {
     this.url = `http://127.0.0.1:${port}`;
     this.stateFolder = join(folder, "state");
     this.#output = join(folder, "server.log");
@@ -90,7 +108,7 @@ export class Server {
       LEASEHOLD_SHARDS: "4",
       ...variables,
     };
-    this.#child = startGroup(scripts[kind], [], env, this.#output);
+    this.#child = startGroup(scripts[host][kind], [], env, this.#output);
     this.pid = this.#child.pid ?? 0;
     this.#from = readFileSync(this.#output, "utf8").length;
     this.ended = endOf(this.#child);

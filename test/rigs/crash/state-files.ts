@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 
@@ -13,13 +13,24 @@ interface Stored {
 const rowsOf = <Row>({ database }: Stored, sql: string): Row[] =>
   database.prepare(sql).all() as unknown as Row[];
 
+/** The databases of a folder of `npm run standalone`. Undefined for a folder of `npm start`. */
+function standaloneFolder(stateFolder: string): string | undefined {
+  const folder = join(stateFolder, "databases");
+  return existsSync(folder) ? folder : undefined;
+}
+
+function objectFiles(stateFolder: string, className: string): string[] {
+  const standalone = standaloneFolder(stateFolder);
+  const folder = standalone ?? join(stateFolder, "storage", "do", `leasehold-${className}`);
+  const prefix = standalone === undefined ? "" : className === "ClaimShard" ? "shard-" : "cell-";
+  return readdirSync(folder)
+    .filter((name) => name.startsWith(prefix) && name.endsWith(".sqlite") && !name.startsWith("metadata"))
+    .map((name) => join(folder, name));
+}
+
 function storedObjects(stateFolder: string, className: string): Stored[] {
-  const folder = join(stateFolder, "storage", "do", `leasehold-${className}`);
-  const names = readdirSync(folder).filter(
-    (name) => name.endsWith(".sqlite") && !name.startsWith("metadata"),
-  );
-  return names.flatMap((file) => {
-    const database = new DatabaseSync(join(folder, file), { readOnly: true });
+  return objectFiles(stateFolder, className).flatMap((file) => {
+    const database = new DatabaseSync(file, { readOnly: true });
     // An object that died before its first write has no tables.
     if (database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('hold', 'lease')").get() === undefined) {
       database.close();
@@ -32,6 +43,8 @@ function storedObjects(stateFolder: string, className: string): Stored[] {
 
 /** Returns the database file of an object by the object's name: `shard-3`, `cell-1` or `directory`. */
 export function objectFile(stateFolder: string, name: string): string {
+  const standalone = standaloneFolder(stateFolder);
+  if (standalone !== undefined) return join(standalone, `${name}.sqlite`);
   if (name === "directory") return onlyFile(join(stateFolder, "storage", "do", "leasehold-Directory"));
   const className = name.startsWith("shard-") ? "ClaimShard" : "CellLedger";
   const stored = storedObjects(stateFolder, className);
@@ -42,8 +55,11 @@ export function objectFile(stateFolder: string, name: string): string {
 }
 
 /** Returns the database file of D1. */
-export const d1File = (stateFolder: string): string =>
-  onlyFile(join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject"));
+export function d1File(stateFolder: string): string {
+  const standalone = standaloneFolder(stateFolder);
+  if (standalone !== undefined) return join(standalone, "projection.sqlite");
+  return onlyFile(join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject"));
+}
 
 function onlyFile(folder: string): string {
   const names = readdirSync(folder).filter(
@@ -106,10 +122,7 @@ export function readStores(stateFolder: string): Stores {
 
 /** Differences between the projection and the ledgers. Only meaningful right after a completed cron run. */
 export function judgeRecord(stateFolder: string, leases: readonly StoredLease[]): string[] {
-  const folder = join(stateFolder, "storage", "d1", "miniflare-D1DatabaseObject");
-  const file = readdirSync(folder).find((name) => name.endsWith(".sqlite") && !name.startsWith("metadata"));
-  if (file === undefined) return ["there is no D1 database"];
-  const d1: Stored = { name: "D1", database: new DatabaseSync(join(folder, file), { readOnly: true }) };
+  const d1: Stored = { name: "D1", database: new DatabaseSync(d1File(stateFolder), { readOnly: true }) };
   const copies = new Map(
     rowsOf<StoredLease>(d1, "SELECT cell_id AS cell, uuid AS lease, state, position FROM leases").map(
       (row) => [row.lease, row],

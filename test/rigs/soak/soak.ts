@@ -10,13 +10,14 @@ import { createClient } from "../../../src/client/index.ts";
 import { cellIds, Clients } from "../crash/clients.ts";
 import { LocalDatabase } from "../crash/local-database.ts";
 import { nowMs, readRecords, Recorder } from "../crash/record.ts";
-import { Server, killTargets } from "../crash/server.ts";
+import { Server, killTargets, type HostKind } from "../crash/server.ts";
 import { readStores, sizeOf } from "../crash/state-files.ts";
 import { bucketKey, Verifier } from "../crash/verify.ts";
 import { freePort } from "../../../scripts/free-port.ts";
 import { addCall, newMinute, residentMb, type Minute } from "./samples.ts";
 
 export interface SoakOptions {
+  host: HostKind;
   minutes: number;
   seed: number;
   folder: string;
@@ -112,6 +113,7 @@ export class Soak {
     const retention = String(this.retentionS);
     const variables = { LEASEHOLD_OUTCOME_RETENTION_S: retention, LEASEHOLD_HISTORY_S: retention };
     this.#server = new Server({
+      host: this.options.host,
       kind: "production",
       port: this.#port,
       folder: this.options.folder,
@@ -170,7 +172,9 @@ export class Soak {
       this.#now.restarts += 1;
       this.totals.restarts += 1;
     } else {
-      const [target = "group"] = this.#random.shuffled(killTargets);
+      // The standalone server is one process.
+      const targets = this.options.host === "standalone" ? (["group"] as const) : killTargets;
+      const [target = "group"] = this.#random.shuffled(targets);
       await server.kill(target);
       this.#now.kills += 1;
       this.totals.kills += 1;
