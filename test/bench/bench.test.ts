@@ -37,28 +37,31 @@ const result = (peer: PeerName, round: number, turns: number, errors = 0): Resul
   cpuMs: turns,
 });
 
-test.each(["leasehold", "d1-only"] as const)("%s grants, refuses, commits and finds", async (program) => {
-  const peer = await Peer.start(program, newFolder());
-  onTestFinished(() => peer.stop());
-  const cycles = new Cycles(peer.serving(program), 2, 2, new Names("t"), false);
-  const lookups = new Lookups(peer.serving(program), 1, false);
-  const [first, second] = [cycles.freshNames(), cycles.freshNames()];
-  expect(await cycles.cycle("1", first)).toBe(200);
-  // A begin is all or nothing: one name is taken, so the other one must stay free.
-  expect(await cycles.begin("2", [second[0] ?? "", first[0] ?? ""])).toBe(409);
-  expect(await lookups.lookup(first[1] ?? "")).toBe(200);
-  expect(await lookups.lookup(second[0] ?? "")).toBe(404);
-  expect(await cycles.cycle("2", second)).toBe(200);
-  // Every hundredth turn begins one of these names, so they must be taken.
-  expect(await cycles.cycle("1", CONTESTED)).toBe(200);
-  const before = peer.cpuSeconds();
-  const loaded = await closedLoop({ clients: 2, seconds: 0.3, turn: (client) => cycles.turn(client) });
-  expect(loaded).toMatchObject({ errors: 0 });
-  expect(loaded.turns).toBeGreaterThan(0);
-  expect(peer.cpuSeconds()).toBeGreaterThanOrEqual(before);
-  cycles.close();
-  lookups.close();
-});
+test.each(["leasehold", "standalone", "d1-only"] as const)(
+  "%s grants, refuses, commits and finds",
+  async (program) => {
+    const peer = await Peer.start(program, newFolder());
+    onTestFinished(() => peer.stop());
+    const cycles = new Cycles(peer.serving(program), 2, 2, new Names("t"), false);
+    const lookups = new Lookups(peer.serving(program), 1, false);
+    const [first, second] = [cycles.freshNames(), cycles.freshNames()];
+    expect(await cycles.cycle("1", first)).toBe(200);
+    // A begin is all or nothing: one name is taken, so the other one must stay free.
+    expect(await cycles.begin("2", [second[0] ?? "", first[0] ?? ""])).toBe(409);
+    expect(await lookups.lookup(first[1] ?? "")).toBe(200);
+    expect(await lookups.lookup(second[0] ?? "")).toBe(404);
+    expect(await cycles.cycle("2", second)).toBe(200);
+    // Every hundredth turn begins one of these names, so they must be taken.
+    expect(await cycles.cycle("1", CONTESTED)).toBe(200);
+    const before = peer.cpuSeconds();
+    const loaded = await closedLoop({ clients: 2, seconds: 0.3, turn: (client) => cycles.turn(client) });
+    expect(loaded).toMatchObject({ errors: 0 });
+    expect(loaded.turns).toBeGreaterThan(0);
+    expect(peer.cpuSeconds()).toBeGreaterThanOrEqual(before);
+    cycles.close();
+    lookups.close();
+  },
+);
 
 test("failed turns are not counted as throughput, and not timed", async () => {
   let turns = 0;
