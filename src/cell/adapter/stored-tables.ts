@@ -1,4 +1,4 @@
-import { getTableColumns, type Column, type Table } from "drizzle-orm";
+import { getTableColumns, is, Table, type Column } from "drizzle-orm";
 import { isTimeType, type Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import type { SqlTable, SqlTables } from "../sql/connection.ts";
@@ -47,6 +47,13 @@ export class StoredTables<Tx> implements SqlTables<Tx> {
     const tables = this.#known;
     const known = tables.get(claimable);
     if (known !== undefined) return known;
+    // Its names of columns, defaults and schema would be ignored.
+    if (is(claimable.table, Table))
+      throw invalidArgument(
+        "tables",
+        `has ${claimable.name} as a table of drizzle, which only leasehold/cell/postgres and ` +
+          "leasehold/cell/mysql take; name it with the function of this adapter",
+      );
     const table = await this.#reader.read(tx, this.nameOf(claimable), (columns) =>
       this.propertiesOf(claimable, columns),
     );

@@ -239,6 +239,8 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
   }
 
   cascades(claimables: readonly Claimable[]): string[] {
+    // Tables that are not declared have only those of the database.
+    if (this.#parts.foreignKeys !== undefined) return [];
     return declaredCascades(claimables, (table) => getTableConfig(table as MySqlTable).foreignKeys);
   }
 

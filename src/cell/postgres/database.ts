@@ -200,6 +200,8 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   }
 
   cascades(claimables: readonly Claimable[]): string[] {
+    // Tables that are not declared have only those of the database.
+    if (this.#parts.foreignKeys !== undefined) return [];
     return declaredCascades(claimables, (table) => getTableConfig(table as PgTable).foreignKeys);
   }
 

@@ -1,4 +1,5 @@
 /** Tables without a schema: their columns, unique keys and foreign keys are read from the database. */
+import { pgTable, serial, text } from "drizzle-orm/pg-core";
 import { createPool } from "mysql2/promise";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { condition, table } from "../../../src/cell/adapter/index.ts";
@@ -30,8 +31,8 @@ const claimablePets: Claimable = claimable(pets, {
   attributes: { name: "EMAILS" },
 });
 
-let serial = 0;
-const fresh = (name: string): string => `${name}-${(serial += 1)}`;
+let count = 0;
+const fresh = (name: string): string => `${name}-${(count += 1)}`;
 
 test("rows, conditions and options are checked at compile time", () => {
   const options = { source: "RAILS_TABLE_USERS", subject } as const;
@@ -155,6 +156,15 @@ function suite(kind: DriverKind): void {
     await expect(odd.transaction((tx) => tx.insert(ghosts, { name: "a" }))).rejects.toThrow(
       "has ghosts, and the database has no such table",
     );
+  });
+
+  test("a table of drizzle is refused, because its own names and defaults would be ignored", async () => {
+    const drizzled = pgTable("people", { id: serial().primaryKey(), name: text().notNull() });
+    const odd = cellOf([claimable(drizzled, { source: "RAILS_TABLE_USERS", subject, attributes })] as never);
+    await expect(odd.transaction((tx) => tx.insert(drizzled, { name: fresh("ada") }))).rejects.toThrow(
+      "`tables` has people as a table of drizzle",
+    );
+    await expect(odd.verify()).rejects.toThrow("`tables` has people as a table of drizzle");
   });
 
   test("a value for a column that the table does not have is refused, not dropped", async () => {
