@@ -4,6 +4,7 @@ import type { Env, Namespace } from "../env.ts";
 import { app } from "../http/app.ts";
 import { deploy } from "../http/deployment.ts";
 import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.ts";
+import { withoutQuotes } from "../projections/failure.ts";
 import { runCron, type CronReport } from "../projections/cron.ts";
 import { SqliteD1 } from "./d1.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
@@ -40,6 +41,16 @@ interface Namespaces {
   directory: HostedNamespace;
 }
 
+/** Logs why an instance has ended itself, as the platform does. */
+const logging = (name: string, ports: Ports): Ports => ({
+  ...ports,
+  halt: (reason) => {
+    const error = withoutQuotes(reason instanceof Error ? reason.message : String(reason));
+    ports.log("instance_ended", { object: name, error });
+    ports.halt(reason);
+  },
+});
+
 /** The Worker, its objects and its D1 database, in this process. */
 export class Host {
   readonly #options: HostOptions;
@@ -51,7 +62,8 @@ export class Host {
   /** Throws if a variable is wrong. */
   constructor(options: HostOptions) {
     this.#options = options;
-    const { portsOf = (_, ports) => ports } = options;
+    const portsOf = (name: string, ports: Ports): Ports =>
+      logging(name, options.portsOf?.(name, ports) ?? ports);
     migrate(options.d1);
     this.#d1 = new SqliteD1(options.d1);
     this.#namespaces = {
