@@ -6,6 +6,7 @@ import { handleProblem } from "../application/names.ts";
 import type { Html } from "../web/layout.ts";
 import { storePath } from "./addresses.ts";
 import type { CellPages } from "./app.ts";
+import { routedFacts } from "./routed-facts.ts";
 
 export function profilePages(app: Hono, pages: CellPages): void {
   app.get("/:handle", async (context) => {
@@ -25,21 +26,7 @@ function profile({ handle, store, createdAt }: Account, cell: string, context: C
     <p class="avatar" aria-hidden="true">${initial(handle)}</p>
     <h1>${handle}</h1>
     <p class="lead">Lives in <strong>Cell ${cell}</strong> since <time datetime="${day}">${day}</time>.</p>
-    <dl class="facts">
-      <div>
-        <dt>Address</dt>
-        <dd>/${handle}</dd>
-      </div>
-      ${store === null ? "" : storeFact(store)}
-      <div>
-        <dt>Served by</dt>
-        <dd>Cell ${cell}</dd>
-      </div>
-      <div>
-        <dt>Found by</dt>
-        <dd>${context.req.header("leasehold-lookup") ?? "a request to this cell directly"}</dd>
-      </div>
-    </dl>
+    ${routedFacts(`/${handle}`, cell, context, store === null ? "" : storeFact(store))}
   </article>`;
 }
 

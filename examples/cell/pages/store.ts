@@ -11,6 +11,7 @@ import { profilePath, storePath } from "./addresses.ts";
 import type { CellPages } from "./app.ts";
 import { signedIn } from "./person.ts";
 import { notHere } from "./profile.ts";
+import { routedFacts } from "./routed-facts.ts";
 
 /** What somebody typed into the form of a store, and what is wrong with it. */
 export interface StoreForm {
@@ -87,19 +88,6 @@ function storePage(store: string, { handle }: Account, cell: string, context: Co
   return html`<article class="profile">
     <h1>${store}</h1>
     <p class="lead">A store of <a href="${profilePath(handle)}">${handle}</a>. It has nothing to sell yet.</p>
-    <dl class="facts">
-      <div>
-        <dt>Address</dt>
-        <dd>/stores/${store}</dd>
-      </div>
-      <div>
-        <dt>Served by</dt>
-        <dd>Cell ${cell}</dd>
-      </div>
-      <div>
-        <dt>Found by</dt>
-        <dd>${context.req.header("leasehold-lookup") ?? "a request to this cell directly"}</dd>
-      </div>
-    </dl>
+    ${routedFacts(`/stores/${store}`, cell, context)}
   </article>`;
 }
