@@ -2,7 +2,7 @@
 FROM node:24-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --ignore-scripts && npm rebuild esbuild
+RUN npm install --ignore-scripts && npm rebuild esbuild
 COPY . .
 RUN npm run build:standalone
 
@@ -14,6 +14,8 @@ USER node
 ENV LEASEHOLD_STATE=/state/leasehold PORT=8787
 VOLUME /state
 EXPOSE 8787
-HEALTHCHECK CMD ["node", "-e", "fetch('http://127.0.0.1:8787/healthz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# A failed fetch ends with status 1 as well.
+HEALTHCHECK CMD ["node", "-e", \
+  "fetch(`http://127.0.0.1:${process.env.PORT}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1))"]
 ENTRYPOINT ["node", "main.mjs"]
 CMD ["--host", "0.0.0.0"]

@@ -30,6 +30,8 @@ export interface HttpOptions {
 const HEADERS_MS = 15_000;
 /** How long an idle connection is kept. Clients with pools should close theirs earlier. */
 const KEEP_ALIVE_MS = 75_000;
+/** How often Node looks for connections that are too late. */
+const CHECK_MS = 1_000;
 const HEADER_BYTES = 32_768;
 /** Each connection takes a file descriptor and some memory. */
 const MAX_CONNECTIONS = 4_096;
@@ -57,6 +59,7 @@ export class HttpServer {
       headersTimeout: HEADERS_MS,
       requestTimeout: HEADERS_MS + bodyReadMs + LATER_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: CHECK_MS,
       maxHeaderSize: HEADER_BYTES,
     };
     const server =
