@@ -816,8 +816,15 @@ inline lookup() {
   d_step {
     lkat == 0 ->
     if
-    :: clm[0] -> MUST(untrue_lookup, has[clm[0] - 1] & 1)     /* a claim is shown at once */
+    :: clm[0] && !hold[0] -> MUST(untrue_lookup, has[clm[0] - 1] & 1)
     :: !clm[0] && !hold[0] -> MUST(untrue_lookup, HAD_BY_NOBODY) /* nothing there: not found */
+#ifdef R2_DESTROY_NOT_ASKED
+    :: clm[0] && hold[0] ->
+       printf("lookup: shows the claim of cell %d without asking about its destroy hold\n", clm[0] - 1);
+       MUST(untrue_lookup, has[clm[0] - 1] & 1)
+#else
+    :: clm[0] && hold[0] -> lk_ask()
+#endif
 #ifdef R2_NOT_ASKED
     :: !clm[0] && hold[0] ->
        printf("lookup: shows the create hold of cell %d without asking\n", CELL_OF(hold[0]));
@@ -891,7 +898,8 @@ inline lk_read() {
   d_step {
     lkat == 2 && !(lkans >= V_COMMITTED && hold[0] == lke) ->
     if
-    :: clm[0] -> printf("lookup: shows the claim of cell %d\n", clm[0] - 1);
+    :: clm[0] && (!hold[0] || (hold[0] == lke && (lkans == V_GRANTED || lkans == V_RUNNING))) ->
+      printf("lookup: shows the claim of cell %d\n", clm[0] - 1);
       MUST(untrue_lookup, lksaw & BIT(clm[0] - 1)); lk_end()
     :: !clm[0] && hold[0] == lke && lkans == V_GRANTED ->
        printf("lookup: shows cell %d, LEASE_CREATING\n", CELL_OF(lke));
@@ -902,15 +910,20 @@ inline lk_read() {
        lk_end()
     :: !clm[0] && (!hold[0] || (hold[0] == lke && lkans == V_RUNNING)) -> printf("lookup: not found\n");
       MUST(untrue_lookup, lkfree); lk_end()
-    :: !clm[0] && hold[0] && hold[0] != lke -> lk_ask()
+    :: hold[0] && hold[0] != lke -> lk_ask()
     fi
   }
 }
-/* After several rounds the answer is "not found": the hold changed, so the bucket was free in between. */
+/* After several rounds the answer is that without a hold, because there was none when the hold changed. */
 inline lk_give_up() {
   d_step {
-    lkat == 2 && !clm[0] && hold[0] && hold[0] != lke ->
-    printf("lookup: not found, because the hold changed\n"); MUST(untrue_lookup, lkfree); lk_end()
+    lkat == 2 && hold[0] && hold[0] != lke ->
+    printf("lookup: shows what there is without the hold, because it changed\n");
+    if
+    :: clm[0] -> MUST(untrue_lookup, lksaw & BIT(clm[0] - 1))
+    :: else -> MUST(untrue_lookup, lkfree)
+    fi;
+    lk_end()
   }
 }
 #endif

@@ -81,6 +81,14 @@ export const bases: readonly BaseRun[] = [
     description: "a reader at shard 0",
   },
   {
+    name: "lookup-destroy",
+    size: "whole",
+    ...lease,
+    bounds: [...attempts(2, 1), ...ONE_FAULTY, "DESTROY", "LOOKUP", "REDUCED"],
+    least: 2_100_000,
+    description: "a reader, and lease 0 destroys two claims",
+  },
+  {
     name: "rest-2+0",
     ...lease,
     bounds: [...attempts(2, 0), ...ONE_FAULTY, "PROGRESS", "REDUCED"],
@@ -493,6 +501,15 @@ export const variants: readonly VariantRun[] = [
     off: "R2_NOT_ASKED",
     expected: "untrue_lookup",
     description: "a lookup returns a name that is not granted and may never be",
+  },
+  {
+    name: "destroy-not-asked",
+    rule: "R2, C3",
+    ...lease,
+    bounds: [...reader, "DESTROY"],
+    off: "R2_DESTROY_NOT_ASKED",
+    expected: "untrue_lookup",
+    description: "a lookup returns a claim whose destroy was committed and acknowledged",
   },
   {
     name: "lookup-by-lease",
