@@ -257,24 +257,6 @@ test("--help prints the options", async () => {
   expect([code, servers.at(-1)?.stdout]).toEqual([0, expect.stringContaining("--cert <path>")]);
 });
 
-test("[H2] [H4] a shard that is set back is noticed before the first request", async () => {
-  const server = await ready({ state: "back" });
-  await begin(server, 1, "early");
-  await server.end("SIGTERM");
-  const file = join(folder, "back/databases/shard-0.sqlite");
-  const early = readFileSync(file);
-  const later = await ready({ state: "back" });
-  await begin(later, 2, "late");
-  await commit(later, 2);
-  await later.end("SIGTERM");
-  writeFileSync(file, early);
-  const back = await start({ state: "back" });
-  await expect.poll(() => back.stdout).toContain("is ready");
-  expect(back.stderr).toContain('"event":"history_lost"');
-  expect(await begin(back, 3, "late")).toMatchObject({ status: 503, body: { reason: "HISTORY_LOST" } });
-  await back.end("SIGTERM");
-});
-
 test("--types declares the types, and --cert and --key turn on TLS", async () => {
   const [cert, key, types] = ["cert.pem", "key.pem", "types.json"].map((name) => join(folder, name));
   const made = spawnSync("openssl", [
