@@ -10,6 +10,7 @@ import { runCron } from "../../src/projections/cron.ts";
 import type { ClaimShard } from "../../src/objects/claim-shard.ts";
 import { numberInName } from "../../src/objects/identity.ts";
 import { objectPorts } from "../../src/objects/ports.ts";
+import { untilApplied } from "../support/applied.ts";
 import { beginRequest, decideRequest, exchangeOf, opsOf } from "../support/ops.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 import { env, queryShards, startObjects } from "./workerd-objects.ts";
@@ -35,6 +36,7 @@ test("[B7] an abort during begins loses no acknowledged lease, and every id can 
       ok: true,
     });
   }
+  await untilApplied(w.ledger("1"), w.envelope);
   expect(await w.holds()).toEqual([]);
   expect(await w.claims()).toHaveLength(2 * names.length);
 });

@@ -7,6 +7,7 @@ import { configOf } from "../../src/env.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
 import type { DigestCursor, ListCursor } from "../../src/core/messages.ts";
 import { sourceOrder } from "../../src/core/source-order.ts";
+import { untilApplied } from "../support/applied.ts";
 import { beginRequest, callerOf, decideRequest, opsOf, type OpSpec } from "../support/ops.ts";
 import { bucketType, bucketTypeNames, sourceType } from "../support/types.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
@@ -51,11 +52,13 @@ test("a created claim costs at most 4 rows over its whole life, and a shard's tr
     ),
   );
   await w.ledger("1").decide(decideRequest(w.envelope, first, "ROLLED_BACK"));
+  await untilApplied(w.ledger("1"), w.envelope);
 
   const shardCounters = await Promise.all(shards.map((shard) => count(objects.shard(shard))));
   const lease = w.uuid();
   await w.ledger("1").begin(beginRequest(w.envelope, lease, specs));
   await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));
+  await untilApplied(w.ledger("1"), w.envelope);
   const written = shardCounters.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
   // The begin and the commit are one transaction each on every shard.
   expect(written).toBeLessThanOrEqual(4 * specs.length + 2 * shards.length);
@@ -72,6 +75,7 @@ test("[S2] a lease costs at most 6 rows in its ledger, from its grant until it i
     await w.ledger("1").begin(beginRequest(w.envelope, lease, [`n${n}`]));
     await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));
   }
+  await untilApplied(w.ledger("1"), w.envelope);
   await runDurableObjectAlarm(objects.ledger("1"));
   const beforePrune = life.rowsWritten;
   // Makes all outcomes eight days older.
@@ -97,6 +101,7 @@ test("the rows that a lease reads do not grow with the number of earlier decisio
       await w.ledger("1").begin(beginRequest(w.envelope, lease, [`n${n}`]));
       await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));
     }
+    await untilApplied(w.ledger("1"), w.envelope);
   };
   // Every shard has been used, so that each transaction finds the row of the one before it in the log.
   await live(1_000, 150);
@@ -120,6 +125,7 @@ test("a refused begin writes no row, in the ledger or in a shard", async () => {
   const first = w.uuid();
   await w.ledger("1").begin(beginRequest(w.envelope, first, ["taken"]));
   await w.ledger("1").decide(decideRequest(w.envelope, first, "COMMITTED"));
+  await untilApplied(w.ledger("1"), w.envelope);
   await w.ledger("1").begin(beginRequest(w.envelope, w.uuid(), ["leased"]));
   await w.ledger("2").begin(beginRequest(w.envelope, w.uuid(), ["warm-up"]));
   const counters = await Promise.all([
@@ -168,6 +174,7 @@ test("[R4] digests read the index of their ranges and each hold three times, and
     ),
   );
   await w.ledger("1").decide(decideRequest(w.envelope, owned, "COMMITTED"));
+  await untilApplied(w.ledger("1"), w.envelope);
   const holds = Array.from({ length: held }, (_, n): OpSpec => ({
     kind: "destroy",
     value: `n${n}`,
@@ -208,6 +215,7 @@ test("a lookup reads at most two rows and writes none", async () => {
   const lease = w.uuid();
   await w.ledger("1").begin(beginRequest(w.envelope, lease, ["ada"]));
   await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));
+  await untilApplied(w.ledger("1"), w.envelope);
   const [op] = opsOf(w.envelope.placement, ["ada"]);
   if (op === undefined) throw new Error("no op");
   const counter = await count(objects.shard(op.shard));

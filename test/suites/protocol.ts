@@ -5,7 +5,7 @@
  */
 import { describe, expect, test } from "vitest";
 import type { Ledger } from "../../src/core/ledger/ledger.ts";
-import type { Envelope, LookupFound } from "../../src/core/messages.ts";
+import type { Envelope, LookupFound, Outcome } from "../../src/core/messages.ts";
 import type { Shard } from "../../src/core/shard/shard.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { beginRequest, callerOf, decideRequest, exchangeOf, keyOf, type OpSpec } from "../support/ops.ts";
@@ -60,10 +60,20 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       specs: (OpSpec | string)[],
       more = {},
     ) => objects.runUntil(objects.ledger(cell).begin(beginRequest(objects.envelope, lease, specs, more)));
+    /** Waits until the shards have applied the decision, so that a test can look at their rows. */
+    const decide = async (objects: TestObjects, cell: string, lease: string, outcome: Outcome) => {
+      const ledger = objects.ledger(cell);
+      const answer = await objects.runUntil(ledger.decide(decideRequest(objects.envelope, lease, outcome)));
+      const isHeld = async (): Promise<boolean> =>
+        answer.ok && (await objects.holds()).some((hold) => hold.cell === cell && hold.lease === lease);
+      for (let attempt = 0; (await isHeld()) && attempt < 1_000; attempt += 1)
+        await objects.runUntil(ledger.status(objects.envelope));
+      return answer;
+    };
     const commit = async (objects: TestObjects, cell: string, lease: string) =>
-      objects.runUntil(objects.ledger(cell).decide(decideRequest(objects.envelope, lease, "COMMITTED")));
+      decide(objects, cell, lease, "COMMITTED");
     const rollBack = async (objects: TestObjects, cell: string, lease: string) =>
-      objects.runUntil(objects.ledger(cell).decide(decideRequest(objects.envelope, lease, "ROLLED_BACK")));
+      decide(objects, cell, lease, "ROLLED_BACK");
     const lookup = async (objects: TestObjects, value: string): Promise<LookupFound | undefined> => {
       const key = keyOf("ROUTES", value);
       const answer = await objects.runUntil(

@@ -55,9 +55,8 @@ export class Decisions {
         this.#ports.log("decision_refused", { lease: request.lease, reason: decided.refusal.reason });
       return decided;
     }
-    // The decision is durable, so it may be sent to shards (C2). The answer does not depend on whether the
-    // shards can be reached (C3).
-    await this.#untilDeadline(this.#deliveries.deliver(request.lease));
+    // The decision is durable, so it may be sent to shards (C2). The caller does not wait for them (C3).
+    void this.#deliveries.deliver(request.lease);
     return ok(this.#store.leaseOf(decided.value, this.#ports.clock.now()));
   }
 
@@ -135,13 +134,6 @@ export class Decisions {
     this.#store.insert(row);
     if (isCounted) this.#fences += 1;
     return ok(row);
-  }
-
-  #untilDeadline(work: Promise<void>): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const cancel = this.#ports.clock.after(this.#limits.commitDeadlineMs, resolve);
-      work.then(resolve, reject).finally(cancel);
-    });
   }
 
   /** Must be called in the transaction that deletes the fences. */

@@ -1,7 +1,7 @@
 import { listOf, type BucketKey, type Op, type Prepare, type PrepareAnswer } from "../messages.ts";
 import type { Randomness } from "../ports.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
-import type { Claimant } from "./rows.ts";
+import type { Claimant, Holding } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
 
 /**
@@ -50,16 +50,18 @@ function examine(
   op: Op,
   { cell, allowMissing }: Prepare,
   claim: Claimant | undefined,
-  hold: Claimant | undefined,
+  hold: Holding | undefined,
 ): Finding {
-  const leased = (by: Claimant): Finding => ({ kind: "leased", owner: by.cell === cell ? "self" : "other" });
+  const leased = (by: Holding): Finding => ({ kind: "leased", owner: by.cell === cell ? "self" : "other" });
   if (op.kind === "create") {
     if (hold !== undefined) return leased(hold);
     return claim === undefined
       ? { kind: "clear" }
       : { kind: "taken", owner: claim.cell === cell ? "self" : "other" };
   }
-  if (claim !== undefined && claim.cell !== cell) return { kind: "not_owner", owner: "other" };
+  // A destroy may be committed, and then the claim has no owner. Only its ledger knows (B8).
+  if (claim !== undefined && claim.cell !== cell && hold?.kind !== "destroy")
+    return { kind: "not_owner", owner: "other" };
   if (hold !== undefined) return leased(hold);
   if (claim === undefined)
     return op.kind === "destroy" && allowMissing ? { kind: "missing" } : { kind: "absent" };

@@ -14,7 +14,7 @@ import { ok, refused } from "../refusal.ts";
 import { executionKey, type Inquirer } from "./inquirer.ts";
 import type { ReadQueue } from "./read-queue.ts";
 import { bySource, comparePositions, recordOfClaim, recordOfHold } from "./record.ts";
-import type { CreateHoldRow, HeldClaimRow, HoldRow } from "./rows.ts";
+import type { ClaimRow, CreateHoldRow, FoundClaimRow, HoldRow } from "./rows.ts";
 import {
   afterSource,
   FIRST_HOLD,
@@ -27,7 +27,8 @@ import type { ShardStore } from "./store.ts";
 
 /**
  * The number of times that a read inquires about holds. The key of a hold may get another hold while its
- * ledger is asked. After this many such changes, the key was free in between, so the answer is "not found".
+ * ledger is asked. After this many such changes, the key had no hold in between, so the answer leaves out the
+ * last one.
  */
 const MAX_ROUNDS = 3;
 
@@ -39,12 +40,18 @@ interface Begun {
 
 const NO_VERDICTS: ReadonlyMap<string, Verdict> = new Map();
 
-type Read = LookupFound | { kind: "ask"; hold: HoldRow };
+/** What a key shows. `ask`: its hold must be asked about. `without` is what it shows without the hold. */
+type Read = LookupFound | { kind: "ask"; hold: HoldRow; without: LookupFound };
 
-/** Claims and create holds up to a position of the list, in any order. */
+/** What is stored about a key. */
+interface Stored {
+  claim: ClaimRow | undefined;
+  hold: HoldRow | undefined;
+}
+
+/** The claims and create holds up to a position of the list, in any order. */
 interface Piece {
-  claims: HeldClaimRow[];
-  holds: CreateHoldRow[];
+  stored: Stored[];
   through: RecordPosition;
   /** Roughly how many rows were read for it. */
   rows: number;
@@ -85,27 +92,13 @@ export class ShardReader {
         return read === undefined || read.kind === "ask" ? this.#read(key, verdicts) : read;
       });
     }
-    return reads.map((read) => (read.kind === "ask" ? { kind: "none" } : read));
+    return reads.map((read) => (read.kind === "ask" ? read.without : read));
   }
 
-  /**
-   * Reads one key. A create hold is shown only while its lease is granted, and only its ledger knows that.
-   */
   #read(key: BucketKey, verdicts: ReadonlyMap<string, Verdict>): Read {
     const claim = this.#store.claim(key);
-    if (claim !== undefined) return { kind: "record", record: recordOfClaim(claim) };
-    const hold = this.#store.hold(key);
-    if (hold === undefined || hold.kind !== "create") return { kind: "none" };
-    switch (verdicts.get(executionKey(hold))) {
-      case "granted":
-        return { kind: "record", record: recordOfHold(hold) };
-      case "running":
-        return { kind: "none" };
-      case "unknown":
-        return { kind: "unknown" };
-      default:
-        return { kind: "ask", hold };
-    }
+    const hold = claim?.is_held === 0 ? undefined : this.#store.hold(key);
+    return shown({ claim, hold }, verdicts);
   }
 
   /**
@@ -138,8 +131,11 @@ export class ShardReader {
     const verdicts = new Map<string, Verdict>();
     let piece = first;
     for (let round = 0; ; round += 1) {
-      const asks = piece.holds.filter((hold) => !verdicts.has(executionKey(hold)));
-      // A hold that has taken the place of another one is newer than the call, so it may be left out.
+      const held = piece.stored.filter(({ hold }) => hold !== undefined);
+      const asks = held.flatMap((stored) => {
+        const read = shown(stored, verdicts);
+        return read.kind === "ask" ? [read.hold] : [];
+      });
       if (asks.length === 0 || round === MAX_ROUNDS) break;
       for (const [key, verdict] of await this.#inquirer.inquire(asks)) verdicts.set(key, verdict);
       piece = this.#piece({ ...range, upTo: piece.through }, types, scan.found, limit, this.#scanRows);
@@ -171,8 +167,8 @@ export class ShardReader {
   }
 
   /**
-   * Reads the claims of a range, and the create holds among `found`, as far as it gets: up to `mostRecords`,
-   * and up to as many as fit into `room`.
+   * Reads the claims of a range with their holds, and the create holds among `found`, as far as it gets: up
+   * to `mostRecords`, and up to as many as fit into `room`.
    */
   #piece(
     range: ClaimRange,
@@ -194,7 +190,15 @@ export class ShardReader {
     const through = positions.length > limit ? (positions[limit - 1] ?? end) : end;
     const isRead = (row: Positioned): boolean => comparePositions(positionOf(row), through) <= 0;
     const rows = (claims.length + holds.length) * ROWS_PER_RECORD + (cut === undefined ? 0 : visits);
-    return { claims: claims.filter(isRead), holds: holds.filter(isRead), through, rows };
+    const stored = [
+      ...claims.filter(isRead).map((claim) => ({ claim, hold: this.#holdOf(claim) })),
+      ...holds.filter(isRead).map((hold) => ({ claim: undefined, hold })),
+    ];
+    return { stored, through, rows };
+  }
+
+  #holdOf({ is_held, bucket_type, canonical }: FoundClaimRow): HoldRow | undefined {
+    return is_held === 0 ? undefined : this.#store.holdOn(bucket_type, canonical);
   }
 }
 
@@ -216,18 +220,43 @@ function isCreateIn(hold: HoldRow | undefined, range: ClaimRange): hold is Creat
   return comparePositions(position, range.after) > 0 && comparePositions(position, range.upTo) <= 0;
 }
 
+/**
+ * What a key shows. Only the ledger of a hold knows whether its lease is granted or already decided, so
+ * nothing is shown from a hold without asking (R2).
+ */
+function shown({ claim, hold }: Stored, verdicts: ReadonlyMap<string, Verdict>): Read {
+  const without: LookupFound =
+    claim === undefined ? { kind: "none" } : { kind: "record", record: recordOfClaim(claim) };
+  if (hold === undefined) return without;
+  switch (verdicts.get(executionKey(hold))) {
+    case "granted":
+      return {
+        kind: "record",
+        record: claim === undefined ? recordOfHold(hold) : recordOfClaim(claim, hold),
+      };
+    case "running":
+      return without;
+    case "unknown":
+      return { kind: "unknown" };
+    default:
+      return { kind: "ask", hold, without };
+  }
+}
+
 function answerOf(
-  { claims, holds }: Piece,
+  { stored }: Piece,
   verdicts: ReadonlyMap<string, Verdict>,
   next: ListCursor | null,
 ): Reply<ListRecordsAnswer> {
-  const holdVerdicts = holds.map((hold) => verdicts.get(executionKey(hold)));
-  if (holdVerdicts.includes("unknown"))
+  const found = stored.map((each) => {
+    const read = shown(each, verdicts);
+    return read.kind === "ask" ? read.without : read;
+  });
+  if (found.some(({ kind }) => kind === "unknown"))
     return refused(
       "UNAVAILABLE",
       "the cell's ledger did not say which of its leases are granted; retry the call",
     );
-  const granted = holds.filter((_, index) => holdVerdicts[index] === "granted");
-  const records = [...claims.map(recordOfClaim), ...granted.map(recordOfHold)];
+  const records = found.flatMap((each) => (each.kind === "record" ? [each.record] : []));
   return ok({ records: records.toSorted(bySource), next });
 }

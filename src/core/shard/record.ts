@@ -1,17 +1,17 @@
 import type { ClaimRecord, RecordPosition } from "../messages.ts";
 import { compareBytes, sourceOrder } from "../source-order.ts";
-import type { ClaimRow, HeldClaimRow, HoldRow } from "./rows.ts";
+import type { ClaimRow, HoldRow } from "./rows.ts";
 
 /**
- * Returns the record of a claim. While a replace is held, the record shows the old values, with status ACTIVE
- * and the id of the lease.
+ * Returns the record of a claim. `hold`: the hold of a granted lease that destroys or replaces it. During a
+ * replace the record shows the old values, with status ACTIVE and the id of the lease.
  */
-export function recordOfClaim(claim: HeldClaimRow): ClaimRecord {
+export function recordOfClaim(claim: ClaimRow, hold?: HoldRow): ClaimRecord {
   return {
     ...common(claim),
     epoch: claim.epoch,
-    status: claim.hold_kind === "destroy" ? "LEASE_DESTROYING" : "ACTIVE",
-    lease: claim.hold_lease,
+    status: hold?.kind === "destroy" ? "LEASE_DESTROYING" : "ACTIVE",
+    lease: hold?.lease ?? null,
     createdAtMs: claim.created_at_ms,
     updatedAtMs: claim.updated_at_ms,
   };

@@ -40,8 +40,8 @@ export interface HoldRow {
   source_order: string | null;
 }
 
-/** A claim, with the kind and the lease of the hold that destroys or replaces it. */
-export type HeldClaimRow = ClaimRow & { hold_kind: OpKind | null; hold_lease: string | null };
+/** A claim, with whether a hold destroys or replaces it. */
+export type FoundClaimRow = ClaimRow & { is_held: 0 | 1 };
 
 /** The hold of a create, which has a place in the list of its cell's records. */
 export type CreateHoldRow = HoldRow & { source_order: string };
@@ -50,6 +50,9 @@ export type Claimant = Pick<
   HoldRow,
   "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "epoch"
 >;
+
+/** What a prepare needs to know of a hold that is in the way. */
+export type Holding = Pick<HoldRow, "kind" | "cell">;
 
 /** Identifies one execution of a prepare, and so all holds that it made (B4). */
 export interface ExecutionId extends Holder {

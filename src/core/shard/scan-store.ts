@@ -1,6 +1,6 @@
 import type { HoldPosition, RecordPosition } from "../messages.ts";
 import type { Sql } from "../ports.ts";
-import type { HeldClaimRow, HoldRow } from "./rows.ts";
+import type { FoundClaimRow, HoldRow } from "./rows.ts";
 
 /** Sorts after every source order: they all begin with 0 or 1. */
 export const SOURCE_ORDER_END = "2";
@@ -123,9 +123,9 @@ export class ScanStore {
   }
 
   /** Returns up to `limit` claims with these bucket types, in the order of the list. */
-  claims(range: ClaimRange, types: WantedTypes, limit: number): HeldClaimRow[] {
-    return this.#sql.all<HeldClaimRow>(
-      `SELECT claim.*, hold.kind AS hold_kind, hold.lease AS hold_lease
+  claims(range: ClaimRange, types: WantedTypes, limit: number): FoundClaimRow[] {
+    return this.#sql.all<FoundClaimRow>(
+      `SELECT claim.*, hold.cell IS NOT NULL AS is_held
          FROM claim LEFT JOIN hold USING (bucket_type, canonical)
         WHERE claim.cell = ? AND claim.source_type = ?
           AND (claim.source_order, bucket_type, canonical) > (?, ?, ?)

@@ -2,7 +2,7 @@ import type { BucketKey, Op } from "../messages.ts";
 import type { Sql } from "../ports.ts";
 import { sourceOrder } from "../source-order.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
-import type { Claimant, HeldClaimRow, ExecutionId, HoldRow } from "./rows.ts";
+import type { Claimant, ExecutionId, FoundClaimRow, Holding, HoldRow } from "./rows.ts";
 
 /** The SQL statements on the shard's tables. It makes no decisions. */
 export class ShardStore {
@@ -23,10 +23,9 @@ export class ShardStore {
     return hasChanged;
   }
 
-  /** Returns a claim, with the kind and lease of its hold. */
-  claim({ type, canonical }: BucketKey): HeldClaimRow | undefined {
-    return this.#sql.all<HeldClaimRow>(
-      `SELECT claim.*, hold.kind AS hold_kind, hold.lease AS hold_lease
+  claim({ type, canonical }: BucketKey): FoundClaimRow | undefined {
+    return this.#sql.all<FoundClaimRow>(
+      `SELECT claim.*, hold.cell IS NOT NULL AS is_held
          FROM claim LEFT JOIN hold USING (bucket_type, canonical) WHERE bucket_type = ? AND canonical = ?`,
       type,
       canonical,
@@ -48,20 +47,17 @@ export class ShardStore {
   /**
    * Returns the claim and the hold of a bucket, in one statement: everything that a prepare needs to know.
    */
-  occupants({ type, canonical }: BucketKey): { claim: Claimant | undefined; hold: Claimant | undefined } {
-    const rows = this.#sql.all<Claimant & { is_hold: 0 | 1 }>(
-      `SELECT 0 AS is_hold, cell, subject_type, subject_id, source_type, source_id, epoch
+  occupants({ type, canonical }: BucketKey): { claim: Claimant | undefined; hold: Holding | undefined } {
+    const rows = this.#sql.all<(Claimant & { kind: null }) | (Claimant & Holding)>(
+      `SELECT NULL AS kind, cell, subject_type, subject_id, source_type, source_id, epoch
          FROM claim WHERE bucket_type = ?1 AND canonical = ?2
        UNION ALL
-       SELECT 1, cell, subject_type, subject_id, source_type, source_id, epoch
+       SELECT kind, cell, subject_type, subject_id, source_type, source_id, epoch
          FROM hold WHERE bucket_type = ?1 AND canonical = ?2`,
       type,
       canonical,
     );
-    return {
-      claim: rows.find(({ is_hold }) => is_hold === 0),
-      hold: rows.find(({ is_hold }) => is_hold === 1),
-    };
+    return { claim: rows.find(({ kind }) => kind === null), hold: rows.find((row) => row.kind !== null) };
   }
 
   insertHold(op: Op, holder: ExecutionId, uuid: string, nowMs: number): void {

@@ -207,7 +207,7 @@ async function decide(
   const { commitDeadlineMs } = deployment.config.limits;
   const work = () => deployment.objects.ledger(params.cell).decide(request);
   const advice = "repeat the call; the first decision wins and is final";
-  const decided = await askLedger(principal, commitDeadlineMs + 1_000, work, advice);
+  const decided = await askLedger(principal, commitDeadlineMs, work, advice);
   if (!decided.ok) return decided;
   const { value, headers } = decided.value;
   return ok({ status: 200, body: { lease: toApiLease(NO_TYPES, value) }, headers });

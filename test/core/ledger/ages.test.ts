@@ -109,6 +109,7 @@ test("[M4] [C3] a decision that waits for its next delivery is sent after a cloc
   const lease = await begin(c);
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
   await c.clock.runUntil(c.ledger("1").object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  await c.clock.pass(200);
   c.fate = () => "deliver";
   c.clock.jump(-HOUR_MS);
   expect(c.claims()).toEqual([]);

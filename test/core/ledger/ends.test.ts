@@ -3,9 +3,10 @@
  * ended.
  */
 import { expect, test } from "vitest";
+import { defaultLimits } from "../../../src/core/limits.ts";
 import { shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { begin, decide, isDecision, isPrepare, no, ok } from "../../support/calls.ts";
-import { Cluster } from "../../support/cluster.ts";
+import { Cluster, type Call } from "../../support/cluster.ts";
 import { beginRequest, callerOf } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 
@@ -41,13 +42,26 @@ test("[B6] a refusal is answered after its releases were acknowledged, however l
   expect(c.holds().map(({ canonical }) => canonical)).toEqual(["warm-up"]);
 });
 
-test("[C3] a decision is answered after all reachable shards have applied it", async () => {
+test("[C3] a decision is answered when it is durable, and its shards are told at once", async () => {
   const { c, free } = await withTaken();
   const lease = c.uuid();
   await c.clock.runUntil(begin(c, "1", lease, [free]));
-  c.fate = (call) => (isDecision(call) ? "slow" : "deliver");
-  expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toEqual(ok({ state: "COMMITTED" }));
-  expect(c.claims().map(({ canonical }) => canonical)).toContain(free);
+  const sent: Call[] = [];
+  c.fate = (call) => {
+    sent.push(call);
+    return "lose";
+  };
+  const release = c.ledger("1").sql.holdFlushes();
+  let isAnswered = false;
+  const decided = decide(c, "1", lease, "COMMITTED").finally(() => (isAnswered = true));
+  await c.clock.pass(100);
+  // The row is not durable yet (C2).
+  expect([isAnswered, sent.length]).toEqual([false, 0]);
+  release();
+  expect(await c.clock.runUntil(decided)).toEqual(ok({ state: "COMMITTED" }));
+  await c.clock.pass(1);
+  expect(sent.map(({ to }) => to)).toEqual(["shard 1"]);
+  expect(sent.every(isDecision)).toBe(true);
 });
 
 test("[B5] an instance that has ended sends nothing more, not even for other running begins", async () => {
@@ -155,6 +169,7 @@ test("[C3] a decision waits for its pause between two deliveries, whoever wakes 
   await c.clock.runUntil(begin(c, "1", lease, [free]));
   c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
   await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"));
+  await c.clock.pass(defaultLimits.exchangeTimeoutMs);
   const told = () => c.messages("exchange").filter(isDecision).length;
   const before = told();
   const poke = () => c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));

@@ -136,15 +136,18 @@ export class Stage {
     );
   }
 
+  /** Decides a lease, and waits for the shards, which learn of it after the answer (C3). */
   async decide(name: string, outcome: Outcome, expected: Expected[] = [{ status: 200 }]): Promise<Received> {
     const known = this.lease(name);
     const id = this.deployment.cell(known.cell);
-    return this.until(`the ${outcome} of ${name}`, expected, () =>
+    const answer = await this.until(`the ${outcome} of ${name}`, expected, () =>
       this.#observed(
         known,
         this.client.send("POST", `/v1/cells/${id}/leases/${known.uuid}/${outcome}`, { key: `cell ${id}` }),
       ),
     );
+    await this.deployment.delivered();
+    return answer;
   }
 
   /** Begins and commits a lease. */

@@ -85,8 +85,8 @@ export class TestDeployment {
   #waitingUntilMs = 0;
   readonly #generations = new Map<string, number>();
   readonly #late: (() => Promise<unknown>)[] = [];
-  /** The calls to D1 that are under way. */
-  readonly #d1Calls = new Set<Promise<unknown>>();
+  /** The calls that are under way, by their receivers: D1, or an object. */
+  readonly #calls = { d1: new Set<Promise<unknown>>(), object: new Set<Promise<unknown>>() };
   #isOver = false;
   readonly #stale: (() => Promise<unknown>)[] = [];
 
@@ -178,7 +178,7 @@ export class TestDeployment {
   async #carryOut({ to, deliver }: Sending, record: CallRecord): Promise<unknown> {
     try {
       record.open = true;
-      const answer = await (to === "d1" ? this.#noting(deliver()) : deliver());
+      const answer = await this.#noting(to === "d1" ? "d1" : "object", deliver());
       if (to === "d1" && isD1Write(record.label)) return this.#wroteToD1(record, answer);
       // If the receiver crashed, the caller gets an error, never an answer.
       if (this.isDead(to)) throw reset();
@@ -230,19 +230,31 @@ export class TestDeployment {
     );
   }
 
-  async #noting<T>(call: Promise<T>): Promise<T> {
-    this.#d1Calls.add(call);
+  async #noting<T>(receiver: "d1" | "object", call: Promise<T>): Promise<T> {
+    const calls = this.#calls[receiver];
+    calls.add(call);
     try {
       return await call;
     } finally {
-      this.#d1Calls.delete(call);
+      calls.delete(call);
     }
+  }
+
+  /** Waits for the calls that objects make in the background, such as the deliveries of a decision. */
+  async delivered(): Promise<void> {
+    // A call of a dead object never ends.
+    const giveUpMs = Date.now() + this.#patienceMs();
+    do {
+      await this.quiet();
+      // An object that has its answer may make another call.
+      await new Promise((resume) => setTimeout(resume, 1));
+    } while (this.#calls.object.size > 0 && Date.now() < giveUpMs);
   }
 
   /** Keeps what still runs in the background from writing to D1, which the next scenario uses. */
   async end(): Promise<void> {
     this.#isOver = true;
-    await Promise.allSettled(this.#d1Calls);
+    await Promise.allSettled(this.#calls.d1);
   }
 
   /** Waits until no object waits for a lost answer. Until then, the sender of a message does not retry. */

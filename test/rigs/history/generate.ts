@@ -1,6 +1,6 @@
 /**
- * Generates histories of a correct register, with random interleavings, unknown outcomes and shards that lag,
- * and the same histories with one wrong answer.
+ * Generates histories of a correct register, with random interleavings and unknown outcomes, and the same
+ * histories with one wrong answer.
  */
 import type { Outcome } from "../../../src/core/messages.ts";
 import {
@@ -22,7 +22,6 @@ interface Claim {
 interface Hold extends Claim {
   kind: BatchOp["kind"];
   lease: string;
-  committed: boolean;
 }
 
 interface Bucket {
@@ -49,8 +48,6 @@ export interface HistoryShape {
   operations: number;
   /** The percentage of operations without an answer. */
   unknown: number;
-  /** The percentage of decisions that are not applied at once. */
-  lagging: number;
 }
 
 /** Random numbers from a seed (mulberry32). */
@@ -86,8 +83,6 @@ class RandomRegister {
       const choice = this.#random(3);
       if (choice === 0 && this.#calls < this.#shape.operations) this.#start();
       else if (this.#running.length > 0) this.#advance(this.#pick(this.#running));
-      if (this.#random(10) === 0)
-        for (const bucket of this.#buckets.values()) if (this.#random(3) === 0) apply(bucket);
     }
     return this.recorder.events;
   }
@@ -200,7 +195,7 @@ class RandomRegister {
       if (finding !== "clear") continue;
       this.#epoch += 1;
       const { kind, bucket, subject = "" } = op;
-      this.#bucket(bucket).hold = { kind, cell, subject, lease, epoch: this.#epoch, committed: false };
+      this.#bucket(bucket).hold = { kind, cell, subject, lease, epoch: this.#epoch };
     }
     this.#states.set(`${cell}/${lease}`, "GRANTED");
     return {
@@ -218,14 +213,12 @@ class RandomRegister {
       kind,
       ...(by === undefined ? {} : { owner: by === cell ? "self" : "other" }),
     });
-    if (op.kind !== "create" && bucket.claim !== undefined && bucket.claim.cell !== cell)
-      return conflict("not_owner", bucket.claim.cell);
-    if (bucket.hold?.committed === true) apply(bucket);
     const { claim, hold } = bucket;
+    if (op.kind !== "create" && claim !== undefined && claim.cell !== cell && hold?.kind !== "destroy")
+      return conflict("not_owner", claim.cell);
     if (hold !== undefined) return conflict("leased", hold.cell);
     if (op.kind === "create") return claim === undefined ? "clear" : conflict("taken", claim.cell);
     if (claim === undefined) return op.kind === "destroy" && allowMissing ? "missing" : conflict("absent");
-    if (claim.cell !== cell) return conflict("not_owner", claim.cell);
     return op.kind === "replace" || op.subject === undefined || op.subject === claim.subject
       ? "clear"
       : conflict("mismatch", cell);
@@ -238,20 +231,8 @@ class RandomRegister {
     if (state !== undefined && state !== "GRANTED" && state !== outcome)
       return { kind: "refused", reason: `LEASE_${state}` };
     this.#states.set(name, outcome);
-    if (state === "GRANTED")
-      for (const bucket of this.#buckets.values()) this.#applyLater(bucket, cell, lease, outcome);
+    if (state === "GRANTED") for (const bucket of this.#buckets.values()) end(bucket, cell, lease, outcome);
     return { kind: "ok", state: outcome };
-  }
-
-  #applyLater(bucket: Bucket, cell: string, lease: string, outcome: Outcome): void {
-    const { hold } = bucket;
-    if (hold === undefined || hold.cell !== cell || hold.lease !== lease) return;
-    if (outcome === "ROLLED_BACK") {
-      bucket.hold = undefined;
-      return;
-    }
-    hold.committed = true;
-    if (hold.kind === "create" || !this.#chance(this.#shape.lagging)) apply(bucket);
   }
 
   /** A lookup. Sometimes without the fields that another cell does not see. */
@@ -265,12 +246,14 @@ class RandomRegister {
   }
 }
 
-function apply(bucket: Bucket): void {
+/** Carries out the decision of a lease on a bucket. */
+function end(bucket: Bucket, cell: string, lease: string, outcome: Outcome): void {
   const { hold } = bucket;
-  if (hold?.committed !== true) return;
-  bucket.claim =
-    hold.kind === "destroy" ? undefined : { cell: hold.cell, subject: hold.subject, epoch: hold.epoch };
+  if (hold === undefined || hold.cell !== cell || hold.lease !== lease) return;
   bucket.hold = undefined;
+  if (outcome === "COMMITTED")
+    bucket.claim =
+      hold.kind === "destroy" ? undefined : { cell: hold.cell, subject: hold.subject, epoch: hold.epoch };
 }
 
 export const generate = (shape: HistoryShape): HistoryEvent[] => [...new RandomRegister(shape).run()];

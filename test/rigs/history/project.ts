@@ -2,7 +2,6 @@
  * Splits a history into one part per bucket: what each operation says about the bucket, and when it can have
  * taken effect.
  */
-import type { OpKind } from "../../../src/core/messages.ts";
 import {
   operationsOf,
   type BatchOp,
@@ -36,11 +35,6 @@ export interface Part {
 export interface ProjectOptions {
   /** The largest difference between clocks of processes, in ms. Operations within it count as concurrent. */
   clockErrorMs?: number;
-  /**
-   * Every shard was always reachable, so a decision must be applied everywhere when it is answered (C3). Not
-   * true of histories with faults.
-   */
-  promptShards?: boolean;
 }
 
 type Begin = Operation & { call: { kind: "begin" } };
@@ -56,18 +50,16 @@ export function project(events: readonly HistoryEvent[], options: ProjectOptions
 class Projection {
   readonly #operations: readonly Operation[];
   readonly #error: number;
-  readonly #prompt: boolean;
   readonly #parts = new Map<string, Part>();
   /** The buckets of each lease. */
   readonly #buckets = new Map<string, Set<string>>();
   readonly #begins = new Map<string, Begin[]>();
-  /** Who may have held a bucket, and since when: by bucket, then by lease and kind or by cell and kind. */
+  /** The cells that may have held a bucket, and since when, by bucket. */
   readonly #holders = new Map<string, Map<string, number>>();
 
-  constructor(operations: readonly Operation[], { clockErrorMs = 0, promptShards = false }: ProjectOptions) {
+  constructor(operations: readonly Operation[], { clockErrorMs = 0 }: ProjectOptions) {
     this.#operations = operations;
     this.#error = clockErrorMs;
-    this.#prompt = promptShards;
     for (const operation of operations) if (isBegin(operation)) this.#note(operation);
   }
 
@@ -85,13 +77,12 @@ class Projection {
     const buckets = this.#buckets.get(name) ?? new Set();
     this.#buckets.set(name, buckets);
     this.#begins.set(name, [...(this.#begins.get(name) ?? []), begin]);
-    for (const { bucket, kind } of begin.call.ops) {
+    for (const { bucket } of begin.call.ops) {
       buckets.add(bucket);
       const holders = this.#holders.get(bucket) ?? new Map<string, number>();
       this.#holders.set(bucket, holders);
-      for (const who of [`lease ${name} ${kind}`, `cell ${begin.call.cell} ${kind}`]) {
-        holders.set(who, Math.min(holders.get(who) ?? Infinity, begin.invokedAt));
-      }
+      const { cell } = begin.call;
+      holders.set(cell, Math.min(holders.get(cell) ?? Infinity, begin.invokedAt));
     }
   }
 
@@ -146,7 +137,7 @@ class Projection {
         (part) => actionsOf(this.#index(part, name), bucket),
         this.#since(operation, name),
       );
-      if (operation.answer.kind === "ok") this.#addMore(operation, name, bucket);
+      if (operation.answer.kind === "ok") this.#addMore(operation, bucket);
     }
   }
 
@@ -188,10 +179,8 @@ class Projection {
   }
 
   /** Adds further facts of an answer, which may be true at another moment of its interval. */
-  #addMore(operation: LeaseOperation, name: string, bucket: string): void {
+  #addMore(operation: LeaseOperation, bucket: string): void {
     const { call, answer } = operation;
-    if (call.kind === "decide" && this.#prompt)
-      this.#add(bucket, operation, (part) => [{ kind: "applied", lease: this.#index(part, name) }]);
     if (call.kind !== "begin" || answer.kind !== "ok" || answer.created !== true) return;
     const op = call.ops.find((each) => each.bucket === bucket);
     if (op !== undefined && mayMiss(call, op) && answer.missing === destroysOf(call)) {
@@ -207,9 +196,8 @@ class Projection {
     for (const [bucket, record] of Object.entries(answer.found ?? {})) {
       const lease =
         typeof record?.lease === "string" ? leaseName({ cell: record.cell, lease: record.lease }) : undefined;
-      this.#add(bucket, operation, (part) => this.#seen(part, record, lease, operation.answeredAt));
-      if (record?.status === "LEASE_CREATING" && lease !== undefined)
-        granted.set(lease, (granted.get(lease) ?? new Set()).add(bucket));
+      this.#add(bucket, operation, (part) => [this.#seen(part, record, lease)]);
+      if (lease !== undefined) granted.set(lease, (granted.get(lease) ?? new Set()).add(bucket));
     }
     // The shard asked the ledger, so the lease was granted for all of its buckets.
     for (const [lease, shown] of granted) {
@@ -222,28 +210,9 @@ class Projection {
     }
   }
 
-  #seen(part: Part, record: SeenRecord | null, lease: string | undefined, answeredAt: number): Action[] {
+  #seen(part: Part, record: SeenRecord | null, lease: string | undefined): Action {
     const isKnown = lease !== undefined && this.#buckets.get(lease)?.has(part.name) === true;
-    const explained = record !== null && this.#mayHold(part.name, record, lease, answeredAt);
-    const seen: Action = {
-      kind: "seen",
-      record,
-      lease: isKnown ? this.#index(part, lease) : -1,
-      explained,
-      applied: false,
-    };
-    // It may be unclear whether this record is from before or after a replace, which matters for its epoch.
-    const isUnclear = record?.status === "ACTIVE" && lease !== undefined && record.epoch !== undefined;
-    return isUnclear ? [seen, { ...seen, applied: true }] : [seen];
-  }
-
-  /** Whether some begin can have left the hold with which a claim was shown. */
-  #mayHold(bucket: string, record: SeenRecord, lease: string | undefined, answeredAt: number): boolean {
-    const kind: OpKind = record.status === "LEASE_DESTROYING" ? "destroy" : "replace";
-    const since = this.#holders
-      .get(bucket)
-      ?.get(lease === undefined ? `cell ${record.cell} ${kind}` : `lease ${lease} ${kind}`);
-    return since !== undefined && since <= answeredAt + 2 * this.#error;
+    return { kind: "seen", record, lease: isKnown ? this.#index(part, lease) : -1 };
   }
 
   /**
@@ -252,14 +221,8 @@ class Projection {
    */
   #explains({ bucket, owner }: SeenConflict, cell: string, answeredAt: number): boolean {
     if (owner !== "other") return true;
-    for (const [who, since] of this.#holders.get(bucket) ?? []) {
-      if (
-        who.startsWith("cell ") &&
-        !who.startsWith(`cell ${cell} `) &&
-        since <= answeredAt + 2 * this.#error
-      )
-        return true;
-    }
+    for (const [holder, since] of this.#holders.get(bucket) ?? [])
+      if (holder !== cell && since <= answeredAt + 2 * this.#error) return true;
     return false;
   }
 }

@@ -4,8 +4,8 @@
  * docs/reference/protocol.md.
  *
  * Holds of attempts that were never granted are not in the state. They may exist anywhere until a shard
- * inquires about them [B6, B8]. All their possible effects (`leased`, or a destroy or lease shown on a claim)
- * are allowed wherever `explained` says that some begin may have left one.
+ * inquires about them [B6, B8]. A lookup never shows them. Their effect on begins (`leased`) is allowed
+ * wherever `explained` says that some begin may have left one.
  */
 import type { LeaseState, OpKind, Outcome } from "../../../src/core/messages.ts";
 import type { BatchOp, SeenConflict, SeenRecord } from "./history.ts";
@@ -28,13 +28,11 @@ interface Hold {
   kind: OpKind;
   record: Holding;
   epoch: number | undefined;
-  /** Committed and not yet applied by the shard. Only used for a destroy or replace: see `decide`. */
-  committed: boolean;
 }
 
 export interface State {
   readonly claim: Claim | undefined;
-  /** The hold of a granted lease, until the shard applies the decision. */
+  /** The hold of a granted lease, until its decision. */
   readonly hold: Hold | undefined;
   /** The largest epoch that was seen. */
   readonly epoch: number;
@@ -66,15 +64,10 @@ export type Action =
   | { kind: "decided"; lease: number; outcome: Outcome }
   /** The ledger answered the state of the lease, or null for an unknown lease. */
   | { kind: "state"; lease: number; state: LeaseState | null }
-  /**
-   * `lease`: the lease of `record`, or -1 if it never named this bucket. `applied`: only true after the shard
-   * applied the decision.
-   */
-  | { kind: "seen"; record: SeenRecord | null; lease: number; explained: boolean; applied: boolean }
+  /** `lease`: the lease of `record`, or -1 if it never named this bucket. */
+  | { kind: "seen"; record: SeenRecord | null; lease: number }
   /** A destroy with `allow_missing` that found no claim. */
-  | { kind: "missing" }
-  /** The shard has applied the decision of this lease. */
-  | { kind: "applied"; lease: number };
+  | { kind: "missing" };
 
 export type Taking = BatchOp & { cell: string };
 
@@ -95,26 +88,15 @@ export const isState = (result: Step): result is State => typeof result !== "str
 /** Two states with equal keys are the same. */
 export function stateKey({ claim, hold, epoch, leases }: State): string {
   const claimed = claim === undefined ? "" : `${keyOf(claim.record)}@${claim.epoch}`;
-  const held =
-    hold === undefined ? "" : `${hold.lease}${hold.kind}${hold.committed}${keyOf(hold.record)}@${hold.epoch}`;
+  const held = hold === undefined ? "" : `${hold.lease}${hold.kind}${keyOf(hold.record)}@${hold.epoch}`;
   return `${claimed}|${held}|${epoch}|${leases}`;
 }
 
 const keyOf = ({ cell, subject, source, value }: Holding): string =>
   `${cell}\0${subject}\0${source}\0${value}`;
 
-/**
- * The state after an answer. The shard applies a decision at some later time [C3]. Applying it as late as an
- * answer allows is always correct, because it can still be applied at any later moment.
- */
+/** The state after an answer. */
 export function step(state: State, action: Action): Step {
-  const direct = attempt(state, action);
-  if (isState(direct) || state.hold?.committed !== true) return direct;
-  const late = attempt(apply(state), action);
-  return isState(late) ? late : direct;
-}
-
-function attempt(state: State, action: Action): Step {
   switch (action.kind) {
     case "begun":
       return begin(state, action);
@@ -128,18 +110,12 @@ function attempt(state: State, action: Action): Step {
       return look(state, action);
     case "missing":
       return state.claim === undefined && state.hold === undefined ? state : "there is a claim or a hold";
-    case "applied":
-      return isDecided(state, action.lease) && state.hold?.lease !== action.lease
-        ? state
-        : "the decision is not applied";
   }
 }
 
 const letterOf = (state: State, lease: number): string => state.leases[lease] ?? "-";
 const withLetter = ({ leases }: State, lease: number, letter: string): string =>
   leases.slice(0, lease) + letter + leases.slice(lease + 1);
-const isDecided = (state: State, lease: number): boolean =>
-  letterOf(state, lease) === "C" || letterOf(state, lease) === "R";
 
 /** The grant [B5], or a replay, which answers the lease as it is [B2]. */
 function begin(state: State, { lease, take, state: answered, created }: Action & { kind: "begun" }): Step {
@@ -168,7 +144,7 @@ function grant(state: State, lease: number, take: Taking | undefined): Step {
   return {
     ...state,
     leases,
-    hold: { lease, kind: take.kind, record: recordOf(take), epoch: undefined, committed: false },
+    hold: { lease, kind: take.kind, record: recordOf(take), epoch: undefined },
   };
 }
 
@@ -186,8 +162,9 @@ function refuse(state: State, { lease, cell, op, conflict, explained }: Action &
       if (claim === undefined) return "the bucket has no owner";
       if (hold !== undefined) return "the bucket is held, which is answered with `leased`";
       return conflict.owner === undefined || conflict.owner === owner ? state : "the owner is another one";
-    // Foreign ownership is checked before the hold.
+    // Foreign ownership is checked before the hold, unless that may end it.
     case "not_owner":
+      if (hold?.kind === "destroy") return "the bucket is held by a destroy, which is answered with `leased`";
       return claim !== undefined && owner === "other" ? state : "no other cell owns the bucket";
     case "absent":
       return claim === undefined && hold === undefined ? state : "there is a claim or a hold";
@@ -212,23 +189,10 @@ function decide(state: State, { lease, outcome }: Action & { kind: "decided" }):
   const leases = withLetter(state, lease, decided);
   const { hold } = state;
   if (hold?.lease !== lease) return { ...state, leases };
-  // Whether it is applied makes no visible difference: a rolled back hold is like an orphaned one, and
-  // whoever finds the create hold of a committed lease inquires first [B8, R2].
+  // No answer shows whether the shard has applied it: whoever meets the hold asks the ledger first [B8, R2].
   if (outcome === "ROLLED_BACK") return { ...state, leases, hold: undefined };
-  if (hold.kind === "create")
-    return { ...state, leases, hold: undefined, claim: { record: hold.record, epoch: hold.epoch } };
-  return { ...state, leases, hold: { ...hold, committed: true } };
-}
-
-/** The state after the shard has applied the committed destroy or replace that it still holds [C2]. */
-function apply(state: State): State {
-  const { hold } = state;
-  if (hold === undefined) return state;
-  return {
-    ...state,
-    hold: undefined,
-    claim: hold.kind === "destroy" ? undefined : { record: hold.record, epoch: undefined },
-  };
+  if (hold.kind === "destroy") return { ...state, leases, hold: undefined, claim: undefined };
+  return { ...state, leases, hold: undefined, claim: { record: hold.record, epoch: hold.epoch } };
 }
 
 function ask(state: State, { lease, state: answered }: Action & { kind: "state" }): Step {
@@ -241,10 +205,6 @@ function ask(state: State, { lease, state: answered }: Action & { kind: "state" 
 function look(state: State, action: Action & { kind: "seen" }): Step {
   const { record } = action;
   const { claim, hold } = state;
-  if (action.applied)
-    return hold?.committed === true
-      ? look(apply(state), { ...action, applied: false })
-      : "nothing is left to apply";
   if (record === null) {
     if (claim !== undefined) return "there is a claim";
     return hold === undefined ? state : "a granted lease creates the bucket, which lookups show";
@@ -267,19 +227,18 @@ function look(state: State, action: Action & { kind: "seen" }): Step {
  */
 function wrongHold(
   hold: Hold | undefined,
-  { record, lease, explained }: Action & { kind: "seen" },
+  { record, lease }: Action & { kind: "seen" },
   kind: OpKind,
 ): string | undefined {
-  if (hold !== undefined) {
-    if (record?.lease === null || hold.kind !== kind)
-      return "the claim is held by a granted lease, which shows";
-    return record?.lease === undefined || hold.lease === lease
+  if (hold === undefined)
+    return record?.status === "ACTIVE" && (record.lease ?? null) === null
       ? undefined
-      : "the claim is held by another lease";
-  }
-  if (record?.lease === null && kind === "replace") return undefined;
-  if (record?.lease === undefined && kind === "replace") return undefined;
-  return explained ? undefined : "no begin can have held the claim like this";
+      : "no granted lease holds the claim";
+  if (record?.lease === null || hold.kind !== kind)
+    return "the claim is held by a granted lease, which shows";
+  return record?.lease === undefined || hold.lease === lease
+    ? undefined
+    : "the claim is held by another lease";
 }
 
 /** The epoch of one owner does not change, and a later owner has a larger one [E1]. */
@@ -329,13 +288,11 @@ export function describeState({ claim, hold, epoch, leases }: State, names: read
   const epochText = claim?.epoch === undefined ? "" : ` epoch ${claim.epoch}`;
   const owned = claim === undefined ? "none" : `${record(claim.record)}${epochText}`;
   const held =
-    hold === undefined
-      ? ""
-      : `${hold.committed ? "committed, not applied" : "granted"} ${hold.kind} of ${names[hold.lease]}`;
+    hold === undefined ? "none" : `granted ${hold.kind} of ${names[hold.lease]} (${record(hold.record)})`;
   const far = names.flatMap((name, lease) => (leases[lease] === "-" ? [] : [`${name}=${leases[lease]}`]));
   return [
     `claim: ${owned}`,
-    `hold: ${hold === undefined ? "none" : `${held} (${record(hold.record)})`}`,
+    `hold: ${held}`,
     `largest epoch seen: ${epoch}`,
     `leases: ${far.join(" ") || "none"}`,
   ].join("; ");

@@ -168,7 +168,8 @@ export class Api {
     return answer;
   }
 
-  records(
+  /** The records of a page count as lookups of them (R3). */
+  async records(
     shard: number,
     query: {
       cell: string;
@@ -180,7 +181,19 @@ export class Api {
       limit: number;
     },
   ): Promise<Answer<ListRecordsAnswer>> {
-    return this.#ask(this.#context.coordinator.shard(shard), "listRecords", query);
+    const id = this.#context.recorder.invoke({ client: this.#owner.name, kind: "lookup", buckets: [] });
+    const answer = await this.#ask<ListRecordsAnswer>(
+      this.#context.coordinator.shard(shard),
+      "listRecords",
+      query,
+    );
+    if (answer.kind === "ok") {
+      const found = Object.fromEntries(
+        answer.value.records.flatMap((record) => seenFound(nameKey(record), { kind: "record", record })),
+      );
+      this.#context.recorder.complete(id, { kind: "ok", found });
+    } else if (answer.kind === "refused") this.#context.recorder.complete(id, { kind: "unknown" });
+    return answer;
   }
 
   digests(

@@ -348,7 +348,6 @@ function limitsOf(random: Random): Partial<Limits> {
       ? { beginDeadlineMs: random.pick([100, 1_000]), exchangeTimeoutMs: random.pick([60, 600]) }
       : {}),
     ...(random.chance(0.3) ? { inquiryTimeoutMs: random.pick([40, 300]) } : {}),
-    ...(random.chance(0.3) ? { commitDeadlineMs: random.pick([100, 1_000]) } : {}),
     ...(random.chance(0.3) ? { sweepAfterMs: random.pick([50, 500]) } : {}),
     ...(random.chance(0.3) ? { maxBackoffMs: random.pick([5_000, 20_000]) } : {}),
     ...(random.chance(0.3) ? { historyS: random.between(60, 1_200) } : {}),

@@ -1,6 +1,6 @@
 /** Tests of lookups and of the listing of a cell's own records. */
 import { v4 as newUuid } from "uuid";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import type * as z from "zod";
 import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
 import type { TypeKind } from "../../../src/core/types/types.ts";
@@ -327,7 +327,13 @@ export function recordSuite(open: Open): void {
       );
       await own([["Digested-x", "x"]], sourceType);
       await own([["digested@example.com", "5"]], sourceType, "EMAILS");
+      await untilApplied();
     });
+
+    /** A digest is held until the shards have applied a commit, which is answered before (C3). */
+    async function untilApplied(): Promise<void> {
+      await vi.waitFor(async () => expect((await ask([{}])).digests[0]?.held).toBe(false));
+    }
 
     test("[R4] are the sums over the records, for each range, in order", async () => {
       const { as_of: asOf, digests } = await ask([
@@ -380,6 +386,7 @@ export function recordSuite(open: Open): void {
       const during = (await ask(ranges)).digests;
       expect(during).toEqual([before[0], { ...before[1], held: true }]);
       await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
+      await untilApplied();
       const after = (await ask(ranges)).digests;
       expect(after).toEqual([before[0], { ...(await addedUp("source_id_gt=99")), held: false }]);
     });

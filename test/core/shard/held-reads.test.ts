@@ -1,0 +1,217 @@
+/**
+ * What is answered about a name with a hold. A commit or rollback is answered before the shards have carried
+ * it out (C3), so nothing may be answered from a hold without asking its ledger (R2, B8).
+ */
+import { describe, expect, test } from "vitest";
+import type { ClaimRecord, LookupFound, Outcome } from "../../../src/core/messages.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import { sourceOrder } from "../../../src/core/source-order.ts";
+import { isDecision, isPrepare, no } from "../../support/calls.ts";
+import { Cluster, type Call } from "../../support/cluster.ts";
+import { beginRequest, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";
+import { bucketType, sourceType } from "../../support/types.ts";
+
+const source = { type: "RAILS_TABLE_USERS", id: "1" } as const;
+const destroy: OpSpec = { kind: "destroy", value: "ada", subject: null, source: null };
+const replace: OpSpec = { kind: "replace", value: "Ada", source };
+
+class Names {
+  readonly c: Cluster;
+
+  private constructor(c: Cluster) {
+    this.c = c;
+  }
+
+  /** Cell 1 owns `ada`. No sweep runs, so a hold stays until somebody asks about it. */
+  static async start(): Promise<Names> {
+    const names = new Names(await Cluster.start({ shards: 1, limits: { sweepAfterMs: 600_000 } }));
+    await names.decide(await names.begin("1", { value: "ada", source }), "COMMITTED");
+    await names.c.pass(10);
+    return names;
+  }
+
+  tryBegin(cell: string, ...specs: OpSpec[]): Promise<Result<unknown>> {
+    const { c } = this;
+    return c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, c.uuid(), specs)));
+  }
+
+  async begin(cell: string, ...specs: OpSpec[]): Promise<string> {
+    const { c } = this;
+    const lease = c.uuid();
+    const begun = await c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, specs)));
+    expect(begun).toMatchObject({ ok: true });
+    return lease;
+  }
+
+  async decide(lease: string, outcome: Outcome): Promise<void> {
+    const { c } = this;
+    const decided = c.ledger("1").object.decide(decideRequest(c.envelope, lease, outcome));
+    expect(await c.clock.runUntil(decided)).toMatchObject({ ok: true });
+  }
+
+  /** Decides a lease, and the shard is not told. */
+  async decideUntold(lease: string, outcome: Outcome): Promise<void> {
+    this.c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
+    await this.decide(lease, outcome);
+    expect(this.c.holds()).toHaveLength(1);
+  }
+
+  async lookup(): Promise<LookupFound | undefined> {
+    const { c } = this;
+    const keys = [keyOf("ROUTES", "ada")];
+    const answer = await c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys }));
+    return answer.ok ? answer.value.found[0] : undefined;
+  }
+
+  /** What a page of the cell's records shows of `ada`, in the form of a lookup. */
+  async listed(): Promise<LookupFound | undefined> {
+    const { c } = this;
+    const page = await c.clock.runUntil(
+      c.shard(0).object.listRecords({
+        ...c.envelope,
+        cell: "1",
+        sourceType: sourceType(source.type),
+        bucketTypes: [bucketType("ROUTES")],
+        after: "",
+        upTo: sourceOrder("9"),
+        cursor: null,
+        limit: 10,
+      }),
+    );
+    if (!page.ok) return page.refusal.code === "UNAVAILABLE" ? { kind: "unknown" } : undefined;
+    const [record] = page.value.records;
+    return record === undefined ? { kind: "none" } : { kind: "record", record };
+  }
+
+  inquiries(): number {
+    return this.c.messages("inquire").length;
+  }
+}
+
+const record = (more: Partial<ClaimRecord>) => ({ kind: "record", record: expect.objectContaining(more) });
+const free = { kind: "none" };
+const unchanged = record({ value: "ada", status: "ACTIVE", lease: null });
+
+describe.each([
+  ["[R2] a lookup", (names: Names) => names.lookup()],
+  ["[R3] [R2] a page of records", (names: Names) => names.listed()],
+])("%s", (_, read) => {
+  test.each([
+    ["destroy", "COMMITTED", destroy, free],
+    ["destroy", "ROLLED_BACK", destroy, unchanged],
+    ["replace", "COMMITTED", replace, record({ value: "Ada", status: "ACTIVE", lease: null })],
+    ["replace", "ROLLED_BACK", replace, unchanged],
+  ] as const)(
+    "of a %s that is %s shows the decision, and carries it out",
+    async (_kind, outcome, op, shown) => {
+      const names = await Names.start();
+      const lease = await names.begin("1", op);
+      await names.decideUntold(lease, outcome);
+      const asked = names.inquiries();
+      expect(await read(names)).toEqual(shown);
+      expect(names.inquiries() - asked).toBe(1);
+      expect(names.c.holds()).toEqual([]);
+      expect(await read(names)).toEqual(shown);
+      expect(names.inquiries() - asked).toBe(1);
+    },
+  );
+
+  test("of a granted destroy or replace shows its lease", async () => {
+    for (const [op, status] of [
+      [destroy, "LEASE_DESTROYING"],
+      [replace, "ACTIVE"],
+    ] as const) {
+      const names = await Names.start();
+      const lease = await names.begin("1", op);
+      expect(await read(names)).toEqual(record({ value: "ada", status, lease }));
+    }
+  });
+
+  test("of a destroy whose begin is running shows nothing of it", async () => {
+    const names = await Names.start();
+    names.c.fate = (call) => (isPrepare(call) ? "lose_answer" : "deliver");
+    const { c } = names;
+    const running = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), [destroy]));
+    await c.clock.pass(10);
+    expect(c.holds()).toHaveLength(1);
+    expect(await read(names)).toEqual(unchanged);
+    await c.clock.runUntil(running);
+  });
+
+  test("is unavailable if the ledger of a hold cannot be asked", async () => {
+    for (const op of [destroy, replace]) {
+      const names = await Names.start();
+      const lease = await names.begin("1", op);
+      await names.decideUntold(lease, "COMMITTED");
+      names.c.fate = (call: Call) => (call.method === "inquire" ? "lose" : "deliver");
+      expect(await read(names)).toEqual({ kind: "unknown" });
+    }
+  });
+
+  test("answers what a name showed between two holds, if its hold changes during each inquiry", async () => {
+    const names = await Names.start();
+    await names.begin("1", destroy);
+    const { c } = names;
+    c.fate = (call) => {
+      // The next lease has the hold before the answer arrives.
+      if (call.method === "inquire")
+        c.shard(0).database.prepare("UPDATE hold SET lease = ?, epoch = epoch + 1").run(c.uuid());
+      return "deliver";
+    };
+    const asked = names.inquiries();
+    expect(await read(names)).toEqual(unchanged);
+    expect(names.inquiries() - asked).toBe(3);
+  });
+});
+
+describe("a begin that meets a destroy whose commit no shard knows yet", () => {
+  const untold = async (): Promise<Names> => {
+    const names = await Names.start();
+    await names.decideUntold(await names.begin("1", destroy), "COMMITTED");
+    return names;
+  };
+
+  test("[B8] takes the name", async () => {
+    const names = await untold();
+    expect(await names.tryBegin("2", { value: "ada" })).toMatchObject({ ok: true });
+  });
+
+  test("[B8] does not take the name for the earlier owner's", async () => {
+    const names = await untold();
+    expect(await names.tryBegin("2", destroy)).toEqual(
+      no("FAILED_PRECONDITION", { conflicts: [{ list: "destroys", index: 0, kind: "absent" }] }),
+    );
+  });
+
+  test("[B8] is told to retry if the ledger cannot be asked", async () => {
+    const names = await untold();
+    names.c.fate = (call) => (call.method === "inquire" ? "lose" : "deliver");
+    for (const op of [{ value: "ada" }, destroy, replace])
+      expect(await names.tryBegin("2", op)).toEqual(no("ABORTED"));
+  });
+
+  test("[B8] [B6] lists no hold that is over beside a conflict that remains", async () => {
+    const names = await untold();
+    await names.begin("1", { value: "bob" });
+    expect(
+      await names.tryBegin("2", { ...destroy, value: "eve" }, { value: "ada" }, { value: "bob" }),
+    ).toEqual(
+      no("FAILED_PRECONDITION", {
+        conflicts: [
+          expect.objectContaining({ list: "creates", index: 1, kind: "leased" }),
+          expect.objectContaining({ list: "destroys", index: 0, kind: "absent" }),
+        ],
+      }),
+    );
+  });
+});
+
+test("[B8] a begin meets another cell's claim that is being replaced: it is that cell's in any case", async () => {
+  const names = await Names.start();
+  await names.begin("1", replace);
+  const asked = names.inquiries();
+  expect(await names.tryBegin("2", destroy)).toEqual(
+    no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "not_owner" })] }),
+  );
+  expect(names.inquiries()).toBe(asked);
+});
