@@ -4,7 +4,7 @@
  */
 export const rounds = {
   begin: 2,
-  decide: 2,
+  decide: 1,
   refusedTaken: 2,
   refusedLeased: 4,
   lookup: 1,

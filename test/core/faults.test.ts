@@ -292,7 +292,7 @@ test("[R2] a lookup never shows an ungranted hold, and is unavailable if it cann
   await c.clock.runUntil(running);
 });
 
-test("[R2] a lookup costs no message, or one if it meets a create hold", async () => {
+test("[R2] a lookup costs no message, or one if it meets a hold", async () => {
   const c = await Cluster.start({ shards: 1 });
   const look = () =>
     c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", "ada")] }));
