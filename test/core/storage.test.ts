@@ -230,6 +230,10 @@ const message = at(
   "test/core/shard/digest-records.test.ts",
   "[M7] the last holds of a scan count against the rows of a message, like the claims",
 );
+const ended = at(
+  "test/node-host/hosted-object.test.ts",
+  "[M6] nothing is left of calls, timers and alarms that have ended",
+);
 const typeSet = at("test/core/types/document.test.ts", "[M6] a set has at most 256 types of each kind");
 
 const proofs: Record<string, Proof> = {
@@ -414,6 +418,34 @@ const proofs: Record<string, Proof> = {
   "Merge.#buffers": merge,
   "Merge.#records": merge,
   "Ledgers.#unreachable": at("test/projections/stale.test.ts", "does not ask an unreachable ledger again"),
+  // The host in Node
+  "HostedNamespace.#objects": at(
+    "test/testing/hours.test.ts",
+    "[S1] [S2] [S3] [S4] [M6] nothing grows over hours of leases, fences, keys and restarts",
+  ),
+  "HostedObject.#alarms": ended,
+  "RunningInstance.#callers": ended,
+  "RunningInstance.#cancels": ended,
+  "SqliteDatabase.#statements": at(
+    "test/node-host/sqlite-database.test.ts",
+    "[M6] the number of prepared statements is limited, and those in use are kept",
+  ),
+  "Statement.#values": at(
+    "test/node-host/d1.test.ts",
+    "statements return rows, and the number of rows that they changed",
+  ),
+  "Storage.#stores": at(
+    "test/standalone/storage.test.ts",
+    "files, alarms and the projection survive, and names tell which objects have a file",
+  ),
+  "Checkpointer.#logs": at(
+    "test/standalone/storage.test.ts",
+    "let a log be used from its start again, and lose nothing",
+  ),
+  "WalSync.#syncing": at(
+    "test/standalone/storage.test.ts",
+    "[C2] [B5] covers the writes before its sync began, and shares the sync",
+  ),
   // D1
   cells: at("test/core/directory/directory.test.ts", "[M6] the number of cells is limited"),
   keys: at(

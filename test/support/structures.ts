@@ -17,8 +17,8 @@ import { limitTable, type LimitName } from "../../src/core/limits.ts";
 
 const root = join(import.meta.dirname, "../../src");
 
-/** The folders whose code runs in an object or in an isolate of the Worker. */
-const FOLDERS = ["auth", "core", "http", "objects", "projections"];
+/** The folders whose code runs in an object, in an isolate of the Worker, or in the host of both in Node. */
+const FOLDERS = ["auth", "core", "http", "node-host", "objects", "projections", "standalone"];
 const FILES = ["config.ts", "env.ts", "index.ts", "log.ts", "runtime.ts"];
 
 /** Types that can grow, or keep something alive. */
