@@ -206,7 +206,7 @@ describe("a begin that meets a destroy whose commit no shard knows yet", () => {
   });
 });
 
-test("[B8] a begin meets another cell's claim that is being replaced: it is that cell's in any case", async () => {
+test("[B8] another cell's claim that is being replaced is that cell's in any case", async () => {
   const names = await Names.start();
   await names.begin("1", replace);
   const asked = names.inquiries();
