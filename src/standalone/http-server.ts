@@ -7,7 +7,7 @@ import {
   type ServerOptions,
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 
 /** Carries out a request, as the Worker does. */
 type Dispatch = (request: Request) => Promise<Response>;
@@ -42,10 +42,12 @@ const LATER_MS = 5_000;
 export class HttpServer {
   readonly url: string;
   readonly #server: Server;
+  readonly #connections: Connections;
 
-  private constructor(server: Server, url: string) {
+  private constructor(server: Server, url: string, connections: Connections) {
     this.#server = server;
     this.url = url;
+    this.#connections = connections;
   }
 
   /** Throws an `Error` that says what to change if the port cannot be used. */
@@ -54,7 +56,13 @@ export class HttpServer {
       (request, { incoming }) => dispatch(asSent(request, incoming as IncomingMessage)),
       { errorHandler: (error) => dispatch(refusedRequest(error)) },
     );
-    const listener: RequestListener = (incoming, outgoing) => void answer(incoming, outgoing);
+    const connections = new Connections();
+    const listener: RequestListener = (incoming, outgoing) => {
+      const { socket } = incoming;
+      connections.began(socket);
+      outgoing.once("close", () => connections.ended(socket));
+      void answer(incoming, outgoing);
+    };
     const limits: ServerOptions = {
       headersTimeout: HEADERS_MS,
       requestTimeout: HEADERS_MS + bodyReadMs + LATER_MS,
@@ -65,22 +73,71 @@ export class HttpServer {
     const server =
       tls === undefined ? createServer(limits, listener) : createTlsServer({ ...limits, ...tls }, listener);
     server.maxConnections = MAX_CONNECTIONS;
+    server.on("connection", (socket) => connections.accepted(socket));
+    // With TLS, requests come by another socket, which is there after the handshake.
+    server.on(tls === undefined ? "connection" : "secureConnection", (socket) => connections.opened(socket));
     await new Promise<void>((resolve, reject) => {
       server.once("error", (error: NodeJS.ErrnoException) => reject(listenError(host, port, error)));
       server.listen(port, host, resolve);
     });
     const address = server.address() as AddressInfo;
     const name = address.family === "IPv6" ? `[${address.address}]` : address.address;
-    return new HttpServer(server, `${tls === undefined ? "http" : "https"}://${name}:${address.port}`);
+    return new HttpServer(
+      server,
+      `${tls === undefined ? "http" : "https"}://${name}:${address.port}`,
+      connections,
+    );
   }
 
   /** Accepts nothing more, and waits until all requests are answered, at most `maxMs`. */
   async close(maxMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    const timer = setTimeout(() => this.#server.closeAllConnections(), maxMs);
-    this.#server.closeIdleConnections();
+    const timer = setTimeout(() => this.#connections.closeAll(), maxMs);
+    this.#connections.closeIdle();
     await closed;
     clearTimeout(timer);
+  }
+}
+
+/**
+ * The connections, with their requests. Node itself closes those that have had a request, but a stop would
+ * wait for one that has not sent any yet.
+ */
+class Connections {
+  readonly #accepted = new Set<Socket>();
+  /** The requests of each connection that is ready for them. */
+  readonly #requests = new Map<Socket, number>();
+  #isClosing = false;
+
+  accepted(socket: Socket): void {
+    this.#accepted.add(socket);
+    socket.once("close", () => this.#accepted.delete(socket));
+  }
+
+  opened(socket: Socket): void {
+    this.#requests.set(socket, 0);
+    socket.once("close", () => this.#requests.delete(socket));
+    if (this.#isClosing) socket.destroy();
+  }
+
+  began(socket: Socket): void {
+    this.#requests.set(socket, (this.#requests.get(socket) ?? 0) + 1);
+  }
+
+  ended(socket: Socket): void {
+    const left = (this.#requests.get(socket) ?? 1) - 1;
+    if (this.#requests.has(socket)) this.#requests.set(socket, left);
+    if (this.#isClosing && left === 0) socket.destroySoon();
+  }
+
+  closeAll(): void {
+    for (const socket of this.#accepted) socket.destroy();
+  }
+
+  /** Closes the connections that have no request now, and the others when they have none any more. */
+  closeIdle(): void {
+    this.#isClosing = true;
+    for (const [socket, requests] of this.#requests) if (requests === 0) socket.destroy();
   }
 }
 

@@ -88,6 +88,12 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
   const dispatch = (path: string, init?: RequestInit): Promise<Response> =>
     host.dispatch(new Request(`${INTERNAL_URL}${path}`, init));
   const known = await devKeys.read(stateFolder, signingSecret);
+  // Nobody but the cells could notice it, and only when they call.
+  if (known !== undefined && storage.names.length === 0)
+    throw new Error(
+      `${databases} has no databases, though the folder has been used; restore a backup, ` +
+        "or set LEASEHOLD_STATE to another folder",
+    );
   const keys = known ?? (await devKeys.make(stateFolder, signingSecret, dispatch));
   await checkPlacement(dispatch, keys);
   const cron = (): Promise<void> => runCron(host, log);

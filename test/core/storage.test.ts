@@ -234,6 +234,7 @@ const ended = at(
   "test/node-host/hosted-object.test.ts",
   "[M6] nothing is left of calls, timers and alarms that have ended",
 );
+const stopping = at("test/standalone/server.test.ts", "a stop answers the requests that are running");
 const typeSet = at("test/core/types/document.test.ts", "[M6] a set has at most 256 types of each kind");
 
 const proofs: Record<string, Proof> = {
@@ -442,6 +443,8 @@ const proofs: Record<string, Proof> = {
     "test/standalone/storage.test.ts",
     "let a log be used from its start again, and lose nothing",
   ),
+  "Connections.#accepted": stopping,
+  "Connections.#requests": stopping,
   "WalSync.#syncing": at(
     "test/standalone/storage.test.ts",
     "[C2] [B5] covers the writes before its sync began, and shares the sync",

@@ -14,7 +14,7 @@ import {
   writeSync,
 } from "node:fs";
 import { Agent, request } from "node:https";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -119,9 +119,14 @@ test("a stop answers the requests that are running", async () => {
   const server = await ready({ state: "stopping" });
   const calls = Array.from({ length: 50 }, (_, n) => begin(server, n, `name-${n}`));
   await calls[0];
+  // A connection without a request is not waited for.
+  const silent = connect(Number(new URL(server.url).port), "127.0.0.1");
+  const isClosed = new Promise((resolve) => silent.once("close", resolve).once("error", () => {}));
+  await new Promise((resolve) => silent.once("connect", resolve));
   const ended = server.end("SIGTERM");
   // Requests that the server has not accepted yet get no connection: 0.
   for (const { status } of await Promise.all(calls)) expect([0, 201]).toContain(status);
+  await isClosed;
   expect((await ended).code).toBe(0);
 });
 
@@ -223,6 +228,16 @@ describe("a start is refused with one line", () => {
     const server = await ready({ state: "damaged" });
     await server.end("SIGTERM");
   });
+});
+
+test("a folder that has lost all of its databases is refused", async () => {
+  await (await ready({ state: "emptied" })).end("SIGTERM");
+  rmSync(join(folder, "emptied/databases"), { recursive: true });
+  const { code, stderr } = await (await start({ state: "emptied" })).ended;
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining("has no databases, though the folder has been used"),
+  ]);
 });
 
 test("`npm start` refuses the folder", async () => {
