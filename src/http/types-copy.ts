@@ -6,7 +6,6 @@ import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
 import { Types, type NamedType, type TypeEntry, type TypeKind } from "../core/types/types.ts";
 import type { Objects } from "../objects/objects.ts";
 import { wallClock } from "../runtime.ts";
-import { AgeClock, type Moment } from "./age.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "./reach.ts";
 
 /** A type that a request names, and where. */
@@ -36,12 +35,6 @@ interface Copies {
 }
 
 /**
- * A reading that takes longer may be lost, so another one may begin. It also bounds the readings of an
- * isolate while the directory is slow: one in this time.
- */
-const PATIENCE_MS = 250;
-
-/**
  * An isolate's copy of the set of types. A type in use never changes (T2), so the copy is always right about
  * those, also while the directory is lost or cannot be reached. For all others, the directory is asked (T4).
  */
@@ -54,15 +47,7 @@ export class TypesCopy {
   #position = -1;
   /** The newest set that a whole directory has answered. */
   #declared: DeclaredTypes | undefined;
-  readonly #ages = new AgeClock(wallClock);
-  /** The number of readings that have begun. */
-  #readings = 0;
-  /** When the last reading began. Undefined if it has been answered. */
-  #readAt: Moment | undefined;
-  /** The answer to the latest reading that has one. */
-  #answered: { reading: number; result: Result<Reading> } | undefined;
-  /** Resolves with the next answer to a reading. */
-  #next = Promise.withResolvers<Result<null>>();
+  #running: Promise<Result<Reading>> | undefined;
 
   constructor(objects: Pick<Objects, "directory">, limits: Limits, envelope: Envelope, copies: Copies) {
     this.#objects = objects;
@@ -156,39 +141,24 @@ export class TypesCopy {
    * Reads the set. The reading begins after the call, so that the answer has everything that was declared
    * before. Calls during one reading share the next one.
    *
-   * A request that is cancelled may never get its answer, because the runtime drops its work. So each request
-   * waits with its own timer, and starts a reading if the last one began long ago.
+   * A promise that belongs to another request never resolves if that request is cancelled and the runtime
+   * drops its work. So each request waits with its own timer, and only briefly before it reads itself.
    */
   async read(): Promise<Result<Reading>> {
-    const before = this.#readings;
-    for (;;) {
-      if (this.#answered !== undefined && this.#answered.reading > before) return this.#answered.result;
-      if (!this.#isReading()) void this.#start();
-      await this.#nextAnswer();
-    }
+    const earlier = this.#running;
+    if (earlier === undefined) return this.#start();
+    await settled(earlier);
+    const later = this.#running;
+    const shared = later === undefined || later === earlier ? undefined : await settled(later);
+    return shared ?? this.#start();
   }
 
-  /** False if no reading is running, or the last one is so slow that it may be lost. */
-  #isReading(): boolean {
-    return this.#readAt !== undefined && this.#ages.ageMs(this.#readAt) < PATIENCE_MS;
-  }
-
-  async #start(): Promise<void> {
-    this.#readings += 1;
-    const reading = this.#readings;
-    this.#readAt = this.#ages.now();
-    const result = await this.#read();
-    if (reading === this.#readings) this.#readAt = undefined;
-    if (this.#answered === undefined || reading > this.#answered.reading)
-      this.#answered = { reading, result };
-    this.#next.resolve(ok(null));
-    this.#next = Promise.withResolvers();
-  }
-
-  /** Waits for the answer to any reading, but only briefly. */
-  async #nextAnswer(): Promise<void> {
-    const { promise } = this.#next;
-    await ask(wallClock, PATIENCE_MS, () => promise);
+  #start(): Promise<Result<Reading>> {
+    const reading = this.#read().finally(() => {
+      if (this.#running === reading) this.#running = undefined;
+    });
+    this.#running = reading;
+    return reading;
   }
 
   async #read(): Promise<Result<Reading>> {
@@ -221,6 +191,15 @@ export class TypesCopy {
       if (entry.isInUse) entries.set(`${entry.kind} ${entry.name}`, entry);
     return ok({ types: new Types([...entries.values()]), refusalOfOthers: refusal });
   }
+}
+
+/** How long a request waits for a reading of another request before it starts its own. */
+const PATIENCE_MS = 250;
+
+/** Returns what another request has read, or undefined if that takes too long. */
+async function settled(reading: Promise<Result<Reading>>): Promise<Result<Reading> | undefined> {
+  const answer = await ask(wallClock, PATIENCE_MS, () => reading);
+  return answer.kind === "unknown" ? undefined : reading;
 }
 
 const isInUse = (types: Types | undefined, kind: TypeKind, name: string): boolean =>

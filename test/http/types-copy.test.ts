@@ -231,17 +231,6 @@ describe("requests at the same time", () => {
     expect((await last).ok).toBe(true);
   });
 
-  test("[T4] start few readings while the directory is slow", async () => {
-    const all = Array.from({ length: 200 }, () => copy.forRead([reference("A")]));
-    await expect.poll(() => fixture.reads.length, { timeout: 5_000 }).toBe(3);
-    // The second reading is late, but it began after all requests.
-    await fixture.answer(1, complete(at(5, entry("A", 1))));
-    for (const result of await Promise.all(all)) expect(result.ok).toBe(true);
-    expect(fixture.reads).toHaveLength(3);
-    await fixture.answer(0, complete(at(4, entry("A", 1))));
-    expect(copy.position).toBe(5);
-  });
-
   test("[T4] do not wait forever for a request whose work the runtime has dropped", async () => {
     // Neither an answer nor a timer of such a request ever comes (see `DirectoryCopy`).
     const dropped = new Fixture({ ...defaultLimits, inquiryTimeoutMs: 1e9, exchangeTimeoutMs: 1e9 });
