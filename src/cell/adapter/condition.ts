@@ -102,10 +102,11 @@ const TOKENS = /('(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\$\d+)/;
 /** Replaces `$1`, `$2`, ... outside of quotes by the values. */
 function withValues({ text, values }: Condition, table: Table): SQL {
   // Before 3.17, mysql2 replaces it also in quotes.
-  if (is(table, MySqlTable) && text.includes("?"))
+  const isMysql = is(table, MySqlTable);
+  if (isMysql && text.includes("?"))
     throw invalidArgument("where", "must not contain a question mark: use $1, and pass texts as values");
   const chunks = text.split(TOKENS).map((part) => {
-    if (!/^\$\d+$/.test(part)) return sql.raw(plain(part));
+    if (!/^\$\d+$/.test(part)) return sql.raw(plain(part, isMysql));
     const index = Number(part.slice(1)) - 1;
     if (index < 0 || index >= values.length)
       throw invalidArgument("where", `uses ${part}, and has ${values.length} values`);
@@ -117,10 +118,12 @@ function withValues({ text, values }: Condition, table: Table): SQL {
 }
 
 /** Refuses what may end elsewhere than it seems, so that `$1` after it could be a part of a text. */
-function plain(part: string): string {
+function plain(part: string, isMysql: boolean): string {
   const isQuoted = /^['"`]/.test(part);
+  // PostgreSQL has operators with a hash.
+  const isComment = isMysql && !isQuoted && part.includes("#");
   const odd = isQuoted ? part.includes("\\") : /--|\/\*|\$\w*\$|['"`]/.test(part);
-  if (!odd) return part;
+  if (!odd && !isComment) return part;
   throw invalidArgument(
     "where",
     "must not contain comments, dollar quotes, open quotes, or backslashes in quotes: pass texts as values",
