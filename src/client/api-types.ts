@@ -112,8 +112,8 @@ export interface Conflict {
   bucket: Bucket;
   /**
    * `leased`: a lease holds the name, so waiting helps. `taken`: a name to create has a claim.
-   * `not_owner`: the claim belongs to another cell. `absent`: there is no claim. `mismatch`: the claim
-   * has another subject, source or epoch.
+   * `not_owner`: another cell has the claim, and is not destroying it. `absent`: there is no claim.
+   * `mismatch`: the claim has another subject, source or epoch.
    */
   kind: "leased" | "taken" | "not_owner" | "absent" | "mismatch";
   owner?: "self" | "other" | undefined;

@@ -340,11 +340,11 @@ export interface ListRecordsRequest extends Envelope {
 export interface ListCursor {
   behind: RecordPosition;
   /** The unfinished scan of the shard's holds for the records behind `behind`. Null: it has not begun. */
-  scan: CreateScan | null;
+  scan: ArrivalScan | null;
 }
 
-/** What a scan has found of the create holds in a range: the first of them in the order of the list. */
-export interface CreateScan {
+/** What a scan has found of the holds that arrive in a range: the first of them in the order of the list. */
+export interface ArrivalScan {
   behind: HoldPosition;
   found: RecordPosition[];
   /** True if more were found than are in `found`. */

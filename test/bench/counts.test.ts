@@ -55,7 +55,7 @@ test("a refused begin writes nothing, and costs 2 messages for a taken name, 4 f
     expect(each).toMatchObject({ messages: 1, transactions: 0, rowsWritten: 0 });
 });
 
-test("a lookup costs 1 message, 2 when it meets a create hold, and reads 2 rows of a shard at most", () => {
+test("a lookup costs 1 message, 2 when it meets a hold, and reads 2 rows of a shard at most", () => {
   for (const each of worksOf("lookup")) {
     expect(each).toMatchObject({ transactions: 0, rowsWritten: 0 });
     expect(each.shardRowsRead).toBeLessThanOrEqual(2 * each.claims);

@@ -115,7 +115,7 @@ test("the clean-up after decisions takes at most a tenth of a transaction per le
   expect(c.transactions() - before).toBeLessThanOrEqual(10);
 });
 
-test("a lookup costs no message, or one if it meets a create hold", async () => {
+test("a lookup costs no message, or one if it meets a hold", async () => {
   const c = await warm(1);
   const lease = c.uuid();
   await c.clock.runUntil(c.ledger("1").object.begin(beginRequest(c.envelope, lease, ["ada"])));

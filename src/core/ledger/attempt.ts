@@ -10,8 +10,9 @@ import type { ShardLinks } from "./shard-links.ts";
  */
 export type AttemptEnd =
   | { kind: "granted"; epochs: Map<number, number>; missing: number }
-  /** `isTemporary`: all conflicts are `leased`. `held` lists the keys with a hold, by shard. */
-  | { kind: "conflicts"; conflicts: Conflict[]; held: Map<number, BucketKey[]>; isTemporary: boolean }
+  /** Only temporary conflicts. `held` lists their keys, by shard. */
+  | { kind: "leased"; conflicts: Conflict[]; held: Map<number, BucketKey[]> }
+  | { kind: "conflicts"; conflicts: Conflict[] }
   | { kind: "refused"; refusal: Refusal }
   | { kind: "unknown"; timedOut: boolean };
 
@@ -107,10 +108,9 @@ export class Attempt {
         if (answer.value.held.length > 0) held.set(shard, answer.value.held);
       }
     }
-    const isTemporary = conflicts.every(({ kind }) => kind === "leased");
-    if (!isTemporary) return { kind: "conflicts", conflicts, held, isTemporary };
+    if (conflicts.some(({ kind }) => kind !== "leased")) return { kind: "conflicts", conflicts };
     if (unknown) return { kind: "unknown", timedOut: this.#clock.now() >= deadlineMs };
-    if (conflicts.length > 0) return { kind: "conflicts", conflicts, held, isTemporary };
+    if (conflicts.length > 0) return { kind: "leased", conflicts, held };
     // A shard that was not asked has not granted its ops.
     if (this.#answers.size < this.#byShard.size) return { kind: "unknown", timedOut: true };
     return { kind: "granted", epochs, missing };

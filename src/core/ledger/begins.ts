@@ -210,7 +210,6 @@ export class Begins {
     // The first transaction of an instance raises its incarnation, which must be durable before the instance
     // starts an attempt, so that attempts are never reused (B3).
     if (!this.#history.isRaised) await this.#commits.submit("raise_incarnation", () => null);
-    let isContended = false;
     for (let round = 0; ; round += 1) {
       if (!this.#isCurrent(running)) return rolledBack();
       const attemptId: AttemptId = { incarnation: this.#history.incarnation, counter: ++this.#attempts };
@@ -222,11 +221,9 @@ export class Begins {
         { cell: this.#cell, lease: running.request.lease, ...attemptId },
         running.request,
       );
-      // The first attempt asks all shards at once. After contention, attempts ask them in ascending order, so
-      // that it has a winner (B9).
-      const end: AttemptEnd = isContended
-        ? await attempt.ascending(deadlineMs)
-        : await attempt.inParallel(deadlineMs);
+      // The first attempt asks all shards at once. Later attempts ask them in ascending order, so that
+      // contention has a winner (B9).
+      const end = round === 0 ? await attempt.inParallel(deadlineMs) : await attempt.ascending(deadlineMs);
       if (end.kind === "granted") {
         const granted = await this.#commits.submit("grant", () => this.#grant(running, attemptId, end));
         if (granted.ok) return ok({ lease: granted.value, created: true });
@@ -238,18 +235,16 @@ export class Begins {
       running.attemptId = undefined;
       await attempt.release();
       if (!this.#isCurrent(running)) return rolledBack();
-      if (end.kind !== "conflicts") return { ok: false, refusal: refusalOf(end) };
-      const refusal = conflictRefusal(end.conflicts);
-      if (end.held.size === 0 || isOver(this.#ports.clock.now())) return { ok: false, refusal };
+      if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
+      if (isOver(this.#ports.clock.now())) return { ok: false, refusal: conflictRefusal(end.conflicts) };
       const states = await this.#settle(end.held);
-      // If other conflicts remain anyway, only a hold that is gone can change the answer.
-      const mayChange = end.isTemporary
-        ? !states.includes("granted") && !states.includes("unknown")
-        : states.includes("free");
+      // A hold that is gone may have been a decided one, which no refusal lists.
+      const mayChange =
+        states.includes("free") || (!states.includes("granted") && !states.includes("unknown"));
       const pauseMs = states.includes("running") ? this.#pauseMs(round) : 0;
       const now = this.#ports.clock.now();
-      if (!mayChange || isOver(now) || isOver(now + pauseMs)) return { ok: false, refusal };
-      isContended = end.isTemporary;
+      if (!mayChange || isOver(now) || isOver(now + pauseMs))
+        return { ok: false, refusal: conflictRefusal(end.conflicts) };
       await new Promise<void>((resume) => this.#ports.clock.after(pauseMs, resume));
     }
   }
@@ -373,7 +368,8 @@ export function keyRefusal(store: LedgerStore, { role, keyId, expiresAtMs }: Cal
   return refused("UNAUTHENTICATED", "the key has expired; get a new one", { reason: "KEY_EXPIRED" }).refusal;
 }
 
-function refusalOf(end: Exclude<AttemptEnd, { kind: "granted" | "conflicts" }>): Refusal {
+function refusalOf(end: Exclude<AttemptEnd, { kind: "granted" | "leased" }>): Refusal {
+  if (end.kind === "conflicts") return conflictRefusal(end.conflicts);
   if (end.kind === "refused") return end.refusal;
   return end.timedOut
     ? refused("DEADLINE_EXCEEDED", "a shard did not answer in time; repeat the call with the same lease id")

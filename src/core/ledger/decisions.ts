@@ -142,9 +142,7 @@ export class Decisions {
   }
 }
 
-/**
- * Drops the payload and the epochs, so that they do not stay in memory while the call waits for the shards.
- */
+/** Drops the payload and the epochs, which the answer does not have. */
 const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null, epochs: null });
 
 function decidedOtherwise(row: LeaseRow): Refusal {

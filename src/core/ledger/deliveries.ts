@@ -202,7 +202,7 @@ export class Deliveries {
     }
   }
 
-  /** Loads a decision that had no room in memory, because a caller waits for its delivery. */
+  /** Loads a decision that had no room in memory, because a caller has repeated it. */
   #reopen(lease: string): OpenDecision | undefined {
     if (this.#loadedThrough === Infinity || this.#applied.has(lease)) return undefined;
     const row = this.#store.findWhole(lease);

@@ -1,7 +1,7 @@
 import type { Limits } from "../limits.ts";
 import type {
   BucketKey,
-  CreateScan,
+  ArrivalScan,
   ListCursor,
   ListRecordsAnswer,
   ListRecordsRequest,
@@ -14,7 +14,7 @@ import { ok, refused } from "../refusal.ts";
 import { executionKey, type Inquirer } from "./inquirer.ts";
 import type { ReadQueue } from "./read-queue.ts";
 import { bySource, comparePositions, recordOfClaim, recordOfHold } from "./record.ts";
-import type { ClaimRow, CreateHoldRow, FoundClaimRow, HoldRow } from "./rows.ts";
+import type { ClaimRow, ArrivingHoldRow, FoundClaimRow, HoldRow } from "./rows.ts";
 import {
   afterSource,
   FIRST_HOLD,
@@ -27,14 +27,15 @@ import type { ShardStore } from "./store.ts";
 
 /**
  * The number of times that a read inquires about holds. The key of a hold may get another hold while its
- * ledger is asked. After this many such changes, the key had no hold in between, so the answer leaves out the
- * last one.
+ * ledger is asked. After this many such changes, the answer is what the key shows without its last hold: that
+ * was true between the end of the hold before it and its own beginning, because a claim doesn't change while
+ * it is held.
  */
 const MAX_ROUNDS = 3;
 
 /** What the first turn of a listing has read. `first` is undefined if it ended with the scan of the holds. */
 interface Begun {
-  scan: CreateScan;
+  scan: ArrivalScan;
   first: Piece | undefined;
 }
 
@@ -49,7 +50,7 @@ interface Stored {
   hold: HoldRow | undefined;
 }
 
-/** The claims and create holds up to a position of the list, in any order. */
+/** The claims and arriving holds up to a position of the list, in any order. */
 interface Piece {
   stored: Stored[];
   through: RecordPosition;
@@ -115,7 +116,7 @@ export class ShardReader {
       upTo: afterSource(request.upTo ?? SOURCE_ORDER_END),
     };
     const begun = await this.#reads.run<Begun>(request.cell, () => {
-      const { scan, rows } = this.#scanCreates(range, types, request.cursor?.scan ?? null, limit);
+      const { scan, rows } = this.#scanArrivals(range, types, request.cursor?.scan ?? null, limit);
       // The next message has more room for records, and finds the scan complete.
       if (rows > this.#scanRows / 2) return { value: { scan, first: undefined }, rows };
       const upTo = (scan.isCut ? scan.found.at(-1) : undefined) ?? range.upTo;
@@ -145,18 +146,18 @@ export class ShardReader {
   }
 
   /**
-   * Continues the scan for the create holds in a range. Keeps the first `limit` of them in list order. If it
-   * visits at most half of the rows of a message, it is complete.
+   * Continues the scan for the holds that arrive in a range. Keeps the first `limit` of them in list order.
+   * If it visits at most half of the rows of a message, it is complete.
    */
-  #scanCreates(
+  #scanArrivals(
     range: ClaimRange,
     types: WantedTypes,
-    before: CreateScan | null,
+    before: ArrivalScan | null,
     limit: number,
-  ): { scan: CreateScan; rows: number } {
+  ): { scan: ArrivalScan; rows: number } {
     const { behind, found: earlier, isCut } = before ?? { behind: FIRST_HOLD, found: [], isCut: false };
     const next = this.#scans.nextHolds(behind, this.#scanRows);
-    const found = this.#scans.creates(range, types, next.range, limit + 1);
+    const found = this.#scans.arrivals(range, types, next.range, limit + 1);
     const all = [...earlier, ...found].toSorted(comparePositions);
     const scan = {
       behind: next.range.upTo,
@@ -167,7 +168,7 @@ export class ShardReader {
   }
 
   /**
-   * Reads the claims of a range with their holds, and the create holds among `found`, as far as it gets: up
+   * Reads the claims of a range with their holds, and the arriving holds among `found`, as far as it gets: up
    * to `mostRecords`, and up to as many as fit into `room`.
    */
   #piece(
@@ -185,7 +186,7 @@ export class ShardReader {
     const claims = this.#scans.claims({ ...range, upTo: end }, types, limit + 1);
     const holds = found
       .map(([, bucketType, canonical]) => this.#store.holdOn(bucketType, canonical))
-      .filter((hold) => isCreateIn(hold, { ...range, upTo: end }));
+      .filter((hold) => isArrivalIn(hold, { ...range, upTo: end }));
     const positions = [...claims, ...holds].map(positionOf).toSorted(comparePositions);
     const through = positions.length > limit ? (positions[limit - 1] ?? end) : end;
     const isRead = (row: Positioned): boolean => comparePositions(positionOf(row), through) <= 0;
@@ -212,9 +213,9 @@ type Positioned = Pick<HoldRow & { source_order: string }, "source_order" | "buc
 
 const positionOf = (row: Positioned): RecordPosition => [row.source_order, row.bucket_type, row.canonical];
 
-/** Whether a hold is a create in the range. It may have replaced the hold that the scan found on its key. */
-function isCreateIn(hold: HoldRow | undefined, range: ClaimRange): hold is CreateHoldRow {
-  if (hold?.kind !== "create" || hold.source_order === null) return false;
+/** Whether a hold arrives in the range. It may have replaced the hold that the scan found on its key. */
+function isArrivalIn(hold: HoldRow | undefined, range: ClaimRange): hold is ArrivingHoldRow {
+  if (hold === undefined || hold.kind === "destroy" || hold.source_order === null) return false;
   if (hold.cell !== range.cell || hold.source_type !== range.sourceType) return false;
   const position: RecordPosition = [hold.source_order, hold.bucket_type, hold.canonical];
   return comparePositions(position, range.after) > 0 && comparePositions(position, range.upTo) <= 0;
@@ -230,10 +231,9 @@ function shown({ claim, hold }: Stored, verdicts: ReadonlyMap<string, Verdict>):
   if (hold === undefined) return without;
   switch (verdicts.get(executionKey(hold))) {
     case "granted":
-      return {
-        kind: "record",
-        record: claim === undefined ? recordOfHold(hold) : recordOfClaim(claim, hold),
-      };
+      if (claim !== undefined) return { kind: "record", record: recordOfClaim(claim, hold) };
+      // A replace arrives at its place only when it is committed.
+      return hold.kind === "create" ? { kind: "record", record: recordOfHold(hold) } : without;
     case "running":
       return without;
     case "unknown":

@@ -43,8 +43,8 @@ export interface HoldRow {
 /** A claim, with whether a hold destroys or replaces it. */
 export type FoundClaimRow = ClaimRow & { is_held: 0 | 1 };
 
-/** The hold of a create, which has a place in the list of its cell's records. */
-export type CreateHoldRow = HoldRow & { source_order: string };
+/** The hold of a create or replace, which will put a claim at a place in the list of its cell's records. */
+export type ArrivingHoldRow = HoldRow & { source_order: string };
 
 export type Claimant = Pick<
   HoldRow,

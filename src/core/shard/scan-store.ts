@@ -169,10 +169,10 @@ export class ScanStore {
   }
 
   /**
-   * Returns the positions that the create holds of a cell will have in its list: those between two positions
-   * of the list, of these bucket types, and among these holds.
+   * Returns the positions that holds of a cell, creates or replaces, will give to claims in its list: those
+   * between two positions of the list, of these bucket types, and among these holds.
    */
-  creates(
+  arrivals(
     { cell, sourceType, after: from, upTo: to }: ClaimRange,
     types: WantedTypes,
     { after, upTo }: HoldRange,
@@ -181,7 +181,7 @@ export class ScanStore {
     const rows = this.#sql.all<{ source_order: string; bucket_type: number; canonical: string }>(
       `SELECT source_order, bucket_type, canonical FROM hold
         WHERE (bucket_type, canonical) > (?, ?) AND (bucket_type, canonical) <= (?, ?)
-          AND kind = 'create' AND +cell = ? AND +source_type = ?
+          AND kind <> 'destroy' AND +cell = ? AND +source_type = ?
           AND (+source_order, +bucket_type, +canonical) > (?, ?, ?)
           AND (+source_order, +bucket_type, +canonical) <= (?, ?, ?)
           AND ${isWanted(types)}

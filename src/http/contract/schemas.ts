@@ -334,7 +334,8 @@ const conflict = z
     kind: z.enum(["leased", "taken", "not_owner", "absent", "mismatch"]).meta({
       description:
         "`leased`: a lease holds the name, so waiting helps. `taken`: a name to create has a " +
-        "claim. `not_owner`: the claim belongs to another cell. `absent`: there is no claim. " +
+        "claim. `not_owner`: another cell has the claim, and is not destroying it. " +
+        "`absent`: there is no claim. " +
         "`mismatch`: the claim has another subject, source or epoch.",
     }),
     owner: z.enum(["self", "other"]).optional(),

@@ -467,8 +467,8 @@ export const bugs: Record<string, Bug> = {
     "B9",
     ["I8"],
     "src/core/ledger/begins.ts",
-    "isContended = end.isTemporary;",
-    "isContended = false;",
+    "round === 0 ? await attempt.inParallel",
+    "round >= 0 ? await attempt.inParallel",
   ),
   "a freeze does not stop a running begin": one(
     "B5",
@@ -515,7 +515,7 @@ export const bugs: Record<string, Bug> = {
     "return is_held === 0 ?",
     "return is_held >= 0 ?",
   ),
-  "a begin takes a claim for another cell's without asking about its hold": one(
+  "a begin refuses a claim as another cell's without asking about its hold": one(
     "B8",
     ["I18"],
     "src/core/shard/prepare.ts",

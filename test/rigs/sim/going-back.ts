@@ -146,10 +146,20 @@ class Stage {
       if (decided.kind !== "ok") return;
     }
     const made = { cell, name: row, shard, lease, isCommitted, incarnation };
+    // The shard learns of the decision after the answer (C3).
+    const isDelivered = isCommitted && !byInquiry && (await this.#isDelivered(made));
     // The answer to an inquiry confirms the stored point, so the shard replaces it.
     const isGrantTold = byInquiry && isCommitted;
     this.made.push({ ...made, epoch: this.#epochOf(made), isGrantTold });
-    if (isCommitted && !byInquiry) this.#noteMessage(cell, shard);
+    if (isDelivered) this.#noteMessage(cell, shard);
+  }
+
+  /** Waits until the shard has applied a commit. Returns false if it does not. */
+  async #isDelivered({ shard, name }: Pick<Made, "shard" | "name">): Promise<boolean> {
+    const part = this.#simulation.coordinator.shard(shard);
+    const isHeld = (): boolean => read(part, "hold", "canonical = ?", name.canonical).length > 0;
+    for (let wait = 0; isHeld() && wait < 20; wait += 1) await this.#simulation.pass(50, PASS_STEPS);
+    return !isHeld();
   }
 
   /**

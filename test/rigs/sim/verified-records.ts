@@ -96,7 +96,8 @@ export class SimulatedRecords implements VerifiedRecords {
       width: limits.fanOut,
       limit: pageSize,
       extra: isSmall ? 0 : limits.maxPageItems,
-      calls: isSmall ? 4 * shards.length : 900,
+      // More than the messages that the scan of a shard's holds takes, so that each page gets further.
+      calls: isSmall ? 40 * shards.length : 900,
       behind,
     };
     const merged = await mergeRecords(merge, async (shard, cursor, limit) =>

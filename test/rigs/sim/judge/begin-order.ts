@@ -14,8 +14,6 @@ export class BeginOrder {
       waiting: Set<number>;
       last: number;
       wasRefused: boolean;
-      /** It met a conflict other than `leased`, so it is refused anyway. */
-      isDefinite: boolean;
     }
   >();
 
@@ -24,14 +22,13 @@ export class BeginOrder {
   }
 
   /**
-   * The first attempt of a begin asks all shards at once, and so does one after a conflict other than
-   * `leased`. Any other attempt asks the next shard only after the last one has granted (B9).
+   * The first attempt of a begin asks all shards at once. A later attempt asks the next shard only after the
+   * last one has granted (B9).
    */
   asks(key: string, attempt: string, instance: number, shard: number): void {
     const before = this.#asking.get(key);
-    const isSame = before?.attempt === attempt;
     const isFirst =
-      before === undefined || before.instance !== instance || (isSame ? before.isFirst : before.isDefinite);
+      before === undefined || before.instance !== instance || (before.isFirst && before.attempt === attempt);
     const waiting = before?.attempt === attempt ? before.waiting : new Set<number>();
     if (!isFirst)
       this.#evidence.check(
@@ -39,6 +36,7 @@ export class BeginOrder {
         waiting.size === 0,
         () => `attempt ${attempt} of lease ${key} asks shard ${shard} before the last one has answered`,
       );
+    const isSame = before?.attempt === attempt;
     if (!isFirst && isSame) {
       this.#evidence.check(
         "I8",
@@ -59,7 +57,6 @@ export class BeginOrder {
       waiting: waiting.add(shard),
       last: shard,
       wasRefused: isSame && before.wasRefused,
-      isDefinite: isSame && before.isDefinite,
     });
   }
 
@@ -69,11 +66,7 @@ export class BeginOrder {
       // A duplicate is answered too. Only the first answer counts.
       const isFirst =
         asking?.attempt === attemptOf(cell, attempt) && asking.waiting.delete(ops[0]?.shard ?? 0);
-      const result = answer.prepares[index];
-      if (!isFirst) continue;
-      asking.wasRefused ||= !(result?.granted ?? false);
-      const conflicts = result !== undefined && "conflicts" in result ? result.conflicts : [];
-      asking.isDefinite ||= conflicts.some(({ kind }) => kind !== "leased");
+      if (isFirst) asking.wasRefused ||= !(answer.prepares[index]?.granted ?? false);
     }
   }
 

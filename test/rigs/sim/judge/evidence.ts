@@ -84,18 +84,42 @@ export class Evidence {
     return this.everPruned.has(factKey(cell, lease));
   }
 
-  /** A cell's claims on one shard by name. The text changes whenever a claim changes. */
+  /**
+   * A cell's claims on one shard by name, as they are decided: whatever the shard has not applied yet counts.
+   * The text changes whenever a claim changes.
+   */
   claimsOf(
     shard: number,
     cell: string,
     sourceType: number,
     bucketTypes: readonly number[],
   ): Map<string, string> {
-    const claims = [...(this.images[shard]?.claims ?? [])].filter(
+    const image = this.images[shard];
+    const claims = new Map<string, ClaimRow | HoldRow>(image?.claims);
+    const texts = new Map([...claims].map(([key, { uuid, epoch }]) => [key, `${uuid}/${epoch}`]));
+    for (const [key, hold] of image?.holds ?? []) {
+      if (!this.#isCommitted(hold, shard)) continue;
+      if (hold.kind === "destroy") claims.delete(key);
+      else claims.set(key, hold);
+      texts.set(key, `${image?.claims.get(key)?.uuid ?? hold.uuid}/${hold.epoch}`);
+    }
+    const listed = [...claims].filter(
       ([, row]) =>
         row.cell === cell && row.source_type === sourceType && bucketTypes.includes(row.bucket_type),
     );
-    return new Map(claims.map(([key, row]) => [key, `${row.uuid}/${row.epoch}`]));
+    return new Map(listed.map(([key]) => [key, texts.get(key) ?? ""]));
+  }
+
+  /** Whether the decision of a hold is a durable commit. */
+  #isCommitted({ cell, lease, incarnation, counter, epoch }: HoldRow, shard: number): boolean {
+    const fact = this.factOf(cell, lease);
+    const { execution } = fact ?? {};
+    return (
+      fact?.state === "COMMITTED" &&
+      execution?.incarnation === incarnation &&
+      execution.counter === counter &&
+      execution.epochs[shard] === epoch
+    );
   }
 
   claimOn({ type, canonical }: BucketKey): ClaimRow | undefined {
