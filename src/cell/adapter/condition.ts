@@ -101,8 +101,8 @@ const TOKENS = /('(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\$\d+)/;
 
 /** Replaces `$1`, `$2`, ... outside of quotes by the values. */
 function withValues({ text, values }: Condition, table: Table): SQL {
-  // Before 3.17, mysql2 replaces it also in quotes.
   const isMysql = is(table, MySqlTable);
+  // Before version 3.17, mysql2 puts values in the place of question marks in quotes, too.
   if (isMysql && text.includes("?"))
     throw invalidArgument("where", "must not contain a question mark: use $1, and pass texts as values");
   const chunks = text.split(TOKENS).map((part) => {
@@ -117,7 +117,7 @@ function withValues({ text, values }: Condition, table: Table): SQL {
   return sql`(${sql.join(chunks)})`;
 }
 
-/** Refuses what may end elsewhere than it seems, so that `$1` after it could be a part of a text. */
+/** Refuses comments and texts whose end depends on the database, because a `$1` could be a part of them. */
 function plain(part: string, isMysql: boolean): string {
   const isQuoted = /^['"`]/.test(part);
   // PostgreSQL has operators with a hash.

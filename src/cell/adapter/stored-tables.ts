@@ -64,7 +64,7 @@ export class StoredTables<Tx> implements SqlTables<Tx> {
 
   /** Reads the tables again when they are used next, because a migration has changed one. */
   forget(): void {
-    // A table that is being read was perhaps read before the migration, so it is not kept either.
+    // A table that is being read right now may still lack the migration, so it must not be kept either.
     this.#known = new Map();
   }
 

@@ -238,7 +238,7 @@ export class Begins {
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
       if (isOver(this.#ports.clock.now())) return { ok: false, refusal: conflictRefusal(end.conflicts) };
       const states = await this.#settle(end.held);
-      // A hold that is gone may have been a decided one, which no refusal lists.
+      // A hold that is gone may belong to a decided lease. Another attempt keeps it out of the refusal.
       const mayChange =
         states.includes("free") || (!states.includes("granted") && !states.includes("unknown"));
       const pauseMs = states.includes("running") ? this.#pauseMs(round) : 0;
