@@ -1,7 +1,7 @@
 /** Runs at coordinators with short slots or low limits. */
 import type { Suites } from "../../../src/cell/conformance/runner.ts";
 import { createCell } from "../../../src/cell/cell.ts";
-import { createClient, type Client } from "../../../src/client/client.ts";
+import { createClient, type Client, type ClientOptions } from "../../../src/client/client.ts";
 import { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
 import {
@@ -16,11 +16,11 @@ const smallSteps = { apply: true, maxShare: 1, pageRows: 10, rangeRows: 10, dige
 
 const clientOf = (
   { url, keys, fetch: direct }: TestCoordinator,
-  fetch: TestCoordinator["fetch"] = direct,
+  fetch: ClientOptions["fetch"] = direct,
 ): Client => createClient({ url, key: keys.cell("1"), cell: "1", fetch });
 
 /** The tested cell, at another coordinator. */
-const cellAt = (one: VerifiedCell, coordinator: TestCoordinator, fetch?: TestCoordinator["fetch"]) =>
+const cellAt = (one: VerifiedCell, coordinator: TestCoordinator, fetch?: ClientOptions["fetch"]) =>
   createCell({
     client: clientOf(coordinator, fetch),
     database: one.database(),
