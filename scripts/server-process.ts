@@ -14,7 +14,7 @@ export function log(line: string): void {
   output.write(line);
 }
 
-/** Runs a server until it has stopped, and ends the process. An error becomes one sentence, and exit code 1. */
+/** Runs a server until it has stopped, and ends the process. An error becomes a sentence and exit code 1. */
 export function runServer(main: () => Promise<void>): void {
   // A reader that closes standard output or standard error must not end the server.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});

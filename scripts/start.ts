@@ -6,7 +6,7 @@ import { createClient } from "../src/client/index.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { devKeys } from "./dev-keys.ts";
 import { openFilesWarning } from "./open-files.ts";
-import { standardErrorLog, type LogOutput } from "./log-output.ts";
+import { log, runServer } from "./server-process.ts";
 import { endWithNpm, portOf, variablesOf } from "./settings.ts";
 import { declareTypes, readTypesFile } from "./types-file.ts";
 
@@ -23,18 +23,8 @@ Variables: PORT, LEASEHOLD_STATE, and those of docs/reference/configuration.md.
 
 /** How long the coordinator may take to stop after its runtime was lost. */
 const STOP_MS = 5_000;
-/** How long the last lines of the log wait for a reader. */
-const DRAIN_MS = 3_000;
 
 const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold");
-
-let output: LogOutput | undefined;
-
-/** The first line comes from the runtime, which is the last program that a start runs. */
-function log(line: string): void {
-  output ??= standardErrorLog();
-  output.write(line);
-}
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { types: { type: "string" }, help: { type: "boolean" } } });
@@ -89,19 +79,4 @@ async function main(): Promise<void> {
   throw failure;
 }
 
-// A reader that closes standard output or standard error must not end the coordinator.
-for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
-
-/** Ends the process once the log is read. A reader that reads nothing delays it by `DRAIN_MS`. */
-async function exit(code: number, lastLine?: string): Promise<void> {
-  if (lastLine !== undefined && output === undefined) process.stderr.write(`${lastLine}\n`);
-  else if (lastLine !== undefined) log(lastLine);
-  await output?.drain(DRAIN_MS);
-  process.exit(code);
-}
-
-main().then(
-  () => exit(0),
-  (error: unknown) =>
-    exit(1, `leasehold: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`),
-);
+runServer(main);

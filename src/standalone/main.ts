@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { devKeys } from "../../scripts/dev-keys.ts";
-import { standardErrorLog, type LogOutput } from "../../scripts/log-output.ts";
+import { log, runServer } from "../../scripts/server-process.ts";
 import { openFilesWarning } from "../../scripts/open-files.ts";
 import { endWithNpm, portOf, variablesOf } from "../../scripts/settings.ts";
 import { declareTypes, readTypesFile } from "../../scripts/types-file.ts";
@@ -30,8 +30,6 @@ Variables: PORT (8787), LEASEHOLD_STATE (.leasehold-standalone), and those of
 docs/reference/configuration.md.
 `;
 
-/** How long the last lines of the log wait for a reader. */
-const DRAIN_MS = 3_000;
 const STDERR = 2;
 
 const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold-standalone");
@@ -74,13 +72,6 @@ async function readOption(option: string, path: string): Promise<Buffer> {
 // A sync takes a thread of Node's pool while the disk works, and each object may have one. The pool is made
 // at its first use.
 process.env["UV_THREADPOOL_SIZE"] ??= "16";
-
-let output: LogOutput | undefined;
-
-function log(line: string): void {
-  output ??= standardErrorLog();
-  output.write(line);
-}
 
 /** Ends the process in this turn, so that nothing leaves it any more. */
 function endAtOnce({ message }: StorageFailure): never {
@@ -159,19 +150,4 @@ process.on("unhandledRejection", (error) => {
   log(JSON.stringify({ event: "unhandled_rejection", error: withoutQuotes(text) }));
 });
 
-// A reader that closes standard output or standard error must not end the server.
-for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
-
-/** Ends the process once the log is read. A reader that reads nothing delays it by `DRAIN_MS`. */
-async function exit(code: number, lastLine?: string): Promise<void> {
-  if (lastLine !== undefined && output === undefined) process.stderr.write(`${lastLine}\n`);
-  else if (lastLine !== undefined) log(lastLine);
-  await output?.drain(DRAIN_MS);
-  process.exit(code);
-}
-
-main().then(
-  () => exit(0),
-  (error: unknown) =>
-    exit(1, `leasehold: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`),
-);
+runServer(main);
