@@ -32,17 +32,18 @@ export async function countD1Only(folder: string, calls: number): Promise<WorkCo
   const peer = await Peer.start("d1-only", folder);
   const { keys, router } = peer.serving("d1-only");
   await peer.stop();
-  const worker = await startWorker(join(import.meta.dirname, "d1-only-worker.ts"), join(folder, "d1-only"), {
+  const worker = join(import.meta.dirname, "d1-only-worker.ts");
+  const { miniflare, url } = await startWorker(worker, join(folder, "d1-only"), {
     d1Databases: { DB: "d1-only" },
   });
   try {
-    const client = new CountingClient((await worker.ready).origin);
+    const client = new CountingClient(url);
     await begin(client, keys[CELL] ?? "", names.fresh(1), LAST);
     const counted: WorkCounts[] = [];
     for (const claims of CLAIMS) counted.push(...(await leases(client, keys[CELL] ?? "", calls, claims)));
     return [...counted, ...(await lookups(client, keys[CELL] ?? "", router, calls))];
   } finally {
-    await worker.dispose();
+    await miniflare.dispose();
   }
 }
 

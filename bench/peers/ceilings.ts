@@ -6,10 +6,9 @@ import { CELLS, PEER_ROUTER, peerKeys } from "./batch.ts";
 import { startWorker } from "./miniflare.ts";
 import { folderOf, serve } from "./serve.ts";
 
-const miniflare = await startWorker(join(import.meta.dirname, "ceilings-worker.ts"), folderOf(process.argv), {
+const worker = join(import.meta.dirname, "ceilings-worker.ts");
+const { miniflare, url } = await startWorker(worker, folderOf(process.argv), {
   bindings: { OBJECTS: process.env["BENCH_SHARDS"] ?? "1" },
   durableObjects: { OBJECT: { className: "Ceiling", useSQLite: true } },
 });
-serve({ url: (await miniflare.ready).origin, keys: peerKeys(CELLS), router: PEER_ROUTER }, () =>
-  miniflare.dispose(),
-);
+serve({ url, keys: peerKeys(CELLS), router: PEER_ROUTER }, () => miniflare.dispose());

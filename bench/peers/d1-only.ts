@@ -13,11 +13,10 @@ const SCHEMA = [
   "CREATE INDEX claim_lease ON claim (lease) WHERE lease IS NOT NULL",
 ];
 
-const miniflare = await startWorker(join(import.meta.dirname, "d1-only-worker.ts"), folderOf(process.argv), {
+const worker = join(import.meta.dirname, "d1-only-worker.ts");
+const { miniflare, url } = await startWorker(worker, folderOf(process.argv), {
   d1Databases: { DB: "d1-only" },
 });
 const db = await miniflare.getD1Database("DB");
 await db.batch(SCHEMA.map((statement) => db.prepare(statement)));
-serve({ url: (await miniflare.ready).origin, keys: peerKeys(CELLS), router: PEER_ROUTER }, () =>
-  miniflare.dispose(),
-);
+serve({ url, keys: peerKeys(CELLS), router: PEER_ROUTER }, () => miniflare.dispose());

@@ -1,20 +1,27 @@
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { join } from "node:path";
 import { bundle } from "../../scripts/bundle.ts";
+import { freePort } from "../../scripts/free-port.ts";
+import { publicSocketAt } from "../../scripts/public-socket.ts";
+
+const HOST = "127.0.0.1";
 
 /**
  * Starts a Worker of one file on Miniflare with its state on disk, as `scripts/coordinator.ts` runs
- * Leasehold.
+ * Leasehold. Its URL leads directly to the Worker too, and not through Miniflare's entry Worker.
  */
 export async function startWorker(
   entryPoint: string,
   folder: string,
   options: Record<string, unknown>,
-): Promise<Miniflare> {
+): Promise<{ miniflare: Miniflare; url: string }> {
+  const address = `${HOST}:${await freePort()}`;
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
-      host: "127.0.0.1",
+      // Only this process uses Miniflare's own port.
+      host: HOST,
       port: 0,
+      ...publicSocketAt(address),
       name: "peer",
       modules: true,
       script: await bundle(entryPoint),
@@ -26,5 +33,5 @@ export async function startWorker(
     }),
   );
   await miniflare.ready;
-  return miniflare;
+  return { miniflare, url: `http://${address}` };
 }
