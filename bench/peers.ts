@@ -7,17 +7,21 @@ import { createInterface } from "node:readline";
 import type { Serving } from "./peers/serve.ts";
 
 /** Each of these has its own process. */
-const programs = ["leasehold", "standalone", "d1-only", "postgres", "etcd", "ceilings"] as const;
+const programs = [
+  "leasehold",
+  "standalone",
+  "d1-only",
+  "postgres",
+  "postgres-transactions",
+  "etcd",
+  "ceilings",
+] as const;
 export type Program = (typeof programs)[number];
 const ceilings = ["answer", "object", "write"] as const;
 export type Ceiling = (typeof ceilings)[number];
 export type PeerName = Exclude<Program, "ceilings"> | Ceiling;
 export const peerNames: readonly PeerName[] = [
-  "leasehold",
-  "standalone",
-  "d1-only",
-  "postgres",
-  "etcd",
+  ...programs.filter((program) => program !== "ceilings"),
   ...ceilings,
 ];
 export const isCeiling = (name: PeerName): name is Ceiling => (ceilings as readonly string[]).includes(name);

@@ -37,7 +37,7 @@ const result = (peer: PeerName, round: number, turns: number, errors = 0): Resul
   cpuMs: turns,
 });
 
-test.each(["leasehold", "standalone", "d1-only"] as const)(
+test.each(["leasehold", "standalone", "d1-only", "postgres", "postgres-transactions"] as const)(
   "%s grants, refuses, commits and finds",
   async (program) => {
     const peer = await Peer.start(program, newFolder());
