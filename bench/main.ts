@@ -12,36 +12,41 @@ import { BadOption, runProgram } from "./program.ts";
 import { errorsOf, writeReport } from "./report/report.ts";
 import { Results } from "./results.ts";
 
-const QUICK: BenchScale = { rounds: 3, seconds: 1, loadSeconds: 10, kneeSeconds: 4 };
-const FULL: BenchScale = { rounds: 7, seconds: 5, loadSeconds: 600, kneeSeconds: 30 };
+const QUICK: BenchScale = { rounds: 3, seconds: 1, targetSeconds: 3, loadSeconds: 10, kneeSeconds: 4 };
+const FULL: BenchScale = { rounds: 7, seconds: 5, targetSeconds: 5, loadSeconds: 600, kneeSeconds: 30 };
 
 const KEPT = join(import.meta.dirname, "../.bench");
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function bench(options: Options): Promise<number> {
+  const startedMs = performance.now();
+  const code = codeVersion();
   // A full run continues an interrupted one, as long as the code is the same.
-  const path = join(KEPT, options.full ? `full-${codeVersion()}.jsonl` : "quick.jsonl");
+  const path = join(KEPT, options.full ? `full-${code}.jsonl` : "quick.jsonl");
   const results = new Results(
     path,
     options.fresh || (!options.full && !options.reportOnly && measuresPeers(options)),
   );
-  if (!options.reportOnly) await run(options, results);
-  if (results.all.length === 0)
-    throw new BadOption("this code has no results yet; run the benchmark without --report first");
+  if (!options.reportOnly) await run(options, results, code);
+  const commit = options.reportOnly ? results.all.at(-1)?.commit : code;
+  if (commit === undefined)
+    throw new BadOption("there are no results yet; run the benchmark without --report first");
+  const measured = results.all.filter((result) => result.commit === commit);
   // A report with only some of the peers or parts is not published.
   const folder = options.isWhole ? join(import.meta.dirname, "../docs/bench") : join(KEPT, "report");
-  writeReport(results.all, folder);
-  const errors = errorsOf(results.all);
+  writeReport(commit, measured, folder);
+  const errors = errorsOf(measured);
   print(`wrote ${join(folder, "results.md")}; ${errors} turns ended with an unexpected answer`);
+  print(`took ${((performance.now() - startedMs) / 60_000).toFixed(1)} minutes`);
   return errors === 0 ? 0 : 1;
 }
 
-async function run(options: Options, results: Results): Promise<void> {
+async function run(options: Options, results: Results, commit: string): Promise<void> {
   if (measuresPeers(options))
     execFileSync("sh", [join(import.meta.dirname, "install.sh")], { stdio: "inherit" });
   const root = mkdtempSync(join(tmpdir(), "leasehold-bench-"));
-  const running = new Bench(options.only, options.full ? FULL : QUICK, results, root, print);
+  const running = new Bench(options.only, options.full ? FULL : QUICK, results, commit, root, print);
   const end = async (): Promise<void> => {
     program?.kill("SIGTERM");
     await running.stop();
@@ -52,7 +57,7 @@ async function run(options: Options, results: Results): Promise<void> {
   try {
     if (measuresPeers(options)) await running.start();
     for (const part of options.parts) {
-      if (isOwn(part)) await runPart(part);
+      if (isOwn(part)) await runPart(part, part === "growth" && !options.full ? ["--targets"] : []);
       else await measures[part](running);
     }
   } finally {
@@ -67,8 +72,8 @@ let program: ChildProcess | undefined;
 /**
  * Runs a part that is a program of its own. It stores its results in `.bench`, where the report reads them.
  */
-async function runPart(part: OwnPart): Promise<void> {
-  program = spawn(process.execPath, [join(import.meta.dirname, part, "main.ts")], {
+async function runPart(part: OwnPart, argv: readonly string[]): Promise<void> {
+  program = spawn(process.execPath, [join(import.meta.dirname, part, "main.ts"), ...argv], {
     stdio: ["ignore", "inherit", "inherit"],
   });
   const [code] = (await once(program, "exit")) as [number | null];

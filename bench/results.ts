@@ -4,6 +4,8 @@ import type { PeerName } from "./peers.ts";
 
 /** One measurement of one peer. Fields that do not apply are absent. */
 export interface Result {
+  /** The measured code. */
+  commit: string;
   part: Part;
   peer: PeerName;
   /** The measured work, such as `1 claim`, `hits` or `begins refused`. */

@@ -5,15 +5,18 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { codeVersion } from "../code-version.ts";
 import { countAll } from "./count-all.ts";
 import { tableOf } from "./table.ts";
+import type { StoredCounts } from "./work-counts.ts";
 
 const results = join(import.meta.dirname, "../../.bench");
 const folder = mkdtempSync(join(tmpdir(), "leasehold-counts-"));
 try {
   const counted = await countAll(folder);
   mkdirSync(results, { recursive: true });
-  writeFileSync(join(results, "counts.json"), `${JSON.stringify(counted, null, 2)}\n`);
+  const stored: StoredCounts = { commit: codeVersion(), counted };
+  writeFileSync(join(results, "counts.json"), `${JSON.stringify(stored, null, 2)}\n`);
   process.stdout.write(`${tableOf(counted)}\n`);
 } finally {
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

@@ -34,6 +34,13 @@ export interface WorkCounts {
   d1RowsWritten: number;
 }
 
+/** The contents of `.bench/counts.json`. */
+export interface StoredCounts {
+  /** The counted code. */
+  commit: string;
+  counted: WorkCounts[];
+}
+
 /** What is known about an operation before it runs. */
 export type Work = Pick<WorkCounts, "system" | "work" | "shards" | "claims" | "shardsTouched" | "rounds">;
 

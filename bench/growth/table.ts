@@ -1,6 +1,6 @@
 import { median } from "../report/figures.ts";
 import type { Result } from "./results.ts";
-import { isBase, type Axis } from "./variants.ts";
+import { isBase, MANY_CLAIMS, type Axis } from "./variants.ts";
 import { works, type Work } from "./caller.ts";
 
 export interface Row {
@@ -35,18 +35,35 @@ export function rowsOf(axis: Axis, results: readonly Result[]): Row[] {
   );
 }
 
+/** The ratios of results of one work to the base of the axis in the same rounds. */
+function ratiosOf(
+  axis: Axis,
+  found: readonly Result[],
+  results: readonly Result[],
+  figure: (result: Result) => number,
+): number[] {
+  return found.flatMap((result) => {
+    const base = results.find(
+      ({ work, round, variant }) => work === result.work && round === result.round && isBase(axis, variant),
+    );
+    return base === undefined || figure(base) === 0 ? [] : [figure(result) / figure(base)];
+  });
+}
+
+/** What `work` costs with `MANY_CLAIMS`, relative to the base, in each round. */
+export function ratiosOfClaims(
+  results: readonly Result[],
+  work: Work,
+  figure: (result: Result) => number,
+): number[] {
+  const ofAxis = results.filter(({ axis }) => axis === "claims");
+  const found = ofAxis.filter((result) => result.work === work && result.variant.claims === MANY_CLAIMS);
+  return ratiosOf("claims", found, ofAxis, figure);
+}
+
 function rowOf(axis: Axis, value: number, found: readonly Result[], results: readonly Result[]): Row {
   const work = found[0]?.work ?? "cycles";
-  const bases = new Map(
-    results
-      .filter((result) => result.work === work && isBase(axis, result.variant))
-      .map((result) => [result.round, result]),
-  );
-  const ratios = (figure: (result: Result) => number): number[] =>
-    found.flatMap((result) => {
-      const other = bases.get(result.round);
-      return other === undefined || figure(other) === 0 ? [] : [figure(result) / figure(other)];
-    });
+  const ratios = (figure: (result: Result) => number): number[] => ratiosOf(axis, found, results, figure);
   return {
     value,
     work,

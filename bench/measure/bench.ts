@@ -1,14 +1,18 @@
 import { Cycles, CONTESTED, HELD, Lookups } from "../client/cycles.ts";
-import type { Loaded } from "../client/closed-loop.ts";
+import { closedLoop, type Loaded } from "../client/closed-loop.ts";
 import { Names } from "../client/names.ts";
 import type { Part } from "../options.ts";
 import { isCeiling, Peer, programOf, type PeerName } from "../peers.ts";
-import type { Results } from "../results.ts";
+import type { Result, Results } from "../results.ts";
+
+const WARM_UP_CLIENTS = 32;
 
 export interface BenchScale {
   rounds: number;
   /** The duration of one measurement. */
   seconds: number;
+  /** The duration of one measurement for a performance target. */
+  targetSeconds: number;
   loadSeconds: number;
   /** The duration of one step of the growing load. */
   kneeSeconds: number;
@@ -19,6 +23,7 @@ export class Bench {
   readonly names: readonly PeerName[];
   readonly scale: BenchScale;
   readonly results: Results;
+  readonly #commit: string;
   readonly #root: string;
   readonly #peers = new Map<string, Peer>();
   readonly #fresh = new Map<PeerName, Names>();
@@ -28,18 +33,20 @@ export class Bench {
     names: readonly PeerName[],
     scale: BenchScale,
     results: Results,
+    commit: string,
     root: string,
     print: (line: string) => void,
   ) {
     this.names = names;
     this.scale = scale;
     this.results = results;
+    this.#commit = commit;
     this.#root = root;
     this.print = print;
   }
 
   /**
-   * Starts all peers and fills them. They keep running; each measurement uses one of them while the others
+   * Starts all peers, fills them, and warms them up. They keep running; each measurement uses one of them while the others
    * are idle.
    */
   async start(): Promise<void> {
@@ -48,6 +55,7 @@ export class Bench {
       if (!this.#peers.has(program)) this.#peers.set(program, await Peer.start(program, this.#root));
       this.#fresh.set(name, new Names(`${process.pid}x`));
       if (!isCeiling(name)) await this.#fill(name);
+      await this.#warmUp(name);
       this.print(`${name} is ready`);
     }
   }
@@ -56,6 +64,14 @@ export class Bench {
     const cycles = this.cycles(name, 1, 1);
     for (const contested of CONTESTED) expect(await cycles.cycle("1", [contested]), 200, `${name}: a commit`);
     for (const held of HELD) expect(await cycles.begin("1", [held]), 201, `${name}: a begin`);
+    cycles.close();
+  }
+
+  /** Otherwise the first round would measure code that is not compiled yet. */
+  async #warmUp(name: PeerName): Promise<void> {
+    const cycles = this.cycles(name, WARM_UP_CLIENTS, 1);
+    const { seconds } = this.scale;
+    await closedLoop({ clients: WARM_UP_CLIENTS, seconds, turn: (client) => cycles.turn(client) });
     cycles.close();
   }
 
@@ -105,7 +121,7 @@ export class Bench {
         const before = this.peer(peer).cpuSeconds();
         const { turns, errors, seconds, latencies } = await measure(peer);
         const cpuMs = (this.peer(peer).cpuSeconds() - before) * 1_000;
-        this.results.add({
+        this.add({
           ...key,
           turns,
           errors,
@@ -118,6 +134,10 @@ export class Bench {
         this.print(`${what}, ${clients} clients, round ${round + 1}: ${peer} ${rate}`);
       }
     }
+  }
+
+  add(result: Omit<Result, "commit">): void {
+    this.results.add({ commit: this.#commit, ...result });
   }
 
   async stop(): Promise<void> {

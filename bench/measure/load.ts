@@ -78,7 +78,7 @@ export function heldLoad(results: readonly Result[], peer: PeerName): { times: n
   return { times, isLast: times === KNEE_STEPS.at(-1) };
 }
 
-function isHeld({ what, turns, errors, seconds, p99Ms }: Result, step: number): boolean {
+function isHeld({ what, turns, errors, seconds, p99Ms }: Figures, step: number): boolean {
   const perSecond =
     step * (what.startsWith("cycles") ? CLAIMS_PER_SECOND / CLAIMS_OF_ONE : LOOKUPS_PER_SECOND);
   // The last calls are allowed the p99 limit, so that time does not count against the rate.
@@ -90,6 +90,7 @@ function isHeld({ what, turns, errors, seconds, p99Ms }: Result, step: number): 
 }
 
 type Key = Pick<Result, "part" | "peer" | "what" | "clients" | "round">;
+type Figures = Omit<Result, "commit">;
 
 async function measure(
   bench: Bench,
@@ -97,7 +98,7 @@ async function measure(
   factor: number,
   seconds: number,
   keys: readonly Key[],
-): Promise<Result[]> {
+): Promise<Figures[]> {
   const writer = bench.cycles(peer, CONNECTIONS, CLAIMS_OF_ONE);
   const reader = bench.lookups(peer, CONNECTIONS);
   const before = bench.peer(peer).cpuSeconds();
@@ -119,12 +120,12 @@ async function measure(
     const key = keys[index];
     if (key === undefined) return [];
     const result = { ...key, ...figuresOf(each), cpuMs: index === 0 ? cpuMs : 0 };
-    bench.results.add(result);
+    bench.add(result);
     return [result];
   });
 }
 
-function figuresOf({ turns, errors, seconds, latencies }: Loaded): Omit<Result, keyof Key | "cpuMs"> {
+function figuresOf({ turns, errors, seconds, latencies }: Loaded): Omit<Figures, keyof Key | "cpuMs"> {
   const quantiles = SHARES.map((share): [number, number] => [share, latencies.percentile(share)]);
   return {
     turns,

@@ -3,13 +3,23 @@ export interface Line {
   points: readonly (readonly [number, number])[];
 }
 
-const WIDTH = 720;
+const WIDTH = 770;
 const HEIGHT = 400;
 const LEFT = 60;
-const RIGHT = 130;
+const RIGHT = 180;
 const TOP = 40;
 const BOTTOM = 50;
-const COLORS = ["#d1495b", "#00798c", "#edae49", "#30638e", "#8d96a3", "#66a182", "#7b5ea7"];
+const COLORS = [
+  "#d1495b",
+  "#00798c",
+  "#edae49",
+  "#30638e",
+  "#8d96a3",
+  "#66a182",
+  "#7b5ea7",
+  "#3d405b",
+  "#e07a5f",
+];
 
 /** A line chart with two logarithmic axes, as SVG text. */
 export function lineChart(title: string, xLabel: string, yLabel: string, lines: readonly Line[]): string {

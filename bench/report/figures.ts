@@ -15,21 +15,31 @@ export interface Figures {
 export const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 
-/** Medians over the rounds; undefined when nothing was measured. */
-export function figuresOf(
-  results: readonly Result[],
-  part: Part,
-  what: string,
-  clients: number,
-  peer: PeerName,
-): Figures | undefined {
-  const found = results.filter(
+/** What was measured of each peer, in the same rounds. */
+export interface Measurement {
+  part: Part;
+  what: string;
+  clients: number;
+}
+
+const resultsOf = (results: readonly Result[], { part, what, clients }: Measurement, peer: PeerName) =>
+  results.filter(
     (result) =>
       result.part === part && result.what === what && result.clients === clients && result.peer === peer,
   );
+
+const rateOf = ({ turns, seconds }: Result): number => turns / seconds;
+
+/** Medians over the rounds; undefined when nothing was measured. */
+export function figuresOf(
+  results: readonly Result[],
+  measurement: Measurement,
+  peer: PeerName,
+): Figures | undefined {
+  const found = resultsOf(results, measurement, peer);
   if (found.length === 0) return undefined;
   return {
-    perSecond: median(found.map(({ turns, seconds }) => turns / seconds)),
+    perSecond: median(found.map(rateOf)),
     p50Ms: median(found.map(({ p50Ms }) => p50Ms)),
     p99Ms: median(found.map(({ p99Ms }) => p99Ms)),
     cpuMs: median(found.map(({ cpuMs, turns }) => cpuMs / turns)),
@@ -39,33 +49,19 @@ export function figuresOf(
 }
 
 /**
- * The median over the rounds of the ratio in each round. Other load on the machine affects both peers of a
- * round, so the ratio within a round is more reliable than a ratio of medians.
+ * The ratio of two peers in each round. Other load on the machine affects both peers of a round, so the median
+ * of these is more reliable than a ratio of medians. Empty when one of them was not measured.
  */
-export function ratioOf(
+export function ratiosOf(
   results: readonly Result[],
-  part: Part,
-  what: string,
-  clients: number,
+  measurement: Measurement,
   peer: PeerName,
   other: PeerName,
-): number | undefined {
-  const rates = (name: PeerName): Map<number, number> =>
-    new Map(
-      results
-        .filter(
-          (result) =>
-            result.part === part &&
-            result.what === what &&
-            result.clients === clients &&
-            result.peer === name,
-        )
-        .map(({ round, turns, seconds }) => [round, turns / seconds]),
-    );
-  const [ours, theirs] = [rates(peer), rates(other)];
-  const ratios = [...ours].flatMap(([round, rate]) => {
-    const theirRate = theirs.get(round);
-    return theirRate === undefined ? [] : [rate / theirRate];
+  figure: (result: Result) => number = rateOf,
+): number[] {
+  const theirs = resultsOf(results, measurement, other);
+  return resultsOf(results, measurement, peer).flatMap((ours) => {
+    const their = theirs.find(({ round }) => round === ours.round);
+    return their === undefined ? [] : [figure(ours) / figure(their)];
   });
-  return ratios.length === 0 ? undefined : median(ratios);
 }

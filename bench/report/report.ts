@@ -7,30 +7,31 @@ import type { Result } from "../results.ts";
 import { heldLoad } from "../measure/load.ts";
 import { targets } from "./targets.ts";
 import { lineChart } from "./chart.ts";
-import { figuresOf, ratioOf } from "./figures.ts";
-import { counts, growth } from "./own-parts.ts";
+import { figuresOf, median, ratiosOf, type Measurement } from "./figures.ts";
+import { counts, growth, growthOf } from "./own-parts.ts";
 
 /** The errors of all parts except `knee`, whose last load is meant to fail. */
 export const errorsOf = (results: readonly Result[]): number =>
   results.filter(({ part }) => part !== "knee").reduce((sum, { errors }) => sum + errors, 0);
 
-/** Writes `results.md` and its charts into `folder`. */
-export function writeReport(results: readonly Result[], folder: string): void {
+/** Writes `results.md` and its charts into `folder`, from what was measured with the code of `commit`. */
+export function writeReport(commit: string, results: readonly Result[], folder: string): void {
+  const grown = growthOf(commit);
   mkdirSync(folder, { recursive: true });
   const batches = [...new Set(results.filter(({ part }) => part === "cycles").map(({ what }) => what))];
   for (const what of batches) writeFileSync(join(folder, chartName(what)), chart(results, what));
   const latencies = latencyChart(results);
   if (latencies !== undefined) writeFileSync(join(folder, LATENCIES), latencies);
   const sections = [
-    heading(results),
-    ...targets(results),
+    heading(commit, results),
+    ...targets({ results, growth: grown }),
     ...batches.flatMap((what) => cycles(results, what)),
     ...atOnce(results),
     ...load(results),
     ...knee(results),
     ...fsyncs(results),
-    ...counts(),
-    ...growth(),
+    ...counts(commit),
+    ...growth(grown),
   ];
   writeFileSync(join(folder, "results.md"), `${sections.join("\n")}\n`);
 }
@@ -47,7 +48,7 @@ const clientsOf = (results: readonly Result[], what: string): number[] =>
 const measured = (results: readonly Result[]): PeerName[] =>
   peerNames.filter((name) => results.some(({ peer }) => peer === name));
 
-function heading(results: readonly Result[]): string {
+function heading(commit: string, results: readonly Result[]): string {
   const [cpu] = cpus();
   const errors = errorsOf(results);
   const turns = results.reduce((sum, result) => sum + result.turns, 0).toLocaleString("en");
@@ -56,7 +57,7 @@ function heading(results: readonly Result[]): string {
 
 \`npm run bench\` generates this page; [README.md](README.md) explains how to read it. Machine:
 ${cpus().length} cores (${cpu?.model ?? "unknown"}), ${memoryGib} GiB, shared by clients, peers and databases.
-Date: ${new Date().toISOString().slice(0, 10)}.
+Date: ${new Date().toISOString().slice(0, 10)}. Commit: ${commit}.
 Turns: ${turns}, of which ${errors} ended with an unexpected answer.
 `;
 }
@@ -65,7 +66,7 @@ function chart(results: readonly Result[], what: string): string {
   const lines = measured(results).map((name) => ({
     name,
     points: clientsOf(results, what).flatMap((clients): [number, number][] => {
-      const figures = figuresOf(results, "cycles", what, clients, name);
+      const figures = figuresOf(results, { part: "cycles", what, clients }, name);
       return figures === undefined ? [] : [[clients, figures.perSecond]];
     }),
   }));
@@ -79,15 +80,18 @@ function chart(results: readonly Result[], what: string): string {
 
 function cycles(results: readonly Result[], what: string): string[] {
   const lines = [`## Begin and commit, ${what}`, "", `![cycles per second](${chartName(what)})`, ""];
-  for (const clients of clientsOf(results, what)) lines.push(...table(results, "cycles", what, clients), "");
+  for (const clients of clientsOf(results, what))
+    lines.push(...table(results, { part: "cycles", what, clients }), "");
   return lines;
 }
 
-function table(results: readonly Result[], part: Result["part"], what: string, clients: number): string[] {
+/** The peers whose ratio to every other peer is in the tables. */
+const OWN_PEERS = ["leasehold", "standalone"] as const;
+
+function table(results: readonly Result[], measurement: Measurement): string[] {
   const rows = measured(results).flatMap((name) => {
-    const figures = figuresOf(results, part, what, clients, name);
+    const figures = figuresOf(results, measurement, name);
     if (figures === undefined) return [];
-    const ratio = ratioOf(results, part, what, clients, "leasehold", name);
     const cells = [
       name,
       figures.perSecond.toFixed(0),
@@ -95,22 +99,29 @@ function table(results: readonly Result[], part: Result["part"], what: string, c
       figures.p99Ms.toFixed(1),
       figures.cpuMs.toFixed(2),
       String(figures.errors),
+      ...OWN_PEERS.map((own) => {
+        const ratios = ratiosOf(results, measurement, own, name);
+        return ratios.length === 0 ? "" : median(ratios).toFixed(2);
+      }),
     ];
-    return [`| ${[...cells, ratio === undefined ? "" : ratio.toFixed(2)].join(" | ")} |`];
+    return [`| ${cells.join(" | ")} |`];
   });
+  const { what, clients } = measurement;
   const title = clients === 0 ? what : `${what}, ${clients} ${clients === 1 ? "client" : "clients"}`;
+  const ratios = OWN_PEERS.map((own) => `${own} ÷ this`).join(" | ");
   return [
-    `| ${title} | per second | p50 ms | p99 ms | CPU ms each | errors | leasehold ÷ this |`,
-    "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    `| ${title} | per second | p50 ms | p99 ms | CPU ms each | errors | ${ratios} |`,
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ...rows,
   ];
 }
 
 function atOnce(results: readonly Result[]): string[] {
   const lines = ["## Lookups and refusals", ""];
-  for (const what of ["hits", "misses", "held"]) lines.push(...table(results, "lookups", what, 32), "");
+  for (const what of ["hits", "misses", "held"])
+    lines.push(...table(results, { part: "lookups", what, clients: 32 }), "");
   for (const what of ["begins refused", "begins granted"])
-    lines.push(...table(results, "refusals", what, 32), "");
+    lines.push(...table(results, { part: "refusals", what, clients: 32 }), "");
   return lines;
 }
 
@@ -124,7 +135,7 @@ function load(results: readonly Result[]): string[] {
     "",
   ];
   for (const what of ["cycles under load", "lookups under load"])
-    lines.push(...table(results, "load", what, 0), "");
+    lines.push(...table(results, { part: "load", what, clients: 0 }), "");
   lines.push(`![latencies of the cycles](${LATENCIES})`, "");
   return lines;
 }

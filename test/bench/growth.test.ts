@@ -141,8 +141,8 @@ test("names are unique in every order", () => {
 });
 
 test.each(axes)("the variants of %s have one base, and differ in nothing else", (axis) => {
-  for (const isSmall of [false, true]) {
-    const variants = variantsOf(axis, isSmall);
+  for (const extent of ["full", "small"] as const) {
+    const variants = variantsOf(axis, extent);
     const bases = variants.filter((variant) => isBase(axis, variant));
     expect(bases).toEqual([variantOf({})]);
     for (const variant of variants) expect({ ...variant, [axis]: bases[0]?.[axis] }).toEqual(bases[0]);
