@@ -46,8 +46,8 @@ export class Bench {
   }
 
   /**
-   * Starts all peers, fills them, and warms them up. They keep running; each measurement uses one of them while the others
-   * are idle.
+   * Starts all peers, fills them, and warms them up. They keep running; each measurement uses one of them
+   * while the others are idle.
    */
   async start(): Promise<void> {
     for (const name of this.names) {

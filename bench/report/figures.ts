@@ -49,8 +49,8 @@ export function figuresOf(
 }
 
 /**
- * The ratio of two peers in each round. Other load on the machine affects both peers of a round, so the median
- * of these is more reliable than a ratio of medians. Empty when one of them was not measured.
+ * The ratio of two peers in each round. Other load on the machine affects both peers of a round, so the
+ * median of these is more reliable than a ratio of medians. Empty when one of them was not measured.
  */
 export function ratiosOf(
   results: readonly Result[],
