@@ -24,6 +24,8 @@ Runs one coordinator in one process until a signal stops it. docs/operating/stan
   --types <path>    a file with the types of names that the coordinator has from now on;
                     docs/guides/declare-types.md describes it
   --backup <folder> copies the state to a new folder, also while a server uses it, and ends
+  --trust-copy      accepts a state folder that is a copy of one in use; only for a copy during which
+                    nothing wrote to the original
   --help            show this text
 
 Variables: PORT (8787), LEASEHOLD_STATE (.leasehold-standalone), and those of
@@ -34,7 +36,7 @@ const STDERR = 2;
 
 const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold-standalone");
 
-interface Options extends Pick<StandaloneOptions, "host" | "tls"> {
+interface Options extends Pick<StandaloneOptions, "host" | "tls" | "trustCopy"> {
   types?: string;
   backup?: string;
 }
@@ -44,7 +46,15 @@ async function optionsOf(args: string[]): Promise<Options | undefined> {
   const text = { type: "string" } as const;
   const { values } = parseArgs({
     args,
-    options: { host: text, cert: text, key: text, types: text, backup: text, help: { type: "boolean" } },
+    options: {
+      host: text,
+      cert: text,
+      key: text,
+      types: text,
+      backup: text,
+      "trust-copy": { type: "boolean" },
+      help: { type: "boolean" },
+    },
   });
   if (values.help === true) return undefined;
   const { host = "127.0.0.1", cert, key, types, backup } = values;
@@ -52,6 +62,7 @@ async function optionsOf(args: string[]): Promise<Options | undefined> {
   if (key !== undefined && cert === undefined) throw new Error("--key needs --cert");
   return {
     host,
+    trustCopy: values["trust-copy"] === true,
     ...(types === undefined ? {} : { types }),
     ...(backup === undefined ? {} : { backup }),
     ...(cert === undefined || key === undefined
@@ -110,9 +121,9 @@ function banner({ url, keys, isFirstStart }: Standalone): string {
 async function main(): Promise<void> {
   const options = await optionsOf(process.argv.slice(2));
   if (options === undefined) return void process.stdout.write(HELP);
-  const { host, tls, backup } = options;
+  const { host, tls, trustCopy, backup } = options;
   if (backup !== undefined) {
-    const { files, bytes } = await backUpState(stateFolder, backup);
+    const { files, bytes } = await backUpState(stateFolder, backup, { trustCopy });
     process.stdout.write(`Copied ${stateFolder} to ${resolve(backup)}: ${files} files, ${bytes} bytes.\n`);
     return;
   }
@@ -128,6 +139,7 @@ async function main(): Promise<void> {
     host,
     port: portOf(process.env["PORT"]),
     stateFolder,
+    trustCopy,
     variables: variablesOf(process.env),
     ...(tls === undefined ? {} : { tls }),
     log,

@@ -12,12 +12,15 @@ import { openFolder } from "./state-folder.ts";
 import { Storage } from "./storage.ts";
 import type { OnStorageFailure } from "./storage-failure.ts";
 import { systemClock } from "./system-clock.ts";
+import { clearUse } from "./use-mark.ts";
 
 export interface StandaloneOptions {
   host: string;
   /** 0 means any free port. */
   port: number;
   stateFolder: string;
+  /** Accepts a folder that is a copy of one in use. */
+  trustCopy?: boolean | undefined;
   /** Variables as in `wrangler.toml`. */
   variables: Readonly<Record<string, string>>;
   tls?: HttpOptions["tls"];
@@ -67,7 +70,10 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
   const { stateFolder, variables, log: write, makeHost = (all) => new Host(all) } = options;
   const log = (event: string, fields: Record<string, string | number | boolean>): void =>
     write(JSON.stringify({ event, ...fields }));
-  const { databases, shards, signingSecret } = await openFolder(stateFolder, variables["LEASEHOLD_SHARDS"]);
+  const { databases, shards, signingSecret } = await openFolder(stateFolder, {
+    shards: variables["LEASEHOLD_SHARDS"],
+    trustCopy: options.trustCopy,
+  });
   const storage = new Storage({ folder: databases, onFailure: options.onStorageFailure });
   let isReady = false;
   const host = makeHost({
@@ -123,6 +129,7 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     host.end();
     await storage.settle();
     host.close();
+    await clearUse(databases);
     await lock.release();
   };
   return {
@@ -140,7 +147,11 @@ const sourceOf = (folder: string, storage: Storage): BackupSource => ({
 });
 
 /** Copies the state to a new folder, through the server that uses it or, if there is none, by itself. */
-export async function backUpState(stateFolder: string, to: string): Promise<BackedUp> {
+export async function backUpState(
+  stateFolder: string,
+  to: string,
+  { trustCopy }: Pick<StandaloneOptions, "trustCopy"> = {},
+): Promise<BackedUp> {
   // The server may run in another folder.
   const target = resolve(to);
   const answered = await askForBackup(stateFolder, target);
@@ -149,7 +160,7 @@ export async function backUpState(stateFolder: string, to: string): Promise<Back
     throw new Error(`${stateFolder} is not a state folder; set LEASEHOLD_STATE to the folder to copy`);
   const lock = await lockState(stateFolder, "its server cannot be reached, so stop it before the backup");
   try {
-    const { databases } = await openFolder(stateFolder, undefined);
+    const { databases } = await openFolder(stateFolder, { shards: undefined, trustCopy });
     const storage = new Storage({
       folder: databases,
       onFailure: (failure) => {
@@ -160,6 +171,7 @@ export async function backUpState(stateFolder: string, to: string): Promise<Back
       return await backUp(sourceOf(stateFolder, storage), target);
     } finally {
       await storage.close();
+      await clearUse(databases);
     }
   } finally {
     await lock.release();

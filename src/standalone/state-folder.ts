@@ -1,6 +1,7 @@
 import { access, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolder, writeDurably } from "../../scripts/durable-file.ts";
+import { markUse, UntrustedCopy } from "./use-mark.ts";
 
 /** The version of the folder's layout. A folder of a newer version is refused. */
 const VERSION = 1;
@@ -26,11 +27,22 @@ export interface OpenedFolder {
 const stateFile = (folder: string): string => join(folder, "state.json");
 const secretFile = (folder: string): string => join(folder, "signing-secret");
 
+export interface OpenOptions {
+  /** The number of shards that the folder must have. Undefined: any. */
+  shards: string | undefined;
+  /** The folder may be a copy, because nothing wrote to the original while it was copied. */
+  trustCopy?: boolean | undefined;
+}
+
 /**
- * Opens a locked folder, or makes it what `npm run standalone` needs. Throws an `Error` with one sentence if
- * the folder is of another version, of another number of shards or of `npm start`.
+ * Opens a locked folder, or makes it what `npm run standalone` needs, and marks it as used. Throws an `Error`
+ * with one line if the folder is of another version, of another number of shards, of `npm start`, or a copy
+ * of one that was in use.
  */
-export async function openFolder(folder: string, shards: string | undefined): Promise<OpenedFolder> {
+export async function openFolder(
+  folder: string,
+  { shards, trustCopy = false }: OpenOptions,
+): Promise<OpenedFolder> {
   const databases = join(folder, "databases");
   const state = (await readState(folder)) ?? (await makeState(folder, shards));
   if (shards !== undefined && shards !== state.shards)
@@ -39,8 +51,16 @@ export async function openFolder(folder: string, shards: string | undefined): Pr
         `leave out LEASEHOLD_SHARDS, or ${OTHER_FOLDER}`,
     );
   await makeFolder(databases);
+  await markUse(databases, trustCopy).catch((error: unknown) => {
+    throw error instanceof UntrustedCopy ? new Error(refusedCopy(folder)) : error;
+  });
   return { databases, shards: state.shards, signingSecret: await readOrMakeSecret(folder) };
 }
+
+const refusedCopy = (folder: string): string =>
+  `${folder} is a copy of the state of a server that was running or was killed, so its files may be of ` +
+  "different moments; copy the original again with --backup, or add --trust-copy if nothing wrote to the " +
+  "original while it was copied";
 
 async function readState(folder: string): Promise<State | undefined> {
   const path = stateFile(folder);

@@ -1,5 +1,5 @@
 /** Copies of a running server's state: what `--backup` copies, and what a copy file by file does. */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import {
   cpSync,
   existsSync,
@@ -25,9 +25,9 @@ const CELLS = ["1", "2", "3", "4"];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.end("SIGKILL"))));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function start(state: string, variables: Record<string, string> = {}): Promise<Server> {
-  const all = { LEASEHOLD_SHARDS: "3", LEASEHOLD_SWEEP_AFTER_MS: "300", ...variables };
-  const server = new Server(await freePort(), join(folder, state), all, [], "standalone");
+async function start(state: string, args: readonly string[] = []): Promise<Server> {
+  const variables = { LEASEHOLD_SHARDS: "3", LEASEHOLD_SWEEP_AFTER_MS: "300" };
+  const server = new Server(await freePort(), join(folder, state), variables, args, "standalone");
   servers.push(server);
   return server;
 }
@@ -170,8 +170,32 @@ test("[B5] [C2] a backup of a busy server has all that was answered, and agrees 
   expect(load.leases.every(({ begun }) => begun === 201)).toBe(true);
 });
 
-test("a copy file by file of a busy server may not agree with itself, and says so", async () => {
-  const server = await (await start("copied", { LEASEHOLD_SHARDS: "3" })).ready();
+test("a plain copy of a busy server is never served, and its backup is", async () => {
+  const server = await (await start("plain")).ready();
+  const load = new Load(server);
+  const refusal = /^leasehold: .* is a copy of the state .*copy the original again with --backup, or add/;
+  for (const copy of ["plain-1", "plain-2", "plain-3"]) {
+    const soFar = load.committed;
+    await expect.poll(() => load.committed).toBeGreaterThan(soFar + 20);
+    const { status } = spawnSync("cp", ["-a", join(folder, "plain"), join(folder, copy)]);
+    expect(status).toBe(0);
+    const { code, stderr } = await (await start(copy)).ended;
+    expect([code, stderr]).toEqual([1, expect.stringMatching(refusal)]);
+    // A backup of it would have the same flaw.
+    const again = await backUp(copy, join(folder, `${copy}-backup`));
+    expect([again.code, again.output]).toEqual([1, expect.stringMatching(refusal)]);
+    expect(existsSync(join(folder, `${copy}-backup`))).toBe(false);
+  }
+  const kept = load.leases.filter(({ committed }) => committed === 200);
+  expect((await backUp("plain", join(folder, "plain-backup"))).code).toBe(0);
+  await load.stop();
+  const restored = await (await start("plain-backup")).ready();
+  expect(await complaintsAbout(restored, kept)).toEqual([]);
+  expect(load.leases.every(({ begun }) => begun === 201)).toBe(true);
+});
+
+test("a copy file by file that is trusted may not agree with itself, and says so", async () => {
+  const server = await (await start("copied")).ready();
   const load = new Load(server);
   await expect.poll(() => load.committed).toBeGreaterThan(40);
   const copy = join(folder, "file-by-file");
@@ -188,7 +212,7 @@ test("a copy file by file of a busy server may not agree with itself, and says s
   for (const name of names.filter((each) => each.startsWith("cell-")))
     cpSync(join(folder, "copied", databases, name), join(copy, databases, name));
   await load.stop();
-  const torn = await start("file-by-file");
+  const torn = await start("file-by-file", ["--trust-copy"]);
   await expect.poll(() => torn.stdout + torn.stderr).toMatch(/is ready|is damaged/);
   // The cron at the start tells each shard how far the ledgers have seen it (H2).
   expect(torn.stderr).toContain('"event":"history_lost"');

@@ -346,7 +346,7 @@ describe("a disk that fails ends the process, and no call is answered after it",
   });
 });
 
-test("a folder that is copied between two turns of a running server starts", async () => {
+test("a folder that is copied while nothing writes to it starts once an operator says so", async () => {
   const server = await ready({ state: "copied" });
   await begin(server, 1, "kept");
   await commit(server, 1);
@@ -354,7 +354,18 @@ test("a folder that is copied between two turns of a running server starts", asy
   cpSync(join(folder, "copied"), join(folder, "copy"), { recursive: true });
   process.kill(server.pid, "SIGCONT");
   await server.end("SIGTERM");
-  const copy = await ready({ state: "copy" });
-  expect(await lookUp(copy, "kept")).toMatchObject({ status: 200, body: { record: { status: "ACTIVE" } } });
+  const refused = await (await start({ state: "copy" })).ended;
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("add --trust-copy if nothing")]);
+  const found = { status: 200, body: { record: { status: "ACTIVE" } } };
+  let copy = await ready({ state: "copy", args: ["--trust-copy"] });
+  expect(await lookUp(copy, "kept")).toMatchObject(found);
+  await copy.end("SIGKILL");
+  copy = await ready({ state: "copy" });
+  expect(await lookUp(copy, "kept")).toMatchObject(found);
   await copy.end("SIGTERM");
+  // The copy of a stopped server's folder needs no trust.
+  cpSync(join(folder, "copied"), join(folder, "of-stopped"), { recursive: true });
+  const stopped = await ready({ state: "of-stopped" });
+  expect(await lookUp(stopped, "kept")).toMatchObject(found);
+  await stopped.end("SIGTERM");
 });

@@ -45,7 +45,15 @@ describe.each(hostKinds)("npm run %s", (host) => {
   });
 
   const serverIn = (here: string): Server =>
-    new Server({ host, kind: "production", port, folder: here, variables: { LEASEHOLD_SHARDS: "1" } });
+    new Server({
+      host,
+      kind: "production",
+      port,
+      folder: here,
+      variables: { LEASEHOLD_SHARDS: "1" },
+      // The states are copies of one that was killed.
+      args: host === "standalone" ? ["--trust-copy"] : [],
+    });
 
   async function startIn(here: string): Promise<Server> {
     const server = serverIn(here);

@@ -39,6 +39,7 @@ export interface ServerOptions {
   /** The folder of its `state` and its log. */
   folder: string;
   variables?: Record<string, string>;
+  args?: readonly string[];
 }
 
 const alive = new Set<ChildProcess>();
@@ -97,7 +98,7 @@ export class Server {
   readonly #output: string;
   readonly #from: number;
 
-  constructor({ host = "start", kind, port, folder, variables = {} }: ServerOptions) {
+  constructor({ host = "start", kind, port, folder, variables = {}, args = [] }: ServerOptions) {
     this.url = `http://127.0.0.1:${port}`;
     this.stateFolder = join(folder, "state");
     this.#output = join(folder, "server.log");
@@ -108,7 +109,7 @@ export class Server {
       LEASEHOLD_SHARDS: "4",
       ...variables,
     };
-    this.#child = startGroup(scripts[host][kind], [], env, this.#output);
+    this.#child = startGroup(scripts[host][kind], args, env, this.#output);
     this.pid = this.#child.pid ?? 0;
     this.#from = readFileSync(this.#output, "utf8").length;
     this.ended = endOf(this.#child);

@@ -1,0 +1,69 @@
+/** The mark of a folder in use: what a start accepts, and what may be a torn copy. */
+import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { clearUse, markUse, UntrustedCopy } from "../../src/standalone/use-mark.ts";
+
+let parent: string;
+let folder: string;
+
+beforeEach(() => {
+  parent = mkdtempSync(join(tmpdir(), "use-mark-"));
+  folder = mkdtempSync(join(parent, "databases-"));
+});
+afterEach(() => rmSync(parent, { recursive: true, force: true }));
+
+const mark = (of: string): string => join(of, "in-use");
+const log = (of: string): string => join(of, "cell-1.sqlite-wal");
+
+test("a folder is accepted again after a kill, and when it was moved", async () => {
+  await markUse(folder, false);
+  writeFileSync(log(folder), "");
+  const text = readFileSync(mark(folder), "utf8");
+  await markUse(folder, false);
+  const moved = join(parent, "moved");
+  renameSync(folder, moved);
+  await markUse(moved, false);
+  expect(readFileSync(mark(moved), "utf8")).toBe(text);
+});
+
+test("a copy of a folder in use is refused, also without its logs, and accepted if it is trusted", async () => {
+  await markUse(folder, false);
+  writeFileSync(log(folder), "");
+  const [copy, withoutLogs] = [join(parent, "copy"), join(parent, "without-logs")];
+  for (const to of [copy, withoutLogs]) cpSync(folder, to, { recursive: true, preserveTimestamps: true });
+  rmSync(log(withoutLogs));
+  for (const to of [copy, withoutLogs]) {
+    await expect(markUse(to, false)).rejects.toThrow(UntrustedCopy);
+    await expect(markUse(to, false)).rejects.toThrow(UntrustedCopy);
+    await markUse(to, true);
+    await markUse(to, false);
+  }
+});
+
+test("a copy that lacks the mark is refused for its logs", async () => {
+  writeFileSync(log(folder), "");
+  await expect(markUse(folder, false)).rejects.toThrow(UntrustedCopy);
+  writeFileSync(mark(folder), "");
+  await expect(markUse(folder, false)).rejects.toThrow(UntrustedCopy);
+});
+
+test("a mark whose write was interrupted is written again", async () => {
+  writeFileSync(mark(folder), "");
+  writeFileSync(`${mark(folder)}.new`, "1");
+  await markUse(folder, false);
+  await markUse(folder, false);
+  expect(existsSync(`${mark(folder)}.new`)).toBe(false);
+});
+
+test("the mark goes with the last log", async () => {
+  await markUse(folder, false);
+  writeFileSync(log(folder), "");
+  await clearUse(folder);
+  expect(existsSync(mark(folder))).toBe(true);
+  rmSync(log(folder));
+  await clearUse(folder);
+  expect(existsSync(mark(folder))).toBe(false);
+  await clearUse(folder);
+});
