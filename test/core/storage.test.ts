@@ -285,6 +285,10 @@ const proofs: Record<string, Proof> = {
     "test/core/shard/read-queue.test.ts",
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
   ),
+  "InquiryQueue.#byCell": at(
+    "test/core/shard/inquiry-queue.test.ts",
+    "[M6] messages and their number are limited, and every question is in at most one",
+  ),
   "ShardLog.#ledgers": "after work",
   "ShardLog.#cells": async () => {
     const c = await start();

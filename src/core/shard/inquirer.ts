@@ -16,6 +16,7 @@ import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { History } from "../history.ts";
+import { executionKey, InquiryQueue } from "./inquiry-queue.ts";
 import type { ShardLog } from "./shard-log.ts";
 import type { ExecutionId, HoldRow } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
@@ -33,10 +34,14 @@ const VERDICT_STATES = {
   gone: "free",
 } as const;
 
-/** The point of a ledger that has answered, and the stored one that it has confirmed by its answer (H5). */
-interface ToldPoint {
-  point: HistoryPoint;
-  confirmed: HistoryPoint | null;
+/** An answer of a ledger. `confirmed`: the stored point of the ledger that it has confirmed (H5). */
+type LedgerAnswer = InquiryAnswer & { confirmed: HistoryPoint | null };
+
+interface CarriedOut {
+  /** By `executionKey`. */
+  verdicts: ReadonlyMap<string, Verdict>;
+  /** Resolves when the holds whose executions are over have been durably applied or dropped. */
+  cleared: Promise<unknown>;
 }
 
 /** Asks the ledgers that own holds about them, and carries out their answers (B8). */
@@ -50,6 +55,7 @@ export class Inquirer {
   readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
   readonly #ledger: LedgerPeer;
+  readonly #queue = new InquiryQueue((cell, holds) => this.#carryOut(cell, holds));
 
   constructor(
     shard: number,
@@ -82,37 +88,44 @@ export class Inquirer {
   }
 
   /**
-   * Sends one question per execution and one message per ledger. When it resolves, those of the given holds
-   * whose executions are over have been durably applied or dropped. Other holds of these executions stay
-   * until they are asked about, because finding them would read all holds (M7). The result is keyed by
-   * `executionKey`.
+   * Asks one question per execution. When it resolves, those of the given holds whose executions are over
+   * have been durably applied or dropped. Other holds of these executions stay until they are asked about,
+   * because finding them would read all holds (M7). The result is keyed by `executionKey`.
    */
   async inquire(asked: readonly HoldRow[]): Promise<Map<string, Verdict>> {
-    const executions = new Map(asked.map((hold) => [executionKey(hold), hold]));
-    const byCell = Map.groupBy(executions.values(), ({ cell }) => cell);
-    const verdicts = new Map<string, Verdict>();
-    const told = new Map<string, ToldPoint>();
-    await fanOut([...byCell], this.#limits.fanOut, async ([cell, its]) => {
-      const answer = await this.#ask(cell, its);
-      if (answer?.point) told.set(cell, { point: answer.point, confirmed: answer.confirmed });
-      for (const [index, hold] of its.entries())
-        verdicts.set(executionKey(hold), answer?.verdicts[index] ?? "unknown");
+    const verdicts = new Map<string, Verdict>(asked.map((hold) => [executionKey(hold), "unknown"]));
+    const byCell = Map.groupBy(asked, ({ cell }) => cell);
+    await fanOut([...byCell], this.#limits.fanOut, async ([cell, holds]) => {
+      const answers = await this.#queue.ask(cell, holds);
+      await Promise.all(answers.map(({ cleared }) => cleared));
+      for (const answer of answers) for (const [key, verdict] of answer.verdicts) verdicts.set(key, verdict);
     });
-    const over = asked.filter((hold) => {
-      const verdict = verdicts.get(executionKey(hold));
-      return verdict === "committed" || verdict === "rolled_back" || verdict === "gone";
-    });
-    const clears = chunksOf(over, CHUNK_ROWS, () => 2).map((holds) =>
-      this.#commits.submit("clear", () => this.#clear(holds, verdicts, told), { weight: 2 * holds.length }),
-    );
-    await Promise.all(clears);
     return verdicts;
   }
 
-  async #ask(
-    cell: string,
-    asked: readonly ExecutionId[],
-  ): Promise<(InquiryAnswer & Pick<ToldPoint, "confirmed">) | undefined> {
+  /** Sends a message to a ledger, and clears the holds whose executions are over according to its answer. */
+  async #carryOut(cell: string, holds: readonly HoldRow[]): Promise<CarriedOut> {
+    const executions = new Map(holds.map((hold) => [executionKey(hold), hold]));
+    const answer = await this.#ask(cell, [...executions.values()]);
+    const verdicts = new Map(
+      [...executions.keys()].map((key, index) => [key, answer?.verdicts[index] ?? "unknown"]),
+    );
+    const over = holds.filter((hold) => {
+      const verdict = verdicts.get(executionKey(hold));
+      return verdict === "committed" || verdict === "rolled_back" || verdict === "gone";
+    });
+    const clears = chunksOf(over, CHUNK_ROWS, () => 2).map((chunk) =>
+      this.#commits.submit("clear", () => this.#clear(cell, chunk, verdicts, answer), {
+        weight: 2 * chunk.length,
+      }),
+    );
+    const cleared = Promise.all(clears);
+    // A caller that fails by another message does not wait for this one.
+    cleared.catch(() => {});
+    return { verdicts, cleared };
+  }
+
+  async #ask(cell: string, asked: readonly ExecutionId[]): Promise<LedgerAnswer | undefined> {
     const placement = this.#placementGuard.placement;
     // A shard that has lost a part of its history must not change what is left (H4).
     if (placement === undefined || this.#history.isLost) return undefined;
@@ -140,15 +153,13 @@ export class Inquirer {
 
   /** Reads the holds again after the wait, and changes only those that are still the same (M1). */
   #clear(
+    cell: string,
     over: readonly HoldRow[],
     verdicts: ReadonlyMap<string, Verdict>,
-    told: ReadonlyMap<string, ToldPoint>,
+    answer: LedgerAnswer | undefined,
   ): void {
     if (this.#history.isLost) return;
-    for (const cell of new Set(over.map((hold) => hold.cell))) {
-      const ledger = told.get(cell);
-      if (ledger !== undefined) this.#log.note(cell, ledger.point, ledger.confirmed);
-    }
+    if (answer?.point) this.#log.note(cell, answer.point, answer.confirmed);
     const now = this.#ports.clock.now();
     for (const asked of over) {
       const key = executionKey(asked);
@@ -158,9 +169,4 @@ export class Inquirer {
       this.#store.deleteHold(hold);
     }
   }
-}
-
-/** Returns a key that identifies one execution. It is the same for all holds of the execution. */
-export function executionKey({ cell, lease, incarnation, counter, epoch }: ExecutionId | HoldRow): string {
-  return `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
 }

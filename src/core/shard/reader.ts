@@ -11,7 +11,8 @@ import type {
   Verdict,
 } from "../messages.ts";
 import { ok, refused } from "../refusal.ts";
-import { executionKey, type Inquirer } from "./inquirer.ts";
+import type { Inquirer } from "./inquirer.ts";
+import { executionKey } from "./inquiry-queue.ts";
 import type { ReadQueue } from "./read-queue.ts";
 import { bySource, comparePositions, recordOfClaim, recordOfHold } from "./record.ts";
 import type { ClaimRow, ArrivingHoldRow, FoundClaimRow, HoldRow } from "./rows.ts";

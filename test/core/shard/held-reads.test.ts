@@ -62,42 +62,59 @@ class Names {
     expect(this.c.holds()).toHaveLength(1);
   }
 
-  async lookup(): Promise<LookupFound | undefined> {
+  lookup(): Promise<LookupFound | undefined> {
+    return this.c.clock.runUntil(this.startLookup());
+  }
+
+  async startLookup(): Promise<LookupFound | undefined> {
     const { c } = this;
     const keys = [keyOf("ROUTES", "ada")];
-    const answer = await c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys }));
+    const answer = await c.shard(0).object.lookup({ ...c.envelope, keys });
     return answer.ok ? answer.value.found[0] : undefined;
   }
 
   /** A page of the records of cell 1, after one source id and up to another. */
   #list(after: string, upTo: string): Promise<Reply<ListRecordsAnswer>> {
     const { c } = this;
-    return c.clock.runUntil(
-      c.shard(0).object.listRecords({
-        ...c.envelope,
-        cell: "1",
-        sourceType: sourceType(source.type),
-        bucketTypes: [bucketType("ROUTES")],
-        after: sourceOrder(after),
-        upTo: sourceOrder(upTo),
-        cursor: null,
-        limit: 10,
-      }),
-    );
+    return c.shard(0).object.listRecords({
+      ...c.envelope,
+      cell: "1",
+      sourceType: sourceType(source.type),
+      bucketTypes: [bucketType("ROUTES")],
+      after: sourceOrder(after),
+      upTo: sourceOrder(upTo),
+      cursor: null,
+      limit: 10,
+    });
   }
 
   async page(after: string, upTo: string): Promise<ClaimRecord[]> {
-    const page = await this.#list(after, upTo);
+    const page = await this.c.clock.runUntil(this.#list(after, upTo));
     if (!page.ok) throw new Error(page.refusal.detail);
     return page.value.records;
   }
 
   /** What a page of the cell's records shows of `ada`, in the form of a lookup. */
-  async listed(): Promise<LookupFound | undefined> {
+  listed(): Promise<LookupFound | undefined> {
+    return this.c.clock.runUntil(this.startListing());
+  }
+
+  async startListing(): Promise<LookupFound | undefined> {
     const page = await this.#list("0", "9");
     if (!page.ok) return page.refusal.code === "UNAVAILABLE" ? { kind: "unknown" } : undefined;
     const [record] = page.value.records;
     return record === undefined ? { kind: "none" } : { kind: "record", record };
+  }
+
+  /** From now on, the answers to inquiries arrive 40 ms after the ledger has written them. */
+  delayAnswers(): void {
+    const ledger = this.c.ledger("1").object;
+    const inquire = ledger.inquire.bind(ledger);
+    ledger.inquire = async (message) => {
+      const answer = await inquire(message);
+      await new Promise<void>((arrive) => this.c.clock.after(40, arrive));
+      return answer;
+    };
   }
 
   inquiries(): number {
@@ -244,6 +261,52 @@ describe("a begin that meets a destroy whose commit no shard knows yet", () => {
     expect(await names.tryBegin("2", { value: "ada" }, { value: "bob" })).toEqual(
       no("ABORTED", { conflicts: [expect.objectContaining({ index: 1, kind: "leased" })] }),
     );
+  });
+});
+
+describe("[M6] [R2] reads of held names", () => {
+  test("share inquiries, also if many come at a time", async () => {
+    const names = await Names.start();
+    const { c } = names;
+    const lease = await names.begin("1", destroy);
+    names.delayAnswers();
+    const asked = names.inquiries();
+    const first = names.startLookup();
+    await c.clock.pass(10);
+    const others = Array.from({ length: 200 }, (_, index) =>
+      index % 20 ? names.startLookup() : names.startListing(),
+    );
+    const granted = record({ status: "LEASE_DESTROYING", lease });
+    for (const shown of await c.clock.runUntil(Promise.all([first, ...others])))
+      expect(shown).toEqual(granted);
+    // The first is under way when the others come.
+    expect(names.inquiries() - asked).toBe(2);
+  });
+
+  test("do not share the answer to an inquiry that was under way when they came", async () => {
+    const names = await Names.start();
+    const { c } = names;
+    const lease = await names.begin("1", destroy);
+    names.delayAnswers();
+    c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
+    const before = names.startLookup();
+    await c.clock.pass(10);
+    await names.decide(lease, "COMMITTED");
+    const after = [names.startLookup(), names.startListing()];
+    expect(await c.clock.runUntil(Promise.all(after))).toEqual([free, free]);
+    // It was asked before the commit, so it may show either.
+    expect([free, record({ lease })]).toContainEqual(await c.clock.runUntil(before));
+  });
+
+  test("are all unavailable after an inquiry without an answer, and the next ones ask again", async () => {
+    const names = await Names.start();
+    const { c } = names;
+    await names.begin("1", destroy);
+    c.fate = ({ method }) => (method === "inquire" ? "lose" : "deliver");
+    const reads = [names.startLookup(), names.startLookup(), names.startListing()];
+    expect(await c.clock.runUntil(Promise.all(reads))).toEqual(reads.map(() => ({ kind: "unknown" })));
+    c.fate = () => "deliver";
+    expect(await names.lookup()).toEqual(record({ status: "LEASE_DESTROYING" }));
   });
 });
 

@@ -184,8 +184,8 @@ export const bugs: Record<string, Bug> = {
     "H3",
     ["I24"],
     "src/core/shard/inquirer.ts",
-    "if (ledger !== undefined) this.#log.note(",
-    "if (ledger === null) this.#log.note(",
+    "if (answer?.point) this.#log.note(",
+    "if (answer?.point === undefined) this.#log.note(",
   ),
   "a shard stores no point of a ledger": one(
     "H3",

@@ -1,0 +1,75 @@
+import type { ExecutionId, HoldRow } from "./rows.ts";
+
+/** The number of questions in one message. */
+const MAX_QUESTIONS = 1_000;
+
+/** The number of messages to one ledger that may wait. A ledger has about as many leases as fit into them. */
+const MAX_WAITING = 10;
+
+/** Holds by the execution that made them, and by name. A message has one question per execution. */
+type HoldsByExecution = Map<string, Map<string, HoldRow>>;
+
+interface Waiting<Answer> {
+  holds: HoldsByExecution;
+  answered: PromiseWithResolvers<Answer>;
+}
+
+/**
+ * Puts the questions of all callers into one message per ledger at a time. The questions that come while it is
+ * under way wait for the next message, all together. They never share the answer to the one under way: the
+ * ledger may have written it before a commit that their caller knows of (R2).
+ */
+export class InquiryQueue<Answer> {
+  readonly #send: (cell: string, holds: readonly HoldRow[]) => Promise<Answer>;
+  /** The messages that wait. A cell has an entry while a message to its ledger is under way. */
+  readonly #byCell = new Map<string, Waiting<Answer>[]>();
+
+  /** @param send sends one question for each execution of the holds */
+  constructor(send: (cell: string, holds: readonly HoldRow[]) => Promise<Answer>) {
+    this.#send = send;
+  }
+
+  /**
+   * Asks the ledger of a cell about the executions of these holds. Returns the answers to the messages that had
+   * the questions. A question for which there is no room is in none of them (M6).
+   */
+  ask(cell: string, holds: readonly HoldRow[]): Promise<Answer[]> {
+    const underWay = this.#byCell.get(cell);
+    const waiting = underWay ?? [];
+    const messages = new Set(holds.flatMap((hold) => messageFor(hold, waiting) ?? []));
+    if (underWay === undefined && messages.size > 0) void this.#sendAll(cell, waiting);
+    return Promise.all([...messages].map(({ answered }) => answered.promise));
+  }
+
+  async #sendAll(cell: string, waiting: Waiting<Answer>[]): Promise<void> {
+    this.#byCell.set(cell, waiting);
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const holds = [...next.holds.values()].flatMap((ofExecution) => [...ofExecution.values()]);
+      try {
+        next.answered.resolve(await this.#send(cell, holds));
+      } catch (error) {
+        next.answered.reject(error);
+      }
+    }
+    this.#byCell.delete(cell);
+  }
+}
+
+/** Adds a question to the message that has it already, or to the last one. */
+function messageFor<Answer>(hold: HoldRow, waiting: Waiting<Answer>[]): Waiting<Answer> | undefined {
+  const key = executionKey(hold);
+  let message = waiting.find(({ holds }) => holds.has(key)) ?? waiting.at(-1);
+  if (message === undefined || (message.holds.size >= MAX_QUESTIONS && !message.holds.has(key))) {
+    if (waiting.length >= MAX_WAITING) return undefined;
+    message = { holds: new Map(), answered: Promise.withResolvers() };
+    waiting.push(message);
+  }
+  const ofExecution = message.holds.get(key) ?? new Map<string, HoldRow>();
+  message.holds.set(key, ofExecution.set(`${hold.bucket_type}/${hold.canonical}`, hold));
+  return message;
+}
+
+/** Returns a key that identifies one execution. It is the same for all holds of the execution. */
+export function executionKey({ cell, lease, incarnation, counter, epoch }: ExecutionId | HoldRow): string {
+  return `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
+}
