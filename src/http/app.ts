@@ -8,7 +8,6 @@ import { logOf } from "./deployment.ts";
 import type { Handler } from "./handler.ts";
 import { handlers } from "./handlers.ts";
 import { logFault } from "./fault.ts";
-import { secure } from "./headers.ts";
 import type { Failure } from "./problem.ts";
 import { isLogged } from "./sampling.ts";
 import { beginTrace, logRequest } from "./trace.ts";
@@ -23,7 +22,6 @@ function makeApp(): Hono<App> {
     context.set("trace", trace);
     if (isHost(context.req.header("host") ?? "")) await next();
     else context.res = fail(WRONG_HOST, trace);
-    secure(context.res.headers, trace.requestId);
     if (isLogged(trace, context.req.method, context.res.status, logShareOf(context.env)))
       logRequest(trace, context.req.method, context.res.status, logOf(context.env));
   });

@@ -14,6 +14,7 @@ import { listLimitsOf, type ListLimit } from "./contract/lists.ts";
 import type { Route, RouteBody } from "./contract/route.ts";
 import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
 import type { Handler } from "./handler.ts";
+import { secured } from "./headers.ts";
 import { HISTORY_HEADER, readHistoryHeader } from "./history-header.ts";
 import { jsonAnswer } from "./json-answer.ts";
 import { openLines, type Lines } from "./lines.ts";
@@ -64,13 +65,13 @@ export function bind<Id extends RouteId>(
     if (!result.ok) return fail(result.refusal, trace);
     const { status, body, headers } = result.value;
     const { mediaType, lines } = route.responses[status] ?? {};
-    if (mediaType === undefined) return jsonAnswer(body, status, headers);
+    if (mediaType === undefined) return jsonAnswer(body, status, headers ?? {}, trace.requestId);
     const made =
       lines === true ? await openLines(body as Lines<unknown>, trace, logOf(context.env)) : ok(String(body));
     if (!made.ok) return fail(made.refusal, trace);
     return new Response(made.value, {
       status,
-      headers: { "content-type": `${mediaType}; charset=utf-8`, ...headers },
+      headers: secured({ "content-type": `${mediaType}; charset=utf-8`, ...headers }, trace.requestId),
     });
   };
 }

@@ -41,87 +41,87 @@ export async function readBody(
   return parseJson(text, bounds);
 }
 
+/** A body that is being read. `cancel` stops it, as far as that is possible. */
+interface Reading {
+  bytes: Promise<Result<Uint8Array>>;
+  cancel: () => void;
+}
+
 /** Stops waiting at the deadline. Otherwise a caller who sends a byte now and then keeps a connection. */
 async function readInTime(
   request: Request,
   { bodyBytes, bodyReadMs }: Limits,
   clock: WallClock,
 ): Promise<Result<Uint8Array>> {
-  const read = readerOf(request, bodyBytes);
-  if (read === undefined) return ok(new Uint8Array());
-  const deadline = new AbortController();
-  const cancelTimer = clock.after(bodyReadMs, () => deadline.abort());
-  const late = new Promise<Result<never>>((resolve) =>
-    deadline.signal.addEventListener("abort", () => resolve(tooSlow(bodyReadMs))),
-  );
-  try {
-    return await Promise.race([readBytes(read, deadline.signal), late]);
-  } finally {
-    cancelTimer();
-  }
+  const reading = startReading(request, bodyBytes);
+  if (reading === undefined) return ok(new Uint8Array());
+  return new Promise((resolve) => {
+    const cancelTimer = clock.after(bodyReadMs, () => {
+      resolve(tooSlow(bodyReadMs));
+      reading.cancel();
+    });
+    reading.bytes
+      // The caller went away or cut the body short, which is not a fault of the coordinator.
+      .catch(() => CUT_SHORT)
+      .then((bytes) => {
+        cancelTimer();
+        resolve(bytes);
+      });
+  });
 }
-
-type Read = (signal: AbortSignal) => Promise<Result<Uint8Array>>;
 
 /**
  * Reads at most `maxBytes`, whatever Content-Length says. It never holds much more than that, or than a small
  * body, in memory. Undefined: there is no body.
  */
-function readerOf(request: Request, maxBytes: number): Read | undefined {
+function startReading(request: Request, maxBytes: number): Reading | undefined {
   const declared = request.headers.get("content-length");
   if (declared === "0") return undefined;
   if (declared === null || !(Number(declared) <= SMALL_BYTES)) {
     const { body } = request;
-    return body === null ? undefined : (signal) => readChunks(body, maxBytes, signal);
+    return body === null ? undefined : readChunks(body, maxBytes);
   }
   // Nearly all bodies are small: reading them in one call is faster than by chunk, and in Node the stream
   // costs a quarter of a request. HTTP ends a body at its declared length, so it cannot be longer.
-  return async () => {
-    const bytes = new Uint8Array(await request.arrayBuffer());
-    return bytes.length > maxBytes ? tooLarge(maxBytes) : ok(bytes);
-  };
+  return { bytes: readAtOnce(request, maxBytes), cancel: () => {} };
 }
 
-async function readBytes(read: Read, signal: AbortSignal): Promise<Result<Uint8Array>> {
-  try {
-    return await read(signal);
-  } catch {
-    // The caller went away or cut the body short, which is not a fault of the coordinator.
-    return refused("INVALID_ARGUMENT", "the body ended before its declared length; send it again", {
-      field: "body",
-    });
-  }
+async function readAtOnce(request: Request, maxBytes: number): Promise<Result<Uint8Array>> {
+  const bytes = new Uint8Array(await request.arrayBuffer());
+  return bytes.length > maxBytes ? tooLarge(maxBytes) : ok(bytes);
 }
 
-/** Counts bytes while reading, and cancels the stream at the limit or when the signal is aborted. */
-async function readChunks(
-  body: ReadableStream<Uint8Array>,
-  maxBytes: number,
-  signal: AbortSignal,
-): Promise<Result<Uint8Array>> {
+/** Counts bytes while reading, and cancels the stream at the limit. */
+function readChunks(body: ReadableStream<Uint8Array>, maxBytes: number): Reading {
   const reader = body.getReader();
   const cancel = (): void => void reader.cancel().catch(() => {});
-  signal.addEventListener("abort", cancel);
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    length += value.length;
-    if (length > maxBytes) {
-      cancel();
-      return tooLarge(maxBytes);
+  const read = async (): Promise<Result<Uint8Array>> => {
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      length += value.length;
+      if (length > maxBytes) {
+        cancel();
+        return tooLarge(maxBytes);
+      }
+      chunks.push(value);
     }
-    chunks.push(value);
-  }
-  const bytes = new Uint8Array(length);
-  let offset = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, offset);
-    offset += chunk.length;
-  }
-  return ok(bytes);
+    const bytes = new Uint8Array(length);
+    let offset = 0;
+    for (const chunk of chunks) {
+      bytes.set(chunk, offset);
+      offset += chunk.length;
+    }
+    return ok(bytes);
+  };
+  return { bytes: read(), cancel };
 }
+
+const CUT_SHORT = refused("INVALID_ARGUMENT", "the body ended before its declared length; send it again", {
+  field: "body",
+});
 
 const tooLarge = (maxBytes: number): Result<never> => {
   const detail = `the body is larger than ${maxBytes} bytes (limit \`body_bytes\`); split the request`;

@@ -27,7 +27,7 @@ export const statusOfReason: Readonly<Partial<Record<Reason, number>>> = {
 /** Makes the answer for a failure. Every 4xx and 5xx answer is such a problem (RFC 9457). */
 export function problemResponse(failure: Failure, requestId: string): Response {
   const status = statusOf(failure);
-  return jsonAnswer(problemOf(failure, requestId), status, headersOf(failure, status));
+  return jsonAnswer(problemOf(failure, requestId), status, headersOf(failure, status), requestId);
 }
 
 /** The problem's fields, for an error answer or for the last line of an export. */

@@ -1,5 +1,4 @@
 import { v4 as newUuid } from "uuid";
-import { secure } from "../http/headers.ts";
 import { problemResponse } from "../http/problem.ts";
 import type { TestClock } from "./clock.ts";
 import type { Fault, FaultRegistry, ObservedCall } from "./faults.ts";
@@ -156,10 +155,5 @@ function unavailable({ operation, uuid }: ObservedCall): Response {
   const requestId = newUuid();
   const detail = `the cell's ledger cannot be reached${advice[operation] ?? ""}`;
   const leaseUuid = operation === "begin" && uuid !== null ? { leaseUuid: uuid } : {};
-  const response = problemResponse(
-    { code: "UNAVAILABLE", detail, retryAfterMs: 1_000, ...leaseUuid },
-    requestId,
-  );
-  secure(response.headers, requestId);
-  return response;
+  return problemResponse({ code: "UNAVAILABLE", detail, retryAfterMs: 1_000, ...leaseUuid }, requestId);
 }
