@@ -153,9 +153,12 @@ const orderOf = (record: ClaimRecord): string => positionOfRecord(record)[0];
 
 /** Removes and returns the records of a buffer up to a position. Undefined: all of them. */
 function take(buffer: ShardBuffer, through: RecordPosition | undefined): ClaimRecord[] {
+  const { records } = buffer;
   const end =
     through === undefined
       ? -1
-      : buffer.records.findIndex((record) => comparePositions(positionOfRecord(record), through) > 0);
-  return buffer.records.splice(0, end < 0 ? buffer.records.length : end);
+      : records.findIndex((record) => comparePositions(positionOfRecord(record), through) > 0);
+  const taken = end < 0 ? records.length : end;
+  buffer.records = records.slice(taken);
+  return records.slice(0, taken);
 }

@@ -52,12 +52,9 @@ afterEach(() => {
 
 const advance = (ms: number): Promise<void> => clock.advance(ms, () => object.untilIdle());
 
-test("messages are copied on their way in and out", async () => {
+test("messages and answers are passed on without copies", async () => {
   const message = { deep: { value: 1 } };
-  const answered = object.call("echo", message);
-  message.deep.value = 2;
-  expect(await answered).toEqual({ deep: { value: 1 } });
-  await expect(object.call("echo", () => {})).rejects.toMatchObject({ name: "DataCloneError" });
+  expect(await object.call("echo", message)).toBe(message);
   await expect(object.call("nothing", 1)).rejects.toThrow("no method nothing");
 });
 

@@ -6,6 +6,7 @@ import { MESSAGE_VERSION, type Envelope, type Reply } from "../../src/core/messa
 import { placementOf } from "../../src/core/placement.ts";
 import type { Ports } from "../../src/core/ports.ts";
 import { Shard } from "../../src/core/shard/shard.ts";
+import { copied } from "./copied.ts";
 import { NodeSql } from "./node-sql.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
@@ -260,7 +261,7 @@ export class Cluster {
     message: M,
     carryOut: (message: M) => Promise<Reply<T>>,
   ): Promise<Reply<T>> {
-    const copy = structuredClone(message);
+    const copy = copied(message);
     const call: Call = { from, to, method, message: copy };
     this.calls.push(call);
     const fate = this.fate(call);
@@ -277,12 +278,12 @@ export class Cluster {
         return never;
       case "twice":
         this.clock.after(30_000, () => void carryOut(copy).catch(() => {}));
-        return structuredClone(await carryOut(copy));
+        return copied(await carryOut(copy));
       case "slow":
         await new Promise<void>((arrive) => this.clock.after(SLOW_MS, arrive));
-        return structuredClone(await carryOut(copy));
+        return copied(await carryOut(copy));
       case "deliver":
-        return structuredClone(await carryOut(copy));
+        return copied(await carryOut(copy));
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { Reply } from "../../../src/core/messages.ts";
+import { copied } from "../../support/copied.ts";
 import type { Faults } from "./faults.ts";
 import type { Part } from "./part.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
@@ -55,7 +56,7 @@ export class Network {
    * timeout.
    */
   send<T>(from: Owner, to: Part<object>, method: string, message: unknown): Promise<Reply<T>> {
-    const call: Sent = { from, to: to.name, method, message: structuredClone(message) };
+    const call: Sent = { from, to: to.name, method, message: copied(message) };
     this.#witness.sent(call);
     this.#remember(call);
     if (from.isReplaced === true) this.#faults.count("sent_by_replaced");
@@ -65,15 +66,12 @@ export class Network {
         if (!isCut)
           this.#scheduler.after(this.#faults.latencyMs(from.name, this.#scheduler.nowMs), from, finish);
       };
-      const answer = (reply: Reply<unknown>): void =>
-        respond(() => resolve(structuredClone(reply) as Reply<T>));
+      const answer = (reply: Reply<unknown>): void => respond(() => resolve(copied(reply) as Reply<T>));
       const fail = (reason: string): void => respond(() => reject(new Error(reason)));
       const arrive = (delayMs: number, then: (call: Sent) => void): void => {
         const isCut = this.#faults.isCut(from.name, to.name, this.#scheduler.nowMs);
         if (isCut) return;
-        this.#scheduler.after(delayMs, undefined, () =>
-          then({ ...call, message: structuredClone(call.message) }),
-        );
+        this.#scheduler.after(delayMs, undefined, () => then({ ...call, message: copied(call.message) }));
       };
       const latencyMs = this.#faults.latencyMs(to.name, this.#scheduler.nowMs);
       const late = this.#faults.stream("late");
@@ -123,7 +121,7 @@ export class Network {
       this.#witness.repeated(call);
       delayMs += this.#faults.latencyMs(to.name, this.#scheduler.nowMs);
       this.#scheduler.after(delayMs, undefined, () =>
-        this.#carryOut(to, { ...call, message: structuredClone(call.message) }, ignore, ignore),
+        this.#carryOut(to, { ...call, message: copied(call.message) }, ignore, ignore),
       );
     }
   }
