@@ -55,7 +55,8 @@ export async function askForBackup(folder: string, to: string): Promise<BackedUp
   });
   if (!(await connected)) return undefined;
   socket.end(to);
-  const text = await readAll(socket);
+  // A server that is killed ends the connection with an error or without one.
+  const text = await readAll(socket).catch(() => "");
   if (text === "") throw new Error("the server ended before the backup was complete");
   const answer = JSON.parse(text) as Answer;
   if (!answer.ok) throw new Error(answer.error);

@@ -6,7 +6,7 @@ import { syncFolder } from "../../scripts/durable-file.ts";
 const NAME = "in-use";
 const PRIVATE = 0o600;
 
-/** What a copy of a file cannot have in common with it, as far as the file system keeps a time of creation. */
+/** What a copy of a file cannot have in common with it. Some file systems keep no time of creation. */
 const identityOf = ({ ino, birthtimeNs }: Pick<BigIntStats, "ino" | "birthtimeNs">): string =>
   `${ino} ${birthtimeNs}`;
 

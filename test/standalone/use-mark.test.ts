@@ -28,7 +28,7 @@ test("a folder is accepted again after a kill, and when it was moved", async () 
   expect(readFileSync(mark(moved), "utf8")).toBe(text);
 });
 
-test("a copy of a folder in use is refused, also without its logs, and accepted if it is trusted", async () => {
+test("a copy of a folder in use is refused unless it is trusted, also without its logs", async () => {
   await markUse(folder, false);
   writeFileSync(log(folder), "");
   const [copy, withoutLogs] = [join(parent, "copy"), join(parent, "without-logs")];
