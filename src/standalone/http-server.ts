@@ -8,6 +8,7 @@ import {
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import { MAX_CONNECTIONS } from "./connection-limit.ts";
 
 /** Carries out a request, as the Worker does. */
 type Dispatch = (request: Request) => Promise<Response>;
@@ -17,6 +18,18 @@ interface Tls {
   key: Buffer;
 }
 
+/** What a caller may do before the application sees a request. */
+interface ConnectionLimits {
+  /** The longest time in which a request line and headers may arrive. */
+  headersMs: number;
+  /** How long an idle connection is kept. Clients with pools should close theirs earlier. */
+  keepAliveMs: number;
+  /** How often Node looks for connections that are too late. */
+  checkMs: number;
+  headerBytes: number;
+  connections: number;
+}
+
 export interface HttpOptions {
   host: string;
   /** 0 means any free port. */
@@ -24,17 +37,17 @@ export interface HttpOptions {
   /** The longest time in which a body may arrive. */
   bodyReadMs: number;
   tls?: Tls;
+  limits?: Partial<ConnectionLimits>;
 }
 
-/** As long as the local runtime of Workers waits for a request line and headers. */
-const HEADERS_MS = 15_000;
-/** How long an idle connection is kept. Clients with pools should close theirs earlier. */
-const KEEP_ALIVE_MS = 75_000;
-/** How often Node looks for connections that are too late. */
-const CHECK_MS = 1_000;
-const HEADER_BYTES = 32_768;
-/** Each connection takes a file descriptor and some memory. */
-const MAX_CONNECTIONS = 4_096;
+const LIMITS: ConnectionLimits = {
+  // As long as the local runtime of Workers waits.
+  headersMs: 15_000,
+  keepAliveMs: 75_000,
+  checkMs: 1_000,
+  headerBytes: 32_768,
+  connections: MAX_CONNECTIONS,
+};
 /** Node ends late requests. The application answers the limit of a body itself, so it comes first. */
 const LATER_MS = 5_000;
 
@@ -43,15 +56,21 @@ export class HttpServer {
   readonly url: string;
   readonly #server: Server;
   readonly #connections: Connections;
+  #dropped = 0;
 
   private constructor(server: Server, url: string, connections: Connections) {
     this.#server = server;
     this.url = url;
     this.#connections = connections;
+    server.on("drop", () => (this.#dropped += 1));
   }
 
   /** Throws an `Error` that says what to change if the port cannot be used. */
-  static async listen(dispatch: Dispatch, { host, port, bodyReadMs, tls }: HttpOptions): Promise<HttpServer> {
+  static async listen(
+    dispatch: Dispatch,
+    { host, port, bodyReadMs, tls, limits: given = {} }: HttpOptions,
+  ): Promise<HttpServer> {
+    const limits = { ...LIMITS, ...given };
     const answer = getRequestListener(
       (request, { incoming }) => dispatch(asSent(request, incoming as IncomingMessage)),
       { errorHandler: (error) => dispatch(refusedRequest(error)) },
@@ -63,16 +82,16 @@ export class HttpServer {
       outgoing.once("close", () => connections.ended(socket));
       void answer(incoming, outgoing);
     };
-    const limits: ServerOptions = {
-      headersTimeout: HEADERS_MS,
-      requestTimeout: HEADERS_MS + bodyReadMs + LATER_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      connectionsCheckingInterval: CHECK_MS,
-      maxHeaderSize: HEADER_BYTES,
+    const options: ServerOptions = {
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.headersMs + bodyReadMs + LATER_MS,
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: limits.checkMs,
+      maxHeaderSize: limits.headerBytes,
     };
     const server =
-      tls === undefined ? createServer(limits, listener) : createTlsServer({ ...limits, ...tls }, listener);
-    server.maxConnections = MAX_CONNECTIONS;
+      tls === undefined ? createServer(options, listener) : createTlsServer({ ...options, ...tls }, listener);
+    server.maxConnections = limits.connections;
     server.on("connection", (socket) => connections.accepted(socket));
     // With TLS, requests come by another socket, which is there after the handshake.
     server.on(tls === undefined ? "connection" : "secureConnection", (socket) => connections.opened(socket));
@@ -87,6 +106,18 @@ export class HttpServer {
       `${tls === undefined ? "http" : "https"}://${name}:${address.port}`,
       connections,
     );
+  }
+
+  /** Accepts at most so many connections from now on. More are closed at once, without an answer. */
+  limitConnections(connections: number): void {
+    this.#server.maxConnections = connections;
+  }
+
+  /** Returns how many connections were closed because of their number since the last time. */
+  takeDropped(): number {
+    const dropped = this.#dropped;
+    this.#dropped = 0;
+    return dropped;
   }
 
   /** Accepts nothing more, and waits until all requests are answered, at most `maxMs`. */

@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readConfig } from "../config.ts";
 import { Host, type HostOptions } from "../node-host/host.ts";
+import { connectionLimit } from "./connection-limit.ts";
 import { backUp, type BackedUp, type BackupSource } from "./backup.ts";
 import { askForBackup, listenForBackups } from "./control.ts";
 import { HttpServer, type HttpOptions } from "./http-server.ts";
@@ -36,6 +37,8 @@ export interface StandaloneOptions {
 
 export interface Standalone {
   url: string;
+  /** Few if the system allows few open files. */
+  maxConnections: number;
   keys: DevKeys;
   isFirstStart: boolean;
   /** Carries out a request of this process itself. */
@@ -113,6 +116,7 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     port: options.port,
     bodyReadMs: limits.bodyReadMs,
     ...(options.tls === undefined ? {} : { tls: options.tls }),
+    limits: { connections: connectionLimit(storage.files.length) },
   });
   const stopBackups = await listenForBackups(stateFolder, (to) =>
     backUp(sourceOf(stateFolder, storage), to),
@@ -120,7 +124,13 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     log("backups_unavailable", { error: error instanceof Error ? error.message : String(error) });
     return () => {};
   });
-  const stopCron = startCron(cron);
+  const stopCron = startCron(async () => {
+    const dropped = http.takeDropped();
+    if (dropped > 0) log("connections_dropped", { dropped });
+    // Each new cell has taken some file descriptors.
+    http.limitConnections(connectionLimit(storage.files.length));
+    await cron();
+  });
   let stopping: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     stopCron();
@@ -134,6 +144,7 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
   };
   return {
     url: http.url,
+    maxConnections: connectionLimit(storage.files.length),
     keys,
     isFirstStart: known === undefined,
     dispatch: (request) => host.dispatch(request),
@@ -189,6 +200,9 @@ async function runCron(
   }
 }
 
+/** A timer may end a moment before the minute does. Then the next minute is meant. */
+const EARLY_MS = 1_000;
+
 /** Runs the cron at the start of every minute, as the platform does. */
 function startCron(cron: () => Promise<void>): () => void {
   let timer: NodeJS.Timeout;
@@ -198,7 +212,7 @@ function startCron(cron: () => Promise<void>): () => void {
         next();
         void cron();
       },
-      CRON_MS - (Date.now() % CRON_MS),
+      CRON_MS - ((Date.now() + EARLY_MS) % CRON_MS) + EARLY_MS,
     );
   };
   next();
