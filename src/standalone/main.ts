@@ -1,16 +1,17 @@
 /** `npm run standalone`: runs one coordinator in this process until a signal stops it. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { writeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { devKeys } from "../../scripts/dev-keys.ts";
 import { log, runServer } from "../../scripts/server-process.ts";
-import { openFilesWarning } from "../../scripts/open-files.ts";
 import { endWithNpm, portOf, variablesOf } from "../../scripts/settings.ts";
 import { declareTypes, readTypesFile } from "../../scripts/types-file.ts";
 import { createClient } from "../client/index.ts";
 import type { TypesDocument } from "../core/types/document.ts";
 import { withoutQuotes } from "../projections/failure.ts";
+import { MAX_CONNECTIONS } from "./connection-limit.ts";
 import { backUpState, startStandalone, type Standalone, type StandaloneOptions } from "./server.ts";
 import type { StorageFailure } from "./storage-failure.ts";
 
@@ -57,6 +58,9 @@ async function optionsOf(args: string[]): Promise<Options | undefined> {
     },
   });
   if (values.help === true) return undefined;
+  // An empty value is that of a variable that is not set. An empty host would mean all addresses.
+  for (const [option, value] of Object.entries(values))
+    if (value === "") throw new Error(`--${option} needs a value`);
   const { host = "127.0.0.1", cert, key, types, backup } = values;
   if (cert !== undefined && key === undefined) throw new Error("--cert needs --key");
   if (key !== undefined && cert === undefined) throw new Error("--key needs --cert");
@@ -65,10 +69,30 @@ async function optionsOf(args: string[]): Promise<Options | undefined> {
     trustCopy: values["trust-copy"] === true,
     ...(types === undefined ? {} : { types }),
     ...(backup === undefined ? {} : { backup }),
-    ...(cert === undefined || key === undefined
-      ? {}
-      : { tls: { cert: await readOption("--cert", cert), key: await readOption("--key", key) } }),
+    ...(cert === undefined || key === undefined ? {} : { tls: await readTls(cert, key) }),
   };
+}
+
+/** Throws an `Error` that names the option if TLS could not use the files. */
+async function readTls(certPath: string, keyPath: string): Promise<NonNullable<Options["tls"]>> {
+  const cert = await readOption("--cert", certPath);
+  const key = await readOption("--key", keyPath);
+  const certificate = parsed(() => new X509Certificate(cert));
+  if (certificate === undefined) throw new Error(`--cert names ${certPath}, which has no certificate in PEM`);
+  const privateKey = parsed(() => createPrivateKey(key));
+  if (privateKey === undefined)
+    throw new Error(`--key names ${keyPath}, which has no private key in PEM without a passphrase`);
+  if (!certificate.checkPrivateKey(privateKey))
+    throw new Error(`--key names ${keyPath}, which is not the key of the first certificate in ${certPath}`);
+  return { cert, key };
+}
+
+function parsed<T>(parse: () => T): T | undefined {
+  try {
+    return parse();
+  } catch {
+    return undefined;
+  }
 }
 
 async function readOption(option: string, path: string): Promise<Buffer> {
@@ -83,6 +107,9 @@ async function readOption(option: string, path: string): Promise<Buffer> {
 // A sync takes a thread of Node's pool while the disk works, and each object may have one. The pool is made
 // at its first use.
 process.env["UV_THREADPOOL_SIZE"] ??= "16";
+
+// SQLite makes its files with the process's mask, and they are nobody else's.
+process.umask(0o077);
 
 /** Ends the process in this turn, so that nothing leaves it any more. */
 function endAtOnce({ message }: StorageFailure): never {
@@ -129,8 +156,6 @@ async function main(): Promise<void> {
   }
   // A wrong file is refused before anything is started.
   const types = options.types === undefined ? undefined : await readTypesFile(options.types);
-  const warning = openFilesWarning();
-  if (warning !== undefined) process.stderr.write(`leasehold: ${warning}\n`);
   const ended = new Promise<void>((end) => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => end());
     endWithNpm("standalone", process.cwd(), end);
@@ -145,6 +170,9 @@ async function main(): Promise<void> {
     log,
     onStorageFailure: endAtOnce,
   });
+  const { maxConnections } = server;
+  if (maxConnections < MAX_CONNECTIONS)
+    log(`leasehold: only ${maxConnections} connections are accepted; for more, raise \`ulimit -Hn\``);
   try {
     if (types !== undefined) await declare(server, types);
   } catch (error) {

@@ -1,5 +1,6 @@
 /** `npm run standalone` as a process: its state folder, its options, its signals, and what ends it. */
 import { spawnSync } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import {
   cpSync,
   existsSync,
@@ -74,8 +75,11 @@ test("private keys and the state survive a stop and a kill, and a stop leaves no
   const { keys } = first;
   const state = join(folder, "state");
   expect(Object.keys(keys.cells)).toEqual(["1", "2", "3", "4"]);
-  for (const name of ["dev-keys.json", "signing-secret", "state.json"])
-    expect(statSync(join(state, name)).mode & 0o777, name).toBe(0o600);
+  const names = readdirSync(state, { recursive: true, encoding: "utf8" });
+  expect(names).toEqual(
+    expect.arrayContaining(["dev-keys.json", "signing-secret", "databases/shard-0.sqlite"]),
+  );
+  for (const name of names) expect(statSync(join(state, name)).mode & 0o077, name).toBe(0);
   await expect.poll(() => first.stdout).toContain(keys.operator);
   expect((await begin(first, 1, "Ada")).status).toBe(201);
   const busy = await (await start()).ended;
@@ -186,6 +190,8 @@ describe("a start is refused with one line", () => {
       ],
       [["--types", "/no/types"], /\/no\/types cannot be read/],
       [["--host", "256.1.1.1"], /--host/],
+      [["--host", ""], /--host needs a value/],
+      [["--backup", ""], /--backup needs a value/],
       [["--unknown"], /--unknown/],
     ] as const)
       expect(await refusal({ state: "wrong", args }), args.join(" ")).toMatch(line);
@@ -282,6 +288,20 @@ test("--types declares the types, and --cert and --key turn on TLS", async () =>
     cert ?? "",
   ]);
   expect(made.status, String(made.stderr)).toBe(0);
+  const otherKey = join(folder, "other-key.pem");
+  writeFileSync(
+    otherKey,
+    generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+  );
+  for (const [certFile, keyFile, line] of [
+    [key, key, /--cert names .*key\.pem, which has no certificate in PEM/],
+    [cert, cert, /--key names .*cert\.pem, which has no private key in PEM without a passphrase/],
+    [cert, otherKey, /--key names .*other-key\.pem, which is not the key of the first certificate in .*cert/],
+  ] as const) {
+    const args = ["--cert", certFile ?? "", "--key", keyFile ?? ""];
+    const { code, stderr } = await (await start({ state: "tls", args })).ended;
+    expect([code, stderr]).toEqual([1, expect.stringMatching(line)]);
+  }
   writeFileSync(
     types ?? "",
     JSON.stringify({
