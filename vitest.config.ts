@@ -57,7 +57,7 @@ export default defineConfig({
     // The Worker's log has thousands of lines, which other tests check.
     onConsoleLog: (line) => !line.startsWith('{"event":'),
     // More workers than two cores, because many tests wait for a process, a disk or a browser.
-    maxWorkers: 3,
+    maxWorkers: 4,
     projects: [
       {
         test: {
