@@ -7,6 +7,7 @@ import { cellConformance, type Values } from "../../../src/cell/conformance/inde
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
+import { partOfSuite } from "../../support/part-of-suite.ts";
 import { postgresJsDatabase } from "./postgres-js-database.ts";
 import { tables } from "./tables.ts";
 
@@ -23,7 +24,7 @@ vitest.describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
   });
   vitest.afterAll(() => server.stop());
 
-  cellConformance<TransactionSql>(vitest, {
+  cellConformance<TransactionSql>(partOfSuite(vitest, 3), {
     name: "the guide's adapter for postgres-js",
     dialect: "postgres",
     isConcurrent: true,

@@ -1,10 +1,11 @@
-/** The conformance suite with Kysely. */
+/** A part of the conformance suite with Kysely, another one each day. */
 import type { Generated, Transaction } from "kysely";
 import * as vitest from "vitest";
 import { cellConformance } from "../../../src/cell/conformance/index.ts";
 import { kyselyTables } from "../../../src/cell/kysely/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
+import { partOfSuite } from "../../support/part-of-suite.ts";
 import { kinds, run, type ServerKind } from "./servers.ts";
 
 interface Database {
@@ -45,7 +46,7 @@ function suite(kind: ServerKind): void {
   });
   vitest.afterAll(() => server.stop());
 
-  cellConformance<Transaction<Database>>(vitest, {
+  cellConformance<Transaction<Database>>(partOfSuite(vitest, 3), {
     name: kind.name,
     dialect: kind.dialect,
     isConcurrent: true,

@@ -1,6 +1,7 @@
 import * as vitest from "vitest";
 import { prismaPostgres, prismaTables } from "../../../src/cell/prisma/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
+import { partOfSuite } from "../../support/part-of-suite.ts";
 import { cellConformance } from "../../../src/cell/conformance/index.ts";
 import type { ConformanceDatabase } from "../../../src/cell/conformance/target.ts";
 import type { Prisma } from "./generated/client.ts";
@@ -9,7 +10,7 @@ import { PrismaServer } from "./start.ts";
 const server = new PrismaServer();
 
 vitest.describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
-  cellConformance<Prisma.TransactionClient>(vitest, {
+  cellConformance<Prisma.TransactionClient>(partOfSuite(vitest, 3), {
     name: "Prisma",
     dialect: "postgres",
     isConcurrent: true,

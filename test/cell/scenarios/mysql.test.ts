@@ -1,5 +1,6 @@
 import * as vitest from "vitest";
 import { isSkipped } from "../../support/databases/available.ts";
+import { partOfSuite } from "../../support/part-of-suite.ts";
 import { drizzleTarget } from "./drizzle.ts";
 import { cellConformance } from "../../../src/cell/conformance/index.ts";
 import { mysqlDialect as dialect } from "./mysql-dialect.ts";
@@ -15,6 +16,6 @@ vitest.describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
   );
   cellConformance(vitest, target);
   vitest.describe("the coordinator and mysql2", () => {
-    scenarioSuite(suitesOf(vitest), target, realCoordinator);
+    scenarioSuite(suitesOf(partOfSuite(vitest, 3)), target, realCoordinator);
   });
 });

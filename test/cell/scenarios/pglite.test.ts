@@ -1,4 +1,5 @@
 import * as vitest from "vitest";
+import { partOfSuite } from "../../support/part-of-suite.ts";
 import { drizzleTarget } from "./drizzle.ts";
 import { cellConformance } from "../../../src/cell/conformance/index.ts";
 import { postgresDialect as dialect } from "./postgres-dialect.ts";
@@ -14,5 +15,5 @@ const target = drizzleTarget(
 
 cellConformance(vitest, target);
 vitest.describe("the coordinator and PGlite", () => {
-  scenarioSuite(suitesOf(vitest), target, realCoordinator);
+  scenarioSuite(suitesOf(partOfSuite(vitest, 3)), target, realCoordinator);
 });

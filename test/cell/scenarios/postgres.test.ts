@@ -1,5 +1,6 @@
 import * as vitest from "vitest";
 import { isSkipped } from "../../support/databases/available.ts";
+import { partOfSuite } from "../../support/part-of-suite.ts";
 import { drizzleTarget } from "./drizzle.ts";
 import { cellConformance } from "../../../src/cell/conformance/index.ts";
 import { postgresDialect as dialect } from "./postgres-dialect.ts";
@@ -15,7 +16,7 @@ vitest.describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
     coordinator: realCoordinator,
   });
   cellConformance(
-    vitest,
+    partOfSuite(vitest, 3),
     drizzleTarget(
       { name: "the in-memory coordinator and postgres-js", isConcurrent: true, looksAtCommit: true },
       dialect,

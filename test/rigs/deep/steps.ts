@@ -32,6 +32,12 @@ export const steps: readonly Step[] = [
     env: { FAULT_PAIRS: "all" },
   },
   {
+    name: "every-case",
+    description: "the system tests with the cases of every day",
+    command: ["vitest", "run", "--project", "system"],
+    env: { TEST_DAY: "all" },
+  },
+  {
     name: "fuzz",
     description: "3,000 runs of each fuzzed property, with a new seed",
     command: ["npm", "run", "fuzz"],
