@@ -8,6 +8,7 @@ import { Bench, type BenchScale } from "./measure/bench.ts";
 import { measures } from "./measure/parts.ts";
 import { isOwn, readOptions, usage, type Options, type OwnPart } from "./options.ts";
 import { codeVersion } from "./code-version.ts";
+import { peerNames } from "./peers.ts";
 import { BadOption, runProgram } from "./program.ts";
 import { errorsOf, writeReport } from "./report/report.ts";
 import { Results } from "./results.ts";
@@ -33,8 +34,11 @@ async function bench(options: Options): Promise<number> {
   if (commit === undefined)
     throw new BadOption("there are no results yet; run the benchmark without --report first");
   const measured = results.all.filter((result) => result.commit === commit);
-  // A report with only some of the peers or parts is not published.
-  const folder = options.isWhole ? join(import.meta.dirname, "../docs/bench") : join(KEPT, "report");
+  // A report with only some of the peers or parts is not published. The refusals come last.
+  const isWhole =
+    options.isWhole &&
+    peerNames.every((name) => measured.some(({ part, peer }) => part === "refusals" && peer === name));
+  const folder = isWhole ? join(import.meta.dirname, "../docs/bench") : join(KEPT, "report");
   writeReport(commit, measured, folder);
   const errors = errorsOf(measured);
   print(`wrote ${join(folder, "results.md")}; ${errors} turns ended with an unexpected answer`);
