@@ -5,6 +5,7 @@ import {
   type RequestListener,
   type Server,
   type ServerOptions,
+  type ServerResponse,
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
@@ -78,8 +79,8 @@ export class HttpServer {
     const connections = new Connections();
     const listener: RequestListener = (incoming, outgoing) => {
       const { socket } = incoming;
-      connections.began(socket);
-      outgoing.once("close", () => connections.ended(socket));
+      connections.began(socket, outgoing);
+      outgoing.once("close", () => connections.ended(socket, outgoing));
       void answer(incoming, outgoing);
     };
     const options: ServerOptions = {
@@ -138,6 +139,8 @@ class Connections {
   readonly #accepted = new Set<Socket>();
   /** The requests of each connection that is ready for them. */
   readonly #requests = new Map<Socket, number>();
+  /** The answers that are not complete. */
+  readonly #answers = new Set<ServerResponse>();
   #isClosing = false;
 
   accepted(socket: Socket): void {
@@ -151,11 +154,14 @@ class Connections {
     if (this.#isClosing) socket.destroy();
   }
 
-  began(socket: Socket): void {
+  began(socket: Socket, answer: ServerResponse): void {
+    this.#answers.add(answer);
+    if (this.#isClosing) announceClose(answer);
     this.#requests.set(socket, (this.#requests.get(socket) ?? 0) + 1);
   }
 
-  ended(socket: Socket): void {
+  ended(socket: Socket, answer: ServerResponse): void {
+    this.#answers.delete(answer);
     const left = (this.#requests.get(socket) ?? 1) - 1;
     if (this.#requests.has(socket)) this.#requests.set(socket, left);
     if (this.#isClosing && left === 0) socket.destroySoon();
@@ -168,8 +174,14 @@ class Connections {
   /** Closes the connections that have no request now, and the others when they have none any more. */
   closeIdle(): void {
     this.#isClosing = true;
+    for (const answer of this.#answers) announceClose(answer);
     for (const [socket, requests] of this.#requests) if (requests === 0) socket.destroy();
   }
+}
+
+/** Tells the caller not to send another request on the connection. */
+function announceClose(answer: ServerResponse): void {
+  if (!answer.headersSent) answer.shouldKeepAlive = false;
 }
 
 /** A path with a segment of dots, which a URL would leave out. */

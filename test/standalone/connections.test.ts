@@ -99,6 +99,20 @@ test("more connections than the limit are closed at once and counted, and others
   expect(await new Connection(server.url).closed).toBe("");
 });
 
+test("a stop answers what is running, and says that the connection ends", async () => {
+  const answers: (() => void)[] = [];
+  const server = await HttpServer.listen(
+    () => new Promise((resolve) => answers.push(() => resolve(new Response("served")))),
+    { host: "127.0.0.1", port: 0, bodyReadMs: 1_000 },
+  );
+  const connection = new Connection(server.url).send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+  await expect.poll(() => answers.length).toBe(1);
+  const stopped = server.close(60_000);
+  answers[0]?.();
+  expect(await connection.closed).toMatch(/^HTTP\/1\.1 200 [^]*connection: close[^]*served/i);
+  await stopped;
+});
+
 describe("a body", () => {
   const head = (key: string, bytes: number): string =>
     "PUT /v1/cells/1/leases/00000000-0000-4000-8000-000000000001 HTTP/1.1\r\nhost: a\r\n" +
