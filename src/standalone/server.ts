@@ -59,14 +59,26 @@ const INTERNAL_URL = "http://localhost";
 export async function startStandalone(options: StandaloneOptions): Promise<Standalone> {
   // Wrong variables are refused before anything is made.
   readConfig(options.variables);
-  const lock = await lockState(options.stateFolder);
+  let lock: StateLock | undefined;
   try {
+    lock = await lockState(options.stateFolder);
     await lock.freePort(options.port);
     return await startLocked(options, lock);
   } catch (error) {
-    await lock.release();
-    throw error;
+    await lock?.release();
+    throw startError(options.stateFolder, error);
   }
+}
+
+/** Names the folder in an error of the file system. */
+function startError(folder: string, error: unknown): unknown {
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (code === undefined || syscall === undefined) return error;
+  return new Error(
+    `the state folder ${folder} cannot be read or written (${code}); mend that, or set LEASEHOLD_STATE to ` +
+      "another folder",
+    { cause: error },
+  );
 }
 
 async function startLocked(options: StandaloneOptions, lock: StateLock): Promise<Standalone> {

@@ -331,16 +331,20 @@ test("--types declares the types, and --cert and --key turn on TLS", async () =>
   expect((await server.end("SIGTERM")).code).toBe(0);
 });
 
-describe("a disk that fails ends the process, and no call is answered after it", () => {
+/** Makes a library to preload, which makes the disk of one process fail. Returns its path. */
+function failingDisk(): string {
   const library = join(folder, "failing-disk.so");
-
-  beforeAll(() => {
-    const source = join(import.meta.dirname, "failing-disk.c");
-    const { status, stderr } = spawnSync("gcc", ["-shared", "-fPIC", "-o", library, source], {
-      encoding: "utf8",
-    });
-    expect(status, stderr).toBe(0);
+  if (existsSync(library)) return library;
+  const source = join(import.meta.dirname, "failing-disk.c");
+  const { status, stderr } = spawnSync("gcc", ["-shared", "-fPIC", "-o", library, source], {
+    encoding: "utf8",
   });
+  expect(status, stderr).toBe(0);
+  return library;
+}
+
+describe("a disk that fails ends the process, and no call is answered after it", () => {
+  const library = failingDisk();
 
   test.each([
     ["s", "a sync", /could not be made durable \(EIO.*Check the disk, then start again/],
@@ -364,6 +368,21 @@ describe("a disk that fails ends the process, and no call is answered after it",
     expect((await commit(again, 2)).status).toBe(200);
     await again.end("SIGTERM");
   });
+});
+
+test("a start without room for its files names the folder", async () => {
+  const library = failingDisk();
+  const full = join(folder, "full");
+  writeFileSync(full, "w");
+  const { code, stderr } = await (
+    await start({ state: "no-room", variables: { LD_PRELOAD: library, FAILING_DISK_FILE: full } })
+  ).ended;
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /^leasehold: the state folder .*no-room cannot be read or written \(ENOSPC\); mend that, or set LEASEH/,
+    ),
+  ]);
 });
 
 test("a folder that is copied while nothing writes to it starts once an operator says so", async () => {
