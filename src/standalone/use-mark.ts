@@ -49,9 +49,11 @@ async function readMark(path: string): Promise<{ text: string; identity: string 
   }
 }
 
+/** Whoever reads a closed database leaves an empty log. */
 async function hasAnyLog(databases: string): Promise<boolean> {
-  const names = await readdir(databases);
-  return names.some((name) => name.endsWith("-wal"));
+  const logs = (await readdir(databases)).filter((name) => name.endsWith("-wal"));
+  const sizes = await Promise.all(logs.map(async (name) => (await stat(join(databases, name))).size));
+  return sizes.some((size) => size > 0);
 }
 
 /** The mark is durable before the first log is. A rename keeps the identity. */

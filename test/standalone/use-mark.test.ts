@@ -1,5 +1,15 @@
 /** The mark of a folder in use: what a start accepts, and what may be a torn copy. */
-import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -19,7 +29,7 @@ const log = (of: string): string => join(of, "cell-1.sqlite-wal");
 
 test("a folder is accepted again after a kill, and when it was moved", async () => {
   await markUse(folder, false);
-  writeFileSync(log(folder), "");
+  writeFileSync(log(folder), "pages");
   const text = readFileSync(mark(folder), "utf8");
   await markUse(folder, false);
   const moved = join(parent, "moved");
@@ -30,7 +40,7 @@ test("a folder is accepted again after a kill, and when it was moved", async () 
 
 test("a copy of a folder in use is refused unless it is trusted, also without its logs", async () => {
   await markUse(folder, false);
-  writeFileSync(log(folder), "");
+  writeFileSync(log(folder), "pages");
   const [copy, withoutLogs] = [join(parent, "copy"), join(parent, "without-logs")];
   for (const to of [copy, withoutLogs]) cpSync(folder, to, { recursive: true, preserveTimestamps: true });
   rmSync(log(withoutLogs));
@@ -43,10 +53,24 @@ test("a copy of a folder in use is refused unless it is trusted, also without it
 });
 
 test("a copy that lacks the mark is refused for its logs", async () => {
-  writeFileSync(log(folder), "");
+  writeFileSync(log(folder), "pages");
   await expect(markUse(folder, false)).rejects.toThrow(UntrustedCopy);
   writeFileSync(mark(folder), "");
   await expect(markUse(folder, false)).rejects.toThrow(UntrustedCopy);
+});
+
+test("a folder that was closed, and then read by another program, is accepted", async () => {
+  const path = join(folder, "cell-1.sqlite");
+  const writer = new DatabaseSync(path);
+  writer.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (a)");
+  writer.close();
+  const reader = new DatabaseSync(path, { readOnly: true });
+  reader.prepare("SELECT * FROM t").all();
+  reader.close();
+  expect(statSync(log(folder)).size).toBe(0);
+  await markUse(folder, false);
+  await clearUse(folder);
+  expect(existsSync(mark(folder))).toBe(false);
 });
 
 test("a mark whose write was interrupted is written again", async () => {
@@ -59,7 +83,7 @@ test("a mark whose write was interrupted is written again", async () => {
 
 test("the mark goes with the last log", async () => {
   await markUse(folder, false);
-  writeFileSync(log(folder), "");
+  writeFileSync(log(folder), "pages");
   await clearUse(folder);
   expect(existsSync(mark(folder))).toBe(true);
   rmSync(log(folder));
