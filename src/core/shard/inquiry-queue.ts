@@ -15,8 +15,8 @@ interface Waiting<Answer> {
 }
 
 /**
- * Puts the questions of all callers into one message per ledger at a time. The questions that come while it is
- * under way wait for the next message, all together. They never share the answer to the one under way: the
+ * Puts the questions of all callers into one message per ledger at a time. The questions that come while it
+ * is under way wait for the next message, all together. They never share the answer to the one under way: the
  * ledger may have written it before a commit that their caller knows of (R2).
  */
 export class InquiryQueue<Answer> {
@@ -30,8 +30,8 @@ export class InquiryQueue<Answer> {
   }
 
   /**
-   * Asks the ledger of a cell about the executions of these holds. Returns the answers to the messages that had
-   * the questions. A question for which there is no room is in none of them (M6).
+   * Asks the ledger of a cell about the executions of these holds. Returns the answers to the messages that
+   * had the questions. A question for which there is no room is in none of them (M6).
    */
   ask(cell: string, holds: readonly HoldRow[]): Promise<Answer[]> {
     const underWay = this.#byCell.get(cell);
