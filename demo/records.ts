@@ -61,7 +61,8 @@ export const listRecords = async (
   { records }: Client,
   sourceType: ApiRecord["source"]["type"],
   pageSize = PAGE,
-): Promise<ClaimRecord[]> => (await records.list({ sourceType, pageSize }).all()).map(recordOf);
+  range: { sourceIdGt?: string; sourceIdLte?: string } = {},
+): Promise<ClaimRecord[]> => (await records.list({ sourceType, pageSize, ...range }).all()).map(recordOf);
 
 const recordOf = ({
   bucket,

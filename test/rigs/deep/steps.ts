@@ -60,6 +60,11 @@ export const steps: readonly Step[] = [
     command: ["node", "test/rigs/soak/main.ts", "--minutes", "30"],
   },
   {
+    name: "stale-reads",
+    description: "reads right after 6,400 leases, of both servers",
+    command: ["node", "test/rigs/stale-reads/main.ts"],
+  },
+  {
     name: "runtimes",
     description: "the packed SDK on every supported version of Node and Bun",
     command: ["node", "test/rigs/runtimes/main.ts"],
