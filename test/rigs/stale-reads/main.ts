@@ -87,8 +87,7 @@ async function againstProcess(host: HostKind, load: Load): Promise<Checked> {
 async function againstLate(lateMs: number, bug: string | undefined, load: Load): Promise<Checked> {
   if (bug !== undefined) plant(bug);
   const { Deliveries } = await import("../../../src/core/ledger/deliveries.ts");
-  type Deliver = (this: unknown, lease: string) => Promise<void>;
-  const deliver = Reflect.get(Deliveries.prototype, "deliver") as Deliver;
+  const deliver = Reflect.get(Deliveries.prototype, "deliver");
   Deliveries.prototype.deliver = async function (lease) {
     await new Promise((resume) => setTimeout(resume, lateMs));
     return deliver.call(this, lease);
