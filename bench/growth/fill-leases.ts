@@ -6,6 +6,7 @@ import { msOf, Positions } from "../../src/core/ledger/position.ts";
 import { LedgerStore, type LeaseRow } from "../../src/core/ledger/store.ts";
 import type { AttemptId, Op } from "../../src/core/messages.ts";
 import { shardOf } from "../../src/core/placement.ts";
+import { newHold } from "../../src/core/shard/prepare.ts";
 import { ShardLog } from "../../src/core/shard/shard-log.ts";
 import { ShardStore } from "../../src/core/shard/store.ts";
 import { payloadHash } from "../../src/http/batch.ts";
@@ -88,12 +89,8 @@ export class LeaseFiller {
         const epoch = log.nextEpoch();
         row.epochs = encodeExecutions(new Map([[op.shard, { epoch, incarnation: shardIncarnation }]]));
         const { lease, incarnation, counter, created_position: position } = row;
-        store.insertHold(
-          op,
-          { cell: CELL, lease, incarnation, counter, epoch },
-          randomUUID(),
-          msOf(position),
-        );
+        const holder = { cell: CELL, lease, incarnation, counter, epoch };
+        store.insertHolds([newHold(op, holder, randomUUID(), msOf(position))]);
       }
       log.append();
       return null;

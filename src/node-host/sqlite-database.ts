@@ -26,8 +26,8 @@ const inMemory: Durability = {
 /** A statement that is not known to only read counts as a write. That costs a flush of nothing. */
 const WRITES = /\b(?:INSERT|UPDATE|DELETE|REPLACE|CREATE|DROP|ALTER|VACUUM|REINDEX)\b/i;
 
-/** The most prepared statements that a database keeps: about twice as many as the core has. */
-const MAX_STATEMENTS = 256;
+/** The most prepared statements that a database keeps: more than the core has, for any number of rows. */
+const MAX_STATEMENTS = 512;
 
 interface Prepared {
   statement: StatementSync;

@@ -28,6 +28,7 @@ import * as projection from "../../src/projections/schema.ts";
 import { TestClock } from "../../src/testing/clock.ts";
 import { makeKeys } from "../../src/testing/keys.ts";
 import { Cluster } from "../support/cluster.ts";
+import { ManyRows } from "../../src/core/shard/many-rows.ts";
 import { NodeSql } from "../support/node-sql.ts";
 import { beginRequest, callerOf, decideRequest } from "../support/ops.ts";
 import { sourceType } from "../support/types.ts";
@@ -230,6 +231,10 @@ const message = at(
   "test/core/shard/digest-records.test.ts",
   "[M7] the last holds of a scan count against the rows of a message, like the claims",
 );
+const exchanged = at(
+  "test/core/ledger/shard-link.test.ts",
+  "[N1] [M6] a message has at most its limit of ops, unless one lease alone has more",
+);
 const ended = at(
   "test/node-host/hosted-object.test.ts",
   "[M6] nothing is left of calls, timers and alarms that have ended",
@@ -301,6 +306,14 @@ const proofs: Record<string, Proof> = {
   },
   "ShardLog.#noted": "after work",
   "ChangeCounts.#counts": "after work",
+  "ManyRows.#texts": async () => {
+    const many = new ManyRows(1, (rows) => `SELECT * FROM (VALUES ${rows})`);
+    const sql = new NodeSql(new DatabaseSync(":memory:"));
+    for (let rows = 1; rows < 300; rows += 1) many.all(sql, Array<string[]>(rows).fill(["a"]));
+    return [sizeOf(many, "#texts"), 100];
+  },
+  "Preparation.#occupants": exchanged,
+  "Preparation.#made": exchanged,
   "DigestReading.#ranges": message,
   "DigestReading.#held": message,
   "DigestReading.#cursor": message,

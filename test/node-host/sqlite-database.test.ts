@@ -69,7 +69,7 @@ test("[M6] the number of prepared statements is limited, and those in use are ke
     expect(database.all(`SELECT ${n} AS n`)).toEqual([{ n }]);
     expect(rows()).toEqual([]);
   }
-  expect(sizesIn([database]).sizes.get("SqliteDatabase.#statements")).toEqual([256]);
+  expect(sizesIn([database]).sizes.get("SqliteDatabase.#statements")).toEqual([512]);
 });
 
 test("numbered parameters may be used in any order, and more than once", () => {

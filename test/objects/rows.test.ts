@@ -117,7 +117,8 @@ test("the rows that a lease reads do not grow with the number of earlier decisio
   const first = await readBy(1, 20);
   await live(21, 150);
   expect(await readBy(171, 20)).toBeCloseTo(first, 0);
-  expect(first).toBeLessThanOrEqual(14);
+  // SQLite also counts the rows of a statement's own list of values.
+  expect(first).toBeLessThanOrEqual(18);
 });
 
 test("a refused begin writes no row, in the ledger or in a shard", async () => {

@@ -18,7 +18,7 @@ import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { History } from "../history.ts";
 import { executionKey, InquiryQueue } from "./inquiry-queue.ts";
 import type { ShardLog } from "./shard-log.ts";
-import type { ExecutionId, HoldRow } from "./rows.ts";
+import { bucketOf, type ExecutionId, type HoldRow } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
 
 export interface LedgerPeer {
@@ -80,7 +80,8 @@ export class Inquirer {
   }
 
   async settle(keys: readonly BucketKey[]): Promise<HoldState[]> {
-    const holds = keys.map((key) => this.#store.hold(key));
+    const found = this.#store.holdsOn(keys);
+    const holds = keys.map(({ type, canonical }) => found.get(bucketOf(type, canonical)));
     const verdicts = await this.inquire(holds.filter((hold) => hold !== undefined));
     return holds.map((hold) =>
       hold === undefined ? "free" : VERDICT_STATES[verdicts.get(executionKey(hold)) ?? "unknown"],
@@ -161,12 +162,17 @@ export class Inquirer {
     if (this.#history.isLost) return;
     if (answer?.point) this.#log.note(cell, answer.point, answer.confirmed);
     const now = this.#ports.clock.now();
+    const found = this.#store.holdsOn(over.map(({ bucket_type: type, canonical }) => ({ type, canonical })));
+    const same: HoldRow[] = [];
     for (const asked of over) {
-      const key = executionKey(asked);
-      const hold = this.#store.holdOn(asked.bucket_type, asked.canonical);
-      if (hold === undefined || executionKey(hold) !== key) continue;
-      if (verdicts.get(key) === "committed") this.#store.apply(hold, now);
-      this.#store.deleteHold(hold);
+      const bucket = bucketOf(asked.bucket_type, asked.canonical);
+      const hold = found.get(bucket);
+      if (hold === undefined || executionKey(hold) !== executionKey(asked)) continue;
+      found.delete(bucket);
+      same.push(hold);
     }
+    const committed = same.filter((hold) => verdicts.get(executionKey(hold)) === "committed");
+    this.#store.apply(committed, now);
+    this.#store.deleteHolds(same);
   }
 }

@@ -1,8 +1,9 @@
 import { listOf, type BucketKey, type Op, type Prepare, type PrepareAnswer } from "../messages.ts";
 import type { Randomness } from "../ports.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
-import type { Claimant, Holding } from "./rows.ts";
-import type { ShardStore } from "./store.ts";
+import { sourceOrder } from "../source-order.ts";
+import { bucketOf, type Claimant, type ExecutionId, type Holding, type HoldRow } from "./rows.ts";
+import type { Occupants, ShardStore } from "./store.ts";
 
 /**
  * How long a caller should wait before it retries a leased bucket. A begin and its commit together usually
@@ -13,33 +14,93 @@ const LEASED_RETRY_AFTER_MS = 1_000;
 type Finding = { kind: "clear" } | { kind: "missing" } | { kind: ConflictKind; owner?: "self" | "other" };
 
 /**
- * Grants all ops of one lease on this shard, or none (B4). Runs inside a transaction and does not wait. A
- * refusal only reads, and lists every op that is in the way. `nextEpoch` is called once, and only for a grant
- * that makes a hold.
+ * Carries out the prepares of one message, in their order. Runs inside a transaction, and does not wait. What
+ * the buckets have is read once, and the new holds are written at the end.
  */
-export function prepare(
-  store: ShardStore,
-  randomness: Randomness,
-  nowMs: number,
-  request: Prepare,
-  nextEpoch: () => number,
-): PrepareAnswer {
-  const conflicts: Conflict[] = [];
-  const held: BucketKey[] = [];
-  const clear: Op[] = [];
-  for (const op of request.ops) {
-    const { claim, hold } = store.occupants(op);
-    const finding = examine(op, request, claim, hold);
-    if (finding.kind === "clear") clear.push(op);
-    else if (finding.kind !== "missing") conflicts.push(conflictOf(op, finding));
-    if (finding.kind === "leased") held.push({ type: op.type, canonical: op.canonical });
+export class Preparation {
+  readonly #store: ShardStore;
+  readonly #randomness: Randomness;
+  readonly #nowMs: number;
+  readonly #nextEpoch: () => number;
+  /** With the holds that were made by earlier prepares of the message. */
+  readonly #occupants: Map<string, Occupants>;
+  readonly #made: HoldRow[] = [];
+
+  /** @param nextEpoch is called once for each prepare that makes a hold */
+  constructor(
+    store: ShardStore,
+    randomness: Randomness,
+    nowMs: number,
+    nextEpoch: () => number,
+    prepares: readonly Prepare[],
+  ) {
+    this.#store = store;
+    this.#randomness = randomness;
+    this.#nowMs = nowMs;
+    this.#nextEpoch = nextEpoch;
+    this.#occupants = store.occupants(prepares.flatMap(({ ops }) => ops));
   }
-  if (conflicts.length > 0) return { granted: false, conflicts, held };
-  const missing = request.ops.length - clear.length;
-  if (clear.length === 0) return { granted: true, epoch: 0, missing };
-  const epoch = nextEpoch();
-  for (const op of clear) store.insertHold(op, { ...request, epoch }, randomness.uuid(), nowMs);
-  return { granted: true, epoch, missing };
+
+  /**
+   * Grants all ops of one lease on this shard, or none (B4). A refusal lists every op that is in the way.
+   */
+  carryOut(request: Prepare): PrepareAnswer {
+    const conflicts: Conflict[] = [];
+    const held: BucketKey[] = [];
+    const clear: Op[] = [];
+    for (const op of request.ops) {
+      const { claim, hold } = this.#occupantsOf(op);
+      const finding = examine(op, request, claim, hold);
+      if (finding.kind === "clear") clear.push(op);
+      else if (finding.kind !== "missing") conflicts.push(conflictOf(op, finding));
+      if (finding.kind === "leased") held.push({ type: op.type, canonical: op.canonical });
+    }
+    if (conflicts.length > 0) return { granted: false, conflicts, held };
+    const missing = request.ops.length - clear.length;
+    if (clear.length === 0) return { granted: true, epoch: 0, missing };
+    const epoch = this.#nextEpoch();
+    for (const op of clear) this.#hold(op, { ...request, epoch });
+    return { granted: true, epoch, missing };
+  }
+
+  #hold(op: Op, holder: ExecutionId): void {
+    const hold = newHold(op, holder, this.#randomness.uuid(), this.#nowMs);
+    this.#made.push(hold);
+    this.#occupants.set(bucketOf(op.type, op.canonical), { claim: this.#occupantsOf(op).claim, hold });
+  }
+
+  #occupantsOf({ type, canonical }: BucketKey): Occupants {
+    return this.#occupants.get(bucketOf(type, canonical)) ?? { claim: undefined, hold: undefined };
+  }
+
+  /** Must be called once all prepares are carried out. */
+  write(): void {
+    this.#store.insertHolds(this.#made);
+  }
+}
+
+/** Makes the hold of an op. A destroy needs nothing but the name. */
+export function newHold(op: Op, holder: ExecutionId, uuid: string, nowMs: number): HoldRow {
+  const { kind, subject, source } = op;
+  const keep = kind !== "destroy" && subject !== undefined && source !== undefined;
+  return {
+    bucket_type: op.type,
+    canonical: op.canonical,
+    kind,
+    cell: holder.cell,
+    lease: holder.lease,
+    incarnation: holder.incarnation,
+    counter: holder.counter,
+    epoch: holder.epoch,
+    held_at_ms: nowMs,
+    uuid: keep ? uuid : null,
+    value: keep ? op.value : null,
+    subject_type: keep ? subject.type : null,
+    subject_id: keep ? subject.id : null,
+    source_type: keep ? source.type : null,
+    source_id: keep ? source.id : null,
+    source_order: keep ? sourceOrder(source.id) : null,
+  };
 }
 
 /**

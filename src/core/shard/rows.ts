@@ -58,3 +58,6 @@ export type Holding = Pick<HoldRow, "kind" | "cell">;
 export interface ExecutionId extends Holder {
   epoch: number;
 }
+
+/** Identifies a bucket, for maps. */
+export const bucketOf = (type: number, canonical: string): string => `${type} ${canonical}`;

@@ -39,11 +39,11 @@ import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { holdPage } from "./hold-page.ts";
 import { ShardReconciler, type KnowledgePeer } from "./reconcile.ts";
 import { ShardLog } from "./shard-log.ts";
-import { prepare } from "./prepare.ts";
+import { Preparation } from "./prepare.ts";
 import { ReadQueue } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
 import { shardSchema } from "./schema.ts";
-import type { HoldRow } from "./rows.ts";
+import { bucketOf, type HoldRow } from "./rows.ts";
 import { ScanStore } from "./scan-store.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -180,17 +180,25 @@ export class Shard {
     if (this.#history.isLost) return [];
     const now = this.#ports.clock.now();
     if (point !== null) this.#log.note(cell, point, confirmed);
-    for (const decision of decisions) this.#decide(decision, now);
+    this.#decide(decisions, now);
     // Names whose claims are lost look free, and only their owners' verification may take them (H6).
     const refusal = this.#history.reconcilingRefusal;
     const full = prepares.length > 0 ? this.#fullRefusal() : undefined;
+    const preparation = new Preparation(
+      this.#store,
+      this.#ports.randomness,
+      now,
+      () => this.#log.nextEpoch(),
+      prepares,
+    );
     const answers = prepares.map((request) => {
       if (refusal !== undefined && request.isVerification !== true)
         return { granted: false as const, refusal };
       if (full !== undefined && request.ops.some(({ kind }) => kind !== "destroy"))
         return { granted: false as const, refusal: full };
-      return prepare(this.#store, this.#ports.randomness, now, request, () => this.#log.nextEpoch());
+      return preparation.carryOut(request);
     });
+    preparation.write();
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
     if (prepares.length > 0) this.#sweeper.arm();
     return answers;
@@ -207,16 +215,25 @@ export class Shard {
   }
 
   /**
-   * Applies a decision to its own holds and to nothing else. If a hold is missing, the decision was applied
-   * before (C2).
+   * Applies each decision to its own holds and to nothing else. If a hold is missing, the decision was
+   * applied before (C2).
    */
-  #decide(decision: Decision, now: number): void {
-    for (const key of decision.keys) {
-      const hold = this.#store.hold(key);
-      if (hold === undefined || !decides(decision, hold)) continue;
-      if (decision.outcome === "COMMITTED") this.#store.apply(hold, now);
-      this.#store.deleteHold(hold);
+  #decide(decisions: readonly Decision[], now: number): void {
+    const holds = this.#store.holdsOn(decisions.flatMap(({ keys }) => keys));
+    const over: HoldRow[] = [];
+    const committed: HoldRow[] = [];
+    for (const decision of decisions) {
+      for (const { type, canonical } of decision.keys) {
+        const bucket = bucketOf(type, canonical);
+        const hold = holds.get(bucket);
+        if (hold === undefined || !decides(decision, hold)) continue;
+        holds.delete(bucket);
+        over.push(hold);
+        if (decision.outcome === "COMMITTED") committed.push(hold);
+      }
     }
+    this.#store.apply(committed, now);
+    this.#store.deleteHolds(over);
   }
 
   /**

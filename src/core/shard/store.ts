@@ -1,8 +1,63 @@
-import type { BucketKey, Op } from "../messages.ts";
+import type { BucketKey, OpKind } from "../messages.ts";
 import type { Sql } from "../ports.ts";
-import { sourceOrder } from "../source-order.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
-import type { Claimant, ExecutionId, FoundClaimRow, Holding, HoldRow } from "./rows.ts";
+import { ManyRows } from "./many-rows.ts";
+import { bucketOf, type Claimant, type FoundClaimRow, type Holding, type HoldRow } from "./rows.ts";
+
+/** What a bucket has: everything that a prepare needs to know of it. */
+export interface Occupants {
+  claim: Claimant | undefined;
+  hold: Holding | undefined;
+}
+
+type OccupantRow = Pick<HoldRow, "bucket_type" | "canonical"> & {
+  hold_kind: OpKind | null;
+  hold_cell: string | null;
+} & (Claimant | { [Column in keyof Claimant]: null });
+
+const OCCUPANTS = new ManyRows(
+  2,
+  (keys) => `SELECT column1 AS bucket_type, column2 AS canonical,
+      claim.cell, claim.subject_type, claim.subject_id, claim.source_type, claim.source_id, claim.epoch,
+      hold.kind AS hold_kind, hold.cell AS hold_cell
+    FROM (VALUES ${keys})
+    LEFT JOIN claim ON claim.bucket_type = column1 AND claim.canonical = column2
+    LEFT JOIN hold ON hold.bucket_type = column1 AND hold.canonical = column2`,
+);
+
+const HOLDS = new ManyRows(
+  2,
+  (keys) => `SELECT * FROM hold WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
+);
+
+const INSERT_HOLDS = new ManyRows(
+  16,
+  (holds) => `INSERT INTO hold (bucket_type, canonical, kind, cell, lease, incarnation, counter, epoch,
+                                held_at_ms, uuid, value, subject_type, subject_id, source_type, source_id,
+                                source_order)
+    VALUES ${holds}`,
+);
+
+const DELETE_HOLDS = new ManyRows(
+  2,
+  (keys) => `DELETE FROM hold WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
+);
+
+const CLAIM_HELD = new ManyRows(
+  7,
+  (held) => `WITH held (type, name, at_ms, word_0, word_1, word_2, word_3) AS (VALUES ${held})
+    INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type,
+                       source_id, source_order, epoch, created_at_ms, updated_at_ms,
+                       digest_0, digest_1, digest_2, digest_3)
+    SELECT bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type,
+           source_id, source_order, epoch, held_at_ms, at_ms, word_0, word_1, word_2, word_3
+      FROM held CROSS JOIN hold ON bucket_type = type AND canonical = name`,
+);
+
+const DELETE_CLAIMS = new ManyRows(
+  2,
+  (keys) => `DELETE FROM claim WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
+);
 
 /** The SQL statements on the shard's tables. It makes no decisions. */
 export class ShardStore {
@@ -44,96 +99,85 @@ export class ShardStore {
     )[0];
   }
 
-  /**
-   * Returns the claim and the hold of a bucket, in one statement: everything that a prepare needs to know.
-   */
-  occupants({ type, canonical }: BucketKey): { claim: Claimant | undefined; hold: Holding | undefined } {
-    const rows = this.#sql.all<(Claimant & { kind: null }) | (Claimant & Holding)>(
-      `SELECT NULL AS kind, cell, subject_type, subject_id, source_type, source_id, epoch
-         FROM claim WHERE bucket_type = ?1 AND canonical = ?2
-       UNION ALL
-       SELECT kind, cell, subject_type, subject_id, source_type, source_id, epoch
-         FROM hold WHERE bucket_type = ?1 AND canonical = ?2`,
-      type,
-      canonical,
+  /** Returns the holds on these keys, by `bucketOf`. */
+  holdsOn(keys: readonly BucketKey[]): Map<string, HoldRow> {
+    const rows = HOLDS.all<HoldRow>(
+      this.#sql,
+      keys.map(({ type, canonical }) => [type, canonical]),
     );
-    return { claim: rows.find(({ kind }) => kind === null), hold: rows.find((row) => row.kind !== null) };
+    return new Map(rows.map((row) => [bucketOf(row.bucket_type, row.canonical), row]));
   }
 
-  insertHold(op: Op, holder: ExecutionId, uuid: string, nowMs: number): void {
-    const { kind, subject, source } = op;
-    this.#hasChanged = true;
-    const keep = kind !== "destroy" && subject !== undefined && source !== undefined;
-    this.#onChange(holder.cell);
-    this.#sql.all(
-      `INSERT INTO hold (bucket_type, canonical, kind, cell, lease, incarnation, counter, epoch, held_at_ms,
-                         uuid, value, subject_type, subject_id, source_type, source_id, source_order)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      op.type,
-      op.canonical,
-      kind,
-      holder.cell,
-      holder.lease,
-      holder.incarnation,
-      holder.counter,
-      holder.epoch,
-      nowMs,
-      keep ? uuid : null,
-      keep ? op.value : null,
-      keep ? subject.type : null,
-      keep ? subject.id : null,
-      keep ? source.type : null,
-      keep ? source.id : null,
-      keep ? sourceOrder(source.id) : null,
+  /** Returns the claims and holds of buckets, by `bucketOf`. */
+  occupants(keys: readonly BucketKey[]): Map<string, Occupants> {
+    const rows = OCCUPANTS.all<OccupantRow>(
+      this.#sql,
+      keys.map(({ type, canonical }) => [type, canonical]),
     );
+    return new Map(rows.map((row) => [bucketOf(row.bucket_type, row.canonical), occupantsOf(row)]));
   }
 
-  deleteHold({ bucket_type, canonical, cell }: HoldRow): void {
-    this.#hasChanged = true;
-    this.#onChange(cell);
-    this.#sql.all("DELETE FROM hold WHERE bucket_type = ? AND canonical = ?", bucket_type, canonical);
-  }
-
-  /**
-   * Carries out a committed hold. The prepare has checked that a create has no claim, and that a destroy or
-   * replace has one.
-   */
-  apply(hold: HoldRow, nowMs: number): void {
-    const { bucket_type, canonical } = hold;
-    if (hold.kind === "create") {
-      this.#sql.all(
-        `INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type,
-                            source_id, source_order, epoch, created_at_ms, updated_at_ms,
-                            digest_0, digest_1, digest_2, digest_3)
-         SELECT bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type,
-                source_id, source_order, epoch, held_at_ms, ?, ?, ?, ?, ?
-           FROM hold WHERE bucket_type = ? AND canonical = ?`,
-        nowMs,
-        ...digestWordsOfHold(hold),
-        bucket_type,
-        canonical,
-      );
-    } else if (hold.kind === "destroy") {
-      this.#sql.all("DELETE FROM claim WHERE bucket_type = ? AND canonical = ?", bucket_type, canonical);
-    } else {
-      this.#sql.all(
-        `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, epoch,
-                           updated_at_ms, digest_0, digest_1, digest_2, digest_3)
-                        = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-          WHERE bucket_type = ? AND canonical = ?`,
+  insertHolds(holds: readonly HoldRow[]): void {
+    INSERT_HOLDS.all(
+      this.#sql,
+      holds.map((hold) => [
+        hold.bucket_type,
+        hold.canonical,
+        hold.kind,
+        hold.cell,
+        hold.lease,
+        hold.incarnation,
+        hold.counter,
+        hold.epoch,
+        hold.held_at_ms,
+        hold.uuid,
         hold.value,
         hold.subject_type,
         hold.subject_id,
         hold.source_type,
         hold.source_id,
         hold.source_order,
-        hold.epoch,
-        nowMs,
-        ...digestWordsOfHold(hold),
-        bucket_type,
-        canonical,
-      );
-    }
+      ]),
+    );
+    this.#changed(holds);
+  }
+
+  deleteHolds(holds: readonly HoldRow[]): void {
+    DELETE_HOLDS.all(this.#sql, holds.map(keyOf));
+    this.#changed(holds);
+  }
+
+  /**
+   * Carries out committed holds. The prepares have checked that a create has no claim, and that a destroy or
+   * replace has one.
+   */
+  apply(holds: readonly HoldRow[], nowMs: number): void {
+    const { create = [], destroy = [], replace = [] } = Object.groupBy(holds, ({ kind }) => kind);
+    CLAIM_HELD.all(
+      this.#sql,
+      create.map((hold) => [...keyOf(hold), nowMs, ...digestWordsOfHold(hold)]),
+    );
+    DELETE_CLAIMS.all(this.#sql, destroy.map(keyOf));
+    for (const hold of replace) this.#replace(hold, nowMs);
+  }
+
+  #replace(hold: HoldRow, nowMs: number): void {
+    this.#sql.all(
+      `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, epoch,
+                         updated_at_ms, digest_0, digest_1, digest_2, digest_3)
+                      = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        WHERE bucket_type = ? AND canonical = ?`,
+      hold.value,
+      hold.subject_type,
+      hold.subject_id,
+      hold.source_type,
+      hold.source_id,
+      hold.source_order,
+      hold.epoch,
+      nowMs,
+      ...digestWordsOfHold(hold),
+      ...keyOf(hold),
+    );
   }
 
   /** Returns holds in the order of their keys, after the hold with this key. */
@@ -149,4 +193,22 @@ export class ShardStore {
   hasHolds(): boolean {
     return this.#sql.all("SELECT 1 FROM hold LIMIT 1").length > 0;
   }
+
+  #changed(holds: readonly HoldRow[]): void {
+    if (holds.length > 0) this.#hasChanged = true;
+    for (const { cell } of holds) this.#onChange(cell);
+  }
 }
+
+function occupantsOf(row: OccupantRow): Occupants {
+  const { hold_kind: kind, hold_cell: cell } = row;
+  return {
+    claim: row.cell === null ? undefined : row,
+    hold: kind === null || cell === null ? undefined : { kind, cell },
+  };
+}
+
+const keyOf = ({ bucket_type, canonical }: HoldRow): [type: number, canonical: string] => [
+  bucket_type,
+  canonical,
+];

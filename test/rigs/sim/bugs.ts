@@ -365,8 +365,8 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I5"],
     "src/core/shard/inquirer.ts",
-    'if (verdicts.get(key) === "committed")',
-    'if (verdicts.get(key) !== "gone")',
+    'verdicts.get(executionKey(hold)) === "committed"',
+    'verdicts.get(executionKey(hold)) !== "gone"',
   ),
   "old holds are never swept": one(
     "B8",
