@@ -1,4 +1,3 @@
-import { PGlite } from "@electric-sql/pglite";
 import { drizzle as drizzleMysql2 } from "drizzle-orm/mysql2";
 import { drizzle as drizzleNodePostgres } from "drizzle-orm/node-postgres";
 import { drizzle as drizzlePglite } from "drizzle-orm/pglite";
@@ -12,6 +11,7 @@ import postgresJs from "postgres";
 import { startCoordinator } from "../../../scripts/coordinator.ts";
 import { startTestCoordinator } from "../../../src/testing/index.ts";
 import { startMariadb } from "../../support/databases/mariadb.ts";
+import { startPglite } from "../../support/databases/pglite.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
 import type { Orm } from "./dialect.ts";
@@ -42,7 +42,7 @@ export async function testCoordinator(): Promise<TestedCoordinator> {
 }
 
 export async function pglite(): Promise<TestedDatabase> {
-  const database = new PGlite();
+  const database = await startPglite();
   return {
     orm: drizzlePglite(database),
     isConcurrent: false,
