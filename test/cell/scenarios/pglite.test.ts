@@ -13,7 +13,8 @@ const target = drizzleTarget(
   pglite,
 );
 
-cellConformance(vitest, target);
+const part = partOfSuite(vitest, 3);
+cellConformance(part, target);
 vitest.describe("the coordinator and PGlite", () => {
-  scenarioSuite(suitesOf(partOfSuite(vitest, 3)), target, realCoordinator);
+  scenarioSuite(suitesOf(part), target, realCoordinator);
 });
