@@ -93,6 +93,9 @@ export class HttpServer {
     const server =
       tls === undefined ? createServer(options, listener) : createTlsServer({ ...options, ...tls }, listener);
     server.maxConnections = limits.connections;
+    // A caller may end its side of the connection once it has sent its requests, and gets the answers. Node
+    // would carry the requests out and answer nothing.
+    Object.assign(server, { httpAllowHalfOpen: true });
     server.on("connection", (socket) => connections.accepted(socket));
     // With TLS, requests come by another socket, which is there after the handshake.
     server.on(tls === undefined ? "connection" : "secureConnection", (socket) => connections.opened(socket));

@@ -29,14 +29,21 @@ class Connection {
   readonly #socket: Socket;
 
   constructor(url: string) {
-    this.#socket = connect(Number(new URL(url).port), "127.0.0.1");
+    this.#socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", allowHalfOpen: true });
     this.#socket.on("data", (data) => (this.received += data.toString())).on("error", () => {});
+    this.#socket.once("end", () => this.#socket.end());
     this.closed = new Promise((resolve) => this.#socket.once("close", () => resolve(this.received)));
     ends.push(() => this.#socket.destroy());
   }
 
   send(text: string): this {
     this.#socket.write(text);
+    return this;
+  }
+
+  /** Sends the last text, and receives further on. */
+  finish(text: string): this {
+    this.#socket.end(text);
     return this;
   }
 
@@ -97,6 +104,20 @@ test("more connections than the limit are closed at once and counted, and others
   expect(server.takeDropped()).toBe(0);
   server.limitConnections(1);
   expect(await new Connection(server.url).closed).toBe("");
+});
+
+test("a caller that ends its side of the connection gets its answer", async () => {
+  const server = await HttpServer.listen(
+    async () => {
+      // The end arrives before the answer.
+      await new Promise((resume) => setTimeout(resume, 50));
+      return new Response("served");
+    },
+    { host: "127.0.0.1", port: 0, bodyReadMs: 1_000 },
+  );
+  const connection = new Connection(server.url).finish("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+  expect(await connection.closed).toMatch(/^HTTP\/1\.1 200 [^]*served/);
+  await server.close(0);
 });
 
 test("a stop answers what is running, and says that the connection ends", async () => {
