@@ -56,8 +56,20 @@ export class Decisions {
       return decided;
     }
     // The decision is durable, so it may be sent to shards (C2). The caller does not wait for them (C3).
-    void this.#deliveries.deliver(request.lease);
+    void this.#deliver(request.lease);
     return ok(this.#store.leaseOf(decided.value, this.#ports.clock.now()));
+  }
+
+  /** No caller waits for it, so an error is logged here. The alarm delivers the decision later. */
+  async #deliver(lease: string): Promise<void> {
+    try {
+      await this.#deliveries.deliver(lease);
+    } catch (error) {
+      this.#ports.log("delivery_failed", {
+        lease,
+        error: error instanceof Error ? error.message : String(error),
+      });
+    }
   }
 
   /** Runs in one transaction: reads the row again, and decides it if it is undecided (C1, M1). */

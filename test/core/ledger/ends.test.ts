@@ -197,6 +197,36 @@ test("[C3] [M3] a decision that this version cannot read is retried with the sam
   expect(tries).toBeLessThan(30);
 });
 
+test("[C3] an error after the answer is logged, and the decision is delivered later", async () => {
+  const { c, free } = await withTaken();
+  const lease = c.uuid();
+  await c.clock.runUntil(begin(c, "1", lease, [free]));
+  const ledger = c.ledger("1");
+  let failures = 0;
+  let { alarmAtMs } = ledger;
+  // The alarm of the next try cannot be set.
+  Object.defineProperty(ledger, "alarmAtMs", {
+    configurable: true,
+    get: () => alarmAtMs,
+    set: (atMs: number | undefined) => {
+      if (c.messages("exchange").some(isDecision) && failures++ === 0)
+        throw new Error("the alarm cannot be set");
+      alarmAtMs = atMs;
+    },
+  });
+  c.calls.length = 0;
+  c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
+  expect(await c.clock.runUntil(decide(c, "1", lease, "COMMITTED"))).toMatchObject({ ok: true });
+  await c.clock.pass(10_000);
+  expect(c.logged).toContainEqual({
+    event: "delivery_failed",
+    fields: { lease, error: "the alarm cannot be set" },
+  });
+  c.fate = () => "deliver";
+  await c.pass(600_000);
+  expect(c.holds().filter((hold) => hold.lease === lease)).toEqual([]);
+});
+
 test("[C7] the number of fences survives a restart", async () => {
   const c = await Cluster.start({ shards: 1, limits: { fences: 1 } });
   await c.clock.runUntil(decide(c, "1", c.uuid(), "ROLLED_BACK"));
