@@ -140,7 +140,13 @@ export class ShardReader {
       });
       if (asks.length === 0 || round === MAX_ROUNDS) break;
       for (const [key, verdict] of await this.#inquirer.inquire(asks)) verdicts.set(key, verdict);
-      piece = this.#piece({ ...range, upTo: piece.through }, types, scan.found, limit, this.#scanRows);
+      const { through } = piece;
+      const again = await this.#reads.run<Piece>(request.cell, () => {
+        const value = this.#piece({ ...range, upTo: through }, types, scan.found, limit, this.#scanRows);
+        return { value, rows: value.rows };
+      });
+      if (!again.ok) return again;
+      piece = again.value;
     }
     const isLast = comparePositions(piece.through, range.upTo) >= 0;
     return answerOf(piece, verdicts, isLast ? null : { behind: piece.through, scan: null });

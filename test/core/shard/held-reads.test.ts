@@ -84,7 +84,7 @@ class Names {
       after: sourceOrder(after),
       upTo: sourceOrder(upTo),
       cursor: null,
-      limit: 10,
+      limit: 500,
     });
   }
 
@@ -308,6 +308,27 @@ describe("[M6] [R2] reads of held names", () => {
     c.fate = () => "deliver";
     expect(await names.lookup()).toEqual(record({ status: "LEASE_DESTROYING" }));
   });
+});
+
+test("[M7] a listing that has asked about holds waits for its turn to read again", async () => {
+  const names = await Names.start();
+  const { c } = names;
+  const others = Array.from({ length: 300 }, (_, index) => ({
+    value: `other-${index}`,
+    source: { ...source, id: `${100 + index}` },
+  }));
+  await names.decide(await names.begin("1", ...others), "COMMITTED");
+  await c.pass(10);
+  const lengthOf = async (): Promise<number> => {
+    const sinceMs = c.clock.now();
+    expect(await names.page("0", "999")).toHaveLength(301);
+    return c.clock.now() - sinceMs;
+  };
+  expect(await lengthOf()).toBe(0);
+  await c.pass(100);
+  await names.begin("1", destroy);
+  // The clock is virtual: this is the rest after the first reading of 301 records.
+  expect(await lengthOf()).toBe(4);
 });
 
 test("[B8] another cell's claim that is being replaced is that cell's in any case", async () => {
