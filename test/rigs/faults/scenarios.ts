@@ -58,8 +58,13 @@ async function withFault(
 }
 
 /** Prepares a decision that one shard has not received. */
-async function halfDecided(stage: Stage, cell: Cell, outcome: "commit" | "rollback"): Promise<void> {
-  await stage.begin("half", cell, { create: FREE });
+async function halfDecided(
+  stage: Stage,
+  cell: Cell,
+  outcome: "commit" | "rollback",
+  batch: Parameters<Stage["begin"]>[2] = { create: FREE },
+): Promise<void> {
+  await stage.begin("half", cell, batch);
   await withFault(stage, `ledger${cell} > shard1 exchange ${outcome}`, "drop", () =>
     stage.decide("half", outcome),
   );
@@ -214,6 +219,19 @@ export const scenarios: readonly Scenario[] = [
     act: async (stage) => {
       await stage.lookup(onFirst, [{ status: 200 }]);
       await stage.lookup(onSecond, [{ status: 404 }]);
+    },
+  },
+  {
+    title: "lookup before a delivery",
+    rules: "[C3] [R2]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await stage.own("mine", 1, FREE);
+      await halfDecided(stage, 1, "commit", { destroy: FREE });
+    },
+    act: async (stage) => {
+      await stage.lookup(onSecond, [{ status: 404 }]);
+      await stage.lookup(onFirst, [{ status: 404 }]);
     },
   },
   {
