@@ -60,7 +60,7 @@ async function readInTime(
       resolve(tooSlow(bodyReadMs));
       reading.cancel();
     });
-    reading.bytes
+    void reading.bytes
       // The caller went away or cut the body short, which is not a fault of the coordinator.
       .catch(() => CUT_SHORT)
       .then((bytes) => {

@@ -307,9 +307,13 @@ const proofs: Record<string, Proof> = {
   "ShardLog.#noted": "after work",
   "ChangeCounts.#counts": "after work",
   "ManyRows.#texts": async () => {
-    const many = new ManyRows(1, (rows) => `SELECT * FROM (VALUES ${rows})`);
+    const many = new ManyRows(1, (values) => `SELECT * FROM (VALUES ${values})`);
     const sql = new NodeSql(new DatabaseSync(":memory:"));
-    for (let rows = 1; rows < 300; rows += 1) many.all(sql, Array<string[]>(rows).fill(["a"]));
+    for (let length = 1; length < 300; length += 1)
+      many.all(
+        sql,
+        Array.from({ length }, () => ["a"]),
+      );
     return [sizeOf(many, "#texts"), 100];
   },
   "Preparation.#occupants": exchanged,
@@ -462,6 +466,7 @@ const proofs: Record<string, Proof> = {
   ),
   "Connections.#accepted": stopping,
   "Connections.#requests": stopping,
+  "Connections.#answers": stopping,
   "WalSync.#syncing": at(
     "test/standalone/storage.test.ts",
     "[C2] [B5] covers the writes before its sync began, and shares the sync",
