@@ -81,5 +81,15 @@ function methodNotAllowed(context: Context<App>, methods: readonly string[]): Re
   );
 }
 
+/** Answers and logs something that could not be parsed as a request. */
+export function refuseUnparsed(failure: Failure, env: Env): Response {
+  const trace = beginTrace(undefined);
+  const answer = fail(failure, trace);
+  const method = "none";
+  if (isLogged(trace, method, answer.status, logShareOf(env)))
+    logRequest(trace, method, answer.status, logOf(env));
+  return answer;
+}
+
 /** Serves every route of the contract, and turns every failure into a problem. */
 export const app = makeApp();

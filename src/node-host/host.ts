@@ -1,8 +1,9 @@
 import { v4 as newUuid } from "uuid";
 import type { Ports } from "../core/ports.ts";
 import type { Env, Namespace } from "../env.ts";
-import { app } from "../http/app.ts";
+import { app, refuseUnparsed } from "../http/app.ts";
 import { deploy } from "../http/deployment.ts";
+import type { Failure } from "../http/problem.ts";
 import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.ts";
 import { withoutQuotes } from "../projections/failure.ts";
 import { runCron, type CronReport } from "../projections/cron.ts";
@@ -86,6 +87,11 @@ export class Host {
 
   async dispatch(request: Request): Promise<Response> {
     return app.fetch(request, this.#env, CONTEXT);
+  }
+
+  /** Makes the answer to something that could not be parsed as a request. */
+  refuse(failure: Failure): Response {
+    return refuseUnparsed(failure, this.#env);
   }
 
   cron(): Promise<CronReport> {

@@ -1,6 +1,7 @@
 import { getRequestListener } from "@hono/node-server";
 import {
   createServer,
+  STATUS_CODES,
   type IncomingMessage,
   type RequestListener,
   type Server,
@@ -9,10 +10,16 @@ import {
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import type { Failure } from "../http/problem.ts";
 import { MAX_CONNECTIONS } from "./connection-limit.ts";
+import { announceClose, Connections } from "./connections.ts";
 
-/** Carries out a request, as the Worker does. */
-type Dispatch = (request: Request) => Promise<Response>;
+interface Application {
+  /** Carries out a request, as the Worker does. */
+  dispatch(request: Request): Promise<Response>;
+  /** Makes the answer to something that could not be parsed as a request. */
+  refuse(failure: Failure): Response;
+}
 
 interface Tls {
   cert: Buffer;
@@ -68,20 +75,26 @@ export class HttpServer {
 
   /** Throws an `Error` that says what to change if the port cannot be used. */
   static async listen(
-    dispatch: Dispatch,
+    application: Application,
     { host, port, bodyReadMs, tls, limits: given = {} }: HttpOptions,
   ): Promise<HttpServer> {
     const limits = { ...LIMITS, ...given };
     const answer = getRequestListener(
-      (request, { incoming }) => dispatch(asSent(request, incoming as IncomingMessage)),
-      { errorHandler: (error) => dispatch(refusedRequest(error)) },
+      async (request, { incoming, outgoing }) => {
+        const sent = incoming as IncomingMessage;
+        const failure = faultOf(sent);
+        const answered = await (failure === undefined
+          ? application.dispatch(lacksHost(sent) ? wrongHost() : asSent(request, sent))
+          : application.refuse(failure));
+        // The caller is still sending the body. Another request would have to wait for the end of it.
+        if (!sent.complete) announceClose(outgoing as ServerResponse);
+        return answered;
+      },
+      { errorHandler: (error) => application.dispatch(refusedRequest(error)) },
     );
     const connections = new Connections();
     const listener: RequestListener = (incoming, outgoing) => {
-      const { socket } = incoming;
-      connections.began(socket, outgoing);
-      outgoing.once("close", () => connections.ended(socket, outgoing));
-      void answer(incoming, outgoing);
+      if (connections.began(incoming, outgoing)) void answer(incoming, outgoing);
     };
     const options: ServerOptions = {
       headersTimeout: limits.headersMs,
@@ -89,6 +102,8 @@ export class HttpServer {
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: limits.checkMs,
       maxHeaderSize: limits.headerBytes,
+      // The application refuses such a request, with a problem.
+      requireHostHeader: false,
     };
     const server =
       tls === undefined ? createServer(options, listener) : createTlsServer({ ...options, ...tls }, listener);
@@ -99,6 +114,19 @@ export class HttpServer {
     server.on("connection", (socket) => connections.accepted(socket));
     // With TLS, requests come by another socket, which is there after the handshake.
     server.on(tls === undefined ? "connection" : "secureConnection", (socket) => connections.opened(socket));
+    const tell = async (socket: Socket, failure: Failure): Promise<void> =>
+      connections.end(socket, await textOf(application.refuse(failure)));
+    // Node would answer with a status only, even if a request is running whose answer this would replace.
+    server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+      if (connections.fail(socket)) void tell(socket, failureOf(error, limits));
+    });
+    // Node would close the connection without an answer. It doesn't look after the socket any more.
+    server.on("connect", (_incoming, socket: Socket) => {
+      socket.on("error", () => socket.destroy());
+      if (connections.fail(socket)) void tell(socket, NO_PROXY);
+      else socket.destroy();
+    });
+    server.on("checkExpectation", listener);
     await new Promise<void>((resolve, reject) => {
       server.once("error", (error: NodeJS.ErrnoException) => reject(listenError(host, port, error)));
       server.listen(port, host, resolve);
@@ -134,59 +162,6 @@ export class HttpServer {
   }
 }
 
-/**
- * The connections, with their requests. Node itself closes those that have had a request, but a stop would
- * wait for one that has not sent any yet.
- */
-class Connections {
-  readonly #accepted = new Set<Socket>();
-  /** The requests of each connection that is ready for them. */
-  readonly #requests = new Map<Socket, number>();
-  /** The answers that are not complete. */
-  readonly #answers = new Set<ServerResponse>();
-  #isClosing = false;
-
-  accepted(socket: Socket): void {
-    this.#accepted.add(socket);
-    socket.once("close", () => this.#accepted.delete(socket));
-  }
-
-  opened(socket: Socket): void {
-    this.#requests.set(socket, 0);
-    socket.once("close", () => this.#requests.delete(socket));
-    if (this.#isClosing) socket.destroy();
-  }
-
-  began(socket: Socket, answer: ServerResponse): void {
-    this.#answers.add(answer);
-    if (this.#isClosing) announceClose(answer);
-    this.#requests.set(socket, (this.#requests.get(socket) ?? 0) + 1);
-  }
-
-  ended(socket: Socket, answer: ServerResponse): void {
-    this.#answers.delete(answer);
-    const left = (this.#requests.get(socket) ?? 1) - 1;
-    if (this.#requests.has(socket)) this.#requests.set(socket, left);
-    if (this.#isClosing && left === 0) socket.destroySoon();
-  }
-
-  closeAll(): void {
-    for (const socket of this.#accepted) socket.destroy();
-  }
-
-  /** Closes the connections that have no request now, and the others when they have none any more. */
-  closeIdle(): void {
-    this.#isClosing = true;
-    for (const answer of this.#answers) announceClose(answer);
-    for (const [socket, requests] of this.#requests) if (requests === 0) socket.destroy();
-  }
-}
-
-/** Tells the caller not to send another request on the connection. */
-function announceClose(answer: ServerResponse): void {
-  if (!answer.headersSent) answer.shouldKeepAlive = false;
-}
-
 /** A path with a segment of dots, which a URL would leave out. */
 const DOTS = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i;
 
@@ -196,6 +171,13 @@ function asSent(request: Request, { url = "", headers }: IncomingMessage): Reque
   return Object.defineProperty(request, "url", { value: `http://${headers.host ?? "localhost"}${url}` });
 }
 
+const lacksHost = ({ httpVersion, headers }: IncomingMessage): boolean =>
+  httpVersion === "1.1" && headers.host === undefined;
+
+/** Stands for a request whose `Host` is missing or wrong. The application refuses it. */
+const wrongHost = (): Request =>
+  new Request("http://localhost/no-such-target", { headers: { host: "not a host" } });
+
 /**
  * Stands for a request whose URL cannot be built, because of its `Host` or its target. The application
  * refuses it like any other request, with a log line and an id.
@@ -203,8 +185,52 @@ function asSent(request: Request, { url = "", headers }: IncomingMessage): Reque
 function refusedRequest(error: unknown): Request {
   // A URL is only refused as a whole because of its host.
   const isHost = error instanceof Error && (error.cause !== undefined || /host/i.test(error.message));
-  const host = isHost ? "not a host" : "localhost";
-  return new Request("http://localhost/no-such-target", { headers: { host } });
+  return isHost
+    ? wrongHost()
+    : new Request("http://localhost/no-such-target", { headers: { host: "localhost" } });
+}
+
+const fault = (detail: string): Failure => ({ code: "INVALID_ARGUMENT", detail, field: "request" });
+
+/** Checks what the parser leaves to the server. */
+function faultOf({ httpVersionMajor, url = "" }: IncomingMessage): Failure | undefined {
+  // The parser also accepts HTTP/0.9 with headers, and HTTP/2.0 in the form of HTTP/1.
+  if (httpVersionMajor !== 1) return fault("the request must be HTTP/1.1 or HTTP/1.0");
+  // A `Request` cannot have such a URL.
+  if (/^[^/?#]+:\/\/[^/?#]*@/.test(url)) return fault("the URL of a request must not contain credentials");
+  return undefined;
+}
+
+const NO_PROXY: Failure = { code: "INVALID_ARGUMENT", status: 405, detail: "this server is no proxy" };
+
+/** Says what was wrong with something that could not be parsed as a request. */
+function failureOf(
+  { code = "" }: NodeJS.ErrnoException,
+  { headerBytes, headersMs }: ConnectionLimits,
+): Failure {
+  if (code === "HPE_HEADER_OVERFLOW")
+    return {
+      code: "RESOURCE_EXHAUSTED",
+      status: 431,
+      detail: `the request line and headers are larger than ${headerBytes} bytes; send fewer or shorter ones`,
+    };
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT")
+    return {
+      code: "RESOURCE_EXHAUSTED",
+      status: 408,
+      detail: `the request line and headers did not arrive within ${headersMs} ms; send them again`,
+      retryAfterMs: 1_000,
+    };
+  return fault(`the request must be valid HTTP/1.1; the parser says ${code}`);
+}
+
+/** An answer as it is sent. */
+async function textOf(response: Response): Promise<string> {
+  const body = await response.text();
+  const headers = [...response.headers, ["content-length", Buffer.byteLength(body)], ["connection", "close"]];
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`);
+  const { status } = response;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${body}`;
 }
 
 function listenError(host: string, port: number, { code, message }: NodeJS.ErrnoException): Error {

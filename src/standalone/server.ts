@@ -123,7 +123,7 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     await Promise.race([cron(), sleep(FIRST_CRON_MS, undefined, { ref: false })]);
   isReady = true;
   const { limits } = readConfig(variables);
-  const http = await HttpServer.listen((request) => host.dispatch(request), {
+  const http = await HttpServer.listen(host, {
     host: options.host,
     port: options.port,
     bodyReadMs: limits.bodyReadMs,

@@ -2,22 +2,25 @@
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { configOf } from "../../src/env.ts";
+import type { Failure } from "../../src/http/problem.ts";
 import { connectionLimit } from "../../src/standalone/connection-limit.ts";
 import { HttpServer, type HttpOptions } from "../../src/standalone/http-server.ts";
-import { serveFiles } from "./served.ts";
+import { serveFiles, type Served } from "./served.ts";
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {
   for (const end of ends.splice(0)) await end();
 });
 
-async function listen(limits: HttpOptions["limits"] = {}): Promise<HttpServer> {
-  const server = await HttpServer.listen(async () => new Response("served"), {
-    host: "127.0.0.1",
-    port: 0,
-    bodyReadMs: 1_000,
-    limits,
-  });
+async function listen(
+  limits: HttpOptions["limits"] = {},
+  dispatch = async (): Promise<Response> => new Response("served"),
+): Promise<HttpServer> {
+  const refuse = ({ status = 400, detail }: Failure): Response => new Response(detail, { status });
+  const server = await HttpServer.listen(
+    { dispatch, refuse },
+    { host: "127.0.0.1", port: 0, bodyReadMs: 1_000, limits },
+  );
   ends.push(() => server.close(0));
   return server;
 }
@@ -107,14 +110,11 @@ test("more connections than the limit are closed at once and counted, and others
 });
 
 test("a caller that ends its side of the connection gets its answer", async () => {
-  const server = await HttpServer.listen(
-    async () => {
-      // The end arrives before the answer.
-      await new Promise((resume) => setTimeout(resume, 50));
-      return new Response("served");
-    },
-    { host: "127.0.0.1", port: 0, bodyReadMs: 1_000 },
-  );
+  const server = await listen({}, async () => {
+    // The end arrives before the answer.
+    await new Promise((resume) => setTimeout(resume, 50));
+    return new Response("served");
+  });
   const connection = new Connection(server.url).finish("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
   expect(await connection.closed).toMatch(/^HTTP\/1\.1 200 [^]*served/);
   await server.close(0);
@@ -122,9 +122,9 @@ test("a caller that ends its side of the connection gets its answer", async () =
 
 test("a stop answers what is running, and says that the connection ends", async () => {
   const answers: (() => void)[] = [];
-  const server = await HttpServer.listen(
+  const server = await listen(
+    {},
     () => new Promise((resolve) => answers.push(() => resolve(new Response("served")))),
-    { host: "127.0.0.1", port: 0, bodyReadMs: 1_000 },
   );
   const connection = new Connection(server.url).send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
   await expect.poll(() => answers.length).toBe(1);
@@ -132,6 +132,83 @@ test("a stop answers what is running, and says that the connection ends", async 
   answers[0]?.();
   expect(await connection.closed).toMatch(/^HTTP\/1\.1 200 [^]*connection: close[^]*served/i);
   await stopped;
+});
+
+describe("what is no valid request", () => {
+  /** An answer of the application: a problem with an id. */
+  const problem = (status: number, detail: string): RegExp =>
+    new RegExp(`^HTTP/1\\.1 ${status} [^]*x-request-id: [^]*${detail}[^]*request_id`);
+  const change = (key: string, version: string): string =>
+    `PATCH /v1/admin/cells/1 HTTP/${version}\r\nhost: a\r\nauthorization: Bearer ${key}\r\n` +
+    'content-type: application/json\r\ncontent-length: 34\r\n\r\n{"address":"https://cell.example"}';
+
+  async function serve(): Promise<Served> {
+    const served = await serveFiles(["1"], {});
+    ends.push(() => served.close());
+    const added = await served.host.dispatch(
+      new Request("http://localhost/v1/admin/cells", {
+        method: "POST",
+        headers: { authorization: `Bearer ${served.keys.operator}`, "content-type": "application/json" },
+        body: JSON.stringify({ cell_id: "1", name: "one", address: "https://one.example" }),
+      }),
+    );
+    expect(added.status).toBe(201);
+    return served;
+  }
+
+  test.each(["GET / HTTP/3.0\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n", "\u0000\u0001\r\n\r\n"])(
+    "is answered with a problem: %j",
+    async (text) => {
+      const { url } = await serve();
+      expect(await new Connection(url).send(text).closed).toMatch(problem(400, "valid HTTP"));
+    },
+  );
+
+  test.each(["", " HTTP/2.0"])("is answered with a problem: version %j", async (version) => {
+    const { url } = await serve();
+    const connection = new Connection(url).finish(`GET /healthz${version}\r\nhost: a\r\n\r\n`);
+    expect(await connection.closed).toMatch(problem(400, "HTTP/1.1"));
+  });
+
+  test("is answered with a problem: credentials in the URL", async () => {
+    const { url } = await serve();
+    const connection = new Connection(url).finish("GET http://a:b@c/readyz HTTP/1.1\r\nhost: a\r\n\r\n");
+    expect(await connection.closed).toMatch(problem(400, "credentials"));
+  });
+
+  test("is answered with a problem: no Host, CONNECT, another expectation", async () => {
+    const { url } = await serve();
+    const answerTo = (text: string): Promise<string> => new Connection(url).finish(text).closed;
+    expect(await answerTo("GET /healthz HTTP/1.1\r\n\r\n")).toMatch(problem(400, "`Host`"));
+    expect(await answerTo("CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n")).toMatch(problem(405, "no proxy"));
+    expect(await answerTo("GET /healthz HTTP/1.1\r\nhost: a\r\nexpect: more\r\n\r\n")).toMatch(/ 200 /);
+  });
+
+  test("is answered with a problem, also while the rest of large headers is sent", async () => {
+    const { url } = await serve();
+    const connection = new Connection(url).send(`GET / HTTP/1.1\r\nlong: ${"x".repeat(5_000_000)}`);
+    expect(await connection.closed).toMatch(problem(431, "32768 bytes"));
+  });
+
+  test("doesn't replace the answer to an earlier request", async () => {
+    const { url, keys } = await serve();
+    const next = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
+    for (const [version, rest] of [
+      ["1.0", next],
+      ["1.1", "nothing\r\n\r\n"],
+    ] as const) {
+      const received = await new Connection(url).send(change(keys.operator, version) + rest).closed;
+      expect(received).toMatch(/^HTTP\/1\.1 200 [^]*connection: close/i);
+      expect(received.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    }
+  });
+
+  test("is answered by the application if it is in a body", async () => {
+    const { url, keys } = await serve();
+    const request = change(keys.operator, "1.1").replace(/content-length[^]*/, "transfer-encoding: chunked");
+    const connection = new Connection(url).send(`${request}\r\n\r\n2\r\n{}\r\n-1\r\n`);
+    expect(await connection.closed).toMatch(problem(400, "declared length"));
+  });
 });
 
 describe("a body", () => {
@@ -155,12 +232,22 @@ describe("a body", () => {
     await expect.poll(() => connection.received).toMatch(/ 413 [^]*body_bytes/);
   });
 
+  test("that is too large is sent to its end, and then the connection is closed", async () => {
+    const served = await serveFiles(["1"], {});
+    ends.push(() => served.close());
+    const connection = new Connection(served.url).send(head(served.keys.cell("1"), 5_000_000));
+    connection.send("x".repeat(5_000_000));
+    expect(await connection.closed).toMatch(/ 413 [^]*connection: close[^]*body_bytes/i);
+  });
+
   test("that is cut off harms no other request", async () => {
     const served = await serveFiles(["1"], {});
     ends.push(() => served.close());
     const other = new Connection(served.url);
     for (let n = 0; n < 50; n += 1) {
-      const connection = new Connection(served.url).send(`${head(served.keys.cell("1"), 50)}{"creates"`);
+      const cut =
+        n % 5 === 0 ? "CONNECT a:1 HTTP/1.1\r\n\r\n" : `${head(served.keys.cell("1"), 50)}{"creates"`;
+      const connection = new Connection(served.url).send(cut);
       if (n % 2 === 0) connection.end();
       else connection.reset();
       await connection.closed;

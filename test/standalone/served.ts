@@ -46,7 +46,7 @@ export async function serveFiles(
   });
   const { limits } = configOf(host.env);
   const keys = await makeKeys(secret, cells, Date.now(), limits.keyLifetimeS);
-  const http = await HttpServer.listen((request) => host.dispatch(request), {
+  const http = await HttpServer.listen(host, {
     host: "127.0.0.1",
     port: 0,
     bodyReadMs: limits.bodyReadMs,

@@ -1,0 +1,128 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Readable } from "node:stream";
+
+/** A connection that is ready for requests. */
+interface Connection {
+  /** The answers that are not complete, in the order of their requests. */
+  answers: Set<ServerResponse>;
+  /** The last request. Its body may be incomplete. */
+  last: IncomingMessage | undefined;
+  /** Nothing more is parsed or carried out. */
+  isEnding: boolean;
+}
+
+/** How long the rest of what a caller sends is read after the last answer. */
+const LINGER_MS = 1_000;
+
+/**
+ * The connections, with their requests. Node itself closes those that have had a request, but a stop would
+ * wait for one that has not sent any yet.
+ */
+export class Connections {
+  readonly #accepted = new Set<Socket>();
+  readonly #ready = new Map<Socket, Connection>();
+  #isClosing = false;
+
+  accepted(socket: Socket): void {
+    this.#accepted.add(socket);
+    socket.once("close", () => this.#accepted.delete(socket));
+  }
+
+  opened(socket: Socket): void {
+    this.#ready.set(socket, { answers: new Set(), last: undefined, isEnding: false });
+    socket.once("close", () => this.#ready.delete(socket));
+    // Node calls it after the last answer. If the caller were still sending, the system would reset the
+    // connection, and the answer could be lost.
+    socket.destroySoon = () => this.end(socket);
+    if (this.#isClosing) socket.destroy();
+  }
+
+  /** Returns whether the request is to be carried out. */
+  began(incoming: IncomingMessage, answer: ServerResponse): boolean {
+    const { socket } = incoming;
+    const connection = this.#ready.get(socket);
+    if (connection === undefined || connection.isEnding) return false;
+    connection.answers.add(answer);
+    connection.last = incoming;
+    if (this.#isClosing) announceClose(answer);
+    answer.once("close", () => {
+      connection.answers.delete(answer);
+      if ((this.#isClosing || connection.isEnding) && connection.answers.size === 0) this.end(socket);
+    });
+    return true;
+  }
+
+  /**
+   * Carries out nothing more of a connection that has sent something wrong, and ends it after the pending
+   * answers. Returns true if there are none, so that the caller is to be told.
+   */
+  fail(socket: Socket): boolean {
+    const connection = this.#ready.get(socket);
+    // Node reports it again for each further piece of data.
+    if (connection?.isEnding === true) return false;
+    // Nothing can be sent, or nothing has arrived.
+    if (connection === undefined || !socket.writable || socket.bytesRead === 0) {
+      socket.destroy();
+      return false;
+    }
+    connection.isEnding = true;
+    const { last, answers } = connection;
+    const isBody = last !== undefined && !last.complete;
+    if (answers.size === 0) {
+      // What is wrong is the rest of a request that has its answer.
+      if (isBody) this.end(socket);
+      return !isBody;
+    }
+    for (const answer of [...answers].slice(-1)) announceClose(answer);
+    if (isBody) cutShort(last);
+    return false;
+  }
+
+  /** Sends a last text, and closes the connection when the caller does, or after a while. */
+  end(socket: Socket, text = ""): void {
+    const connection = this.#ready.get(socket);
+    if (connection === undefined || !socket.writable) return;
+    connection.isEnding = true;
+    if (connection.last !== undefined) discardRest(connection.last);
+    socket.end(text);
+    socket.resume();
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+    socket.once("close", () => clearTimeout(timer));
+  }
+
+  closeAll(): void {
+    for (const socket of this.#accepted) socket.destroy();
+  }
+
+  /** Closes the connections that have no request now, and the others when they have none any more. */
+  closeIdle(): void {
+    this.#isClosing = true;
+    for (const [socket, { answers }] of this.#ready) {
+      for (const answer of answers) announceClose(answer);
+      if (answers.size === 0) socket.destroy();
+    }
+  }
+}
+
+/** Tells the caller not to send another request on the connection. */
+export function announceClose(answer: ServerResponse): void {
+  if (!answer.headersSent) answer.shouldKeepAlive = false;
+}
+
+/** Ends a body that cannot be parsed further, so that the application doesn't wait for the rest of it. */
+function cutShort(incoming: IncomingMessage): void {
+  // Node would destroy the connection as well, but it is needed for the answer.
+  Object.assign(incoming, { _destroy: endStream });
+  incoming.on("error", () => {});
+  incoming.destroy(new Error("the body cannot be parsed"));
+}
+
+const endStream: Readable["_destroy"] = (error, done) => done(error);
+
+/** Reads a body without keeping it. Otherwise the connection would stop reading. */
+function discardRest(incoming: IncomingMessage): void {
+  incoming.removeAllListeners("data");
+  incoming.removeAllListeners("readable");
+  incoming.resume();
+}
