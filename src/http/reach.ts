@@ -18,9 +18,12 @@ interface Target {
 export const LEDGER = "the cell's ledger";
 export const DIRECTORY = "the directory";
 
-/** The timeout of a read. It allows for one call that the object itself must make before it answers. */
+/**
+ * The timeout of a read. Before an object answers, it may have to ask a ledger, after the question that it
+ * has just sent there is answered (B8).
+ */
 export const readTimeoutMs = ({ inquiryTimeoutMs, exchangeTimeoutMs }: Limits): number =>
-  inquiryTimeoutMs + exchangeTimeoutMs;
+  2 * inquiryTimeoutMs + exchangeTimeoutMs;
 
 /** Calls an object. An unknown answer becomes 503, or 504 after the timeout. */
 export async function reach<T>(

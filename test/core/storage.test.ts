@@ -292,7 +292,7 @@ const proofs: Record<string, Proof> = {
   ),
   "InquiryQueue.#byCell": at(
     "test/core/shard/inquiry-queue.test.ts",
-    "[M6] messages and their number are limited, and every question is in at most one",
+    "[M6] messages and their number are limited, and every hold is in at most one",
   ),
   "ShardLog.#ledgers": "after work",
   "ShardLog.#cells": async () => {
@@ -465,8 +465,7 @@ const proofs: Record<string, Proof> = {
     "let a log be used from its start again, and lose nothing",
   ),
   "Connections.#accepted": stopping,
-  "Connections.#requests": stopping,
-  "Connections.#answers": stopping,
+  "Connections.#ready": stopping,
   "WalSync.#syncing": at(
     "test/standalone/storage.test.ts",
     "[C2] [B5] covers the writes before its sync began, and shares the sync",

@@ -87,8 +87,8 @@ export class ShardLinks {
 
   settle(shard: number, keys: BucketKey[]): Promise<Answer<SettleAnswer>> {
     const placement = this.#placement();
-    // The shard asks other ledgers before it answers, so their timeout is added to that of the message.
-    const timeoutMs = this.#limits.exchangeTimeoutMs + this.#limits.inquiryTimeoutMs;
+    // The shard asks other ledgers before it answers, after the questions that it has just sent them (B8).
+    const timeoutMs = this.#limits.exchangeTimeoutMs + 2 * this.#limits.inquiryTimeoutMs;
     return this.#settles.run(async () => {
       // An instance that has ended sends nothing more (B5).
       if (this.#isHalted()) return { kind: "unknown", cause: "this instance has ended" };

@@ -16,9 +16,9 @@ import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { History } from "../history.ts";
-import { executionKey, InquiryQueue } from "./inquiry-queue.ts";
+import { InquiryQueue } from "./inquiry-queue.ts";
 import type { ShardLog } from "./shard-log.ts";
-import { bucketOf, type ExecutionId, type HoldRow } from "./rows.ts";
+import { bucketText, executionKey, type ExecutionId, type HoldRow } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
 
 export interface LedgerPeer {
@@ -81,7 +81,7 @@ export class Inquirer {
 
   async settle(keys: readonly BucketKey[]): Promise<HoldState[]> {
     const found = this.#store.holdsOn(keys);
-    const holds = keys.map(({ type, canonical }) => found.get(bucketOf(type, canonical)));
+    const holds = keys.map(({ type, canonical }) => found.get(bucketText(type, canonical)));
     const verdicts = await this.inquire(holds.filter((hold) => hold !== undefined));
     return holds.map((hold) =>
       hold === undefined ? "free" : VERDICT_STATES[verdicts.get(executionKey(hold)) ?? "unknown"],
@@ -165,7 +165,7 @@ export class Inquirer {
     const found = this.#store.holdsOn(over.map(({ bucket_type: type, canonical }) => ({ type, canonical })));
     const same: HoldRow[] = [];
     for (const asked of over) {
-      const bucket = bucketOf(asked.bucket_type, asked.canonical);
+      const bucket = bucketText(asked.bucket_type, asked.canonical);
       const hold = found.get(bucket);
       if (hold === undefined || executionKey(hold) !== executionKey(asked)) continue;
       found.delete(bucket);

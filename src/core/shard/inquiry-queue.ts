@@ -1,16 +1,14 @@
-import type { ExecutionId, HoldRow } from "./rows.ts";
+import { bucketText, executionKey, type HoldRow } from "./rows.ts";
 
-/** The number of questions in one message. */
-const MAX_QUESTIONS = 1_000;
+/** The number of holds that one message asks about. It has one question per execution. */
+const MAX_HOLDS = 1_000;
 
-/** The number of messages to one ledger that may wait. A ledger has about as many leases as fit into them. */
+/** The number of messages to one ledger that may wait. */
 const MAX_WAITING = 10;
 
-/** Holds by the execution that made them, and by name. A message has one question per execution. */
-type HoldsByExecution = Map<string, Map<string, HoldRow>>;
-
 interface Waiting<Answer> {
-  holds: HoldsByExecution;
+  /** By execution and name. */
+  holds: Map<string, HoldRow>;
   answered: PromiseWithResolvers<Answer>;
 }
 
@@ -44,9 +42,8 @@ export class InquiryQueue<Answer> {
   async #sendAll(cell: string, waiting: Waiting<Answer>[]): Promise<void> {
     this.#byCell.set(cell, waiting);
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const holds = [...next.holds.values()].flatMap((ofExecution) => [...ofExecution.values()]);
       try {
-        next.answered.resolve(await this.#send(cell, holds));
+        next.answered.resolve(await this.#send(cell, [...next.holds.values()]));
       } catch (error) {
         next.answered.reject(error);
       }
@@ -55,21 +52,15 @@ export class InquiryQueue<Answer> {
   }
 }
 
-/** Adds a question to the message that has it already, or to the last one. */
+/** Adds a hold to the message that has it already, or to the last one. */
 function messageFor<Answer>(hold: HoldRow, waiting: Waiting<Answer>[]): Waiting<Answer> | undefined {
-  const key = executionKey(hold);
+  const key = `${executionKey(hold)} ${bucketText(hold.bucket_type, hold.canonical)}`;
   let message = waiting.find(({ holds }) => holds.has(key)) ?? waiting.at(-1);
-  if (message === undefined || (message.holds.size >= MAX_QUESTIONS && !message.holds.has(key))) {
+  if (message === undefined || (message.holds.size >= MAX_HOLDS && !message.holds.has(key))) {
     if (waiting.length >= MAX_WAITING) return undefined;
     message = { holds: new Map(), answered: Promise.withResolvers() };
     waiting.push(message);
   }
-  const ofExecution = message.holds.get(key) ?? new Map<string, HoldRow>();
-  message.holds.set(key, ofExecution.set(`${hold.bucket_type}/${hold.canonical}`, hold));
+  message.holds.set(key, hold);
   return message;
-}
-
-/** Returns a key that identifies one execution. It is the same for all holds of the execution. */
-export function executionKey({ cell, lease, incarnation, counter, epoch }: ExecutionId | HoldRow): string {
-  return `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
 }

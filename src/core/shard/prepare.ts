@@ -2,7 +2,7 @@ import { listOf, type BucketKey, type Op, type Prepare, type PrepareAnswer } fro
 import type { Randomness } from "../ports.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
 import { sourceOrder } from "../source-order.ts";
-import { bucketOf, type Claimant, type ExecutionId, type Holding, type HoldRow } from "./rows.ts";
+import { bucketText, type Claimant, type ExecutionId, type Holding, type HoldRow } from "./rows.ts";
 import type { Occupants, ShardStore } from "./store.ts";
 
 /**
@@ -66,11 +66,15 @@ export class Preparation {
   #hold(op: Op, holder: ExecutionId): void {
     const hold = newHold(op, holder, this.#randomness.uuid(), this.#nowMs);
     this.#made.push(hold);
-    this.#occupants.set(bucketOf(op.type, op.canonical), { claim: this.#occupantsOf(op).claim, hold });
+    this.#occupants.set(bucketText(op.type, op.canonical), { claim: this.#occupantsOf(op).claim, hold });
   }
 
   #occupantsOf({ type, canonical }: BucketKey): Occupants {
-    return this.#occupants.get(bucketOf(type, canonical)) ?? { claim: undefined, hold: undefined };
+    const occupants = this.#occupants.get(bucketText(type, canonical));
+    // A name that SQLite returns in another form would look free.
+    if (occupants === undefined)
+      throw new Error("the database has returned no row for a name that was asked");
+    return occupants;
   }
 
   /** Must be called once all prepares are carried out. */

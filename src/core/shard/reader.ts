@@ -12,10 +12,15 @@ import type {
 } from "../messages.ts";
 import { ok, refused } from "../refusal.ts";
 import type { Inquirer } from "./inquirer.ts";
-import { executionKey } from "./inquiry-queue.ts";
 import type { ReadQueue } from "./read-queue.ts";
 import { bySource, comparePositions, recordOfClaim, recordOfHold } from "./record.ts";
-import type { ClaimRow, ArrivingHoldRow, FoundClaimRow, HoldRow } from "./rows.ts";
+import {
+  executionKey,
+  type ArrivingHoldRow,
+  type ClaimRow,
+  type FoundClaimRow,
+  type HoldRow,
+} from "./rows.ts";
 import {
   afterSource,
   FIRST_HOLD,

@@ -59,5 +59,10 @@ export interface ExecutionId extends Holder {
   epoch: number;
 }
 
-/** Identifies a bucket, for maps. */
-export const bucketOf = (type: number, canonical: string): string => `${type} ${canonical}`;
+/** Returns a key that identifies one execution. It is the same for all holds of the execution. */
+export function executionKey({ cell, lease, incarnation, counter, epoch }: ExecutionId | HoldRow): string {
+  return `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
+}
+
+/** Returns a key that identifies a bucket. */
+export const bucketText = (type: number, canonical: string): string => `${type} ${canonical}`;

@@ -43,7 +43,7 @@ import { Preparation } from "./prepare.ts";
 import { ReadQueue } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
 import { shardSchema } from "./schema.ts";
-import { bucketOf, type HoldRow } from "./rows.ts";
+import { bucketText, type HoldRow } from "./rows.ts";
 import { ScanStore } from "./scan-store.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -224,7 +224,7 @@ export class Shard {
     const committed: HoldRow[] = [];
     for (const decision of decisions) {
       for (const { type, canonical } of decision.keys) {
-        const bucket = bucketOf(type, canonical);
+        const bucket = bucketText(type, canonical);
         const hold = holds.get(bucket);
         if (hold === undefined || !decides(decision, hold)) continue;
         holds.delete(bucket);

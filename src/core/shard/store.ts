@@ -2,7 +2,7 @@ import type { BucketKey, OpKind } from "../messages.ts";
 import type { Sql } from "../ports.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
 import { ManyRows } from "./many-rows.ts";
-import { bucketOf, type Claimant, type FoundClaimRow, type Holding, type HoldRow } from "./rows.ts";
+import { bucketText, type Claimant, type FoundClaimRow, type Holding, type HoldRow } from "./rows.ts";
 
 /** What a bucket has: everything that a prepare needs to know of it. */
 export interface Occupants {
@@ -99,22 +99,22 @@ export class ShardStore {
     )[0];
   }
 
-  /** Returns the holds on these keys, by `bucketOf`. */
+  /** Returns the holds on these keys, by `bucketText`. */
   holdsOn(keys: readonly BucketKey[]): Map<string, HoldRow> {
     const rows = HOLDS.all<HoldRow>(
       this.#sql,
       keys.map(({ type, canonical }) => [type, canonical]),
     );
-    return new Map(rows.map((row) => [bucketOf(row.bucket_type, row.canonical), row]));
+    return new Map(rows.map((row) => [bucketText(row.bucket_type, row.canonical), row]));
   }
 
-  /** Returns the claims and holds of buckets, by `bucketOf`. */
+  /** Returns the claims and holds of buckets, by `bucketText`. */
   occupants(keys: readonly BucketKey[]): Map<string, Occupants> {
     const rows = OCCUPANTS.all<OccupantRow>(
       this.#sql,
       keys.map(({ type, canonical }) => [type, canonical]),
     );
-    return new Map(rows.map((row) => [bucketOf(row.bucket_type, row.canonical), occupantsOf(row)]));
+    return new Map(rows.map((row) => [bucketText(row.bucket_type, row.canonical), occupantsOf(row)]));
   }
 
   insertHolds(holds: readonly HoldRow[]): void {

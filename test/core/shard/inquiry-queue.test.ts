@@ -1,7 +1,7 @@
 /** Tests of how a shard puts questions to a ledger into messages. */
 import { expect, test } from "vitest";
-import { executionKey, InquiryQueue } from "../../../src/core/shard/inquiry-queue.ts";
-import type { HoldRow } from "../../../src/core/shard/rows.ts";
+import { InquiryQueue } from "../../../src/core/shard/inquiry-queue.ts";
+import { executionKey, type HoldRow } from "../../../src/core/shard/rows.ts";
 
 const hold = (epoch: number, canonical = `name-${epoch}`): HoldRow => ({
   bucket_type: 1,
@@ -78,7 +78,7 @@ test("[N1] a ledger that does not answer keeps no other waiting", () => {
   expect(sent.map(({ cell }) => cell)).toEqual(["1", "2"]);
 });
 
-test("[M6] messages and their number are limited, and every question is in at most one", async () => {
+test("[M6] messages and their number are limited, and every hold is in at most one", async () => {
   const { queue, sent } = start();
   const holds = (from: number, count: number): HoldRow[] =>
     Array.from({ length: count }, (_, index) => hold(from + index));
@@ -99,6 +99,20 @@ test("[M6] messages and their number are limited, and every question is in at mo
   expect(await large).toEqual([1, 2, 3]);
   expect(await again).toEqual([1, 2, 3]);
   expect(await tooLarge).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
+});
+
+test("[M6] the holds of one execution are limited like those of many", async () => {
+  const { queue, sent } = start();
+  void queue.ask("1", [hold(1)]);
+  void queue.ask(
+    "1",
+    Array.from({ length: 2_500 }, (_, n) => hold(2, `n${n}`)),
+  );
+  for (let message = 0; message < 4; message += 1) {
+    sent[message]?.answer();
+    await turn();
+  }
+  expect(sent.map((each) => each.holds.length)).toEqual([1, 1_000, 1_000, 500]);
 });
 
 test("[B8] an error fails the calls of its message and no others", async () => {
