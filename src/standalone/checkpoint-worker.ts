@@ -4,7 +4,7 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort } from "node:worker_threads";
-import type { CheckpointResult } from "./checkpointer.ts";
+import type { CheckpointMessage, CheckpointResult } from "./checkpointer.ts";
 
 function checkpoint(path: string): CheckpointResult {
   const database = new DatabaseSync(path);
@@ -26,3 +26,4 @@ parentPort?.on("message", (path: string) => {
     parentPort?.postMessage({ path, error: { message, errcode, code } } satisfies CheckpointResult);
   }
 });
+parentPort?.postMessage("loaded" satisfies CheckpointMessage);

@@ -10,7 +10,9 @@ interface LoggedFile {
   readonly database: SqliteDatabase;
 }
 
-/** What the thread answers. */
+/** What the thread sends. */
+export type CheckpointMessage = "loaded" | CheckpointResult;
+
 export interface CheckpointResult {
   path: string;
   /** The frames (pages) that the log has. */
@@ -54,11 +56,24 @@ export class Checkpointer {
     this.#onFailure = onFailure;
   }
 
+  /**
+   * Starts the thread, and waits until it has loaded its program. A server does so at its start, because the
+   * program may be replaced later, by an upgrade in place.
+   */
+  async start(): Promise<void> {
+    if (this.#worker !== undefined) return;
+    this.#worker = this.#startWorker();
+    // The start of a process must not end here.
+    this.#worker.ref();
+    await once(this.#worker, "message");
+    this.#worker.unref();
+  }
+
   /** Must be called after each write. */
   wrote(file: LoggedFile): void {
     const log = this.#logOf(file);
     log.writes += 1;
-    if (log.writes >= log.dueAt) this.#start(file, log);
+    if (log.writes >= log.dueAt) this.#checkpoint(file, log);
   }
 
   forget(file: LoggedFile): void {
@@ -89,7 +104,7 @@ export class Checkpointer {
     return log;
   }
 
-  #start(file: LoggedFile, log: Log): void {
+  #checkpoint(file: LoggedFile, log: Log): void {
     if (log.isRunning) return;
     log.isRunning = true;
     log.attempts += 1;
@@ -102,7 +117,9 @@ export class Checkpointer {
     // The bundle has the thread's program next to this one.
     const program = new URL(`./checkpoint-worker${extname(import.meta.filename)}`, import.meta.url);
     const worker = new Worker(program);
-    worker.on("message", (result: CheckpointResult) => this.#finish(result));
+    worker.on("message", (message: CheckpointMessage) => {
+      if (message !== "loaded") this.#finish(message);
+    });
     worker.on("error", (error) =>
       this.#onFailure(new StorageFailure(`the checkpoints failed: ${error.message}`, { cause: error })),
     );
@@ -125,7 +142,7 @@ export class Checkpointer {
 
   async #finishRest(file: LoggedFile, log: Log): Promise<void> {
     const rest = (log.writes - log.foundAt) * log.framesPerWrite;
-    if (rest > FRAMES_OF_REST && log.attempts < ATTEMPTS) return this.#start(file, log);
+    if (rest > FRAMES_OF_REST && log.attempts < ATTEMPTS) return this.#checkpoint(file, log);
     try {
       // What is synced here, the checkpoint does not have to sync.
       await file.database.flush();

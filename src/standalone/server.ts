@@ -119,8 +119,9 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
   await checkPlacement(dispatch, keys);
   const cron = (): Promise<void> => runCron(host, log);
   // Callers find a part that has gone back in time only after the cron has told it so (H2).
-  if (options.cronAtStart !== false)
-    await Promise.race([cron(), sleep(FIRST_CRON_MS, undefined, { ref: false })]);
+  const firstCron =
+    options.cronAtStart !== false && Promise.race([cron(), sleep(FIRST_CRON_MS, undefined, { ref: false })]);
+  await Promise.all([storage.startCheckpoints(), firstCron]);
   isReady = true;
   const { limits } = readConfig(variables);
   const http = await HttpServer.listen(host, {

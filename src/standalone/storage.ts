@@ -55,6 +55,11 @@ export class Storage {
     return [this.#projection, ...[...this.#stores.values()].map(({ file }) => file)];
   }
 
+  /** Starts the thread of the checkpoints. Otherwise the first checkpoint does so. */
+  startCheckpoints(): Promise<void> {
+    return this.#context.checkpointer.start();
+  }
+
   /** Waits until everything that was written is durable, and stops the checkpoints. Before `Host.close`. */
   async settle(): Promise<void> {
     for (const { database } of this.files) await database.flush();

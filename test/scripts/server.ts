@@ -27,11 +27,12 @@ export class Server {
     variables: Record<string, string> = {},
     args: readonly string[] = [],
     script: keyof typeof scripts = "start",
+    program: string = scripts[script],
   ) {
     this.url = `http://127.0.0.1:${port}`;
     this.#stateFolder = stateFolder;
     const env = { ...process.env, PORT: String(port), LEASEHOLD_STATE: stateFolder, ...variables };
-    this.#process = spawn(process.execPath, [scripts[script], ...args], {
+    this.#process = spawn(process.execPath, [program, ...args], {
       cwd: root,
       env,
       stdio: ["ignore", "pipe", "pipe"],

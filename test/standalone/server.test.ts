@@ -273,6 +273,26 @@ test("the bundle needs nothing else of the project", () => {
   expect(readdirSync(alone)).toEqual(expect.arrayContaining(["checkpoint-worker.mjs", "main.mjs"]));
 });
 
+test("a bundle that is removed while the server runs doesn't end it", async () => {
+  const bundle = join(folder, "removed");
+  cpSync(join(root, "dist/standalone"), bundle, { recursive: true });
+  const program = join(bundle, "main.mjs");
+  const server = new Server(await freePort(), join(folder, "long"), {}, [], "standalone", program);
+  servers.push(server);
+  await server.ready();
+  rmSync(bundle, { recursive: true });
+  // The log of the cell gets long enough for a checkpoint.
+  for (let from = 0; from < 700; from += 2) {
+    const leases = Array.from({ length: 2 }, async (_, n) => {
+      const { status } = await begin(server, from + n, `long-${from + n}`);
+      return [status, (await commit(server, from + n)).status];
+    });
+    expect(new Set((await Promise.all(leases)).flat())).toEqual(new Set([201, 200]));
+  }
+  await server.end("SIGTERM");
+  expect(await server.ended).toMatchObject({ code: 0, stderr: expect.not.stringContaining("checkpoint") });
+});
+
 test("--help prints the options", async () => {
   const { code } = await (await start({ args: ["--help"] })).ended;
   expect([code, servers.at(-1)?.stdout]).toEqual([0, expect.stringContaining("--cert <path>")]);
