@@ -23,7 +23,7 @@ interface Counts {
   lookups: number;
   listings: number;
   begins: number;
-  /** Begins of other cells that got no answer. They prove nothing. */
+  /** Begins of other cells that got no answer, or are to be repeated. They prove nothing. */
   unanswered: number;
 }
 
@@ -213,10 +213,11 @@ class Lane {
     const expected = isDestroy ? (isFree ? "absent" : "not_owner") : isFree ? "granted" : "taken";
     const answer = await this.#other.leases.answers.begin(uuid, batch, {});
     const conflicts = answer.kind === "refused" ? answer.conflicts.map(({ kind }) => kind) : [];
-    const answered = answer.kind === "ok" ? "granted" : conflicts.join(", ");
-    if (answered === "") this.#counts.unanswered += 1;
-    else this.#counts.begins += 1;
-    if (answered !== "" && answered !== expected)
+    const isAnswered = answer.kind === "ok" || conflicts.length > 0 || isFinal(answer);
+    if (isAnswered) this.#counts.begins += 1;
+    else this.#counts.unanswered += 1;
+    const answered = answer.kind === "ok" ? "granted" : conflicts.join(", ") || "an error";
+    if (isAnswered && answered !== expected)
       this.#complain(
         `${after}: another cell's ${isDestroy ? "destroy" : "create"} of ${name} was answered ` +
           `${answered}, not ${expected}`,
@@ -243,6 +244,9 @@ class Lane {
     this.#complaints.push(`after ${text}`);
   }
 }
+
+const isFinal = (answer: { kind: string; retryable?: boolean }): boolean =>
+  answer.kind === "refused" && answer.retryable === false;
 
 const bucketOf = (value: string): Bucket => ({ type: "ROUTES", value });
 
