@@ -52,7 +52,7 @@ export class HostedObject {
   /**
    * Calls a method as RPC does, in a later turn of the event loop. A message of another object waits for the
    * gate of its sender. The message and the answer are passed on as they are, because nobody changes them
-   * once they are sent; the simulator freezes them.
+   * once they are sent. The simulator freezes those of the core.
    */
   async call(method: string, message: unknown, sender: Gate = () => undefined): Promise<unknown> {
     await (sender() ?? this.#clock.turn());

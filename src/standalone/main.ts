@@ -108,7 +108,7 @@ async function readOption(option: string, path: string): Promise<Buffer> {
 // at its first use.
 process.env["UV_THREADPOOL_SIZE"] ??= "16";
 
-// SQLite makes its files with the process's mask, and they are nobody else's.
+// SQLite makes its files with the process's mask. Only this user may read them.
 process.umask(0o077);
 
 /** Ends the process in this turn, so that nothing leaves it any more. */

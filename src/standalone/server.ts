@@ -75,8 +75,8 @@ function startError(folder: string, error: unknown): unknown {
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (code === undefined || syscall === undefined) return error;
   return new Error(
-    `the state folder ${folder} cannot be read or written (${code}); mend that, or set LEASEHOLD_STATE to ` +
-      "another folder",
+    `the state folder ${folder} cannot be read or written (${code}); fix its permissions or free some ` +
+      "space, or set LEASEHOLD_STATE to another folder",
     { cause: error },
   );
 }
@@ -213,7 +213,7 @@ async function runCron(
   }
 }
 
-/** A timer may end a moment before the minute does. Then the next minute is meant. */
+/** A timer may end a moment before the minute does. Without this, the cron would run twice. */
 const EARLY_MS = 1_000;
 
 /** Runs the cron at the start of every minute, as the platform does. */

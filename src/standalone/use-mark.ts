@@ -49,7 +49,7 @@ async function readMark(path: string): Promise<{ text: string; identity: string 
   }
 }
 
-/** Whoever reads a closed database leaves an empty log. */
+/** A program that only reads a closed database leaves an empty log. */
 async function hasAnyLog(databases: string): Promise<boolean> {
   const logs = (await readdir(databases)).filter((name) => name.endsWith("-wal"));
   const sizes = await Promise.all(logs.map(async (name) => (await stat(join(databases, name))).size));
