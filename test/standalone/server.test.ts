@@ -400,7 +400,7 @@ test("a start without room for its files names the folder", async () => {
   expect([code, stderr]).toEqual([
     1,
     expect.stringMatching(
-      /^leasehold: the state folder .*no-room cannot be read or written \(ENOSPC\); fix its permissions or free /,
+      /^leasehold: the state folder .*no-room cannot be read or written \(ENOSPC\); fix its permissions/,
     ),
   ]);
 });
