@@ -43,6 +43,12 @@ export const steps: readonly Step[] = [
     command: ["npm", "run", "fuzz"],
     env: { FUZZ_RUNS: "3000" },
   },
+  {
+    name: "fuzz-standalone",
+    description: "the same requests to the standalone server, 1,000 runs of each property",
+    command: ["npm", "run", "fuzz"],
+    env: { FUZZ_RUNS: "1000", FUZZ_HOST: "standalone" },
+  },
   { name: "model", description: "the whole model", command: ["node", "test/rigs/model/main.ts", "--full"] },
   {
     name: "crash",

@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startCoordinator, type Coordinator } from "../../../scripts/coordinator.ts";
 import { Hmac } from "../../../src/auth/hmac.ts";
 import { makeKey, type KeyPayload } from "../../../src/auth/key.ts";
+import { isStandalone, SETTLE_MS, startHost, type FuzzedHost } from "./hosts.ts";
 import { DECIDED, names, OUTSTANDING, REGISTERED, UNREGISTERED, uuid } from "./pools.ts";
 import { StateOnDisk, type Row } from "./state.ts";
 
@@ -66,13 +66,13 @@ export class FuzzServer {
   /** Keys by kind. There is none for "none". */
   readonly keys: ReadonlyMap<string, string>;
   readonly logged: string[];
-  readonly #coordinator: Coordinator;
+  readonly #coordinator: FuzzedHost;
   readonly #folder: string;
   // One connection, so requests are sent one at a time.
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
   private constructor(
-    coordinator: Coordinator,
+    coordinator: FuzzedHost,
     folder: string,
     secret: string,
     keys: Map<string, string>,
@@ -85,18 +85,13 @@ export class FuzzServer {
     this.secret = secret;
     this.keys = keys;
     this.logged = logged;
-    this.state = new StateOnDisk(join(folder, "storage"));
+    this.state = new StateOnDisk(join(folder, isStandalone ? "databases" : "storage"));
   }
 
   static async start(): Promise<FuzzServer> {
     const folder = mkdtempSync(join(tmpdir(), "fuzz-"));
     const logged: string[] = [];
-    const coordinator = await startCoordinator({
-      port: 0,
-      stateFolder: folder,
-      variables: VARIABLES,
-      log: (line) => logged.push(line),
-    });
+    const coordinator = await startHost(folder, VARIABLES, (line) => logged.push(line));
     const secret = readFileSync(join(folder, "signing-secret"), "utf8").trim();
     const { operator, router, cells } = coordinator.keys;
     const keys = new Map<string, string>([
@@ -185,11 +180,15 @@ export class FuzzServer {
         response.on("error", reject);
         response.on("end", () => {
           clearTimeout(hang);
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            text: Buffer.concat(chunks).toString("utf8"),
-          });
+          setTimeout(
+            () =>
+              resolve({
+                status: response.statusCode ?? 0,
+                headers: response.headers,
+                text: Buffer.concat(chunks).toString("utf8"),
+              }),
+            SETTLE_MS,
+          );
         });
       });
       sending.on("error", (error) => {

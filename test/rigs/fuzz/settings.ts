@@ -6,6 +6,8 @@
  *     npm run fuzz
  *     # another number of runs
  *     FUZZ_RUNS=20000 npm run fuzz
+ *     # the standalone server instead of `npm start`
+ *     FUZZ_HOST=standalone npm run fuzz
  *     # the same requests again
  *     FUZZ_SEED=7 FUZZ_RUNS=2000 npx vitest run test/rigs/fuzz
  *     # one failure again, with the path that it printed

@@ -5,6 +5,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { isStandalone } from "./hosts.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -29,7 +30,7 @@ export interface Change {
  * The runtime's own tables and files are left out too. They contain alarms, which reads may set (M3).
  */
 const BOOKKEEPING = new Set(["applied", "pruned_position"]);
-const BOOKKEEPING_TABLES = new Set(["incarnation", "log"]);
+const BOOKKEEPING_TABLES = new Set(["incarnation", "log", "host_alarm"]);
 
 interface OpenDatabase {
   database: DatabaseSync;
@@ -86,7 +87,8 @@ export class StateOnDisk {
   }
 
   #files(): string[] {
-    return ["do", "d1"].flatMap((kind) =>
+    const kinds = isStandalone ? [""] : ["do", "d1"];
+    return kinds.flatMap((kind) =>
       readdirSync(join(this.#folder, kind), { recursive: true, withFileTypes: true })
         .filter(({ name }) => name.endsWith(".sqlite") && !name.startsWith("metadata"))
         .map(({ parentPath, name }) => join(parentPath, name)),
@@ -96,7 +98,8 @@ export class StateOnDisk {
   #openFirst(file: string): Change[] {
     const database = new DatabaseSync(file, { readOnly: true, timeout: 5_000 });
     const version = database.prepare("PRAGMA data_version");
-    const object = file.startsWith(join(this.#folder, "d1")) ? D1 : "";
+    const isD1 = file.startsWith(join(this.#folder, isStandalone ? "projection." : "d1"));
+    const object = isD1 ? D1 : "";
     const opened: OpenDatabase = { database, version, seen: versionOf(version), object, rows: new Map() };
     this.#open.set(file, opened);
     return this.#readAgain(opened);
