@@ -105,8 +105,10 @@ export class HttpServer {
       // The application refuses such a request, with a problem.
       requireHostHeader: false,
     };
+    // Node's types lack the option of its TLS sockets that `httpAllowHalfOpen` sets for others.
+    const tlsOptions = { ...options, ...tls, allowHalfOpen: true };
     const server =
-      tls === undefined ? createServer(options, listener) : createTlsServer({ ...options, ...tls }, listener);
+      tls === undefined ? createServer(options, listener) : createTlsServer(tlsOptions, listener);
     server.maxConnections = limits.connections;
     // A caller may end its side of the connection once it has sent its requests, and gets the answers. Node
     // would carry the requests out and answer nothing.

@@ -1,5 +1,11 @@
 /** What callers may do with connections, headers and bodies, and that they don't harm others. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text as textOf } from "node:stream/consumers";
+import { connect as connectTls } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
 import { configOf } from "../../src/env.ts";
 import type { Failure } from "../../src/http/problem.ts";
@@ -15,11 +21,12 @@ afterEach(async () => {
 async function listen(
   limits: HttpOptions["limits"] = {},
   dispatch = async (): Promise<Response> => new Response("served"),
+  tls?: HttpOptions["tls"],
 ): Promise<HttpServer> {
   const refuse = ({ status = 400, detail }: Failure): Response => new Response(detail, { status });
   const server = await HttpServer.listen(
     { dispatch, refuse },
-    { host: "127.0.0.1", port: 0, bodyReadMs: 1_000, limits },
+    { host: "127.0.0.1", port: 0, bodyReadMs: 1_000, limits, ...(tls === undefined ? {} : { tls }) },
   );
   ends.push(() => server.close(0));
   return server;
@@ -109,15 +116,32 @@ test("more connections than the limit are closed at once and counted, and others
   expect(await new Connection(server.url).closed).toBe("");
 });
 
+/** The end of the caller's side arrives before this answer. */
+async function slowly(): Promise<Response> {
+  await new Promise((resume) => setTimeout(resume, 50));
+  return new Response("served");
+}
+
 test("a caller that ends its side of the connection gets its answer", async () => {
-  const server = await listen({}, async () => {
-    // The end arrives before the answer.
-    await new Promise((resume) => setTimeout(resume, 50));
-    return new Response("served");
-  });
+  const server = await listen({}, slowly);
   const connection = new Connection(server.url).finish("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
   expect(await connection.closed).toMatch(/^HTTP\/1\.1 200 [^]*served/);
   await server.close(0);
+});
+
+test("so does one with TLS", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-tls-"));
+  ends.push(() => rmSync(folder, { recursive: true }));
+  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  const options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost";
+  const made = spawnSync("openssl", [...options.split(" "), "-keyout", key, "-out", cert]);
+  expect(made.status, String(made.stderr)).toBe(0);
+  const tls = { cert: readFileSync(cert), key: readFileSync(key) };
+  const server = await listen({}, slowly, tls);
+  const halfOpen = { ca: tls.cert, checkServerIdentity: () => undefined, allowHalfOpen: true };
+  const caller = connectTls(Number(new URL(server.url).port), "127.0.0.1", halfOpen);
+  caller.end("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+  expect(await textOf(caller)).toMatch(/^HTTP\/1\.1 200 [^]*served/);
 });
 
 test("a stop answers what is running, and says that the connection ends", async () => {
