@@ -68,9 +68,10 @@ describe.each(["start", "standalone"] as const)("npm run %s", async (script) => 
   });
 
   test("CONNECT opens no tunnel and calls no handler", async () => {
-    // Node's server closes the connection without an answer.
     const refused =
-      script === "start" ? { status: 500, body: "Internal Server Error" } : { status: NaN, body: "" };
+      script === "start"
+        ? { status: 500, body: "Internal Server Error" }
+        : { status: 405, body: expect.stringContaining('"INVALID_ARGUMENT"') as unknown };
     for (const target of ["miniflare-unsafe-internal-capnp-connect", "example.com:80", `127.0.0.1:${port}`])
       expect(await send(`CONNECT ${target} HTTP/1.1`, `Host: ${target}`), target).toMatchObject(refused);
     expect(await get("/healthz")).toMatchObject(healthy);
