@@ -19,6 +19,8 @@ const socketIn = (folder: string): string => join(folder, "socket");
 const settings = (folder: string): string[] => [
   "--no-defaults",
   `--datadir=${join(folder, "data")}`,
+  // Each start deletes the temporary tables of other servers that use the same folder.
+  `--tmpdir=${folder}`,
   "--innodb-log-file-size=16M",
 ];
 
