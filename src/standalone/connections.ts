@@ -45,10 +45,9 @@ export class Connections {
     if (connection === undefined || connection.isEnding) return false;
     connection.answers.add(answer);
     connection.last = incoming;
-    if (this.#isClosing) announceClose(answer);
     answer.once("close", () => {
       connection.answers.delete(answer);
-      if ((this.#isClosing || connection.isEnding) && connection.answers.size === 0) this.end(socket);
+      if (connection.isEnding && connection.answers.size === 0) this.end(socket);
     });
     return true;
   }
@@ -74,7 +73,7 @@ export class Connections {
       if (isBody) this.end(socket);
       return !isBody;
     }
-    for (const answer of [...answers].slice(-1)) announceClose(answer);
+    announceCloseOfLast(answers);
     if (isBody) cutShort(last);
     return false;
   }
@@ -98,9 +97,11 @@ export class Connections {
   /** Closes the connections that have no request now, and the others when they have none any more. */
   closeIdle(): void {
     this.#isClosing = true;
-    for (const [socket, { answers }] of this.#ready) {
-      for (const answer of answers) announceClose(answer);
-      if (answers.size === 0) socket.destroy();
+    for (const [socket, connection] of this.#ready) {
+      // Its pending requests are answered, and no other is carried out.
+      connection.isEnding = true;
+      announceCloseOfLast(connection.answers);
+      if (connection.answers.size === 0) socket.destroy();
     }
   }
 }
@@ -108,6 +109,12 @@ export class Connections {
 /** Tells the caller not to send another request on the connection. */
 export function announceClose(answer: ServerResponse): void {
   if (!answer.headersSent) answer.shouldKeepAlive = false;
+}
+
+/** The answers before it are sent, too. */
+function announceCloseOfLast(answers: ReadonlySet<ServerResponse>): void {
+  const last = [...answers].at(-1);
+  if (last !== undefined) announceClose(last);
 }
 
 /** Ends a body that cannot be parsed further, so that the application doesn't wait for the rest of it. */

@@ -158,6 +158,26 @@ test("a stop answers what is running, and says that the connection ends", async 
   await stopped;
 });
 
+test("a stop answers all requests that a connection has sent, and carries out no other", async () => {
+  const answers: (() => void)[] = [];
+  const server = await listen(
+    {},
+    () => new Promise((resolve) => answers.push(() => resolve(new Response("served")))),
+  );
+  const request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+  const connection = new Connection(server.url).send(request + request);
+  await expect.poll(() => answers.length).toBe(2);
+  const stopped = server.close(60_000);
+  connection.send(request);
+  await new Promise((resume) => setTimeout(resume, 50));
+  for (const answer of answers) answer();
+  const received = await connection.closed;
+  expect(received.match(/served/g)).toHaveLength(2);
+  expect(received).toMatch(/served[^]*connection: close[^]*served/i);
+  expect(answers).toHaveLength(2);
+  await stopped;
+});
+
 describe("what is no valid request", () => {
   /** An answer of the application: a problem with an id. */
   const problem = (status: number, detail: string): RegExp =>

@@ -30,12 +30,28 @@ const HOLDS = new ManyRows(
   (keys) => `SELECT * FROM hold WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
 );
 
+const HOLD_COLUMNS = [
+  "bucket_type",
+  "canonical",
+  "kind",
+  "cell",
+  "lease",
+  "incarnation",
+  "counter",
+  "epoch",
+  "held_at_ms",
+  "uuid",
+  "value",
+  "subject_type",
+  "subject_id",
+  "source_type",
+  "source_id",
+  "source_order",
+] as const satisfies readonly (keyof HoldRow)[];
+
 const INSERT_HOLDS = new ManyRows(
-  16,
-  (holds) => `INSERT INTO hold (bucket_type, canonical, kind, cell, lease, incarnation, counter, epoch,
-                                held_at_ms, uuid, value, subject_type, subject_id, source_type, source_id,
-                                source_order)
-    VALUES ${holds}`,
+  HOLD_COLUMNS.length,
+  (holds) => `INSERT INTO hold (${HOLD_COLUMNS.join(", ")}) VALUES ${holds}`,
 );
 
 const DELETE_HOLDS = new ManyRows(
@@ -120,24 +136,7 @@ export class ShardStore {
   insertHolds(holds: readonly HoldRow[]): void {
     INSERT_HOLDS.all(
       this.#sql,
-      holds.map((hold) => [
-        hold.bucket_type,
-        hold.canonical,
-        hold.kind,
-        hold.cell,
-        hold.lease,
-        hold.incarnation,
-        hold.counter,
-        hold.epoch,
-        hold.held_at_ms,
-        hold.uuid,
-        hold.value,
-        hold.subject_type,
-        hold.subject_id,
-        hold.source_type,
-        hold.source_id,
-        hold.source_order,
-      ]),
+      holds.map((hold) => HOLD_COLUMNS.map((column) => hold[column])),
     );
     this.#changed(holds);
   }
