@@ -104,7 +104,7 @@ export class ShardReader {
 
   #read(key: BucketKey, verdicts: ReadonlyMap<string, Verdict>): Read {
     const claim = this.#store.claim(key);
-    const hold = claim?.is_held === 0 ? undefined : this.#store.hold(key);
+    const hold = claim?.is_held === 0 ? undefined : this.#store.holdOn(key.type, key.canonical);
     return shown({ claim, hold }, verdicts);
   }
 

@@ -103,10 +103,6 @@ export class ShardStore {
     )[0];
   }
 
-  hold({ type, canonical }: BucketKey): HoldRow | undefined {
-    return this.holdOn(type, canonical);
-  }
-
   holdOn(bucketType: number, canonical: string): HoldRow | undefined {
     return this.#sql.all<HoldRow>(
       "SELECT * FROM hold WHERE bucket_type = ? AND canonical = ?",
