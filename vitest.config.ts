@@ -44,6 +44,8 @@ const bindings = async () => ({
   LEASEHOLD_SIGNING_SECRET: TEST_SECRET,
   LEASEHOLD_REQUEST_LOG: "all",
   LEASEHOLD_SHARDS: "4",
+  // Decisions are sent at once, so that the messages and rows of each call are always the same.
+  LEASEHOLD_DECISION_WAIT_MS: "0",
   TEST_MIGRATIONS: await readD1Migrations(at("migrations")),
 });
 

@@ -34,7 +34,12 @@ export class CountedCoordinator {
 
   /** Starts a coordinator and uses each object once, because the first use of an object costs more. */
   static async start(folder: string, shards: number): Promise<CountedCoordinator> {
-    const variables = { LEASEHOLD_REQUEST_LOG: "errors", LEASEHOLD_SHARDS: String(shards) };
+    const variables = {
+      LEASEHOLD_REQUEST_LOG: "errors",
+      LEASEHOLD_SHARDS: String(shards),
+      // A decision that shared the message of a later begin would be counted there.
+      LEASEHOLD_DECISION_WAIT_MS: "0",
+    };
     const entryPoint = join(import.meta.dirname, "worker.ts");
     const started = new CountedCoordinator(
       shards,

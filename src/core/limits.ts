@@ -150,6 +150,15 @@ export const limitTable = {
   commitDeadlineMs: { default: 10_000, min: 50, max: 60_000, unit: "ms", about: "a commit or rollback" },
   // Shorter than the begin deadline, so that after one lost answer there is time to release the other shards.
   exchangeTimeoutMs: { default: 3_000, min: 20, max: 30_000, unit: "ms", about: "one message to a shard" },
+  // Longer than a busy caller pauses between its commit and its next begin. Until the decision arrives, a
+  // lookup of the name costs one message more.
+  decisionWaitMs: {
+    default: 5,
+    min: 0,
+    max: 1_000,
+    unit: "ms",
+    about: "how long a decision waits for a begin whose message to the shard it can share",
+  },
   inquiryTimeoutMs: {
     default: 1_000,
     min: 20,

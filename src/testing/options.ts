@@ -38,7 +38,8 @@ export function optionsOf(given: TestCoordinatorOptions): Options {
   if (!Number.isSafeInteger(shards) || shards < 1 || shards > MAX_SHARDS)
     throw new TypeError(`\`shards\` must be a whole number from 1 to ${MAX_SHARDS}`);
   for (const [name, value] of Object.entries(variables)) checkVariable(name, value);
-  const all = { ...variables, LEASEHOLD_SHARDS: String(shards) };
+  // A decision that waits would make the kinds of later conflicts depend on time.
+  const all = { LEASEHOLD_DECISION_WAIT_MS: "0", ...variables, LEASEHOLD_SHARDS: String(shards) };
   readConfig(all);
   // The coordinator is silent by default, because its log would hide the output of the test.
   const log = "LEASEHOLD_REQUEST_LOG" in variables ? logEvent : () => {};

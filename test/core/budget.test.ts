@@ -3,6 +3,7 @@
  * never measure time.
  */
 import { expect, test } from "vitest";
+import { defaultLimits, type Limits } from "../../src/core/limits.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { Cluster } from "../support/cluster.ts";
 import { beginRequest, decideRequest, keyOf } from "../support/ops.ts";
@@ -23,8 +24,8 @@ async function costOf(c: Cluster, work: () => Promise<unknown>): Promise<Cost> {
  * A cluster in which every object has been used, because the first use confirms placements and raises the
  * incarnation.
  */
-async function warm(shards: number): Promise<Cluster> {
-  const c = await Cluster.start({ shards });
+async function warm(shards: number, limits: Partial<Limits> = {}): Promise<Cluster> {
+  const c = await Cluster.start({ shards, limits });
   for (const cell of ["1", "2"]) {
     const lease = c.uuid();
     await c.clock.runUntil(
@@ -38,6 +39,7 @@ async function warm(shards: number): Promise<Cluster> {
     );
     await c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
   }
+  await c.pass(c.limits.decisionWaitMs);
   return c;
 }
 
@@ -63,6 +65,27 @@ test.each([1, 2, 4, 16])(
       messages: s,
       transactions: s + 1,
     });
+  },
+);
+
+test.each(["COMMITTED", "ROLLED_BACK"] as const)(
+  "[N1] a decision (%s) that is followed by a begin on the same shard costs no message of its own",
+  async (outcome) => {
+    const c = await warm(1, defaultLimits);
+    const cycles = 20;
+    const before = { messages: c.calls.length, transactions: c.transactions() };
+    for (let n = 0; n < cycles; n += 1) {
+      const lease = c.uuid();
+      const { object } = c.ledger("1");
+      await c.clock.runUntil(object.begin(beginRequest(c.envelope, lease, [`n${n}`])));
+      await c.clock.runUntil(object.decide(decideRequest(c.envelope, lease, outcome)));
+    }
+    // Each shard's message has a begin and the decision before it, and the ledger writes twice. The last
+    // decision is not sent yet.
+    expect(c.calls.length - before.messages).toBe(cycles);
+    expect(c.transactions() - before.transactions).toBe(3 * cycles);
+    await c.pass(defaultLimits.decisionWaitMs);
+    expect(c.calls.length - before.messages).toBe(cycles + 1);
   },
 );
 

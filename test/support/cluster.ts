@@ -81,7 +81,8 @@ export class Cluster {
   readonly #shards = new Map<number, Node<Shard>>();
 
   private constructor(shards: number, limits: Partial<Limits>) {
-    this.limits = { ...defaultLimits, ...limits };
+    // Decisions are sent at once, so that a test can count messages without letting time pass.
+    this.limits = { ...defaultLimits, decisionWaitMs: 0, ...limits };
     this.envelope = { version: MESSAGE_VERSION, placement: placementOf(shards) };
     this.directory = new Node("directory", (node) => new Directory(this.#ports(node), this.limits));
   }

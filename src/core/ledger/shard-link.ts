@@ -12,8 +12,11 @@ export type SendExchange = (
 interface Queued<Item, T> {
   item: Item;
   resolve: (answer: Answer<T>) => void;
-  /** `isOver` becomes true when the sender has given up. From then on, a prepare is not sent any more. */
-  signal: { isOver: boolean };
+  /**
+   * `isOver` becomes true when the sender has given up. From then on, a prepare is not sent any more. No
+   * caller waits for an item without a signal.
+   */
+  signal: { isOver: boolean } | undefined;
 }
 
 /** Runs the work when the ledger may send one more message. */
@@ -24,8 +27,8 @@ export type IsHalted = () => boolean;
 
 /**
  * The connection to one shard. It sends one message at a time, and everything that waits meanwhile goes into
- * the next message (N1). So a busy shard gets few large messages, and an idle one gets each op at once. A
- * slow shard delays only the leases that touch it.
+ * the next message (N1). So a busy shard gets few large messages, and an idle one gets each prepare at once.
+ * A slow shard delays only the leases that touch it.
  */
 export class ShardLink {
   readonly #clock: Clock;
@@ -36,6 +39,8 @@ export class ShardLink {
   #decisions: Queued<Decision, null>[] = [];
   #prepares: Queued<Prepare, PrepareAnswer>[] = [];
   #busy = false;
+  /** Ends the wait of decisions that no caller waits for. */
+  #endWait = (): void => {};
   /** True if prepares waited and the last message had no room for any of them. */
   #preparesFirst = false;
 
@@ -60,31 +65,34 @@ export class ShardLink {
       if (this.#prepares.length >= this.#limits.concurrentBegins)
         this.#prepares = withoutOver(this.#prepares);
       this.#prepares.push({ item: prepare, resolve, signal });
-      this.#go(placement);
+      this.#go(placement, true);
     });
   }
 
   /**
    * Queues a decision. `ok` means that the shard has applied it durably. The release of an attempt has a
-   * `signal`: once that is over, it may be dropped from a long queue, and the answer is `unknown`.
+   * `signal`, because its caller waits (B6): once that is over, it may be dropped from a long queue, and the
+   * answer is `unknown`. Nobody waits for other decisions (C3).
    */
   decide(placement: Placement, decision: Decision, signal?: { isOver: boolean }): Promise<Answer<null>> {
     return new Promise((resolve) => {
       if (signal !== undefined && this.#decisions.length >= this.#limits.concurrentBegins)
         this.#decisions = withoutOver(this.#decisions);
-      this.#decisions.push({ item: decision, resolve, signal: signal ?? { isOver: false } });
-      this.#go(placement);
+      this.#decisions.push({ item: decision, resolve, signal });
+      this.#go(placement, signal !== undefined);
     });
   }
 
-  #go(placement: Placement): void {
+  #go(placement: Placement, isAwaited: boolean): void {
     if (!this.#busy) void this.#run(placement);
+    else if (isAwaited) this.#endWait();
   }
 
   async #run(placement: Placement): Promise<void> {
     this.#busy = true;
     try {
       while (this.#decisions.length + this.#prepares.length > 0) {
+        if (!this.#hasAwaited()) await this.#waitForPrepare();
         await this.#clock.turn();
         await this.#pass(() => this.#next(placement));
         if (this.#isHalted()) break;
@@ -92,6 +100,28 @@ export class ShardLink {
     } finally {
       this.#busy = false;
     }
+  }
+
+  /** True if a caller waits for an item in the queue. */
+  #hasAwaited(): boolean {
+    return this.#prepares.length > 0 || this.#decisions.some(({ signal }) => signal !== undefined);
+  }
+
+  /**
+   * Waits for a prepare that can share the message of the decisions, or for a release that has to be sent at
+   * once, but no longer than the limit (N1). A caller that begins one lease after the other, without doing
+   * much in between, begins the next one within this time.
+   */
+  #waitForPrepare(): Promise<void> {
+    const { decisionWaitMs } = this.#limits;
+    if (decisionWaitMs === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(decisionWaitMs, resolve);
+      this.#endWait = () => {
+        cancel();
+        resolve();
+      };
+    });
   }
 
   /**
@@ -179,8 +209,9 @@ function answerWaiting(
 /** Drops the items whose senders have given up, so that no queue grows without end while a shard hangs. */
 function withoutOver<Item, T>(waiting: readonly Queued<Item, T>[]): Queued<Item, T>[] {
   for (const { signal, resolve } of waiting)
-    if (signal.isOver) resolve({ kind: "unknown", cause: "the caller gave up before the message was sent" });
-  return waiting.filter(({ signal }) => !signal.isOver);
+    if (signal?.isOver === true)
+      resolve({ kind: "unknown", cause: "the caller gave up before the message was sent" });
+  return waiting.filter(({ signal }) => signal?.isOver !== true);
 }
 
 /** Removes and returns the leading items that fit. */

@@ -1,13 +1,14 @@
 /** Tests of the connection to one shard: what shares a message, in which order, and what is never sent. */
 import { expect, test } from "vitest";
 import { ShardLink, type SendExchange } from "../../../src/core/ledger/shard-link.ts";
-import { defaultLimits } from "../../../src/core/limits.ts";
+import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
 import type { Decision, Exchange, ExchangeAnswer, Prepare } from "../../../src/core/messages.ts";
 import type { Answer } from "../../../src/core/ports.ts";
 import { privateField } from "../../support/private-fields.ts";
 import { VirtualClock } from "../../support/virtual-clock.ts";
 
 const PLACEMENT = "here";
+const WAIT_MS = defaultLimits.decisionWaitMs;
 const GRANTED = { granted: true, epoch: 1, missing: 0 } as const;
 
 function prepareOf(lease: string, ops: number): Prepare {
@@ -43,14 +44,14 @@ class Wire {
   readonly link: ShardLink;
   readonly #waiting: ((answer: Answer<ExchangeAnswer>) => void)[] = [];
 
-  constructor(messageOps: number) {
+  constructor(messageOps: number, limits: Partial<Limits> = {}) {
     const send: SendExchange = (placement, content) => {
       this.sent.push({ placement, ...content });
       return new Promise((resolve) => this.#waiting.push(resolve));
     };
     this.link = new ShardLink(
       this.clock,
-      { ...defaultLimits, messageOps },
+      { ...defaultLimits, messageOps, ...limits },
       (work) => work(),
       send,
       () => this.halted,
@@ -104,10 +105,58 @@ test("[N1] one message is sent at a time, and what waits shares the next, decisi
     { kind: "ok", value: GRANTED },
   ]);
   // Later items are sent at once again.
-  void wire.decide("e", 1);
+  void wire.prepare("e", 1);
   await wire.clock.pass(0);
-  expect(wire.leases).toEqual(["|a", "c|bd", "e|"]);
+  expect(wire.leases).toEqual(["|a", "c|bd", "|e"]);
   expect(wire.sent.every(({ placement }) => placement === PLACEMENT)).toBe(true);
+});
+
+test("[N1] a decision waits a moment for a prepare, whose message it then shares", async () => {
+  const wire = new Wire(100);
+  void wire.decide("a", 1);
+  await wire.clock.pass(WAIT_MS - 1);
+  void wire.decide("b", 1);
+  expect(wire.leases).toEqual([]);
+  void wire.prepare("c", 1);
+  await wire.clock.pass(0);
+  expect(wire.leases).toEqual(["ab|c"]);
+  await wire.answer();
+  // The end of an earlier wait ends no later one.
+  void wire.decide("d", 1);
+  await wire.clock.pass(WAIT_MS - 1);
+  expect(wire.leases).toEqual(["ab|c"]);
+});
+
+test("[N1] without a prepare, a decision waits for its limit, and later ones don't extend it", async () => {
+  const wire = new Wire(100);
+  void wire.decide("a", 1);
+  await wire.clock.pass(WAIT_MS - 1);
+  void wire.decide("b", 1);
+  await wire.clock.pass(1);
+  expect(wire.leases).toEqual(["ab|"]);
+  // What came during the message waits again, for a prepare that may share the next one.
+  void wire.decide("c", 1);
+  await wire.answer();
+  await wire.clock.pass(WAIT_MS - 1);
+  expect(wire.leases).toEqual(["ab|"]);
+  await wire.clock.pass(1);
+  expect(wire.leases).toEqual(["ab|", "c|"]);
+});
+
+test("[N1] [B6] a release waits for nothing, and takes the waiting decisions with it", async () => {
+  const wire = new Wire(100);
+  void wire.decide("a", 1);
+  await wire.clock.pass(1);
+  void wire.decide("r", 1, { isOver: false });
+  await wire.clock.pass(0);
+  expect(wire.leases).toEqual(["ar|"]);
+});
+
+test("[N1] with a limit of 0, a decision is sent at once", async () => {
+  const wire = new Wire(100, { decisionWaitMs: 0 });
+  void wire.decide("a", 1);
+  await wire.clock.pass(0);
+  expect(wire.leases).toEqual(["a|"]);
 });
 
 test("[N1] [M6] a message has at most its limit of ops, unless one lease alone has more", async () => {
@@ -132,6 +181,7 @@ test("[N1] a steady flow of decisions does not overtake a prepare twice", async 
   void wire.decide("c", 1);
   void wire.prepare("q", 4);
   for (let message = 0; message < 6; message += 1) await wire.answer();
+  await wire.clock.pass(WAIT_MS);
   // p waited while a was sent, so it goes before b. q waited too, but it goes with p.
   expect(wire.leases).toEqual(["a|", "|p", "b|", "|q", "c|"]);
 });
@@ -199,6 +249,7 @@ test("[B5] nothing is sent after the instance has ended, not even what had waite
   void wire.decide("b", 1);
   wire.halted = true;
   await wire.answer();
+  await wire.clock.pass(WAIT_MS);
   void wire.decide("c", 1);
   await wire.clock.pass(100);
   expect(wire.leases).toEqual(["|a"]);
@@ -206,7 +257,7 @@ test("[B5] nothing is sent after the instance has ended, not even what had waite
 
 test("[M6] [B6] while a shard hangs, only running begins have prepares and releases waiting", async () => {
   const wire = new Wire(100);
-  void wire.decide("a", 1);
+  void wire.prepare("a", 1);
   await wire.clock.pass(0);
   const running: { isOver: boolean }[] = [];
   for (let n = 0; n < 3 * defaultLimits.concurrentBegins; n += 1) {

@@ -390,6 +390,13 @@ export const bugs: Record<string, Bug> = {
     '(await this.#links.decide(shard, decision)).kind === "ok")',
     "(await this.#links.decide(shard, decision)))",
   ),
+  "a decision waits for a begin without end": one(
+    "N1",
+    ["I5", "I11"],
+    "src/core/ledger/shard-link.ts",
+    "const cancel = this.#clock.after(decisionWaitMs, resolve);",
+    "const cancel = () => {};",
+  ),
   "the applied position passes an unapplied decision": one(
     "C3",
     ["I5", "I11"],

@@ -119,6 +119,8 @@ async function quiesce(simulation: Simulation): Promise<void> {
   checkRest(simulation);
   for (const cell of simulation.cells) await simulation.runUntil(checkAlive(simulation, cell));
   checkHistories(simulation);
+  // The last decisions wait for begins to share their messages (N1).
+  await simulation.pass(2 * simulation.coordinator.limits.decisionWaitMs, REST_STEPS);
   await simulation.runUntil(checkDigests(simulation));
   for (const cell of simulation.cells) await simulation.runUntil(checkEpochs(simulation, cell));
   await simulation.runUntil(checkSlots(simulation));

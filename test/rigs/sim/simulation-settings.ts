@@ -265,7 +265,8 @@ export function drawSettings(seed: number): SimulationSettings {
     ) as Record<PartFault, number>,
   };
   const space = { ...spaceOf(Random.of(seed, "space")), ...scansOf(Random.of(seed, "scans")) };
-  const withSpace = { ...settings, limits: { ...settings.limits, ...space } };
+  const waits = waitsOf(Random.of(seed, "waits"));
+  const withSpace = { ...settings, limits: { ...settings.limits, ...space, ...waits } };
   const withDrift = { ...withSpace, ...driftOf(Random.of(seed, "drifts"), withSpace, faultFactor) };
   return { ...withDrift, ...typesOf(Random.of(seed, "types"), withDrift) };
 }
@@ -311,6 +312,11 @@ function typesOf(random: Random, { activities: weights }: SimulationSettings): P
   const types = { declare_types: 25, refresh_types: 15, claim_declared: 40, look_up_declared: 30 };
   return { actionMs: random.pick([5, 30, 150]), activities: { ...weights, ...types } };
 }
+
+/** In some runs decisions are sent at once, and in some they wait long for a begin. */
+const waitsOf = (random: Random): Pick<Limits, "decisionWaitMs"> => ({
+  decisionWaitMs: random.pick([0, 5, 5, 5, 100]),
+});
 
 /** In some runs, the reads of shards take several messages. */
 const scansOf = (random: Random): Partial<Limits> =>

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type * as z from "zod";
 import type * as schemas from "../../../src/http/contract/schemas.ts";
 import type { Client } from "./client.ts";
-import { begun, claim, committed, freshName } from "./leases.ts";
+import { applied, begun, claim, committed, freshName } from "./leases.ts";
 import type { Open } from "./coordinator.ts";
 
 type LeaseAnswer = z.infer<typeof schemas.leaseAnswer>;
@@ -181,6 +181,8 @@ export function leaseSuite(open: Open): void {
       const [mine, theirs, held] = [freshName(), freshName(), freshName()];
       await committed(api, mine);
       await committed(api, theirs);
+      await applied(api, theirs);
+      await applied(api, mine);
       await begun(api, held);
       const body = {
         creates: [claim(freshName()), claim(theirs), claim(held)],
@@ -221,6 +223,7 @@ export function leaseSuite(open: Open): void {
       const other = newUuid();
       await begin(201, other, { creates: [claim(theirs)] }, "2");
       await decide(200, other, "commit", "2");
+      await applied(api, theirs);
       const refused = await refuse(409, newUuid(), {
         destroys: [claim(mine, "1"), claim(theirs), claim(absent)],
       });

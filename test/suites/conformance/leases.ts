@@ -32,4 +32,13 @@ export async function committed(api: Client, value = freshName()): Promise<{ uui
   return lease;
 }
 
+/**
+ * Makes sure that a committed name is a claim on its shard: a lookup lets the shard apply the decision (R2).
+ * Until then, a begin that has other conflicts too may list the name as `leased`.
+ */
+export async function applied(api: Client, value: string): Promise<void> {
+  const body = { buckets: [{ type: "ROUTES", value }] };
+  await api.json(200, "POST", "/v1/records/lookup", { key: "cell 1", body });
+}
+
 export const addressOf = (cell: string): string => `https://cell-${cell}.test`;
