@@ -71,7 +71,7 @@ test.each([1, 2, 4, 16])(
 test.each(["COMMITTED", "ROLLED_BACK"] as const)(
   "[N1] a decision (%s) that is followed by a begin on the same shard costs no message of its own",
   async (outcome) => {
-    const c = await warm(1, defaultLimits);
+    const c = await warm(1, { decisionWaitMs: defaultLimits.decisionWaitMs });
     const cycles = 20;
     const before = { messages: c.calls.length, transactions: c.transactions() };
     for (let n = 0; n < cycles; n += 1) {
