@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Random } from "../../../demo/random.ts";
 import type { DevKeys } from "../../../scripts/dev-keys.ts";
 import type { LoadClientOptions } from "./client.ts";
+import { LocalDatabase } from "./local-database.ts";
 import { endOf, killGroup, startGroup } from "./server.ts";
 
 export const cellIds = ["1", "2"] as const;
@@ -32,6 +33,10 @@ export class Clients {
     this.#options = options;
     for (const name of ["cells", "records", "history"])
       mkdirSync(join(options.folder, name), { recursive: true });
+    // SQLite answers "database is locked", without waiting, if two processes change a new file to WAL at the
+    // same time. So the files exist before the processes of a cell start.
+    for (const cell of cellIds)
+      new LocalDatabase(join(options.folder, "cells", `cell-${cell}.sqlite`)).close();
   }
 
   /** Starts the processes. After `end`, it starts new ones with other random choices. */
