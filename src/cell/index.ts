@@ -17,6 +17,7 @@ export {
   NotFoundError,
   NotOwnerError,
   PermissionDeniedError,
+  ReportPrunedError,
   ResourceExhaustedError,
   TimeoutError,
   UnauthenticatedError,

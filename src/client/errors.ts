@@ -43,6 +43,7 @@ export type LeaseholdErrorName =
   | "LeaseCommittedError"
   | "LeaseIdReusedError"
   | "CellFrozenError"
+  | "ReportPrunedError"
   | "ResourceExhaustedError"
   | "UnavailableError"
   | "TimeoutError"
@@ -187,6 +188,11 @@ export class CellFrozenError extends FailedPreconditionError {
   override readonly name: LeaseholdErrorName = "CellFrozenError";
 }
 
+/** The shard no longer knows all names that changed since the position. Forget its answers and start anew. */
+export class ReportPrunedError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "ReportPrunedError";
+}
+
 /** A limit of the coordinator was reached, or of this client (`reason: "TOO_MANY_BEGINS_HERE"`). */
 export class ResourceExhaustedError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "ResourceExhaustedError";
@@ -217,6 +223,7 @@ const byReason: ReadonlyMap<string | undefined, ErrorClass> = new Map<string, Er
   ["LEASE_COMMITTED", LeaseCommittedError],
   ["LEASE_ID_REUSED", LeaseIdReusedError],
   ["CELL_FROZEN", CellFrozenError],
+  ["REPORT_PRUNED", ReportPrunedError],
   ["CELL_EXISTS", LeaseholdError],
 ]);
 

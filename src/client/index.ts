@@ -37,6 +37,7 @@ export {
   NotFoundError,
   NotOwnerError,
   PermissionDeniedError,
+  ReportPrunedError,
   ResourceExhaustedError,
   TimeoutError,
   UnauthenticatedError,

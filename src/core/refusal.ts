@@ -45,7 +45,8 @@ export type Reason =
   | "PLACEMENT_MISMATCH"
   | "MESSAGE_VERSION"
   | "TYPE_IN_USE"
-  | "TYPES_CHANGED";
+  | "TYPES_CHANGED"
+  | "REPORT_PRUNED";
 
 export type OpList = "creates" | "destroys" | "replaces";
 

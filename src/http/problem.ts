@@ -22,6 +22,7 @@ export const statusOfReason: Readonly<Partial<Record<Reason, number>>> = {
   BODY_TOO_LARGE: 413,
   LEASE_TOO_LARGE: 413,
   BODY_TOO_SLOW: 408,
+  REPORT_PRUNED: 410,
 };
 
 /** Makes the answer for a failure. Every 4xx and 5xx answer is such a problem (RFC 9457). */

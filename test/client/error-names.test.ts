@@ -50,6 +50,7 @@ const names = Object.keys({
   LeaseCommittedError: true,
   LeaseIdReusedError: true,
   CellFrozenError: true,
+  ReportPrunedError: true,
   ResourceExhaustedError: true,
   UnavailableError: true,
   TimeoutError: true,
@@ -159,6 +160,7 @@ describe("docs/reference/sdk.md", () => {
     "LEASE_COMMITTED",
     "LEASE_ID_REUSED",
     "CELL_FROZEN",
+    "REPORT_PRUNED",
     "NO_VERIFICATION_SLOT",
   ] satisfies Reason[]);
 

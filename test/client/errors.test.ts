@@ -62,6 +62,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   MESSAGE_VERSION: ["UNAVAILABLE", errors.UnavailableError],
   TYPE_IN_USE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   TYPES_CHANGED: ["UNAVAILABLE", errors.UnavailableError],
+  REPORT_PRUNED: ["FAILED_PRECONDITION", errors.ReportPrunedError],
 };
 
 it.each(Object.entries(reasons))(
