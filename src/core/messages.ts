@@ -272,8 +272,17 @@ export interface Lease {
   ops?: Op[];
 }
 
+/** The positions of shards that have prepared a lease, by the number of the shard (Q9). */
+export type ShardPositions = Record<number, number>;
+
+/** A lease, with the positions from which on lookups show it. */
+export interface PlacedLease extends Lease {
+  /** Absent once the decision is applied everywhere, because the ledger has dropped them (S2). */
+  positions?: ShardPositions;
+}
+
 export interface BeginAnswer {
-  lease: Lease;
+  lease: PlacedLease;
   /** False if the lease existed before (B2). */
   created: boolean;
 }
@@ -312,6 +321,25 @@ export type LookupFound = { kind: "record"; record: ClaimRecord } | { kind: "non
 
 export interface LookupAnswer {
   found: LookupFound[];
+  /** For each key: true if it had no hold when it was first read. Only such an answer may be kept (Q2). */
+  settled: boolean[];
+  /** The shard's position when the keys were first read; 0 before its first change. */
+  position: number;
+}
+
+/** Asks for the keys that were put on hold after a position (Q3). Null: only for the newest position. */
+export interface ReportRequest extends Envelope {
+  after: number | null;
+}
+
+/** A page of a report. If it is full (`hasMore`), it never changes, and another one may follow. */
+export interface Report {
+  after: number;
+  /** The page has all transactions after `after`, up to this position. */
+  through: number;
+  /** The hashes of the keys (`keyHash`), by the position of the transaction that put them on hold. */
+  held: { position: number; keys: string[] }[];
+  hasMore: boolean;
 }
 
 /** The place of a record in a cell's list: its source order, the number of its bucket type, its canonical. */

@@ -27,7 +27,7 @@ export type Answer<T> = Promise<messages.Reply<T> & messages.Told>;
 
 export interface LedgerCalls {
   begin(request: messages.BeginRequest): Answer<messages.BeginAnswer>;
-  decide(request: messages.DecideRequest): Answer<messages.Lease>;
+  decide(request: messages.DecideRequest): Answer<messages.PlacedLease>;
   getLease(request: messages.LeaseRequest): Answer<messages.Lease>;
   listLeases(request: messages.ListLeasesRequest): Answer<messages.LeasePage>;
   authorize(request: messages.Authorize): Answer<null>;
@@ -48,6 +48,7 @@ export interface ShardCalls {
   exchange(message: messages.Exchange): PeerAnswer<messages.ExchangeAnswer>;
   settle(message: messages.Settle): PeerAnswer<messages.SettleAnswer>;
   lookup(message: messages.LookupRequest): Answer<messages.LookupAnswer>;
+  report(message: messages.ReportRequest): Answer<messages.Report>;
   listRecords(message: messages.ListRecordsRequest): Answer<messages.ListRecordsAnswer>;
   digestRecords(message: messages.DigestRecordsRequest): Answer<messages.DigestRecordsAnswer>;
   ping(message: messages.Envelope): Answer<null>;

@@ -19,7 +19,7 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return this.#tell(this.#ledger.begin(request));
   }
 
-  decide(request: messages.DecideRequest): Answer<messages.Lease> {
+  decide(request: messages.DecideRequest): Answer<messages.PlacedLease> {
     return this.#tell(this.#ledger.decide(request));
   }
 

@@ -27,6 +27,10 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#tell(this.#shard.lookup(message));
   }
 
+  report(message: messages.ReportRequest): Answer<messages.Report> {
+    return this.#tell(this.#shard.report(message));
+  }
+
   listRecords(message: messages.ListRecordsRequest): Answer<messages.ListRecordsAnswer> {
     return this.#tell(this.#shard.listRecords(message));
   }

@@ -305,6 +305,16 @@ const proofs: Record<string, Proof> = {
     return [sizeOf(log, "#cells"), 8_192];
   },
   "ShardLog.#noted": "after work",
+  "ShardLog.#held": async () => {
+    const c = await start();
+    const shard = c.shard(0);
+    const log = privateField(shard.object, "#log") as { noteHeld(keyHash: string): void; append(): void };
+    shard.sql.transaction(["exchange"], () => {
+      for (let n = 0; n < 100; n += 1) log.noteHeld("0123456789abcdef");
+      log.append();
+    });
+    return [sizeOf(log, "#held"), 0];
+  },
   "ChangeCounts.#counts": "after work",
   "ManyRows.#texts": async () => {
     const many = new ManyRows(1, (values) => `SELECT * FROM (VALUES ${values})`);

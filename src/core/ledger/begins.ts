@@ -8,8 +8,8 @@ import type {
   BucketKey,
   Caller,
   HoldState,
-  Lease,
   Op,
+  PlacedLease,
 } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
@@ -254,7 +254,7 @@ export class Begins {
    * refused if, since the begin started, the begin was fenced, the cell was frozen or the key was revoked.
    * Once a freeze or revocation has been acknowledged, no later begin may be granted.
    */
-  #grant(running: Running, attemptId: AttemptId, end: AttemptEnd & { kind: "granted" }): Result<Lease> {
+  #grant(running: Running, attemptId: AttemptId, end: AttemptEnd & { kind: "granted" }): Result<PlacedLease> {
     if (!this.#isCurrent(running)) return rolledBack();
     const { request, payload } = running;
     const refusal = this.grantRefusal(request);
@@ -288,7 +288,7 @@ export class Begins {
     this.#store.insert(row);
     this.#outstanding += 1;
     // The answer to a begin has no ops, because the caller has just sent them.
-    return ok(this.#store.leaseOf({ ...row, payload: null }, now));
+    return ok(this.#store.placedLeaseOf({ ...row, payload: null }, now));
   }
 
   /** Returns why a grant is refused as of this turn: the caller's key is revoked, or the cell is frozen. */

@@ -1,7 +1,7 @@
 import type { GroupCommit } from "../group-commit.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
-import type { DecideRequest, Lease } from "../messages.ts";
+import type { DecideRequest, PlacedLease } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
@@ -48,7 +48,7 @@ export class Decisions {
     this.#fences = store.count(2);
   }
 
-  async decide(request: DecideRequest): Promise<Result<Lease>> {
+  async decide(request: DecideRequest): Promise<Result<PlacedLease>> {
     const decided = await this.#commits.submit("decide", () => this.#write(request));
     if (!decided.ok) {
       if (decided.refusal.reason !== undefined)
@@ -57,7 +57,7 @@ export class Decisions {
     }
     // The decision is durable, so it may be sent to shards (C2). The caller does not wait for them (C3).
     void this.#deliver(request.lease);
-    return ok(this.#store.leaseOf(decided.value, this.#ports.clock.now()));
+    return ok(this.#store.placedLeaseOf(decided.value, this.#ports.clock.now()));
   }
 
   /** No caller waits for it, so an error is logged here. The alarm delivers the decision later. */
@@ -154,8 +154,8 @@ export class Decisions {
   }
 }
 
-/** Drops the payload and the epochs, which the answer does not have. */
-const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null, epochs: null });
+/** Drops the payload, which the answer does not have. */
+const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null });
 
 function decidedOtherwise(row: LeaseRow): Refusal {
   return row.state === "COMMITTED"

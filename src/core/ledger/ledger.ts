@@ -28,6 +28,7 @@ import type {
   Reply,
   SetState,
   Told,
+  PlacedLease,
 } from "../messages.ts";
 import { History } from "../history.ts";
 import { migrate } from "../meta.ts";
@@ -160,7 +161,7 @@ export class Ledger {
         if (another !== undefined) return { ok: false, refusal: another };
         if (row.state === "ROLLED_BACK") return this.#durable(rolledBack());
         return this.#durable(
-          ok({ lease: this.#store.leaseOf(row, this.#ports.clock.now()), created: false }),
+          ok({ lease: this.#store.placedLeaseOf(row, this.#ports.clock.now()), created: false }),
         );
       }
       const unfit = this.#begins.isRunning(request.lease) ? undefined : this.#begins.grantRefusal(request);
@@ -172,7 +173,7 @@ export class Ledger {
     });
   }
 
-  decide(request: DecideRequest): Promise<Reply<Lease>> {
+  decide(request: DecideRequest): Promise<Reply<PlacedLease>> {
     return this.#answerCall(request, () => this.#decisions.decide(request));
   }
 

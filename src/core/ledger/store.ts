@@ -1,7 +1,17 @@
-import type { CellState, HistoryPoint, Lease, LeaseChange, LeaseCounts, LeaseState } from "../messages.ts";
+import type {
+  CellState,
+  HistoryPoint,
+  Lease,
+  LeaseChange,
+  LeaseCounts,
+  LeaseState,
+  PlacedLease,
+  ShardPositions,
+} from "../messages.ts";
 import { laterPoint } from "../history.ts";
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
+import { decodeExecutions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
 import { ChangeTimes } from "./change-times.ts";
 
@@ -405,6 +415,14 @@ export class LedgerStore {
       ...(row.reason === null ? {} : { reason: row.reason }),
       ...(row.decided === 0 && row.payload !== null ? { ops: decodePayload(row.payload) } : {}),
     };
+  }
+
+  /** Adds the epochs of the lease's executions, which are positions of its shards (E1, Q9). */
+  placedLeaseOf(row: LeaseRow, nowMs: number): PlacedLease {
+    const lease = this.leaseOf(row, nowMs);
+    if (row.epochs === null) return lease;
+    const positions = [...decodeExecutions(row.epochs)].map(([shard, { epoch }]) => [shard, epoch]);
+    return { ...lease, positions: Object.fromEntries(positions) as ShardPositions };
   }
 
   changeOf(row: LeaseRow, nowMs: number): LeaseChange {

@@ -77,9 +77,10 @@ export class Preparation {
     return occupants;
   }
 
-  /** Must be called once all prepares are carried out. */
-  write(): void {
+  /** Must be called once all prepares are carried out. Returns the new holds. */
+  write(): readonly HoldRow[] {
     this.#store.insertHolds(this.#made);
+    return this.#made;
   }
 }
 

@@ -86,9 +86,10 @@ export class ShardReader {
     this.#scanRows = scanRows;
   }
 
-  /** Returns one answer per key, in order (R2). */
-  async lookup(keys: readonly BucketKey[]): Promise<LookupFound[]> {
+  /** Returns one answer per key, in order (R2). `isSettled`: the first turn found no hold on the key (Q2). */
+  async lookup(keys: readonly BucketKey[]): Promise<{ found: LookupFound; isSettled: boolean }[]> {
     let reads = keys.map((key) => this.#read(key, NO_VERDICTS));
+    const settled = reads.map(({ kind }) => kind !== "ask");
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const holds = reads.flatMap((read) => (read.kind === "ask" ? [read.hold] : []));
       if (holds.length === 0) break;
@@ -99,7 +100,10 @@ export class ShardReader {
         return read === undefined || read.kind === "ask" ? this.#read(key, verdicts) : read;
       });
     }
-    return reads.map((read) => (read.kind === "ask" ? read.without : read));
+    return reads.map((read, index) => ({
+      found: read.kind === "ask" ? read.without : read,
+      isSettled: settled[index] === true,
+    }));
   }
 
   #read(key: BucketKey, verdicts: ReadonlyMap<string, Verdict>): Read {

@@ -1,20 +1,33 @@
 import { mayReplace } from "../history.ts";
+import { splitKeyHashes } from "../key-hash.ts";
 import type { HistoryPoint } from "../messages.ts";
 import type { Clock, Sql } from "../ports.ts";
 
-/** One row per transaction that changed something, in a ring of `LOG_ROWS` slots. */
+/**
+ * One row per transaction that changed something, in a ring of `LOG_ROWS` slots. `held` has the hashes of the
+ * keys that the transaction put on hold, one after the other (Q1). It is NULL if any key may have changed.
+ */
 export const LOG_TABLE = `CREATE TABLE log (
    slot INTEGER NOT NULL PRIMARY KEY,
    position INTEGER NOT NULL,
    at_ms INTEGER NOT NULL,
-   ledgers TEXT NOT NULL
+   ledgers TEXT NOT NULL,
+   held TEXT
  ) STRICT, WITHOUT ROWID`;
 
 /**
  * The number of transactions that the log keeps. A new row replaces the oldest one, so pruning writes no rows
- * of its own. At 500 transactions a second, 8,192 rows last 16 seconds; they take less than 1 MB.
+ * of its own. At 500 transactions a second, 8,192 rows last 16 seconds; they take less than 1 MB, and 16
+ * bytes for each key.
  */
 const LOG_ROWS = 8_192;
+
+/** A transaction as routers are told of it. */
+export interface LoggedHolds {
+  position: number;
+  /** The hashes of the keys that it put on hold. */
+  keys: string[];
+}
 
 interface LogRow {
   slot: number;
@@ -40,21 +53,28 @@ export class ShardLog {
   /** The position and slot of the newest row. */
   #logged = 0;
   #slot = -1;
+  /** The position of the row in each slot. */
+  readonly #positions = new Float64Array(LOG_ROWS);
+  #rowCount = 0;
+  /** The position of the last transaction after which any key may have changed. */
+  #resetPosition = 0;
   /** The newest point of each ledger, and the slot of the row that has it. */
   readonly #ledgers = new Map<string, { point: HistoryPoint; slot: number }>();
   /** The cells whose points are in the row of a slot. */
   readonly #cells = new Map<number, string[]>();
   /** The points of the ledgers whose messages the current transaction carries out. */
   readonly #noted = new Map<string, HistoryPoint>();
+  /** The hashes of the keys that the current transaction puts on hold. */
+  #held: string[] = [];
 
   constructor(sql: Sql, clock: Pick<Clock, "now">) {
     this.#sql = sql;
     this.#clock = clock;
-    for (const row of sql.all<LogRow>("SELECT slot, position, ledgers FROM log ORDER BY position")) {
-      this.#slot = row.slot;
-      this.#logged = row.position;
-      this.#store(JSON.parse(row.ledgers) as StoredPoints, row.slot);
-    }
+    const rows = sql.all<LogRow & { is_reset: 0 | 1 }>(
+      "SELECT slot, position, ledgers, held IS NULL AS is_reset FROM log ORDER BY position",
+    );
+    for (const { slot, position, ledgers, is_reset: isReset } of rows)
+      this.#appended(slot, position, JSON.parse(ledgers) as StoredPoints, isReset === 1);
     this.#position = this.#logged;
   }
 
@@ -71,7 +91,7 @@ export class ShardLog {
 
   /**
    * Makes sure that all later positions are above this one. The transaction writes a log row, even if it
-   * changes nothing else.
+   * changes nothing else. Called when a loss is accepted, after which any key may have changed (Q1).
    */
   jumpTo(position: number): void {
     if (position > this.#position) this.#position = position;
@@ -92,6 +112,44 @@ export class ShardLog {
     if (mayReplace(this.ledgerPoint(cell), point, confirmed)) this.#noted.set(cell, point);
   }
 
+  /** Notes the hash of a key that this transaction puts on hold (Q1). */
+  noteHeld(keyHash: string): void {
+    this.#held.push(keyHash);
+  }
+
+  /**
+   * Returns up to `limit` transactions after a position, oldest first. Undefined if the log does not have all
+   * of them any more, or if any key may have changed after the position (Q3).
+   */
+  holdsAfter(position: number, limit: number): LoggedHolds[] | undefined {
+    const isFull = this.#rowCount === LOG_ROWS;
+    const first = isFull ? (this.#slot + 1) % LOG_ROWS : 0;
+    const slotAt = (index: number): number => (first + index) % LOG_ROWS;
+    const positionAt = (index: number): number => this.#positions[slotAt(index)] ?? 0;
+    if (position < Math.max(this.#resetPosition, isFull ? positionAt(0) : 0)) return undefined;
+    let from = 0;
+    for (let end = this.#rowCount; from < end;) {
+      const middle = Math.floor((from + end) / 2);
+      if (positionAt(middle) > position) end = middle;
+      else from = middle + 1;
+    }
+    const count = Math.min(limit, this.#rowCount - from);
+    if (count === 0) return [];
+    const slot = slotAt(from);
+    const beforeWrap = Math.min(count, LOG_ROWS - slot);
+    return [...this.#holdsIn(slot, beforeWrap), ...this.#holdsIn(0, count - beforeWrap)];
+  }
+
+  #holdsIn(slot: number, count: number): LoggedHolds[] {
+    return this.#sql
+      .all<{ position: number; held: string }>(
+        "SELECT position, held FROM log WHERE slot >= ? AND slot < ? ORDER BY slot",
+        slot,
+        slot + count,
+      )
+      .map(({ position, held }) => ({ position, keys: splitKeyHashes(held) }));
+  }
+
   /** Must be called at the end of each transaction that changes something. It writes one row. */
   append(): void {
     const slot = (this.#slot + 1) % LOG_ROWS;
@@ -101,24 +159,25 @@ export class ShardLog {
     for (const [cell, { incarnation, position }] of [...this.#onlyIn(slot), ...this.#noted])
       ledgers[cell] = [incarnation, position];
     this.#sql.all(
-      `INSERT INTO log (slot, position, at_ms, ledgers) VALUES (?, ?, ?, ?)
+      `INSERT INTO log (slot, position, at_ms, ledgers, held) VALUES (?, ?, ?, ?, ?)
        ON CONFLICT (slot) DO UPDATE SET position = excluded.position, at_ms = excluded.at_ms,
-                                        ledgers = excluded.ledgers`,
+                                        ledgers = excluded.ledgers, held = excluded.held`,
       slot,
       this.#position,
       this.#clock.now(),
       JSON.stringify(ledgers),
+      this.#hasJumped ? null : this.#held.join(""),
     );
-    this.#slot = slot;
-    this.#logged = this.#position;
-    this.#store(ledgers, slot);
+    this.#appended(slot, this.#position, ledgers, this.#hasJumped);
     this.#noted.clear();
+    this.#held = [];
     this.#hasJumped = false;
   }
 
   /** Must be called at the end of each transaction that changes nothing. */
   discard(): void {
     this.#noted.clear();
+    this.#held = [];
   }
 
   /**
@@ -143,10 +202,15 @@ export class ShardLog {
     });
   }
 
-  #store(ledgers: StoredPoints, slot: number): void {
+  #appended(slot: number, position: number, ledgers: StoredPoints, isReset: boolean): void {
+    this.#slot = slot;
+    this.#logged = position;
+    this.#positions[slot] = position;
+    this.#rowCount = Math.min(this.#rowCount + 1, LOG_ROWS);
+    if (isReset) this.#resetPosition = position;
     const cells = Object.entries(ledgers);
-    for (const [cell, [incarnation, position]] of cells)
-      this.#ledgers.set(cell, { point: { incarnation, position }, slot });
+    for (const [cell, [incarnation, ofLedger]] of cells)
+      this.#ledgers.set(cell, { point: { incarnation, position: ofLedger }, slot });
     this.#cells.set(
       slot,
       cells.map(([cell]) => cell),

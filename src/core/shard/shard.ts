@@ -1,4 +1,5 @@
 import { GroupCommit } from "../group-commit.ts";
+import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../limits.ts";
 import type {
   Decision,
@@ -21,6 +22,8 @@ import type {
   PrepareAnswer,
   ReconcileShard,
   RefusedPrepare,
+  Report,
+  ReportRequest,
   Reply,
   Settle,
   SettleAnswer,
@@ -42,6 +45,7 @@ import { ShardLog } from "./shard-log.ts";
 import { Preparation } from "./prepare.ts";
 import { ReadQueue } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
+import { reportAfter } from "./report.ts";
 import { shardSchema } from "./schema.ts";
 import { bucketText, type HoldRow } from "./rows.ts";
 import { ScanStore } from "./scan-store.ts";
@@ -198,7 +202,8 @@ export class Shard {
         return { granted: false as const, refusal: full };
       return preparation.carryOut(request);
     });
-    preparation.write();
+    for (const hold of preparation.write())
+      this.#log.noteHeld(keyHash({ type: hold.bucket_type, canonical: hold.canonical }));
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
     if (prepares.length > 0) this.#sweeper.arm();
     return answers;
@@ -247,9 +252,39 @@ export class Shard {
 
   lookup(message: LookupRequest): Promise<Reply<LookupAnswer>> {
     return this.#read(message, async () => {
-      const found = await this.#reader.lookup(message.keys);
+      const { position } = this.#log;
+      const answers = await this.#reader.lookup(message.keys);
       // A claim that is not there may be lost (R2, H6).
-      return ok({ found: this.#history.state === "reconciling" ? found.map(neverNone) : found });
+      const isReconciling = this.#history.state === "reconciling";
+      return ok({
+        found: answers.map(({ found }) => (isReconciling ? neverNone(found) : found)),
+        settled: answers.map(({ isSettled }) => isSettled),
+        position,
+      });
+    });
+  }
+
+  /** Returns the keys that were put on hold after a position, for routers (Q3). */
+  report({ after, ...envelope }: ReportRequest): Promise<Reply<Report>> {
+    return this.#read(envelope, async () => {
+      const newest = this.#log.position;
+      // A router's word proves no loss: it is no peer, and nothing of it is stored (H4).
+      if (after !== null && after > newest) {
+        return refused(
+          "UNAVAILABLE",
+          `the shard is at position ${newest}, and the report should begin after position ${after}`,
+          { retryAfterMs: 1_000 },
+        );
+      }
+      const report = reportAfter(this.#log, after ?? newest);
+      return report === undefined
+        ? refused(
+            "FAILED_PRECONDITION",
+            `the shard no longer has all changes after position ${after}; forget what it has answered, and ` +
+              "ask for its newest position",
+            { reason: "REPORT_PRUNED" },
+          )
+        : ok(report);
     });
   }
 
