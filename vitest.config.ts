@@ -68,7 +68,7 @@ export default defineConfig({
           // These tests leave nothing behind in their process, so files share one.
           isolate: false,
           include: [
-            "test/{cell,client,core,demo,node-host,testing}/**/*.test.ts",
+            "test/{cell,client,core,demo,node-host,router,testing}/**/*.test.ts",
             "test/rigs/history/**/*.test.ts",
           ],
           exclude: system,

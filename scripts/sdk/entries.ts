@@ -46,6 +46,7 @@ const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">
     bundles: ["@noble/hashes", "drizzle-orm", "hono", "re2js", "uuid", "zod"],
     runsOn: "node",
   },
+  router: { peers: [], bundles: [], runsOn: "any" },
   // It contains the coordinator.
   testing: {
     peers: [],

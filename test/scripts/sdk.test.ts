@@ -163,6 +163,15 @@ describe("the package", () => {
       "leasehold/cell/prisma": ["migration", "prismaPostgres", "prismaTables"],
       "leasehold/cell/adapter": ["NamedTable", "condition", "mysqlDatabase", "postgresDatabase", "table"],
       "leasehold/cell/conformance": ["cellConformance"],
+      "leasehold/router": [
+        "POSITION_COOKIE",
+        "RoutesUnavailableError",
+        "formatPositions",
+        "mergePositions",
+        "parsePositions",
+        "positionCookie",
+        "positionsFromCookie",
+      ],
       "leasehold/testing": ["startTestCoordinator"],
     });
   });

@@ -1,0 +1,47 @@
+import type { RouteLayer } from "./lookups/routes.ts";
+
+/**
+ * Callbacks for telemetry. Errors that a hook throws are ignored: a hook must not change an answer. No event
+ * has a name in it. `RouterMetrics` has a hook for each.
+ */
+export interface RouterHooks {
+  /** Called once for every answer. */
+  onRoute?: (event: RouteEvent) => void;
+  /** Called after every report that was read. */
+  onReport?: (event: ReportEvent) => void;
+  /** Called for every answer that was older than one shown before, and thrown away (Q6). */
+  onBackwards?: (event: { shard: number }) => void;
+  /** Called when a cell has answered that it does not have a name. */
+  onMisdirected?: (event: { shard: number }) => void;
+  /** Called when a rule sends a request to its default cell. */
+  onFallback?: (event: { rule: string }) => void;
+  /** Called when a request of the router failed. The router tries again by itself. */
+  onFailure?: (event: FailureEvent) => void;
+  /** Called when an address is refused: it must be an https origin, or http on this machine. */
+  onUnusableAddress?: (event: { cell: string }) => void;
+}
+
+export interface RouteEvent {
+  /** `stale`: found, but older than the bound, during an outage. */
+  result: "found" | "stale" | "none" | "invalid" | "unavailable";
+  /** `none` when no layer had an answer. */
+  layer: RouteLayer | "none";
+  /** How old the answer is at most, in milliseconds. 0 when no layer had one. */
+  ageMs: number;
+}
+
+export interface ReportEvent {
+  shard: number;
+  /** How old the report before this one had become, in milliseconds. 0 for the first one. */
+  ageMs: number;
+  /** How many keys it lists. */
+  keys: number;
+}
+
+export interface FailureEvent {
+  operation: "route" | "report" | "cells" | "shared_cache";
+  /** For logs. It has no names and no keys. */
+  detail: string;
+  /** The HTTP status, if there was an answer. */
+  status?: number;
+}

@@ -1,0 +1,26 @@
+/** Who owns which name, for routers in front of cells: `fetch`, and nothing else. */
+export type { FailureEvent, ReportEvent, RouteEvent, RouterHooks } from "./hooks.ts";
+export {
+  formatPositions,
+  mergePositions,
+  parsePositions,
+  POSITION_COOKIE,
+  positionCookie,
+  positionsFromCookie,
+  type Positions,
+} from "./positions.ts";
+export {
+  RoutesUnavailableError,
+  type AnswerOrigin,
+  type CellAddress,
+  type FindOptions,
+  type FoundRoute,
+  type InvalidName,
+  type Name,
+  type NoRoute,
+  type RouteAnswer,
+  type RouteLayer,
+  type Routes,
+  type RouteUnavailable,
+  type WrongRoute,
+} from "./lookups/routes.ts";

@@ -1,0 +1,121 @@
+import type { Positions } from "../positions.ts";
+
+/** A name as a router sees it, in any spelling: a bucket type and a value, such as `ROUTES` `gitlab-org`. */
+export interface Name {
+  type: string;
+  value: string;
+}
+
+export interface CellAddress {
+  id: string;
+  /** An https origin without a path, such as `https://cell-7.example.com`, or http on this machine. */
+  address: string;
+}
+
+/**
+ * The layer that had the answer: this router's memory, a cache that it shares with other routers, or the
+ * coordinator.
+ */
+export type RouteLayer = "memory" | "shared_cache" | "coordinator";
+
+/** What the layers tell about every answer of a shard. */
+export interface AnswerOrigin {
+  shard: number;
+  /** The shard's position when it read the name (Q2). */
+  position: number;
+  /** False while a lease holds the name. Such an answer is used once, and no layer keeps it (Q2). */
+  settled: boolean;
+  /** How old the answer is at most, in milliseconds, over all layers (Q4). */
+  ageMs: number;
+  layer: RouteLayer;
+}
+
+export interface FoundRoute extends AnswerOrigin {
+  kind: "found";
+  /** The cell that owns the name. */
+  cell: CellAddress;
+  /** The epoch of the claim. It grows whenever the name gets another owner. */
+  epoch: number;
+  /**
+   * True when the coordinator could not be asked, and the answer is older than the bound. It is never older
+   * than `graceMs` (Q8).
+   */
+  isStale: boolean;
+}
+
+/** No cell owns the name. */
+export interface NoRoute extends AnswerOrigin {
+  kind: "none";
+}
+
+/** The name cannot exist. */
+export interface InvalidName {
+  kind: "invalid";
+  detail: string;
+  /** `bucket_type` when the type is not declared, `value` when no name of the type can have this value. */
+  field?: string;
+}
+
+/** Nobody could say who owns the name. It must never be treated like a name that doesn't exist (Q8). */
+export interface RouteUnavailable {
+  kind: "unavailable";
+  detail: string;
+  /** When it makes sense to ask again, in milliseconds. */
+  retryAfterMs: number;
+}
+
+export type RouteAnswer = FoundRoute | NoRoute | InvalidName | RouteUnavailable;
+
+export interface FindOptions {
+  /** The answer is at least as new as these positions of the shards, or `unavailable` (Q9). */
+  minPositions?: Positions | undefined;
+  /** Ends the wait of this call, which then throws the signal's reason. Other calls keep waiting. */
+  signal?: AbortSignal | undefined;
+  /**
+   * Keeps work alive after the response, such as `ctx.waitUntil` of a Worker. Without it, a Worker may cancel
+   * what is stored or refreshed in the background.
+   */
+  waitUntil?: ((work: Promise<unknown>) => void) | undefined;
+}
+
+/** The answer that sent a request to a cell that does not have the name. */
+export interface WrongRoute {
+  shard: number;
+  position: number;
+}
+
+/** Who owns which name. `createRoutes` makes one. */
+export interface Routes {
+  /**
+   * Finds the cell that owns a name. During an outage it answers `unavailable` or a stale route, and does not
+   * throw.
+   */
+  find(name: Name, options?: FindOptions): Promise<RouteAnswer>;
+  /** Finds many names with few requests. The answers have the order of the names. */
+  findMany(names: readonly Name[], options?: FindOptions): Promise<RouteAnswer[]>;
+  /**
+   * Asks the coordinator again after a cell has answered 421: forgets the answer that named the cell, and
+   * returns one that is at least as new.
+   */
+  refresh(name: Name, wrong: WrongRoute, options?: FindOptions): Promise<RouteAnswer>;
+  /**
+   * The addresses of all cells by id. The copy is refreshed after 15 s, and used up to `graceMs` during an
+   * outage.
+   *
+   * @throws `RoutesUnavailableError` when there is no copy that may be used.
+   */
+  cells(options?: Omit<FindOptions, "minPositions">): Promise<ReadonlyMap<string, CellAddress>>;
+  /** Ends all requests and drops everything remembered. Later calls answer `unavailable`. */
+  close(): void;
+}
+
+/** The coordinator could not be asked, and nothing that may be used is remembered. */
+export class RoutesUnavailableError extends Error {
+  override readonly name = "RoutesUnavailableError";
+  readonly retryAfterMs: number;
+
+  constructor(detail: string, retryAfterMs: number) {
+    super(detail);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
