@@ -24,3 +24,7 @@ export {
   type RouteUnavailable,
   type WrongRoute,
 } from "./lookups/routes.ts";
+export { chooseCell, classify } from "./rules/classify.ts";
+export { RulesetError } from "./rules/findings.ts";
+export { compileRuleset } from "./rules/ruleset.ts";
+export type { Classification, Match, RoutedRequest, RuleFinding, Ruleset } from "./rules/types.ts";

@@ -166,6 +166,10 @@ describe("the package", () => {
       "leasehold/router": [
         "POSITION_COOKIE",
         "RoutesUnavailableError",
+        "RulesetError",
+        "chooseCell",
+        "classify",
+        "compileRuleset",
         "formatPositions",
         "mergePositions",
         "parsePositions",
