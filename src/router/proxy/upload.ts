@@ -1,0 +1,126 @@
+/** How much of a request's body is read and thrown away after an early answer, and for how long. */
+export interface DiscardLimits {
+  readonly bytes: number;
+  readonly ms: number;
+}
+
+/** The size of a read, where the runtime lets the reader choose it. */
+const READ_BYTES = 65_536;
+
+interface Pipe {
+  readonly readable: ReadableStream<Uint8Array>;
+  readonly writable: WritableStream<Uint8Array>;
+}
+
+type PipeClass = new (lengthBytes?: number) => Pipe;
+
+/** These classes of workerd are faster than a `TransformStream`, and the first one keeps `Content-Length`. */
+const runtime = globalThis as unknown as Partial<
+  Record<"FixedLengthStream" | "IdentityTransformStream", PipeClass>
+>;
+
+/**
+ * The body of a request on its way to a cell, one chunk at a time. A cell may answer before it has read the
+ * body. Some servers close the connection if they answer while a client still sends, and the client then never
+ * sees the answer. So the rest of the body can be read and thrown away first.
+ */
+export class Upload {
+  /** The body for the cell. */
+  readonly body: ReadableStream<Uint8Array>;
+  /** The length of the whole body, if the client has said it. */
+  readonly lengthBytes: number | null;
+  readonly #limits: DiscardLimits;
+  readonly #ended: Promise<void>;
+  #isSending = true;
+  /** Ends the wait for a write that the cell does not take. */
+  #endWrite: (() => void) | undefined;
+  #isEnded = false;
+  #discardedBytes = 0;
+
+  constructor(source: ReadableStream<Uint8Array>, lengthBytes: number | null, limits: DiscardLimits) {
+    this.lengthBytes = lengthBytes;
+    this.#limits = limits;
+    const { readable, writable } = pipeFor(lengthBytes);
+    this.body = readable;
+    this.#ended = this.#pump(readerOf(source), writable.getWriter()).then(
+      () => void (this.#isEnded = true),
+      // The client went away: there is nothing left to read.
+      () => void (this.#isEnded = true),
+    );
+  }
+
+  /** Stops sending to the cell, and reads the rest of the body within the limits. */
+  async discard(): Promise<void> {
+    if (this.#isEnded) return;
+    this.#isSending = false;
+    this.#endWrite?.();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<void>((over) => {
+      timer = setTimeout(over, this.#limits.ms);
+    });
+    await Promise.race([this.#ended, late]);
+    // A pump that still waits ends with the next chunk.
+    this.#discardedBytes = Infinity;
+    clearTimeout(timer);
+  }
+
+  async #pump(reader: Reader, writer: WritableStreamDefaultWriter<Uint8Array>): Promise<void> {
+    // A cell that does not want the rest makes every write fail. The rest is then read for nobody.
+    const stop = (): void => void (this.#isSending = false);
+    writer.closed.catch(stop);
+    try {
+      for (;;) {
+        const chunk = await reader.read();
+        if (chunk === null) break;
+        if (this.#isSending)
+          await new Promise<void>((next) => {
+            this.#endWrite = next;
+            writer.write(chunk).catch(stop).finally(next);
+          });
+        else if ((this.#discardedBytes += chunk.byteLength) > this.#limits.bytes)
+          return await reader.cancel();
+      }
+    } catch (error) {
+      await writer.abort(error).catch(stop);
+      throw error;
+    }
+    if (this.#isSending) await writer.close().catch(stop);
+  }
+}
+
+interface Reader {
+  /** Returns null at the end. */
+  read(): Promise<Uint8Array | null>;
+  cancel(): Promise<void>;
+}
+
+/** Reads in large pieces where the stream can, because each read of a Worker costs time. */
+function readerOf(source: ReadableStream<Uint8Array>): Reader {
+  try {
+    const reader = source.getReader({ mode: "byob" });
+    return {
+      read: async () => {
+        const { done, value } = await reader.read(new Uint8Array(READ_BYTES));
+        return done ? null : value;
+      },
+      cancel: () => reader.cancel(),
+    };
+  } catch {
+    // Not a stream of bytes.
+    const reader = source.getReader();
+    return {
+      read: async () => {
+        const { done, value } = await reader.read();
+        return done ? null : value;
+      },
+      cancel: () => reader.cancel(),
+    };
+  }
+}
+
+function pipeFor(lengthBytes: number | null): Pipe {
+  const { FixedLengthStream, IdentityTransformStream } = runtime;
+  if (lengthBytes !== null && FixedLengthStream !== undefined) return new FixedLengthStream(lengthBytes);
+  if (IdentityTransformStream !== undefined) return new IdentityTransformStream();
+  return new TransformStream<Uint8Array, Uint8Array>();
+}
