@@ -24,6 +24,10 @@ export {
   type RouteUnavailable,
   type WrongRoute,
 } from "./lookups/routes.ts";
+export type { FailureKind, ProxyFailure } from "./proxy/failure.ts";
+export type { ForwardedEvent, ProxyHooks, RefusedEvent } from "./proxy/hooks.ts";
+export type { ProxyOptions } from "./proxy/options.ts";
+export { createProxy, type Proxy, type ProxyContext } from "./proxy/proxy.ts";
 export { chooseCell, classify } from "./rules/classify.ts";
 export { RulesetError } from "./rules/findings.ts";
 export { compileRuleset } from "./rules/ruleset.ts";

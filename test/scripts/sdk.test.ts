@@ -170,6 +170,7 @@ describe("the package", () => {
         "chooseCell",
         "classify",
         "compileRuleset",
+        "createProxy",
         "formatPositions",
         "mergePositions",
         "parsePositions",

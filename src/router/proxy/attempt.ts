@@ -1,0 +1,71 @@
+/** One request to one cell. */
+import { cellOrigin } from "./cell-origin.ts";
+import { failureOf, type FailureKind, type ProxyFailure } from "./failure.ts";
+import { requestHeaders, type Forwarding, type RouteFacts } from "./headers.ts";
+import type { ProxySettings } from "./options.ts";
+import type { Upload } from "./upload.ts";
+
+export type AttemptResult =
+  | { readonly kind: "answered"; readonly response: Response }
+  | { readonly kind: "failed"; readonly failure: ProxyFailure };
+
+export interface Target {
+  readonly rule: string;
+  readonly address: string;
+  readonly facts: RouteFacts;
+}
+
+/**
+ * Sends a request to a cell and waits for the beginning of its answer. It is never sent again from here: the
+ * cell may have done what it asks for.
+ */
+export async function attempt(
+  request: Request,
+  upload: Upload | null,
+  { rule, address, facts }: Target,
+  forwarding: Forwarding,
+  settings: Pick<ProxySettings, "fetch" | "allowLocalHttp" | "answerTimeoutMs" | "uploadTimeoutMs">,
+): Promise<AttemptResult> {
+  const about = { rule, cell: facts.cell };
+  const fail = (kind: FailureKind, detail: string, error?: unknown): AttemptResult => ({
+    kind: "failed",
+    failure: failureOf(kind, detail, { ...about, ...(error === undefined ? {} : { error }) }),
+  });
+  const origin = cellOrigin(address, settings.allowLocalHttp);
+  if (origin === null)
+    return fail("unusable_address", `the address of cell ${facts.cell} is not a bare https origin`);
+  const { pathname, search } = new URL(request.url);
+  const control = new AbortController();
+  const abort = (): void => control.abort();
+  request.signal.addEventListener("abort", abort, { once: true });
+  let isLate = false;
+  const timer = setTimeout(
+    () => {
+      isLate = true;
+      abort();
+    },
+    upload === null ? settings.answerTimeoutMs : settings.uploadTimeoutMs,
+  );
+  const headers = requestHeaders(request, facts, forwarding);
+  // A cell may refuse a body that is too long before it has read it.
+  if (upload !== null && upload.lengthBytes !== null)
+    headers.set("content-length", String(upload.lengthBytes));
+  const init: object = {
+    method: request.method,
+    headers,
+    redirect: "manual",
+    signal: control.signal,
+    ...(upload === null ? {} : { body: upload.body, duplex: "half" }),
+  };
+  try {
+    // A path must not be resolved against the origin: `//host` would name another host.
+    return { kind: "answered", response: await settings.fetch(`${origin}${pathname}${search}`, init) };
+  } catch (error) {
+    request.signal.removeEventListener("abort", abort);
+    if (request.signal.aborted) return fail("client_gone", "the client closed the request");
+    if (isLate) return fail("timeout", `cell ${facts.cell} sent no answer in time`);
+    return fail("unreachable", `the connection to cell ${facts.cell} failed`, error);
+  } finally {
+    clearTimeout(timer);
+  }
+}

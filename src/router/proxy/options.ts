@@ -1,0 +1,104 @@
+import type { Routes } from "../lookups/routes.ts";
+import type { Ruleset } from "../rules/types.ts";
+import type { ProxyFailure } from "./failure.ts";
+import type { ProxyHooks } from "./hooks.ts";
+import type { DiscardLimits } from "./upload.ts";
+
+/** Options of `createProxy`. */
+export interface ProxyOptions {
+  /** Says which cell owns a name. `createRoutes` makes it. */
+  routes: Routes;
+  /** Says which names a request is about. `compileRuleset` makes it. */
+  ruleset: Ruleset;
+  /** Sends the requests to the cells. Default: the global `fetch`. */
+  fetch?: typeof fetch;
+  /**
+   * How old the answers of `routes` may be, in milliseconds: the `boundMs` of `createRoutes`, or its `maxAgeMs`
+   * without reports. A client that must try again is told to wait this long. Default: 2000.
+   */
+  boundMs?: number;
+  /**
+   * How long a cell may take to begin its answer to a request without a body, in milliseconds. An answer that
+   * has begun may take as long as it wants. Default: 100000.
+   */
+  answerTimeoutMs?: number;
+  /** The same for requests with a body, with the time that the client needs to send it. Default: 900000. */
+  uploadTimeoutMs?: number;
+  /**
+   * How many bytes of a body are read and thrown away when a cell answers before it has read them. Default:
+   * 134217728 (128 MiB).
+   */
+  discardBytes?: number;
+  /** How long that may take, in milliseconds. Default: 10000. */
+  discardMs?: number;
+  /** Also accepts `http` addresses of cells on this machine. Default: false. */
+  allowLocalHttp?: boolean;
+  /**
+   * Believes the `X-Forwarded-*` headers of requests. Only set it if every request comes through a proxy of
+   * yours that sets them. Default: false, which replaces them.
+   */
+  trustForwarded?: boolean;
+  /** Adds `Leasehold-Cell` and the other facts about the route to the answers for clients. Default: false. */
+  showRoute?: boolean;
+  /** Makes a page for a failure. Default, and if it returns undefined: `application/problem+json`. */
+  failurePage?: (
+    failure: ProxyFailure,
+    request: Request,
+  ) => Response | undefined | Promise<Response | undefined>;
+  hooks?: ProxyHooks;
+}
+
+export interface ProxySettings extends Pick<ProxyOptions, "routes" | "ruleset" | "failurePage"> {
+  readonly fetch: typeof fetch;
+  readonly boundMs: number;
+  readonly answerTimeoutMs: number;
+  readonly uploadTimeoutMs: number;
+  readonly discard: DiscardLimits;
+  readonly allowLocalHttp: boolean;
+  readonly trustForwarded: boolean;
+  readonly showRoute: boolean;
+  readonly hooks: ProxyHooks;
+}
+
+/** The longest delay of a timer. */
+const MAX_MS = 2 ** 31 - 1;
+
+const DEFAULTS = {
+  boundMs: 2_000,
+  answerTimeoutMs: 100_000,
+  uploadTimeoutMs: 900_000,
+  discardBytes: 128 * 2 ** 20,
+  discardMs: 10_000,
+};
+
+/** Checks the options and fills in the defaults. Throws a `TypeError` that names a wrong option. */
+export function settingsOf(options: ProxyOptions): ProxySettings {
+  if (typeof options.routes?.find !== "function")
+    throw new TypeError("`routes` must be an object that `createRoutes` has made");
+  if (typeof options.ruleset?.matches !== "function")
+    throw new TypeError("`ruleset` must be an object that `compileRuleset` has made");
+  const numberOf = (option: keyof typeof DEFAULTS, max: number): number => {
+    const value = options[option] ?? DEFAULTS[option];
+    if (!Number.isInteger(value) || value < 0 || value > max)
+      throw new TypeError(`\`${option}\` must be a whole number from 0 to ${max}; got ${String(value)}`);
+    return value;
+  };
+  return {
+    routes: options.routes,
+    ruleset: options.ruleset,
+    // The global `fetch` of a Worker must be called without an object.
+    fetch: options.fetch ?? ((input, init) => fetch(input, init)),
+    boundMs: numberOf("boundMs", MAX_MS),
+    answerTimeoutMs: numberOf("answerTimeoutMs", MAX_MS),
+    uploadTimeoutMs: numberOf("uploadTimeoutMs", MAX_MS),
+    discard: {
+      bytes: numberOf("discardBytes", Number.MAX_SAFE_INTEGER),
+      ms: numberOf("discardMs", MAX_MS),
+    },
+    allowLocalHttp: options.allowLocalHttp ?? false,
+    trustForwarded: options.trustForwarded ?? false,
+    showRoute: options.showRoute ?? false,
+    ...(options.failurePage === undefined ? {} : { failurePage: options.failurePage }),
+    hooks: options.hooks ?? {},
+  };
+}

@@ -1,0 +1,255 @@
+import { callHook } from "../call-hook.ts";
+import type { WrongRoute } from "../lookups/routes.ts";
+import { mergePositions, positionsFromCookie, type Positions } from "../positions.ts";
+import { classify } from "../rules/classify.ts";
+import type { Classification, Match } from "../rules/types.ts";
+import { attempt } from "./attempt.ts";
+import { failureOf, problemResponse, type ProxyFailure } from "./failure.ts";
+import { answerHeaders, type Forwarding, type RouteFacts } from "./headers.ts";
+import { settingsOf, type ProxyOptions, type ProxySettings } from "./options.ts";
+import { canSendAgain, sendAgain } from "./send-again.ts";
+import { Upload } from "./upload.ts";
+
+/** What the proxy is told about a request besides the request. */
+export interface ProxyContext {
+  /** The address of the client, for `X-Forwarded-For`. */
+  clientAddress?: string | undefined;
+  /** Keeps work alive after the answer, such as `ctx.waitUntil` of a Worker. */
+  waitUntil?: ((work: Promise<unknown>) => void) | undefined;
+}
+
+/** Answers a request with the answer of the cell that it belongs to. Never throws. */
+export type Proxy = (request: Request, context?: ProxyContext) => Promise<Response>;
+
+const METHODS_OF_PROXIES: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
+/** These statuses have no body, and a `Response` refuses one. */
+const WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
+
+/** workerd passes an encoded body on as it is. Other runtimes decode it, and leave the headers as they were. */
+const { navigator } = globalThis as { navigator?: { userAgent?: string } };
+const keepsEncoding = navigator?.userAgent === "Cloudflare-Workers";
+
+/**
+ * Makes a proxy in front of cells. It asks `ruleset` which names a request is about and `routes` which cell
+ * has them, and passes the request to that cell. Bodies are streamed in both directions.
+ *
+ * If the cell answers 421, because it does not have the name, the proxy asks the coordinator again, and passes
+ * the request on once more. It keeps no bodies, so it asks a client that has sent one to send it again (307).
+ *
+ * @throws A `TypeError` that names an option with a wrong value.
+ * @example
+ * ```ts
+ * import { compileRuleset, createProxy, type Routes } from "leasehold/router";
+ *
+ * declare const routes: Routes;
+ * const ruleset = compileRuleset([
+ *   {
+ *     id: "groups",
+ *     match: { type: "path", pattern: "/groups/:name/*" },
+ *     action: "classify",
+ *     classify: { type: "ROUTES", value: "${name}" },
+ *   },
+ * ]);
+ * const proxy = createProxy({ routes, ruleset });
+ *
+ * export default { fetch: (request: Request) => proxy(request) };
+ * ```
+ */
+export function createProxy(options: ProxyOptions): Proxy {
+  const settings = settingsOf(options);
+  return (request, context = {}) => new Exchange(request, context, settings).run();
+}
+
+type Chosen = Extract<Classification, { kind: "cell" }>;
+type Found = { readonly chosen: Chosen } | { readonly failure: ProxyFailure };
+
+/** One request on its way through the proxy. */
+class Exchange {
+  readonly #request: Request;
+  readonly #context: ProxyContext;
+  readonly #settings: ProxySettings;
+  readonly #forwarding: Forwarding;
+  #minPositions: Positions;
+  #matches: Iterator<Match>;
+  #upload: Upload | null = null;
+
+  constructor(request: Request, context: ProxyContext, settings: ProxySettings) {
+    this.#request = request;
+    this.#context = context;
+    this.#settings = settings;
+    this.#forwarding = { clientAddress: context.clientAddress, trustForwarded: settings.trustForwarded };
+    this.#minPositions = positionsFromCookie(request.headers.get("cookie"));
+    this.#matches = settings.ruleset.matches(request)[Symbol.iterator]();
+  }
+
+  async run(): Promise<Response> {
+    try {
+      return await this.#run();
+    } catch (error) {
+      // An unexpected error must not look like a name that does not exist.
+      const isGone = this.#request.signal.aborted;
+      return await this.#fail(
+        isGone
+          ? failureOf("client_gone", "the client closed the request")
+          : failureOf("internal", "the router failed", { error }),
+      );
+    }
+  }
+
+  async #run(): Promise<Response> {
+    if (METHODS_OF_PROXIES.has(this.#request.method))
+      return await this.#fail(failureOf("method", `${this.#request.method} cannot be forwarded`));
+    const first = await this.#choose();
+    if ("failure" in first) return await this.#fail(first.failure);
+    this.#upload = this.#takeBody();
+    const answer = await this.#send(first.chosen, 0);
+    if (answer instanceof Response) return answer;
+    return await this.#heal(first.chosen);
+  }
+
+  /** Goes on after the first 421: there is at most one more cell. */
+  async #heal(wrong: Chosen): Promise<Response> {
+    const [second] = await Promise.all([this.#chooseAgain(wrong), this.#upload?.discard()]);
+    if ("failure" in second) return await this.#fail(second.failure);
+    const { chosen } = second;
+    const refused = this.#misdirected(wrong);
+    if (chosen.cell.id === wrong.cell.id) return await this.#fail(refused);
+    if (this.#upload === null)
+      return (await this.#send(chosen, 1)) ?? (await this.#fail(this.#misdirected(chosen)));
+    // Where a rule names the cell, the request would come back to the same cell.
+    if (wrong.answer === null || !canSendAgain(this.#request)) return await this.#fail(refused);
+    callHook(this.#settings.hooks.onProxyFailure, refused);
+    return sendAgain(this.#request, this.#minPositions, this.#settings.boundMs);
+  }
+
+  #takeBody(): Upload | null {
+    const { body, headers } = this.#request;
+    const length = headers.get("content-length");
+    if (body === null || length === "0") return null;
+    const lengthBytes = length !== null && /^\d{1,15}$/.test(length) ? Number(length) : null;
+    return new Upload(body, lengthBytes, this.#settings.discard);
+  }
+
+  /** Returns the client's answer, or undefined if the cell answered 421. */
+  async #send(chosen: Chosen, hops: number): Promise<Response | undefined> {
+    const { hooks } = this.#settings;
+    const { rule, cell, answer } = chosen;
+    if (chosen.isFallback) callHook(hooks.onFallback, { rule });
+    const facts = factsOf(chosen, hops);
+    const target = { rule, address: cell.address, facts };
+    const result = await attempt(this.#request, this.#upload, target, this.#forwarding, this.#settings);
+    if (result.kind === "failed") return await this.#fail(result.failure);
+    const { response } = result;
+    if (response.status === 421) {
+      const tombstoneEpoch = epochOf(response.headers.get("leasehold-epoch"));
+      callHook(hooks.onRefused, { rule, cell: cell.id, hops, epoch: answer?.epoch ?? null, tombstoneEpoch });
+      await response.body?.cancel().catch(() => {});
+      return undefined;
+    }
+    // The cell may have answered without reading the body. Answers that do not end the request stream on.
+    if (response.status >= 300) await this.#upload?.discard();
+    callHook(hooks.onForwarded, { rule, cell: cell.id, status: response.status, hops });
+    return toClient(response, this.#settings.showRoute ? facts : null);
+  }
+
+  /** The first cell that the rules find, starting with the next rule that was not asked yet. */
+  async #choose(): Promise<Found> {
+    const { routes } = this.#settings;
+    let none: ProxyFailure | undefined;
+    for (;;) {
+      const { value: match, done } = this.#matches.next();
+      if (done === true) break;
+      const found = await classify(match, routes, this.#findOptions());
+      if (found.kind === "cell") return { chosen: found };
+      const { kind, rule, detail } = found;
+      if (kind === "misconfigured") return { failure: failureOf("misconfigured", detail, { rule }) };
+      if (kind === "unavailable")
+        return { failure: failureOf("unavailable", detail, { rule, retryAfterMs: found.retryAfterMs }) };
+      none = failureOf("no_cell", detail, { rule });
+      if (!match.continues) break;
+    }
+    return { failure: none ?? failureOf("no_cell", "no rule matches this request") };
+  }
+
+  /**
+   * Asks the coordinator about the name again, and starts over with the rules: a name further down the list
+   * may decide now. If a rule named the cell, there is nothing to ask, and the next rule decides.
+   */
+  async #chooseAgain({ rule, cell, matchedName, answer }: Chosen): Promise<Found> {
+    const { routes, ruleset } = this.#settings;
+    if (matchedName === null || answer === null) {
+      const next = await this.#choose();
+      return "failure" in next && next.failure.kind === "no_cell"
+        ? { failure: this.#misdirected({ rule, cell }) }
+        : next;
+    }
+    const wrong: WrongRoute = { shard: answer.shard, position: answer.position };
+    const fresh = await routes.refresh(matchedName, wrong, this.#findOptions());
+    if (fresh.kind === "unavailable") {
+      const { detail, retryAfterMs } = fresh;
+      return { failure: failureOf("unavailable", detail, { rule, retryAfterMs }) };
+    }
+    if (fresh.kind !== "invalid") {
+      const position = new Map([[fresh.shard, fresh.position]]);
+      this.#minPositions = mergePositions(this.#minPositions, position);
+    }
+    this.#matches = ruleset.matches(this.#request)[Symbol.iterator]();
+    return await this.#choose();
+  }
+
+  #findOptions(): { minPositions: Positions; signal: AbortSignal; waitUntil: ProxyContext["waitUntil"] } {
+    return {
+      minPositions: this.#minPositions,
+      signal: this.#request.signal,
+      waitUntil: this.#context.waitUntil,
+    };
+  }
+
+  #misdirected({ rule, cell }: Pick<Chosen, "rule" | "cell">): ProxyFailure {
+    const detail = "the cell that should have this does not have it; try again in a moment";
+    return failureOf("misdirected", detail, { rule, cell: cell.id, retryAfterMs: this.#settings.boundMs });
+  }
+
+  async #fail(failure: ProxyFailure): Promise<Response> {
+    callHook(this.#settings.hooks.onProxyFailure, failure);
+    this.#upload ??= this.#takeBody();
+    await this.#upload?.discard();
+    const page = await this.#settings.failurePage?.(failure, this.#request);
+    return page ?? problemResponse(failure);
+  }
+}
+
+function factsOf({ cell, answer, action, matchedName, isFallback }: Chosen, hops: number): RouteFacts {
+  return {
+    cell: cell.id,
+    epoch: answer?.epoch ?? null,
+    ageMs: answer?.ageMs ?? null,
+    isStale: answer?.isStale ?? false,
+    hops,
+    ruleAction: isFallback && action === "cell" ? "proxy" : "classify",
+    ruleType: matchedName?.type ?? RULE_TYPES[action],
+  };
+}
+
+/** The names that GitLab's router uses for rules without a claim. */
+const RULE_TYPES: Readonly<Record<Match["action"], string | null>> = {
+  classify: null,
+  not_found: null,
+  cell: "CELL_ID",
+  session_prefix: "SESSION_PREFIX",
+  first_cell: "FIRST_CELL",
+};
+
+const epochOf = (text: string | null): number | null =>
+  text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
+
+function toClient(response: Response, shown: RouteFacts | null): Response {
+  const headers = answerHeaders(response.headers, shown);
+  if (!keepsEncoding && headers.has("content-encoding"))
+    for (const name of ["content-encoding", "content-length"]) headers.delete(name);
+  const { status, statusText, body } = response;
+  // Only workerd has the other end of a WebSocket in an answer.
+  const socket = status === 101 ? { webSocket: (response as { webSocket?: unknown }).webSocket } : {};
+  const init: object = { status, statusText, headers, ...socket };
+  return new Response(WITHOUT_BODY.has(status) ? null : body, init);
+}
