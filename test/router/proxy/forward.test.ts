@@ -1,0 +1,538 @@
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import { afterEach, describe, expect, test } from "vitest";
+import type { ProxyFailure } from "../../../src/router/proxy/failure.ts";
+import type { ForwardedEvent } from "../../../src/router/proxy/hooks.ts";
+import { createProxy } from "../../../src/router/proxy/proxy.ts";
+import { found, prefixes, rulesOf, ScriptedRoutes, serve, startCell, stopServers } from "./fixture.ts";
+
+afterEach(stopServers);
+
+const MIB = 2 ** 20;
+
+describe("what the cell gets", () => {
+  const echoed = async (given: Record<string, string>, options: object = {}, context?: object) => {
+    const routes = new ScriptedRoutes();
+    const cell = await startCell("7", (request, response) => {
+      response.end(JSON.stringify({ url: request.url, headers: request.headers }));
+    });
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes, ...options }, context);
+    const answer = await fetch(`${url}/ada/x?q=a%20b`, { headers: given });
+    const body = (await answer.json()) as { url: string; headers: Record<string, string> };
+    return { ...body, router: new URL(url).host };
+  };
+
+  test("the path and the query are the client's, and the route is in headers", async () => {
+    const { url, headers, router } = await echoed({ accept: "text/html" });
+    expect(url).toBe("/ada/x?q=a%20b");
+    expect(headers).toMatchObject({
+      accept: "text/html",
+      "leasehold-cell": "7",
+      "leasehold-epoch": "12",
+      "leasehold-age-ms": "40",
+      "leasehold-hops": "0",
+      "x-forwarded-host": router,
+      "x-forwarded-proto": "http",
+      "x-gitlab-http-router-rule-action": "classify",
+      "x-gitlab-http-router-rule-type": "ROUTES",
+    });
+    expect(headers["host"]).not.toBe(router);
+    expect(headers).not.toHaveProperty("leasehold-stale");
+    expect(headers).not.toHaveProperty("x-forwarded-for");
+  });
+
+  test("19: headers of the router that a client sends are removed, and those of the connection", async () => {
+    const { headers } = await echoed({
+      "leasehold-cell": "9",
+      "leasehold-hops": "1",
+      "leasehold-anything": "x",
+      "x-forwarded-for": "203.0.113.9",
+      "x-forwarded-host": "evil.example.com",
+      "x-forwarded-port": "1",
+      "x-real-ip": "203.0.113.9",
+      forwarded: "for=203.0.113.9",
+      "x-gitlab-http-router-rule-type": "SESSION_PREFIX",
+      "x-gitlab-http-router-anything": "x",
+      "proxy-authorization": "Basic eDp5",
+      te: "gzip",
+      "x-own": "kept",
+    });
+    expect(headers).toMatchObject({ "leasehold-cell": "7", "leasehold-hops": "0", "x-own": "kept" });
+    expect(headers["x-forwarded-host"]).not.toContain("evil");
+    for (const name of [
+      "leasehold-anything",
+      "x-forwarded-for",
+      "x-forwarded-port",
+      "x-real-ip",
+      "forwarded",
+      "x-gitlab-http-router-anything",
+      "proxy-authorization",
+      "te",
+    ])
+      expect(headers).not.toHaveProperty(name);
+  });
+
+  test("the address of the client is from the caller, and added to what a trusted proxy says", async () => {
+    const given = {
+      "x-forwarded-for": "198.51.100.1",
+      "x-forwarded-proto": "https",
+      "x-forwarded-host": "www",
+    };
+    const context = { clientAddress: "203.0.113.7" };
+    expect((await echoed(given, {}, context)).headers).toMatchObject({
+      "x-forwarded-for": "203.0.113.7",
+      "x-forwarded-proto": "http",
+    });
+    expect((await echoed(given, { trustForwarded: true }, context)).headers).toMatchObject({
+      "x-forwarded-for": "198.51.100.1, 203.0.113.7",
+      "x-forwarded-proto": "https",
+      "x-forwarded-host": "www",
+    });
+  });
+
+  test("headers that `Connection` lists are removed, but not those that the router sets", async () => {
+    const routes = new ScriptedRoutes();
+    const cell = { id: "7", address: "http://127.0.0.1:1" };
+    routes.answers.set("ada", found(cell));
+    const sent: Headers[] = [];
+    const proxy = createProxy({
+      routes,
+      ruleset: prefixes,
+      allowLocalHttp: true,
+      fetch: async (_, init) => {
+        sent.push(new Headers(init?.headers));
+        return new Response("fine");
+      },
+    });
+    await proxy(
+      new Request("http://router/ada", {
+        headers: { connection: "x-one, X-Forwarded-Host,no token", "x-one": "1", "x-two": "2" },
+      }),
+    );
+    expect(sent).toHaveLength(1);
+    expect(Object.fromEntries(sent[0] ?? [])).toMatchObject({ "x-two": "2", "x-forwarded-host": "router" });
+    expect(sent[0]?.has("x-one")).toBe(false);
+    expect(sent[0]?.has("connection")).toBe(false);
+  });
+
+  test("the cookies of the router stay with it, and their positions bound the lookup", async () => {
+    const routes = new ScriptedRoutes();
+    const cell = await startCell("7", (request, response) => {
+      response.end(request.headers.cookie ?? "none");
+    });
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes });
+    const cookieOf = async (cookie: string): Promise<string> =>
+      await (await fetch(`${url}/ada`, { headers: { cookie } })).text();
+    expect(await cookieOf("a=1; Leasehold-Position=3:4700,5:88; b=2; Leasehold-Redirected=1")).toBe(
+      "a=1; b=2",
+    );
+    expect(await cookieOf("Leasehold-Position=3:4700")).toBe("none");
+    expect(await cookieOf("Leasehold-Position=garbage")).toBe("none");
+    expect(routes.minPositions).toEqual([
+      [
+        [3, 4_700],
+        [5, 88],
+      ],
+      [[3, 4_700]],
+      [],
+    ]);
+  });
+
+  test("a path that begins with two slashes names no other host", async () => {
+    const routes = new ScriptedRoutes();
+    routes.answers.set("evil.example.com/x", found({ id: "7", address: "https://cell-7.example.com" }));
+    const urls: string[] = [];
+    const proxy = createProxy({
+      routes,
+      ruleset: prefixes,
+      fetch: async (url) => {
+        urls.push(url as string);
+        return new Response("fine");
+      },
+    });
+    await proxy(new Request("http://router//evil.example.com/x?y"));
+    expect(urls).toEqual(["https://cell-7.example.com//evil.example.com/x?y"]);
+  });
+
+  test("a route from an outage is marked", async () => {
+    const routes = new ScriptedRoutes();
+    const cell = await startCell("7", (request, response) => {
+      response.end(String(request.headers["leasehold-stale"]));
+    });
+    routes.answers.set("ada", found(cell, { isStale: true, ageMs: 599_000.4 }));
+    const url = await serve({ routes, ruleset: prefixes, showRoute: true });
+    const answer = await fetch(`${url}/ada`);
+    expect(await answer.text()).toBe("true");
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      "leasehold-stale": "true",
+      "leasehold-age-ms": "599000",
+    });
+  });
+});
+
+describe("what the client gets", () => {
+  test("status, headers and redirects are those of the cell, without its `Leasehold-*` headers", async () => {
+    const routes = new ScriptedRoutes();
+    const cell = await startCell("7", (_, response) => {
+      response.writeHead(303, "Elsewhere", {
+        location: "https://www.example.com/x",
+        "set-cookie": ["a=1", "b=2"],
+        "leasehold-cell": "9",
+        "keep-alive": "timeout=5",
+      });
+      response.end("see there");
+    });
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes });
+    const answer = await fetch(`${url}/ada`, { redirect: "manual" });
+    expect(answer.status).toBe(303);
+    expect(answer.headers.get("location")).toBe("https://www.example.com/x");
+    expect(answer.headers.getSetCookie()).toEqual(["a=1", "b=2"]);
+    expect(answer.headers.has("leasehold-cell")).toBe(false);
+    expect(await answer.text()).toBe("see there");
+  });
+
+  test("answers without a body, and to HEAD, have none", async () => {
+    const routes = new ScriptedRoutes();
+    const cell = await startCell("7", (request, response) => {
+      response.writeHead(Number(request.headers["x-status"]), { etag: '"1"' }).end();
+    });
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes });
+    for (const status of [200, 204, 304])
+      for (const method of ["GET", "HEAD"]) {
+        const answer = await fetch(`${url}/ada`, { method, headers: { "x-status": String(status) } });
+        expect([answer.status, answer.headers.get("etag"), await answer.text()]).toEqual([status, '"1"', ""]);
+      }
+  });
+
+  test("a compressed answer that the runtime has decoded does not say that it is compressed", async () => {
+    const routes = new ScriptedRoutes();
+    const cell = await startCell("7", (_, response) => {
+      const body = gzipSync("long ".repeat(1_000));
+      response.writeHead(200, { "content-encoding": "gzip", "content-length": body.length }).end(body);
+    });
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes });
+    expect(await (await fetch(`${url}/ada`)).text()).toBe("long ".repeat(1_000));
+  });
+});
+
+describe("streams", () => {
+  test("20: a large upload reaches the cell with its length, while little of it is in memory", async () => {
+    const routes = new ScriptedRoutes();
+    const total = 100 * MIB;
+    let received = 0;
+    let furthestAhead = 0;
+    let sent = 0;
+    const cell = await startCell("7", (request, response) => {
+      request.on("data", (chunk: Buffer) => {
+        received += chunk.length;
+        furthestAhead = Math.max(furthestAhead, sent - received);
+      });
+      request.on("end", () => response.end(`${received} of ${request.headers["content-length"]}`));
+    });
+    routes.answers.set("ada", found(cell));
+    const proxy = createProxy({ routes, ruleset: prefixes, allowLocalHttp: true });
+    const chunk = new Uint8Array(MIB / 4);
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull: (controller) => {
+          controller.enqueue(chunk);
+          sent += chunk.length;
+          if (sent === total) controller.close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    const init: object = {
+      method: "PUT",
+      body,
+      duplex: "half",
+      headers: { "content-length": String(total) },
+    };
+    const answer = await proxy(new Request("http://router/ada", init));
+    expect(await answer.text()).toBe(`${total} of ${total}`);
+    // Sockets buffer a few MiB. A proxy that collects the body would be ahead by all of it.
+    expect(furthestAhead).toBeLessThan(20 * MIB);
+  });
+
+  test("20: server-sent events arrive one by one, and a client that leaves ends them at the cell", async () => {
+    const routes = new ScriptedRoutes();
+    const left = Promise.withResolvers<void>();
+    const next = Promise.withResolvers<void>();
+    const cell = await startCell("7", (_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write("data: 1\n\n");
+      void next.promise.then(() => response.write("data: 2\n\n"));
+      response.once("close", () => left.resolve());
+    });
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes, answerTimeoutMs: 300 });
+    const client = new AbortController();
+    const answer = await fetch(`${url}/ada`, { signal: client.signal });
+    const reader = (answer.body as ReadableStream<Uint8Array>)
+      .pipeThrough(new TextDecoderStream())
+      .getReader();
+    expect((await reader.read()).value).toBe("data: 1\n\n");
+    // An answer that has begun may take longer than the timeout.
+    await sleep(400);
+    next.resolve();
+    expect((await reader.read()).value).toBe("data: 2\n\n");
+    client.abort();
+    await left.promise;
+  });
+
+  test("20: a client that leaves before the answer aborts the request to the cell", async () => {
+    const routes = new ScriptedRoutes();
+    const asked = Promise.withResolvers<void>();
+    const left = Promise.withResolvers<void>();
+    const cell = await startCell("7", (_, response) => {
+      asked.resolve();
+      response.once("close", () => left.resolve());
+    });
+    routes.answers.set("ada", found(cell));
+    const failures: ProxyFailure[] = [];
+    const onProxyFailure = (failure: ProxyFailure): void => void failures.push(failure);
+    const url = await serve({ routes, ruleset: prefixes, hooks: { onProxyFailure } });
+    const client = new AbortController();
+    const answer = fetch(`${url}/ada`, { signal: client.signal });
+    await asked.promise;
+    client.abort();
+    await expect(answer).rejects.toThrow();
+    await left.promise;
+    await expect.poll(() => failures.map(({ kind }) => kind)).toEqual(["client_gone"]);
+  });
+
+  test("a client that leaves in the middle of its upload ends it at the cell", async () => {
+    const routes = new ScriptedRoutes();
+    const left = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<void>();
+    const cell = await startCell("7", (request) => {
+      request.once("data", () => arrived.resolve());
+      request.once("error", () => left.resolve());
+    });
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes });
+    const client = httpRequest(`${url}/ada`, { method: "PUT", headers: { "content-length": 1_000 } });
+    client.on("error", () => {});
+    client.write("half");
+    await arrived.promise;
+    client.destroy();
+    await left.promise;
+  });
+
+  test.each([413, 302])("an early %i reaches a client that still sends, after its body", async (status) => {
+    const routes = new ScriptedRoutes();
+    const cell = await startCell("7", (_, response) => void response.writeHead(status).end("early"));
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes });
+    const total = 50 * MIB;
+    const client = httpRequest(`${url}/ada`, { method: "PUT", headers: { "content-length": total } });
+    const answered = once(client, "response");
+    const chunk = Buffer.alloc(MIB);
+    for (let sent = 0; sent < total; sent += chunk.length)
+      if (!client.write(chunk)) await once(client, "drain");
+    client.end();
+    const [answer] = (await answered) as [IncomingMessage];
+    expect(answer.statusCode).toBe(status);
+    expect(Buffer.concat(await answer.toArray()).toString()).toBe("early");
+  });
+});
+
+describe("failures", () => {
+  interface Failed {
+    status: number;
+    headers: Headers;
+    body: Record<string, unknown>;
+    failures: ProxyFailure[];
+  }
+  const failing = async (
+    routes: ScriptedRoutes,
+    options: object = {},
+    init: RequestInit = {},
+    path = "/ada",
+  ): Promise<Failed> => {
+    const failures: ProxyFailure[] = [];
+    const hooks = { onProxyFailure: (failure: ProxyFailure) => void failures.push(failure) };
+    const url = await serve({ routes, ruleset: prefixes, hooks, ...options });
+    const { status, headers, ...answer } = await fetch(`${url}${path}`, init).then(async (given) => ({
+      status: given.status,
+      headers: given.headers,
+      body: (await given.json()) as Record<string, unknown>,
+    }));
+    return { status, headers, ...answer, failures };
+  };
+
+  test("no cell has the name: 404, never another cell", async () => {
+    const { status, headers, body, failures } = await failing(new ScriptedRoutes());
+    expect({ status, reason: body["reason"] }).toEqual({ status: 404, reason: "NO_CELL" });
+    expect(headers.get("content-type")).toBe("application/problem+json");
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(failures).toMatchObject([{ kind: "no_cell", rule: "paths", cell: null }]);
+    expect((await failing(new ScriptedRoutes(), {}, {}, "/")).failures).toMatchObject([
+      { kind: "no_cell", rule: null },
+    ]);
+  });
+
+  test("a lookup that is not possible now: 503 with the time to retry", async () => {
+    const routes = new ScriptedRoutes();
+    routes.answers.set("ada", {
+      kind: "unavailable",
+      detail: "The coordinator is down.",
+      retryAfterMs: 2_300,
+    });
+    const { status, headers, failures } = await failing(routes);
+    expect([status, headers.get("retry-after")]).toEqual([503, "3"]);
+    expect(failures).toMatchObject([
+      { kind: "unavailable", rule: "paths", detail: "The coordinator is down." },
+    ]);
+  });
+
+  test("a type that is not declared: 500, and the hook says which rule", async () => {
+    const routes = new ScriptedRoutes();
+    routes.answers.set("ada", { kind: "invalid", field: "bucket_type", detail: "ROUTES is not declared." });
+    const { status, failures } = await failing(routes);
+    expect(status).toBe(500);
+    expect(failures).toMatchObject([{ kind: "misconfigured", rule: "paths" }]);
+  });
+
+  test.each([
+    "http://cell-7.example.com",
+    "https://cell-7.example.com/app",
+    "https://user:pass@cell-7.example.com",
+    "https://cell-7.example.com?x",
+    "ftp://cell-7.example.com",
+    "cell-7.example.com",
+    "",
+  ])("21: the address `%s` is refused", async (address) => {
+    const routes = new ScriptedRoutes();
+    routes.answers.set("ada", found({ id: "7", address }));
+    let sent = 0;
+    const fetching = async (): Promise<Response> => ((sent += 1), new Response("reached"));
+    const { status, failures } = await failing(routes, { fetch: fetching });
+    expect([status, sent]).toEqual([502, 0]);
+    expect(failures).toMatchObject([{ kind: "unusable_address", cell: "7" }]);
+  });
+
+  test("`http` on this machine is refused unless it is allowed", async () => {
+    const routes = new ScriptedRoutes();
+    routes.answers.set("ada", found({ id: "7", address: "http://127.0.0.1:9" }));
+    expect((await failing(routes, { allowLocalHttp: false })).failures).toMatchObject([
+      { kind: "unusable_address" },
+    ]);
+  });
+
+  test("a cell that cannot be reached: 502, and the request is not sent again", async () => {
+    const routes = new ScriptedRoutes();
+    let tries = 0;
+    const cell = await startCell("7", (request) => {
+      tries += 1;
+      request.socket.destroy();
+    });
+    routes.answers.set("ada", found(cell));
+    for (const method of ["GET", "POST", "PUT"]) {
+      const init = method === "GET" ? { method } : { method, body: "order" };
+      const { status, failures, body } = await failing(routes, {}, init);
+      expect([status, tries]).toEqual([502, 1]);
+      expect(failures).toMatchObject([
+        { kind: "unreachable", cell: "7", error: expect.any(Error) as unknown },
+      ]);
+      expect(JSON.stringify(body)).not.toContain("127.0.0.1");
+      tries = 0;
+    }
+  });
+
+  test("a cell that does not answer in time: 504, and its request is aborted", async () => {
+    const routes = new ScriptedRoutes();
+    let aborted = 0;
+    const cell = await startCell("7", (_, response) => void response.once("close", () => (aborted += 1)));
+    routes.answers.set("ada", found(cell));
+    expect(await failing(routes, { answerTimeoutMs: 50 })).toMatchObject({ status: 504 });
+    const init = { method: "POST", body: "x" };
+    expect(await failing(routes, { uploadTimeoutMs: 50 }, init)).toMatchObject({ status: 504 });
+    await expect.poll(() => aborted).toBe(2);
+  });
+
+  test("methods that only concern proxies are refused", async () => {
+    const proxy = createProxy({ routes: new ScriptedRoutes(), ruleset: prefixes });
+    const request = new Request("http://router/ada");
+    Object.defineProperty(request, "method", { value: "TRACE" });
+    expect((await proxy(request)).status).toBe(405);
+  });
+
+  test("an application can answer with its own page", async () => {
+    const routes = new ScriptedRoutes();
+    const failurePage = ({ kind, status }: ProxyFailure): Response | undefined =>
+      kind === "no_cell" ? Response.json({ page: "free" }, { status }) : undefined;
+    expect((await failing(routes, { failurePage })).body).toEqual({ page: "free" });
+    routes.answers.set("ada", { kind: "unavailable", detail: "Down.", retryAfterMs: 1_000 });
+    expect((await failing(routes, { failurePage })).body).toMatchObject({ reason: "UNAVAILABLE" });
+  });
+
+  test("an unexpected error is a 500, and no hook that throws changes an answer", async () => {
+    const routes = new ScriptedRoutes();
+    routes.find = () => Promise.reject(new Error("a secret"));
+    const { status, body, failures } = await failing(routes);
+    expect([status, body["reason"]]).toEqual([500, "INTERNAL"]);
+    expect(JSON.stringify(body)).not.toContain("a secret");
+    expect(failures[0]?.error).toEqual(new Error("a secret"));
+    const throwing = (): never => {
+      throw new Error("a broken hook");
+    };
+    const hooks = {
+      onProxyFailure: throwing,
+      onForwarded: throwing,
+      onFallback: throwing,
+      onRefused: throwing,
+    };
+    expect(await failing(new ScriptedRoutes(), { hooks })).toMatchObject({ status: 404 });
+  });
+});
+
+test("the rule's own cell is asked without a lookup, and a fallback is counted for its rule", async () => {
+  const routes = new ScriptedRoutes();
+  const cell = await startCell("1", (request, response) => {
+    const { "x-gitlab-http-router-rule-action": action, "x-gitlab-http-router-rule-type": type } =
+      request.headers;
+    response.end(`${String(action)} ${String(type)} ${String(request.headers["leasehold-epoch"])}`);
+  });
+  routes.addresses.set("1", cell);
+  const fallbacks: string[] = [];
+  const forwarded: ForwardedEvent[] = [];
+  const ruleset = rulesOf(({ url }) => [
+    {
+      rule: "all",
+      action: "cell",
+      cell: "1",
+      continues: false,
+      isFallback: url.toString().endsWith("/fallback"),
+    },
+  ]);
+  const hooks = {
+    onFallback: ({ rule }: { rule: string }) => void fallbacks.push(rule),
+    onForwarded: (event: ForwardedEvent) => void forwarded.push(event),
+  };
+  const url = await serve({ routes, ruleset, hooks });
+  expect(await (await fetch(`${url}/named`)).text()).toBe("classify CELL_ID undefined");
+  expect(fallbacks).toEqual([]);
+  expect(await (await fetch(`${url}/fallback`)).text()).toBe("proxy undefined undefined");
+  expect(fallbacks).toEqual(["all"]);
+  const event = { rule: "all", cell: "1", status: 200, hops: 0 };
+  expect(forwarded).toEqual([event, event]);
+});
+
+test("a wrong option is named", () => {
+  const routes = new ScriptedRoutes();
+  const options = { routes, ruleset: prefixes };
+  for (const option of ["boundMs", "answerTimeoutMs", "uploadTimeoutMs", "discardBytes", "discardMs"])
+    for (const value of [-1, 1.5, Infinity, "1"])
+      expect(() => createProxy({ ...options, [option]: value })).toThrow(
+        new RegExp(`^\`${option}\` must be a whole number from 0 to \\d+; got ${String(value)}$`),
+      );
+  expect(() => createProxy({ ...options, routes: {} as never })).toThrow("`routes` must be");
+  expect(() => createProxy({ ...options, ruleset: {} as never })).toThrow("`ruleset` must be");
+});
