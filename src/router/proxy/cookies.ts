@@ -6,8 +6,8 @@ export const REDIRECT_COOKIE = "Leasehold-Redirected";
 const ROUTER_COOKIES: ReadonlySet<string> = new Set([POSITION_COOKIE, REDIRECT_COOKIE]);
 
 /**
- * Returns a `Cookie` header without the cookies of the router, which mean nothing to a cell. Null if no cookie
- * is left.
+ * Returns a `Cookie` header without the cookies of the router, which mean nothing to a cell. Null if no
+ * cookie is left.
  */
 export function withoutRouterCookies(header: string | null): string | null {
   if (header === null) return null;

@@ -13,8 +13,8 @@ export interface ProxyOptions {
   /** Sends the requests to the cells. Default: the global `fetch`. */
   fetch?: typeof fetch;
   /**
-   * How old the answers of `routes` may be, in milliseconds: the `boundMs` of `createRoutes`, or its `maxAgeMs`
-   * without reports. A client that must try again is told to wait this long. Default: 2000.
+   * How old the answers of `routes` may be, in milliseconds: the `boundMs` of `createRoutes`, or its
+   * `maxAgeMs` without reports. A client that must try again is told to wait this long. Default: 2000.
    */
   boundMs?: number;
   /**

@@ -25,7 +25,7 @@ const METHODS_OF_PROXIES: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TR
 /** These statuses have no body, and a `Response` refuses one. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
 
-/** workerd passes an encoded body on as it is. Other runtimes decode it, and leave the headers as they were. */
+/** workerd passes an encoded body on as it is. Other runtimes decode it, and don't change the headers. */
 const { navigator } = globalThis as { navigator?: { userAgent?: string } };
 const keepsEncoding = navigator?.userAgent === "Cloudflare-Workers";
 
@@ -33,8 +33,8 @@ const keepsEncoding = navigator?.userAgent === "Cloudflare-Workers";
  * Makes a proxy in front of cells. It asks `ruleset` which names a request is about and `routes` which cell
  * has them, and passes the request to that cell. Bodies are streamed in both directions.
  *
- * If the cell answers 421, because it does not have the name, the proxy asks the coordinator again, and passes
- * the request on once more. It keeps no bodies, so it asks a client that has sent one to send it again (307).
+ * If the cell answers 421, because it does not have the name, the proxy asks the coordinator again, and
+ * passes the request on once more. It keeps no bodies, so it asks a client that has sent one to send it again (307).
  *
  * @throws A `TypeError` that names an option with a wrong value.
  * @example

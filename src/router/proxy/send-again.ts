@@ -15,8 +15,8 @@ export function canSendAgain({ headers }: Request): boolean {
 }
 
 /**
- * Returns a 307 to the same URL, with the positions in a cookie for as long as a router may answer from before
- * them.
+ * Returns a 307 to the same URL, with the positions in a cookie for as long as a router may answer from
+ * before them.
  */
 export function sendAgain(request: Request, positions: Positions, boundMs: number): Response {
   const maxAgeS = Math.max(1, Math.ceil(boundMs / 1_000));

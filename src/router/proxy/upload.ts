@@ -21,8 +21,8 @@ const runtime = globalThis as unknown as Partial<
 
 /**
  * The body of a request on its way to a cell, one chunk at a time. A cell may answer before it has read the
- * body. Some servers close the connection if they answer while a client still sends, and the client then never
- * sees the answer. So the rest of the body can be read and thrown away first.
+ * body. Some servers close the connection if they answer while a client still sends, and the client then
+ * never sees the answer. So the rest of the body can be read and thrown away first.
  */
 export class Upload {
   /** The body for the cell. */

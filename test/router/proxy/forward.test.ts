@@ -261,7 +261,7 @@ describe("streams", () => {
     expect(furthestAhead).toBeLessThan(20 * MIB);
   });
 
-  test("20: server-sent events arrive one by one, and a client that leaves ends them at the cell", async () => {
+  test("20: server-sent events arrive one by one, and end at the cell when the client leaves", async () => {
     const routes = new ScriptedRoutes();
     const left = Promise.withResolvers<void>();
     const next = Promise.withResolvers<void>();
