@@ -3,13 +3,13 @@
  * fail.
  */
 
-/** A property of lease.pml by name, or what the verifier finds on its own. */
+/** A property of a model by name, or what the verifier finds on its own. */
 export type Violation = string;
 export const CYCLE: Violation = "endless cycle";
 
 export interface ModelRun {
   name: string;
-  model: "lease.pml" | "contend.pml";
+  model: "lease.pml" | "contend.pml" | "route.pml";
   /** `states` checks safety. `cycles` checks that nothing goes on for ever. */
   search: "states" | "cycles";
   /** The preprocessor definitions of its bounds. */
@@ -45,6 +45,7 @@ const BOTH_DOUBLED = ["DUP=9"];
 
 const lease = { model: "lease.pml", search: "states" } as const;
 const ends = { model: "lease.pml", search: "cycles" } as const;
+const routing = { model: "route.pml", search: "states" } as const;
 const contention = { model: "contend.pml", search: "cycles" } as const;
 
 export const bases: readonly BaseRun[] = [
@@ -130,6 +131,49 @@ export const bases: readonly BaseRun[] = [
     bounds: ["LEASES=3"],
     least: 41_000,
     description: "three begins compete",
+  },
+  {
+    name: "route",
+    ...routing,
+    bounds: ["REPORTS", "HOLDS=3"],
+    least: 1_500_000,
+    description: "a router that keeps answers and reads reports, and three holds",
+  },
+  {
+    name: "route-pruned",
+    ...routing,
+    bounds: ["REPORTS", "PRUNE"],
+    least: 780_000,
+    description: "the same, and the shard forgets its log",
+  },
+  {
+    name: "route-loss",
+    ...routing,
+    bounds: ["REPORTS", "LOSS"],
+    least: 470_000,
+    description: "the same, and the shard accepts a loss",
+  },
+  {
+    name: "route-crash",
+    ...routing,
+    bounds: ["REPORTS", "CRASH", "HOLDS=1"],
+    least: 400_000,
+    description: "the same, and the shard crashes",
+  },
+  {
+    name: "route-crash-2",
+    size: "whole",
+    ...routing,
+    bounds: ["REPORTS", "CRASH"],
+    least: 10_000_000,
+    description: "the same, with two holds",
+  },
+  {
+    name: "route-order",
+    ...routing,
+    bounds: ["ORDER", "OWN", "LOSS"],
+    least: 530_000,
+    description: "answers that overtake each other, and a client that reads what it wrote",
   },
   {
     name: "safety-plain",
@@ -582,5 +626,140 @@ export const variants: readonly VariantRun[] = [
     off: "REPLACED_WRITES",
     expected: "grant_dropped",
     description: "two instances of one ledger can both write, and both grant",
+  },
+  {
+    name: "destroy-not-logged",
+    rule: "Q1",
+    ...routing,
+    bounds: ["REPORTS"],
+    off: "Q1_FORGETS_DESTROYS",
+    expected: "untrue_route",
+    description: "the log row of a transaction lacks some of the keys that were put on hold",
+  },
+  {
+    name: "keeps-unsettled",
+    rule: "Q2",
+    ...routing,
+    bounds: ["REPORTS"],
+    off: "Q2_KEEPS_UNSETTLED",
+    expected: "untrue_route",
+    description: "an answer about a key with a hold is kept, and the ledger changes it without the shard",
+  },
+  {
+    name: "position-late",
+    rule: "Q2",
+    ...routing,
+    bounds: ["REPORTS"],
+    off: "Q2_POSITION_LATE",
+    expected: "untrue_route",
+    description: "an answer has the position of a later turn than its value",
+  },
+  {
+    name: "answer-not-durable",
+    rule: "Q2",
+    ...routing,
+    bounds: ["REPORTS", "CRASH", "HOLDS=1"],
+    off: "Q2_NOT_DURABLE",
+    expected: "untrue_route",
+    description: "an answer has a position that a crash loses, and a hold gets it again",
+  },
+  {
+    name: "report-not-durable",
+    rule: "Q3",
+    ...routing,
+    bounds: ["REPORTS", "CRASH", "HOLDS=1"],
+    off: "Q3_NOT_DURABLE",
+    expected: "untrue_route",
+    description: "a report ends at a position that a crash loses, and a hold gets it again",
+  },
+  {
+    name: "prune-not-refused",
+    rule: "Q3",
+    ...routing,
+    bounds: ["REPORTS", "PRUNE"],
+    off: "Q3_NOT_REFUSED",
+    expected: "untrue_route",
+    description: "a shard reports after a position whose rows it has forgotten",
+  },
+  {
+    name: "loss-not-reported",
+    rule: "Q3, H6",
+    ...routing,
+    bounds: ["REPORTS", "LOSS"],
+    off: "Q3_SILENT_LOSS",
+    expected: "untrue_route",
+    description: "a shard that has accepted a loss goes on reporting",
+  },
+  {
+    name: "age-from-arrival",
+    rule: "Q4",
+    ...routing,
+    bounds: [],
+    off: "Q4_FROM_ARRIVAL",
+    expected: "untrue_route",
+    description: "the age of an answer is counted from its arrival",
+  },
+  {
+    name: "report-from-arrival",
+    rule: "Q5",
+    ...routing,
+    bounds: ["REPORTS"],
+    off: "Q5_REPORT_FROM_ARRIVAL",
+    expected: "untrue_route",
+    description: "the age of a report is counted from its arrival",
+  },
+  {
+    name: "full-is-newest",
+    rule: "Q5",
+    ...routing,
+    bounds: ["REPORTS"],
+    off: "Q5_FULL_IS_NEWEST",
+    expected: "untrue_route",
+    description: "a full page proves entries, although another page follows",
+  },
+  {
+    name: "gap-ignored",
+    rule: "Q5, Q3",
+    ...routing,
+    bounds: ["REPORTS", "PRUNE"],
+    off: "Q5_GAP_IGNORED",
+    expected: "untrue_route",
+    description: "a router goes on behind a gap in its reports",
+  },
+  {
+    name: "before-coverage",
+    rule: "Q5",
+    ...routing,
+    bounds: ["REPORTS"],
+    off: "Q5_BEFORE_COVERAGE",
+    expected: "untrue_route",
+    description: "reports prove answers from before they began",
+  },
+  {
+    name: "no-floor",
+    rule: "Q6",
+    ...routing,
+    bounds: ["ORDER"],
+    off: "Q6_NO_FLOOR",
+    expected: "smaller_epoch",
+    description: "an answer that was overtaken is shown after a newer one",
+  },
+  {
+    name: "min-position-ignored",
+    rule: "Q9",
+    ...routing,
+    bounds: ["OWN"],
+    off: "Q9_IGNORED",
+    expected: "own_write_unread",
+    description: "an answer from before the grant is shown to the client that was granted",
+  },
+  {
+    name: "joins-a-question",
+    rule: "Q9, Q2",
+    ...routing,
+    bounds: ["OWN"],
+    off: "Q9_JOINS",
+    expected: "own_write_unread",
+    description: "a client is given the answer to a question that was sent before its grant",
   },
 ];
