@@ -67,6 +67,13 @@ export type {
   Selection,
   TransactionResult,
 } from "./local.ts";
+export {
+  misdirected,
+  misdirectedResponse,
+  type MisdirectedAnswer,
+  type MisdirectedOptions,
+  type RequestHeaders,
+} from "./misdirected.ts";
 export type { PlannedWrites } from "./planned-writes.ts";
 export {
   reconcile,

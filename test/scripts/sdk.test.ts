@@ -132,6 +132,8 @@ describe("the package", () => {
         "formatReport",
         "isDecision",
         "isLeaseholdError",
+        "misdirected",
+        "misdirectedResponse",
         "reconcile",
         "toValidationErrors",
       ],
