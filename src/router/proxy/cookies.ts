@@ -15,7 +15,10 @@ export function withoutRouterCookies(header: string | null): string | null {
   return others.length === 0 ? null : others.join(";").trim();
 }
 
-export const hasCookie = (header: string | null, name: string): boolean =>
-  header !== null && header.split(";").some((cookie) => nameOf(cookie) === name);
+/** Returns the value of a cookie, or null if there is none. */
+export function cookieOf(header: string | null, name: string): string | null {
+  const found = header?.split(";").find((cookie) => nameOf(cookie) === name);
+  return found === undefined ? null : found.slice(found.indexOf("=") + 1).trim();
+}
 
 const nameOf = (cookie: string): string => (cookie.split("=")[0] ?? "").trim();

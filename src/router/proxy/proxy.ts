@@ -7,7 +7,7 @@ import { attempt } from "./attempt.ts";
 import { failureOf, problemResponse, type ProxyFailure } from "./failure.ts";
 import { answerHeaders, type Forwarding, type RouteFacts } from "./headers.ts";
 import { settingsOf, type ProxyOptions, type ProxySettings } from "./options.ts";
-import { canSendAgain, sendAgain } from "./send-again.ts";
+import { canSendAgain, sendAgain, wrongRuleOf } from "./send-again.ts";
 import { Upload } from "./upload.ts";
 
 /** What the proxy is told about a request besides the request. */
@@ -34,7 +34,8 @@ const keepsEncoding = navigator?.userAgent === "Cloudflare-Workers";
  * has them, and passes the request to that cell. Bodies are streamed in both directions.
  *
  * If the cell answers 421, because it does not have the name, the proxy asks the coordinator again, and
- * passes the request on once more. It keeps no bodies, so it asks a client that has sent one to send it again (307).
+ * passes the request on once more. Only a client has the body of its request, so a client that has sent one
+ * is asked to send it again (307).
  *
  * @throws A `TypeError` that names an option with a wrong value.
  * @example
@@ -69,6 +70,8 @@ class Exchange {
   readonly #context: ProxyContext;
   readonly #settings: ProxySettings;
   readonly #forwarding: Forwarding;
+  /** A rule that named a cell that has refused this request before. */
+  readonly #wrongRule: string | null;
   #minPositions: Positions;
   #matches: Iterator<Match>;
   #upload: Upload | null = null;
@@ -78,7 +81,9 @@ class Exchange {
     this.#context = context;
     this.#settings = settings;
     this.#forwarding = { clientAddress: context.clientAddress, trustForwarded: settings.trustForwarded };
-    this.#minPositions = positionsFromCookie(request.headers.get("cookie"));
+    const cookies = request.headers.get("cookie");
+    this.#wrongRule = wrongRuleOf(cookies);
+    this.#minPositions = positionsFromCookie(cookies);
     this.#matches = settings.ruleset.matches(request)[Symbol.iterator]();
   }
 
@@ -116,10 +121,10 @@ class Exchange {
     if (chosen.cell.id === wrong.cell.id) return await this.#fail(refused);
     if (this.#upload === null)
       return (await this.#send(chosen, 1)) ?? (await this.#fail(this.#misdirected(chosen)));
-    // Where a rule names the cell, the request would come back to the same cell.
-    if (wrong.answer === null || !canSendAgain(this.#request)) return await this.#fail(refused);
+    if (!canSendAgain(this.#request)) return await this.#fail(refused);
     callHook(this.#settings.hooks.onProxyFailure, refused);
-    return sendAgain(this.#request, this.#minPositions, this.#settings.boundMs);
+    const wrongRule = wrong.answer === null ? wrong.rule : null;
+    return sendAgain(this.#request, this.#minPositions, wrongRule, this.#settings.boundMs);
   }
 
   #takeBody(): Upload | null {
@@ -159,6 +164,8 @@ class Exchange {
     for (;;) {
       const { value: match, done } = this.#matches.next();
       if (done === true) break;
+      // The cell that this rule names has already refused the request.
+      if (match.rule === this.#wrongRule && match.action !== "classify" && match.continues) continue;
       const found = await classify(match, routes, this.#findOptions());
       if (found.kind === "cell") return { chosen: found };
       const { kind, rule, detail } = found;
@@ -173,16 +180,12 @@ class Exchange {
 
   /**
    * Asks the coordinator about the name again, and starts over with the rules: a name further down the list
-   * may decide now. If a rule named the cell, there is nothing to ask, and the next rule decides.
+   * may decide now. If a rule named the cell, there is nothing to ask, and the next rule decides, if the rule
+   * lets it.
    */
-  async #chooseAgain({ rule, cell, matchedName, answer }: Chosen): Promise<Found> {
+  async #chooseAgain({ rule, matchedName, answer }: Chosen): Promise<Found> {
     const { routes, ruleset } = this.#settings;
-    if (matchedName === null || answer === null) {
-      const next = await this.#choose();
-      return "failure" in next && next.failure.kind === "no_cell"
-        ? { failure: this.#misdirected({ rule, cell }) }
-        : next;
-    }
+    if (matchedName === null || answer === null) return await this.#choose();
     const wrong: WrongRoute = { shard: answer.shard, position: answer.position };
     const fresh = await routes.refresh(matchedName, wrong, this.#findOptions());
     if (fresh.kind === "unavailable") {

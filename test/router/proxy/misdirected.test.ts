@@ -142,7 +142,7 @@ describe("a request with a body", () => {
     const attributes = "Max-Age=3; Path=/; HttpOnly; Secure; SameSite=Lax";
     expect(answer.headers.getSetCookie()).toEqual([
       `Leasehold-Position=3:4720; ${attributes}`,
-      `Leasehold-Redirected=1; ${attributes}`,
+      `Leasehold-Redirected=name; ${attributes}`,
     ]);
     expect(arrived).toEqual(["1 POST 0"]);
     expect(failures).toMatchObject([{ kind: "misdirected", cell: "1" }]);
@@ -220,7 +220,7 @@ describe("a request with a body", () => {
 describe("a rule that names the cell", () => {
   const token = (continues: boolean) =>
     rulesOf(({ url }) => [
-      { rule: "token", action: "cell", cell: "1", continues, isFallback: false },
+      { rule: "the token", action: "cell", cell: "1", continues, isFallback: false },
       ...(continues ? [...prefixes.matches({ url, headers: new Headers(), method: "GET" })] : []),
     ]);
 
@@ -232,19 +232,34 @@ describe("a rule that names the cell", () => {
     expect((await fetch(`${url}/ada`)).status).toBe(200);
     expect(arrived).toEqual(["1 GET 0", "2 GET 1"]);
     expect(routes.refreshed).toEqual([]);
-    expect(refused).toMatchObject([{ rule: "token", cell: "1", epoch: null }]);
+    expect(refused).toMatchObject([{ rule: "the token", cell: "1", epoch: null }]);
     expect(forwarded).toEqual([{ rule: "paths", cell: "2", status: 200, hops: 1 }]);
   });
 
-  test("without a rule after it, or with a body, the answer is 503", async () => {
-    const alone = await scene(refuse, accept, () => ({ ruleset: token(false) }));
-    expect((await fetch(`${alone.url}/ada`)).status).toBe(503);
-    expect(alone.failures).toMatchObject([{ kind: "misdirected", rule: "token", cell: "1" }]);
+  test("22: with a body, the client is sent back, and the rule is left out", async () => {
     const { url, arrived } = await scene(refuse, accept, ([, second], routes) => {
       routes.answers.set("ada", found(second));
       return { ruleset: token(true) };
     });
-    expect((await post(`${url}/ada`, browser)).status).toBe(503);
-    expect(arrived).toEqual(["1 POST 0"]);
+    const answer = await post(`${url}/ada`, browser);
+    const [cookie = "", ...others] = answer.headers.getSetCookie();
+    expect([answer.status, others]).toEqual([307, []]);
+    expect(cookie).toMatch(/^Leasehold-Redirected=rule:the%20token; Max-Age=3;/);
+    const again = await post(`${url}/ada`, { cookie: cookie.split(";")[0] ?? "" });
+    expect(again.status).toBe(200);
+    expect(arrived).toEqual(["1 POST 0", "2 POST 0"]);
+    // Another value is ignored.
+    for (const value of ["rule:%", "rule:other", "name"])
+      expect((await post(`${url}/ada`, { cookie: `Leasehold-Redirected=${value}` })).status).toBe(503);
+  });
+
+  test("without a rule after it, no cell has the name", async () => {
+    const { url, arrived, refused, failures } = await scene(refuse, accept, () => ({
+      ruleset: token(false),
+    }));
+    expect((await fetch(`${url}/ada`)).status).toBe(404);
+    expect(arrived).toEqual(["1 GET 0"]);
+    expect(refused).toMatchObject([{ rule: "the token", cell: "1" }]);
+    expect(failures).toMatchObject([{ kind: "no_cell" }]);
   });
 });
