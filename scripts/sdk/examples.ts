@@ -114,6 +114,7 @@ export function allExamples(root: string): Example[] {
   const pages = [
     "README.md",
     "scripts/sdk/README.md",
+    "docs/guides/cell-behind-a-router.md",
     "docs/guides/declare-types.md",
     "docs/guides/make-a-table-claimable.md",
     "docs/guides/testing-your-cell.md",
