@@ -45,3 +45,13 @@ export interface FailureEvent {
   /** The HTTP status, if there was an answer. */
   status?: number;
 }
+
+/**
+ * Calls a hook and ignores its errors. An asynchronous hook must not cause an unhandled rejection, which
+ * would end the process.
+ */
+export function callHook<Event>(hook: ((event: Event) => unknown) | undefined, event: Event): void {
+  if (hook === undefined) return;
+  const called = async (): Promise<unknown> => hook(event);
+  called().catch(() => {});
+}

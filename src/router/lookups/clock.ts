@@ -1,0 +1,7 @@
+/** Time for the lookups. Only differences count, so it can start anywhere, but it must not be set back. */
+export interface RouterClock {
+  /** Milliseconds. */
+  now(): number;
+  /** Calls `ring` once after the delay, unless the returned function was called before. */
+  after(delayMs: number, ring: () => void): () => void;
+}

@@ -1,0 +1,75 @@
+import type { Positions } from "../positions.ts";
+import type { CellAddress, InvalidName, Name } from "./routes.ts";
+
+interface ReadName {
+  /** The hash of the key, 16 hexadecimal digits, the same for all spellings of a name. */
+  key: string;
+  shard: number;
+  position: number;
+  settled: boolean;
+  /** How old the answer was when it was sent, in milliseconds. */
+  ageMs: number;
+}
+
+/** The question has no answer. Whatever the reason is, it says nothing about the name. */
+export interface SourceFailure {
+  kind: "failed";
+  /** For logs: it has no names and no keys. */
+  detail: string;
+  /** The HTTP status, if there was an answer. */
+  status?: number;
+  retryAfterMs?: number;
+}
+
+export type SourceAnswer =
+  | (ReadName & { kind: "found"; cell: CellAddress; epoch: number })
+  | (ReadName & { kind: "none" })
+  | InvalidName
+  | SourceFailure;
+
+/** One page of a shard's report: the keys that were put on hold at the positions in (after, through] (Q3). */
+export interface ReportPage {
+  kind: "page";
+  shard: number;
+  after: number;
+  through: number;
+  held: readonly (readonly [position: number, keys: readonly string[]])[];
+  /** True for a full page. It does not tell the newest position. */
+  hasMore: boolean;
+  ageMs: number;
+}
+
+/** The shard's log no longer has all that was asked for. */
+interface ReportPruned {
+  kind: "pruned";
+}
+
+export interface CellList {
+  kind: "cells";
+  cells: readonly CellAddress[];
+  ageMs: number;
+}
+
+/** The coordinator as lookups see it. Each question ends by itself after some time. */
+export interface Source {
+  /** @param minPositions The answer is at least as new, or a failure (Q9). */
+  find(name: Name, minPositions: Positions): Promise<SourceAnswer>;
+  /** Answers in the order of the names. */
+  findMany(names: readonly Name[], minPositions: Positions): Promise<readonly SourceAnswer[]>;
+  /** Reads a shard's report. Without `after`, an empty page that begins and ends at the newest position. */
+  report(shard: number, after: number | undefined): Promise<ReportPage | ReportPruned | SourceFailure>;
+  cells(): Promise<CellList | SourceFailure>;
+  /** Ends every question. */
+  close(): void;
+}
+
+/** An answer, where an error counts as a failure. */
+export const answerOf = <Answer>(question: Promise<Answer>): Promise<Answer | SourceFailure> =>
+  question.catch((error: unknown) => ({ kind: "failed", detail: describeError(error) }));
+
+/** The name and code of whatever was thrown. Its message may have a URL in it, and so a name. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return "something was thrown that is no error";
+  const { code } = (error.cause ?? error) as { code?: unknown };
+  return typeof code === "string" ? `${error.name} (${code})` : error.name;
+}
