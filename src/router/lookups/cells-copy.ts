@@ -1,0 +1,93 @@
+import { callHook, type RouterHooks } from "../hooks.ts";
+import { originOf } from "./origin.ts";
+import { RoutesUnavailableError, type CellAddress } from "./routes.ts";
+import { answerOf, type Source } from "./source.ts";
+
+interface Copy {
+  cells: ReadonlyMap<string, CellAddress>;
+  sinceMs: number;
+}
+
+export interface CellsCopyOptions {
+  source: Source;
+  now: () => number;
+  graceMs: number;
+  /** After this time, a refresh is taken for lost, and another one may start. */
+  refreshTimeoutMs: number;
+  hooks: RouterHooks;
+}
+
+const MAX_AGE_MS = 15_000;
+const RETRY_AFTER_MS = 1_000;
+
+/** A copy of the list of cells. Lookups that need it refresh it. */
+export class CellsCopy {
+  readonly #options: CellsCopyOptions;
+  #copy: Copy | undefined;
+  #refresh: { work: Promise<void>; startedMs: number } | undefined;
+  #failedAtMs = -Infinity;
+
+  constructor(options: CellsCopyOptions) {
+    this.#options = options;
+  }
+
+  /** The copy, however old it is. */
+  get newest(): Copy | undefined {
+    return this.#copy;
+  }
+
+  isDue(nowMs: number): boolean {
+    return (
+      nowMs - (this.#copy?.sinceMs ?? -Infinity) > MAX_AGE_MS && nowMs - this.#failedAtMs >= RETRY_AFTER_MS
+    );
+  }
+
+  /** Refreshes the copy, or joins the refresh that is under way. */
+  refresh(): Promise<void> {
+    const nowMs = this.#options.now();
+    // The promise of a refresh never settles if the request that started it was cancelled.
+    if (this.#refresh !== undefined && nowMs - this.#refresh.startedMs < this.#options.refreshTimeoutMs)
+      return this.#refresh.work;
+    const refresh = { work: Promise.resolve(), startedMs: nowMs };
+    this.#refresh = refresh;
+    refresh.work = this.#read(nowMs).finally(() => {
+      if (this.#refresh === refresh) this.#refresh = undefined;
+    });
+    return refresh.work;
+  }
+
+  /** @throws `RoutesUnavailableError` when the copy is older than the grace period, or was never read. */
+  usable(): ReadonlyMap<string, CellAddress> {
+    const nowMs = this.#options.now();
+    const { graceMs } = this.#options;
+    if (this.#copy !== undefined && nowMs - this.#copy.sinceMs <= Math.max(MAX_AGE_MS, graceMs))
+      return this.#copy.cells;
+    throw new RoutesUnavailableError("the list of cells could not be read", RETRY_AFTER_MS);
+  }
+
+  clear(): void {
+    this.#copy = undefined;
+    this.#refresh = undefined;
+    this.#failedAtMs = -Infinity;
+  }
+
+  async #read(sentMs: number): Promise<void> {
+    const { source, now, hooks } = this.#options;
+    const list = await answerOf(source.cells());
+    if (list.kind === "failed") {
+      this.#failedAtMs = now();
+      const { detail, status } = list;
+      callHook(hooks.onFailure, {
+        operation: "cells",
+        detail,
+        ...(status === undefined ? {} : { status }),
+      });
+      return;
+    }
+    const sinceMs = sentMs - list.ageMs;
+    if (sinceMs < (this.#copy?.sinceMs ?? -Infinity)) return;
+    for (const { id, address } of list.cells)
+      if (originOf(address) === undefined) callHook(hooks.onUnusableAddress, { cell: id });
+    this.#copy = { cells: new Map(list.cells.map((cell) => [cell.id, cell])), sinceMs };
+  }
+}
