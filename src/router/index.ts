@@ -9,6 +9,7 @@ export {
   positionsFromCookie,
   type Positions,
 } from "./positions.ts";
+export type { SharedCache, SharedHit } from "./lookups/shared-cache.ts";
 export {
   RoutesUnavailableError,
   type AnswerOrigin,

@@ -1,0 +1,583 @@
+import { callHook, type RouterHooks } from "../hooks.ts";
+import { mergePositions, type Positions } from "../positions.ts";
+import { BoundedMap } from "./bounded-map.ts";
+import { Breaker } from "./breaker.ts";
+import { CellsCopy } from "./cells-copy.ts";
+import type { RouterClock } from "./clock.ts";
+import { bytesOf, type Entry, type FoundEntry } from "./entry.ts";
+import { Floors } from "./floors.ts";
+import { faultOf } from "./name.ts";
+import { originOf } from "./origin.ts";
+import type {
+  CellAddress,
+  FindOptions,
+  InvalidName,
+  Name,
+  RouteAnswer,
+  RouteLayer,
+  Routes,
+  RouteUnavailable,
+  WrongRoute,
+} from "./routes.ts";
+import { ShardReports } from "./shard-reports.ts";
+import { SharedEntries, type SharedCache } from "./shared-cache.ts";
+import { answerOf, type Source, type SourceAnswer, type SourceFailure } from "./source.ts";
+import { inBackground, waitFor } from "./waiting.ts";
+
+export interface LookupOptions {
+  source: Source;
+  clock: RouterClock;
+  /** See `RoutesOptions` for these. */
+  maxAgeMs: number;
+  reports: boolean;
+  reportedMaxAgeMs: number;
+  boundMs: number;
+  negativeMaxAgeMs: number;
+  graceMs: number;
+  memoryBytes: number;
+  /** The longest time that the source takes for an answer. */
+  timeoutMs: number;
+  sharedCache?: { cache: SharedCache; coordinator: string } | undefined;
+  hooks: RouterHooks;
+}
+
+/** A question to the coordinator, which several calls may wait for. */
+interface Question {
+  asked: Promise<Asked>;
+  sentMs: number;
+}
+
+/** An answer of the coordinator. It isn't shown yet. */
+type Asked = Entry | InvalidName | SourceFailure;
+
+/** One call of `find`. */
+interface Lookup {
+  name: Name;
+  /** What the name is remembered under. */
+  id: string;
+  min: Positions;
+  startedMs: number;
+  era: number;
+  options: FindOptions;
+  /** An entry of the shared cache that is too old, except for an outage. */
+  spare: Entry | undefined;
+  /** False after a wrong answer: an outage must not bring it back. */
+  mayBeStale: boolean;
+  shown: Entry | undefined;
+}
+
+/** In a row, for one shard. A single lost answer must not stop the questions for a whole shard. */
+const SHARD_FAILURES = 3;
+/** In a row, for all shards. Any answer starts the count again. */
+const FAILURES = 5;
+const RETRY_AFTER_MS = 1_000;
+/** Questions that run at the same time. A coordinator that hangs must not collect more. */
+const MAX_QUESTIONS = 1_024;
+const MAX_SHARDS = 1_024;
+const MAX_CELLS = 10_000;
+/** How often one call asks, if other calls show newer answers meanwhile. */
+const MAX_ASKS = 3;
+/** A copy of the cells that is not older than this is used while it is refreshed. */
+const CELLS_SOON_MS = 30_000;
+/** A question is taken for lost if it takes that much longer than its time. */
+const SLACK_MS = 250;
+const NO_POSITIONS: Positions = new Map();
+
+/** The layers of lookups over a source: memory with reports, a shared cache, and the coordinator. */
+export class CachedRoutes implements Routes {
+  readonly #options: LookupOptions;
+  readonly #memory: BoundedMap<Entry>;
+  readonly #floors: Floors;
+  readonly #reports: ShardReports | undefined;
+  readonly #shared: SharedEntries | undefined;
+  readonly #cells: CellsCopy;
+  readonly #questions = new Map<string, Question>();
+  readonly #breaker = new Breaker(FAILURES);
+  readonly #shardBreakers = new Map<number, Breaker>();
+  readonly #shards = new Set<number>();
+  /** The newest known address of each cell: entries live longer than addresses. */
+  readonly #addresses = new Map<string, { cell: CellAddress; sinceMs: number }>();
+  /** Entries live up to this age without a report. */
+  readonly #plainMaxAgeMs: number;
+  #lastMs = -Infinity;
+  /** Counts how often the clock was set back. */
+  #era = 0;
+  #isClosed = false;
+
+  constructor(options: LookupOptions) {
+    const { source, clock, hooks, memoryBytes, timeoutMs, sharedCache } = options;
+    const { maxAgeMs, boundMs, reportedMaxAgeMs } = options;
+    this.#options = options;
+    this.#plainMaxAgeMs = options.reports ? Math.min(maxAgeMs, boundMs) : maxAgeMs;
+    this.#memory = new BoundedMap(memoryBytes * 0.6);
+    this.#floors = new Floors(memoryBytes * 0.2);
+    const now = (): number => this.#now();
+    if (options.reports)
+      this.#reports = new ShardReports({
+        source,
+        now,
+        reportedMaxAgeMs,
+        boundMs,
+        maxBytes: memoryBytes * 0.2,
+        pollTimeoutMs: 2 * timeoutMs,
+        hooks,
+      });
+    if (sharedCache !== undefined) {
+      const ttlMs = options.reports ? Math.max(maxAgeMs, reportedMaxAgeMs) : maxAgeMs;
+      const after: RouterClock["after"] = (delayMs, ring) => clock.after(delayMs, ring);
+      this.#shared = new SharedEntries({ ...sharedCache, clock: { now, after }, ttlMs, hooks });
+    }
+    const { graceMs } = options;
+    this.#cells = new CellsCopy({ source, now, graceMs, refreshTimeoutMs: 2 * timeoutMs, hooks });
+  }
+
+  /** How much memory the entries, the floors and the reports take, in bytes. */
+  get bytes(): number {
+    return this.#memory.bytes + this.#floors.bytes + (this.#reports?.bytes ?? 0);
+  }
+
+  async find(name: Name, options: FindOptions = {}): Promise<RouteAnswer> {
+    return this.#tell(await this.#find(this.#lookup(name, options)));
+  }
+
+  async findMany(names: readonly Name[], options: FindOptions = {}): Promise<RouteAnswer[]> {
+    const lookups = names.map((name) => this.#lookup(name, options));
+    const kept = await Promise.all(lookups.map((lookup) => this.#fromLayers(lookup)));
+    this.#askTogether(lookups.filter((_, index) => kept[index] === undefined));
+    const answers = await Promise.all(
+      lookups.map(async (lookup, index) => kept[index] ?? this.#fromCoordinator(lookup)),
+    );
+    // While the others were asked, what was remembered may have become too old.
+    const inTime = await Promise.all(
+      answers.map(async (answer, index) => {
+        const lookup = lookups[index];
+        return lookup === undefined || this.#isInTime(lookup, answer) ? answer : this.#find(lookup);
+      }),
+    );
+    return inTime.map((answer) => this.#tell(answer));
+  }
+
+  async refresh(name: Name, wrong: WrongRoute, options: FindOptions = {}): Promise<RouteAnswer> {
+    callHook(this.#options.hooks.onMisdirected, { shard: wrong.shard });
+    const minPositions = mergePositions(
+      options.minPositions ?? new Map(),
+      new Map([[wrong.shard, wrong.position]]),
+    );
+    const lookup = this.#lookup(name, { ...options, minPositions });
+    const kept = this.#memory.get(lookup.id);
+    if (kept !== undefined && kept.shard === wrong.shard && kept.position > wrong.position)
+      return this.find(name, { ...options, minPositions });
+    this.#memory.delete(lookup.id);
+    lookup.mayBeStale = false;
+    return this.#tell(this.#refused(lookup) ?? (await this.#fromCoordinator(lookup)));
+  }
+
+  async cells(options: Omit<FindOptions, "minPositions"> = {}): Promise<ReadonlyMap<string, CellAddress>> {
+    options.signal?.throwIfAborted();
+    const nowMs = this.#now();
+    if (!this.#isClosed && this.#cells.isDue(nowMs)) {
+      const refresh = this.#cells.refresh();
+      inBackground(refresh, options);
+      if (nowMs - (this.#cells.newest?.sinceMs ?? -Infinity) > CELLS_SOON_MS)
+        await this.#wait(refresh, options);
+    }
+    return this.#cells.usable();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#options.source.close();
+    this.#forgetTimes();
+  }
+
+  /** The clock's time. If it was set back, the age of everything remembered is unknown. */
+  #now(): number {
+    const nowMs = this.#options.clock.now();
+    if (nowMs < this.#lastMs) {
+      this.#lastMs = nowMs;
+      this.#forgetTimes();
+    }
+    this.#lastMs = nowMs;
+    return nowMs;
+  }
+
+  #forgetTimes(): void {
+    this.#era += 1;
+    this.#memory.clear();
+    this.#reports?.clear();
+    this.#cells.clear();
+    this.#addresses.clear();
+    this.#questions.clear();
+    this.#breaker.succeeded();
+    this.#shardBreakers.clear();
+  }
+
+  #lookup(name: Name, options: FindOptions): Lookup {
+    options.signal?.throwIfAborted();
+    const id = `${name.type.length}:${name.type}${name.value}`;
+    const min = options.minPositions ?? NO_POSITIONS;
+    const startedMs = this.#now();
+    const once = { spare: undefined, mayBeStale: true, shown: undefined };
+    return { name, id, min, startedMs, era: this.#era, options, ...once };
+  }
+
+  async #find(lookup: Lookup): Promise<RouteAnswer> {
+    return (await this.#fromLayers(lookup)) ?? this.#fromCoordinator(lookup);
+  }
+
+  /** Whether an answer that was found earlier in the same call can still be given. */
+  #isInTime(lookup: Lookup, answer: RouteAnswer): boolean {
+    const { shown } = lookup;
+    if (shown === undefined || !("layer" in answer) || answer.layer === "coordinator") return true;
+    if (answer.kind === "found" && answer.isStale) return true;
+    return this.#isAllowed(lookup, shown) && this.#isFresh(shown, this.#now());
+  }
+
+  /** What can be said without asking anybody. */
+  #refused({ name }: Lookup): InvalidName | RouteUnavailable | undefined {
+    if (this.#isClosed)
+      return { kind: "unavailable", detail: "the router is closed", retryAfterMs: RETRY_AFTER_MS };
+    return faultOf(name);
+  }
+
+  /** Looks into memory and the shared cache. Returns undefined if the coordinator has to be asked. */
+  async #fromLayers(lookup: Lookup): Promise<RouteAnswer | undefined> {
+    const refused = this.#refused(lookup);
+    if (refused !== undefined) return refused;
+    const kept = this.#memory.get(lookup.id);
+    const answer = kept && (await this.#ifUsable(lookup, kept, "memory"));
+    if (answer !== undefined || this.#shared === undefined) return answer;
+    const shared = await this.#wait(this.#shared.get(lookup.name.type, lookup.name.value), lookup.options);
+    if (shared === undefined) return undefined;
+    lookup.spare = shared;
+    const found = await this.#ifUsable(lookup, shared, "shared_cache");
+    if (found !== undefined) this.#keep(lookup.id, shared);
+    return found;
+  }
+
+  /** Uses an entry if rule Q5 allows it, and waits for a report if that can make the difference. */
+  async #ifUsable(lookup: Lookup, entry: Entry, layer: RouteLayer): Promise<RouteAnswer | undefined> {
+    const nowMs = this.#now();
+    if (!this.#isAllowed(lookup, entry)) return undefined;
+    if (this.#isFresh(entry, nowMs)) {
+      this.#refreshSoon(lookup, entry, nowMs);
+      return this.#show(lookup, entry, layer);
+    }
+    if (!this.#mayBecomeFresh(entry, nowMs)) return undefined;
+    const poll = this.#reports?.poll(entry.shard);
+    if (poll === undefined) return undefined;
+    inBackground(poll, lookup.options);
+    await this.#wait(poll, lookup.options);
+    const isUsable = this.#isAllowed(lookup, entry) && this.#isFresh(entry, this.#now());
+    return isUsable ? this.#show(lookup, entry, layer) : undefined;
+  }
+
+  /** Whether an entry is at least as new as what was shown (Q6), and as what the caller wants (Q9). */
+  #isAllowed({ id, min }: Lookup, entry: Entry): boolean {
+    return entry.position >= (min.get(entry.shard) ?? 0) && !this.#floors.isBelow(id, entry);
+  }
+
+  /** Rules Q5 and Q7. */
+  #isFresh(entry: Entry, nowMs: number): boolean {
+    if (!entry.settled) return false;
+    const ageMs = nowMs - entry.sinceMs;
+    const { negativeMaxAgeMs, reportedMaxAgeMs } = this.#options;
+    const plainMaxAgeMs =
+      entry.kind === "none" ? Math.min(negativeMaxAgeMs, this.#plainMaxAgeMs) : this.#plainMaxAgeMs;
+    if (ageMs <= plainMaxAgeMs) return true;
+    return ageMs <= reportedMaxAgeMs && this.#reports?.proves(entry, nowMs) === true;
+  }
+
+  #mayBecomeFresh(entry: Entry, nowMs: number): boolean {
+    return (
+      entry.settled &&
+      nowMs - entry.sinceMs <= this.#options.reportedMaxAgeMs &&
+      this.#reports?.mayProve(entry, nowMs) === true
+    );
+  }
+
+  /** Polls in the background what the next lookups need, so that they don't have to wait. */
+  #refreshSoon({ options }: Lookup, { shard, sinceMs }: Entry, nowMs: number): void {
+    if (this.#reports?.isDue(shard, nowMs) === true) {
+      const poll = this.#reports.poll(shard);
+      if (poll !== undefined) inBackground(poll, options);
+    }
+    // Entries that live for minutes must not keep an old address.
+    if (nowMs - sinceMs > CELLS_SOON_MS && this.#cells.isDue(nowMs))
+      inBackground(this.#cells.refresh(), options);
+  }
+
+  /** Asks the coordinator, or waits for somebody else's question. */
+  async #fromCoordinator(lookup: Lookup): Promise<RouteAnswer> {
+    const stale = this.#isFailing(lookup) ? this.#stale(lookup) : undefined;
+    if (stale !== undefined) {
+      const probe = this.#question(lookup);
+      if (!("kind" in probe)) inBackground(probe.asked, lookup.options);
+      return stale;
+    }
+    let wasBackwards = false;
+    for (let asks = 0; asks < MAX_ASKS; asks += 1) {
+      const question = this.#question(lookup);
+      if ("kind" in question) return this.#withoutCoordinator(lookup, question);
+      const isOwn = question.sentMs >= lookup.startedMs || lookup.era !== this.#era;
+      const leftMs = question.sentMs + this.#options.timeoutMs + SLACK_MS - this.#now();
+      const asked = await this.#wait(question.asked, lookup.options, leftMs);
+      if (asked === undefined && !isOwn) continue;
+      if (asked === undefined) return this.#withoutCoordinator(lookup, LOST);
+      if (asked === UNUSABLE) return unavailable(UNUSABLE);
+      if (asked.kind === "failed") return this.#withoutCoordinator(lookup, asked);
+      if (asked.kind === "invalid") return asked;
+      // An answer to an older question counts like an entry.
+      if (!isOwn && !this.#isFresh(asked, this.#now())) continue;
+      if (this.#isAllowed(lookup, asked)) {
+        this.#refreshSoon(lookup, asked, this.#now());
+        return this.#show(lookup, asked, "coordinator");
+      }
+      if (wasBackwards) break;
+      wasBackwards = true;
+      this.#demandNewer(lookup, asked);
+    }
+    return unavailable(BACKWARDS);
+  }
+
+  #demandNewer(lookup: Lookup, { shard, key }: Entry): void {
+    const floor = this.#floors.position({ shard, key });
+    lookup.min = mergePositions(lookup.min, new Map([[shard, floor]]));
+  }
+
+  /** Joins the running question of a name, or sends one. */
+  #question(lookup: Lookup): Question | SourceFailure {
+    const id = questionId(lookup);
+    const running = this.#questions.get(id);
+    if (running !== undefined && this.#isRunning(running)) return running;
+    const refusal = this.#refusal(lookup);
+    if (refusal !== undefined) return refusal;
+    return this.#send(lookup, answerOf(this.#options.source.find(lookup.name, this.#knownMin(lookup))));
+  }
+
+  /** Sends the questions of several lookups in one message. The lookups then join them. */
+  #askTogether(lookups: readonly Lookup[]): void {
+    const unasked = new Map(lookups.map((lookup) => [questionId(lookup), lookup] as const));
+    for (const [id, lookup] of unasked) {
+      const running = this.#questions.get(id);
+      const isAsked = running !== undefined && this.#isRunning(running);
+      if (isAsked || this.#isFailing(lookup) || this.#refusal(lookup) !== undefined) unasked.delete(id);
+    }
+    const [first, ...others] = unasked.values();
+    if (first === undefined || others.length === 0) return;
+    const together = [first, ...others];
+    const names = together.map(({ name }) => name);
+    const answers = answerOf(this.#options.source.findMany(names, this.#knownMin(first)));
+    for (const [index, lookup] of together.entries()) this.#send(lookup, oneOf(answers, index));
+  }
+
+  #send(lookup: Lookup, answer: Promise<SourceAnswer>): Question {
+    const sentMs = this.#now();
+    const era = this.#era;
+    const id = questionId(lookup);
+    this.#breaker.sent(sentMs);
+    this.#shardBreaker(this.#shardOf(lookup))?.sent(sentMs);
+    const asked = answer.then((each) => {
+      if (this.#questions.get(id) === question) this.#questions.delete(id);
+      return this.#received(lookup, each, sentMs, era);
+    });
+    const question = { asked, sentMs };
+    this.#questions.set(id, question);
+    return question;
+  }
+
+  #received(lookup: Lookup, answer: SourceAnswer, sentMs: number, era: number): Asked {
+    const nowMs = this.#now();
+    if (answer.kind === "failed") {
+      this.#failed(lookup, answer, nowMs);
+      return answer;
+    }
+    this.#breaker.succeeded();
+    if (answer.kind === "invalid") return answer;
+    const { ageMs, ...read } = answer;
+    // If the clock was set back meanwhile, the answer's age is unknown, and it must not be kept.
+    const entry: Entry =
+      era === this.#era
+        ? { ...read, sinceMs: sentMs - ageMs }
+        : { ...read, settled: false, sinceMs: nowMs - ageMs };
+    if (this.#shards.size < MAX_SHARDS) this.#shards.add(entry.shard);
+    this.#shardBreaker(entry.shard)?.succeeded();
+    this.#reports?.saw(entry.shard, entry.position);
+    if (entry.kind === "found" && !this.#hasUsableAddress(entry)) return UNUSABLE;
+    if (this.#floors.isBackwards(lookup.id, entry))
+      callHook(this.#options.hooks.onBackwards, { shard: entry.shard });
+    else if (this.#keep(lookup.id, entry) && this.#shared !== undefined) {
+      const { type, value } = lookup.name;
+      inBackground(this.#shared.put(type, value, entry), lookup.options);
+    }
+    return entry;
+  }
+
+  #failed(lookup: Lookup, failure: SourceFailure, nowMs: number): void {
+    const { detail, status } = failure;
+    callHook(this.#options.hooks.onFailure, {
+      operation: "route",
+      detail,
+      ...(status === undefined ? {} : { status }),
+    });
+    // Any client can ask for a position that no shard has reached.
+    if (status === 503 && lookup.min.size > 0) return;
+    this.#breaker.failed(nowMs);
+    const shard = this.#shardOf(lookup);
+    if (shard === undefined) return;
+    if (!this.#shardBreakers.has(shard) && this.#shardBreakers.size < MAX_SHARDS)
+      this.#shardBreakers.set(shard, new Breaker(SHARD_FAILURES));
+    this.#shardBreaker(shard)?.failed(nowMs);
+  }
+
+  /** Checks the address, and remembers it for the older entries of the cell. */
+  #hasUsableAddress(entry: FoundEntry): boolean {
+    const address = originOf(entry.cell.address);
+    if (address === undefined) {
+      callHook(this.#options.hooks.onUnusableAddress, { cell: entry.cell.id });
+      return false;
+    }
+    const { id } = entry.cell;
+    const known = this.#addresses.get(id);
+    // One object for all entries of a cell.
+    entry.cell = known?.cell.address === address ? known.cell : { id, address };
+    if (known === undefined ? this.#addresses.size < MAX_CELLS : known.sinceMs < entry.sinceMs)
+      this.#addresses.set(id, { cell: entry.cell, sinceMs: entry.sinceMs });
+    return true;
+  }
+
+  /** Keeps an entry if it may be used again, and is newer than the one in memory. */
+  #keep(id: string, entry: Entry): boolean {
+    if (!entry.settled || this.#floors.isBelow(id, entry)) return false;
+    const kept = this.#memory.peek(id);
+    if (kept !== undefined && isNewer(kept, entry)) return false;
+    this.#memory.set(id, entry, bytesOf(entry));
+    return true;
+  }
+
+  /** Why no question may be sent now, or undefined. */
+  #refusal(lookup: Lookup): SourceFailure | undefined {
+    const nowMs = this.#now();
+    const breakers = [this.#breaker, this.#shardBreaker(this.#shardOf(lookup))];
+    for (const breaker of breakers) {
+      if (breaker?.allows(nowMs) === false)
+        return { ...PAUSED, retryAfterMs: Math.max(1, breaker.remainingMs(nowMs)) };
+    }
+    if (this.#questions.size < MAX_QUESTIONS) return undefined;
+    for (const [id, question] of this.#questions) if (!this.#isRunning(question)) this.#questions.delete(id);
+    return this.#questions.size < MAX_QUESTIONS ? undefined : TOO_MANY;
+  }
+
+  #isRunning({ sentMs }: Question): boolean {
+    return this.#now() - sentMs < this.#options.timeoutMs + SLACK_MS;
+  }
+
+  /** Whether the last questions about the name's shard have failed. */
+  #isFailing(lookup: Lookup): boolean {
+    return this.#breaker.isOpen || this.#shardBreaker(this.#shardOf(lookup))?.isOpen === true;
+  }
+
+  #shardBreaker(shard: number | undefined): Breaker | undefined {
+    return shard === undefined ? undefined : this.#shardBreakers.get(shard);
+  }
+
+  /** The shard of a name, as far as it is known. */
+  #shardOf({ id, spare }: Lookup): number | undefined {
+    return (this.#memory.peek(id) ?? spare)?.shard;
+  }
+
+  /** The coordinator refuses shards that it does not have, and clients can send any. */
+  #knownMin({ min }: Lookup): Positions {
+    return min.size === 0 ? min : new Map([...min].filter(([shard]) => this.#shards.has(shard)));
+  }
+
+  #withoutCoordinator(lookup: Lookup, failure: SourceFailure): RouteAnswer {
+    return this.#stale(lookup) ?? unavailable(failure);
+  }
+
+  /** Rule Q8: what an outage allows. */
+  #stale(lookup: Lookup): RouteAnswer | undefined {
+    if (!lookup.mayBeStale || this.#isClosed) return undefined;
+    const nowMs = this.#now();
+    const entry = [this.#memory.get(lookup.id), lookup.spare].find(
+      (each) =>
+        each !== undefined &&
+        each.kind === "found" &&
+        nowMs - each.sinceMs <= this.#options.graceMs &&
+        this.#isAllowed(lookup, each),
+    );
+    if (entry === undefined) return undefined;
+    return this.#show(lookup, entry, entry === lookup.spare ? "shared_cache" : "memory", true);
+  }
+
+  /** From here on, no older answer about the key is shown (Q6). */
+  #show(lookup: Lookup, entry: Entry, layer: RouteLayer, isStale = false): RouteAnswer {
+    this.#floors.raise(lookup.id, entry);
+    lookup.shown = entry;
+    const { shard, position, settled } = entry;
+    const ageMs = Math.max(0, this.#now() - entry.sinceMs);
+    if (entry.kind === "none") return { kind: "none", shard, position, settled, ageMs, layer };
+    const cell = { ...this.#newestAddress(entry) };
+    return { kind: "found", cell, epoch: entry.epoch, shard, position, settled, ageMs, layer, isStale };
+  }
+
+  #newestAddress({ cell, sinceMs }: FoundEntry): CellAddress {
+    const known = this.#addresses.get(cell.id);
+    let newest = known !== undefined && known.sinceMs > sinceMs ? known : { cell, sinceMs };
+    const copy = this.#cells.newest;
+    const listed = copy?.cells.get(cell.id);
+    const address = listed && originOf(listed.address);
+    if (copy !== undefined && copy.sinceMs > newest.sinceMs && address !== undefined)
+      newest = { cell: { id: cell.id, address }, sinceMs: copy.sinceMs };
+    return newest.cell;
+  }
+
+  #tell(answer: RouteAnswer): RouteAnswer {
+    const result = answer.kind === "found" && answer.isStale ? "stale" : answer.kind;
+    const { layer, ageMs } = "layer" in answer ? answer : NO_LAYER;
+    callHook(this.#options.hooks.onRoute, { result, layer, ageMs });
+    return answer;
+  }
+
+  /** Returns undefined if the work was lost. */
+  #wait<Result>(
+    work: Promise<Result>,
+    options: Pick<FindOptions, "signal">,
+    timeoutMs = this.#options.timeoutMs + SLACK_MS,
+  ): Promise<Result | undefined> {
+    return waitFor(work, options, this.#options.clock, timeoutMs, undefined);
+  }
+}
+
+const NO_LAYER = { layer: "none", ageMs: 0 } as const;
+const LOST: SourceFailure = { kind: "failed", detail: "the coordinator did not answer in time" };
+const BACKWARDS: SourceFailure = {
+  kind: "failed",
+  detail: "the coordinator's answers are older than those that were seen",
+};
+const PAUSED: SourceFailure = { kind: "failed", detail: "the coordinator does not answer" };
+const TOO_MANY: SourceFailure = { kind: "failed", detail: "too many questions wait for the coordinator" };
+const UNUSABLE: SourceFailure = { kind: "failed", detail: "the cell has no address that a router may use" };
+
+const unavailable = ({ detail, retryAfterMs = RETRY_AFTER_MS }: SourceFailure): RouteUnavailable => ({
+  kind: "unavailable",
+  detail,
+  retryAfterMs,
+});
+
+/** Calls that want the same name, at least as new, share a question. */
+const questionId = ({ id, min }: Lookup): string =>
+  `${[...min].map((pair) => pair.join(":")).join(",")}|${id}`;
+
+const isNewer = (kept: Entry, entry: Entry): boolean =>
+  kept.shard === entry.shard &&
+  (kept.position > entry.position || (kept.position === entry.position && kept.sinceMs > entry.sinceMs));
+
+async function oneOf(
+  answers: Promise<readonly SourceAnswer[] | SourceFailure>,
+  index: number,
+): Promise<SourceAnswer> {
+  const all = await answers;
+  if ("kind" in all) return all;
+  return all[index] ?? { kind: "failed", detail: "the coordinator has not answered every name" };
+}
