@@ -6,7 +6,7 @@ import { addressOf, name, routerOf, ScriptedSource, world } from "./scripted-sou
 const byAge = { reports: false };
 
 describe("by age", () => {
-  test("[Q4] an answer's age counts from when the question was sent, and adds to the age in the answer", async () => {
+  test("[Q4] an age counts from when the question was sent, and adds to the age in the answer", async () => {
     const { clock, source, routes } = world(byAge);
     source.claim("a", "1");
     source.delayMs = 400;
@@ -188,7 +188,7 @@ describe("the order of answers", () => {
     expect(await routes.find(name("a"))).toMatchObject({ kind: "unavailable", retryAfterMs: 1_000 });
   });
 
-  test("[Q6] a smaller epoch is refused even at a larger position, also after a negative answer", async () => {
+  test("[Q6] a smaller epoch is refused at any position, also after a negative answer", async () => {
     const { clock, source, routes } = world(byAge);
     const { cell: _, epoch: __, ...read } = answer("2", 12, 210);
     source.next.push(

@@ -63,7 +63,7 @@ export class ShardReports {
     return this.#hashes * HASH_BYTES;
   }
 
-  /** Whether the reports prove that the entry was still true at a moment no longer than the bound ago (Q5). */
+  /** Whether the reports prove that the entry was true at a moment no longer ago than the bound (Q5). */
   proves(entry: Entry, nowMs: number): boolean {
     const coverage = this.#shards.get(entry.shard);
     return (
@@ -106,7 +106,7 @@ export class ShardReports {
     return !this.#isPolling(coverage, nowMs) && this.#mayPoll(coverage, nowMs);
   }
 
-  /** Joins the poll of the shard, or starts one if that is allowed. Undefined if there is none to wait for. */
+  /** Joins the poll of the shard, or starts one if it may. Returns undefined if there is none to wait for. */
   poll(shard: number): Promise<void> | undefined {
     const coverage = this.#coverage(shard);
     if (coverage === undefined) return undefined;
@@ -246,7 +246,7 @@ export class ShardReports {
     }
   }
 
-  /** Moves the start of the largest coverage forward. Entries from before the start have to be asked again. */
+  /** Moves the start of the largest coverage forward, so entries from before the start are asked again. */
   #pruneBySize(): void {
     while (this.bytes > this.#options.maxBytes) {
       const coverages = [...this.#shards.values()];
