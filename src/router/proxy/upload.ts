@@ -72,12 +72,14 @@ export class Upload {
       for (;;) {
         const chunk = await reader.read();
         if (chunk === null) break;
-        if (this.#isSending)
+        if (this.#isSending) {
           await new Promise<void>((next) => {
             this.#endWrite = next;
             writer.write(chunk).catch(stop).finally(next);
           });
-        else if ((this.#discardedBytes += chunk.byteLength) > this.#limits.bytes)
+          // Without an end of the sending, the write is over.
+          if (this.#isSending && canRecycle) reader.recycle(chunk);
+        } else if ((this.#discardedBytes += chunk.byteLength) > this.#limits.bytes)
           return await reader.cancel();
       }
     } catch (error) {
@@ -88,9 +90,14 @@ export class Upload {
   }
 }
 
+/** When a write to a pipe of workerd is over, the chunk was sent. Other pipes may still have it. */
+const canRecycle = runtime.IdentityTransformStream !== undefined;
+
 interface Reader {
   /** Returns null at the end. */
   read(): Promise<Uint8Array | null>;
+  /** Uses the memory of a chunk again, so that large bodies leave no garbage. */
+  recycle(chunk: Uint8Array): void;
   cancel(): Promise<void>;
 }
 
@@ -98,10 +105,16 @@ interface Reader {
 function readerOf(source: ReadableStream<Uint8Array>): Reader {
   try {
     const reader = source.getReader({ mode: "byob" });
+    let spare: ArrayBuffer | undefined;
     return {
       read: async () => {
-        const { done, value } = await reader.read(new Uint8Array(READ_BYTES));
+        const buffer = spare ?? new ArrayBuffer(READ_BYTES);
+        spare = undefined;
+        const { done, value } = await reader.read(new Uint8Array(buffer));
         return done ? null : value;
+      },
+      recycle: (chunk) => {
+        spare = chunk.buffer as ArrayBuffer;
       },
       cancel: () => reader.cancel(),
     };
@@ -113,6 +126,7 @@ function readerOf(source: ReadableStream<Uint8Array>): Reader {
         const { done, value } = await reader.read();
         return done ? null : value;
       },
+      recycle: () => {},
       cancel: () => reader.cancel(),
     };
   }
