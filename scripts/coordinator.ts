@@ -4,7 +4,6 @@
  */
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { access, readdir, readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,6 +19,7 @@ import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
 import { storeShards, chooseShards } from "./shards.ts";
 import { checkpoint, forEachDatabase } from "./state-databases.ts";
 import { lockState } from "./state-lock.ts";
+import { withoutSignalHandlers, workerdWrapper } from "./workerd.ts";
 
 /** How long to wait for the last output of a runtime that has ended. */
 const FINAL_OUTPUT_MS = 500;
@@ -187,21 +187,6 @@ async function explainStartFailure(error: unknown): Promise<unknown> {
 const dispatch = (miniflare: Miniflare, path: string, init: Parameters<Dispatch>[1]): Promise<Response> =>
   miniflare.dispatchFetch(`http://${host}${path}`, init ?? {}) as unknown as Promise<Response>;
 
-/**
- * Miniflare's signal handlers end the process before it can shut down in order. This removes them, so that
- * only the handlers of the caller remain.
- */
-function withoutSignalHandlers<T>(make: () => T): T {
-  const signals = ["SIGINT", "SIGTERM"] as const;
-  const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
-  const made = make();
-  for (const signal of signals) {
-    for (const listener of process.listeners(signal))
-      if (!before.get(signal)?.includes(listener)) process.removeListener(signal, listener);
-  }
-  return made;
-}
-
 /** Forwards Miniflare's warnings and errors. Miniflare reports the death of a runtime only here. */
 class RuntimeLog extends Log {
   readonly #write: (event: string, error: string) => void;
@@ -259,18 +244,6 @@ function runtimeOptions(
     d1Databases: { DB: "leasehold" },
     bindings: { ...variables, LEASEHOLD_SIGNING_SECRET: signingSecret },
   });
-}
-
-/**
- * Returns a program that runs workerd and ends it together with this process, even if this process is killed.
- * Windows has no shell for it, so there it returns workerd itself.
- */
-function workerdWrapper(): string {
-  const require = createRequire(import.meta.url);
-  const { default: binary } = require("workerd") as { default: string };
-  if (process.platform === "win32") return binary;
-  process.env["LEASEHOLD_WORKERD"] = binary;
-  return join(root, "scripts/workerd.sh");
 }
 
 async function migrationFiles(): Promise<string[]> {
