@@ -469,6 +469,30 @@ describe("many names", () => {
     expect(answer).toMatchObject({ cell: { id: "2" } });
   });
 
+  test("[Q4] the age of an answer counts the wait for the others", async () => {
+    const { clock, source, routes } = world(byAge);
+    source.claim("a", "1");
+    await routes.find(name("a"));
+    await clock.pass(1_000);
+    source.delayMs = 400;
+    const [answer] = await clock.runUntil(routes.findMany([name("a"), name("b")]));
+    expect(answer).toMatchObject({ layer: "memory", ageMs: 1_400 });
+  });
+
+  test("[Q6] an answer is not given after a newer one was shown meanwhile", async () => {
+    const { clock, source, routes } = world(byAge);
+    source.claim("a", "1");
+    await routes.find(name("a"));
+    source.delayMs = 400;
+    const batch = routes.findMany([name("a"), name("b")]);
+    source.claim("a", "2");
+    source.delayMs = 0;
+    const newer = await routes.find(name("a"), { minPositions: new Map([[0, source.position]]) });
+    expect(newer).toMatchObject({ cell: { id: "2" } });
+    const [answer] = await clock.runUntil(batch);
+    expect(answer).toMatchObject({ cell: { id: "2" } });
+  });
+
   test("[Q8] fail together, and fall back one by one", async () => {
     const { clock, source, routes } = world(byAge);
     source.claim("a", "1");

@@ -66,6 +66,12 @@ interface Lookup {
   shown: Entry | undefined;
 }
 
+/** A call, and what it is to be answered. */
+interface Answered {
+  lookup: Lookup;
+  answer: RouteAnswer;
+}
+
 /** In a row, for one shard. A single lost answer must not stop the questions for a whole shard. */
 const SHARD_FAILURES = 3;
 /** In a row, for all shards. Any answer starts the count again. */
@@ -144,17 +150,22 @@ export class CachedRoutes implements Routes {
     const lookups = names.map((name) => this.#lookup(name, options));
     const kept = await Promise.all(lookups.map((lookup) => this.#fromLayers(lookup)));
     this.#askTogether(lookups.filter((_, index) => kept[index] === undefined));
-    const answers = await Promise.all(
-      lookups.map(async (lookup, index) => kept[index] ?? this.#fromCoordinator(lookup)),
+    let batch = await Promise.all(
+      lookups.map(async (lookup, index) => ({
+        lookup,
+        answer: kept[index] ?? (await this.#fromCoordinator(lookup)),
+      })),
     );
-    // While the others were asked, what was remembered may have become too old.
-    const inTime = await Promise.all(
-      answers.map(async (answer, index) => {
-        const lookup = lookups[index];
-        return lookup === undefined || this.#isInTime(lookup, answer) ? answer : this.#find(lookup);
-      }),
+    // While the others were asked, an answer may have become too old, or a newer one may have been shown.
+    for (let asks = 0; asks < MAX_ASKS && !batch.every((each) => this.#isInTime(each)); asks += 1)
+      batch = await Promise.all(
+        batch.map(async (each) =>
+          this.#isInTime(each) ? each : { ...each, answer: await this.#find(each.lookup) },
+        ),
+      );
+    return batch.map((each) =>
+      this.#tell(this.#isInTime(each) ? this.#withAge(each) : unavailable(BACKWARDS)),
     );
-    return inTime.map((answer) => this.#tell(answer));
   }
 
   async refresh(name: Name, wrong: WrongRoute, options: FindOptions = {}): Promise<RouteAnswer> {
@@ -226,11 +237,19 @@ export class CachedRoutes implements Routes {
   }
 
   /** Whether an answer that was found earlier in the same call can still be given. */
-  #isInTime(lookup: Lookup, answer: RouteAnswer): boolean {
+  #isInTime({ lookup, answer }: Answered): boolean {
     const { shown } = lookup;
-    if (shown === undefined || !("layer" in answer) || answer.layer === "coordinator") return true;
-    if (answer.kind === "found" && answer.isStale) return true;
-    return this.#isAllowed(lookup, shown) && this.#isFresh(shown, this.#now());
+    if (shown === undefined || !("layer" in answer)) return true;
+    if (!this.#isAllowed(lookup, shown)) return false;
+    if (answer.layer !== "coordinator" && lookup.era !== this.#era) return false;
+    if (answer.kind === "found" && answer.isStale) return this.#isInGrace(shown, this.#now());
+    return answer.layer === "coordinator" || this.#isFresh(shown, this.#now());
+  }
+
+  /** The answer with its age as of now. It is told later than it was shown if others of its batch took longer. */
+  #withAge({ lookup: { shown, era }, answer }: Answered): RouteAnswer {
+    if (shown === undefined || !("layer" in answer) || era !== this.#era) return answer;
+    return { ...answer, ageMs: this.#ageOf(shown) };
   }
 
   /** What can be said without asking anybody. */
@@ -503,11 +522,19 @@ export class CachedRoutes implements Routes {
       (each) =>
         each !== undefined &&
         each.kind === "found" &&
-        nowMs - each.sinceMs <= this.#options.graceMs &&
+        this.#isInGrace(each, nowMs) &&
         this.#isAllowed(lookup, each),
     );
     if (entry === undefined) return undefined;
     return this.#show(lookup, entry, entry === lookup.spare ? "shared_cache" : "memory", true);
+  }
+
+  #isInGrace({ sinceMs }: Entry, nowMs: number): boolean {
+    return nowMs - sinceMs <= this.#options.graceMs;
+  }
+
+  #ageOf({ sinceMs }: Entry): number {
+    return Math.max(0, this.#now() - sinceMs);
   }
 
   /** From here on, no older answer about the key is shown (Q6). */
@@ -515,7 +542,7 @@ export class CachedRoutes implements Routes {
     this.#floors.raise(lookup.id, entry);
     lookup.shown = entry;
     const { shard, position, settled } = entry;
-    const ageMs = Math.max(0, this.#now() - entry.sinceMs);
+    const ageMs = this.#ageOf(entry);
     if (entry.kind === "none") return { kind: "none", shard, position, settled, ageMs, layer };
     const cell = { ...this.#newestAddress(entry) };
     return { kind: "found", cell, epoch: entry.epoch, shard, position, settled, ageMs, layer, isStale };
