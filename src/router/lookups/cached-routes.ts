@@ -346,8 +346,9 @@ export class CachedRoutes implements Routes {
       if (asked === UNUSABLE) return unavailable(UNUSABLE);
       if (asked.kind === "failed") return this.#withoutCoordinator(lookup, asked);
       if (asked.kind === "invalid") return asked;
-      // An answer to an older question counts like an entry.
-      if (!isOwn && !this.#isFresh(asked, this.#now())) continue;
+      // An answer to an older question counts like an entry, and so does one from an HTTP cache.
+      const isFromCache = question.sentMs - asked.sinceMs > this.#plainMaxAgeMs;
+      if ((!isOwn || isFromCache) && !this.#isFresh(asked, this.#now())) continue;
       if (this.#isAllowed(lookup, asked)) {
         this.#refreshSoon(lookup, asked, this.#now());
         return this.#show(lookup, asked, "coordinator");
@@ -356,7 +357,7 @@ export class CachedRoutes implements Routes {
       wasBackwards = true;
       this.#demandNewer(lookup, asked);
     }
-    return unavailable(BACKWARDS);
+    return unavailable(TOO_OLD);
   }
 
   #demandNewer(lookup: Lookup, { shard, key }: Entry): void {
@@ -578,9 +579,9 @@ export class CachedRoutes implements Routes {
 
 const NO_LAYER = { layer: "none", ageMs: 0 } as const;
 const LOST: SourceFailure = { kind: "failed", detail: "the coordinator did not answer in time" };
-const BACKWARDS: SourceFailure = {
+const TOO_OLD: SourceFailure = {
   kind: "failed",
-  detail: "the coordinator's answers are older than those that were seen",
+  detail: "the coordinator's answers are older than they may be",
 };
 const PAUSED: SourceFailure = { kind: "failed", detail: "the coordinator does not answer" };
 const TOO_MANY: SourceFailure = { kind: "failed", detail: "too many questions wait for the coordinator" };

@@ -112,7 +112,9 @@ function decode({ value, ageMs }: SharedHit, sentMs: number): Entry | undefined 
   try {
     const { ageMs: storedAgeMs, ...read } = JSON.parse(value) as Stored;
     const sinceMs = sentMs - storedAgeMs - ageMs;
-    return storedAgeMs >= 0 && ageMs >= 0 && isEntry(read) ? { ...read, sinceMs } : undefined;
+    // Not even JSON's null for an infinite age passes.
+    const isAged = Number.isFinite(storedAgeMs) && storedAgeMs >= 0 && ageMs >= 0;
+    return isAged && isEntry(read) ? { ...read, sinceMs } : undefined;
   } catch {
     return undefined;
   }

@@ -55,7 +55,7 @@ export interface Source {
   /** @param minPositions The answer is at least as new, or a failure (Q9). */
   find(name: Name, minPositions: Positions): Promise<SourceAnswer>;
   /** Answers in the order of the names. */
-  findMany(names: readonly Name[], minPositions: Positions): Promise<readonly SourceAnswer[]>;
+  findMany(names: readonly Name[], minPositions: Positions): Promise<readonly SourceAnswer[] | SourceFailure>;
   /** Reads a shard's report. Without `after`, an empty page that begins and ends at the newest position. */
   report(shard: number, after: number | undefined): Promise<ReportPage | ReportPruned | SourceFailure>;
   cells(): Promise<CellList | SourceFailure>;
