@@ -9,6 +9,10 @@ export {
   positionsFromCookie,
   type Positions,
 } from "./positions.ts";
+export type { RouterClock } from "./lookups/clock.ts";
+export { createRoutes, type RoutesOptions } from "./lookups/create-routes.ts";
+export type { RouterFetch } from "./lookups/http-source.ts";
+export type { RouterResponse } from "./lookups/read-body.ts";
 export type { SharedCache, SharedHit } from "./lookups/shared-cache.ts";
 export {
   RoutesUnavailableError,

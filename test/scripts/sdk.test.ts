@@ -173,6 +173,7 @@ describe("the package", () => {
         "classify",
         "compileRuleset",
         "createProxy",
+        "createRoutes",
         "formatPositions",
         "mergePositions",
         "parsePositions",

@@ -163,9 +163,7 @@ export class CachedRoutes implements Routes {
           this.#isInTime(each) ? each : { ...each, answer: await this.#find(each.lookup) },
         ),
       );
-    return batch.map((each) =>
-      this.#tell(this.#isInTime(each) ? this.#withAge(each) : unavailable(BACKWARDS)),
-    );
+    return batch.map((each) => this.#tell(this.#isInTime(each) ? this.#withAge(each) : unavailable(TOO_OLD)));
   }
 
   async refresh(name: Name, wrong: WrongRoute, options: FindOptions = {}): Promise<RouteAnswer> {
@@ -246,7 +244,7 @@ export class CachedRoutes implements Routes {
     return answer.layer === "coordinator" || this.#isFresh(shown, this.#now());
   }
 
-  /** The answer with its age as of now. It is told later than it was shown if others of its batch took longer. */
+  /** The answer with its age as of now: it was shown earlier if others of its batch took longer. */
   #withAge({ lookup: { shown, era }, answer }: Answered): RouteAnswer {
     if (shown === undefined || !("layer" in answer) || era !== this.#era) return answer;
     return { ...answer, ageMs: this.#ageOf(shown) };

@@ -5,3 +5,11 @@ export interface RouterClock {
   /** Calls `ring` once after the delay, unless the returned function was called before. */
   after(delayMs: number, ring: () => void): () => void;
 }
+
+export const platformClock: RouterClock = {
+  now: () => performance.now(),
+  after: (delayMs, ring) => {
+    const timer = setTimeout(ring, delayMs);
+    return () => clearTimeout(timer);
+  },
+};

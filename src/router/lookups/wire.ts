@@ -1,4 +1,4 @@
-/** Reads the coordinator's JSON. Each function returns undefined when a body is not as the API describes it. */
+/** Reads the JSON of the coordinator. Each function returns undefined when a body is not as expected. */
 import type { CellAddress } from "./routes.ts";
 import type { CellList, ReportPage, SourceAnswer } from "./source.ts";
 
