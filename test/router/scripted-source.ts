@@ -24,6 +24,7 @@ export class ScriptedSource implements Source {
   readonly asked: string[] = [];
   readonly owners = new Map<string, { cell: string; epoch: number }>();
   readonly held = new Set<string>();
+  readonly addresses = new Map<string, string>();
   log: [position: number, keys: string[]][] = [];
   position = 100;
   /** The log has no rows up to this position. */
@@ -98,13 +99,17 @@ export class ScriptedSource implements Source {
     return this.#later(() => {
       if (this.isDown) return { kind: "failed", detail: "down" };
       const ids = new Set([...this.owners.values()].map(({ cell }) => cell));
-      const cells = [...ids].map((id) => ({ id, address: addressOf(id) }));
+      const cells = [...ids].map((id) => ({ id, address: this.#addressOf(id) }));
       return { kind: "cells", cells, ageMs: this.answerAgeMs };
     });
   }
 
   close(): void {
     this.asked.push("close");
+  }
+
+  #addressOf(cell: string): string {
+    return this.addresses.get(cell) ?? addressOf(cell);
   }
 
   #answer(value: string, min: Positions): SourceAnswer {
@@ -118,7 +123,7 @@ export class ScriptedSource implements Source {
     const owner = this.owners.get(key);
     if (owner === undefined) return { kind: "none", ...read };
     const { cell, epoch } = owner;
-    return { kind: "found", cell: { id: cell, address: addressOf(cell) }, epoch, ...read };
+    return { kind: "found", cell: { id: cell, address: this.#addressOf(cell) }, epoch, ...read };
   }
 
   #page(shard: number, after: number | undefined): Report {
