@@ -14,6 +14,8 @@ export { createRoutes, type RoutesOptions } from "./lookups/create-routes.ts";
 export type { RouterFetch } from "./lookups/http-source.ts";
 export type { RouterResponse } from "./lookups/read-body.ts";
 export type { SharedCache, SharedHit } from "./lookups/shared-cache.ts";
+export { workersCache, type RouteCache, type WorkersCacheOptions } from "./lookups/workers-cache.ts";
+export { RouterMetrics } from "./metrics.ts";
 export {
   RoutesUnavailableError,
   type AnswerOrigin,

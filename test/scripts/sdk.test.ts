@@ -167,6 +167,7 @@ describe("the package", () => {
       "leasehold/cell/conformance": ["cellConformance"],
       "leasehold/router": [
         "POSITION_COOKIE",
+        "RouterMetrics",
         "RoutesUnavailableError",
         "RulesetError",
         "chooseCell",
@@ -179,6 +180,7 @@ describe("the package", () => {
         "parsePositions",
         "positionCookie",
         "positionsFromCookie",
+        "workersCache",
       ],
       "leasehold/testing": ["startTestCoordinator"],
     });
