@@ -117,6 +117,7 @@ export function allExamples(root: string): Example[] {
     "docs/guides/cell-behind-a-router.md",
     "docs/guides/declare-types.md",
     "docs/guides/make-a-table-claimable.md",
+    "docs/guides/route-requests.md",
     "docs/guides/testing-your-cell.md",
     "docs/guides/write-an-adapter.md",
     "docs/operating/verification.md",
