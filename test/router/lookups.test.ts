@@ -19,6 +19,15 @@ describe("by age", () => {
     expect(await clock.runUntil(routes.find(name("a")))).toMatchObject({ layer: "coordinator" });
   });
 
+  test("[Q4] an answer that HTTP caches made older than the bound is not used", async () => {
+    const { source, routes } = world(byAge);
+    source.claim("a", "1");
+    source.answerAgeMs = 5_001;
+    expect(await routes.find(name("a"))).toMatchObject({ kind: "unavailable" });
+    source.answerAgeMs = 5_000;
+    expect(await routes.find(name("a"))).toMatchObject({ kind: "found", ageMs: 5_000 });
+  });
+
   test("[Q5] an entry is used up to its largest age, and not beyond", async () => {
     const { clock, source, routes } = world(byAge);
     source.claim("a", "1");
@@ -114,6 +123,19 @@ describe("calls at the same time", () => {
     expect(one).toMatchObject({ cell: { id: "1" } });
     expect(two).toMatchObject({ cell: { id: "2" } });
     expect(source.count("find")).toBe(2);
+  });
+
+  test("[Q2] don't share an answer about a name on hold with a later call", async () => {
+    const { clock, source, routes } = world(byAge);
+    source.claim("a", "1");
+    source.hold("a");
+    source.delayMs = 50;
+    const first = routes.find(name("a"));
+    await clock.pass(10);
+    source.drop("a");
+    const [one, two] = await clock.runUntil(Promise.all([first, routes.find(name("a"))]));
+    expect(one).toMatchObject({ kind: "found", settled: false });
+    expect(two).toMatchObject({ kind: "none", settled: true });
   });
 
   test("[Q9] don't share a question that promises less", async () => {
@@ -234,10 +256,11 @@ describe("the order of answers", () => {
     const { clock, source, routes } = world({ ...byAge, memoryBytes: 4_096 });
     source.next.push(answer("2", 12, 200));
     await routes.find(name("a"));
+    // Other names take all the memory for floors.
     source.position = 300;
     for (let at = 0; at < 50; at += 1) await routes.find(name(`other-${at}`));
     await clock.pass(5_001);
-    source.next.push(answer("1", 11, 190), answer("1", 11, 190));
+    source.next.push(answer("2", 12, 190), answer("2", 12, 190));
     expect(await routes.find(name("a"))).toMatchObject({ kind: "unavailable" });
   });
 
@@ -255,14 +278,17 @@ describe("the order of answers", () => {
   });
 
   test("[Q9] a position that the shard has not reached is unavailable, and hurts nobody else", async () => {
-    const { source, routes } = world(byAge);
+    const { clock, source, routes } = world(byAge);
     source.claim("a", "1");
     const minPositions = new Map([
       [0, 1_000],
       [77, 5],
     ]);
+    await routes.find(name("a"));
+    await clock.pass(5_001);
     for (let call = 0; call < 10; call += 1)
       expect(await routes.find(name("a"), { minPositions })).toMatchObject({ kind: "unavailable" });
+    expect(await routes.find(name("a"))).toMatchObject({ layer: "coordinator" });
     expect(await routes.find(name("b"))).toMatchObject({ kind: "none" });
     expect(source.asked.filter((each) => each.includes("77"))).toEqual([]);
   });
@@ -302,6 +328,21 @@ describe("a wrong cell", () => {
     source.isDown = true;
     expect(await routes.refresh(name("a"), wrong)).toMatchObject({ kind: "unavailable" });
     expect(await routes.find(name("a"))).toMatchObject({ kind: "unavailable" });
+  });
+
+  test("[Q8] doesn't come back if another call has read it again", async () => {
+    const { clock, source, routes } = world(byAge);
+    source.claim("a", "1");
+    const wrong = await routes.find(name("a"));
+    if (wrong.kind !== "found") throw new Error("not found");
+    source.isDown = true;
+    source.delayMs = 100;
+    const refreshing = routes.refresh(name("a"), wrong);
+    await clock.turn();
+    source.isDown = false;
+    source.delayMs = 0;
+    expect(await routes.find(name("a"))).toMatchObject({ cell: { id: "1" } });
+    expect(await clock.runUntil(refreshing)).toMatchObject({ kind: "unavailable" });
   });
 });
 

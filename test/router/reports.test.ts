@@ -36,6 +36,27 @@ describe("with reports", () => {
     expect(await routes.find(name("a"))).toMatchObject({ layer: "coordinator" });
   });
 
+  test("[Q5] an entry is not used for longer than W, also with a fresh report", async () => {
+    const { clock, source, routes } = await followed();
+    await clock.pass(299_000);
+    await routes.find(name("b"));
+    await clock.pass(1_001);
+    expect(await routes.find(name("b"))).toMatchObject({ layer: "memory" });
+    expect(await routes.find(name("a"))).toMatchObject({ layer: "coordinator" });
+    expect(source.count("find a")).toBe(2);
+  });
+
+  test("[Q5] an entry that is newer than the report is not proved by it", async () => {
+    const { clock, source, routes } = await followed({ maxAgeMs: 0 });
+    source.claim("b", "1");
+    await routes.find(name("b"));
+    await clock.pass(1);
+    source.nextReports.push({ kind: "failed", detail: "no" });
+    expect(await routes.find(name("b"))).toMatchObject({ layer: "coordinator" });
+    await clock.pass(1_000);
+    expect(await routes.find(name("b"))).toMatchObject({ layer: "memory" });
+  });
+
   test("[Q5] an entry is not used once its key is listed", async () => {
     const { clock, source, routes } = await followed();
     await clock.pass(10_000);
@@ -171,8 +192,11 @@ describe("with reports", () => {
     expect(await routes.find(name("a"))).toMatchObject({ cell: { id: "2" } });
     await clock.pass(3_000);
     await late;
-    expect(await routes.find(name("a"))).toMatchObject({ cell: { id: "2" } });
-    expect(source.asked.filter((each, at) => each.startsWith("report") && at > 0).length).toBeGreaterThan(1);
+    expect(await routes.find(name("a"))).toMatchObject({ cell: { id: "2" }, layer: "memory" });
+    await clock.pass(1_000);
+    await routes.find(name("a"));
+    const reports = source.asked.filter((each) => each.startsWith("report"));
+    expect(reports.at(-1)).toBe(`report 0 after ${source.position}`);
   });
 });
 

@@ -464,11 +464,9 @@ export class CachedRoutes implements Routes {
     return true;
   }
 
-  /** Keeps an entry if it may be used again, and is newer than the one in memory. */
+  /** Keeps an entry if it may be used again. */
   #keep(id: string, entry: Entry): boolean {
     if (!entry.settled || this.#floors.isBelow(id, entry)) return false;
-    const kept = this.#memory.peek(id);
-    if (kept !== undefined && isNewer(kept, entry)) return false;
     this.#memory.set(id, entry, bytesOf(entry));
     return true;
   }
@@ -594,10 +592,6 @@ const unavailable = ({ detail, retryAfterMs = RETRY_AFTER_MS }: SourceFailure): 
 /** Calls that want the same name, at least as new, share a question. */
 const questionId = ({ id, min }: Lookup): string =>
   `${[...min].map((pair) => pair.join(":")).join(",")}|${id}`;
-
-const isNewer = (kept: Entry, entry: Entry): boolean =>
-  kept.shard === entry.shard &&
-  (kept.position > entry.position || (kept.position === entry.position && kept.sinceMs > entry.sinceMs));
 
 async function oneOf(
   answers: Promise<readonly SourceAnswer[] | SourceFailure>,
