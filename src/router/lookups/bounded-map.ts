@@ -4,7 +4,7 @@ interface Slot<Value> {
   wasUsed: boolean;
 }
 
-/** What a map needs for one entry beside its key and value: an estimate that is rather too large. */
+/** What a map needs for one entry beside its key and value, an estimate. */
 const SLOT_BYTES = 128;
 
 /**

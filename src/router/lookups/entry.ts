@@ -29,7 +29,7 @@ export type Entry = FoundEntry | NoneEntry;
 /** An entry's own objects and numbers. */
 const ENTRY_BYTES = 160;
 
-/** The size of an entry in memory, an estimate that is rather too large. */
+/** The size of an entry in memory, an estimate. */
 export const bytesOf = (entry: Entry): number =>
   ENTRY_BYTES + 2 * entry.key.length + (entry.kind === "found" ? addressBytes(entry.cell) : 0);
 
