@@ -12,7 +12,7 @@ export interface Claim {
   readonly typePath: string;
 }
 
-/** The names to look up, without duplicates: claims in their order, and of each one the longest name first. */
+/** The names to look up, without duplicates: claims in their order, the longest name of each first. */
 export function candidatesOf(claims: readonly Claim[], alternatives: readonly Variables[]): Name[] {
   const names = new Map<string, Name>();
   for (const { type, value, prefixDepth } of claims) {

@@ -20,7 +20,7 @@ export function compileRegularExpression(
   let expression: RegExp;
   let names: string[];
   try {
-    // oxlint-disable-next-line require-unicode-regexp -- GitLab's rules are written for expressions without flags
+    // GitLab's rules are written for expressions without flags.
     expression = new RegExp(source);
     // With an empty alternative it matches the empty text, and the result has the names of all groups.
     names = Object.keys(new RegExp(`${source}|`).exec("")?.groups ?? {});

@@ -11,7 +11,7 @@ const TRANSFORM_TYPES = [
   "base64-line-delimited",
 ] as const;
 
-/** Makes texts of texts. Returns null if its input is not of the right form, so that the rule doesn't match. */
+/** Makes texts of texts. Returns null if its input has another form. Then the rule doesn't match. */
 export interface Transform {
   readonly type: (typeof TRANSFORM_TYPES)[number];
   readonly expression: RegularExpression | null;
@@ -115,7 +115,12 @@ function tokenPayload(text: string, length36: string): Variables | null {
   if (bytes === null || bytes.length <= RANDOM_BYTES) return null;
   const size = bytes.at(-1) ?? 0;
   if (size !== bytes.length - RANDOM_BYTES - 1) return null;
-  return numbers(pairs(utf8(bytes.subarray(RANDOM_BYTES, -1))));
+  const result = new Map<string, string>();
+  for (const [key, value] of pairs(utf8(bytes.subarray(RANDOM_BYTES, -1)))) {
+    const decimal = toDecimal(key, value);
+    if (decimal !== null) result.set(key, decimal);
+  }
+  return result;
 }
 
 /** A JSON object, itself or in base 64 as in the payload of a JSON web token. */
@@ -129,13 +134,14 @@ function routableJson(text: string): Variables | null {
     return null;
   }
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) return null;
-  return numbers(
-    new Map(
-      Object.entries(parsed).flatMap(([name, value]: [string, unknown]): [string, string][] =>
-        typeof value === "string" ? [[name, value]] : [],
-      ),
-    ),
-  );
+  const result = new Map<string, string>();
+  for (const [name, value] of Object.entries(parsed) as [string, unknown][]) {
+    const decimal = typeof value === "string" ? toDecimal(name, value) : null;
+    // A number of JSON is in base 10, as numbers of JSON are.
+    if (decimal !== null) result.set(name, decimal);
+    else if (Number.isSafeInteger(value)) result.set(name, String(value));
+  }
+  return result;
 }
 
 function lines(text: string): Variables | null {
@@ -151,17 +157,13 @@ const pairs = (text: string): Map<string, string> =>
     }),
   );
 
-/** The keys of a routable token whose values are numbers in base 36: cell, group, organization, project, user. */
+/** The keys of a routable token, such as the cell. Their values are numbers in base 36. */
 const ROUTING_KEYS = new Set(["c", "g", "o", "p", "u", "t"]);
 
-/** Writes the numbers in base 10, as ids are written everywhere else. What is not a number is left out. */
-function numbers(values: ReadonlyMap<string, string>): Variables {
-  const result = new Map<string, string>();
-  for (const [name, value] of values) {
-    const number = ROUTING_KEYS.has(name) ? base36(value) : value;
-    if (number !== null) result.set(name, String(number));
-  }
-  return result;
+/** Writes numbers in base 10, as ids are written everywhere else. Returns null for what is not a number. */
+function toDecimal(key: string, text: string): string | null {
+  if (!ROUTING_KEYS.has(key)) return text;
+  return base36(text)?.toString() ?? null;
 }
 
 /** A number of at most 64 bits has at most 13 digits in base 36. */
