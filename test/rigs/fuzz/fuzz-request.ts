@@ -4,7 +4,7 @@ import { routes, type RouteId } from "../../../src/http/contract.ts";
 import { listLimitsOf } from "../../../src/http/contract/lists.ts";
 import type { Route } from "../../../src/http/contract/route.ts";
 import { limitTable } from "../../../src/core/limits.ts";
-import { DECIDED, NAME_MARK, OUTSTANDING, REGISTERED, uuid } from "./pools.ts";
+import { DECIDED, NAME_MARK, names, OUTSTANDING, REGISTERED, uuid } from "./pools.ts";
 import { goodKeys, orphanKeys, type FuzzServer, type Sent } from "./server.ts";
 import { takes, valuesOf } from "./schema.ts";
 import { isObject, textOf, type Tree } from "./tree.ts";
@@ -62,7 +62,7 @@ function makeValidRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
     const given = isNew ? newBatch(first, fresh) : first;
     const texts = isNew
       ? newLease(params as Record<string, string>, fresh, chosen)
-      : knownLease(params as Record<string, string>, chosen);
+      : knownName(knownLease(params as Record<string, string>, chosen), chosen);
     const keys = keysFor(route, texts["cell"]);
     const key = keys[Math.floor(chosen / 6) % keys.length] ?? "none";
     return withSense({
@@ -103,6 +103,12 @@ function knownLease(params: Record<string, string>, chosen: number): Record<stri
     cell: REGISTERED[index] ?? "",
     uuid: uuid(chosen % 3 === 0 ? DECIDED + index : OUTSTANDING + index),
   };
+}
+
+/** Often uses a name that is claimed at the start, because a random type and value seldom belong together. */
+function knownName(params: Record<string, string>, chosen: number): Record<string, string> {
+  if (params["value"] === undefined || chosen % 2 === 0) return params;
+  return { ...params, bucket_type: "ROUTES", value: names[chosen % (2 * REGISTERED.length)] ?? "" };
 }
 
 const pairsOf = (query: Record<string, string | string[]>): [string, string][] =>
@@ -214,12 +220,12 @@ export function sentOf(server: Pick<FuzzServer, "keys">, request: FuzzRequest): 
   const { id, headers } = request;
   const body = bodyOf(request);
   const key = keyOf(server, request);
-  const names = new Set(headers.map(([name]) => name.toLowerCase()));
+  const chosen = new Set(headers.map(([name]) => name.toLowerCase()));
   const given: [string, string][] = [
-    ...(key === undefined || names.has("authorization")
+    ...(key === undefined || chosen.has("authorization")
       ? []
       : ([["authorization", `Bearer ${key}`]] as [string, string][])),
-    ...(body === undefined || names.has("content-type")
+    ...(body === undefined || chosen.has("content-type")
       ? []
       : ([["content-type", JSON_TYPE]] as [string, string][])),
     ...headers,

@@ -2,6 +2,7 @@
 import * as fc from "fast-check";
 import { gzipSync } from "node:zlib";
 import type { RouteId } from "../../../src/http/contract.ts";
+import { REGISTERED } from "./pools.ts";
 import { badKeys, goodKeys, orphanKeys } from "./server.ts";
 import {
   ABSENT,
@@ -168,16 +169,20 @@ function long(request: FuzzRequest, over: boolean): FuzzRequest {
   });
   const notes = [...request.notes, over ? "one item over the limit" : "as many items as allowed"];
   const refusal = over ? { must: 400 } : {};
-  if (request.id === "lookupRecords") {
+  const lookup = { lookupRecords: "buckets", lookupRoutes: "names" }[request.id as string];
+  if (lookup !== undefined) {
     const buckets = names
       .slice(0, LOOKUP_LIMIT + (over ? 1 : 0))
       .map((value): Tree => ({ type: "ROUTES", value }));
-    return { ...request, body: { buckets }, notes, ...refusal };
+    return { ...request, body: { [lookup]: buckets }, notes, ...refusal };
   }
   if (request.id !== "beginLease" && request.id !== "beginLeaseWithNewId") return request;
   const all = names.slice(0, BATCH_LIMIT + (over ? 1 : 0)).map(item);
   // Names that no cell has, so that no other batch is affected.
-  return { ...request, body: { creates: all.slice(0, 10), destroys: all.slice(10) }, notes, ...refusal };
+  const body = { creates: all.slice(0, 10), destroys: all.slice(10) };
+  // Each list has few enough items. All lists are counted after it is known whether the cell is registered.
+  const isCounted = REGISTERED.includes(request.params["cell"] ?? "");
+  return { ...request, body, notes, ...(isCounted ? refusal : {}) };
 }
 
 /**
@@ -308,6 +313,11 @@ const RAW_QUERIES = [
   "page_size=99999999999999999999",
   "page_size=1e1",
   "page_size=%D9%A3",
+  "min_position=3:1,3:1",
+  "min_position=3%3A1%2C",
+  `min_position=${Array.from({ length: 2_000 }, (_, n) => `${n}:1`).join(",")}`,
+  "after=9007199254740993",
+  "after=-0",
   "older_than_s=999999999999",
   "created_after=0000-01-01T00:00:00Z",
   "created_after=9999-12-31T23:59:59.999999999-23:59",
