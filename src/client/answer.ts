@@ -14,6 +14,8 @@ export interface Refused {
   retryable: boolean;
   retryAfterMs?: number;
   requestId?: string;
+  /** What the answer is worth that no cell has a name, as it was sent. */
+  route?: unknown;
   /**
    * False when an earlier attempt got no answer: the coordinator may still carry it out after this refusal.
    */

@@ -416,6 +416,8 @@ export interface Problem {
    * `Retry-After`.
    */
   retry_after_ms?: number | undefined;
+  /** Only if no cell has the name of `GET /v1/route`: what that answer is worth. */
+  route?: RouteFacts | undefined;
   /** The parts that do not answer. Only from `GET /readyz`. */
   failed?: readonly string[] | undefined;
 }
@@ -457,12 +459,91 @@ export interface Record {
   updated_at: string;
 }
 
+export interface Report {
+  shard: number;
+  /** The position after which the page begins. */
+  after: number;
+  /** The page has every change up to and including this position. */
+  through: number;
+  /**
+   * Pairs of a position and the keys of the names that leases put on hold there, in ascending order. What
+   * a lookup shows of a name changes only after the name was put on hold.
+   */
+  held: readonly (readonly [number, readonly string[]])[];
+  /** True: the page is full and never changes. Continue with `after` set to `through`. */
+  has_more: boolean;
+  /**
+   * The age of the answer in milliseconds when it was sent. A cache adds the time since it sent its
+   * question.
+   */
+  age_ms: number;
+}
+
 export interface Revocation {
   /**
    * The cell of a key that was made offline. Without it, the cell's ledger doesn't learn of the
    * revocation.
    */
   cell_id?: string | number | undefined;
+}
+
+/** What an answer about a name is worth. */
+export interface RouteFacts {
+  /**
+   * A hash of the name, as 16 hexadecimal digits, by which reports refer to it. Different names may have
+   * the same key.
+   */
+  key: string;
+  /** The number of the name's shard. */
+  shard: number;
+  /** The shard's position when the name was read. Each change of the shard makes it larger. */
+  position: number;
+  /** False: a lease holds the name, so the answer may change at any time. Don't keep it. */
+  settled: boolean;
+  /**
+   * The age of the answer in milliseconds when it was sent. A cache adds the time since it sent its
+   * question.
+   */
+  age_ms: number;
+}
+
+export interface RouteLookup {
+  /** The names to find. */
+  names: readonly Bucket[];
+  /**
+   * Positions of shards that you have seen, as pairs `shard:position` with commas between them, at most
+   * 16. If the shard of a name has not reached its position, the call fails with UNAVAILABLE. Pairs of
+   * other shards have no effect.
+   */
+  min_position?: string | undefined;
+}
+
+/** `cell` and `epoch` are present only if the name was found. */
+export interface RouteResult {
+  name: Bucket;
+  found: boolean;
+  cell?: OwnerCell | undefined;
+  /**
+   * The epoch of the claim, or of the granted lease that creates it. Each later owner of the name has a
+   * larger one. A cell key doesn't get it for another cell's name.
+   */
+  epoch?: number | undefined;
+  /**
+   * A hash of the name, as 16 hexadecimal digits, by which reports refer to it. Different names may have
+   * the same key.
+   */
+  key: string;
+  /** The number of the name's shard. */
+  shard: number;
+  /** The shard's position when the name was read. Each change of the shard makes it larger. */
+  position: number;
+  /** False: a lease holds the name, so the answer may change at any time. Don't keep it. */
+  settled: boolean;
+  /**
+   * The age of the answer in milliseconds when it was sent. A cache adds the time since it sent its
+   * question.
+   */
+  age_ms: number;
 }
 
 /** The row of the cell's database that the name comes from. */
@@ -623,6 +704,12 @@ export interface Operations {
     body: Batch;
     answer: {
       lease: Lease;
+      /**
+       * Positions of the lease's shards, by the number of the shard, from which on lookups show the lease.
+       * Send that of a name's shard as `min_position` with `GET /v1/route/…`. Absent once the lease was
+       * decided some time ago.
+       */
+      positions?: { readonly [name: string]: number } | undefined;
     };
   };
   getLease: {
@@ -643,12 +730,24 @@ export interface Operations {
     body: Decision | undefined;
     answer: {
       lease: Lease;
+      /**
+       * Positions of the lease's shards, by the number of the shard, from which on lookups show the lease.
+       * Send that of a name's shard as `min_position` with `GET /v1/route/…`. Absent once the lease was
+       * decided some time ago.
+       */
+      positions?: { readonly [name: string]: number } | undefined;
     };
   };
   rollbackLease: {
     body: Decision | undefined;
     answer: {
       lease: Lease;
+      /**
+       * Positions of the lease's shards, by the number of the shard, from which on lookups show the lease.
+       * Send that of a name's shard as `min_position` with `GET /v1/route/…`. Absent once the lease was
+       * decided some time ago.
+       */
+      positions?: { readonly [name: string]: number } | undefined;
     };
   };
   getRecord: {
@@ -693,6 +792,46 @@ export interface Operations {
       as_of: string;
       /** One digest per range, in the order of the request. */
       digests: readonly RangeDigest[];
+    };
+  };
+  getRoute: {
+    body: undefined;
+    answer: {
+      cell: OwnerCell;
+      /**
+       * The epoch of the claim, or of the granted lease that creates it. Each later owner of the name has a
+       * larger one. A cell key doesn't get it for another cell's name.
+       */
+      epoch?: number | undefined;
+      /**
+       * A hash of the name, as 16 hexadecimal digits, by which reports refer to it. Different names may
+       * have the same key.
+       */
+      key: string;
+      /** The number of the name's shard. */
+      shard: number;
+      /** The shard's position when the name was read. Each change of the shard makes it larger. */
+      position: number;
+      /** False: a lease holds the name, so the answer may change at any time. Don't keep it. */
+      settled: boolean;
+      /**
+       * The age of the answer in milliseconds when it was sent. A cache adds the time since it sent its
+       * question.
+       */
+      age_ms: number;
+    };
+  };
+  lookupRoutes: {
+    body: RouteLookup;
+    answer: {
+      results: readonly RouteResult[];
+    };
+  };
+  getReport: { body: undefined; answer: Report };
+  listCellAddresses: {
+    body: undefined;
+    answer: {
+      cells: readonly OwnerCell[];
     };
   };
   takeVerificationSlot: {
@@ -1004,6 +1143,52 @@ export const operations = {
       as_of: "string",
       digests: [{ count: "number", hash: "string", held: "boolean", newest_updated_at: "any" }],
     },
+  },
+  getRoute: {
+    method: "GET",
+    path: "/v1/route/{bucket_type}/{value}",
+    shape: {
+      cell: { id: "string", address: "string" },
+      key: "string",
+      shard: "number",
+      position: "number",
+      settled: "boolean",
+      age_ms: "number",
+    },
+  },
+  lookupRoutes: {
+    method: "POST",
+    path: "/v1/route",
+    shape: {
+      results: [
+        {
+          name: { type: "string", value: "string" },
+          found: "boolean",
+          key: "string",
+          shard: "number",
+          position: "number",
+          settled: "boolean",
+          age_ms: "number",
+        },
+      ],
+    },
+  },
+  getReport: {
+    method: "GET",
+    path: "/v1/reports/{shard}",
+    shape: {
+      shard: "number",
+      after: "number",
+      through: "number",
+      held: ["any"],
+      has_more: "boolean",
+      age_ms: "number",
+    },
+  },
+  listCellAddresses: {
+    method: "GET",
+    path: "/v1/cells",
+    shape: { cells: [{ id: "string", address: "string" }] },
   },
   takeVerificationSlot: {
     method: "PUT",

@@ -9,6 +9,7 @@ import { LedgerHistory } from "./ledger-history.ts";
 import { Parts } from "./parts.ts";
 import { TypeSets } from "./type-sets.ts";
 import { Records } from "./records.ts";
+import { Routing } from "./routing.ts";
 import { VerificationSlots } from "./verification-slots.ts";
 import type { Limit, Operations } from "./api-types.ts";
 
@@ -25,6 +26,7 @@ export class Client {
   readonly cell: string | undefined;
   readonly leases: Leases;
   readonly records: Records;
+  readonly routing: Routing;
   readonly verificationSlots: VerificationSlots;
   readonly cells: Cells;
   readonly keys: Keys;
@@ -44,6 +46,7 @@ export class Client {
     this.#beginLimiter = beginLimiter;
     this.leases = new Leases(caller, beginLimiter, cell, this.history);
     this.records = new Records(caller, cell);
+    this.routing = new Routing(caller);
     this.verificationSlots = new VerificationSlots(caller, cell);
     this.cells = new Cells(caller);
     this.keys = new Keys(caller);

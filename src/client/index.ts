@@ -5,6 +5,7 @@ export type { BreakerOptions } from "./breaker.ts";
 export type { CallOptions, Fetch, FetchResponse } from "./connection.ts";
 export type { Export } from "./export.ts";
 export type { Hooks, RequestEvent, ResponseEvent, RetryEvent } from "./hooks.ts";
+export type { PlacedLease } from "./lease-answers.ts";
 export type { LedgerHistory, LedgerPoint } from "./ledger-history.ts";
 export type { BeginOptions, DecideOptions, ListLeasesOptions, ListStaleLeasesOptions } from "./leases.ts";
 export type { Page, Pages } from "./pages.ts";
@@ -21,6 +22,7 @@ export type {
   RecordPage,
   SourceIdRange,
 } from "./records.ts";
+export type { FindRouteOptions, Report, ReportOptions, RouteAnswer, ShardPositions } from "./routing.ts";
 export {
   AlreadyClaimedError,
   CancelledError,

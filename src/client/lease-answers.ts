@@ -1,9 +1,21 @@
 import { unknown, type Answer } from "./answer.ts";
-import type { Batch, Lease } from "./api-types.ts";
+import type { Batch, Lease, Operations } from "./api-types.ts";
 import type { BeginLimiter } from "./begin-limiter.ts";
 import { noCell, type Caller, type Input } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import type { LedgerHistory } from "./ledger-history.ts";
+import type { ShardPositions } from "./routing.ts";
+
+/** A lease, as a begin or a decision answers it. */
+export interface PlacedLease extends Lease {
+  /**
+   * Positions of the lease's shards, by the number of the shard, from which on `client.routing` shows the
+   * lease. Undefined once the lease was decided some time ago.
+   */
+  positions?: ShardPositions | undefined;
+}
+
+type LeaseAnswer = Operations["beginLease"]["answer"];
 
 type LeaseOperation = "beginLease" | "commitLease" | "rollbackLease" | "getLease";
 
@@ -24,16 +36,16 @@ export class LeaseAnswers {
     this.#cell = cell;
   }
 
-  async begin(uuid: string, batch: Batch, options: CallOptions): Promise<Answer<Lease>> {
+  async begin(uuid: string, batch: Batch, options: CallOptions): Promise<Answer<PlacedLease>> {
     const input = { ...options, body: batch };
     return leaseOf(await this.#beginLimiter.run(() => this.#call("beginLease", uuid, input)));
   }
 
-  async commit(uuid: string, options: CallOptions, reason?: string): Promise<Answer<Lease>> {
+  async commit(uuid: string, options: CallOptions, reason?: string): Promise<Answer<PlacedLease>> {
     return leaseOf(await this.#call("commitLease", uuid, { ...options, ...bodyOf(reason) }));
   }
 
-  async rollback(uuid: string, options: CallOptions, reason?: string): Promise<Answer<Lease>> {
+  async rollback(uuid: string, options: CallOptions, reason?: string): Promise<Answer<PlacedLease>> {
     return leaseOf(await this.#call("rollbackLease", uuid, { ...options, ...bodyOf(reason) }));
   }
 
@@ -45,7 +57,7 @@ export class LeaseAnswers {
     operation: Id,
     uuid: string,
     input: Input<Id>,
-  ): Promise<Answer<{ lease: Lease }>> {
+  ): Promise<Answer<LeaseAnswer>> {
     if (this.#cell === undefined) return noCell;
     const params = { cell: this.#cell, uuid };
     return this.#caller.call(operation, { ...input, params, history: this.#history });
@@ -62,10 +74,10 @@ const STATES: ReadonlySet<string> = new Set([
 ] satisfies Lease["state"][]);
 
 /** A newer coordinator may have a state that this client does not know. The outcome is unknown then. */
-function leaseOf(answer: Answer<{ lease: Lease }>): Answer<Lease> {
+function leaseOf(answer: Answer<LeaseAnswer>): Answer<PlacedLease> {
   if (answer.kind !== "ok") return answer;
-  const { lease } = answer.value;
+  const { lease, positions } = answer.value;
   return STATES.has(lease.state)
-    ? { kind: "ok", value: lease }
+    ? { kind: "ok", value: positions === undefined ? lease : { ...lease, positions } }
     : unknown(`the lease has a state that this client does not know: ${lease.state}`);
 }

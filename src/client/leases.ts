@@ -3,7 +3,7 @@ import type { BeginLimiter } from "./begin-limiter.ts";
 import { requireCell, type Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
-import { LeaseAnswers } from "./lease-answers.ts";
+import { LeaseAnswers, type PlacedLease } from "./lease-answers.ts";
 import type { LedgerHistory } from "./ledger-history.ts";
 import { listing, type Pages } from "./pages.ts";
 import type { Batch, Lease, StaleLease } from "./api-types.ts";
@@ -60,12 +60,12 @@ export class Leases {
    * GRANTED, or COMMITTED if this UUID was begun and committed before. After an error with `outcomeKnown:
    * false`, repeat it with the same UUID, or close the lease with `rollback`.
    */
-  async begin(batch: Batch, { uuid = uuidv7(), ...options }: BeginOptions = {}): Promise<Lease> {
+  async begin(batch: Batch, { uuid = uuidv7(), ...options }: BeginOptions = {}): Promise<PlacedLease> {
     return valueOf(await this.answers.begin(uuid, batch, options), uuid);
   }
 
   /** Makes the batch permanent. The limit on begins and the circuit breaker never delay it. */
-  async commit(uuid: string, { reason, ...options }: DecideOptions = {}): Promise<Lease> {
+  async commit(uuid: string, { reason, ...options }: DecideOptions = {}): Promise<PlacedLease> {
     return valueOf(await this.answers.commit(uuid, options, reason), uuid);
   }
 
@@ -73,7 +73,7 @@ export class Leases {
    * Releases every name of the batch, also when the outcome of its begin is unknown. The limit on begins and
    * the circuit breaker never delay it.
    */
-  async rollback(uuid: string, { reason, ...options }: DecideOptions = {}): Promise<Lease> {
+  async rollback(uuid: string, { reason, ...options }: DecideOptions = {}): Promise<PlacedLease> {
     return valueOf(await this.answers.rollback(uuid, options, reason), uuid);
   }
 

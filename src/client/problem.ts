@@ -49,6 +49,7 @@ export function answerOfProblem(
     ...common,
     ...(reason === undefined ? {} : { reason }),
     ...(field === undefined ? {} : { field }),
+    ...(problem["route"] === undefined ? {} : { route: problem["route"] }),
   };
 }
 

@@ -72,6 +72,14 @@ export const limitTable = {
     about: "records in one answer of an export; the caller continues with another call",
   },
   lookupBuckets: { default: 100, min: 1, max: 1_000, unit: "items", about: "buckets in one lookup" },
+  // Without reports, this is how old an answer in a router's cache can be.
+  routeMaxAgeS: {
+    default: 5,
+    min: 0,
+    max: 60,
+    unit: "s",
+    about: "how long a cache may keep an answer to a router; 0 means not at all",
+  },
   digestRanges: {
     default: 256,
     min: 1,

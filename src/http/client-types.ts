@@ -10,12 +10,14 @@ interface Schema {
   const?: unknown;
   enum?: readonly unknown[];
   anyOf?: readonly Schema[];
-  items?: Schema;
+  /** False for a tuple, whose items are `prefixItems`. */
+  items?: Schema | false;
+  prefixItems?: readonly Schema[];
   /** The documents of a stream of JSON lines. */
   contentSchema?: Schema;
   properties?: Readonly<Record<string, Schema>>;
   required?: readonly string[];
-  additionalProperties?: unknown;
+  additionalProperties?: Schema | false;
   propertyNames?: unknown;
 }
 
@@ -95,7 +97,7 @@ function comment({ description }: Schema, indent: string): string {
 
 function typeOf(schema: Schema, indent: string): string {
   if (schema.$ref !== undefined) return nameOf(schema.$ref);
-  if (schema.propertyNames !== undefined) return "{ readonly [name: string]: unknown }";
+  if (schema.propertyNames !== undefined) return `{ readonly [name: string]: ${valueType(schema)} }`;
   if (Object.keys(schema).every((key) => key === "description")) return "unknown";
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
@@ -104,7 +106,9 @@ function typeOf(schema: Schema, indent: string): string {
     return [...new Set(schema.anyOf.map((each) => typeOf(each, indent)))].join(" | ");
   switch (schema.type) {
     case "array":
-      return `readonly ${grouped(typeOf(schema.items ?? {}, indent))}[]`;
+      return schema.prefixItems === undefined
+        ? `readonly ${grouped(typeOf(schema.items || {}, indent))}[]`
+        : `readonly [${schema.prefixItems.map((each) => typeOf(each, indent)).join(", ")}]`;
     case "object":
       return objectType(schema, indent);
     case "integer":
@@ -121,7 +125,14 @@ function typeOf(schema: Schema, indent: string): string {
   }
 }
 
-const grouped = (type: string): string => (type.includes(" | ") ? `(${type})` : type);
+/**
+ * The values of a record. Objects stay unknown: in a JSON document that a program imports, their texts have
+ * the type `string`, which is wider than an enumeration.
+ */
+const valueType = ({ additionalProperties: values }: Schema): string =>
+  values && values.type !== "object" ? typeOf(values, "") : "unknown";
+
+const grouped = (type: string): string => (/ \| |^readonly /.test(type) ? `(${type})` : type);
 
 const nameOf = (ref: string): string => ref.slice(ref.lastIndexOf("/") + 1);
 
@@ -141,7 +152,7 @@ const answerOf = ({ responses }: Operation): Schema => {
   const schema = Object.values(responses[status ?? ""]?.content ?? {})[0]?.schema;
   if (schema === undefined) throw new TypeError("every operation in the contract must have a 2xx answer");
   // Of a stream, the client's types describe one line.
-  return schema.contentSchema?.items ?? schema;
+  return schema.contentSchema?.items || schema;
 };
 
 function operationType(operation: Operation): string {
@@ -168,7 +179,7 @@ function shapeOf(schema: Schema, document: Document): unknown {
     return shapeOf(document.components.schemas[nameOf(schema.$ref)] ?? {}, document);
   switch (schema.type) {
     case "array":
-      return [shapeOf(schema.items ?? {}, document)];
+      return schema.prefixItems === undefined ? [shapeOf(schema.items || {}, document)] : "any";
     case "object": {
       const required = Object.entries(schema.properties ?? {}).filter(([name]) =>
         schema.required?.includes(name),

@@ -4,6 +4,7 @@ import { partRoutes } from "./contract/part-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
 import { recordRoutes } from "./contract/record-routes.ts";
 import type { Route, RouteError } from "./contract/route.ts";
+import { routingRoutes } from "./contract/routing-routes.ts";
 import { serviceRoutes } from "./contract/service-routes.ts";
 import { typeRoutes } from "./contract/type-routes.ts";
 import { verificationRoutes } from "./contract/verification-routes.ts";
@@ -12,6 +13,7 @@ import { verificationRoutes } from "./contract/verification-routes.ts";
 export const routes = {
   ...leaseRoutes,
   ...recordRoutes,
+  ...routingRoutes,
   ...verificationRoutes,
   ...cellRoutes,
   ...keyRoutes,

@@ -5,6 +5,7 @@ import { keyHandlers } from "./handlers/keys.ts";
 import { leaseHandlers } from "./handlers/leases.ts";
 import { partHandlers } from "./handlers/parts.ts";
 import { recordHandlers } from "./handlers/records.ts";
+import { routingHandlers } from "./handlers/routing.ts";
 import { serviceHandlers } from "./handlers/service.ts";
 import { typeHandlers } from "./handlers/types.ts";
 import { verificationHandlers } from "./handlers/verification.ts";
@@ -14,6 +15,7 @@ export const handlers: Handlers = {
   ...leaseHandlers,
   ...recordHandlers,
   ...exportHandlers,
+  ...routingHandlers,
   ...verificationHandlers,
   ...cellHandlers,
   ...keyHandlers,

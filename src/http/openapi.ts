@@ -14,6 +14,7 @@ type Json = Record<string, unknown>;
 const TAGS: Record<Group, string> = {
   leases: "Hold names, then commit or roll back.",
   records: "Which cell owns which name.",
+  routing: "Where requests for a name go, and how long a router may keep the answer.",
   verification: "Slots, which limit how many cells verify at the same time.",
   cells: "The registered cells. For operators.",
   keys: "The keys that were made or revoked here. For operators.",
@@ -154,7 +155,7 @@ const requestBodyOf = (
 
 function answersOf({ responses, history }: Route, components: Components): Json {
   const answers = Object.entries(responses).map(
-    ([status, { about, schema, mediaType = "application/json", lines, example }]) => {
+    ([status, { about, schema, mediaType = "application/json", lines, cached, example }]) => {
       const shown =
         lines === true && Array.isArray(example)
           ? example.map((line) => JSON.stringify(line)).join("\n")
@@ -164,8 +165,20 @@ function answersOf({ responses, history }: Route, components: Components): Json 
         schema: lines === true ? streamOf(described, mediaType) : described,
         ...(shown === undefined ? {} : { example: shown }),
       };
-      const headers = history === true ? { headers: historyHeaders } : {};
-      return [status, { description: about, ...headers, content: { [mediaType]: content } }];
+      const headers = {
+        ...(history === true ? historyHeaders : {}),
+        ...(cached === undefined
+          ? {}
+          : { "Cache-Control": { description: cached, schema: { type: "string" } } }),
+      };
+      return [
+        status,
+        {
+          description: about,
+          ...(Object.keys(headers).length === 0 ? {} : { headers }),
+          content: { [mediaType]: content },
+        },
+      ];
     },
   );
   return Object.fromEntries(answers) as Json;

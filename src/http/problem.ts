@@ -1,5 +1,7 @@
-import { jsonAnswer } from "./json-answer.ts";
+import type * as z from "zod";
 import { errorCodes, type Conflict, type Reason, type Refusal } from "../core/refusal.ts";
+import type { routeFacts } from "./contract/schemas.ts";
+import { jsonAnswer } from "./json-answer.ts";
 
 /** A refusal with the fields that only HTTP needs. */
 export interface Failure extends Refusal {
@@ -8,6 +10,8 @@ export interface Failure extends Refusal {
   headers?: Readonly<Record<string, string>>;
   leaseUuid?: string;
   failed?: readonly string[];
+  /** What the answer is worth that no cell has a name. */
+  route?: z.input<typeof routeFacts>;
   /** The buckets of the conflicts, in the same order. */
   buckets?: readonly ApiBucket[];
 }
@@ -35,7 +39,7 @@ export function problemResponse(failure: Failure, requestId: string): Response {
 export function problemOf(failure: Failure, requestId: string): Record<string, unknown> {
   const { title } = errorCodes[failure.code];
   const status = statusOf(failure);
-  const { code, detail, reason, field, conflicts, buckets, leaseUuid, failed } = failure;
+  const { code, detail, reason, field, conflicts, buckets, leaseUuid, failed, route } = failure;
   return {
     type: `/docs#error-${code.toLowerCase()}`,
     title,
@@ -49,6 +53,7 @@ export function problemOf(failure: Failure, requestId: string): Record<string, u
     conflicts: conflicts?.map((conflict, index) => toApiConflict(conflict, buckets?.[index])),
     lease_uuid: leaseUuid,
     failed,
+    route,
   };
 }
 

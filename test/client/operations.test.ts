@@ -20,6 +20,10 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "records.export": ({ records }) =>
     records.export({ sourceType: "RAILS_TABLE_ROUTES" })[Symbol.asyncIterator]().next(),
   "records.digests": ({ records }) => records.digests({ sourceType: "RAILS_TABLE_ROUTES", ranges: [{}] }),
+  "routing.find": ({ routing }) => routing.find({ type: "ROUTES", value: "a" }),
+  "routing.findMany": ({ routing }) => routing.findMany([{ type: "ROUTES", value: "a" }]),
+  "routing.report": ({ routing }) => routing.report(0),
+  "routing.cells": ({ routing }) => routing.cells(),
   "verificationSlots.take": ({ verificationSlots }) => verificationSlots.take(UUID),
   "verificationSlots.release": ({ verificationSlots }) => verificationSlots.release(UUID),
   "cells.list": ({ cells }) => cells.list().all(),

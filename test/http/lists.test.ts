@@ -56,6 +56,7 @@ test("the contract has the lists that these tests are about", () => {
     "lookupRecords buckets",
     "digestRecords bucket_types",
     "digestRecords ranges",
+    "lookupRoutes names",
     "changeTypes types.bucket_types",
     "changeTypes types.subject_types",
     "changeTypes types.source_types",

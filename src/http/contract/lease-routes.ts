@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { cellId, moment, nothing, pageSize, pageToken, uuid } from "./fields.ts";
 import { route, tooManyReads, type RouteError } from "./route.ts";
-import { batch, leaseAnswer, leasePage } from "./schemas.ts";
+import { batch, leaseAnswer, leasePage, placedLeaseAnswer } from "./schemas.ts";
 
 const params = z.strictObject({ cell: cellId, uuid });
 const roles = ["cell", "operator"] as const;
@@ -18,7 +18,7 @@ const exampleBatch = {
   ],
 };
 
-const exampleLease = (state: "GRANTED" | "COMMITTED" | "ROLLED_BACK"): unknown => ({
+const exampleLease = (state: "GRANTED" | "COMMITTED" | "ROLLED_BACK", isPlaced = true): unknown => ({
   lease: {
     uuid: UUID,
     cell_id: "7",
@@ -29,6 +29,7 @@ const exampleLease = (state: "GRANTED" | "COMMITTED" | "ROLLED_BACK"): unknown =
     counts: { creates: 1, destroys: 0, replaces: 0, missing: 0 },
     ...(state === "GRANTED" ? { ...exampleBatch, destroys: [], replaces: [] } : {}),
   },
+  ...(isPlaced ? { positions: { 3: 4_711 } } : {}),
 });
 
 const beginErrors: readonly RouteError[] = [
@@ -168,10 +169,10 @@ export const leaseRoutes = {
     query: nothing,
     body: { schema: batch, required: true },
     responses: {
-      201: { about: "The lease is granted.", schema: leaseAnswer, example: exampleLease("GRANTED") },
+      201: { about: "The lease is granted.", schema: placedLeaseAnswer, example: exampleLease("GRANTED") },
       200: {
         about: "A lease with this id and this batch was granted or committed before.",
-        schema: leaseAnswer,
+        schema: placedLeaseAnswer,
         example: exampleLease("COMMITTED"),
       },
     },
@@ -193,7 +194,7 @@ export const leaseRoutes = {
     query: nothing,
     body: { schema: batch, required: true },
     responses: {
-      201: { about: "The lease is granted.", schema: leaseAnswer, example: exampleLease("GRANTED") },
+      201: { about: "The lease is granted.", schema: placedLeaseAnswer, example: exampleLease("GRANTED") },
     },
     errors: beginErrors.filter(({ reason }) => reason !== "LEASE_ID_REUSED"),
     example: { params: { cell: "7" }, body: exampleBatch },
@@ -212,7 +213,11 @@ export const leaseRoutes = {
     query: nothing,
     body: decision,
     responses: {
-      200: { about: "The lease is committed.", schema: leaseAnswer, example: exampleLease("COMMITTED") },
+      200: {
+        about: "The lease is committed.",
+        schema: placedLeaseAnswer,
+        example: exampleLease("COMMITTED"),
+      },
     },
     errors: decideErrors("COMMITTED"),
     example: { params: { cell: "7", uuid: UUID } },
@@ -232,7 +237,11 @@ export const leaseRoutes = {
     query: nothing,
     body: decision,
     responses: {
-      200: { about: "The lease is rolled back.", schema: leaseAnswer, example: exampleLease("ROLLED_BACK") },
+      200: {
+        about: "The lease is rolled back.",
+        schema: placedLeaseAnswer,
+        example: exampleLease("ROLLED_BACK"),
+      },
     },
     errors: decideErrors("ROLLED_BACK"),
     example: { params: { cell: "7", uuid: UUID } },
@@ -249,7 +258,7 @@ export const leaseRoutes = {
     history: true,
     params,
     query: nothing,
-    responses: { 200: { about: "The lease.", schema: leaseAnswer, example: exampleLease("GRANTED") } },
+    responses: { 200: { about: "The lease.", schema: leaseAnswer, example: exampleLease("GRANTED", false) } },
     errors: [
       {
         code: "NOT_FOUND",

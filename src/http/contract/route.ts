@@ -3,7 +3,16 @@ import type { Roles } from "../../auth/policy.ts";
 import type { ErrorCode, Reason } from "../../core/refusal.ts";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH";
-export type Group = "leases" | "records" | "verification" | "cells" | "keys" | "types" | "parts" | "service";
+export type Group =
+  | "leases"
+  | "records"
+  | "routing"
+  | "verification"
+  | "cells"
+  | "keys"
+  | "types"
+  | "parts"
+  | "service";
 
 /** One way in which a call can fail, in addition to the errors of all routes of its kind (`errorsOf`). */
 export interface RouteError {
@@ -38,6 +47,8 @@ interface RouteResponse {
    * is a list of lines.
    */
   lines?: true;
+  /** What `Cache-Control` says. Left out: `no-store`, as in every other answer. */
+  cached?: string;
   /** Shown on the reference page. Left out if a sample made from the schema is good enough. */
   example?: unknown;
 }

@@ -144,6 +144,19 @@ export const lease = z
 
 export const leaseAnswer = z.strictObject({ lease });
 
+export const placedLeaseAnswer = z.strictObject({
+  lease,
+  positions: z
+    .record(z.string(), wholeNumber)
+    .optional()
+    .meta({
+      description:
+        "Positions of the lease's shards, by the number of the shard, from which on lookups show the " +
+        "lease. Send that of a name's shard as `min_position` with `GET /v1/route/…`. Absent once the " +
+        "lease was decided some time ago.",
+    }),
+});
+
 export const leasePage = z.strictObject({ leases: z.array(lease), next_page_token: nextPageToken });
 
 const status = z.enum(["ACTIVE", "LEASE_CREATING", "LEASE_DESTROYING"]);
@@ -176,7 +189,7 @@ export const foreignRecord = z
 
 const record = z.union([wholeRecord, foreignRecord]);
 
-const owner = z
+export const owner = z
   .strictObject({
     id: cellId,
     address: z.string().meta({ description: "The base URL to which requests for this name go." }),
@@ -193,6 +206,30 @@ export const lookupResult = z
     cell: owner.optional(),
   })
   .meta({ id: "LookupResult", description: "`record` and `cell` are present if the name was found." });
+
+/** What a router needs to know about an answer to decide whether to keep it. */
+export const routeFacts = z
+  .strictObject({
+    key: z.string().meta({
+      description:
+        "A hash of the name, as 16 hexadecimal digits, by which reports refer to it. Different names may " +
+        "have the same key.",
+      examples: ["9f2c47d1a05be836"],
+    }),
+    shard: wholeNumber.meta({ description: "The number of the name's shard." }),
+    position: wholeNumber.meta({
+      description: "The shard's position when the name was read. Each change of the shard makes it larger.",
+    }),
+    settled: z.boolean().meta({
+      description: "False: a lease holds the name, so the answer may change at any time. Don't keep it.",
+    }),
+    age_ms: wholeNumber.meta({
+      description:
+        "The age of the answer in milliseconds when it was sent. A cache adds the time since it sent its " +
+        "question.",
+    }),
+  })
+  .meta({ id: "RouteFacts", description: "What an answer about a name is worth." });
 
 const asOf = time.meta({
   description:
@@ -375,6 +412,9 @@ export const problem = z
         "Milliseconds to wait before trying again. Only in the last line of an export, which has " +
         "no `Retry-After`.",
     }),
+    route: routeFacts
+      .optional()
+      .meta({ description: "Only if no cell has the name of `GET /v1/route`: what that answer is worth." }),
     failed: z
       .array(z.string())
       .optional()

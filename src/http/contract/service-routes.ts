@@ -158,7 +158,13 @@ export const serviceRoutes = {
     roles: "anyone",
     params: nothing,
     query: nothing,
-    responses: { 200: { about: "The document.", schema: z.looseObject({ openapi: z.string() }) } },
+    responses: {
+      200: {
+        about: "The document.",
+        schema: z.looseObject({ openapi: z.string() }),
+        cached: "`public, max-age=300`.",
+      },
+    },
     errors: [],
     example: {},
   }),
@@ -171,7 +177,14 @@ export const serviceRoutes = {
     roles: "anyone",
     params: nothing,
     query: nothing,
-    responses: { 200: { about: "The page.", schema: z.string(), mediaType: "text/html" } },
+    responses: {
+      200: {
+        about: "The page.",
+        schema: z.string(),
+        mediaType: "text/html",
+        cached: "`public, max-age=300`.",
+      },
+    },
     errors: [],
     example: {},
   }),

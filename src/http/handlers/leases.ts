@@ -8,11 +8,12 @@ import type {
   HistoryPoint,
   Lease,
   Outcome,
+  PlacedLease,
 } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
 import { invalid, opsOf, payloadHash, typesIn, type Batch } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
-import type { leaseAnswer } from "../contract/schemas.ts";
+import type { placedLeaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
@@ -31,7 +32,8 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
     const { value, headers } = begun.value;
     const lease = await shownLease(deployment, value.lease);
     if (!lease.ok) return lease;
-    return ok({ status: value.created ? 201 : 200, body: { lease: lease.value }, headers });
+    const answer = { lease: lease.value, ...positionsOf(value.lease) };
+    return ok({ status: value.created ? 201 : 200, body: answer, headers });
   },
 
   async beginLeaseWithNewId({ deployment, principal, params: { cell }, body, seen }) {
@@ -40,12 +42,13 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
     if (!begin.ok) return begin;
     const begun = await sendBegin(deployment, principal, cell, begin.value, body);
     if (!begun.ok) return begun;
-    const lease = await shownLease(deployment, begun.value.value.lease);
+    const { value, headers } = begun.value;
+    const lease = await shownLease(deployment, value.lease);
     if (!lease.ok) return lease;
     return ok({
       status: 201,
-      body: { lease: lease.value },
-      headers: { ...begun.value.headers, location: `/v1/cells/${cell}/leases/${uuid}` },
+      body: { lease: lease.value, ...positionsOf(value.lease) },
+      headers: { ...headers, location: `/v1/cells/${cell}/leases/${uuid}` },
     });
   },
 
@@ -173,21 +176,24 @@ async function sendBegin(
 /**
  * A ledger doesn't send back the ops of a lease that it has just granted, so they are taken from the request.
  */
-const withOps = (lease: Lease, { ops }: BeginRequest): Lease =>
+const withOps = (lease: PlacedLease, { ops }: BeginRequest): PlacedLease =>
   lease.state === "GRANTED" ? { ops, ...lease } : lease;
+
+const positionsOf = ({ positions }: PlacedLease): Pick<z.input<typeof placedLeaseAnswer>, "positions"> =>
+  positions === undefined ? {} : { positions };
 
 /** Returns a lease as the API shows it. Its types are in use, so a copy of any age that has them is right. */
 async function shownLease(
   { types }: Deployment,
   lease: Lease,
-): Promise<Result<z.input<typeof leaseAnswer>["lease"]>> {
+): Promise<Result<ReturnType<typeof toApiLease>>> {
   const known = await types.forAnswer(storedTypes(lease.ops ?? []));
   return known.ok ? ok(toApiLease(known.value, lease)) : known;
 }
 
 interface Decided {
   status: 200;
-  body: z.input<typeof leaseAnswer>;
+  body: z.input<typeof placedLeaseAnswer>;
   headers: Record<string, string>;
 }
 
@@ -210,7 +216,7 @@ async function decide(
   const decided = await askLedger(principal, commitDeadlineMs, work, advice);
   if (!decided.ok) return decided;
   const { value, headers } = decided.value;
-  return ok({ status: 200, body: { lease: toApiLease(NO_TYPES, value) }, headers });
+  return ok({ status: 200, body: { lease: toApiLease(NO_TYPES, value), ...positionsOf(value) }, headers });
 }
 
 /** Operators must give a reason, and cells must not (C5). */

@@ -29,6 +29,7 @@ const THERE: Record<string, string> = {
   bucket_type: "ROUTES",
   value: names[0] ?? "",
   part: "shard-0",
+  shard: "0",
 };
 const NOT_THERE: Record<string, string> = {
   cell: "78",
@@ -37,6 +38,7 @@ const NOT_THERE: Record<string, string> = {
   bucket_type: "ROUTES",
   value: "fzname-nobody",
   part: "shard-250",
+  shard: "250",
 };
 
 /** A valid request of each route. */

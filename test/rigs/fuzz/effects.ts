@@ -293,6 +293,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
   commitLease: decide("COMMITTED"),
   rollbackLease: decide("ROLLED_BACK"),
   lookupRecords: none,
+  lookupRoutes: none,
   digestRecords: none,
   takeVerificationSlot: slot,
   releaseVerificationSlot: slot,

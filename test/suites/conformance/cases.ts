@@ -145,6 +145,55 @@ const within = (query: string, cases: Case["bad"]): Case["bad"] =>
     Object.entries(cases).map(([name, bad]) => [name, { ...bad, query: `${query}&${bad.query}` }]),
   );
 
+const badNames: Case["bad"] = {
+  "an unknown bucket type": {
+    params: { bucket_type: "NAMES", value: "a" },
+    field: "bucket_type",
+    isUndeclared: true,
+  },
+  UNSPECIFIED: {
+    params: { bucket_type: "UNSPECIFIED", value: "a" },
+    field: "bucket_type",
+    isUndeclared: true,
+  },
+  "a bucket type in lower case": {
+    params: { bucket_type: "routes", value: "a" },
+    field: "bucket_type",
+  },
+  "no value": { params: { bucket_type: "ROUTES", value: "" }, field: "value" },
+  "a path that ends with a slash": { params: { bucket_type: "ROUTES", value: "a/" }, field: "value" },
+  "bad percent-encoding": { params: { bucket_type: "EMAILS", value: "a%zz" }, field: "value" },
+  "percent-encoding that is not UTF-8": {
+    params: { bucket_type: "EMAILS", value: "a%ff" },
+    field: "value",
+  },
+  "a value of 1025 bytes": {
+    params: { bucket_type: "EMAILS", value: "a".repeat(1_025) },
+    field: "value",
+  },
+  "an encoded NUL": { params: { bucket_type: "EMAILS", value: "a%00" }, field: "value" },
+};
+
+const badPositions: Case["bad"] = {
+  "an empty min_position": { query: "min_position=", field: "min_position" },
+  "a position without a shard": { query: "min_position=4711", field: "min_position" },
+  "a shard without a position": { query: "min_position=3:", field: "min_position" },
+  "a position with a leading zero": { query: "min_position=3:04711", field: "min_position" },
+  "a negative position": { query: "min_position=3:-1", field: "min_position" },
+  "a space between two positions": { query: "min_position=3:1, 2:1", field: "min_position" },
+  "a comma at the end": { query: "min_position=3:1,", field: "min_position" },
+  "a shard twice": { query: "min_position=3:1,2:1,3:1", field: "min_position" },
+  "a position that JSON cannot represent exactly": {
+    query: `min_position=3:${2 ** 53}`,
+    field: "min_position",
+  },
+  "17 positions": {
+    query: `min_position=${Array.from({ length: 17 }, (_, shard) => `${shard}:1`).join(",")}`,
+    field: "min_position",
+  },
+  "a shard that the deployment doesn't have": { query: "min_position=256:1", field: "min_position" },
+};
+
 const badRanges: Case["bad"] = {
   "no source type": { query: "source_id_gt=1", field: "source_type" },
   "an unknown source type": { query: "source_type=X", field: "source_type", isUndeclared: true },
@@ -364,34 +413,7 @@ export const cases: Record<RouteId, Case> = {
         before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await begun(api)).value } }),
       },
     ],
-    bad: {
-      "an unknown bucket type": {
-        params: { bucket_type: "NAMES", value: "a" },
-        field: "bucket_type",
-        isUndeclared: true,
-      },
-      UNSPECIFIED: {
-        params: { bucket_type: "UNSPECIFIED", value: "a" },
-        field: "bucket_type",
-        isUndeclared: true,
-      },
-      "a bucket type in lower case": {
-        params: { bucket_type: "routes", value: "a" },
-        field: "bucket_type",
-      },
-      "no value": { params: { bucket_type: "ROUTES", value: "" }, field: "value" },
-      "a path that ends with a slash": { params: { bucket_type: "ROUTES", value: "a/" }, field: "value" },
-      "bad percent-encoding": { params: { bucket_type: "EMAILS", value: "a%zz" }, field: "value" },
-      "percent-encoding that is not UTF-8": {
-        params: { bucket_type: "EMAILS", value: "a%ff" },
-        field: "value",
-      },
-      "a value of 1025 bytes": {
-        params: { bucket_type: "EMAILS", value: "a".repeat(1_025) },
-        field: "value",
-      },
-      "an encoded NUL": { params: { bucket_type: "EMAILS", value: "a%00" }, field: "value" },
-    },
+    bad: badNames,
   },
   lookupRecords: {
     success: [
@@ -429,6 +451,124 @@ export const cases: Record<RouteId, Case> = {
         isUndeclared: true,
       },
     },
+  },
+  getRoute: {
+    success: [
+      {
+        key: "cell 1",
+        params: { bucket_type: "ROUTES" },
+        query: "min_position=0:0",
+        status: 200,
+        before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await committed(api)).value } }),
+      },
+      {
+        key: "cell 2",
+        params: { bucket_type: "ROUTES" },
+        status: 200,
+        before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await committed(api)).value } }),
+      },
+      {
+        key: "router",
+        params: { bucket_type: "ROUTES" },
+        status: 200,
+        before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await begun(api)).value } }),
+      },
+    ],
+    bad: {
+      ...badNames,
+      "a value of 10 kB": {
+        params: { bucket_type: "EMAILS", value: "a".repeat(10_240) },
+        field: "value",
+      },
+      ...badPositions,
+    },
+  },
+  lookupRoutes: {
+    success: [
+      {
+        key: "router",
+        status: 200,
+        before: async (api) => ({
+          body: {
+            names: [
+              { type: "ROUTES", value: (await committed(api)).value },
+              { type: "ROUTES", value: freshName() },
+            ],
+            min_position: "0:0,1:0",
+          },
+        }),
+      },
+      { key: "cell 2", body: { names: [{ type: "EMAILS", value: "a@b.example" }] }, status: 200 },
+    ],
+    bad: {
+      "no names": { body: { names: [] }, field: "names" },
+      "a name twice is fine, but not 101": {
+        body: { names: Array.from({ length: 101 }, () => ({ type: "ROUTES", value: "a" })) },
+        field: "names[100]",
+      },
+      "an unknown bucket type": {
+        body: {
+          names: [
+            { type: "ROUTES", value: "a" },
+            { type: "NAMES", value: "a" },
+          ],
+        },
+        field: "names[1].type",
+        isUndeclared: true,
+      },
+      "an invalid value": {
+        body: {
+          names: [
+            { type: "ROUTES", value: "a" },
+            { type: "ROUTES", value: "a//b" },
+          ],
+        },
+        field: "names[1].value",
+      },
+      ...Object.fromEntries(
+        Object.entries(badPositions).map(([name, { query = "", field }]) => [
+          name,
+          {
+            body: {
+              names: [{ type: "ROUTES", value: "a" }],
+              min_position: query.slice("min_position=".length),
+            },
+            field,
+          },
+        ]),
+      ),
+      "a min_position that is a number": {
+        body: { names: [{ type: "ROUTES", value: "a" }], min_position: 4_711 },
+        field: "min_position",
+      },
+    },
+  },
+  getReport: {
+    success: [
+      { key: "router", params: { shard: "0" }, status: 200 },
+      { key: "operator", params: { shard: "1" }, query: "after=0", status: 200 },
+    ],
+    bad: {
+      "a shard that is no number": { params: { shard: "first" }, field: "shard" },
+      "a shard with a leading zero": { params: { shard: "00" }, field: "shard" },
+      "a negative shard": { params: { shard: "-1" }, field: "shard" },
+      "an empty position": { params: { shard: "0" }, query: "after=", field: "after" },
+      "a negative position": { params: { shard: "0" }, query: "after=-1", field: "after" },
+      "a position with a fraction": { params: { shard: "0" }, query: "after=1.0", field: "after" },
+      "a position with a leading zero": { params: { shard: "0" }, query: "after=01", field: "after" },
+      "a position that JSON cannot represent exactly": {
+        params: { shard: "0" },
+        query: `after=${2 ** 53}`,
+        field: "after",
+      },
+    },
+  },
+  listCellAddresses: {
+    success: [
+      { key: "router", status: 200 },
+      { key: "cell 1", status: 200 },
+    ],
+    bad: {},
   },
   listRecords: {
     success: [

@@ -8,6 +8,7 @@ const plain: Record<string, string> = {
   value: "a@b.example",
   id: "some-key",
   part: "shard-0",
+  shard: "0",
 };
 
 /** Returns the path of a route with these parameters, and with default values for the others. */

@@ -1,0 +1,153 @@
+import type * as z from "zod";
+import type { Principal } from "../../auth/principal.ts";
+import type { Cell } from "../../core/directory/messages.ts";
+import { keyHash } from "../../core/key-hash.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { invalid } from "../batch.ts";
+import type { MinPositions } from "../contract/min-position.ts";
+import type { routingRoutes } from "../contract/routing-routes.ts";
+import type { routeFacts } from "../contract/schemas.ts";
+import type { Handlers } from "../handler.ts";
+import { keyInPath, keysInBody, lookUp, ownersOf, type Looked } from "../lookup.ts";
+import { reach, readTimeoutMs, withFailure } from "../reach.ts";
+
+/** A name that is free now may be taken in the next moment, and then its owner wants to be found. */
+const NOT_FOUND_MAX_AGE_S = 1;
+
+/** How long the newest page of a report may be kept. */
+const TAIL_MAX_AGE_S = 1;
+
+const CELLS_MAX_AGE_S = 15;
+
+/** Counted from when the question was sent, so the time that the coordinator takes is already in it (Q4). */
+const AGE_WHEN_SENT_MS = 0;
+
+export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
+  async getRoute({ deployment, waitUntil, principal, params, query: { min_position: wanted } }) {
+    const { shards, limits } = deployment.config;
+    const fault = unknownShard(wanted, shards);
+    if (fault !== undefined) return fault;
+    const key = await keyInPath(deployment, params);
+    if (!key.ok) return key;
+    const looked = reached(await lookUp(deployment, [key.value]), wanted);
+    if (!looked.ok) return looked;
+    const [one] = looked.value;
+    if (one === undefined) throw new Error("a lookup of one key has one answer");
+    const owners = await ownersOf(deployment, waitUntil, looked.value);
+    if (!owners.ok) return owners;
+    const route = found(one, principal, owners.value);
+    const maxAgeS = Math.min(route === undefined ? NOT_FOUND_MAX_AGE_S : Infinity, limits.routeMaxAgeS);
+    const headers = one.settled ? kept(maxAgeS) : {};
+    return route === undefined
+      ? withFailure(refused("NOT_FOUND", "no cell has this name"), { headers, route: factsOf(one) })
+      : ok({ status: 200, body: { ...route, ...factsOf(one) }, headers });
+  },
+
+  async lookupRoutes({ deployment, waitUntil, principal, body: { names, min_position: wanted } }) {
+    const fault = unknownShard(wanted, deployment.config.shards);
+    if (fault !== undefined) return fault;
+    const keys = await keysInBody(deployment, names, "names");
+    if (!keys.ok) return keys;
+    const looked = reached(await lookUp(deployment, keys.value), wanted);
+    if (!looked.ok) return looked;
+    const owners = await ownersOf(deployment, waitUntil, looked.value);
+    if (!owners.ok) return owners;
+    const results = names.flatMap((name, index) => {
+      const one = looked.value[index];
+      if (one === undefined) return [];
+      const route = found(one, principal, owners.value);
+      return [{ name, found: route !== undefined, ...route, ...factsOf(one) }];
+    });
+    return ok({ status: 200, body: { results } });
+  },
+
+  async getReport({ deployment, params: { shard }, query: { after = null } }) {
+    const { objects, envelope, config } = deployment;
+    if (shard >= config.shards)
+      return refused("NOT_FOUND", `there is no shard ${shard}; the deployment has ${config.shards} shards`);
+    const report = await reach(readTimeoutMs(config.limits), { name: `shard ${shard}` }, () =>
+      objects.shard(shard).report({ ...envelope, after }),
+    );
+    if (!report.ok) return report;
+    const { after: from, through, held, hasMore } = report.value;
+    return ok({
+      status: 200,
+      body: {
+        shard,
+        after: from,
+        through,
+        held: held.map(({ position, keys }): [number, string[]] => [position, keys]),
+        has_more: hasMore,
+        age_ms: AGE_WHEN_SENT_MS,
+      },
+      // A full page depends on nothing but its path (Q3).
+      headers: hasMore ? kept(86_400, ", immutable") : kept(TAIL_MAX_AGE_S),
+    });
+  },
+
+  async listCellAddresses({ deployment, waitUntil }) {
+    const view = await deployment.directory.view(waitUntil);
+    if (!view.ok) return view;
+    const cells = [...view.value.cells.values()].map(ownerOf);
+    return ok({ status: 200, body: { cells }, headers: kept(CELLS_MAX_AGE_S) });
+  },
+};
+
+/**
+ * Allows caches of the caller to keep an answer. It depends on who asks, so a shared cache must not keep it,
+ * and a cache that several keys of one program use must tell them apart.
+ */
+const kept = (maxAgeS: number, more = ""): Record<string, string> =>
+  maxAgeS === 0 ? {} : { "cache-control": `private, max-age=${maxAgeS}${more}`, vary: "authorization" };
+
+function unknownShard(wanted: MinPositions | undefined, shards: number): Result<never> | undefined {
+  const unknown = wanted?.keys().find((shard) => shard >= shards);
+  return unknown === undefined
+    ? undefined
+    : invalid("min_position", `has shard ${unknown}, but the deployment has only ${shards} shards`);
+}
+
+/**
+ * Refuses an answer of a shard that has not reached the position that the caller has seen (Q9). The caller is
+ * a router or a cell, whose word about a shard is not a peer's: the shard is not told, so that no caller can
+ * make it refuse everything (H4).
+ */
+function reached(looked: Result<Looked[]>, wanted: MinPositions | undefined): Result<Looked[]> {
+  if (!looked.ok) return looked;
+  const behind = looked.value.find(({ shard, position }) => position < (wanted?.get(shard) ?? 0));
+  return behind === undefined
+    ? looked
+    : refused("UNAVAILABLE", `shard ${behind.shard} has not reached its position in \`min_position\``, {
+        field: "min_position",
+        retryAfterMs: 1_000,
+      });
+}
+
+const factsOf = ({ key, shard, position, settled }: Looked): z.input<typeof routeFacts> => ({
+  key: keyHash(key),
+  shard,
+  position,
+  settled,
+  age_ms: AGE_WHEN_SENT_MS,
+});
+
+interface Found {
+  cell: { id: string; address: string };
+  epoch?: number;
+}
+
+/**
+ * Undefined if no cell has the name. Of another cell's name, a cell gets no epoch: a lookup of the record
+ * doesn't show it either.
+ */
+function found(
+  { record }: Looked,
+  { role, cell }: Principal,
+  cells: ReadonlyMap<string, Cell>,
+): Found | undefined {
+  if (record === null) return undefined;
+  const owner = { id: record.cell, address: cells.get(record.cell)?.address ?? "" };
+  return role === "cell" && cell !== record.cell ? { cell: owner } : { cell: owner, epoch: record.epoch };
+}
+
+const ownerOf = ({ cell, address }: Cell): { id: string; address: string } => ({ id: cell, address });
