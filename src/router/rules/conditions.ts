@@ -26,7 +26,7 @@ export interface Condition {
   match(request: RequestParts): readonly Variables[];
 }
 
-interface PatternCondition {
+export interface PatternCondition {
   readonly parts: readonly PatternPart[];
   readonly until: readonly string[];
   readonly notUnder: readonly string[];

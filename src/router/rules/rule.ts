@@ -14,10 +14,14 @@ export interface Rule {
   /** Its path in the document, as in `rules[3]`. */
   readonly path: string;
   readonly conditions: readonly Condition[];
-  readonly transforms: readonly Transform[];
-  /** Whether something after the conditions can still refuse a request. */
+  /** Its regular expressions, with their paths in the document. */
+  readonly expressions: readonly { readonly path: string; readonly source: string }[];
+  /**
+   * Whether a request that meets the conditions can still be refused: by a transform, a validation, or a
+   * group of a regular expression that captured nothing.
+   */
   readonly isPartial: boolean;
-  /** Two rules of the same key match the same requests. */
+  /** Two rules of the same key do the same. */
   readonly key: string;
   readonly continues: boolean;
   readonly action: Match["action"];
@@ -77,14 +81,19 @@ export function compileRule(
   if (target === undefined) return undefined;
   if (!conditions.every((one) => one !== undefined)) return undefined;
   if (!transforms.every((one) => one !== undefined)) return undefined;
-  const isPartial = transforms.length > 0 || validate.length > 0;
   return {
     id,
     path,
     conditions,
-    transforms,
-    isPartial,
-    key: JSON.stringify([conditions.map(({ key }) => key), fields.get("transform"), fields.get("validate")]),
+    expressions: [...conditions, ...transforms].flatMap(({ expressions }) => expressions),
+    isPartial:
+      transforms.length > 0 ||
+      validate.length > 0 ||
+      (target.kind !== "fixed" && conditions.some(mayCaptureNothing)),
+    key: JSON.stringify([
+      conditions.map(({ key }) => key),
+      ["transform", "validate", "action", "classify", "cell"].map((name) => fields.get(name) ?? null),
+    ]),
     continues,
     action:
       target.kind === "claims" ? "classify" : target.kind === "fixed" ? target.match.action : target.kind,
@@ -96,6 +105,10 @@ export function compileRule(
     },
   };
 }
+
+/** Whether a group of its regular expression may be left out or empty. Says yes if it is not sure. */
+const mayCaptureNothing = ({ names, pattern, expressions }: Condition): boolean =>
+  names.length > 0 && pattern === null && expressions.some(({ source }) => /[|]|\)[?*{]|[*?]\)/.test(source));
 
 const idOf = (value: unknown): string | undefined =>
   typeof value === "object" && value !== null && "id" in value && typeof value.id === "string"

@@ -40,7 +40,7 @@ export function compileRuleset(document: unknown): Ruleset {
 }
 
 /** Reads a document, with everything that is wrong with it. */
-function readDocument(document: unknown): ReadDocument {
+export function readDocument(document: unknown): ReadDocument {
   const findings = new Findings();
   const rules: Rule[] = [];
   const { entries, defaultCell } = readEntries(document, findings);

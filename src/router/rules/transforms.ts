@@ -14,7 +14,8 @@ const TRANSFORM_TYPES = [
 /** Makes texts of texts. Returns null if its input has another form. Then the rule doesn't match. */
 export interface Transform {
   readonly type: (typeof TRANSFORM_TYPES)[number];
-  readonly expression: RegularExpression | null;
+  /** Its regular expression, if it has one, with the path in the document. */
+  readonly expressions: readonly { readonly path: string; readonly source: string }[];
   /** The names of the texts that it makes. Null: any name under `output`. */
   readonly names: readonly string[] | null;
   readonly output: string | null;
@@ -50,7 +51,10 @@ export function compileTransform(
   const prefix = output === undefined ? "" : `${output}.`;
   return {
     type,
-    expression: expression ?? null,
+    expressions:
+      source === undefined || expression === undefined
+        ? []
+        : [{ path: fields.at(source), source: expression.source }],
     names: expression?.groups.map((name) => prefix + name) ?? null,
     output: output ?? null,
     apply(variables) {
