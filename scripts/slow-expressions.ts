@@ -52,7 +52,7 @@ const isPlain = (bare: string): boolean =>
   bare.startsWith("^") && !/[|\\]|\(\?/.test(bare) && (bare.match(/[*+?{]/g) ?? []).length <= 1;
 
 /**
- * Whether a group with a choice in it is repeated by a count. The analysis takes a count for a small cost, but
+ * Whether a group with a choice in it is repeated by a count. The analysis passes such expressions, but
  * `(a?){30}` alone has 2^30 ways to match.
  */
 function countsGroup(bare: string): boolean {

@@ -56,7 +56,7 @@ function unreachable(rule: Rule, covering: Rule): RuleProblem {
     message:
       covering.key === rule.key
         ? `does the same as \`${other}\`: remove it`
-        : `is never reached, because \`${other}\` matches every request that it matches: move it up or remove it`,
+        : `is never reached, because \`${other}\` matches all of its requests: move it up or remove it`,
   };
 }
 
@@ -65,7 +65,9 @@ function slowExpressions(rule: Rule, { slowness }: CheckOptions): RuleProblem[] 
   return rule.expressions.flatMap(({ path, source }) => {
     const reason = slowness(source);
     if (reason === null) return [];
-    const message = `can hold up the router: ${reason}. Begin with \`^\`, and let no two repetitions share a text`;
+    const message =
+      `can hold up the router: ${reason}. Begin with \`^\`, ` +
+      "and let two repetitions never match the same text";
     return [{ rule: rule.id, field: path, kind: "backtracking" as const, message }];
   });
 }

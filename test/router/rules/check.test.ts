@@ -32,7 +32,7 @@ describe("unreachable rules", () => {
       field: "rules[1]",
       kind: "unreachable",
       message:
-        "is never reached, because `rules[0] (one)` matches every request that it matches: move it up or remove it",
+        "is never reached, because `rules[0] (one)` matches all of its requests: move it up or remove it",
     } satisfies RuleProblem);
   });
 
