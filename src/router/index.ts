@@ -33,6 +33,7 @@ export {
 } from "./lookups/routes.ts";
 export type { FailureKind, ProxyFailure } from "./proxy/failure.ts";
 export type { ForwardedEvent, ProxyHooks, RefusedEvent } from "./proxy/hooks.ts";
+export { ProxyMetrics } from "./proxy/metrics.ts";
 export type { ProxyOptions } from "./proxy/options.ts";
 export { createProxy, type Proxy, type ProxyContext } from "./proxy/proxy.ts";
 export { chooseCell, classify } from "./rules/classify.ts";

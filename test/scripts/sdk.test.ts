@@ -167,6 +167,7 @@ describe("the package", () => {
       "leasehold/cell/conformance": ["cellConformance"],
       "leasehold/router": [
         "POSITION_COOKIE",
+        "ProxyMetrics",
         "RouterMetrics",
         "RoutesUnavailableError",
         "RulesetError",

@@ -1,4 +1,4 @@
-import { callHook } from "../call-hook.ts";
+import { callHook } from "../hooks.ts";
 import type { WrongRoute } from "../lookups/routes.ts";
 import { mergePositions, positionsFromCookie, type Positions } from "../positions.ts";
 import { classify } from "../rules/classify.ts";
