@@ -1,0 +1,108 @@
+/** A Worker in front of the cells: it sends each request to the cell that owns its name. */
+import {
+  compileRuleset,
+  createProxy,
+  createRoutes,
+  ProxyMetrics,
+  RouterMetrics,
+  workersCache,
+  type Proxy,
+  type ProxyFailure,
+} from "leasehold/router";
+import { answerOperator, isForOperator } from "./operator.ts";
+import defaultRules from "./rules.json" with { type: "json" };
+import { readSettings } from "./settings.ts";
+
+type Env = Readonly<Record<string, unknown>>;
+
+interface Router {
+  readonly proxy: Proxy;
+  /** The metrics as OpenMetrics text. */
+  readonly metrics: () => string;
+  readonly metricsKey: string | undefined;
+}
+
+/** One for each environment. A wrong one stays wrong until the next deployment. */
+const routers = new WeakMap<Env, Router | Error>();
+
+export default {
+  async fetch(request, env, context): Promise<Response> {
+    let router = routers.get(env);
+    if (router === undefined) {
+      router = start(env);
+      routers.set(env, router);
+    }
+    const { pathname } = new URL(request.url);
+    if (isForOperator(pathname)) return await answerOperator(request, pathname, router);
+    if (router instanceof Error) return new Response("The router is not set up.\n", { status: 500 });
+    return await router.proxy(request, {
+      // Cloudflare sets this header, and removes what a client sends.
+      clientAddress: request.headers.get("cf-connecting-ip") ?? undefined,
+      waitUntil: (work) => context.waitUntil(work),
+    });
+  },
+} satisfies ExportedHandler<Env>;
+
+function start(env: Env): Router | Error {
+  try {
+    return makeRouter(env);
+  } catch (error) {
+    const wrong = error instanceof Error ? error : new Error(String(error));
+    log("router_misconfigured", { detail: wrong.message });
+    return wrong;
+  }
+}
+
+function makeRouter(env: Env): Router {
+  const settings = readSettings(env);
+  const ruleset = compileRuleset(settings.rules ?? defaultRules);
+  const [lookupMetrics, proxyMetrics] = [new RouterMetrics(), new ProxyMetrics()];
+  const { answerTimeoutMs, uploadTimeoutMs, ...lookups } = settings.numbers;
+  const routes = createRoutes({
+    ...lookups,
+    url: settings.url,
+    key: settings.key,
+    reports: settings.usesReports,
+    ...(settings.usesSharedCache ? { sharedCache: workersCache() } : {}),
+    hooks: lookupMetrics.hooks,
+  });
+  const proxy = createProxy({
+    routes,
+    ruleset,
+    boundMs: settings.usesReports ? (lookups.boundMs ?? 2_000) : (lookups.maxAgeMs ?? 5_000),
+    ...(answerTimeoutMs === undefined ? {} : { answerTimeoutMs }),
+    ...(uploadTimeoutMs === undefined ? {} : { uploadTimeoutMs }),
+    allowLocalHttp: settings.allowsLocalHttp,
+    trustForwarded: settings.trustsForwarded,
+    showRoute: settings.showsRoute,
+    hooks: {
+      ...proxyMetrics.hooks,
+      onFallback: lookupMetrics.hooks.onFallback,
+      onProxyFailure: (failure) => {
+        proxyMetrics.hooks.onProxyFailure?.(failure);
+        logFailure(failure);
+      },
+    },
+  });
+  return {
+    proxy,
+    metrics: () => `${proxyMetrics.text()}${lookupMetrics.text()}`,
+    metricsKey: settings.metricsKey,
+  };
+}
+
+function logFailure({ kind, status, rule, cell, detail }: ProxyFailure): void {
+  // A name that does not exist and a client that leaves are everyday events.
+  if (status < 500) return;
+  log("router_failure", {
+    kind,
+    detail,
+    ...(rule === null ? {} : { rule }),
+    ...(cell === null ? {} : { cell }),
+  });
+}
+
+function log(event: string, fields: Readonly<Record<string, string>>): void {
+  // oxlint-disable-next-line no-console -- the platform collects the lines
+  console.log(JSON.stringify({ event, ...fields }));
+}
