@@ -105,6 +105,42 @@ export interface CellChange {
   address?: string | undefined;
 }
 
+/**
+ * A name: a bucket type in `type` or `bucket` with a `value`, or one of the other fields, such as
+ * `{"route": "gitlab-org"}` for the type ROUTES.
+ */
+export interface ClassifyClaim {
+  type?: BucketType | undefined;
+  bucket?: BucketType | undefined;
+  /** The name, in any spelling that has its canonical form. */
+  value?: string | undefined;
+  route?: string | undefined;
+  organization_path?: string | undefined;
+  organizationPath?: string | undefined;
+  redirect_route?: string | undefined;
+  redirectRoute?: string | undefined;
+  username?: string | undefined;
+  email?: string | undefined;
+  project_id?: string | number | undefined;
+  projectId?: string | number | undefined;
+  user_id?: string | number | undefined;
+  userId?: string | number | undefined;
+}
+
+export interface ClassifyRequest {
+  /**
+   * `FIRST_CELL`, `SESSION_PREFIX`, `CELL_ID`, their older names such as `SessionPrefix`, or a bucket
+   * type. Left out, or `UNSPECIFIED`, if there are claims.
+   */
+  type?: string | undefined;
+  /** The session prefix, as in `cell-7`, the cell's id, or the name. */
+  value?: string | undefined;
+  /** A single claim, as older routers send it. It counts only if `claims` is empty. */
+  claim?: ClassifyClaim | undefined;
+  /** Names to try, in this order. A value that no name can have doesn't exist. */
+  claims?: readonly ClassifyClaim[] | undefined;
+}
+
 /** One op of the batch that prevents the begin. It never names the other cell. */
 export interface Conflict {
   list: "creates" | "destroys" | "replaces";
@@ -418,6 +454,8 @@ export interface Problem {
   retry_after_ms?: number | undefined;
   /** Only if no cell has the name of `GET /v1/route`: what that answer is worth. */
   route?: RouteFacts | undefined;
+  /** Only from `POST /v1/classify`: the sentence of GitLab's Topology Service. */
+  message?: string | undefined;
   /** The parts that do not answer. Only from `GET /readyz`. */
   failed?: readonly string[] | undefined;
 }
@@ -834,6 +872,17 @@ export interface Operations {
       cells: readonly OwnerCell[];
     };
   };
+  classify: {
+    body: ClassifyRequest;
+    answer: {
+      action: "PROXY";
+      proxy: {
+        /** The host of the cell, with a port if it has one. */
+        address: string;
+      };
+      matched_claim?: ClassifyClaim | undefined;
+    };
+  };
   takeVerificationSlot: {
     body: undefined;
     answer: {
@@ -1189,6 +1238,11 @@ export const operations = {
     method: "GET",
     path: "/v1/cells",
     shape: { cells: [{ id: "string", address: "string" }] },
+  },
+  classify: {
+    method: "POST",
+    path: "/v1/classify",
+    shape: { action: "string", proxy: { address: "string" } },
   },
   takeVerificationSlot: {
     method: "PUT",

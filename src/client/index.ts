@@ -22,7 +22,15 @@ export type {
   RecordPage,
   SourceIdRange,
 } from "./records.ts";
-export type { FindRouteOptions, Report, ReportOptions, RouteAnswer, ShardPositions } from "./routing.ts";
+export type {
+  Classified,
+  ClassifyOptions,
+  FindRouteOptions,
+  Report,
+  ReportOptions,
+  RouteAnswer,
+  ShardPositions,
+} from "./routing.ts";
 export {
   AlreadyClaimedError,
   CancelledError,

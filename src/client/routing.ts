@@ -50,6 +50,24 @@ export interface Report {
   ageMs: number;
 }
 
+/** What GitLab's router asks: claims, the first of which that exists decides, or a type with a value. */
+export interface ClassifyOptions extends CallOptions {
+  /** `FIRST_CELL`, `SESSION_PREFIX` or `CELL_ID`. Left out with `claims`. */
+  type?: string | undefined;
+  /** The session prefix, or the id of the cell. */
+  value?: string | undefined;
+  /** Names in the order in which they are tried, at most 100. */
+  claims?: readonly Bucket[] | undefined;
+}
+
+/** The cell that `POST /v1/classify` has chosen. */
+export interface Classified {
+  /** The host of the cell's address, without a scheme. */
+  address: string;
+  /** The claim that decided. Undefined if a type did. */
+  matchedClaim: Bucket | undefined;
+}
+
 /** The coordinator's limit per call. */
 const LOOKUP_NAMES = 100;
 
@@ -107,6 +125,24 @@ export class Routing {
     const rows = held.map(([position, keys]) => ({ position, keys }));
     for (const row of rows) checked(row, ROW);
     return { ...report, held: rows, hasMore, ageMs };
+  }
+
+  /**
+   * Classifies a request as GitLab's router does, for routers and operators. Undefined if no claim exists, or
+   * if there is no such cell. Throws `UnavailableError` when the answer is not known.
+   */
+  async classify({ type, value, claims, ...options }: ClassifyOptions): Promise<Classified | undefined> {
+    const answer = await this.#caller.call("classify", {
+      ...options,
+      body: { type, value, claims: claims && [...claims] },
+    });
+    if (answer.kind === "refused" && answer.code === "NOT_FOUND" && answer.reason === undefined)
+      return undefined;
+    const { proxy, matched_claim: matched } = valueOf(answer);
+    return {
+      address: proxy.address,
+      matchedClaim: claims?.find((claim) => claim.type === matched?.type && claim.value === matched.value),
+    };
   }
 
   /** Lists all cells with their addresses, in the order of their ids. */

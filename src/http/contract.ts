@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../core/refusal.ts";
 import { cellRoutes, keyRoutes } from "./contract/admin-routes.ts";
+import { classifyRoutes } from "./contract/classify-route.ts";
 import { partRoutes } from "./contract/part-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
 import { recordRoutes } from "./contract/record-routes.ts";
@@ -14,6 +15,7 @@ export const routes = {
   ...leaseRoutes,
   ...recordRoutes,
   ...routingRoutes,
+  ...classifyRoutes,
   ...verificationRoutes,
   ...cellRoutes,
   ...keyRoutes,

@@ -5,6 +5,7 @@ import { keyHandlers } from "./handlers/keys.ts";
 import { leaseHandlers } from "./handlers/leases.ts";
 import { partHandlers } from "./handlers/parts.ts";
 import { recordHandlers } from "./handlers/records.ts";
+import { classifyHandlers } from "./handlers/classify.ts";
 import { routingHandlers } from "./handlers/routing.ts";
 import { serviceHandlers } from "./handlers/service.ts";
 import { typeHandlers } from "./handlers/types.ts";
@@ -16,6 +17,7 @@ export const handlers: Handlers = {
   ...recordHandlers,
   ...exportHandlers,
   ...routingHandlers,
+  ...classifyHandlers,
   ...verificationHandlers,
   ...cellHandlers,
   ...keyHandlers,

@@ -12,6 +12,8 @@ export interface Failure extends Refusal {
   failed?: readonly string[];
   /** What the answer is worth that no cell has a name. */
   route?: z.input<typeof routeFacts>;
+  /** The sentence of GitLab's Topology Service. */
+  message?: string;
   /** The buckets of the conflicts, in the same order. */
   buckets?: readonly ApiBucket[];
 }
@@ -39,7 +41,7 @@ export function problemResponse(failure: Failure, requestId: string): Response {
 export function problemOf(failure: Failure, requestId: string): Record<string, unknown> {
   const { title } = errorCodes[failure.code];
   const status = statusOf(failure);
-  const { code, detail, reason, field, conflicts, buckets, leaseUuid, failed, route } = failure;
+  const { code, detail, reason, field, conflicts, buckets, leaseUuid, failed, route, message } = failure;
   return {
     type: `/docs#error-${code.toLowerCase()}`,
     title,
@@ -54,6 +56,7 @@ export function problemOf(failure: Failure, requestId: string): Record<string, u
     lease_uuid: leaseUuid,
     failed,
     route,
+    message,
   };
 }
 

@@ -22,6 +22,7 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "records.digests": ({ records }) => records.digests({ sourceType: "RAILS_TABLE_ROUTES", ranges: [{}] }),
   "routing.find": ({ routing }) => routing.find({ type: "ROUTES", value: "a" }),
   "routing.findMany": ({ routing }) => routing.findMany([{ type: "ROUTES", value: "a" }]),
+  "routing.classify": ({ routing }) => routing.classify({ claims: [{ type: "ROUTES", value: "a" }] }),
   "routing.report": ({ routing }) => routing.report(0),
   "routing.cells": ({ routing }) => routing.cells(),
   "verificationSlots.take": ({ verificationSlots }) => verificationSlots.take(UUID),

@@ -57,6 +57,7 @@ test("the contract has the lists that these tests are about", () => {
     "digestRecords bucket_types",
     "digestRecords ranges",
     "lookupRoutes names",
+    "classify claims",
     "changeTypes types.bucket_types",
     "changeTypes types.subject_types",
     "changeTypes types.source_types",

@@ -415,6 +415,10 @@ export const problem = z
     route: routeFacts
       .optional()
       .meta({ description: "Only if no cell has the name of `GET /v1/route`: what that answer is worth." }),
+    message: z
+      .string()
+      .optional()
+      .meta({ description: "Only from `POST /v1/classify`: the sentence of GitLab's Topology Service." }),
     failed: z
       .array(z.string())
       .optional()

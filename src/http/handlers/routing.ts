@@ -8,16 +8,12 @@ import type { MinPositions } from "../contract/min-position.ts";
 import type { routingRoutes } from "../contract/routing-routes.ts";
 import type { routeFacts } from "../contract/schemas.ts";
 import type { Handlers } from "../handler.ts";
+import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../kept.ts";
 import { keyInPath, keysInBody, lookUp, ownersOf, type Looked } from "../lookup.ts";
 import { reach, readTimeoutMs, withFailure } from "../reach.ts";
 
-/** A name that is free now may be taken in the next moment, and then its owner wants to be found. */
-const NOT_FOUND_MAX_AGE_S = 1;
-
 /** How long the newest page of a report may be kept. */
 const TAIL_MAX_AGE_S = 1;
-
-const CELLS_MAX_AGE_S = 15;
 
 /** Counted from when the question was sent, so the time that the coordinator takes is already in it (Q4). */
 const AGE_WHEN_SENT_MS = 0;
@@ -92,13 +88,6 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
     return ok({ status: 200, body: { cells }, headers: kept(CELLS_MAX_AGE_S) });
   },
 };
-
-/**
- * Allows caches of the caller to keep an answer. It depends on who asks, so a shared cache must not keep it,
- * and a cache that several keys of one program use must tell them apart.
- */
-const kept = (maxAgeS: number, more = ""): Record<string, string> =>
-  maxAgeS === 0 ? {} : { "cache-control": `private, max-age=${maxAgeS}${more}`, vary: "authorization" };
 
 function unknownShard(wanted: MinPositions | undefined, shards: number): Result<never> | undefined {
   const unknown = wanted?.keys().find((shard) => shard >= shards);

@@ -294,6 +294,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
   rollbackLease: decide("ROLLED_BACK"),
   lookupRecords: none,
   lookupRoutes: none,
+  classify: none,
   digestRecords: none,
   takeVerificationSlot: slot,
   releaseVerificationSlot: slot,

@@ -169,7 +169,9 @@ function long(request: FuzzRequest, over: boolean): FuzzRequest {
   });
   const notes = [...request.notes, over ? "one item over the limit" : "as many items as allowed"];
   const refusal = over ? { must: 400 } : {};
-  const lookup = { lookupRecords: "buckets", lookupRoutes: "names" }[request.id as string];
+  const lookup = { lookupRecords: "buckets", lookupRoutes: "names", classify: "claims" }[
+    request.id as string
+  ];
   if (lookup !== undefined) {
     const buckets = names
       .slice(0, LOOKUP_LIMIT + (over ? 1 : 0))

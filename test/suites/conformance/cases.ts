@@ -570,6 +570,57 @@ export const cases: Record<RouteId, Case> = {
     ],
     bad: {},
   },
+  classify: {
+    success: [
+      { key: "router", body: { type: "FIRST_CELL" }, status: 200 },
+      {
+        key: "operator",
+        status: 200,
+        before: async (api) => ({
+          body: { claims: [{ route: freshName() }, { type: "ROUTES", value: (await committed(api)).value }] },
+        }),
+      },
+    ],
+    bad: {
+      "nothing to classify by": { body: {}, field: "type" },
+      "a type without a value": { body: { type: "ROUTES" }, field: "type" },
+      "an unknown type": { body: { type: "JUNK", value: "a" }, field: "type", isUndeclared: true },
+      "a type that names a cell, beside claims": {
+        body: { type: "CELL_ID", value: "1", claims: [{ route: "a" }] },
+        field: "type",
+      },
+      "a claim without a name": { body: { claims: [{ route: "a" }, {}] }, field: "claims[1]" },
+      "a claim with two names": { body: { claims: [{ route: "a", username: "a" }] }, field: "claims[0]" },
+      "a claim with a name in two forms": {
+        body: { claims: [{ route: "a", type: "ROUTES", value: "a" }] },
+        field: "claims[0]",
+      },
+      "a claim with two types": {
+        body: { claims: [{ type: "ROUTES", bucket: "ROUTES", value: "a" }] },
+        field: "claims[0]",
+      },
+      "a claim without a type": { body: { claim: { value: "a" } }, field: "claim.type" },
+      "a claim without a value": { body: { claim: { bucket: "ROUTES" } }, field: "claim.value" },
+      "a claim of an undeclared type": {
+        body: {
+          claims: [
+            { type: "ROUTES", value: "a" },
+            { bucket: "NAMES", value: "a" },
+          ],
+        },
+        field: "claims[1].bucket",
+        isUndeclared: true,
+      },
+      "an id that JSON cannot represent exactly": {
+        body: { claims: [{ project_id: 2 ** 53 }] },
+        field: "claims[0].project_id",
+      },
+      "101 claims": {
+        body: { claims: Array.from({ length: 101 }, () => ({ route: "a" })) },
+        field: "claims[100]",
+      },
+    },
+  },
   listRecords: {
     success: [
       {

@@ -5,6 +5,7 @@
 import { afterAll, describe } from "vitest";
 import { adminSuite } from "./admin.ts";
 import { answerSuite } from "./answers.ts";
+import { classifySuite } from "./classify.ts";
 import { Coordinator, type Open, type Start, type Started } from "./coordinator.ts";
 import { exportSuite } from "./exports.ts";
 import { historySuite } from "./history.ts";
@@ -33,6 +34,7 @@ export function conformanceSuite(name: string, start: Start): void {
     describe("the history of a ledger", () => historySuite(open));
     describe("names", () => nameSuite(open));
     describe("records", () => recordSuite(open));
+    describe("classifying for GitLab's router", () => classifySuite(open));
     describe("exports", () => exportSuite(open));
     verificationSuite(open);
     describe("pages", () => pageSuite(open));

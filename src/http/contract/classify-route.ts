@@ -1,0 +1,127 @@
+import * as z from "zod";
+import { bucketType, nothing } from "./fields.ts";
+import { boundedList } from "./lists.ts";
+import { route } from "./route.ts";
+
+/**
+ * Claims of GitLab's protobuf, whose JSON has one field with the name of the claim. Its clients write the
+ * names in either way.
+ */
+export const CLAIM_FIELDS = {
+  route: "ROUTES",
+  organization_path: "ORGANIZATION_PATH",
+  organizationPath: "ORGANIZATION_PATH",
+  redirect_route: "REDIRECT_ROUTES",
+  redirectRoute: "REDIRECT_ROUTES",
+  username: "USERNAMES",
+  email: "EMAILS",
+  project_id: "PROJECT_IDS",
+  projectId: "PROJECT_IDS",
+  user_id: "USER_IDS",
+  userId: "USER_IDS",
+} as const;
+
+const text = z.string().optional();
+
+/** 64-bit integers are strings in the JSON of a protobuf, and numbers in that of many clients. */
+const integer = z
+  .union([z.string(), z.int()], { error: "must be a string or a whole number that JSON represents exactly" })
+  .optional();
+
+const claim = z
+  .strictObject({
+    type: bucketType.optional(),
+    bucket: bucketType.optional(),
+    value: text.meta({ description: "The name, in any spelling that has its canonical form." }),
+    route: text,
+    organization_path: text,
+    organizationPath: text,
+    redirect_route: text,
+    redirectRoute: text,
+    username: text,
+    email: text,
+    project_id: integer,
+    projectId: integer,
+    user_id: integer,
+    userId: integer,
+  })
+  .meta({
+    id: "ClassifyClaim",
+    description:
+      "A name: a bucket type in `type` or `bucket` with a `value`, or one of the other fields, such as " +
+      '`{"route": "gitlab-org"}` for the type ROUTES.',
+  });
+
+export type ClassifyClaim = z.output<typeof claim>;
+
+export const classifyRoutes = {
+  classify: route({
+    group: "routing",
+    method: "POST",
+    path: "/v1/classify",
+    summary: "Classify a request for GitLab's router",
+    about:
+      "Answers where GitLab's HTTP Router sends a request, in its own JSON: by claims, the first of which " +
+      "that exists decides, or by a type with a value. `address` is the host of the cell's address. " +
+      " Errors have the sentence of the Topology Service in `message`.",
+    roles: ["router", "operator"],
+    params: nothing,
+    query: nothing,
+    body: {
+      schema: z
+        .strictObject({
+          type: text.meta({
+            description:
+              "`FIRST_CELL`, `SESSION_PREFIX`, `CELL_ID`, their older names such as `SessionPrefix`, or a " +
+              "bucket type. Left out, or `UNSPECIFIED`, if there are claims.",
+            examples: ["SESSION_PREFIX"],
+          }),
+          value: text.meta({
+            description: "The session prefix, as in `cell-7`, the cell's id, or the name.",
+            examples: ["cell-7"],
+          }),
+          claim: claim.optional().meta({
+            description: "A single claim, as older routers send it. It counts only if `claims` is empty.",
+          }),
+          claims: boundedList(claim, "lookupBuckets", {
+            description: "Names to try, in this order. A value that no name can have doesn't exist.",
+          }).optional(),
+        })
+        .meta({ id: "ClassifyRequest" }),
+      required: true,
+    },
+    responses: {
+      200: {
+        about: "The cell of the request. `matched_claim` is the claim that decided, as it was sent.",
+        schema: z.strictObject({
+          action: z.literal("PROXY"),
+          proxy: z.strictObject({
+            address: z.string().meta({ description: "The host of the cell, with a port if it has one." }),
+          }),
+          matched_claim: claim.optional(),
+        }),
+        cached:
+          "`private, max-age=5` by default (`route_max_age_s`) if the first claim decides, `max-age=1` if " +
+          "a later one does, and `max-age=15` if no claim does. `no-store` if an answer is not settled.",
+        example: {
+          action: "PROXY",
+          proxy: { address: "cell-7.example.com" },
+          matched_claim: { route: "gitlab-org" },
+        },
+      },
+    },
+    errors: [
+      {
+        code: "NOT_FOUND",
+        when:
+          "No claim exists, or no cell has this session prefix or id. The answer may be kept for a second, " +
+          "unless a lease holds one of the names.",
+      },
+      {
+        code: "UNAVAILABLE",
+        when: "A part of the coordinator cannot be reached. Don't treat it as 'not found'.",
+      },
+    ],
+    example: { body: { claims: [{ route: "gitlab-org" }] } },
+  }),
+};

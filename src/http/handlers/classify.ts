@@ -1,0 +1,151 @@
+import type { Cell } from "../../core/directory/messages.ts";
+import type { BucketKey } from "../../core/messages.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { invalid, keyOf } from "../batch.ts";
+import { CLAIM_FIELDS, type ClassifyClaim, type classifyRoutes } from "../contract/classify-route.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Handlers } from "../handler.ts";
+import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../kept.ts";
+import { lookUp, ownersOf } from "../lookup.ts";
+import { withFailure } from "../reach.ts";
+import type { WaitUntil } from "../../runtime.ts";
+
+/** What a type without claims asks for, with the names that GitLab's router used before. */
+const CELL_TYPES: Readonly<Record<string, "first" | "prefix" | "id">> = {
+  FIRST_CELL: "first",
+  FirstCell: "first",
+  SESSION_PREFIX: "prefix",
+  SessionPrefix: "prefix",
+  CELL_ID: "id",
+  CellId: "id",
+};
+
+/** The value of an enum of a protobuf that was not set. */
+const UNSPECIFIED = "UNSPECIFIED";
+
+const WANTED =
+  "must be FIRST_CELL, or SESSION_PREFIX, CELL_ID or a bucket type with a `value`, unless there are claims";
+
+/** A claim of the request, with the fields of its type and of its value. */
+interface Asked {
+  given: ClassifyClaim | null;
+  type: string;
+  typeField: string;
+  value: string;
+}
+
+export const classifyHandlers: Handlers<keyof typeof classifyRoutes> = {
+  async classify({ deployment, waitUntil, body: { type = UNSPECIFIED, value, claim, claims = [] } }) {
+    const kind = CELL_TYPES[type];
+    const list = claims.length > 0 ? claims : claim === undefined ? [] : [claim];
+    if (list.length > 0) {
+      // With a type that names a cell, it would not be clear which of the two decides.
+      if (kind !== undefined) return withMessage(invalid("type", `cannot be ${type} beside claims`));
+      const asked = claimsOf(list, claims.length > 0);
+      return asked.ok ? classifyClaims(deployment, waitUntil, asked.value) : withMessage(asked);
+    }
+    if (kind !== undefined) return classifyCell(deployment, waitUntil, kind, value ?? "");
+    if (type === UNSPECIFIED || value === undefined)
+      return withFailure(invalid("type", WANTED), { message: `invalid type: ${JSON.stringify(type)}` });
+    return classifyClaims(deployment, waitUntil, [{ given: null, type, typeField: "type", value }]);
+  },
+};
+
+/** Adds GitLab's form of an error: clients of the Topology Service show `message`. */
+function withMessage<T>(result: Result<T>, more: object = {}): Result<T> {
+  return result.ok ? result : withFailure(result, { message: result.refusal.detail, ...more });
+}
+
+function claimsOf(claims: readonly ClassifyClaim[], isList: boolean): Result<Asked[]> {
+  const asked: Asked[] = [];
+  for (const [index, given] of claims.entries()) {
+    const one = claimOf(given, isList ? `claims[${index}]` : "claim");
+    if (!one.ok) return one;
+    asked.push(one.value);
+  }
+  return ok(asked);
+}
+
+function claimOf(given: ClassifyClaim, field: string): Result<Asked> {
+  const { type, bucket, value, ...named } = given;
+  const fields = Object.keys(named).filter((name): name is keyof typeof CLAIM_FIELDS => name in CLAIM_FIELDS);
+  const [name] = fields;
+  const forms = fields.length + Number(type !== undefined || value !== undefined || bucket !== undefined);
+  if (forms !== 1 || (type !== undefined && bucket !== undefined))
+    return invalid(field, "must have one name: `type` and `value`, or one other field such as `route`");
+  if (name !== undefined) {
+    const text = String(named[name] ?? "");
+    return ok({ given, type: CLAIM_FIELDS[name], typeField: `${field}.${name}`, value: text });
+  }
+  const typeField = `${field}.${bucket === undefined ? "type" : "bucket"}`;
+  if (type === undefined && bucket === undefined) return invalid(typeField, "is required");
+  if (value === undefined) return invalid(`${field}.value`, "is required");
+  return ok({ given, type: type ?? bucket ?? "", typeField, value });
+}
+
+/** The first claim that exists decides. */
+async function classifyClaims(
+  deployment: Deployment,
+  waitUntil: WaitUntil,
+  asked: readonly Asked[],
+): Promise<ReturnType<typeof proxyTo> | Result<never>> {
+  const { types, config } = deployment;
+  const known = await types.forRead(
+    asked.map(({ type, typeField }) => ({ kind: "bucket", name: type, field: typeField })),
+  );
+  if (!known.ok) return withMessage(known);
+  // A value that no name can have doesn't exist, so the next claim decides.
+  const possible: Asked[] = [];
+  const keys: BucketKey[] = [];
+  for (const one of asked) {
+    const key = keyOf(one, known.value, one.typeField, config.limits);
+    if (!key.ok) continue;
+    possible.push(one);
+    keys.push(key.value);
+  }
+  const looked = await lookUp(deployment, keys);
+  if (!looked.ok) return withMessage(looked);
+  const index = looked.value.findIndex(({ record }) => record !== null);
+  // The answer is no better than that of each claim that was passed over.
+  const used = index === -1 ? looked.value : looked.value.slice(0, index + 1);
+  const isSettled = used.every(({ settled }) => settled);
+  const { routeMaxAgeS } = config.limits;
+  const maxAgeS = Math.min(index === 0 ? Infinity : NOT_FOUND_MAX_AGE_S, routeMaxAgeS);
+  const headers = isSettled ? kept(maxAgeS) : {};
+  const owners = await ownersOf(deployment, waitUntil, looked.value);
+  if (!owners.ok) return withMessage(owners);
+  const found = looked.value[index];
+  const cell = found?.record && owners.value.get(found.record.cell);
+  if (!cell) return withMessage(refused("NOT_FOUND", "claim not found"), { headers });
+  return proxyTo(cell, headers, possible[index]?.given ?? null);
+}
+
+async function classifyCell(
+  { directory }: Deployment,
+  waitUntil: WaitUntil,
+  kind: "first" | "prefix" | "id",
+  value: string,
+): Promise<ReturnType<typeof proxyTo> | Result<never>> {
+  const view = await directory.view(waitUntil);
+  if (!view.ok) return withMessage(view);
+  const { cells } = view.value;
+  // They are in the order of their ids.
+  const [first] = cells.values();
+  const id = kind === "prefix" ? value.replace(/^cell-/, "") : value;
+  const cell = kind === "first" ? first : cells.get(id);
+  if (cell !== undefined) return proxyTo(cell, kept(CELLS_MAX_AGE_S), null);
+  const message = kind === "first" ? "there is no cell" : `cell not found: ${JSON.stringify(value)}`;
+  return withMessage(refused("NOT_FOUND", message), { headers: kept(NOT_FOUND_MAX_AGE_S) });
+}
+
+/** GitLab's clients add a scheme and a path of their own, so the address is only a host. */
+const proxyTo = ({ address }: Cell, headers: Record<string, string>, claim: ClassifyClaim | null) =>
+  ok({
+    status: 200 as const,
+    body: {
+      action: "PROXY" as const,
+      proxy: { address: new URL(address).host },
+      ...(claim === null ? {} : { matched_claim: claim }),
+    },
+    headers,
+  });
