@@ -101,6 +101,25 @@ describe("two routers", () => {
     expect(await second.find(name("a"))).toMatchObject({ layer: "shared_cache", ageMs: 1_000 });
   });
 
+  test("[Q4] a hit that was under way while the clock was set back is not kept", async () => {
+    const { clock, source, cache, first } = pair(byAge);
+    source.claim("a", "1");
+    await first.find(name("a"));
+    source.claim("a", "2");
+    await clock.pass(4_000);
+    let skewMs = 0;
+    const settable = {
+      now: () => clock.now() + skewMs,
+      after: (delayMs: number, ring: () => void) => clock.after(delayMs, ring),
+    };
+    const second = routerOf(source, { ...byAge, sharedCache: { cache, coordinator }, clock: settable });
+    const finding = second.find(name("a"));
+    skewMs = -3_000;
+    await clock.runUntil(finding);
+    await clock.pass(1_500);
+    expect(await clock.runUntil(second.find(name("a")))).toMatchObject({ cell: { id: "2" } });
+  });
+
   test("[Q5] use entries of minutes ago, if the report of each one proves them", async () => {
     const { clock, source, first, second } = pair();
     source.claim("a", "1");

@@ -261,11 +261,15 @@ export class CachedRoutes implements Routes {
   async #fromLayers(lookup: Lookup): Promise<RouteAnswer | undefined> {
     const refused = this.#refused(lookup);
     if (refused !== undefined) return refused;
+    // A clock that was set back is noticed before the memory is read.
+    this.#now();
     const kept = this.#memory.get(lookup.id);
     const answer = kept && (await this.#ifUsable(lookup, kept, "memory"));
     if (answer !== undefined || this.#shared === undefined) return answer;
     const shared = await this.#wait(this.#shared.get(lookup.name.type, lookup.name.value), lookup.options);
-    if (shared === undefined) return undefined;
+    this.#now();
+    // If the clock was set back since the call began, the entry's age is unknown.
+    if (shared === undefined || lookup.era !== this.#era) return undefined;
     lookup.spare = shared;
     const found = await this.#ifUsable(lookup, shared, "shared_cache");
     if (found !== undefined) this.#keep(lookup.id, shared);
@@ -283,9 +287,11 @@ export class CachedRoutes implements Routes {
     if (!this.#mayBecomeFresh(entry, nowMs)) return undefined;
     const poll = this.#reports?.poll(entry.shard);
     if (poll === undefined) return undefined;
+    const era = this.#era;
     inBackground(poll, lookup.options);
     await this.#wait(poll, lookup.options);
-    const isUsable = this.#isAllowed(lookup, entry) && this.#isFresh(entry, this.#now());
+    const laterMs = this.#now();
+    const isUsable = era === this.#era && this.#isAllowed(lookup, entry) && this.#isFresh(entry, laterMs);
     return isUsable ? this.#show(lookup, entry, layer) : undefined;
   }
 
@@ -515,7 +521,8 @@ export class CachedRoutes implements Routes {
   #stale(lookup: Lookup): RouteAnswer | undefined {
     if (!lookup.mayBeStale || this.#isClosed) return undefined;
     const nowMs = this.#now();
-    const entry = [this.#memory.get(lookup.id), lookup.spare].find(
+    const spare = lookup.era === this.#era ? lookup.spare : undefined;
+    const entry = [this.#memory.get(lookup.id), spare].find(
       (each) =>
         each !== undefined &&
         each.kind === "found" &&
