@@ -122,6 +122,7 @@ export class Routing {
       query: { after },
     });
     const { has_more: hasMore, age_ms: ageMs, held, ...report } = valueOf(answer);
+    checked(held, [["any"]]);
     const rows = held.map(([position, keys]) => ({ position, keys }));
     for (const row of rows) checked(row, ROW);
     return { ...report, held: rows, hasMore, ageMs };
