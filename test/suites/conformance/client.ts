@@ -102,6 +102,12 @@ export function problemIn({ status, headers, json, text }: Received): Problem {
   const waits = made.code === "ABORTED" || status === 429 || status === 503;
   if (waits) expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
   else expect(headers.has("retry-after")).toBe(false);
+  // Nothing that went wrong may be kept. Only routers may keep for a second that no cell has a name.
+  const isForRouters = made.code === "NOT_FOUND" && (made.route ?? made.message) !== undefined;
+  const isKept = headers.get("cache-control") !== "no-store";
+  if (isKept) expect(headers.get("cache-control")).toBe("private, max-age=1");
+  expect(isKept && !isForRouters).toBe(false);
+  if (made.route !== undefined) expect(isKept).toBe(made.route.settled);
   expect(headers.has("www-authenticate")).toBe(status === 401);
   expect(headers.has("allow")).toBe(status === 405);
   return made;

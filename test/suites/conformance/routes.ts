@@ -224,6 +224,10 @@ export function routeSuite(open: Open): void {
         expect(response).toBeDefined();
         if (response?.lines === true) for (const line of linesIn(received.text)) response.schema.parse(line);
         else response?.schema.parse(response.mediaType === undefined ? received.json : received.text);
+        const caching = received.headers.get("cache-control") ?? "none";
+        if (response?.cached === undefined) expect(caching).toBe("no-store");
+        else if (route.roles === "anyone") expect(caching).toMatch(/^public, max-age=\d+$/);
+        else expect(caching).toMatch(/^(?:no-store|private, max-age=\d+(?:, immutable)?)$/);
         expect(received.headers.get("content-type")).toContain(response?.mediaType ?? "application/json");
         if (response?.mediaType === undefined) expect(received.text).toMatch(/\}\n$/);
       },

@@ -15,6 +15,7 @@ import { nameSuite } from "./names.ts";
 import { pageSuite } from "./pages.ts";
 import { recordSuite } from "./records.ts";
 import { routeSuite } from "./routes.ts";
+import { routingSuite } from "./routing.ts";
 import { staleSuite } from "./stale.ts";
 import { verificationSuite } from "./verification.ts";
 
@@ -35,6 +36,7 @@ export function conformanceSuite(name: string, start: Start): void {
     describe("names", () => nameSuite(open));
     describe("records", () => recordSuite(open));
     describe("classifying for GitLab's router", () => classifySuite(open));
+    describe("routing", () => routingSuite(open));
     describe("exports", () => exportSuite(open));
     verificationSuite(open);
     describe("pages", () => pageSuite(open));

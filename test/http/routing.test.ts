@@ -1,0 +1,142 @@
+/**
+ * Tests of the routes for routers that need other isolates or variables, or that watch the calls of objects.
+ * All others are in test/suites/conformance.
+ */
+import { beforeAll, describe, expect, test } from "vitest";
+import { addressOf, claim, committed, freshName } from "../suites/conformance/leases.ts";
+import { Api, env, startDeployment } from "../support/workerd/api.ts";
+import { counting, watchedNamespace } from "../support/workerd/counting.ts";
+
+let api: Api;
+
+beforeAll(async () => {
+  api = await startDeployment("1", "2");
+});
+
+const find = async (using: Api, value: string): Promise<Record<string, unknown>> =>
+  using.json(200, "GET", `/v1/route/ROUTES/${value}`, { key: "router" });
+
+/** A name of cell 1 whose decision its shard has applied. */
+async function settledName(): Promise<string> {
+  const { value } = await committed(api);
+  await expect.poll(async () => (await find(api, value))["settled"]).toBe(true);
+  return value;
+}
+
+test("a name is found even if its cell was registered after this isolate read the directory", async () => {
+  await find(api, await settledName());
+  const elsewhere = new Api();
+  await elsewhere.json(201, "POST", "/v1/admin/cells", {
+    body: { cell_id: "9", name: "New", address: addressOf("9") },
+  });
+  const value = freshName();
+  await api.json(201, "POST", "/v1/cells/9/leases", { key: "cell 9", body: { creates: [claim(value)] } });
+  expect(await find(api, value)).toMatchObject({ cell: { id: "9", address: addressOf("9") } });
+});
+
+describe("messages", () => {
+  /** The calls of one request, in an isolate that has its copies of the directory and of the types. */
+  async function callsOf(method: string, path: string, body?: unknown): Promise<string[]> {
+    const watched = counting(env);
+    const isolate = new Api({ ...watched.env });
+    const known = await settledName();
+    await find(isolate, known);
+    const before = watched.calls.length;
+    await isolate.send(method, path, { key: "router", body });
+    return watched.calls.slice(before);
+  }
+
+  test("a route takes one message, and so does a report", async () => {
+    const value = await settledName();
+    expect(await callsOf("GET", `/v1/route/ROUTES/${value}`)).toEqual(["CLAIM_SHARD.lookup"]);
+    expect(await callsOf("GET", `/v1/route/ROUTES/${freshName()}`)).toEqual(["CLAIM_SHARD.lookup"]);
+    expect(await callsOf("GET", "/v1/reports/0")).toEqual(["CLAIM_SHARD.report"]);
+    expect(await callsOf("GET", "/v1/reports/0?after=0")).toEqual(["CLAIM_SHARD.report"]);
+  });
+
+  test("the addresses of cells and reports of unknown shards take none", async () => {
+    expect(await callsOf("GET", "/v1/cells")).toEqual([]);
+    expect(await callsOf("GET", "/v1/reports/4")).toEqual([]);
+  });
+
+  test("routes of many names take one message to each shard", async () => {
+    const names = Array.from({ length: 100 }, () => ({ type: "ROUTES", value: freshName() }));
+    const calls = await callsOf("POST", "/v1/route", { names });
+    expect(calls).toEqual(Array.from({ length: 4 }, () => "CLAIM_SHARD.lookup"));
+  });
+});
+
+describe("a route is unavailable, never absent", () => {
+  const body = { names: [{ type: "ROUTES", value: freshName() }] };
+
+  test.each([
+    ["fails", 503, "UNAVAILABLE"],
+    ["hangs", 504, "DEADLINE_EXCEEDED"],
+  ] as const)("while its shard %s: %i", async (fate, status, code) => {
+    const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, () =>
+      fate === "fails" ? Promise.reject(new Error("secret internals")) : new Promise(() => {}),
+    );
+    const broken = new Api({
+      CLAIM_SHARD,
+      LEASEHOLD_INQUIRY_TIMEOUT_MS: "20",
+      LEASEHOLD_EXCHANGE_TIMEOUT_MS: "20",
+    });
+    for (const [method, path, sent] of [
+      ["GET", `/v1/route/ROUTES/${freshName()}`, undefined],
+      ["POST", "/v1/route", body],
+      ["GET", "/v1/reports/0", undefined],
+    ] as const) {
+      const refused = await broken.problem(status, method, path, { key: "router", body: sent });
+      expect(refused).toMatchObject({ code, retryable: true });
+      expect(refused).not.toHaveProperty("route");
+      expect(refused.detail).not.toContain("internals");
+    }
+  });
+
+  test("while the ledger of its lease cannot be reached", async () => {
+    const value = { found: [{ kind: "unknown" }], settled: [false], position: 7 };
+    const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, () =>
+      Promise.resolve({ ok: true, value }),
+    );
+    const unsure = new Api({ CLAIM_SHARD });
+    for (const [method, path, sent] of [
+      ["GET", `/v1/route/ROUTES/${freshName()}`, undefined],
+      ["POST", "/v1/route", body],
+    ] as const) {
+      const refused = await unsure.problem(503, method, path, { key: "router", body: sent });
+      expect(refused).not.toHaveProperty("route");
+    }
+  });
+
+  test("while the directory cannot be read and there is no copy of it", async () => {
+    const value = await settledName();
+    const DIRECTORY = watchedNamespace("DIRECTORY", env.DIRECTORY, () => Promise.reject(new Error("lost")));
+    const blind = new Api({ DIRECTORY });
+    await blind.problem(503, "GET", `/v1/route/ROUTES/${value}`, { key: "router" });
+    await blind.problem(503, "GET", "/v1/cells", { key: "router" });
+  });
+});
+
+test("the variable LEASEHOLD_ROUTE_MAX_AGE_S limits how long routes are kept", async () => {
+  const [taken, free] = [await settledName(), freshName()];
+  const cachingOf = async (seconds: number, value: string): Promise<string | null> => {
+    const isolate = new Api({ LEASEHOLD_ROUTE_MAX_AGE_S: String(seconds) });
+    const { headers } = await isolate.send("GET", `/v1/route/ROUTES/${value}`, { key: "router" });
+    return headers.get("cache-control");
+  };
+  expect(await cachingOf(60, taken)).toBe("private, max-age=60");
+  expect(await cachingOf(60, free)).toBe("private, max-age=1");
+  expect(await cachingOf(1, taken)).toBe("private, max-age=1");
+  for (const value of [taken, free]) expect(await cachingOf(0, value)).toBe("no-store");
+});
+
+test("a HEAD request has the same headers as a GET request", async () => {
+  const path = `/v1/route/ROUTES/${await settledName()}`;
+  const [got, head] = [
+    await api.send("GET", path, { key: "router" }),
+    await api.send("HEAD", path, { key: "router" }),
+  ];
+  expect(head.text).toBe("");
+  for (const name of ["cache-control", "vary", "content-type"])
+    expect(head.headers.get(name)).toBe(got.headers.get(name));
+});
