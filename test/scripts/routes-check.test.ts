@@ -40,6 +40,10 @@ describe("npm run routes:check", () => {
     expect(run("--json", file)).toEqual({ status: 0, stdout: "[]\n", stderr: "" });
   });
 
+  test("finds nothing wrong with the rules of the router Worker", () => {
+    expect(run("router/rules.json")).toEqual({ status: 0, stdout: "", stderr: "" });
+  });
+
   test("case 17: refuses unreachable rules and expressions that backtrack, with one line for each", () => {
     const slow = "^(?<cell>(\\w+)+)$";
     const file = fileOf("bad.json", [header(slow), { id: "all", action: "proxy" }, last]);

@@ -133,15 +133,12 @@ function cellOf(
   }
 }
 
-/** Numbers in their order, other ids after them. */
-function byId(a: CellAddress, b: CellAddress): number {
-  const [left, right] = [numberOf(a.id), numberOf(b.id)];
-  if (left !== right) return left < right ? -1 : 1;
-  if (a.id === b.id) return 0;
-  return a.id < b.id ? -1 : 1;
+/** Ids are numbers of up to 64 bits without leading zeros, so a shorter one is smaller. */
+function byId({ id: a }: CellAddress, { id: b }: CellAddress): number {
+  if (a.length !== b.length) return a.length - b.length;
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }
-
-const numberOf = (id: string): number => (/^\d{1,15}$/.test(id) ? Number(id) : Infinity);
 
 function missingCell(match: Exclude<Match, { action: "classify" | "not_found" }>): string {
   switch (match.action) {
