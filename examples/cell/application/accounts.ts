@@ -96,19 +96,16 @@ export class Accounts {
     return account;
   }
 
-  /**
-   * Prefers the exact spelling. Another case also matches, because a router may still have cached an earlier
-   * spelling.
-   */
+  /** Prefers the exact spelling. Others match, too, because the router looks a name up in any spelling. */
   async findByHandle(handle: string): Promise<Account | undefined> {
     const found = await select(this.#open.orm).where(
-      or(eq(people.handle, handle), eq(sql`lower(${people.handle})`, handle.toLowerCase())),
+      or(eq(people.handle, handle), eq(sql`lower(${people.handle})`, folded(handle))),
     );
     return found.find((account) => account.handle === handle) ?? found[0];
   }
 
   async findByStore(name: string): Promise<Account | undefined> {
-    const [account] = await select(this.#open.orm).where(eq(sql`lower(${stores.name})`, name.toLowerCase()));
+    const [account] = await select(this.#open.orm).where(eq(sql`lower(${stores.name})`, folded(name)));
     return account;
   }
 
@@ -119,6 +116,9 @@ export class Accounts {
     return runAction(action, () => this.#open.cell.transaction(body));
   }
 }
+
+/** Most spellings of a name. The coordinator ignores more differences. */
+const folded = (name: string): string => name.normalize("NFKC").toLowerCase();
 
 const columns = {
   id: people.id,

@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { TypesDocument } from "leasehold/cell";
 import { createClient } from "leasehold/client";
+import { createRoutes, type Routes } from "leasehold/router";
 import { startCoordinator, type Coordinator } from "../../../scripts/coordinator.ts";
 import { routerApp } from "../router/router.ts";
 import { HOST } from "../web/local.ts";
@@ -41,9 +42,11 @@ export async function startExample(options: ExampleOptions): Promise<Example> {
   const coordinator = await start(await ports.free(), folder);
   const { url: coordinatorUrl, keys } = coordinator;
   const cells: CellProcess[] = [];
+  let routes: Routes | undefined;
   let closeRouter: (() => Promise<void>) | undefined;
   const stop = async (): Promise<void> => {
     await closeRouter?.();
+    routes?.close();
     await Promise.all(cells.map((cell) => cell.stop()));
     await coordinator.stop();
   };
@@ -68,11 +71,15 @@ export async function startExample(options: ExampleOptions): Promise<Example> {
       cells.push(new CellProcess({ ...shared, ...own, databaseUrl: databaseUrls[cell] }, address));
     }
     await Promise.all(cells.map((cell) => cell.start()));
-    const lookups = createClient({ url: coordinatorUrl, key: keys.router, deadlineMs: 5_000 });
-    closeRouter = await listen(
-      routerApp({ port: routerPort, cells, records: lookups.records, coordinatorUrl, timing }),
-      routerPort,
-    );
+    // Reports would let the router use an answer for minutes, and its page could not show how it gets older.
+    routes = createRoutes({
+      url: coordinatorUrl,
+      key: keys.router,
+      reports: false,
+      maxAgeMs: timing.lookupCacheMs,
+    });
+    const router = routerApp({ port: routerPort, cells, routes, coordinatorUrl, timing });
+    closeRouter = await listen(router, routerPort);
   } catch (error) {
     await stop();
     throw error;

@@ -1,6 +1,7 @@
 /** The public profile page, at the handle that the router looks up. */
 import type { Context, Hono } from "hono";
 import { html } from "hono/html";
+import { misdirectedResponse } from "leasehold/cell";
 import type { Account } from "../application/accounts.ts";
 import { handleProblem } from "../application/names.ts";
 import type { Html } from "../web/layout.ts";
@@ -15,7 +16,10 @@ export function profilePages(app: Hono, pages: CellPages): void {
     const account =
       handleProblem(handle) === undefined ? await pages.accounts.findByHandle(handle) : undefined;
     if (account === undefined)
-      return pages.show(context, "Not found", notHere(`/${handle}`, pages.config.cell), 404);
+      return (
+        misdirectedResponse(context.req.raw.headers) ??
+        pages.show(context, "Not found", notHere(`/${handle}`, pages.config.cell), 404)
+      );
     return pages.show(context, account.handle, profile(account, pages.config.cell, context));
   });
 }
@@ -43,8 +47,8 @@ export const notHere = (path: string, cell: string): Html =>
     <h1>Not found</h1>
     <p class="lead">Cell ${cell} has no row for <strong>${path}</strong>.</p>
     <p>
-      If the router sent you here, an open lease holds the name: a sign-up is running, or its process was
-      killed. Reconciliation decides such a lease. If this page does not change, rows and claims disagree.
+      You have asked this cell directly. The router knows which cell has a name, and a cell that does not have
+      it answers the router with 421.
     </p>
     <p><a class="button quiet" href="/">Start page</a></p>
   </div>`;

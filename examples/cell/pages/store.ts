@@ -1,6 +1,7 @@
 /** A person's store: its part of the account page, and its own page, at the name that the router looks up. */
 import type { Context, Hono } from "hono";
 import { html } from "hono/html";
+import { misdirectedResponse } from "leasehold/cell";
 import type { Account } from "../application/accounts.ts";
 import { MAX_STORE, storeProblem, storeRule } from "../application/names.ts";
 import { problemsOf } from "../application/problems.ts";
@@ -53,7 +54,10 @@ export function storePages(
     const name = context.req.param("name");
     const owner = storeProblem(name) === undefined ? await accounts.findByStore(name) : undefined;
     if (owner === undefined || owner.store === null)
-      return pages.show(context, "Not found", notHere(`/stores/${name}`, config.cell), 404);
+      return (
+        misdirectedResponse(context.req.raw.headers) ??
+        pages.show(context, "Not found", notHere(`/stores/${name}`, config.cell), 404)
+      );
     return pages.show(context, owner.store, storePage(owner.store, owner, config.cell, context));
   });
 }

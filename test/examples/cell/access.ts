@@ -142,7 +142,7 @@ export function accessTests(shared: () => SharedExample): void {
     await session.open("/");
     await page.fill("#address", other);
     await session.press("Go there");
-    expect(await session.heading()).toBe("This name is free");
+    expect(await session.heading()).toBe("Nobody has this name");
     await session.close();
   });
 }

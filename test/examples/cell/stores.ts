@@ -27,7 +27,7 @@ export function storeTests(shared: () => SharedExample): void {
 
     expect(await second.open(`/stores/${name}`)).toBe(200);
     expect(await second.heading()).toBe(name);
-    expect(await second.page.innerText(".facts")).toContain("a lookup at the coordinator");
+    expect(await second.page.innerText(".facts")).toContain("the router, by an answer");
     const answer = await fetch(`${example.url}/stores/${name.toUpperCase()}`);
     expect([answer.status, answer.headers.get("leasehold-cell")]).toEqual([200, "1"]);
     // A handle and a store can have the same name.
@@ -62,7 +62,7 @@ export function storeTests(shared: () => SharedExample): void {
     await session.openStore("");
     expect(await session.page.innerText("#name-problem")).toBe("Store name is missing.");
     expect(await session.open("/stores/no_underscore")).toBe(404);
-    expect(await session.heading()).toBe("This is not a valid name");
+    expect(await session.heading()).toBe("Nobody has this name");
     const direct = await fetch(`${example.cellUrl("1")}/stores/%00`);
     expect(direct.status).toBe(404);
     await session.close();
