@@ -116,6 +116,7 @@ export function allExamples(root: string): Example[] {
     "scripts/sdk/README.md",
     "docs/guides/cell-behind-a-router.md",
     "docs/guides/declare-types.md",
+    "docs/guides/deploy-a-router.md",
     "docs/guides/make-a-table-claimable.md",
     "docs/guides/route-requests.md",
     "docs/guides/testing-your-cell.md",
