@@ -92,9 +92,20 @@ const matchesEverything = ({ conditions, isPartial }: Rule): boolean =>
       pattern.parts[0].name === null,
   );
 
-/** The rules before one, found by the literal segments at the start of their paths. */
+/** Rules by the parts of their path patterns. */
+interface PathNode {
+  readonly literals: Map<string, PathNode>;
+  one: PathNode | undefined;
+  /** Rules whose pattern ends here, or has a rest here. */
+  readonly rules: Rule[];
+}
+
+const newNode = (): PathNode => ({ literals: new Map(), one: undefined, rules: [] });
+
+/** The rules before one. Rules with path patterns are in a tree, so that few of them are compared. */
 class EarlierRules {
-  readonly #byStart = new Map<string, Rule[]>();
+  readonly #root = newNode();
+  readonly #withoutPath: Rule[] = [];
   readonly #byKey = new Map<string, Rule>();
 
   add(rule: Rule): void {
@@ -102,36 +113,47 @@ class EarlierRules {
     if (rule.continues) return;
     if (!this.#byKey.has(rule.key)) this.#byKey.set(rule.key, rule);
     if (rule.isPartial) return;
-    const start = literalStart(rule).join("/");
-    const rules = this.#byStart.get(start);
-    if (rules === undefined) this.#byStart.set(start, [rule]);
-    else rules.push(rule);
+    const [parts] = pathPatterns(rule);
+    if (parts === undefined) this.#withoutPath.push(rule);
+    else this.#nodeOf(parts).rules.push(rule);
   }
 
   /** Returns an earlier rule that matches every request that this one matches. */
   covering(rule: Rule): Rule | undefined {
     const same = this.#byKey.get(rule.key);
     if (same !== undefined) return same;
-    const start = literalStart(rule);
-    for (let length = 0; length <= start.length; length++) {
-      const rules = this.#byStart.get(start.slice(0, length).join("/"));
-      const found = rules?.find((other) =>
-        other.conditions.every((condition) => rule.conditions.some((one) => covers(condition, one))),
-      );
-      if (found !== undefined) return found;
+    const similar = pathPatterns(rule).flatMap((parts) => similarRules(this.#root, parts, 0));
+    return [...this.#withoutPath, ...similar].find((other) =>
+      other.conditions.every((condition) => rule.conditions.some((one) => covers(condition, one))),
+    );
+  }
+
+  #nodeOf(parts: readonly PatternPart[]): PathNode {
+    let node = this.#root;
+    for (const part of parts) {
+      if (part.kind === "rest") break;
+      let next = part.kind === "one" ? node.one : node.literals.get(part.text);
+      if (next === undefined) {
+        next = newNode();
+        if (part.kind === "one") node.one = next;
+        else node.literals.set(part.text, next);
+      }
+      node = next;
     }
-    return undefined;
+    return node;
   }
 }
 
-function literalStart({ conditions }: Rule): string[] {
-  const parts =
-    conditions.find(({ type, pattern }) => type === "path" && pattern !== null)?.pattern?.parts ?? [];
-  const end = parts.findIndex(({ kind }) => kind !== "literal");
-  return parts
-    .slice(0, end === -1 ? parts.length : end)
-    .flatMap((part) => (part.kind === "literal" ? part.text : []));
+/** Rules that may match all paths of a pattern, because each of their parts matches its part. */
+function similarRules({ rules, literals, one }: PathNode, parts: readonly PatternPart[], n: number): Rule[] {
+  const part = parts[n];
+  if (part === undefined || part.kind === "rest") return rules;
+  const next = [part.kind === "literal" ? literals.get(part.text) : undefined, one];
+  return [...rules, ...next.flatMap((node) => (node === undefined ? [] : similarRules(node, parts, n + 1)))];
 }
+
+const pathPatterns = ({ conditions }: Rule): (readonly PatternPart[])[] =>
+  conditions.flatMap(({ type, pattern }) => (type === "path" && pattern !== null ? [pattern.parts] : []));
 
 /** Whether the first condition holds whenever the second does. Says no if it is not sure. */
 function covers(a: Condition, b: Condition): boolean {

@@ -69,6 +69,8 @@ export function matchPattern(
   segments: readonly string[],
   separator: string,
 ): Variables | null {
+  // Most rules of a long list are refused here.
+  if (parts.some((part, n) => part.kind === "literal" && part.text !== segments[n])) return null;
   const captured = new Map<string, string>();
   for (const [n, part] of parts.entries()) {
     if (part.kind === "rest") {
@@ -80,7 +82,6 @@ export function matchPattern(
     const segment = segments[n];
     if (segment === undefined) return null;
     if (part.kind === "one") captured.set(part.name, segment);
-    else if (part.text !== segment) return null;
   }
   return parts.length === segments.length ? captured : null;
 }

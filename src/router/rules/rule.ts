@@ -270,24 +270,29 @@ function readValue(fields: Fields, names: Names, findings: Findings): Template |
   return text === undefined ? undefined : compileTemplate(text, fields.at("value"), names.has, findings);
 }
 
+const NONE: readonly Variables[] = [];
+
 /** Runs the phases match, transform and validate. Returns what is left of the alternatives. */
 function evaluate(
   request: RequestParts,
   conditions: readonly Condition[],
   transforms: readonly Transform[],
   validate: readonly Template[],
-): Variables[] {
-  let alternatives: Variables[] = [new Map()];
+): readonly Variables[] {
+  let alternatives: readonly Variables[] | undefined;
   for (const condition of conditions) {
     const found = condition.match(request);
-    if (found.length === 0) return [];
-    alternatives = alternatives.flatMap((before) => found.map((after) => new Map([...before, ...after])));
+    if (found.length === 0) return NONE;
+    alternatives =
+      alternatives?.flatMap((before) => found.map((after) => new Map([...before, ...after]))) ?? found;
   }
+  alternatives ??= [new Map()];
   for (const transform of transforms)
     alternatives = alternatives.flatMap((before) => {
       const made = transform.apply(before);
       return made === null ? [] : [new Map([...before, ...made])];
     });
+  if (validate.length === 0) return alternatives;
   return alternatives.filter((variables) => validate.every((text) => text.fill(variables) !== undefined));
 }
 
