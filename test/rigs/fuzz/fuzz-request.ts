@@ -143,7 +143,21 @@ function withSense(request: FuzzRequest): FuzzRequest {
     const { cell_id: cell = "1", ...rest } = request.body;
     return { ...request, body: rest["role"] === "cell" ? { ...rest, cell_id: cell } : rest };
   }
+  if (request.id === "classify" && isObject(request.body)) {
+    const { claims, claim, ...named } = request.body;
+    const given = Array.isArray(claims) ? claims : claim === undefined ? [] : [claim];
+    return { ...request, body: given.length === 0 ? named : { claims: given.map(withOneName) } };
+  }
   return request;
+}
+
+/** A claim of a classification must have exactly one name, in any of its forms. */
+function withOneName(claim: Tree): Tree {
+  const { type, bucket, value, ...fields } = isObject(claim) ? claim : {};
+  const [named] = Object.entries(fields);
+  return named === undefined
+    ? { type: type ?? bucket ?? "ROUTES", value: value ?? "" }
+    : { [named[0]]: named[1] };
 }
 
 /**

@@ -116,6 +116,9 @@ export const isBehind = ({ status, text }: Pick<Received, "status" | "text">): b
 function wrongSuccess({ id }: FuzzRequest, { status, headers, text }: Received): string | undefined {
   const answer = routeOf(id).responses[status];
   if (answer === undefined) return `${status} is not an answer of this route`;
+  const caching = String(headers["cache-control"]);
+  if (answer.cached === undefined ? caching !== "no-store" : !mayBeKept(id, caching))
+    return `the answer may be kept: ${caching}`;
   if (answer.lines === true) return wrongLines(answer.schema, text);
   if (answer.mediaType !== undefined) return undefined;
   if (headers["content-type"] !== "application/json")
@@ -123,6 +126,12 @@ function wrongSuccess({ id }: FuzzRequest, { status, headers, text }: Received):
   const parsed = answer.schema.safeParse(JSON.parse(text));
   return parsed.success ? undefined : `the answer does not fit its schema: ${parsed.error.message}`;
 }
+
+/** Shared caches may only keep what everybody gets. */
+const mayBeKept = (id: FuzzRequest["id"], caching: string): boolean =>
+  routeOf(id).roles === "anyone"
+    ? /^public, max-age=\d+$/.test(caching)
+    : /^(?:no-store|private, max-age=\d+(?:, immutable)?)$/.test(caching);
 
 /** Checks that each line fits its schema and that the stream is complete. */
 function wrongLines(schema: z.ZodType, text: string): string | undefined {
@@ -144,6 +153,10 @@ export function wrongProblem({ status, headers, text }: Received): string | unde
   if (made.status !== status) return `the problem has status ${made.status}`;
   if (made.title !== errorCodes[made.code].title) return "the title belongs to another code";
   if (made.request_id !== headers["x-request-id"]) return "the header has another request id";
+  const caching = headers["cache-control"];
+  const isAbsent = made.code === "NOT_FOUND" && (made.route ?? made.message) !== undefined;
+  if (caching !== "no-store" && !(isAbsent && caching === "private, max-age=1"))
+    return `the refusal may be kept: ${String(caching)}`;
   if (status === 400 && !made.field) return "no field is named";
   if (!isWellFormed(made)) return "a lone surrogate in the answer";
   if (/\n\s+at |\.[cm]?[jt]s:\d|node_modules|SQLITE_|\bError:|\[object |undefined/.test(withoutEcho(made)))

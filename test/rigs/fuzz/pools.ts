@@ -39,6 +39,9 @@ export const typeLists: Readonly<Record<string, object>> = { bucket_types, subje
 export const pools: Readonly<Record<string, readonly string[]>> = {
   uuid: Array.from({ length: 24 }, (_, n) => (n % 5 === 4 ? uuid(n - 1).toUpperCase() : uuid(n))),
   value: [...names.flatMap(spellings), `${NAME_MARK}/a/b`, `${NAME_MARK}/é`, `${NAME_MARK}@x.example`],
+  // Of classifications.
+  type: ["FIRST_CELL", "SESSION_PREFIX", "CELL_ID", "UNSPECIFIED"],
+  route: [...names.flatMap(spellings), `${NAME_MARK}/a/b`],
   cell: [...REGISTERED, ...REGISTERED, ...SOMETIMES, ...UNREGISTERED],
   cell_id: [...REGISTERED, ...SOMETIMES, ...SOMETIMES, ...UNREGISTERED],
   id: ["1", "2", "10", "007", "fz-id"],
