@@ -253,7 +253,7 @@ const BEYOND_SCHEMAS = new RegExp(
   `^(${[
     "body|reason|note|page_token|value|cell_id|expires_in_s|min_position",
     String.raw`(ranges\[\d+\]\.)?source_id_(gt|lte)`,
-    String.raw`(bucket|source)_type|bucket_types\[\d+\]|buckets\[\d+\]\.type`,
+    String.raw`(bucket|source)_type(\[\d+\])?|bucket_types\[\d+\]|buckets\[\d+\]\.type`,
     String.raw`type|(claim|claims\[\d+\])(\.(type|bucket|value|[a-z]+([_A-Z][A-Za-z]+)?))?`,
     String.raw`(creates|destroys|replaces)\[\d+\]\.(bucket|subject|source)\.type`,
     String.raw`buckets\[\d+\]\.value|names\[\d+\]\.(type|value)`,
