@@ -1,0 +1,125 @@
+/** The router Worker in front of a real coordinator, and the Worker without its settings. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { startCoordinator, type Coordinator } from "../../../scripts/coordinator.ts";
+import { freePort } from "../../../scripts/free-port.ts";
+import { startRouterWorker } from "../../../scripts/router-worker.ts";
+import { createClient, type Client } from "../../../src/client/index.ts";
+import { TestCell } from "./test-cell.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "leasehold-router-worker-"));
+const cells = [new TestCell("1"), new TestCell("2")];
+let coordinator: Coordinator;
+
+beforeAll(async () => {
+  coordinator = await startCoordinator({ port: 0, stateFolder: join(folder, "state") });
+  const operator = createClient({ url: coordinator.url, key: coordinator.keys.operator });
+  for (const cell of cells) await operator.cells.change(cell.id, { address: (await cell.start()).address });
+});
+
+afterAll(async () => {
+  await coordinator?.stop();
+  await Promise.all(cells.map((cell) => cell.stop()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Starts a router, and returns its URL. */
+async function startRouter(variables: Record<string, string>): Promise<{ url: string; log: string[] }> {
+  const log: string[] = [];
+  const port = await freePort();
+  const router = await startRouterWorker({ port, variables, log: (line) => log.push(line) });
+  onTestFinished(() => router.stop());
+  return { url: router.url, log };
+}
+
+const clientOf = (cell: string): Client =>
+  createClient({ url: coordinator.url, key: coordinator.keys.cells[cell] ?? "", cell });
+
+const claim = (value: string) => ({
+  bucket: { type: "ROUTES", value },
+  subject: { type: "USER", id: 1 },
+  source: { type: "RAILS_TABLE_ROUTES", id: 1 },
+});
+
+/** Claims or gives up a name at a cell, in its rows and at the coordinator. */
+async function change(kind: "creates" | "destroys", cell: string, value: string): Promise<void> {
+  const { leases } = clientOf(cell);
+  const { uuid } = await leases.begin({ [kind]: [claim(value)] });
+  const { names } = cells.find(({ id }) => id === cell) ?? new TestCell(cell);
+  if (kind === "creates") names.add(value);
+  else names.delete(value);
+  await leases.commit(uuid);
+}
+
+test.each(["on", "off"])(
+  "19: a name that moves is not looked for at its old cell, with reports %s",
+  async (reports) => {
+    const { url } = await startRouter({
+      LEASEHOLD_URL: coordinator.url,
+      LEASEHOLD_KEY: coordinator.keys.router,
+      ROUTER_ALLOW_LOCAL_HTTP: "on",
+      ROUTER_REPORTS: reports,
+      ROUTER_MAX_AGE_MS: "60000",
+    });
+    const servedBy = async (path: string): Promise<unknown> => {
+      const answer = await fetch(`${url}${path}`);
+      return answer.ok ? ((await answer.json()) as { cell: string }).cell : answer.status;
+    };
+    const name = `moving-${reports}`;
+    await change("creates", "1", name);
+    expect(await servedBy(`/${name}`)).toBe("1");
+    for (const [from, to] of [
+      ["1", "2"],
+      ["2", "1"],
+    ] as const) {
+      await change("destroys", from, name);
+      // The old cell refuses the request, and the coordinator knows that the name is free.
+      expect(await servedBy(`/${name}/page`)).toBe(404);
+      await change("creates", to, name);
+      // The router may remember for a moment that the name was free.
+      await expect.poll(() => servedBy(`/${name}/page`)).toBe(to);
+    }
+  },
+);
+
+test("a client that carries the positions of its sign-up finds its page at once", async () => {
+  const { url } = await startRouter({
+    LEASEHOLD_URL: coordinator.url,
+    LEASEHOLD_KEY: coordinator.keys.router,
+    ROUTER_ALLOW_LOCAL_HTTP: "on",
+    ROUTER_REPORTS: "off",
+    // The router believes for a minute that the name is free.
+    ROUTER_NEGATIVE_MAX_AGE_MS: "60000",
+    ROUTER_MAX_AGE_MS: "60000",
+  });
+  expect((await fetch(`${url}/newcomer`)).status).toBe(404);
+  const path = `${coordinator.url}/v1/cells/2/leases/00000000-0000-4000-8000-000000000001`;
+  const headers = {
+    authorization: `Bearer ${coordinator.keys.cells["2"]}`,
+    "content-type": "application/json",
+  };
+  await fetch(path, { method: "PUT", headers, body: JSON.stringify({ creates: [claim("newcomer")] }) });
+  cells[1]?.names.add("newcomer");
+  const committed = await fetch(`${path}/commit`, { method: "POST", headers });
+  const { positions } = (await committed.json()) as { positions: Record<string, number> };
+  expect((await fetch(`${url}/newcomer`)).status).toBe(404);
+  const cookie = `Leasehold-Position=${Object.entries(positions)
+    .map(([shard, position]) => `${shard}:${position}`)
+    .join(",")}`;
+  const answer = await fetch(`${url}/newcomer`, { headers: { cookie } });
+  expect(await answer.json()).toMatchObject({ cell: "2" });
+});
+
+test("a router without its settings says which one is missing, and passes nothing on", async () => {
+  const { url, log } = await startRouter({ LEASEHOLD_URL: coordinator.url });
+  const health = await fetch(`${url}/-/router/health`);
+  expect([health.status, await health.json()]).toEqual([
+    500,
+    { status: "misconfigured", detail: "LEASEHOLD_KEY is missing; set it to a key with the role router" },
+  ]);
+  expect((await fetch(`${url}/ada`)).status).toBe(500);
+  expect((await fetch(`${url}/-/router/metrics`)).status).toBe(404);
+  await expect.poll(() => log.filter((line) => line.includes('"router_misconfigured"')).length).toBe(1);
+});
