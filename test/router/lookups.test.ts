@@ -28,6 +28,23 @@ describe("by age", () => {
     expect(await routes.find(name("a"))).toMatchObject({ kind: "found", ageMs: 5_000 });
   });
 
+  test("[Q4] an age counts the time that sending takes", async () => {
+    const { clock, source, routes } = world(byAge);
+    const find = source.find.bind(source);
+    const findMany = source.findMany.bind(source);
+    source.find = (...asked) => {
+      clock.jump(300);
+      return find(...asked);
+    };
+    source.findMany = (...asked) => {
+      clock.jump(300);
+      return findMany(...asked);
+    };
+    expect(await routes.find(name("a"))).toMatchObject({ ageMs: 300 });
+    const answers = await routes.findMany([name("b"), name("c")]);
+    expect(answers).toMatchObject([{ ageMs: 300 }, { ageMs: 300 }]);
+  });
+
   test("[Q5] an entry is used up to its largest age, and not beyond", async () => {
     const { clock, source, routes } = world(byAge);
     source.claim("a", "1");
@@ -542,6 +559,16 @@ describe("many names", () => {
     source.isDown = true;
     const answers = await routes.findMany([name("a"), name("b")]);
     expect(answers).toMatchObject([{ kind: "found", isStale: true }, { kind: "unavailable" }]);
+  });
+
+  test("[Q8] count as one failure, so one lost message doesn't stop all questions", async () => {
+    const failures: unknown[] = [];
+    const { source, routes } = world(byAge, { onFailure: (event) => failures.push(event) });
+    source.isDown = true;
+    await routes.findMany(["a", "b", "c", "d", "e", "f"].map(name));
+    source.isDown = false;
+    expect(failures).toEqual([{ operation: "route", detail: "down" }]);
+    expect(await routes.find(name("a"))).toMatchObject({ kind: "none", layer: "coordinator" });
   });
 });
 

@@ -376,7 +376,9 @@ export class CachedRoutes implements Routes {
     if (running !== undefined && this.#isRunning(running)) return running;
     const refusal = this.#refusal(lookup);
     if (refusal !== undefined) return refusal;
-    return this.#send(lookup, answerOf(this.#options.source.find(lookup.name, this.#knownMin(lookup))));
+    const sentMs = this.#now();
+    const answer = answerOf(this.#options.source.find(lookup.name, this.#knownMin(lookup)));
+    return this.#send(lookup, answer, sentMs);
   }
 
   /** Sends the questions of several lookups in one message. The lookups then join them. */
@@ -391,31 +393,36 @@ export class CachedRoutes implements Routes {
     if (first === undefined || others.length === 0) return;
     const together = [first, ...others];
     const names = together.map(({ name }) => name);
+    const sentMs = this.#now();
     const answers = answerOf(this.#options.source.findMany(names, this.#knownMin(first)));
-    for (const [index, lookup] of together.entries()) this.#send(lookup, oneOf(answers, index));
+    for (const [index, lookup] of together.entries())
+      this.#send(lookup, oneOf(answers, index), sentMs, index === 0);
   }
 
-  #send(lookup: Lookup, answer: Promise<SourceAnswer>): Question {
-    const sentMs = this.#now();
+  /** @param isFirst False for the other names of a message: if it fails, that is one failure. */
+  #send(lookup: Lookup, answer: Promise<SourceAnswer>, sentMs: number, isFirst = true): Question {
     const era = this.#era;
     const id = questionId(lookup);
     this.#breaker.sent(sentMs);
     this.#shardBreaker(this.#shardOf(lookup))?.sent(sentMs);
     const asked = answer.then((each) => {
       if (this.#questions.get(id) === question) this.#questions.delete(id);
-      return this.#received(lookup, each, sentMs, era);
+      if (each.kind !== "failed") return this.#received(lookup, each, sentMs, era);
+      if (isFirst) this.#failed(lookup, each, this.#now());
+      return each;
     });
     const question = { asked, sentMs };
     this.#questions.set(id, question);
     return question;
   }
 
-  #received(lookup: Lookup, answer: SourceAnswer, sentMs: number, era: number): Asked {
+  #received(
+    lookup: Lookup,
+    answer: Exclude<SourceAnswer, SourceFailure>,
+    sentMs: number,
+    era: number,
+  ): Asked {
     const nowMs = this.#now();
-    if (answer.kind === "failed") {
-      this.#failed(lookup, answer, nowMs);
-      return answer;
-    }
     this.#breaker.succeeded();
     if (answer.kind === "invalid") return answer;
     const { ageMs, ...read } = answer;
