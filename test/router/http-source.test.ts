@@ -93,6 +93,20 @@ describe("a name", () => {
     expect(await source.find(name("a"), none)).toEqual({ kind: "invalid", detail: "no", field });
   });
 
+  test.each([
+    ["min_position", true],
+    ["value", undefined],
+  ])("[Q9] that is unavailable because of %s tells whether its shard is behind", async (field, isBehind) => {
+    const { source } = sourceOf([json(503, { code: "UNAVAILABLE", field })]);
+    const answer = await source.find(name("a"), none);
+    expect(answer).toEqual({
+      kind: "failed",
+      status: 503,
+      detail: "status 503 UNAVAILABLE",
+      ...(isBehind === undefined ? {} : { isBehind }),
+    });
+  });
+
   test.each<[string, Replying]>([
     ["404 of something else", json(404, { code: "NOT_FOUND" })],
     ["404 with half of the facts", json(404, { route: { ...facts, position: -1 } })],

@@ -310,6 +310,29 @@ describe("the order of answers", () => {
     expect(source.asked.filter((each) => each.includes("77"))).toEqual([]);
   });
 
+  test("[Q9] an outage is noticed by calls with positions", async () => {
+    const { source, routes } = world(byAge);
+    await routes.find(name("b"));
+    const minPositions = new Map([[0, 1]]);
+    for (let call = 0; call < 20; call += 1) {
+      source.next.push({ kind: "failed", detail: "status 503", status: 503 });
+      await routes.find(name("a"), { minPositions });
+    }
+    expect(source.count("find a")).toBe(5);
+  });
+
+  test("[Q9] the end of an outage is noticed by a call with a position that is too large", async () => {
+    const { clock, source, routes } = world(byAge);
+    await routes.find(name("known"));
+    source.isDown = true;
+    for (let call = 0; call < 5; call += 1) await routes.find(name("a"));
+    source.isDown = false;
+    await clock.pass(1_000);
+    const minPositions = new Map([[0, 1_000]]);
+    expect(await routes.find(name("b"), { minPositions })).toMatchObject({ kind: "unavailable" });
+    expect(await routes.find(name("a"))).toMatchObject({ kind: "none", layer: "coordinator" });
+  });
+
   test("[Q9] a new name is found at once by a router that remembers that it did not exist", async () => {
     const { source, routes } = world();
     await routes.find(name("a"));

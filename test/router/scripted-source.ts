@@ -116,7 +116,8 @@ export class ScriptedSource implements Source {
     const scripted = this.next.shift();
     if (scripted !== undefined) return scripted;
     if (this.isDown) return { kind: "failed", detail: "down" };
-    if (this.position < (min.get(0) ?? 0)) return { kind: "failed", detail: "behind", status: 503 };
+    if (this.position < (min.get(0) ?? 0))
+      return { kind: "failed", detail: "behind", status: 503, isBehind: true };
     const key = keyOf(value);
     const { position, answerAgeMs: ageMs } = this;
     const read = { key, shard: 0, position, settled: !this.held.has(key), ageMs };

@@ -445,16 +445,20 @@ export class CachedRoutes implements Routes {
   }
 
   #failed(lookup: Lookup, failure: SourceFailure, nowMs: number): void {
-    const { detail, status } = failure;
+    const { detail, status, isBehind } = failure;
     callHook(this.#options.hooks.onFailure, {
       operation: "route",
       detail,
       ...(status === undefined ? {} : { status }),
     });
-    // Any client can ask for a position that no shard has reached.
-    if (status === 503 && lookup.min.size > 0) return;
-    this.#breaker.failed(nowMs);
     const shard = this.#shardOf(lookup);
+    // The shard was read. Any client can ask for a position that it has not reached.
+    if (isBehind === true) {
+      this.#breaker.succeeded();
+      this.#shardBreaker(shard)?.succeeded();
+      return;
+    }
+    this.#breaker.failed(nowMs);
     if (shard === undefined) return;
     if (!this.#shardBreakers.has(shard) && this.#shardBreakers.size < MAX_SHARDS)
       this.#shardBreakers.set(shard, new Breaker(SHARD_FAILURES));

@@ -202,11 +202,18 @@ function aged(answer: SourceAnswer | undefined, reply: Reply): SourceAnswer {
 
 /** A reply that says nothing about a name. */
 function failureOf({ status, body, retryAfterMs }: Reply): SourceFailure {
-  const { code, reason } = (body ?? {}) as { code?: unknown; reason?: unknown };
+  const { code, reason, field } = (body ?? {}) as { code?: unknown; reason?: unknown; field?: unknown };
   const named = [code, reason].filter((each) => typeof each === "string" && /^[A-Z_]{1,64}$/.test(each));
   const detail =
     status === 200 ? "an answer that is not as the API describes it" : ["status", status, ...named].join(" ");
-  return { kind: "failed", status, detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  const behind = status === 503 && field === "min_position" ? ({ isBehind: true } as const) : {};
+  return {
+    kind: "failed",
+    status,
+    detail,
+    ...behind,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
 }
 
 /** What the coordinator says about a name that cannot exist. */

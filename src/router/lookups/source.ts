@@ -18,6 +18,8 @@ export interface SourceFailure {
   detail: string;
   /** The HTTP status, if there was an answer. */
   status?: number;
+  /** The coordinator works, but the shard has not reached the position that was asked for (Q9). */
+  isBehind?: true;
   retryAfterMs?: number;
 }
 
