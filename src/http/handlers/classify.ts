@@ -36,7 +36,7 @@ interface Asked {
 
 export const classifyHandlers: Handlers<keyof typeof classifyRoutes> = {
   async classify({ deployment, waitUntil, body: { type = UNSPECIFIED, value, claim, claims = [] } }) {
-    const kind = CELL_TYPES[type];
+    const kind = Object.hasOwn(CELL_TYPES, type) ? CELL_TYPES[type] : undefined;
     const list = claims.length > 0 ? claims : claim === undefined ? [] : [claim];
     if (list.length > 0) {
       // With a type that names a cell, it would not be clear which of the two decides.

@@ -243,7 +243,7 @@ function readClassify(fields: Fields, names: Names, findings: Findings): Target 
     return claims.every((claim) => claim !== undefined) ? { kind: "claims", claims } : undefined;
   }
   const type = classify.text("type", true);
-  const kind = type === undefined ? undefined : CELL_TYPES[type];
+  const kind = type === undefined || !Object.hasOwn(CELL_TYPES, type) ? undefined : CELL_TYPES[type];
   if (kind === undefined) {
     const claim = readClaim(classify, names, findings);
     return claim && { kind: "claims", claims: [claim] };
@@ -260,7 +260,7 @@ function readClaim(fields: Fields, names: Names, findings: Findings): Claim | un
   const value = readValue(fields, names, findings);
   const prefixDepth = fields.integer("prefixDepth", MAX_PREFIX_DEPTH) ?? null;
   if (type === undefined || value === undefined) return undefined;
-  if (CELL_TYPES[type] !== undefined)
+  if (Object.hasOwn(CELL_TYPES, type))
     findings.add(fields.at("type"), `is ${type}, which names a cell: write it in \`classify\` itself`);
   return { type, value, prefixDepth, typePath: fields.at("type") };
 }

@@ -235,6 +235,11 @@ describe("rules", () => {
 });
 
 describe("mistakes in a document", () => {
+  it.each(["constructor", "toString"])("takes %s for a bucket type like any other", (type) => {
+    const rules = [{ id: "r", action: "classify", classify: { type, value: "a" } }];
+    expect(compileRuleset(rules).bucketTypes).toEqual([type]);
+  });
+
   const one = (rule: object): RuleFinding | undefined => findings([{ id: "r", ...rule }])[0];
   const path = { match: { type: "path", pattern: "/:name" }, action: "classify" };
 

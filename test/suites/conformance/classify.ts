@@ -90,6 +90,13 @@ export function classifySuite(open: Open): void {
     await api.problem(404, "POST", "/v1/classify", { key: "router", body });
   });
 
+  test.each(["constructor", "toString", "__proto__"])("%s is no declared type either", async (type) => {
+    for (const body of [{ type, value: "1" }, { claims: [{ type, value: "1" }] }])
+      expect(await api.problem(400, "POST", "/v1/classify", { key: "router", body })).toMatchObject({
+        code: "INVALID_ARGUMENT",
+      });
+  });
+
   test("an undeclared type is a mistake, even after a claim that exists", async () => {
     const body = { claims: [{ route: await owned() }, { type: "NAMES", value: "a" }] };
     const { field } = await api.problem(400, "POST", "/v1/classify", { key: "router", body });
