@@ -20,6 +20,7 @@ export {
   RoutesUnavailableError,
   type AnswerOrigin,
   type CellAddress,
+  type CellsOptions,
   type FindOptions,
   type FoundRoute,
   type InvalidName,

@@ -616,6 +616,32 @@ describe("the list of cells", () => {
     });
   });
 
+  test("is read again before it is too old to be used", async () => {
+    const { clock, source, routes } = world({ ...byAge, graceMs: 0 });
+    source.claim("a", "1");
+    await routes.cells();
+    await clock.pass(15_001);
+    source.delayMs = 100;
+    expect([...(await clock.runUntil(routes.cells())).keys()]).toEqual(["1"]);
+  });
+
+  test("[Q8] is at most 15 s old if it must be new", async () => {
+    const { clock, source, routes } = world(byAge);
+    source.claim("a", "1");
+    await routes.cells();
+    source.claim("b", "2");
+    await clock.pass(15_001);
+    source.delayMs = 100;
+    expect([...(await clock.runUntil(routes.cells({ mustBeNew: true }))).keys()]).toEqual(["1", "2"]);
+    source.delayMs = 0;
+    source.isDown = true;
+    await clock.pass(15_001);
+    await expect(routes.cells({ mustBeNew: true })).rejects.toThrow("the list of cells could not be read");
+    await expect(routes.cells({ mustBeNew: true })).rejects.toThrow("the list of cells could not be read");
+    expect(source.count("cells")).toBe(3);
+    expect([...(await routes.cells()).keys()]).toEqual(["1", "2"]);
+  });
+
   test("is never empty because of an outage", async () => {
     const { source, routes } = world(byAge);
     source.isDown = true;

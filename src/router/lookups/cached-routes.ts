@@ -2,7 +2,7 @@ import { callHook, type RouterHooks } from "../hooks.ts";
 import { mergePositions, type Positions } from "../positions.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import { Breaker } from "./breaker.ts";
-import { CellsCopy } from "./cells-copy.ts";
+import { CellsCopy, MAX_AGE_MS as CELLS_NEW_MS } from "./cells-copy.ts";
 import type { RouterClock } from "./clock.ts";
 import { bytesOf, type Entry, type FoundEntry } from "./entry.ts";
 import { Floors } from "./floors.ts";
@@ -10,6 +10,7 @@ import { faultOf } from "./name.ts";
 import { originOf } from "./origin.ts";
 import type {
   CellAddress,
+  CellsOptions,
   FindOptions,
   InvalidName,
   Name,
@@ -181,16 +182,17 @@ export class CachedRoutes implements Routes {
     return this.#tell(this.#refused(lookup) ?? (await this.#fromCoordinator(lookup)));
   }
 
-  async cells(options: Omit<FindOptions, "minPositions"> = {}): Promise<ReadonlyMap<string, CellAddress>> {
+  async cells(options: CellsOptions = {}): Promise<ReadonlyMap<string, CellAddress>> {
     options.signal?.throwIfAborted();
+    const maxAgeMs = options.mustBeNew === true ? CELLS_NEW_MS : this.#cells.graceMs;
     const nowMs = this.#now();
     if (!this.#isClosed && this.#cells.isDue(nowMs)) {
       const refresh = this.#cells.refresh();
       inBackground(refresh, options);
-      if (nowMs - (this.#cells.newest?.sinceMs ?? -Infinity) > CELLS_SOON_MS)
+      if (nowMs - (this.#cells.newest?.sinceMs ?? -Infinity) > Math.min(CELLS_SOON_MS, maxAgeMs))
         await this.#wait(refresh, options);
     }
-    return this.#cells.usable();
+    return this.#cells.usable(maxAgeMs);
   }
 
   close(): void {

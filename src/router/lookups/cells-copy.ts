@@ -17,7 +17,8 @@ export interface CellsCopyOptions {
   hooks: RouterHooks;
 }
 
-const MAX_AGE_MS = 15_000;
+/** A copy that is older is refreshed, and doesn't prove that a cell doesn't exist (Q8). */
+export const MAX_AGE_MS = 15_000;
 const RETRY_AFTER_MS = 1_000;
 
 /** A copy of the list of cells. Lookups that need it refresh it. */
@@ -56,12 +57,15 @@ export class CellsCopy {
     return refresh.work;
   }
 
-  /** @throws `RoutesUnavailableError` when the copy is older than the grace period, or was never read. */
-  usable(): ReadonlyMap<string, CellAddress> {
+  /** How old a copy may be during an outage. */
+  get graceMs(): number {
+    return Math.max(MAX_AGE_MS, this.#options.graceMs);
+  }
+
+  /** @throws `RoutesUnavailableError` when the copy is older than `maxAgeMs`, or was never read. */
+  usable(maxAgeMs: number): ReadonlyMap<string, CellAddress> {
     const nowMs = this.#options.now();
-    const { graceMs } = this.#options;
-    if (this.#copy !== undefined && nowMs - this.#copy.sinceMs <= Math.max(MAX_AGE_MS, graceMs))
-      return this.#copy.cells;
+    if (this.#copy !== undefined && nowMs - this.#copy.sinceMs <= maxAgeMs) return this.#copy.cells;
     throw new RoutesUnavailableError("the list of cells could not be read", RETRY_AFTER_MS);
   }
 

@@ -84,6 +84,11 @@ export interface WrongRoute {
   position: number;
 }
 
+export interface CellsOptions extends Omit<FindOptions, "minPositions"> {
+  /** The list is at most 15 s old, so that a cell that is not in it does not exist. False by default. */
+  mustBeNew?: boolean | undefined;
+}
+
 /** Who owns which name. `createRoutes` makes one. */
 export interface Routes {
   /**
@@ -104,7 +109,7 @@ export interface Routes {
    *
    * @throws `RoutesUnavailableError` when there is no copy that may be used.
    */
-  cells(options?: Omit<FindOptions, "minPositions">): Promise<ReadonlyMap<string, CellAddress>>;
+  cells(options?: CellsOptions): Promise<ReadonlyMap<string, CellAddress>>;
   /** Ends all requests and drops everything remembered. Later calls answer `unavailable`. */
   close(): void;
 }

@@ -31,15 +31,16 @@ export async function classify(
   if (match.action === "classify") return classifyNames(match.rule, match.candidates, routes, options);
   if (match.action === "not_found")
     return { kind: "none", rule: match.rule, detail: "the rules give this request no cell" };
-  let cells: ReadonlyMap<string, CellAddress>;
+  let cell: CellAddress | undefined;
   try {
-    cells = await routes.cells(options);
+    cell = cellOf(match, await routes.cells(options));
+    // The list may be old. Only a new one shows that there is no such cell (Q8).
+    cell ??= cellOf(match, await routes.cells({ ...options, mustBeNew: true }));
   } catch (error) {
     if (!(error instanceof RoutesUnavailableError)) throw error;
     const { message, retryAfterMs } = error;
     return { kind: "unavailable", rule: match.rule, detail: message, retryAfterMs };
   }
-  const cell = cellOf(match, cells);
   if (cell === undefined) return { kind: "none", rule: match.rule, detail: missingCell(match) };
   return {
     kind: "cell",

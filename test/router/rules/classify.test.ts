@@ -151,6 +151,22 @@ describe("a match that names a cell", () => {
     });
   });
 
+  it.each<Match>([
+    { ...common, action: "cell", cell: "2", isFallback: false },
+    { ...common, action: "session_prefix", value: "cell-2" },
+  ])("Q8 is not missing because an old list doesn't have it: $action", async (match) => {
+    const old = new Map([["1", cell("1")]]);
+    const routes = fakeRoutes({}, ["1", "2"]);
+    const read = routes.cells.bind(routes);
+    routes.cells = async (options) => (options?.mustBeNew === true ? read() : old);
+    expect(await classify(match, routes)).toMatchObject({ kind: "cell", cell: cell("2") });
+    routes.cells = async ({ mustBeNew } = {}) => {
+      if (mustBeNew === true) throw new RoutesUnavailableError("no copy", 1000);
+      return old;
+    };
+    expect(await classify(match, routes)).toMatchObject({ kind: "unavailable", retryAfterMs: 1000 });
+  });
+
   it("throws what is not an outage", async () => {
     const routes = fakeRoutes({}, new DOMException("stop", "AbortError"));
     await expect(classify({ ...common, action: "first_cell" }, routes)).rejects.toThrow("stop");
