@@ -205,7 +205,7 @@ function namedCondition(
   return expressionCondition(
     type,
     [type, "regexName", text],
-    [{ path: fields.at(field), source: text }],
+    [{ path: fields.at(field), source: expression.source }],
     fields,
     (request) => (type === "header" ? request.headersNamed(isName) : request.cookiesNamed(isName)),
     findings,
