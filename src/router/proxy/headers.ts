@@ -17,7 +17,17 @@ const CONNECTION_HEADERS = [
 
 /** A cell believes these headers, so only the router may set them. */
 const ROUTER_PREFIXES = ["leasehold-", "x-forwarded-", "x-gitlab-http-router-"];
-const ROUTER_HEADERS: ReadonlySet<string> = new Set(["forwarded", "x-real-ip"]);
+const ROUTER_HEADERS: ReadonlySet<string> = new Set([
+  "forwarded",
+  "x-real-ip",
+  "x-client-ip",
+  "client-ip",
+  "true-client-ip",
+]);
+
+/** workerd passes an encoded body on as it is. Other runtimes decode it, and don't change the headers. */
+const { navigator } = globalThis as { navigator?: { userAgent?: string } };
+const keepsEncoding = navigator?.userAgent === "Cloudflare-Workers";
 
 /** What a cell learns about the decision of the router. */
 export interface RouteFacts {
@@ -50,6 +60,8 @@ export function requestHeaders(request: Request, facts: RouteFacts, forwarding: 
   removeMatching(headers, isOfRouter);
   // `fetch` sets both for its own connection, and does not support `Expect`.
   for (const name of ["host", "content-length", "expect"]) headers.delete(name);
+  // `fetch` then asks only for what it decodes. The client must not get another encoding without its header.
+  if (!keepsEncoding) headers.delete("accept-encoding");
   const cookies = withoutRouterCookies(headers.get("cookie"));
   if (cookies === null) headers.delete("cookie");
   else headers.set("cookie", cookies);
@@ -67,6 +79,8 @@ export function answerHeaders(given: Headers, facts: RouteFacts | null): Headers
   const headers = new Headers(given);
   removeConnectionHeaders(headers);
   removeMatching(headers, (name) => name.startsWith("leasehold-"));
+  if (!keepsEncoding && headers.has("content-encoding"))
+    for (const name of ["content-encoding", "content-length"]) headers.delete(name);
   if (facts !== null)
     for (const [name, value] of Object.entries(factHeaders(facts))) headers.set(name, value);
   return headers;
@@ -107,8 +121,11 @@ function removeConnectionHeaders(headers: Headers): void {
   for (const name of listed) if (/^[\w!#$%&'*+.^`|~-]+$/.test(name)) headers.delete(name);
 }
 
-const isOfRouter = (name: string): boolean =>
-  ROUTER_HEADERS.has(name) || ROUTER_PREFIXES.some((prefix) => name.startsWith(prefix));
+function isOfRouter(name: string): boolean {
+  // CGI, WSGI and Rack give an application `X_Forwarded_For` and `X-Forwarded-For` by the same name.
+  const hyphenated = name.replaceAll("_", "-");
+  return ROUTER_HEADERS.has(hyphenated) || ROUTER_PREFIXES.some((prefix) => hyphenated.startsWith(prefix));
+}
 
 function removeMatching(headers: Headers, matches: (name: string) => boolean): void {
   // Deleting during the iteration would skip names.

@@ -25,10 +25,6 @@ const METHODS_OF_PROXIES: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TR
 /** These statuses have no body, and a `Response` refuses one. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
 
-/** workerd passes an encoded body on as it is. Other runtimes decode it, and don't change the headers. */
-const { navigator } = globalThis as { navigator?: { userAgent?: string } };
-const keepsEncoding = navigator?.userAgent === "Cloudflare-Workers";
-
 /**
  * Makes a proxy in front of cells. It asks `ruleset` which names a request is about and `routes` which cell
  * has them, and passes the request to that cell. Bodies are streamed in both directions.
@@ -248,8 +244,6 @@ const epochOf = (text: string | null): number | null =>
 
 function toClient(response: Response, shown: RouteFacts | null): Response {
   const headers = answerHeaders(response.headers, shown);
-  if (!keepsEncoding && headers.has("content-encoding"))
-    for (const name of ["content-encoding", "content-length"]) headers.delete(name);
   const { status, statusText, body } = response;
   // Only workerd has the other end of a WebSocket in an answer.
   const socket = status === 101 ? { webSocket: (response as { webSocket?: unknown }).webSocket } : {};

@@ -58,15 +58,30 @@ describe("what the cell gets", () => {
       "x-gitlab-http-router-anything": "x",
       "proxy-authorization": "Basic eDp5",
       te: "gzip",
+      "client-ip": "203.0.113.9",
+      "true-client-ip": "203.0.113.9",
+      "x-client-ip": "203.0.113.9",
+      // CGI, WSGI and Rack read these as if they had hyphens.
+      x_forwarded_for: "203.0.113.9",
+      leasehold_cell: "9",
+      x_real_ip: "203.0.113.9",
       "x-own": "kept",
+      x_own: "kept",
     });
     expect(headers).toMatchObject({ "leasehold-cell": "7", "leasehold-hops": "0", "x-own": "kept" });
+    expect(headers["x_own"]).toBe("kept");
     expect(headers["x-forwarded-host"]).not.toContain("evil");
     for (const name of [
       "leasehold-anything",
       "x-forwarded-for",
       "x-forwarded-port",
       "x-real-ip",
+      "client-ip",
+      "true-client-ip",
+      "x-client-ip",
+      "x_forwarded_for",
+      "leasehold_cell",
+      "x_real_ip",
       "forwarded",
       "x-gitlab-http-router-anything",
       "proxy-authorization",
@@ -116,6 +131,12 @@ describe("what the cell gets", () => {
     expect(Object.fromEntries(sent[0] ?? [])).toMatchObject({ "x-two": "2", "x-forwarded-host": "router" });
     expect(sent[0]?.has("x-one")).toBe(false);
     expect(sent[0]?.has("connection")).toBe(false);
+  });
+
+  test("only encodings that the runtime decodes are asked for", async () => {
+    const { headers } = await echoed({ "accept-encoding": "zstd, x-unknown" });
+    expect(headers["accept-encoding"]).toContain("gzip");
+    expect(headers["accept-encoding"]).not.toMatch(/zstd|unknown/);
   });
 
   test("the cookies of the router stay with it, and their positions bound the lookup", async () => {
