@@ -4,6 +4,8 @@ export type FailureKind =
   | "no_cell"
   /** The method cannot be forwarded (`CONNECT`, `TRACE`). 405. */
   | "method"
+  /** A `GET` or `HEAD` has a body, which `fetch` cannot send. 400. */
+  | "body"
   /** The rules are wrong, for example because they name a type that is not declared. 500. */
   | "misconfigured"
   /** The connection to the cell failed. 502. */
@@ -39,6 +41,7 @@ export interface ProxyFailure {
 const problems: Readonly<Record<FailureKind, { status: number; title: string }>> = {
   no_cell: { status: 404, title: "No cell has this" },
   method: { status: 405, title: "Method not allowed" },
+  body: { status: 400, title: "Unexpected body" },
   misconfigured: { status: 500, title: "The routing rules are wrong" },
   unreachable: { status: 502, title: "The cell does not answer" },
   unusable_address: { status: 502, title: "The cell has no usable address" },

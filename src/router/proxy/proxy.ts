@@ -21,6 +21,7 @@ export interface ProxyContext {
 /** Answers a request with the answer of the cell that it belongs to. Never throws. */
 export type Proxy = (request: Request, context?: ProxyContext) => Promise<Response>;
 
+const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 const METHODS_OF_PROXIES: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 /** These statuses have no body, and a `Response` refuses one. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
@@ -100,6 +101,8 @@ class Exchange {
   async #run(): Promise<Response> {
     if (METHODS_OF_PROXIES.has(this.#request.method))
       return await this.#fail(failureOf("method", `${this.#request.method} cannot be forwarded`));
+    if (METHODS_WITHOUT_BODY.has(this.#request.method) && this.#hasBody())
+      return await this.#fail(failureOf("body", "a GET or HEAD request must not have a body"));
     const first = await this.#choose();
     if ("failure" in first) return await this.#fail(first.failure);
     this.#upload = this.#takeBody();
@@ -123,10 +126,15 @@ class Exchange {
     return sendAgain(this.#request, this.#minPositions, wrongRule, this.#settings.boundMs);
   }
 
+  #hasBody(): boolean {
+    const { body, headers } = this.#request;
+    return body !== null && headers.get("content-length") !== "0";
+  }
+
   #takeBody(): Upload | null {
     const { body, headers } = this.#request;
+    if (body === null || !this.#hasBody()) return null;
     const length = headers.get("content-length");
-    if (body === null || length === "0") return null;
     const lengthBytes = length !== null && /^\d{1,15}$/.test(length) ? Number(length) : null;
     return new Upload(body, lengthBytes, this.#settings.discard);
   }

@@ -485,6 +485,29 @@ describe("failures", () => {
     expect((await proxy(request)).status).toBe(405);
   });
 
+  test.each(["GET", "HEAD"])("a %s with a body is refused, and no cell gets it", async (method) => {
+    const failures: ProxyFailure[] = [];
+    let sent = 0;
+    const routes = new ScriptedRoutes();
+    routes.answers.set("ada", found({ id: "7", address: "https://cell-7.example.com" }));
+    const proxy = createProxy({
+      routes,
+      ruleset: prefixes,
+      fetch: async () => ((sent += 1), new Response("reached")),
+      hooks: { onProxyFailure: (failure) => void failures.push(failure) },
+    });
+    // Servers can get such a request, but it cannot be made with the constructor.
+    const request = new Request("http://router/ada", { method: "POST", body: "x" });
+    Object.defineProperty(request, "method", { value: method });
+    const answer = await proxy(request);
+    expect([answer.status, sent, routes.minPositions]).toEqual([400, 0, []]);
+    expect(await answer.json()).toMatchObject({
+      reason: "BODY",
+      detail: "a GET or HEAD request must not have a body",
+    });
+    expect(failures).toMatchObject([{ kind: "body", cell: null }]);
+  });
+
   test("an application can answer with its own page", async () => {
     const routes = new ScriptedRoutes();
     const failurePage = ({ kind, status }: ProxyFailure): Response | undefined =>
