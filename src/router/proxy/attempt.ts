@@ -31,6 +31,8 @@ export async function attempt(
     kind: "failed",
     failure: failureOf(kind, detail, { ...about, ...(error === undefined ? {} : { error }) }),
   });
+  const gone = (): AttemptResult => fail("client_gone", "the client closed the request");
+  if (request.signal.aborted) return gone();
   const origin = cellOrigin(address, settings.allowLocalHttp);
   if (origin === null)
     return fail("unusable_address", `the address of cell ${facts.cell} is not a bare https origin`);
@@ -62,7 +64,7 @@ export async function attempt(
     return { kind: "answered", response: await settings.fetch(`${origin}${pathname}${search}`, init) };
   } catch (error) {
     request.signal.removeEventListener("abort", abort);
-    if (request.signal.aborted) return fail("client_gone", "the client closed the request");
+    if (request.signal.aborted || upload?.isBroken === true) return gone();
     if (isLate) return fail("timeout", `cell ${facts.cell} sent no answer in time`);
     return fail("unreachable", `the connection to cell ${facts.cell} failed`, error);
   } finally {

@@ -29,6 +29,8 @@ export class Upload {
   readonly body: ReadableStream<Uint8Array>;
   /** The length of the whole body, if the client has said it. */
   readonly lengthBytes: number | null;
+  /** The client has broken off its body. The request to the cell then fails, too. */
+  isBroken = false;
   readonly #limits: DiscardLimits;
   readonly #ended: Promise<void>;
   #isSending = true;
@@ -83,6 +85,7 @@ export class Upload {
           return await reader.cancel();
       }
     } catch (error) {
+      this.isBroken = true;
       await writer.abort(error).catch(stop);
       throw error;
     }

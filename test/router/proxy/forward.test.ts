@@ -508,6 +508,46 @@ describe("failures", () => {
     expect(failures).toMatchObject([{ kind: "body", cell: null }]);
   });
 
+  test("an upload that the client breaks off does not count as a failure of the cell", async () => {
+    const failures: ProxyFailure[] = [];
+    const routes = new ScriptedRoutes();
+    const arrived = Promise.withResolvers<void>();
+    const cell = await startCell("7", (request) => {
+      request.on("error", () => {});
+      request.once("data", () => arrived.resolve());
+    });
+    routes.answers.set("ada", found(cell));
+    const proxy = createProxy({
+      routes,
+      ruleset: prefixes,
+      allowLocalHttp: true,
+      hooks: { onProxyFailure: (failure) => void failures.push(failure) },
+    });
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        controller.enqueue(new Uint8Array(10));
+        void arrived.promise.then(() => controller.error(new Error("the connection was closed")));
+      },
+    });
+    const init: object = { method: "PUT", body, duplex: "half" };
+    expect((await proxy(new Request("http://router/ada", init))).status).toBe(499);
+    expect(failures.map(({ kind }) => kind)).toEqual(["client_gone"]);
+  });
+
+  test("a request that the client has closed during the lookup is not sent", async () => {
+    const client = new AbortController();
+    const routes = new ScriptedRoutes();
+    let sent = 0;
+    routes.find = async () => {
+      client.abort();
+      return found({ id: "7", address: "https://cell-7.example.com" });
+    };
+    const fetching = async (): Promise<Response> => ((sent += 1), new Response("reached"));
+    const proxy = createProxy({ routes, ruleset: prefixes, fetch: fetching });
+    const answer = await proxy(new Request("http://router/ada", { signal: client.signal }));
+    expect([answer.status, sent]).toEqual([499, 0]);
+  });
+
   test("an application can answer with its own page", async () => {
     const routes = new ScriptedRoutes();
     const failurePage = ({ kind, status }: ProxyFailure): Response | undefined =>
