@@ -40,7 +40,9 @@ export interface ProxyOptions {
   trustForwarded?: boolean;
   /** Adds `Leasehold-Cell` and the other facts about the route to the answers for clients. Default: false. */
   showRoute?: boolean;
-  /** Makes a page for a failure. Default, and if it returns undefined: `application/problem+json`. */
+  /**
+   * Makes a page for a failure. Default, and if it throws or returns undefined: `application/problem+json`.
+   */
   failurePage?: (
     failure: ProxyFailure,
     request: Request,

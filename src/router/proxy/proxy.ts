@@ -219,10 +219,15 @@ class Exchange {
 
   async #fail(failure: ProxyFailure): Promise<Response> {
     callHook(this.#settings.hooks.onProxyFailure, failure);
-    this.#upload ??= this.#takeBody();
+    // A body that somebody else reads cannot be taken.
+    if (this.#request.body?.locked !== true) this.#upload ??= this.#takeBody();
     await this.#upload?.discard();
-    const page = await this.#settings.failurePage?.(failure, this.#request);
-    return page ?? problemResponse(failure);
+    try {
+      const page = await this.#settings.failurePage?.(failure, this.#request);
+      return page ?? problemResponse(failure);
+    } catch {
+      return problemResponse(failure);
+    }
   }
 }
 

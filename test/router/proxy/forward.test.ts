@@ -388,6 +388,18 @@ describe("failures", () => {
     return { status, headers, ...answer, failures };
   };
 
+  /** A request for a name that exists, with a body that somebody else reads. */
+  const lockedUpload = async (): Promise<Pick<Failed, "status" | "failures">> => {
+    const failures: ProxyFailure[] = [];
+    const routes = new ScriptedRoutes();
+    routes.answers.set("ada", found({ id: "7", address: "https://cell-7.example.com" }));
+    const onProxyFailure = (failure: ProxyFailure): void => void failures.push(failure);
+    const proxy = createProxy({ routes, ruleset: prefixes, hooks: { onProxyFailure } });
+    const request = new Request("http://router/ada", { method: "POST", body: "x" });
+    request.body?.getReader();
+    return { status: (await proxy(request)).status, failures };
+  };
+
   test("no cell has the name: 404, never another cell", async () => {
     const { status, headers, body, failures } = await failing(new ScriptedRoutes());
     expect({ status, reason: body["reason"] }).toEqual({ status: 404, reason: "NO_CELL" });
@@ -546,6 +558,27 @@ describe("failures", () => {
     const proxy = createProxy({ routes, ruleset: prefixes, fetch: fetching });
     const answer = await proxy(new Request("http://router/ada", { signal: client.signal }));
     expect([answer.status, sent]).toEqual([499, 0]);
+  });
+
+  test("a page that cannot be made, or a body that somebody else reads, is still answered", async () => {
+    const failures: ProxyFailure[] = [];
+    const failurePage = (): never => {
+      throw new Error("a broken page");
+    };
+    const proxy = createProxy({
+      routes: new ScriptedRoutes(),
+      ruleset: prefixes,
+      failurePage,
+      hooks: { onProxyFailure: (failure) => void failures.push(failure) },
+    });
+    const answer = await proxy(new Request("http://router/ada"));
+    expect([answer.status, await answer.json()]).toMatchObject([404, { reason: "NO_CELL" }]);
+    expect(failures.splice(0)).toMatchObject([{ kind: "no_cell" }]);
+    const read = new Request("http://router/ada", { method: "POST", body: "x" });
+    read.body?.getReader();
+    expect((await proxy(read)).status).toBe(404);
+    const { status, failures: others } = await lockedUpload();
+    expect([status, others.map(({ kind }) => kind)]).toEqual([500, ["internal"]]);
   });
 
   test("an application can answer with its own page", async () => {
