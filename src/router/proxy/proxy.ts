@@ -187,11 +187,17 @@ class Exchange {
    * may decide now. If a rule named the cell, there is nothing to ask, and the next rule decides, if the rule
    * lets it.
    */
-  async #chooseAgain({ rule, matchedName, answer }: Chosen): Promise<Found> {
+  async #chooseAgain(wrong: Chosen): Promise<Found> {
     const { routes, ruleset } = this.#settings;
-    if (matchedName === null || answer === null) return await this.#choose();
-    const wrong: WrongRoute = { shard: answer.shard, position: answer.position };
-    const fresh = await routes.refresh(matchedName, wrong, this.#findOptions());
+    const { rule, matchedName, answer, isFallback } = wrong;
+    if (matchedName === null || answer === null) {
+      const next = await this.#choose();
+      const isLast = "failure" in next && next.failure.kind === "no_cell" && next.failure.rule === null;
+      // No name was looked up, so nobody knows that it does not exist. Only a default cell decides that.
+      return isLast && !isFallback ? { failure: this.#misdirected(wrong) } : next;
+    }
+    const known: WrongRoute = { shard: answer.shard, position: answer.position };
+    const fresh = await routes.refresh(matchedName, known, this.#findOptions());
     if (fresh.kind === "unavailable") {
       const { detail, retryAfterMs } = fresh;
       return { failure: failureOf("unavailable", detail, { rule, retryAfterMs }) };

@@ -253,13 +253,23 @@ describe("a rule that names the cell", () => {
       expect((await post(`${url}/ada`, { cookie: `Leasehold-Redirected=${value}` })).status).toBe(503);
   });
 
-  test("without a rule after it, no cell has the name", async () => {
+  test("without a rule after it, the owner may still exist: 503, not 404", async () => {
     const { url, arrived, refused, failures } = await scene(refuse, accept, () => ({
       ruleset: token(false),
     }));
-    expect((await fetch(`${url}/ada`)).status).toBe(404);
+    const answer = await fetch(`${url}/ada`);
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "3"]);
     expect(arrived).toEqual(["1 GET 0"]);
     expect(refused).toMatchObject([{ rule: "the token", cell: "1" }]);
+    expect(failures).toMatchObject([{ kind: "misdirected", rule: "the token", cell: "1" }]);
+  });
+
+  test("a default cell that refuses the request ends it with 404", async () => {
+    const ruleset = rulesOf(() => [
+      { rule: "default", action: "cell", cell: "1", continues: false, isFallback: true },
+    ]);
+    const { url, failures } = await scene(refuse, accept, () => ({ ruleset }));
+    expect((await fetch(`${url}/ada`)).status).toBe(404);
     expect(failures).toMatchObject([{ kind: "no_cell" }]);
   });
 });
