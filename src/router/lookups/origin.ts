@@ -1,5 +1,5 @@
 /** The names of this machine, to which a router may speak http. */
-const LOCAL = new Set(["localhost", "127.0.0.1"]);
+const LOCAL = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const MAX_LENGTH = 2_048;
 const BARE = /^https?:\/\/[^\s\\/?#@]+\/?$/i;
 

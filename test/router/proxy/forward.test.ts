@@ -451,6 +451,19 @@ describe("failures", () => {
     expect(failures).toMatchObject([{ kind: "unusable_address", cell: "7" }]);
   });
 
+  test.each(["https://Cell-7.example.com", "https://cell-7.example.com:443", "https://cell-7.example.com/"])(
+    "the address `%s` is used as an origin",
+    async (address) => {
+      const routes = new ScriptedRoutes();
+      routes.answers.set("ada", found({ id: "7", address }));
+      const urls: unknown[] = [];
+      const fetching: typeof fetch = async (url) => (urls.push(url), new Response("reached"));
+      const proxy = createProxy({ routes, ruleset: prefixes, fetch: fetching });
+      expect((await proxy(new Request("http://router/ada"))).status).toBe(200);
+      expect(urls).toEqual(["https://cell-7.example.com/ada"]);
+    },
+  );
+
   test("`http` on this machine is refused unless it is allowed", async () => {
     const routes = new ScriptedRoutes();
     routes.answers.set("ada", found({ id: "7", address: "http://127.0.0.1:9" }));
