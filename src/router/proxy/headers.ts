@@ -40,9 +40,9 @@ export interface RouteFacts {
   readonly isStale: boolean;
   /** How many cells have refused the request before. */
   readonly hops: number;
-  /** `classify` if names decided, `proxy` if the rule names the cell. */
+  /** `proxy` for the default cell of a rule with the action `proxy`, `classify` for all others. */
   readonly ruleAction: "classify" | "proxy";
-  /** The bucket type of the name that decided, or how the rule names the cell. */
+  /** The bucket type of the name that decided, or how the rule names the cell. Not sent for `proxy`. */
   readonly ruleType: string | null;
 }
 
