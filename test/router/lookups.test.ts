@@ -386,6 +386,59 @@ describe("a wrong cell", () => {
   });
 });
 
+describe("an answer that a cell has refused", () => {
+  /** A router that was told about a wrong cell. The coordinator answers as before, or is down. */
+  async function refused(isDown: boolean, values: readonly string[] = ["a"]) {
+    const made = world(byAge);
+    const { clock, source, routes } = made;
+    source.claim("a", "1");
+    for (const value of values) await routes.find(name(value));
+    const wrong = await routes.find(name("a"));
+    if (wrong.kind !== "found") throw new Error("not found");
+    await clock.pass(10);
+    source.isDown = isDown;
+    return { ...made, wrong };
+  }
+
+  test("[Q8] doesn't come back under another spelling, also in an outage", async () => {
+    const { routes, wrong } = await refused(true, ["A", "a"]);
+    expect(await routes.refresh(name("a"), wrong)).toMatchObject({ kind: "unavailable" });
+    expect(await routes.find(name("A"))).toMatchObject({ kind: "unavailable" });
+  });
+
+  test("[Q8] doesn't come back from a question that was sent before", async () => {
+    const { clock, source, routes, wrong } = await refused(false);
+    await clock.pass(5_000);
+    source.delayMs = 100;
+    const slow = routes.find(name("a"));
+    await clock.pass(10);
+    source.isDown = true;
+    source.delayMs = 0;
+    expect(await routes.refresh(name("a"), wrong)).toMatchObject({ kind: "unavailable" });
+    expect(await clock.runUntil(slow)).toMatchObject({ kind: "unavailable" });
+    expect(await routes.find(name("a"))).toMatchObject({ kind: "unavailable" });
+  });
+
+  test("is replaced by one question of all that were refused", async () => {
+    const { clock, source, routes, wrong } = await refused(false);
+    source.claim("a", "2");
+    source.delayMs = 100;
+    const first = routes.refresh(name("a"), wrong);
+    await clock.pass(10);
+    const both = await clock.runUntil(Promise.all([first, routes.refresh(name("a"), wrong)]));
+    expect(both).toMatchObject([{ cell: { id: "2" } }, { cell: { id: "2" } }]);
+    expect(source.count("find a")).toBe(2);
+  });
+
+  test("is replaced by a newer one, even if HTTP caches give it an age", async () => {
+    const { source, routes, wrong } = await refused(false);
+    source.claim("a", "2");
+    source.answerAgeMs = 1_000;
+    expect(await routes.refresh(name("a"), wrong)).toMatchObject({ cell: { id: "2" } });
+    expect(await routes.find(name("a"))).toMatchObject({ cell: { id: "2" }, layer: "memory" });
+  });
+});
+
 describe("an outage", () => {
   test("[Q8] routes what was found up to the grace period, and marks it", async () => {
     const told: RouteEvent[] = [];

@@ -76,6 +76,17 @@ describe("two routers", () => {
     expect(await clock.runUntil(second.find(name("a")))).toMatchObject({ layer: "coordinator" });
   });
 
+  test("[Q8] don't share an answer that a cell has refused", async () => {
+    const { clock, source, first } = pair(byAge);
+    source.claim("a", "1");
+    const wrong = await first.find(name("a"));
+    if (wrong.kind !== "found") throw new Error("not found");
+    await clock.pass(10);
+    source.isDown = true;
+    expect(await first.refresh(name("a"), wrong)).toMatchObject({ kind: "unavailable" });
+    expect(await first.find(name("a"))).toMatchObject({ kind: "unavailable" });
+  });
+
   test("[Q4] two layers of 5 s don't make answers of 10 s", async () => {
     const { clock, source, first, second } = pair(byAge);
     source.claim("a", "1");

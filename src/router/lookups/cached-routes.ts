@@ -51,6 +51,12 @@ interface Question {
 /** An answer of the coordinator. It isn't shown yet. */
 type Asked = Entry | InvalidName | SourceFailure;
 
+/** The last answer about a name that a cell has refused. */
+interface Misdirected {
+  position: number;
+  atMs: number;
+}
+
 /** One call of `find`. */
 interface Lookup {
   name: Name;
@@ -88,6 +94,8 @@ const MAX_ASKS = 3;
 const CELLS_SOON_MS = 30_000;
 /** A question is taken for lost if it takes that much longer than its time. */
 const SLACK_MS = 250;
+/** The numbers of a refused answer. */
+const MISDIRECTED_BYTES = 16;
 const NO_POSITIONS: Positions = new Map();
 
 /** The layers of lookups over a source: memory with reports, a shared cache, and the coordinator. */
@@ -95,6 +103,8 @@ export class CachedRoutes implements Routes {
   readonly #options: LookupOptions;
   readonly #memory: BoundedMap<Entry>;
   readonly #floors: Floors;
+  /** The answers that a cell has refused with 421, by key and by name. They are not used again (Q8). */
+  readonly #misdirected: BoundedMap<Misdirected>;
   readonly #reports: ShardReports | undefined;
   readonly #shared: SharedEntries | undefined;
   readonly #cells: CellsCopy;
@@ -116,7 +126,8 @@ export class CachedRoutes implements Routes {
     const { maxAgeMs, boundMs, reportedMaxAgeMs } = options;
     this.#options = options;
     this.#plainMaxAgeMs = options.reports ? Math.min(maxAgeMs, boundMs) : maxAgeMs;
-    this.#memory = new BoundedMap(memoryBytes * 0.6);
+    this.#memory = new BoundedMap(memoryBytes * 0.55);
+    this.#misdirected = new BoundedMap(memoryBytes * 0.05);
     this.#floors = new Floors(memoryBytes * 0.2);
     const now = (): number => this.#now();
     if (options.reports)
@@ -140,7 +151,8 @@ export class CachedRoutes implements Routes {
 
   /** How much memory the entries, the floors and the reports take, in bytes. */
   get bytes(): number {
-    return this.#memory.bytes + this.#floors.bytes + (this.#reports?.bytes ?? 0);
+    const kept = this.#memory.bytes + this.#misdirected.bytes;
+    return kept + this.#floors.bytes + (this.#reports?.bytes ?? 0);
   }
 
   async find(name: Name, options: FindOptions = {}): Promise<RouteAnswer> {
@@ -178,6 +190,7 @@ export class CachedRoutes implements Routes {
     if (kept !== undefined && kept.shard === wrong.shard && kept.position > wrong.position)
       return this.find(name, { ...options, minPositions });
     this.#memory.delete(lookup.id);
+    this.#misdirect(lookup, wrong, kept);
     lookup.mayBeStale = false;
     return this.#tell(this.#refused(lookup) ?? (await this.#fromCoordinator(lookup)));
   }
@@ -215,6 +228,7 @@ export class CachedRoutes implements Routes {
   #forgetTimes(): void {
     this.#era += 1;
     this.#memory.clear();
+    this.#misdirected.clear();
     this.#reports?.clear();
     this.#cells.clear();
     this.#addresses.clear();
@@ -297,8 +311,28 @@ export class CachedRoutes implements Routes {
     return isUsable ? this.#show(lookup, entry, layer) : undefined;
   }
 
+  #misdirect(lookup: Lookup, { position }: WrongRoute, kept: Entry | undefined): void {
+    const atMs = this.#now();
+    const running = this.#questions.get(questionId(lookup));
+    for (const key of refusalKeys(lookup.id, kept)) {
+      const earlier = this.#misdirected.peek(key);
+      // Several requests may have gone to the wrong cell. They can share the question after the first one.
+      if (earlier !== undefined && running !== undefined && running.sentMs >= earlier.atMs) continue;
+      this.#misdirected.set(key, { position, atMs }, MISDIRECTED_BYTES);
+    }
+  }
+
+  /** Whether an answer may be the one that a cell has refused. */
+  #isMisdirected(id: string, entry: Entry): boolean {
+    if (this.#misdirected.size === 0) return false;
+    return refusalKeys(id, entry).some(
+      (key) => entry.sinceMs < (this.#misdirected.peek(key)?.atMs ?? -Infinity),
+    );
+  }
+
   /** Whether an entry is at least as new as what was shown (Q6), and as what the caller wants (Q9). */
   #isAllowed({ id, min }: Lookup, entry: Entry): boolean {
+    if (this.#isMisdirected(id, entry)) return false;
     return entry.position >= (min.get(entry.shard) ?? 0) && !this.#floors.isBelow(id, entry);
   }
 
@@ -436,6 +470,12 @@ export class CachedRoutes implements Routes {
     if (this.#shards.size < MAX_SHARDS) this.#shards.add(entry.shard);
     this.#shardBreaker(entry.shard)?.succeeded();
     this.#reports?.saw(entry.shard, entry.position);
+    // A newer answer heals the name. From here on, its position keeps the wrong one away (Q6).
+    for (const key of refusalKeys(lookup.id, entry)) {
+      const refused = this.#misdirected.peek(key);
+      if (refused !== undefined && sentMs >= refused.atMs && entry.position > refused.position)
+        this.#misdirected.delete(key);
+    }
     if (entry.kind === "found" && !this.#hasUsableAddress(entry)) return UNUSABLE;
     if (this.#floors.isBackwards(lookup.id, entry))
       callHook(this.#options.hooks.onBackwards, { shard: entry.shard });
@@ -485,6 +525,7 @@ export class CachedRoutes implements Routes {
 
   /** Keeps an entry if it may be used again. */
   #keep(id: string, entry: Entry): boolean {
+    if (this.#isMisdirected(id, entry)) return false;
     if (!entry.settled || this.#floors.isBelow(id, entry)) return false;
     this.#memory.set(id, entry, bytesOf(entry));
     return true;
@@ -608,6 +649,10 @@ const unavailable = ({ detail, retryAfterMs = RETRY_AFTER_MS }: SourceFailure): 
   detail,
   retryAfterMs,
 });
+
+/** A name, and the key that all its spellings have if it is known. */
+const refusalKeys = (id: string, entry: Entry | undefined): string[] =>
+  entry === undefined ? [id] : [id, `${entry.shard}/${entry.key}`];
 
 /** Calls that want the same name, at least as new, share a question. */
 const questionId = ({ id, min }: Lookup): string =>
