@@ -52,6 +52,9 @@ const problems: Readonly<Record<FailureKind, { status: number; title: string }>>
   client_gone: { status: 499, title: "The client closed the request" },
 };
 
+/** The usual methods, because a 405 must list some. Every other one that is not refused is forwarded, too. */
+const ALLOWED_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
 /** Makes a failure with the status of its kind. */
 export function failureOf(
   kind: FailureKind,
@@ -66,6 +69,7 @@ export function failureOf(
 export function problemResponse({ kind, status, detail, retryAfterMs }: ProxyFailure): Response {
   const headers = new Headers({ "content-type": "application/problem+json", "cache-control": "no-store" });
   if (retryAfterMs !== null) headers.set("retry-after", String(Math.max(1, Math.ceil(retryAfterMs / 1_000))));
+  if (kind === "method") headers.set("allow", ALLOWED_METHODS);
   const body = {
     type: "about:blank",
     title: problems[kind].title,

@@ -507,7 +507,9 @@ describe("failures", () => {
     const proxy = createProxy({ routes: new ScriptedRoutes(), ruleset: prefixes });
     const request = new Request("http://router/ada");
     Object.defineProperty(request, "method", { value: "TRACE" });
-    expect((await proxy(request)).status).toBe(405);
+    const answer = await proxy(request);
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get("allow")).toBe("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
   });
 
   test.each(["GET", "HEAD"])("a %s with a body is refused, and no cell gets it", async (method) => {
