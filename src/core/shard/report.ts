@@ -24,7 +24,7 @@ export function reportAfter(log: ShardLog, after: number): Report | undefined {
       through = row.position;
       if (keys >= PAGE_KEYS) return pageOf(after, rows, true);
     }
-    if (chunk.length < CHUNK_ROWS) return pageOf(after, rows, rows.length === PAGE_TRANSACTIONS);
+    if (chunk.length < CHUNK_ROWS) return pageOf(after, rows, false);
   }
   return pageOf(after, rows, true);
 }
