@@ -61,9 +61,9 @@ export const classifyRoutes = {
     path: "/v1/classify",
     summary: "Classify a request for GitLab's router",
     about:
-      "Answers where GitLab's HTTP Router sends a request, in its own JSON: by claims, the first of which " +
-      "that exists decides, or by a type with a value. `address` is the host of the cell's address. " +
-      " Errors have the sentence of the Topology Service in `message`.",
+      "Answers where GitLab's HTTP Router sends a request, in its own JSON: by claims (the first one that " +
+      "exists decides), or by a type with a value. `address` is the host of the cell's address. " +
+      "Errors have the sentence of the Topology Service in `message`.",
     roles: ["router", "operator"],
     params: nothing,
     query: nothing,
