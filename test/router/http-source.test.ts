@@ -190,15 +190,49 @@ describe("many names", () => {
     expect(JSON.parse(sent[1]?.body ?? "")).toEqual({ names: [name("n-100")], min_position: "3:7" });
   });
 
-  test("are asked for one by one if one of them cannot exist", async () => {
-    const refusal = json(400, { code: "INVALID_ARGUMENT", detail: "no", field: "names[1].value" });
-    const { source, sent } = sourceOf([refusal, json(200, found), refusal]);
-    expect(await source.findMany([name("a"), name("b")], none)).toMatchObject([
+  const refusal = (field: string) => json(400, { code: "INVALID_ARGUMENT", detail: "no", field });
+
+  test("are asked for again without one that cannot exist", async () => {
+    const results = [
+      { found: true, ...found },
+      { found: false, ...facts },
+    ];
+    const { source, sent } = sourceOf([refusal("names[1].value"), json(200, { results })]);
+    expect(await source.findMany(["a", "b", "c"].map(name), none)).toMatchObject([
       { kind: "found" },
       { kind: "invalid", field: "value" },
+      { kind: "none" },
     ]);
-    expect(sent).toHaveLength(3);
+    expect(sent.map(({ method, body }) => `${method} ${body}`)).toEqual([
+      `POST ${JSON.stringify({ names: ["a", "b", "c"].map(name) })}`,
+      `POST ${JSON.stringify({ names: ["a", "c"].map(name) })}`,
+    ]);
   });
+
+  test("are asked for one by one if three of them cannot exist", async () => {
+    const one = refusal("value");
+    const replies = [refusal("names[0].value"), refusal("names[2].value"), refusal("names[0].value")];
+    const { source, sent } = sourceOf([...replies, one, json(200, found)]);
+    expect(await source.findMany(["a", "b", "c", "d"].map(name), none)).toMatchObject([
+      { kind: "invalid" },
+      { kind: "invalid" },
+      { kind: "found" },
+      { kind: "invalid" },
+    ]);
+    expect(sent.map(({ method }) => method)).toEqual(["POST", "POST", "POST", "GET", "GET"]);
+  });
+
+  test.each(["names[2].value", "names", "min_position"])(
+    "are asked for one by one if the refusal is about %s",
+    async (field) => {
+      const { source, sent } = sourceOf([refusal(field), json(200, found)]);
+      expect(await source.findMany([name("a"), name("b")], none)).toMatchObject([
+        { kind: "found" },
+        { kind: "found" },
+      ]);
+      expect(sent).toHaveLength(3);
+    },
+  );
 
   test("fail together", async () => {
     const { source } = sourceOf([json(200, { results: [{ found: true, ...found }] })]);

@@ -37,6 +37,9 @@ interface Reply {
 /** The most names in one message: what a coordinator accepts by default. */
 const BATCH = 100;
 
+/** How often a batch is sent, each time without a name that cannot exist. Then each name is sent alone. */
+const BATCH_ROUNDS = 3;
+
 /** The coordinator over its HTTP API. */
 export class HttpSource implements Source {
   readonly #options: HttpSourceOptions;
@@ -106,10 +109,20 @@ export class HttpSource implements Source {
     return aged(answer, reply);
   }
 
-  async #findBatch(names: readonly Name[], min: Positions, signal: AbortSignal): Promise<SourceAnswer[]> {
+  async #findBatch(
+    names: readonly Name[],
+    min: Positions,
+    signal: AbortSignal,
+    roundsLeft = BATCH_ROUNDS,
+  ): Promise<SourceAnswer[]> {
     const reply = await this.#lookup(names, min, signal);
     if (reply.kind === "failed") return names.map(() => reply);
-    // One name that cannot exist fails the whole batch.
+    // One name that cannot exist fails the whole batch, so the others are sent again.
+    const wrong = reply.status === 400 ? indexOf(reply) : undefined;
+    if (wrong !== undefined && wrong < names.length && names.length > 1 && roundsLeft > 1) {
+      const others = await this.#findBatch(names.toSpliced(wrong, 1), min, signal, roundsLeft - 1);
+      return others.toSpliced(wrong, 0, refusalOf(reply));
+    }
     if (reply.status === 400) return Promise.all(names.map((name) => this.#find(name, min, signal)));
     const answers = reply.status === 200 ? readResults(reply.body, names.length) : undefined;
     return names.map((_, at) => aged(answers?.[at], reply));
@@ -216,9 +229,17 @@ function failureOf({ status, body, retryAfterMs }: Reply): SourceFailure {
   };
 }
 
+/** The index of the name that a batch was refused for. */
+function indexOf(reply: Reply): number | undefined {
+  if (refusalOf(reply).kind !== "invalid") return undefined;
+  const { field } = reply.body as { field: string };
+  const [, index] = /^names\[(\d{1,3})\]\./.exec(field) ?? [];
+  return index === undefined ? undefined : Number(index);
+}
+
 /** What the coordinator says about a name that cannot exist. */
 function refusalOf(reply: Reply): SourceAnswer {
-  const { code, detail, field } = reply.body as { code?: unknown; detail?: unknown; field?: unknown };
+  const { code, detail, field } = (reply.body ?? {}) as { code?: unknown; detail?: unknown; field?: unknown };
   const isAboutName = typeof field === "string" && /(^|[.\]])(bucket_type|type|value)$/.test(field);
   if (code !== "INVALID_ARGUMENT" || typeof detail !== "string" || !isAboutName) return failureOf(reply);
   return { kind: "invalid", detail, field: field.endsWith("type") ? "bucket_type" : "value" };
