@@ -98,7 +98,7 @@ export default defineConfig({
         test: {
           ...patience,
           name: "sim",
-          include: ["test/rigs/sim/sim.test.ts"],
+          include: ["test/rigs/sim/sim.test.ts", "test/rigs/route-load/*.test.ts"],
         },
       },
       {

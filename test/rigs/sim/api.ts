@@ -14,6 +14,7 @@ import type {
   LookupFound,
   Op,
   Outcome,
+  PlacedLease,
   Reply,
   SourceRange,
   Told,
@@ -104,6 +105,7 @@ export class Api {
       payloadHash,
     });
     if (answer.kind === "ok") {
+      this.#context.judge.routes?.wrote(cell, answer.value.lease);
       const { state, counts } = answer.value.lease;
       this.#context.recorder.complete(id, {
         kind: "ok",
@@ -131,11 +133,12 @@ export class Api {
       outcome,
     });
     this.#context.judge.requests(cell, lease, outcome);
-    const answer = await this.#asCell<Lease>(cell, caller, "decide", {
+    const answer = await this.#asCell<PlacedLease>(cell, caller, "decide", {
       lease,
       outcome,
       ...(reason === undefined ? {} : { reason }),
     });
+    if (answer.kind === "ok") this.#context.judge.routes?.wrote(cell, answer.value);
     this.#completeState(id, answer);
     return answer;
   }

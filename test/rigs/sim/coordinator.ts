@@ -11,7 +11,7 @@ import type { SimulationSettings } from "./simulation-settings.ts";
 /** The calls of the Worker and the cron that use a point of the part. The others are calls of other parts. */
 const TELLING = {
   ledger: ["begin", "decide", "get", "list", "pull", "maintain", "status"],
-  shard: ["lookup", "listRecords", "digestRecords", "ping"],
+  shard: ["lookup", "report", "listRecords", "digestRecords", "ping"],
 } as const;
 
 type Method = (message: unknown) => Promise<Reply<unknown>>;

@@ -4,7 +4,14 @@ import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { bugs, plant } from "./bugs.ts";
 import { missing } from "./coverage.ts";
-import { findKnownSeeds, isExpected, readKnownSeeds, runKnownBugs, writeKnownSeeds } from "./known-seeds.ts";
+import {
+  findKnownSeeds,
+  isExpected,
+  mayFind,
+  readKnownSeeds,
+  runKnownBugs,
+  writeKnownSeeds,
+} from "./known-seeds.ts";
 import { runAll, type PoolOptions } from "./pool.ts";
 import type { RunResult } from "./run.ts";
 import type { Shrunk } from "./shrink.ts";
@@ -14,7 +21,7 @@ const HELP = `npm run sim -- [options]
 
   --seed N         runs one seed; if it violates something, prints the shrunk events
   --steps M        events with faults in each run (default 500)
-  --seeds N        number of runs, starting at --from (default 100)
+  --seeds N        number of runs, starting at --from (default 100); with a bug, those that may find it
   --from N         the first seed (default 1)
   --minutes N      runs for this time, from a random first seed, which is printed
   --threads N      number of threads (default: all cores)
@@ -70,8 +77,8 @@ interface Summary {
   seconds: number;
 }
 
-/** The seeds that --from, --seeds and --minutes select, each once. */
-function selectedSeeds(steps: number): PoolOptions["next"] {
+/** The seeds that --from, --seeds and --minutes select, each once, without those that cannot find the bug. */
+function selectedSeeds(steps: number, bug?: string): PoolOptions["next"] {
   const startedMs = performance.now();
   const minutes = values.minutes === undefined ? undefined : wholeNumber("minutes", values.minutes, 1);
   const from =
@@ -80,12 +87,18 @@ function selectedSeeds(steps: number): PoolOptions["next"] {
         ? 1
         : Date.now() % 1_000_000_000
       : wholeNumber("from", values.from, 0);
-  const last = minutes === undefined ? from + wholeNumber("seeds", values.seeds, 1) : Infinity;
+  const mostRuns = minutes === undefined ? wholeNumber("seeds", values.seeds, 1) : Infinity;
   if (minutes !== undefined) print(`from seed ${from}, for ${minutes} minutes`);
   let seed = from;
+  let runs = 0;
   const isOver = (): boolean =>
-    seed >= last || (minutes !== undefined && performance.now() - startedMs > minutes * 60_000);
-  return () => (isOver() ? undefined : { seed: seed++, steps });
+    runs >= mostRuns || (minutes !== undefined && performance.now() - startedMs > minutes * 60_000);
+  return () => {
+    if (isOver()) return undefined;
+    runs += 1;
+    if (bug !== undefined) while (!mayFind(bug, seed)) seed += 1;
+    return { seed: seed++, steps };
+  };
 }
 
 /** Runs seeds until one violates something or no seed is left. */
@@ -144,7 +157,7 @@ const verdictOf = ({ seed, violation }: RunResult): string =>
 
 async function seeds(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
-  const summary = await runSeeds(selectedSeeds(steps), values.bug);
+  const summary = await runSeeds(selectedSeeds(steps, values.bug), values.bug);
   const { runs, found, seen, seconds } = summary;
   print(`${runs} runs, ${summary.steps} events, ${Math.round(summary.steps / seconds)} events/s`);
   if (found !== undefined && values.bug === undefined) await explain(found, steps);
@@ -215,7 +228,7 @@ async function everyBug(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
   const missed: string[] = [];
   for (const bug of Object.keys(bugs)) {
-    const { runs, found } = await runSeeds(selectedSeeds(steps), bug);
+    const { runs, found } = await runSeeds(selectedSeeds(steps, bug), bug);
     if (!printFound(bug, runs, found)) missed.push(bug);
   }
   for (const bug of missed) print(`missed: ${bug}`);
@@ -226,7 +239,7 @@ async function everyBug(): Promise<boolean> {
 async function oneSeed(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
   const seed = wholeNumber("seed", values.seed ?? "", 0);
-  if (values.bug !== undefined) plant(values.bug);
+  plant(values.bug);
   const { run } = await import("./run.ts");
   const result = await run({ seed, steps });
   if (result.violation !== undefined) await explain(result, steps);
@@ -241,7 +254,7 @@ async function oneSeed(): Promise<boolean> {
 
 /** Runs each kept regression with its shrunk actions. With its bug planted it must be found again. */
 async function regressions(): Promise<boolean> {
-  if (values.bug !== undefined) plant(values.bug);
+  plant(values.bug);
   const { runShrunk } = await import("./shrink.ts");
   const { run } = await import("./run.ts");
   const kept = readdirSync(folder)

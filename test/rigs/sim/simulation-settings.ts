@@ -139,6 +139,12 @@ export const activities = [
   "refresh_types",
   "claim_declared",
   "look_up_declared",
+  "route",
+  "route_own",
+  "heal_route",
+  "restart_router",
+  "set_router_clock",
+  "cut_router",
 ] as const;
 
 export type MessageFault = (typeof messageFaults)[number];
@@ -177,6 +183,24 @@ export interface SimulationSettings {
   cellCrashes: Record<CellCrash, number>;
   activities: Record<Activity, number>;
   parts: Record<PartFault, number>;
+  /** Undefined in a run without routers. */
+  routers?: RouterSettings;
+  /** How many times as many events as other runs the run has. */
+  stepsFactor: number;
+}
+
+/** The options of all routers of a run (see `LookupOptions`). */
+export interface RouterSettings {
+  count: number;
+  maxAgeMs: number;
+  negativeMaxAgeMs: number;
+  reports: boolean;
+  reportedMaxAgeMs: number;
+  boundMs: number;
+  graceMs: number;
+  memoryBytes: number;
+  timeoutMs: number;
+  sharedCache: boolean;
 }
 
 const activityWeights: Record<Activity, number> = {
@@ -208,6 +232,13 @@ const activityWeights: Record<Activity, number> = {
   refresh_types: 0,
   claim_declared: 0,
   look_up_declared: 0,
+  // Only runs with routers have these (see routersOf).
+  route: 0,
+  route_own: 0,
+  heal_route: 0,
+  restart_router: 0,
+  set_router_clock: 0,
+  cut_router: 0,
 };
 
 export function drawSettings(seed: number): SimulationSettings {
@@ -241,6 +272,7 @@ export function drawSettings(seed: number): SimulationSettings {
     actionMs: random.pick([5, 30, 150, 800]),
     cellMs: random.pick([0.5, 5, 100]),
     firstDrifts: 0,
+    stepsFactor: 1,
     messages,
     disks: rates(diskFaults, 0.006),
     records: rates(recordFaults, 0.2),
@@ -268,7 +300,8 @@ export function drawSettings(seed: number): SimulationSettings {
   const waits = waitsOf(Random.of(seed, "waits"));
   const withSpace = { ...settings, limits: { ...settings.limits, ...space, ...waits } };
   const withDrift = { ...withSpace, ...driftOf(Random.of(seed, "drifts"), withSpace, faultFactor) };
-  return { ...withDrift, ...typesOf(Random.of(seed, "types"), withDrift) };
+  const withTypes = { ...withDrift, ...typesOf(Random.of(seed, "types"), withDrift) };
+  return { ...withTypes, ...routersOf(Random.of(seed, "routers and caches"), withTypes) };
 }
 
 /**
@@ -311,6 +344,40 @@ function typesOf(random: Random, { activities: weights }: SimulationSettings): P
   if (!random.chance(0.3)) return {};
   const types = { declare_types: 25, refresh_types: 15, claim_declared: 40, look_up_declared: 30 };
   return { actionMs: random.pick([5, 30, 150]), activities: { ...weights, ...types } };
+}
+
+/**
+ * Some runs have routers. These settings come from a stream of their own, so that the other runs are the same
+ * as if there were no routers.
+ */
+function routersOf(random: Random, { activities: weights }: SimulationSettings): Partial<SimulationSettings> {
+  if (!random.chance(0.3)) return {};
+  // With many lookups between two changes, entries live long enough to be wrong.
+  const route = random.pick([60, 300, 1_000]);
+  const routing = { route, route_own: 15, heal_route: 5, restart_router: 0.5 };
+  const broken = { cut_router: random.pick([0, 1, 3]), set_router_clock: random.pick([0, 0, 2]) };
+  const rare = { lookup: 2, scan_leases: 1, scan_records: 1, replay: 1, invalid: 0, cron: 2 };
+  const reports = random.chance(0.65);
+  return {
+    // Few shards, so that one lookup has several keys of a shard.
+    shards: random.pick([1, 1, 2]),
+    names: random.pick([2, 3, 4]),
+    actionMs: random.pick([5, 20, 60]),
+    stepsFactor: 3,
+    activities: { ...weights, ...rare, destroy: 12, replace: 12, ...routing, ...broken },
+    routers: {
+      count: random.pick([1, 2, 3, 3]),
+      maxAgeMs: reports ? random.pick([0, 100, 300]) : random.pick([0, 100, 500, 2_000, 5_000]),
+      negativeMaxAgeMs: random.pick([0, 20, 200, 1_000]),
+      reports,
+      reportedMaxAgeMs: random.pick([3_000, 20_000, 300_000]),
+      boundMs: random.pick([300, 1_000, 2_000]),
+      graceMs: random.pick([0, 1_000, 10_000, 600_000]),
+      memoryBytes: random.pick([1_500, 5_000, 1_000_000, 1_000_000]),
+      timeoutMs: random.pick([200, 2_000]),
+      sharedCache: random.chance(0.5),
+    },
+  };
 }
 
 /** In some runs decisions are sent at once, and in some they wait long for a begin. */

@@ -17,6 +17,8 @@ import { Network, type Sent, type Witness } from "./network.ts";
 import type { Part } from "./part.ts";
 import { checkOutstanding } from "./record-check.ts";
 import { Random } from "./random.ts";
+import { RouteWatch } from "./judge/route-watch.ts";
+import { SimulatedCache, SimulatedRouter, type RouterContext } from "./routers.ts";
 import { Scheduler, type Owner } from "./scheduler.ts";
 import { Violation } from "./violation.ts";
 import type { Activity, PartFault, SimulationSettings } from "./simulation-settings.ts";
@@ -42,6 +44,12 @@ const WITHOUT_CELL: ReadonlySet<Activity> = new Set([
   "declare_types",
   "refresh_types",
   "look_up_declared",
+  "route",
+  "route_own",
+  "heal_route",
+  "restart_router",
+  "set_router_clock",
+  "cut_router",
 ]);
 
 /** A coordinator, its cells, and the faults that happen to them. */
@@ -60,6 +68,9 @@ export class Simulation {
   readonly isolate: Isolate;
   /** Isolates with copies of the set of types of different ages. */
   readonly isolates: readonly Isolate[];
+  /** None in most runs. */
+  readonly routers: readonly SimulatedRouter[];
+  readonly #routerIsolate: Isolate;
   /** The set of types that an operator has read last. */
   lastTypes: DeclaredTypes | undefined;
   /** The number of changes of the set of types so far. */
@@ -139,8 +150,23 @@ export class Simulation {
     });
     this.judge.types.copied = () => this.cronJob.record.types();
     this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
+    this.#routerIsolate = new Isolate("isolate of routers", network, this.coordinator, (set) =>
+      this.cronJob.record.saveTypes(set),
+    );
+    this.routers = this.#makeRouters(settings);
     this.router = new Api(context, ownerNamed("router"));
     this.operator = new Api(context, ownerNamed("operator"));
+  }
+
+  #makeRouters({ routers: settings }: SimulationSettings): SimulatedRouter[] {
+    if (settings === undefined) return [];
+    const { scheduler, faults, coordinator, judge, names } = this;
+    judge.routes = new RouteWatch(judge, settings, names);
+    const cache = new SimulatedCache(scheduler, faults);
+    const isolate = this.#routerIsolate;
+    const parts = { scheduler, faults, coordinator, isolate, judge };
+    const context: RouterContext = { ...parts, settings, names, cache, tails: new Map() };
+    return Array.from({ length: settings.count }, (_, index) => new SimulatedRouter(index + 1, context));
   }
 
   /** The number of actions drawn so far. */
@@ -175,7 +201,7 @@ export class Simulation {
   /** Registers the cells without faults. */
   async start(): Promise<void> {
     await this.cronJob.load();
-    for (const isolate of this.isolates) await isolate.restart();
+    for (const isolate of [...this.isolates, this.#routerIsolate]) await isolate.restart();
     this.faults.areOff = true;
     // Before the first cell, a message with another placement fixes nothing (P2).
     const { directory, envelope } = this.coordinator;

@@ -41,6 +41,8 @@ export const invariants = {
   I28: "a type in use never changes or disappears, and a change replaces the set that its operator has read",
   I29: "no request is refused for a type that was declared all the time, however old an isolate's copy is",
   I30: "a lookup finds every name that was claimed by the rule of its type, and shows its type",
+  I31: "a router's answer was true within its bound, and a stale one within the grace period",
+  I32: "a router never shows a smaller epoch or position of a name than it has shown",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -4,7 +4,7 @@ import type { Job } from "./pool.ts";
 import { plant } from "./bugs.ts";
 
 const { bug } = workerData as { bug: string | undefined };
-if (bug !== undefined) plant(bug);
+plant(bug);
 // Imported after planting, so that the modules contain the bug.
 const { run } = await import("./run.ts");
 

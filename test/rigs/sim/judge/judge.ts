@@ -9,6 +9,7 @@ import { LedgerWatch } from "./ledger-watch.ts";
 import { MessageWatch } from "./message-watch.ts";
 import { ShardWatch } from "./shard-watch.ts";
 import { TypeWatch } from "./type-watch.ts";
+import type { RouteWatch, Routed } from "./route-watch.ts";
 import { VerificationWatch } from "./verification-watch.ts";
 
 /**
@@ -19,6 +20,8 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   readonly drifts = new Drifts(this);
   readonly verifications = new VerificationWatch(this, this.drifts);
   readonly types = new TypeWatch(this);
+  /** Undefined in a run without routers. */
+  routes: RouteWatch | undefined;
   readonly #ledgers = new LedgerWatch(this, (fact) => this.verifications.decided(fact));
   readonly #shards = new ShardWatch(this, (hold) => this.types.held(hold));
   readonly #messages = new MessageWatch(this);
@@ -79,12 +82,19 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
       this.#digests.answered(call, reply.value as DigestRecordsAnswer);
   }
 
+  /** A router has answered. */
+  routed(routed: Routed): void {
+    this.#refresh();
+    this.routes?.answered(routed);
+  }
+
   /** Reads everything that became durable since the last call. */
   #refresh(): void {
     // A hold must be later than the first use of its types.
     this.types.refresh();
     this.#ledgers.refresh();
     this.#shards.refresh();
+    this.routes?.refresh();
     this.drifts.close();
   }
 

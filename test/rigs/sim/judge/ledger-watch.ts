@@ -193,6 +193,7 @@ export class LedgerWatch {
 
   #decided(fact: Facts): void {
     this.#evidence.see("C1");
+    fact.decidedAtMs = this.#evidence.coordinator.nowMs();
     if (this.#evidence.coordinator.nowMs() - fact.seenAtMs > LONG_MS) this.#evidence.see("C5");
     const { cell, lease, state } = fact;
     this.#evidence.check(

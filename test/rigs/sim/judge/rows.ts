@@ -38,6 +38,8 @@ export interface Facts {
   row: LedgerRow;
   isApplied: boolean;
   seenAtMs: number;
+  /** When the decision became durable. */
+  decidedAtMs?: number;
   /** The position of the last change. */
   position: number;
   createdPosition: number;

@@ -1,0 +1,220 @@
+import { shardOf } from "../../../../src/core/placement.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
+import type { PlacedLease } from "../../../../src/core/messages.ts";
+import type { Positions, RouteAnswer } from "../../../../src/router/index.ts";
+import { nameKey, type Name } from "../local.ts";
+import type { RouterSettings } from "../simulation-settings.ts";
+import type { Evidence } from "./evidence.ts";
+import { factKey } from "./rows.ts";
+
+/** An answer of a router, and what it was asked. */
+export interface Routed {
+  /** The router, and how often it was started: a restart forgets what it has shown. */
+  router: string;
+  name: Name;
+  /** The name as it was asked for. */
+  spelling: string;
+  startedMs: number;
+  /** False if the router's clock was set back during the call: it cannot know how long the call took. */
+  isAgeKnown: boolean;
+  answer: RouteAnswer;
+  /** The write whose positions the question carried. */
+  own?: OwnWrite | undefined;
+}
+
+/** A lease of a client that was told its positions. */
+export interface OwnWrite {
+  names: readonly Name[];
+  positions: Positions;
+  /** From this moment on, lookups show the lease. */
+  sinceMs: number;
+}
+
+/** What lookups show of a name from a moment on: the cell and the epoch, or `none`. */
+interface Truth {
+  fromMs: number;
+  shown: string;
+}
+
+/** The times of routers and of the judge are the same, but are not computed in the same order. */
+const ROUNDING_MS = 0.01;
+const MOST_WRITES = 12;
+
+/** Checks the answers of routers against the whole history of every name. */
+export class RouteWatch {
+  /** The last leases whose positions a client knows. */
+  readonly writes: OwnWrite[] = [];
+  readonly #evidence: Evidence;
+  readonly #settings: RouterSettings;
+  readonly #names: readonly Name[];
+  readonly #truths = new Map<string, Truth[]>();
+  /**
+   * The largest position that each router has shown of each name, and the largest epoch of each spelling.
+   * Epochs are by spelling, because hashes of different names may be equal, and their epochs are not ordered.
+   */
+  readonly #positions = new Map<string, number>();
+  readonly #epochs = new Map<string, number>();
+
+  constructor(evidence: Evidence, settings: RouterSettings, names: readonly Name[]) {
+    this.#evidence = evidence;
+    this.#settings = settings;
+    this.#names = names;
+  }
+
+  /** Must be called whenever something became durable. */
+  refresh(): void {
+    const fromMs = this.#evidence.coordinator.nowMs();
+    for (const name of this.#names) {
+      const key = nameKey(name);
+      const shown = this.#shownNow(name);
+      const truths = this.#truths.get(key) ?? [];
+      if (truths.at(-1)?.shown !== shown) truths.push({ fromMs, shown });
+      this.#truths.set(key, truths);
+    }
+  }
+
+  /** A client was told the positions of its lease (Q9). */
+  wrote(cell: string, { lease, state, positions }: PlacedLease): void {
+    const fact = this.#evidence.factOf(cell, lease);
+    const sinceMs = state === "GRANTED" ? fact?.seenAtMs : fact?.decidedAtMs;
+    if (positions === undefined || fact === undefined || sinceMs === undefined) return;
+    const wanted = new Set(fact.ops.map((op) => nameKey(op)));
+    const names = this.#names.filter((name) => wanted.has(nameKey(name)));
+    if (names.length === 0) return;
+    this.writes.push({
+      names,
+      positions: new Map(Object.entries(positions).map(([shard, position]) => [Number(shard), position])),
+      sinceMs,
+    });
+    if (this.writes.length > MOST_WRITES) this.writes.shift();
+  }
+
+  answered(routed: Routed): void {
+    const { answer } = routed;
+    this.#evidence.see(`routed ${answer.kind}`);
+    if (answer.kind !== "found" && answer.kind !== "none") return;
+    this.#evidence.see(`routed by ${answer.layer}`);
+    this.#checkTruth(routed, answer);
+    this.#checkOrder(routed, answer);
+    this.#note(routed, answer);
+  }
+
+  #checkTruth(
+    { router, name, startedMs, isAgeKnown, own }: Routed,
+    answer: Extract<RouteAnswer, { kind: "found" | "none" }>,
+  ): void {
+    const key = nameKey(name);
+    const nowMs = this.#evidence.coordinator.nowMs();
+    const shown = answer.kind === "found" ? `cell ${answer.cell.id} epoch ${answer.epoch}` : "none";
+    const isStale = answer.kind === "found" && answer.isStale;
+    const { graceMs } = this.#settings;
+    const bounds: [what: string, fromMs: number][] = [];
+    if (isAgeKnown) bounds.push(["its age", nowMs - answer.ageMs]);
+    if (isStale) bounds.push(["the grace period", nowMs - graceMs]);
+    else bounds.push(["the bound", Math.min(nowMs - this.#boundMs(answer.kind), startedMs)]);
+    if (own !== undefined) bounds.push(["the client's write", own.sinceMs]);
+    for (const [what, fromMs] of bounds)
+      this.#evidence.check(
+        "I31",
+        this.#wasTrue(key, shown, fromMs),
+        () =>
+          `${router} shows ${key} as ${shown}${isStale ? ", stale" : ""}, from its ${answer.layer}, ` +
+          `${answer.ageMs} ms old, which was not true since ${what}, ${nowMs - fromMs} ms ago: ` +
+          this.#describe(key, fromMs),
+      );
+    this.#evidence.require(
+      "I31",
+      answer.settled || answer.layer === "coordinator",
+      () => `${router} shows an answer about ${key} from its ${answer.layer} that is not settled`,
+    );
+  }
+
+  #checkOrder(
+    { router, name, spelling }: Routed,
+    answer: Extract<RouteAnswer, { kind: "found" | "none" }>,
+  ): void {
+    const ids = { key: `${router} ${nameKey(name)}`, spelling: `${router} ${spelling}` };
+    const before = {
+      epoch: this.#epochs.get(ids.spelling) ?? 0,
+      position: this.#positions.get(ids.key) ?? 0,
+    };
+    const epoch = answer.kind === "found" ? answer.epoch : before.epoch;
+    this.#evidence.check(
+      "I32",
+      epoch >= before.epoch && answer.position >= before.position,
+      () =>
+        `${router} shows ${spelling} with epoch ${epoch} at position ${answer.position}, ` +
+        `after epoch ${before.epoch} at position ${before.position}`,
+    );
+    this.#epochs.set(ids.spelling, epoch);
+    this.#positions.set(ids.key, answer.position);
+  }
+
+  /** Notes which rules the answer shows at work. */
+  #note({ own }: Routed, answer: Extract<RouteAnswer, { kind: "found" | "none" }>): void {
+    if (!answer.settled) this.#evidence.see("Q2");
+    if (answer.layer !== "coordinator" && answer.ageMs > 0) this.#evidence.see("Q4");
+    if (answer.layer !== "coordinator" && answer.kind === "none") this.#evidence.see("Q7");
+    if (own !== undefined) this.#evidence.see("Q9");
+    if (answer.kind === "found" && answer.isStale) this.#evidence.see("Q8");
+    else if (answer.layer !== "coordinator" && answer.ageMs > this.#plainMaxAgeMs) this.#evidence.see("Q5");
+  }
+
+  get #plainMaxAgeMs(): number {
+    const { reports, maxAgeMs, boundMs } = this.#settings;
+    return reports ? Math.min(maxAgeMs, boundMs) : maxAgeMs;
+  }
+
+  #boundMs(kind: "found" | "none"): number {
+    const { reports, maxAgeMs, boundMs, negativeMaxAgeMs } = this.#settings;
+    if (reports) return boundMs;
+    return kind === "none" ? Math.min(negativeMaxAgeMs, maxAgeMs) : maxAgeMs;
+  }
+
+  #wasTrue(key: string, shown: string, fromMs: number): boolean {
+    const truths = this.#truths.get(key) ?? [];
+    return truths.some((truth, index) => {
+      const untilMs = truths[index + 1]?.fromMs ?? Infinity;
+      return truth.shown === shown && untilMs + ROUNDING_MS >= fromMs;
+    });
+  }
+
+  #describe(key: string, fromMs: number): string {
+    const truths = this.#truths.get(key) ?? [];
+    return truths
+      .slice(-6)
+      .map((truth) => `${truth.shown} from ${Math.round(truth.fromMs - fromMs)} ms on`)
+      .join(", ");
+  }
+
+  /** What a lookup would show now (R2), from the durable rows of the shard and the ledgers. */
+  #shownNow({ type, canonical }: Name): string {
+    const shard = shardOf(type, canonical, this.#evidence.coordinator.shards.length);
+    const key = nameKey({ type, canonical });
+    const image = this.#evidence.images[shard];
+    const claim = image?.claims.get(key);
+    const hold = image?.holds.get(key);
+    switch (hold === undefined ? undefined : this.#stateOf(hold, shard)) {
+      case "GRANTED":
+        return shownOf(hold?.kind === "create" ? hold : claim);
+      case "COMMITTED":
+        return shownOf(hold?.kind === "destroy" ? undefined : hold);
+      default:
+        return shownOf(claim);
+    }
+  }
+
+  /** The state of the lease of a hold, if the lease rests on this execution. */
+  #stateOf({ cell, lease, incarnation, counter, epoch }: HoldRow, shard: number): string | undefined {
+    const fact = this.#evidence.facts.get(factKey(cell, lease));
+    const { execution } = fact ?? {};
+    const isIt =
+      execution?.incarnation === incarnation &&
+      execution.counter === counter &&
+      execution.epochs[shard] === epoch;
+    return isIt ? fact?.state : undefined;
+  }
+}
+
+const shownOf = (row: ClaimRow | HoldRow | undefined): string =>
+  row === undefined ? "none" : `cell ${row.cell} epoch ${row.epoch}`;
