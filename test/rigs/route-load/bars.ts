@@ -1,5 +1,5 @@
 /** What the routing layer has to reach. Each bar is counted, so none depends on the speed of the machine. */
-import { measureLoad, type LoadFigures, type LoadOptions } from "./load.ts";
+import { measureLoad, type LoadFigures } from "./load.ts";
 import { measureReports, type ReportSizes } from "./report-sizes.ts";
 
 /** As many names as GitLab has routes, and GitLab's rates. */

@@ -81,12 +81,13 @@ export class Truth implements Source {
     if (claim === undefined) return { kind: "failed", detail: "there is no such name" };
     const { key, shard, epoch, isHeld } = claim;
     const { position } = this.#shardAt(shard);
+    const read = { key, shard, epoch, position, settled: !isHeld, ageMs: 0 };
     await this.#time.sleep(ANSWER_MS);
     const cell = String(1 + (epoch % 8));
     return {
       kind: "found",
       cell: { id: cell, address: `https://cell-${cell}.example.com` },
-      ...{ key, shard, epoch, position, settled: !isHeld, ageMs: 0 },
+      ...read,
     };
   }
 
