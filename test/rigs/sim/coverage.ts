@@ -12,12 +12,9 @@ import {
 import { writePoints } from "../../../src/core/write-points.ts";
 import { invariants } from "./violation.ts";
 
-/**
- * The rule numbers in docs/reference/protocol.md, except those of routing (Q): no run has routers yet. The
- * model and unit tests check these.
- */
+/** The rule numbers in docs/reference/protocol.md. */
 const protocol = readFileSync(new URL("../../../docs/reference/protocol.md", import.meta.url), "utf8");
-const rules = [...protocol.matchAll(/^- \*\*([A-PR-Z]\d+)\*\* /gm)].map(([, rule]) => rule ?? "");
+const rules = [...protocol.matchAll(/^- \*\*([A-Z]\d+)\*\* /gm)].map(([, rule]) => rule ?? "");
 
 /**
  * Everything that enough runs must have met: every kind of fault, every activity, every invariant and every
