@@ -9,8 +9,8 @@ const GOLDEN = 0x9e3779b1;
 
 /**
  * Returns a 64-bit hash of a key, as 16 hexadecimal digits, for reports and answers to routers (Q1). It is
- * not cryptographic, to be cheap for a shard: two keys with the same hash only cost a router some questions
- * more, never a wrong answer.
+ * fast and not cryptographic. If two keys have the same hash, routers ask more often than they need to, but
+ * no answer is wrong.
  */
 export function keyHash({ type, canonical }: BucketKey): string {
   let a = Math.imul(type ^ GOLDEN, PRIME);

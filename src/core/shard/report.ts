@@ -1,7 +1,7 @@
 import type { Report } from "../messages.ts";
 import type { LoggedHolds, ShardLog } from "./shard-log.ts";
 
-/** A page ends after this many transactions, or with the first transaction that completes this many keys. */
+/** A page ends after this many transactions, or with the transaction that brings it to this many keys. */
 const PAGE_TRANSACTIONS = 256;
 const PAGE_KEYS = 400;
 
@@ -10,7 +10,7 @@ const CHUNK_ROWS = 32;
 
 /**
  * Returns the first page of a report: the keys that were put on hold after a position (Q3). A full page
- * depends on nothing but its position. Undefined if the log does not reach back so far.
+ * depends on nothing but its position. Undefined if the log does not go back that far.
  */
 export function reportAfter(log: ShardLog, after: number): Report | undefined {
   const rows: LoggedHolds[] = [];

@@ -36,7 +36,9 @@ export async function attempt(
   const origin = cellOrigin(address, settings.allowLocalHttp);
   if (origin === null)
     return fail("unusable_address", `the address of cell ${facts.cell} is not a bare https origin`);
-  const { pathname, search } = new URL(request.url);
+  const { pathname, search, origin: own } = new URL(request.url);
+  if (origin === own)
+    return fail("unusable_address", `the address of cell ${facts.cell} is that of the router itself`);
   const control = new AbortController();
   const abort = (): void => control.abort();
   request.signal.addEventListener("abort", abort, { once: true });

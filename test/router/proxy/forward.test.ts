@@ -464,6 +464,22 @@ describe("failures", () => {
     },
   );
 
+  test("the router's own address is refused, because its requests would never end", async () => {
+    const routes = new ScriptedRoutes();
+    routes.answers.set("ada", found({ id: "7", address: "https://www.example.com" }));
+    let sent = 0;
+    const failures: ProxyFailure[] = [];
+    const proxy = createProxy({
+      routes,
+      ruleset: prefixes,
+      fetch: async () => ((sent += 1), new Response("reached")),
+      hooks: { onProxyFailure: (failure) => void failures.push(failure) },
+    });
+    expect((await proxy(new Request("https://www.example.com/ada"))).status).toBe(502);
+    expect(sent).toBe(0);
+    expect(failures).toMatchObject([{ kind: "unusable_address", cell: "7" }]);
+  });
+
   test("`http` on this machine is refused unless it is allowed", async () => {
     const routes = new ScriptedRoutes();
     routes.answers.set("ada", found({ id: "7", address: "http://127.0.0.1:9" }));
