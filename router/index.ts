@@ -9,21 +9,19 @@ import {
   type Proxy,
   type ProxyFailure,
 } from "leasehold/router";
-import { answerOperator, isForOperator } from "./operator.ts";
+import { answerOperator, isForOperator, type Operated } from "./operator.ts";
 import defaultRules from "./rules.json" with { type: "json" };
-import { readSettings } from "./settings.ts";
+import { metricsKeyOf, readSettings } from "./settings.ts";
 
 type Env = Readonly<Record<string, unknown>>;
 
-interface Router {
-  readonly proxy: Proxy;
-  /** The metrics as OpenMetrics text. */
-  readonly metrics: () => string;
-  readonly metricsKey: string | undefined;
+interface Router extends Operated {
+  /** Undefined if the router is not set up. */
+  readonly proxy?: Proxy;
 }
 
 /** One for each environment. A wrong one stays wrong until the next deployment. */
-const routers = new WeakMap<Env, Router | Error>();
+const routers = new WeakMap<Env, Router>();
 
 export default {
   async fetch(request, env, context): Promise<Response> {
@@ -34,7 +32,7 @@ export default {
     }
     const { pathname } = new URL(request.url);
     if (isForOperator(pathname)) return await answerOperator(request, pathname, router);
-    if (router instanceof Error) return new Response("The router is not set up.\n", { status: 500 });
+    if (router.proxy === undefined) return new Response("The router is not set up.\n", { status: 500 });
     return await router.proxy(request, {
       // Cloudflare sets this header, and removes what a client sends.
       clientAddress: request.headers.get("cf-connecting-ip") ?? undefined,
@@ -43,13 +41,13 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-function start(env: Env): Router | Error {
+function start(env: Env): Router {
   try {
     return makeRouter(env);
   } catch (error) {
-    const wrong = error instanceof Error ? error : new Error(String(error));
-    log("router_misconfigured", { detail: wrong.message });
-    return wrong;
+    const fault = error instanceof Error ? error.message : String(error);
+    log("router_misconfigured", { detail: fault });
+    return { fault, metricsKey: metricsKeyOf(env) };
   }
 }
 

@@ -2,8 +2,13 @@
 const PREFIX = "/-/router/";
 const NO_STORE = { "cache-control": "no-store" };
 
-interface Operated {
-  readonly metrics: () => string;
+/** What an operator may see of a router. */
+export interface Operated {
+  /** The metrics as OpenMetrics text. Undefined if the router is not set up. */
+  readonly metrics?: () => string;
+  /** What is wrong with the settings or the rules, and may quote them. */
+  readonly fault?: string;
+  /** Undefined: only what everybody may see can be read. */
   readonly metricsKey: string | undefined;
 }
 
@@ -13,23 +18,23 @@ export const isForOperator = (pathname: string): boolean => pathname.startsWith(
 export async function answerOperator(
   request: Request,
   pathname: string,
-  router: Operated | Error,
+  router: Operated,
 ): Promise<Response> {
   if (request.method !== "GET" && request.method !== "HEAD")
     return new Response(null, { status: 405, headers: { ...NO_STORE, allow: "GET, HEAD" } });
+  const { metrics, fault } = router;
   switch (pathname.slice(PREFIX.length)) {
-    case "health":
-      return router instanceof Error
-        ? Response.json(
-            { status: "misconfigured", detail: router.message },
-            { status: 500, headers: NO_STORE },
-          )
-        : Response.json({ status: "ok" }, { headers: NO_STORE });
+    case "health": {
+      if (fault === undefined) return Response.json({ status: "ok" }, { headers: NO_STORE });
+      // Rules can say how a deployment works inside.
+      const detail = (await hasKey(request, router)) ? { detail: fault } : {};
+      return Response.json({ status: "misconfigured", ...detail }, { status: 500, headers: NO_STORE });
+    }
     case "metrics":
-      if (router instanceof Error || router.metricsKey === undefined) break;
-      if (!(await isEqual(request.headers.get("authorization") ?? "", `Bearer ${router.metricsKey}`)))
+      if (metrics === undefined || router.metricsKey === undefined) break;
+      if (!(await hasKey(request, router)))
         return new Response(null, { status: 401, headers: { ...NO_STORE, "www-authenticate": "Bearer" } });
-      return new Response(router.metrics(), {
+      return new Response(metrics(), {
         headers: {
           ...NO_STORE,
           "content-type": "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -38,6 +43,10 @@ export async function answerOperator(
     default:
   }
   return new Response("not found\n", { status: 404, headers: NO_STORE });
+}
+
+async function hasKey({ headers }: Request, { metricsKey }: Operated): Promise<boolean> {
+  return metricsKey !== undefined && isEqual(headers.get("authorization") ?? "", `Bearer ${metricsKey}`);
 }
 
 /** Compares digests, so that the time says nothing about the key. */

@@ -67,7 +67,7 @@ export function readSettings(variables: Readonly<Record<string, unknown>>): Sett
   if (unknown !== undefined)
     throw new Error(`${unknown} is not a setting; docs/guides/deploy-a-router.md lists them`);
   const metricsKey = textOf("ROUTER_METRICS_KEY");
-  if (metricsKey !== undefined && metricsKey.length < MIN_KEY_LENGTH)
+  if (metricsKey !== undefined && !isMetricsKey(metricsKey))
     throw new Error(`ROUTER_METRICS_KEY must have at least ${MIN_KEY_LENGTH} characters`);
   const key = textOf("LEASEHOLD_KEY");
   if (key === undefined) throw new Error("LEASEHOLD_KEY is missing; set it to a key with the role router");
@@ -92,6 +92,16 @@ export function readSettings(variables: Readonly<Record<string, unknown>>): Sett
       }),
     ),
   };
+}
+
+const isMetricsKey = (value: unknown): value is string =>
+  typeof value === "string" && value.length >= MIN_KEY_LENGTH;
+
+/** The key of the metrics, also if other variables are wrong. Undefined if there is no usable one. */
+export function metricsKeyOf({
+  ROUTER_METRICS_KEY: key,
+}: Readonly<Record<string, unknown>>): string | undefined {
+  return isMetricsKey(key) ? key : undefined;
 }
 
 function coordinatorUrl(text: string | undefined): string {

@@ -112,14 +112,40 @@ test("a client that carries the positions of its sign-up finds its page at once"
   expect(await answer.json()).toMatchObject({ cell: "2" });
 });
 
-test("a router without its settings says which one is missing, and passes nothing on", async () => {
-  const { url, log } = await startRouter({ LEASEHOLD_URL: coordinator.url });
-  const health = await fetch(`${url}/-/router/health`);
-  expect([health.status, await health.json()]).toEqual([
-    500,
-    { status: "misconfigured", detail: "LEASEHOLD_KEY is missing; set it to a key with the role router" },
-  ]);
+const METRICS_KEY = "the-key-of-the-metrics-in-the-tests";
+
+test.each([
+  ["without its settings", {}, /^LEASEHOLD_KEY is missing; set it to a key with the role router$/],
+  [
+    "with a rule that is wrong",
+    { LEASEHOLD_KEY: "key", ROUTER_RULES: '[{"id":"admins","action":"secret-of-the-rules"}]' },
+    /`rules\[0\]\.action` must be one of .*"secret-of-the-rules"/,
+  ],
+])("a router %s says why only to the holder of the key, and in the log", async (_, variables, fault) => {
+  const settings = { LEASEHOLD_URL: coordinator.url, ROUTER_METRICS_KEY: METRICS_KEY, ...variables };
+  const { url, log } = await startRouter(settings);
+  const health = async (key?: string): Promise<unknown[]> => {
+    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    const answer = await fetch(`${url}/-/router/health`, { headers });
+    return [answer.status, await answer.json()];
+  };
+  expect(await health()).toEqual([500, { status: "misconfigured" }]);
+  expect(await health("wrong")).toEqual([500, { status: "misconfigured" }]);
+  const detail = expect.stringMatching(fault) as unknown;
+  expect(await health(METRICS_KEY)).toEqual([500, { status: "misconfigured", detail }]);
   expect((await fetch(`${url}/ada`)).status).toBe(500);
   expect((await fetch(`${url}/-/router/metrics`)).status).toBe(404);
   await expect.poll(() => log.filter((line) => line.includes('"router_misconfigured"')).length).toBe(1);
+  expect(log.map((line) => JSON.parse(line) as unknown)).toContainEqual({
+    event: "router_misconfigured",
+    detail,
+  });
+});
+
+test("a router whose key of the metrics is too short shows nobody what is wrong", async () => {
+  const { url } = await startRouter({ LEASEHOLD_URL: coordinator.url, ROUTER_METRICS_KEY: "short" });
+  for (const authorization of ["Bearer short", "Bearer ", "Bearer undefined"]) {
+    const health = await fetch(`${url}/-/router/health`, { headers: { authorization } });
+    expect(await health.json()).toEqual({ status: "misconfigured" });
+  }
 });
