@@ -1,5 +1,5 @@
 import type { Findings } from "./findings.ts";
-import { MAX_LIST_ENTRIES, MAX_TEXT_LENGTH } from "./limits.ts";
+import { MAX_ID_BYTES, MAX_LIST_ENTRIES, MAX_TEXT_LENGTH } from "./limits.ts";
 
 /** The path of the whole document. */
 export const DOCUMENT = "document";
@@ -66,6 +66,16 @@ export class Fields {
     return textOf(value, this.at(name), this.#findings);
   }
 
+  /** Returns a text that names a rule, or undefined, with a finding if it is wrong. */
+  id(name: string): string | undefined {
+    const id = this.text(name);
+    if (id === undefined) return undefined;
+    const fault = faultOfId(id);
+    if (fault === undefined) return id;
+    this.#findings.add(this.at(name), fault);
+    return undefined;
+  }
+
   /** Returns a list of texts, empty if the field is absent. */
   texts(name: string): string[] {
     return this.list(name, MAX_LIST_ENTRIES).flatMap(
@@ -113,6 +123,15 @@ export class Fields {
       this.#findings.add(this.at(name), `must be one of ${choices.join(", ")}, but is ${quoted(value)}`);
     return choice;
   }
+}
+
+/** Why a text cannot be the id of a rule, or undefined. */
+export function faultOfId(id: string): string | undefined {
+  if (!id.isWellFormed()) return "must be well-formed Unicode";
+  const bytes = new TextEncoder().encode(id).length;
+  return bytes > MAX_ID_BYTES
+    ? `has ${bytes} bytes of UTF-8; at most ${MAX_ID_BYTES} are allowed`
+    : undefined;
 }
 
 export const quoted = (text: string): string => JSON.stringify(short(text));

@@ -13,6 +13,12 @@ export const MAX_VALUE_LENGTH = 4096;
 /** UTF-16 code units of a regular expression, a pattern or a template. */
 export const MAX_TEXT_LENGTH = 1_000;
 
+/**
+ * Bytes of a rule's id in UTF-8. A cookie can carry an id, percent-encoded in three times as many bytes, and
+ * browsers drop cookies of more than 4096 bytes.
+ */
+export const MAX_ID_BYTES = 200;
+
 /** Segments of a path pattern, and labels of a host pattern. */
 export const MAX_PATTERN_SEGMENTS = 32;
 

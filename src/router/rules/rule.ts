@@ -1,6 +1,6 @@
 import { candidatesOf, type Claim } from "./candidates.ts";
 import { compileCondition, CONDITION_FIELDS, CONDITION_TYPES, type Condition } from "./conditions.ts";
-import { Fields } from "./fields.ts";
+import { faultOfId, Fields } from "./fields.ts";
 import type { Findings } from "./findings.ts";
 import { MAX_PREFIX_DEPTH, MAX_STEPS } from "./limits.ts";
 import type { RequestParts } from "./request-parts.ts";
@@ -64,7 +64,7 @@ export function compileRule(
   findings.rule = idOf(value);
   const fields = Fields.of(value, path, RULE_FIELDS, findings);
   if (fields === undefined) return undefined;
-  const id = fields.text("id") ?? path;
+  const id = fields.id("id") ?? path;
   const conditions = fields
     .oneOrMore("match", MAX_STEPS)
     .map(([entry, at]) => readCondition(entry, at, findings));
@@ -110,10 +110,11 @@ export function compileRule(
 const mayCaptureNothing = ({ names, pattern, expressions }: Condition): boolean =>
   names.length > 0 && pattern === null && expressions.some(({ source }) => /[|]|\)[?*{]|[*?]\)/.test(source));
 
-const idOf = (value: unknown): string | undefined =>
-  typeof value === "object" && value !== null && "id" in value && typeof value.id === "string"
-    ? value.id
-    : undefined;
+/** The id that findings name a rule by. Undefined if the id itself is wrong. */
+function idOf(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null || !("id" in value)) return undefined;
+  return typeof value.id === "string" && faultOfId(value.id) === undefined ? value.id : undefined;
+}
 
 /** The texts that templates may use: what conditions captured, then what transforms made. */
 class Names {

@@ -6,6 +6,8 @@ import type { CellAddress } from "../../../src/router/lookups/routes.ts";
 import type { ProxyFailure } from "../../../src/router/proxy/failure.ts";
 import type { ForwardedEvent, RefusedEvent } from "../../../src/router/proxy/hooks.ts";
 import type { ProxyOptions } from "../../../src/router/proxy/options.ts";
+import { compileRuleset } from "../../../src/router/rules/ruleset.ts";
+import type { Ruleset } from "../../../src/router/rules/types.ts";
 import { found, none, prefixes, rulesOf, ScriptedRoutes, serve, startCell, stopServers } from "./fixture.ts";
 
 afterEach(stopServers);
@@ -251,6 +253,29 @@ describe("a rule that names the cell", () => {
     // Another value is ignored.
     for (const value of ["rule:%", "rule:other", "name"])
       expect((await post(`${url}/ada`, { cookie: `Leasehold-Redirected=${value}` })).status).toBe(503);
+  });
+
+  test("the longest id of a rule makes a cookie that browsers keep", async () => {
+    const { url } = await scene(refuse, accept, ([, second], routes) => {
+      routes.answers.set("ada", found(second));
+      const ruleset = (id: string): Ruleset =>
+        compileRuleset([
+          { id, action: "cell", cell: "1", onNotFound: "next" },
+          {
+            match: { type: "path", pattern: "/:name" },
+            action: "classify",
+            classify: { type: "ROUTES", value: "${name}" },
+          },
+        ]);
+      // Each of these characters becomes 12 bytes in the cookie.
+      expect(() => ruleset("🦓".repeat(51))).toThrow(/`rules\[0\]\.id` has 204 bytes/);
+      return { ruleset: ruleset("🦓".repeat(50)) };
+    });
+    const answer = await post(`${url}/ada`, browser);
+    const [cookie = ""] = answer.headers.getSetCookie();
+    expect(answer.status).toBe(307);
+    expect(Buffer.byteLength(cookie)).toBeLessThan(1_000);
+    expect((await post(`${url}/ada`, { cookie: cookie.split(";")[0] ?? "" })).status).toBe(200);
   });
 
   test("without a rule after it, the owner may still exist: 503, not 404", async () => {

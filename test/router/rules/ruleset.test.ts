@@ -369,6 +369,16 @@ describe("mistakes in a document", () => {
     },
   );
 
+  it("refuses ids that no cookie can carry, and names their field", () => {
+    expect(findings([{ id: "é".repeat(101), action: "proxy" }])).toEqual([
+      { field: "rules[0].id", message: "has 202 bytes of UTF-8; at most 200 are allowed" },
+    ]);
+    expect(findings([{ id: "\ud800", action: "proxy" }])).toEqual([
+      { field: "rules[0].id", message: "must be well-formed Unicode" },
+    ]);
+    expect(findings([{ id: "é".repeat(100), action: "proxy" }])).toEqual([]);
+  });
+
   it("lists all mistakes of a document, and at most 100", () => {
     expect(findings([{ action: "a" }, { action: "b" }]).map(({ field }) => field)).toEqual([
       "rules[0].action",
