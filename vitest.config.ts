@@ -35,7 +35,7 @@ const system = [
   "test/{bench,examples,scripts}/**/*.test.ts",
   "test/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
   "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
-  "test/rigs/{cell-crash,crash,fuzz,stale-reads}/**/*.test.ts",
+  "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads}/**/*.test.ts",
   "test/standalone/**/*.test.ts",
 ];
 
