@@ -13,6 +13,8 @@ test.each([
   ["soak", ["--minutes", "0"], '--minutes must be a number of at least 1, not "0"'],
   ["soak", ["--host", "here"], '--host must be start or standalone, not "here"'],
   ["crash", ["--host", "here"], '--host must be start or standalone, not "here"'],
+  ["routing", ["--rounds", "0"], '--rounds must be a whole number from 1, not "0"'],
+  ["routing", ["--failure", "x"], '--failure must be kill or freeze, not "x"'],
   ["soak", ["extra"], "Unexpected argument 'extra'"],
   ["model", ["--bogus"], "Unknown option '--bogus'"],
   ["model", ["--only"], "Option '--only <value>' argument missing"],

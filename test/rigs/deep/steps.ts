@@ -71,6 +71,11 @@ export const steps: readonly Step[] = [
     command: ["node", "test/rigs/stale-reads/main.ts"],
   },
   {
+    name: "routing",
+    description: "20 outages of a coordinator whose router gets 500 requests per second",
+    command: ["node", "test/rigs/routing/main.ts"],
+  },
+  {
     name: "runtimes",
     description: "the packed SDK on every supported version of Node and Bun",
     command: ["node", "test/rigs/runtimes/main.ts"],

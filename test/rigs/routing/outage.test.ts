@@ -1,0 +1,45 @@
+/** A slice of the outages under load. `npm run test:deep` runs more of them. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { kinds } from "./outage-judge.ts";
+import { OutageRun, type Failure } from "./outage.ts";
+import { Stage } from "./stage.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "leasehold-outage-"));
+const stage = new Stage({ host: "start", folder });
+
+beforeAll(() => stage.start());
+
+afterAll(async () => {
+  await stage.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function runOf(failure: Failure, seed: number, variables: Record<string, string>): Promise<OutageRun> {
+  const router = await stage.startRouter(variables);
+  const common = { rounds: 1, perSecond: 500, log: () => {} };
+  const run = new OutageRun({ ...common, stage, router, failures: [failure], seed });
+  await run.run();
+  return run;
+}
+
+test("[Q7] [Q8] a router whose coordinator is killed sends nobody to a wrong cell", async () => {
+  const { judge } = await runOf("kill", 1, {});
+  expect(judge.complaints).toEqual([]);
+  for (const kind of kinds) {
+    expect(judge.answers("up", kind), kind).toBeGreaterThan(0);
+    expect(judge.answers("down", kind), kind).toBeGreaterThan(0);
+  }
+  expect(judge.count("down", "warm", "right")).toBe(judge.answers("down", "warm"));
+  expect(judge.count("down", "unseen", "later")).toBe(judge.answers("down", "unseen"));
+});
+
+test("[Q8] finds a router that forgets names while its coordinator hangs", async () => {
+  const { judge } = await runOf("freeze", 2, { ROUTER_GRACE_MS: "0" });
+  expect(judge.count("down", "warm", "later")).toBeGreaterThan(0);
+  expect(judge.complaints).toContainEqual(
+    expect.stringMatching(/\(warm, coordinator down\) was answered 503/),
+  );
+});
