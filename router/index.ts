@@ -9,7 +9,7 @@ import {
   type Proxy,
   type ProxyFailure,
 } from "leasehold/router";
-import { answerOperator, isForOperator, type Operated } from "./operator.ts";
+import { answerOperator, operationOf, type Operated } from "./operator.ts";
 import defaultRules from "./rules.json" with { type: "json" };
 import { metricsKeyOf, readSettings } from "./settings.ts";
 
@@ -30,8 +30,8 @@ export default {
       router = start(env);
       routers.set(env, router);
     }
-    const { pathname } = new URL(request.url);
-    if (isForOperator(pathname)) return await answerOperator(request, pathname, router);
+    const operation = operationOf(request);
+    if (operation !== null) return await answerOperator(request, operation, router);
     if (router.proxy === undefined) return new Response("The router is not set up.\n", { status: 500 });
     return await router.proxy(request, {
       // Cloudflare sets this header, and removes what a client sends.

@@ -12,18 +12,24 @@ export interface Operated {
   readonly metricsKey: string | undefined;
 }
 
-export const isForOperator = (pathname: string): boolean => pathname.startsWith(PREFIX);
+/** Returns what a request of an operator asks for: the rest of the path. Null for all other requests. */
+export function operationOf({ url }: Request): string | null {
+  // Nearly all requests are for a cell, and a parsed URL costs each of them time.
+  if (!url.includes(PREFIX) || !URL.canParse(url)) return null;
+  const { pathname } = new URL(url);
+  return pathname.startsWith(PREFIX) ? pathname.slice(PREFIX.length) : null;
+}
 
 /** Answers `health`, which everybody may read, and `metrics`, which needs the key. */
 export async function answerOperator(
   request: Request,
-  pathname: string,
+  operation: string,
   router: Operated,
 ): Promise<Response> {
   if (request.method !== "GET" && request.method !== "HEAD")
     return new Response(null, { status: 405, headers: { ...NO_STORE, allow: "GET, HEAD" } });
   const { metrics, fault } = router;
-  switch (pathname.slice(PREFIX.length)) {
+  switch (operation) {
     case "health": {
       if (fault === undefined) return Response.json({ status: "ok" }, { headers: NO_STORE });
       // Rules can say how a deployment works inside.

@@ -1,5 +1,4 @@
 /** One request to one cell. */
-import { cellOrigin } from "./cell-origin.ts";
 import { failureOf, type FailureKind, type ProxyFailure } from "./failure.ts";
 import { requestHeaders, type Forwarding, type RouteFacts } from "./headers.ts";
 import type { ProxySettings } from "./options.ts";
@@ -24,7 +23,7 @@ export async function attempt(
   upload: Upload | null,
   { rule, address, facts }: Target,
   forwarding: Forwarding,
-  settings: Pick<ProxySettings, "fetch" | "allowLocalHttp" | "answerTimeoutMs" | "uploadTimeoutMs">,
+  settings: Pick<ProxySettings, "fetch" | "originOf" | "answerTimeoutMs" | "uploadTimeoutMs">,
 ): Promise<AttemptResult> {
   const about = { rule, cell: facts.cell };
   const fail = (kind: FailureKind, detail: string, error?: unknown): AttemptResult => ({
@@ -33,20 +32,18 @@ export async function attempt(
   });
   const gone = (): AttemptResult => fail("client_gone", "the client closed the request");
   if (request.signal.aborted) return gone();
-  const origin = cellOrigin(address, settings.allowLocalHttp);
+  const origin = settings.originOf(address);
   if (origin === null)
     return fail("unusable_address", `the address of cell ${facts.cell} is not a bare https origin`);
-  const { pathname, search, origin: own } = new URL(request.url);
+  const { pathname, search, origin: own } = forwarding.url;
   if (origin === own)
     return fail("unusable_address", `the address of cell ${facts.cell} is that of the router itself`);
   const control = new AbortController();
-  const abort = (): void => control.abort();
-  request.signal.addEventListener("abort", abort, { once: true });
   let isLate = false;
   const timer = setTimeout(
     () => {
       isLate = true;
-      abort();
+      control.abort();
     },
     upload === null ? settings.answerTimeoutMs : settings.uploadTimeoutMs,
   );
@@ -58,14 +55,14 @@ export async function attempt(
     method: request.method,
     headers,
     redirect: "manual",
-    signal: control.signal,
+    // Cheaper in workerd than a listener of the request's signal.
+    signal: AbortSignal.any([request.signal, control.signal]),
     ...(upload === null ? {} : { body: upload.body, duplex: "half" }),
   };
   try {
     // A path must not be resolved against the origin: `//host` would name another host.
     return { kind: "answered", response: await settings.fetch(`${origin}${pathname}${search}`, init) };
   } catch (error) {
-    request.signal.removeEventListener("abort", abort);
     if (request.signal.aborted || upload?.isBroken === true) return gone();
     if (isLate) return fail("timeout", `cell ${facts.cell} sent no answer in time`);
     return fail("unreachable", `the connection to cell ${facts.cell} failed`, error);

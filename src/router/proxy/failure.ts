@@ -4,6 +4,8 @@ export type FailureKind =
   | "no_cell"
   /** The method cannot be forwarded (`CONNECT`, `TRACE`). 405. */
   | "method"
+  /** The request has no valid URL, for example because its `Host` header is none. 400. */
+  | "url"
   /** A `GET` or `HEAD` has a body, which `fetch` cannot send. 400. */
   | "body"
   /** The rules are wrong, for example because they name a type that is not declared. 500. */
@@ -41,6 +43,7 @@ export interface ProxyFailure {
 const problems: Readonly<Record<FailureKind, { status: number; title: string }>> = {
   no_cell: { status: 404, title: "No cell has this" },
   method: { status: 405, title: "Method not allowed" },
+  url: { status: 400, title: "Invalid URL" },
   body: { status: 400, title: "Unexpected body" },
   misconfigured: { status: 500, title: "The routing rules are wrong" },
   unreachable: { status: 502, title: "The cell does not answer" },

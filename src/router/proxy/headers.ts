@@ -2,7 +2,7 @@
 import { withoutRouterCookies } from "./cookies.ts";
 
 /** They belong to one connection (RFC 9110, 7.6.1), so a proxy does not pass them on. */
-const CONNECTION_HEADERS = [
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
   "proxy-authenticate",
@@ -13,7 +13,10 @@ const CONNECTION_HEADERS = [
   "trailer",
   "transfer-encoding",
   "upgrade",
-];
+]);
+
+/** `fetch` sets the first two for its own connection, and does not support `Expect`. */
+const FETCH_HEADERS: ReadonlySet<string> = new Set(["host", "content-length", "expect"]);
 
 /** A cell believes these headers, so only the router may set them. */
 const ROUTER_PREFIXES = ["leasehold-", "x-forwarded-", "x-gitlab-http-router-"];
@@ -25,9 +28,15 @@ const ROUTER_HEADERS: ReadonlySet<string> = new Set([
   "true-client-ip",
 ]);
 
-/** workerd passes an encoded body on as it is. Other runtimes decode it, and don't change the headers. */
 const { navigator } = globalThis as { navigator?: { userAgent?: string } };
-const keepsEncoding = navigator?.userAgent === "Cloudflare-Workers";
+const isWorkerd = navigator?.userAgent === "Cloudflare-Workers";
+/** workerd passes an encoded body on as it is. Other runtimes decode it, and don't change the headers. */
+const keepsEncoding = isWorkerd;
+/**
+ * workerd never sends these, whatever an answer has. An answer that needs no other change is passed on as it
+ * is, which is faster than a copy.
+ */
+const UNSENT_HEADERS: ReadonlySet<string> = new Set(isWorkerd ? ["connection", "keep-alive"] : []);
 
 /** What a cell learns about the decision of the router. */
 export interface RouteFacts {
@@ -47,42 +56,50 @@ export interface RouteFacts {
 }
 
 export interface Forwarding {
+  /** The URL of the client's request. */
+  readonly url: URL;
   readonly clientAddress: string | undefined;
   readonly trustForwarded: boolean;
 }
 
 /** Returns the headers for the cell. */
 export function requestHeaders(request: Request, facts: RouteFacts, forwarding: Forwarding): Headers {
+  // Each call of `Headers` costs time in workerd, so the names are read once, and few headers are touched.
   const headers = new Headers(request.headers);
-  const isUpgrade = isWebSocket(request);
-  const forwarded = forwardedHeaders(request, forwarding);
-  removeConnectionHeaders(headers);
-  removeMatching(headers, isOfRouter);
-  // `fetch` sets both for its own connection, and does not support `Expect`.
-  for (const name of ["host", "content-length", "expect"]) headers.delete(name);
-  // `fetch` then asks only for what it decodes. The client must not get another encoding without its header.
-  if (!keepsEncoding) headers.delete("accept-encoding");
-  const cookies = withoutRouterCookies(headers.get("cookie"));
-  if (cookies === null) headers.delete("cookie");
-  else headers.set("cookie", cookies);
+  const names = Array.from(headers.keys());
+  const isUpgrade = names.includes("upgrade") && isWebSocket(request);
+  const forwarded = forwardedHeaders(request, names, forwarding);
+  const isConnectionHeader = connectionHeaders(headers, names);
+  for (const name of names) {
+    if (isConnectionHeader(name) || FETCH_HEADERS.has(name) || isOfRouter(name)) headers.delete(name);
+    // `fetch` then asks only for what it decodes. The client must not get another encoding without
+    // its header.
+    else if (name === "accept-encoding" && !keepsEncoding) headers.delete(name);
+    else if (name === "cookie") removeRouterCookies(headers);
+  }
   if (isUpgrade) headers.set("upgrade", "websocket");
-  for (const [name, value] of Object.entries(forwarded)) headers.set(name, value);
-  for (const [name, value] of Object.entries(factHeaders(facts))) headers.set(name, value);
+  for (const [name, value] of forwarded) headers.set(name, value);
+  for (const [name, value] of factHeaders(facts)) headers.set(name, value);
   headers.set("x-gitlab-http-router-rule-action", facts.ruleAction);
   if (facts.ruleAction === "classify" && facts.ruleType !== null)
     headers.set("x-gitlab-http-router-rule-type", facts.ruleType);
   return headers;
 }
 
-/** Returns the headers for the client. */
+/** Returns the headers for the client: those that were given if they can stay as they are. */
 export function answerHeaders(given: Headers, facts: RouteFacts | null): Headers {
+  const names = Array.from(given.keys());
+  const isConnectionHeader = connectionHeaders(given, names);
+  const isDecoded = !keepsEncoding && names.includes("content-encoding");
+  const isRemoved = (name: string): boolean =>
+    (isConnectionHeader(name) && !UNSENT_HEADERS.has(name)) ||
+    name.startsWith("leasehold-") ||
+    (isDecoded && (name === "content-encoding" || name === "content-length"));
+  const removed = names.filter(isRemoved);
+  if (removed.length === 0 && facts === null) return given;
   const headers = new Headers(given);
-  removeConnectionHeaders(headers);
-  removeMatching(headers, (name) => name.startsWith("leasehold-"));
-  if (!keepsEncoding && headers.has("content-encoding"))
-    for (const name of ["content-encoding", "content-length"]) headers.delete(name);
-  if (facts !== null)
-    for (const [name, value] of Object.entries(factHeaders(facts))) headers.set(name, value);
+  for (const name of removed) headers.delete(name);
+  if (facts !== null) for (const [name, value] of factHeaders(facts)) headers.set(name, value);
   return headers;
 }
 
@@ -90,45 +107,50 @@ export function answerHeaders(given: Headers, facts: RouteFacts | null): Headers
 const isWebSocket = (request: Request): boolean =>
   request.headers.get("upgrade")?.toLowerCase() === "websocket";
 
-function factHeaders({ cell, epoch, ageMs, isStale, hops }: RouteFacts): Record<string, string> {
-  return {
-    "leasehold-cell": cell,
-    ...(epoch === null ? {} : { "leasehold-epoch": String(epoch) }),
-    ...(ageMs === null ? {} : { "leasehold-age-ms": String(Math.round(ageMs)) }),
-    ...(isStale ? { "leasehold-stale": "true" } : {}),
-    "leasehold-hops": String(hops),
-  };
+function factHeaders({ cell, epoch, ageMs, isStale, hops }: RouteFacts): [name: string, value: string][] {
+  const headers: [string, string][] = [
+    ["leasehold-cell", cell],
+    ["leasehold-hops", String(hops)],
+  ];
+  if (epoch !== null) headers.push(["leasehold-epoch", String(epoch)]);
+  if (ageMs !== null) headers.push(["leasehold-age-ms", String(Math.round(ageMs))]);
+  if (isStale) headers.push(["leasehold-stale", "true"]);
+  return headers;
 }
 
 function forwardedHeaders(
-  { url, headers }: Request,
-  { clientAddress, trustForwarded }: Forwarding,
-): Record<string, string> {
-  const { host, protocol } = new URL(url);
-  const given = (name: string): string | null => (trustForwarded ? headers.get(name) : null);
+  { headers }: Request,
+  names: readonly string[],
+  { url, clientAddress, trustForwarded }: Forwarding,
+): [name: string, value: string][] {
+  const given = (name: string): string | null =>
+    trustForwarded && names.includes(name) ? headers.get(name) : null;
+  const forwarded: [string, string][] = [
+    ["x-forwarded-host", given("x-forwarded-host") ?? url.host],
+    ["x-forwarded-proto", given("x-forwarded-proto") ?? url.protocol.slice(0, -1)],
+  ];
   const addresses = [given("x-forwarded-for"), clientAddress].filter((address) => address);
-  return {
-    "x-forwarded-host": given("x-forwarded-host") ?? host,
-    "x-forwarded-proto": given("x-forwarded-proto") ?? protocol.slice(0, -1),
-    ...(addresses.length === 0 ? {} : { "x-forwarded-for": addresses.join(", ") }),
-  };
+  if (addresses.length > 0) forwarded.push(["x-forwarded-for", addresses.join(", ")]);
+  return forwarded;
 }
 
-function removeConnectionHeaders(headers: Headers): void {
-  const listed = (headers.get("connection") ?? "").split(",").map((name) => name.trim().toLowerCase());
-  for (const name of CONNECTION_HEADERS) headers.delete(name);
-  // A name that is not a token cannot be a header, and `delete` would throw.
-  for (const name of listed) if (/^[\w!#$%&'*+.^`|~-]+$/.test(name)) headers.delete(name);
+function removeRouterCookies(headers: Headers): void {
+  const given = headers.get("cookie");
+  const cookies = withoutRouterCookies(given);
+  if (cookies === given) return;
+  if (cookies === null) headers.delete("cookie");
+  else headers.set("cookie", cookies);
+}
+
+/** Returns a test for the headers of one connection: the usual ones, and those that `Connection` lists. */
+function connectionHeaders(headers: Headers, names: readonly string[]): (name: string) => boolean {
+  const text = names.includes("connection") ? (headers.get("connection") ?? "") : "";
+  const listed = text === "" ? [] : text.split(",").map((name) => name.trim().toLowerCase());
+  return (name) => CONNECTION_HEADERS.has(name) || listed.includes(name);
 }
 
 function isOfRouter(name: string): boolean {
   // CGI, WSGI and Rack give an application `X_Forwarded_For` and `X-Forwarded-For` by the same name.
   const hyphenated = name.replaceAll("_", "-");
   return ROUTER_HEADERS.has(hyphenated) || ROUTER_PREFIXES.some((prefix) => hyphenated.startsWith(prefix));
-}
-
-function removeMatching(headers: Headers, matches: (name: string) => boolean): void {
-  // Deleting during the iteration would skip names.
-  const names = Array.from(headers.keys());
-  for (const name of names) if (matches(name)) headers.delete(name);
 }

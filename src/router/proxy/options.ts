@@ -1,5 +1,6 @@
 import type { Routes } from "../lookups/routes.ts";
 import type { Ruleset } from "../rules/types.ts";
+import { cellOrigins } from "./cell-origin.ts";
 import type { ProxyFailure } from "./failure.ts";
 import type { ProxyHooks } from "./hooks.ts";
 import type { DiscardLimits } from "./upload.ts";
@@ -56,7 +57,8 @@ export interface ProxySettings extends Pick<ProxyOptions, "routes" | "ruleset" |
   readonly answerTimeoutMs: number;
   readonly uploadTimeoutMs: number;
   readonly discard: DiscardLimits;
-  readonly allowLocalHttp: boolean;
+  /** The origin of a cell's address, or null if no request may be sent to it. */
+  readonly originOf: (address: string) => string | null;
   readonly trustForwarded: boolean;
   readonly showRoute: boolean;
   readonly hooks: ProxyHooks;
@@ -97,7 +99,7 @@ export function settingsOf(options: ProxyOptions): ProxySettings {
       bytes: numberOf("discardBytes", Number.MAX_SAFE_INTEGER),
       ms: numberOf("discardMs", MAX_MS),
     },
-    allowLocalHttp: options.allowLocalHttp ?? false,
+    originOf: cellOrigins(options.allowLocalHttp ?? false),
     trustForwarded: options.trustForwarded ?? false,
     showRoute: options.showRoute ?? false,
     ...(options.failurePage === undefined ? {} : { failurePage: options.failurePage }),

@@ -55,7 +55,23 @@ const WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
  */
 export function createProxy(options: ProxyOptions): Proxy {
   const settings = settingsOf(options);
-  return (request, context = {}) => new Exchange(request, context, settings).run();
+  return (request, context = {}) => {
+    const url = urlOf(request);
+    const exchange = new Exchange(request, url ?? NO_URL, context, settings);
+    return url === null ? exchange.fail(failureOf("url", "the request has no valid URL")) : exchange.run();
+  };
+}
+
+/** Stands for the URL of a request that gets no further. */
+const NO_URL = new URL("https://invalid");
+
+/** workerd passes every `Host` header on, so a request's URL may be invalid. */
+function urlOf({ url }: Request): URL | null {
+  try {
+    return new URL(url);
+  } catch {
+    return null;
+  }
 }
 
 type Chosen = Extract<Classification, { kind: "cell" }>;
@@ -73,15 +89,16 @@ class Exchange {
   #matches: Iterator<Match>;
   #upload: Upload | null = null;
 
-  constructor(request: Request, context: ProxyContext, settings: ProxySettings) {
+  constructor(request: Request, url: URL, context: ProxyContext, settings: ProxySettings) {
     this.#request = request;
     this.#context = context;
     this.#settings = settings;
-    this.#forwarding = { clientAddress: context.clientAddress, trustForwarded: settings.trustForwarded };
+    const { trustForwarded } = settings;
+    this.#forwarding = { url, clientAddress: context.clientAddress, trustForwarded };
     const cookies = request.headers.get("cookie");
     this.#wrongRule = wrongRuleOf(cookies);
     this.#minPositions = positionsFromCookie(cookies);
-    this.#matches = settings.ruleset.matches(request)[Symbol.iterator]();
+    this.#matches = this.#matchesFromTheStart();
   }
 
   async run(): Promise<Response> {
@@ -90,7 +107,7 @@ class Exchange {
     } catch (error) {
       // An unexpected error must not look like a name that does not exist.
       const isGone = this.#request.signal.aborted;
-      return await this.#fail(
+      return await this.fail(
         isGone
           ? failureOf("client_gone", "the client closed the request")
           : failureOf("internal", "the router failed", { error }),
@@ -98,13 +115,27 @@ class Exchange {
     }
   }
 
+  /** Answers with a failure. */
+  async fail(failure: ProxyFailure): Promise<Response> {
+    callHook(this.#settings.hooks.onProxyFailure, failure);
+    // A body that somebody else reads cannot be taken.
+    if (this.#request.body?.locked !== true) this.#upload ??= this.#takeBody();
+    await this.#upload?.discard();
+    try {
+      const page = await this.#settings.failurePage?.(failure, this.#request);
+      return page ?? problemResponse(failure);
+    } catch {
+      return problemResponse(failure);
+    }
+  }
+
   async #run(): Promise<Response> {
     if (METHODS_OF_PROXIES.has(this.#request.method))
-      return await this.#fail(failureOf("method", `${this.#request.method} cannot be forwarded`));
+      return await this.fail(failureOf("method", `${this.#request.method} cannot be forwarded`));
     if (METHODS_WITHOUT_BODY.has(this.#request.method) && this.#hasBody())
-      return await this.#fail(failureOf("body", "a GET or HEAD request must not have a body"));
+      return await this.fail(failureOf("body", "a GET or HEAD request must not have a body"));
     const first = await this.#choose();
-    if ("failure" in first) return await this.#fail(first.failure);
+    if ("failure" in first) return await this.fail(first.failure);
     this.#upload = this.#takeBody();
     const answer = await this.#send(first.chosen, 0);
     if (answer instanceof Response) return answer;
@@ -114,13 +145,13 @@ class Exchange {
   /** Goes on after the first 421: there is at most one more cell. */
   async #heal(wrong: Chosen): Promise<Response> {
     const [second] = await Promise.all([this.#chooseAgain(wrong), this.#upload?.discard()]);
-    if ("failure" in second) return await this.#fail(second.failure);
+    if ("failure" in second) return await this.fail(second.failure);
     const { chosen } = second;
     const refused = this.#misdirected(wrong);
-    if (chosen.cell.id === wrong.cell.id) return await this.#fail(refused);
+    if (chosen.cell.id === wrong.cell.id) return await this.fail(refused);
     if (this.#upload === null)
-      return (await this.#send(chosen, 1)) ?? (await this.#fail(this.#misdirected(chosen)));
-    if (!canSendAgain(this.#request)) return await this.#fail(refused);
+      return (await this.#send(chosen, 1)) ?? (await this.fail(this.#misdirected(chosen)));
+    if (!canSendAgain(this.#request)) return await this.fail(refused);
     callHook(this.#settings.hooks.onProxyFailure, refused);
     const wrongRule = wrong.answer === null ? wrong.rule : null;
     return sendAgain(this.#request, this.#minPositions, wrongRule, this.#settings.boundMs);
@@ -147,7 +178,7 @@ class Exchange {
     const facts = factsOf(chosen, hops);
     const target = { rule, address: cell.address, facts };
     const result = await attempt(this.#request, this.#upload, target, this.#forwarding, this.#settings);
-    if (result.kind === "failed") return await this.#fail(result.failure);
+    if (result.kind === "failed") return await this.fail(result.failure);
     const { response } = result;
     if (response.status === 421) {
       const tombstoneEpoch = epochOf(response.headers.get("leasehold-epoch"));
@@ -159,6 +190,12 @@ class Exchange {
     if (response.status >= 300) await this.#upload?.discard();
     callHook(hooks.onForwarded, { rule, cell: cell.id, status: response.status, hops });
     return toClient(response, this.#settings.showRoute ? facts : null);
+  }
+
+  #matchesFromTheStart(): Iterator<Match> {
+    const { method, headers } = this.#request;
+    const { url } = this.#forwarding;
+    return this.#settings.ruleset.matches({ method, headers, url })[Symbol.iterator]();
   }
 
   /** The first cell that the rules find, starting with the next rule that was not asked yet. */
@@ -188,7 +225,7 @@ class Exchange {
    * lets it.
    */
   async #chooseAgain(wrong: Chosen): Promise<Found> {
-    const { routes, ruleset } = this.#settings;
+    const { routes } = this.#settings;
     const { rule, matchedName, answer, isFallback } = wrong;
     if (matchedName === null || answer === null) {
       const next = await this.#choose();
@@ -206,7 +243,7 @@ class Exchange {
       const position = new Map([[fresh.shard, fresh.position]]);
       this.#minPositions = mergePositions(this.#minPositions, position);
     }
-    this.#matches = ruleset.matches(this.#request)[Symbol.iterator]();
+    this.#matches = this.#matchesFromTheStart();
     return await this.#choose();
   }
 
@@ -221,19 +258,6 @@ class Exchange {
   #misdirected({ rule, cell }: Pick<Chosen, "rule" | "cell">): ProxyFailure {
     const detail = "the cell that should have this does not have it; try again in a moment";
     return failureOf("misdirected", detail, { rule, cell: cell.id, retryAfterMs: this.#settings.boundMs });
-  }
-
-  async #fail(failure: ProxyFailure): Promise<Response> {
-    callHook(this.#settings.hooks.onProxyFailure, failure);
-    // A body that somebody else reads cannot be taken.
-    if (this.#request.body?.locked !== true) this.#upload ??= this.#takeBody();
-    await this.#upload?.discard();
-    try {
-      const page = await this.#settings.failurePage?.(failure, this.#request);
-      return page ?? problemResponse(failure);
-    } catch {
-      return problemResponse(failure);
-    }
   }
 }
 
@@ -263,6 +287,7 @@ const epochOf = (text: string | null): number | null =>
 
 function toClient(response: Response, shown: RouteFacts | null): Response {
   const headers = answerHeaders(response.headers, shown);
+  if (headers === response.headers) return response;
   const { status, statusText, body } = response;
   // Only workerd has the other end of a WebSocket in an answer.
   const socket = status === 101 ? { webSocket: (response as { webSocket?: unknown }).webSocket } : {};

@@ -217,6 +217,14 @@ describe("what the client gets", () => {
     expect(await answer.text()).toBe("see there");
   });
 
+  test("an answer that needs no change is not copied", async () => {
+    const routes = new ScriptedRoutes();
+    routes.answers.set("ada", found({ id: "7", address: "https://cell-7.example.com" }));
+    const given = new Response("hello", { headers: { "x-of-cell": "1" } });
+    const proxy = createProxy({ routes, ruleset: prefixes, fetch: async () => given });
+    expect(await proxy(new Request("http://router/ada"))).toBe(given);
+  });
+
   test("answers without a body, and to HEAD, have none", async () => {
     const routes = new ScriptedRoutes();
     const cell = await startCell("7", (request, response) => {

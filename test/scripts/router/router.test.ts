@@ -87,6 +87,14 @@ async function upload(path: string, totalBytes: number, headers: object = {}): P
   return { status: answer.statusCode, headers: answer.headers, body };
 }
 
+/** Sends the bytes of a request, and returns those of the answer. */
+async function rawAnswer(request: string): Promise<string> {
+  const { hostname, port } = new URL(router.url);
+  const client = connect(Number(port), hostname);
+  client.write(request);
+  return Buffer.concat(await client.toArray()).toString();
+}
+
 const browser = { "sec-fetch-site": "same-origin", cookie: "session=1" };
 
 describe("forwarding", () => {
@@ -129,6 +137,28 @@ describe("forwarding", () => {
     expect(await compressed.text()).toBe("long ".repeat(1_000));
     const plain = await fetch(`${router.url}/${name}/gzip`, { headers: { "accept-encoding": "identity" } });
     expect(await plain.text()).toBe("long ".repeat(1_000));
+  });
+
+  test("headers of one connection stay on it", async () => {
+    const name = await nameOf(one);
+    const { host } = new URL(router.url);
+    const answer = await rawAnswer(
+      `GET /${name}/headers HTTP/1.1\r\nHost: ${host}\r\nConnection: close, x-mine\r\nX-Mine: 1\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1.1 200 /);
+    expect(answer).not.toContain("x-mine");
+    const fromCell = await rawAnswer(
+      `GET /${name}/connection HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+    );
+    expect(fromCell).toMatch(/^HTTP\/1.1 200 /);
+    expect(fromCell.toLowerCase()).not.toMatch(/keep-alive|x-hop/);
+  });
+
+  test.each(["a b", "[", "%zz", "a:99999"])("a request for the host %j is refused", async (host) => {
+    const answer = await rawAnswer(`GET /x HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1.1 400 /);
+    expect(answer).toContain('"reason":"URL"');
+    expect(one.arrived).toEqual([]);
   });
 
   test("a fallback serves the start page, and a free name has no cell", async () => {

@@ -75,6 +75,10 @@ export class TestCell {
         return void response
           .writeHead(200, { "content-encoding": "gzip", "content-type": "text/plain" })
           .end(gzipSync("long ".repeat(1_000)));
+      case "connection":
+        return void response
+          .writeHead(200, { connection: "keep-alive, x-hop", "keep-alive": "timeout=9", "x-hop": "1" })
+          .end();
       case "see-other":
         return void response.writeHead(303, { location: "/elsewhere", "set-cookie": ["a=1", "b=2"] }).end();
       default: {
