@@ -725,6 +725,37 @@ export interface TypesChange {
   dry_run?: boolean | undefined;
 }
 
+/**
+ * A name whose answer is unknown, with the fields of the problem that a call for it alone would get.
+ * Don't treat it as 'not found'.
+ */
+export interface UnavailableRoute {
+  name: Bucket;
+  /** The number of the name's shard. */
+  shard: number;
+  unavailable: {
+    code:
+      | "INVALID_ARGUMENT"
+      | "UNAUTHENTICATED"
+      | "PERMISSION_DENIED"
+      | "NOT_FOUND"
+      | "ALREADY_EXISTS"
+      | "FAILED_PRECONDITION"
+      | "ABORTED"
+      | "RESOURCE_EXHAUSTED"
+      | "INTERNAL"
+      | "UNAVAILABLE"
+      | "DEADLINE_EXCEEDED";
+    /** A finer constant than the code, such as `LEASE_COMMITTED`. */
+    reason?: string | undefined;
+    /** The wrong part of the request, such as `creates[3].bucket.value`. */
+    field?: string | undefined;
+    detail: string;
+    /** Milliseconds to wait before asking again. */
+    retry_after_ms: number;
+  };
+}
+
 /** Permission for one run to verify one cell. */
 export interface VerificationSlot {
   uuid: string;
@@ -862,7 +893,7 @@ export interface Operations {
   lookupRoutes: {
     body: RouteLookup;
     answer: {
-      results: readonly RouteResult[];
+      results: readonly (RouteResult | UnavailableRoute)[];
     };
   };
   getReport: { body: undefined; answer: Report };
@@ -1205,23 +1236,7 @@ export const operations = {
       age_ms: "number",
     },
   },
-  lookupRoutes: {
-    method: "POST",
-    path: "/v1/route",
-    shape: {
-      results: [
-        {
-          name: { type: "string", value: "string" },
-          found: "boolean",
-          key: "string",
-          shard: "number",
-          position: "number",
-          settled: "boolean",
-          age_ms: "number",
-        },
-      ],
-    },
-  },
+  lookupRoutes: { method: "POST", path: "/v1/route", shape: { results: ["any"] } },
   getReport: {
     method: "GET",
     path: "/v1/reports/{shard}",

@@ -30,6 +30,7 @@ export type {
   ReportOptions,
   RouteAnswer,
   ShardPositions,
+  UnknownRoute,
 } from "./routing.ts";
 export {
   AlreadyClaimedError,

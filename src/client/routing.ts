@@ -1,9 +1,16 @@
 import { unknown } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
-import { errorOf, valueOf } from "./errors.ts";
+import { errorOf, valueOf, type LeaseholdError } from "./errors.ts";
 import { checkShape } from "./shape.ts";
-import { operations, type Bucket, type OwnerCell, type RouteFacts } from "./api-types.ts";
+import {
+  operations,
+  type Bucket,
+  type OwnerCell,
+  type RouteFacts,
+  type RouteResult,
+  type UnavailableRoute,
+} from "./api-types.ts";
 
 /** Positions of shards, by the number of the shard, such as the `positions` of a lease. */
 export type ShardPositions = Readonly<Record<number, number>>;
@@ -31,6 +38,12 @@ export interface RouteAnswer {
   settled: boolean;
   /** The age of the answer when it was sent. A cache adds the time since it sent its question. */
   ageMs: number;
+}
+
+/** A name whose answer is not known. Don't treat it like a name that doesn't exist. */
+export interface UnknownRoute {
+  /** An `UnavailableError` or a `TimeoutError`, with the time after which to ask again. */
+  error: LeaseholdError;
 }
 
 export interface ReportOptions extends CallOptions {
@@ -92,12 +105,16 @@ export class Routing {
     return toRoute(answer.route as RouteFacts);
   }
 
-  /** Finds the cells of many names, with one call per 100. Results are in the order of `names`. */
+  /**
+   * Finds the cells of many names, with one call per 100. Results are in the order of `names`. A name whose
+   * answer is not known has an `error`, while others are answered. Throws `UnavailableError` if that is so
+   * for all names of a call.
+   */
   async findMany(
     names: readonly Bucket[],
     { minPositions, ...options }: FindRouteOptions = {},
-  ): Promise<RouteAnswer[]> {
-    const routes: RouteAnswer[] = [];
+  ): Promise<(RouteAnswer | UnknownRoute)[]> {
+    const routes: (RouteAnswer | UnknownRoute)[] = [];
     for (let at = 0; at < names.length; at += LOOKUP_NAMES) {
       const body = { names: names.slice(at, at + LOOKUP_NAMES), min_position: textOf(minPositions) };
       const found = valueOf(await this.#caller.call("lookupRoutes", { ...options, body })).results;
@@ -106,7 +123,7 @@ export class Routing {
         throw errorOf(
           unknown(`the coordinator returned ${found.length} results for ${body.names.length} names`),
         );
-      routes.push(...found.map(toRoute));
+      routes.push(...found.map(toResult));
     }
     return routes;
   }
@@ -173,6 +190,20 @@ const toRoute = ({
   settled,
   ageMs,
 });
+
+function toResult(result: RouteResult | UnavailableRoute): RouteAnswer | UnknownRoute {
+  checked(result, {});
+  if ("unavailable" in result) return toUnknown(result);
+  checked(result, { found: "boolean", ...FACTS });
+  return toRoute(result);
+}
+
+function toUnknown({ unavailable }: UnavailableRoute): UnknownRoute {
+  checked(unavailable, { code: "string", detail: "string" });
+  const { code, detail, retry_after_ms: retryAfterMs } = unavailable;
+  const why = code === "DEADLINE_EXCEEDED" ? "timeout" : "unavailable";
+  return { error: errorOf(unknown(detail, { why, retryAfterMs })) };
+}
 
 const textOf = (positions: ShardPositions = {}): string | undefined =>
   Object.entries(positions)

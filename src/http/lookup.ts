@@ -1,14 +1,14 @@
-import { fanOut } from "../core/fan-out.ts";
+import { Semaphore } from "../core/fan-out.ts";
 import type { Cell } from "../core/directory/messages.ts";
 import type { BucketKey, ClaimRecord } from "../core/messages.ts";
 import { shardOf } from "../core/placement.ts";
-import { ok, refused, type Result } from "../core/refusal.ts";
-import type { WaitUntil } from "../runtime.ts";
+import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
+import { wallClock, type WaitUntil } from "../runtime.ts";
 import { keyOf } from "./batch.ts";
 import type { Deployment } from "./deployment.ts";
 import { reach, readTimeoutMs } from "./reach.ts";
 
-interface ApiBucket {
+export interface ApiBucket {
   type: string;
   value: string;
 }
@@ -57,44 +57,83 @@ export async function keysInBody(
   return ok(keys);
 }
 
-/**
- * Looks up keys with one message per shard. The result has an entry for each key, in order. If the answer for
- * any key is unknown, it is refused (R2).
- */
+/** One key of a lookup. Its answer comes as soon as its shard has answered. */
+interface AskedKey {
+  shard: number;
+  answer: Promise<Result<Looked>>;
+}
+
+/** What is known about one key. `shard` is the one that has not answered. */
+export type KeyAnswer = { ok: true; value: Looked } | { ok: false; shard: number; refusal: Refusal };
+
+/** Looks up keys, in order. If the answer about any key is unknown, it is refused (R2). */
 export async function lookUp(deployment: Deployment, keys: readonly BucketKey[]): Promise<Result<Looked[]>> {
-  const { shards, limits } = deployment.config;
-  const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) => shardOf(type, canonical, shards));
-  const answers = await fanOut([...byShard], limits.fanOut, ([shard, asked]) =>
-    askShard(deployment, shard, asked),
-  );
   const looked: Looked[] = [];
-  for (const answer of answers) {
-    if (!answer.ok) return answer;
-    for (const [index, each] of answer.value) looked[index] = each;
+  for (const each of await Promise.all(askShards(deployment, keys).map(({ answer }) => answer))) {
+    if (!each.ok) return each;
+    looked.push(each.value);
   }
   return ok(looked);
 }
 
-/** Looks up keys of one shard. Each key has its place among all keys. */
+/**
+ * Looks up keys, in order, each with an answer of its own. Once a shard has answered, the others have
+ * `inquiryTimeoutMs` left. Otherwise callers would give up before a shard that hangs has its timeout, and
+ * would have no answer at all.
+ */
+export async function lookUpMany(deployment: Deployment, keys: readonly BucketKey[]): Promise<KeyAnswer[]> {
+  const { inquiryTimeoutMs } = deployment.config.limits;
+  const isLate = Promise.withResolvers<typeof late>();
+  let cancel: (() => void) | undefined;
+  const answers = askShards(deployment, keys).map(async ({ shard, answer }): Promise<KeyAnswer> => {
+    const each = await Promise.race([answer, isLate.promise]);
+    if (!each.ok) return { ...each, shard };
+    cancel ??= wallClock.after(inquiryTimeoutMs, () => isLate.resolve(late));
+    return each;
+  });
+  const all = await Promise.all(answers);
+  cancel?.();
+  return all;
+}
+
+/** Asks about keys with one message per shard. */
+export function askShards(deployment: Deployment, keys: readonly BucketKey[]): AskedKey[] {
+  const { shards, limits } = deployment.config;
+  const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) => shardOf(type, canonical, shards));
+  const room = new Semaphore(limits.fanOut);
+  const asked: AskedKey[] = [];
+  for (const [shard, its] of byShard) {
+    const answers = room.run(() =>
+      askShard(
+        deployment,
+        shard,
+        its.map(([, key]) => key),
+      ),
+    );
+    for (const [at, [index]] of its.entries())
+      asked[index] = { shard, answer: answers.then((all) => all[at] ?? unsure) };
+  }
+  // A caller that needs only the first answers must not leave unhandled rejections behind.
+  void Promise.allSettled(asked.map(({ answer }) => answer));
+  return asked;
+}
+
 async function askShard(
   { objects, envelope, config }: Deployment,
   shard: number,
-  asked: readonly (readonly [index: number, key: BucketKey])[],
-): Promise<Result<[index: number, looked: Looked][]>> {
-  const request = { ...envelope, keys: asked.map(([, key]) => key) };
+  keys: readonly BucketKey[],
+): Promise<Result<Looked>[]> {
   const answer = await reach(readTimeoutMs(config.limits), { name: `shard ${shard}` }, () =>
-    objects.shard(shard).lookup(request),
+    objects.shard(shard).lookup({ ...envelope, keys: [...keys] }),
   );
-  if (!answer.ok) return answer;
+  if (!answer.ok) return keys.map(() => answer);
   const { found, settled, position } = answer.value;
-  const looked: [number, Looked][] = [];
-  for (const [at, [index, key]] of asked.entries()) {
+  return keys.map((key, at) => {
     const each = found[at];
     if (each === undefined || each.kind === "unknown") return unsure;
     const record = each.kind === "record" ? each.record : null;
-    looked.push([index, { key, shard, position, settled: settled[at] === true, record }]);
-  }
-  return ok(looked);
+    return ok({ key, shard, position, settled: settled[at] === true, record });
+  });
 }
 
 const unsure: Result<never> = refused(
@@ -103,24 +142,40 @@ const unsure: Result<never> = refused(
   { retryAfterMs: 1_000 },
 );
 
+const late = refused("DEADLINE_EXCEEDED", "the name's shard did not answer in time");
+
 /**
  * The cells that own these records. If this isolate's copy of the directory lacks one, which may have been
- * registered a moment ago, the directory is read.
+ * registered a moment ago, the directory is read. A cell that is still missing has no entry.
  */
-export async function ownersOf(
+export async function cellsOf(
   { directory }: Deployment,
   waitUntil: WaitUntil,
   looked: readonly Looked[],
 ): Promise<Result<ReadonlyMap<string, Cell>>> {
   const copy = await directory.view(waitUntil);
   if (!copy.ok) return copy;
-  const isComplete = (cells: ReadonlyMap<string, Cell>): boolean =>
-    looked.every(({ record }) => record === null || cells.has(record.cell));
-  if (isComplete(copy.value.cells)) return ok(copy.value.cells);
+  if (missingOwner(looked, copy.value.cells) === undefined) return ok(copy.value.cells);
   directory.expire();
   const latest = await directory.view(waitUntil);
-  if (!latest.ok) return latest;
-  return isComplete(latest.value.cells)
-    ? ok(latest.value.cells)
-    : refused("UNAVAILABLE", "the directory doesn't have the address of the cell that owns the name");
+  return latest.ok ? ok(latest.value.cells) : latest;
 }
+
+/** The same as `cellsOf`, but refused if a cell is missing. */
+export async function ownersOf(
+  deployment: Deployment,
+  waitUntil: WaitUntil,
+  looked: readonly Looked[],
+): Promise<Result<ReadonlyMap<string, Cell>>> {
+  const cells = await cellsOf(deployment, waitUntil, looked);
+  return cells.ok && missingOwner(looked, cells.value) !== undefined ? unknownOwner : cells;
+}
+
+const missingOwner = (looked: readonly Looked[], cells: ReadonlyMap<string, Cell>): Looked | undefined =>
+  looked.find(({ record }) => record !== null && !cells.has(record.cell));
+
+export const unknownOwner: Result<never> = refused(
+  "UNAVAILABLE",
+  "the directory doesn't have the address of the cell that owns the name",
+  { retryAfterMs: 1_000 },
+);

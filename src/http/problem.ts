@@ -93,7 +93,7 @@ const toApiConflict = (
 });
 
 /** Details are written in lower case, so that they can follow a colon. Here a detail becomes a sentence. */
-function sentence(detail: string): string {
+export function sentence(detail: string): string {
   const [first = ""] = detail;
   // A field's path at the beginning keeps its case.
   const capital = /^[a-z]+[ ,:]/.test(detail) ? first.toUpperCase() + detail.slice(1) : detail;

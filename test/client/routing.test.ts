@@ -71,10 +71,36 @@ describe("findMany", () => {
     });
     const { client, sent } = fakeClient([answering]);
     const found = await client.routing.findMany(names, { minPositions: { 0: 7 } });
-    expect(found.map((each) => each.cell?.id)).toEqual(names.map((_, index) => String(index)));
+    expect(found.map((each) => ("cell" in each ? each.cell?.id : each))).toEqual(
+      names.map((_, index) => String(index)),
+    );
     expect(sent.map((each) => namesOf(each).length)).toEqual([100, 1]);
     for (const { body = "" } of sent) expect(JSON.parse(body)).toMatchObject({ min_position: "0:7" });
   });
+
+  it("answers the other names if the answer for one is not known", async () => {
+    const failed = { code: "UNAVAILABLE", detail: "Shard 5 cannot be reached.", retry_after_ms: 3_000 };
+    const results = [
+      { name, found: false, ...facts },
+      { name, shard: 5, unavailable: failed },
+      { name, shard: 6, unavailable: { ...failed, code: "DEADLINE_EXCEEDED" } },
+    ];
+    const { client } = fakeClient([{ status: 200, json: { results } }]);
+    const [free, ...unknown] = await client.routing.findMany([name, name, name]);
+    expect(free).toEqual({ cell: undefined, epoch: undefined, ...shown });
+    expect(unknown).toMatchObject([
+      { error: { name: "UnavailableError", message: "Shard 5 cannot be reached.", retryAfterMs: 3_000 } },
+      { error: { name: "TimeoutError", retryable: true } },
+    ]);
+  });
+
+  it.each([null, {}, { found: true }, { shard: 5, unavailable: null }, { shard: 5, unavailable: {} }])(
+    "throws for a malformed result: %j",
+    async (result) => {
+      const { client } = fakeClient([{ status: 200, json: { results: [result] } }], { retries: 0 });
+      expect(await errorOf(client.routing.findMany([name]))).toMatchObject({ code: "UNAVAILABLE" });
+    },
+  );
 
   it("throws if a result is missing", async () => {
     const { client } = fakeClient([{ status: 200, json: { results: [] } }], { retries: 0 });

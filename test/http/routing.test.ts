@@ -117,6 +117,79 @@ describe("a route is unavailable, never absent", () => {
   });
 });
 
+describe("while one shard", () => {
+  /** A name of cell 1 on shard `on`. */
+  async function ownedOn(on: number): Promise<string> {
+    for (;;) {
+      const value = await settledName();
+      if ((await find(api, value))["shard"] === on) return value;
+    }
+  }
+
+  /** An isolate whose shard 0 never answers. It would wait for it for half a minute if nobody else did. */
+  const withoutShard0 = (fate: "fails" | "hangs"): Api =>
+    new Api({
+      CLAIM_SHARD: watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (_, shard) => {
+        if (shard !== "shard-0") return undefined;
+        return fate === "fails" ? Promise.reject(new Error("secret internals")) : new Promise(() => {});
+      }),
+      LEASEHOLD_INQUIRY_TIMEOUT_MS: "20",
+      LEASEHOLD_EXCHANGE_TIMEOUT_MS: "30000",
+    });
+
+  test.each([
+    ["fails", "UNAVAILABLE"],
+    ["hangs", "DEADLINE_EXCEEDED"],
+  ] as const)("%s, only its names are unavailable", async (fate, code) => {
+    const [lost, known] = [await ownedOn(0), await ownedOn(1)];
+    const names = [lost, known, lost].map((value) => ({ type: "ROUTES", value }));
+    const broken = withoutShard0(fate);
+    const { results } = await broken.json<{ results: unknown[] }>(200, "POST", "/v1/route", {
+      key: "router",
+      body: { names },
+    });
+    const missing = {
+      name: names[0],
+      shard: 0,
+      unavailable: {
+        code,
+        detail: expect.not.stringContaining("internals") as string,
+        retry_after_ms: 1_000,
+      },
+    };
+    expect(results).toMatchObject([missing, { name: names[1], found: true, shard: 1 }, missing]);
+  });
+
+  test.each(["fails", "hangs"] as const)("%s, a claim before its claims decides", async (fate) => {
+    const claims = [{ route: freshName() }, { route: await ownedOn(1) }, { route: await ownedOn(0) }];
+    while ((await routeOf(claims[0]?.route ?? "")).shard === 0) claims[0] = { route: freshName() };
+    const broken = withoutShard0(fate);
+    const answer = await broken.json<object>(200, "POST", "/v1/classify", {
+      key: "router",
+      body: { claims },
+    });
+    expect(answer).toMatchObject({ matched_claim: claims[1] });
+  });
+
+  test("fails, no claim after its claims decides", async () => {
+    const claims = [{ route: await ownedOn(0) }, { route: await ownedOn(1) }];
+    const refused = await withoutShard0("fails").problem(503, "POST", "/v1/classify", {
+      key: "router",
+      body: { claims },
+    });
+    expect(refused).toMatchObject({ code: "UNAVAILABLE", message: "shard 0 cannot be reached" });
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect(refused.headers.get("cache-control")).toBe("no-store");
+  });
+
+  /** What the answer is worth about a free name. */
+  async function routeOf(value: string): Promise<{ shard: number }> {
+    const { route } = await api.problem(404, "GET", `/v1/route/ROUTES/${value}`, { key: "router" });
+    if (route === undefined) throw new Error("the answer has no position");
+    return route;
+  }
+});
+
 test("the variable LEASEHOLD_ROUTE_MAX_AGE_S limits how long routes are kept", async () => {
   const [taken, free] = [await settledName(), freshName()];
   const cachingOf = async (seconds: number, value: string): Promise<string | null> => {

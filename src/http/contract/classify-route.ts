@@ -119,7 +119,7 @@ export const classifyRoutes = {
       },
       {
         code: "UNAVAILABLE",
-        when: "A part of the coordinator cannot be reached. Don't treat it as 'not found'.",
+        when: "It is not known whether a claim exists that would decide. Don't treat it as 'not found'.",
       },
     ],
     example: { body: { claims: [{ route: "gitlab-org" }] } },

@@ -4,7 +4,7 @@ import { bucketType, nothing, wholeNumber } from "./fields.ts";
 import { boundedList } from "./lists.ts";
 import { minPosition } from "./min-position.ts";
 import { route, type RouteError } from "./route.ts";
-import { bucket, owner, routeFacts } from "./schemas.ts";
+import { bucket, owner, problem, routeFacts } from "./schemas.ts";
 
 const everyone = ["cell", "router", "operator"] as const;
 const routers = ["router", "operator"] as const;
@@ -33,6 +33,29 @@ const routeResult = z
     ...routeFacts.shape,
   })
   .meta({ id: "RouteResult", description: "`cell` and `epoch` are present only if the name was found." });
+
+const { code, reason, field, detail } = problem.shape;
+
+const unavailableRoute = z
+  .strictObject({
+    name: bucket,
+    shard: wholeNumber.meta({ description: "The number of the name's shard." }),
+    unavailable: z.strictObject({
+      code,
+      reason,
+      field,
+      detail,
+      retry_after_ms: wholeNumber.meta({ description: "Milliseconds to wait before asking again." }),
+    }),
+  })
+  .meta({
+    id: "UnavailableRoute",
+    description:
+      "A name whose answer is unknown, with the fields of the problem that a call for it alone would get. " +
+      "Don't treat it as 'not found'.",
+  });
+
+export const routeResults = z.array(z.union([routeResult, unavailableRoute]));
 
 const shardNumber = z
   .string()
@@ -120,7 +143,8 @@ export const routingRoutes = {
     summary: "Find the cells of many names",
     about:
       `Finds the cells of as many as ${limitTable.lookupBuckets.default} names in one call. The results ` +
-      "are in the order of the request. The call fails if the answer for any name is unknown.",
+      "are in the order of the request. A name whose answer is unknown has `unavailable` instead of " +
+      "`found`. If that is so for every name, the call fails like a call for one name.",
     roles: everyone,
     params: nothing,
     query: nothing,
@@ -136,7 +160,7 @@ export const routingRoutes = {
     responses: {
       200: {
         about: "One result per name, in the order of the request.",
-        schema: z.strictObject({ results: z.array(routeResult) }),
+        schema: z.strictObject({ results: routeResults }),
         example: {
           results: [{ name: { type: "USERNAMES", value: "alice" }, found: false, ...exampleFacts }],
         },

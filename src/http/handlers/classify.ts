@@ -1,4 +1,5 @@
 import type { Cell } from "../../core/directory/messages.ts";
+import type { Limits } from "../../core/limits.ts";
 import type { BucketKey } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid, keyOf } from "../batch.ts";
@@ -6,7 +7,7 @@ import { CLAIM_FIELDS, type ClassifyClaim, type classifyRoutes } from "../contra
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../kept.ts";
-import { lookUp, ownersOf } from "../lookup.ts";
+import { askShards, ownersOf, type Looked } from "../lookup.ts";
 import { withFailure } from "../reach.ts";
 import type { WaitUntil } from "../../runtime.ts";
 
@@ -103,21 +104,27 @@ async function classifyClaims(
     possible.push(one);
     keys.push(key.value);
   }
-  const looked = await lookUp(deployment, keys);
-  if (!looked.ok) return withMessage(looked);
-  const index = looked.value.findIndex(({ record }) => record !== null);
-  // The answer is no better than that of each claim that was passed over.
-  const used = index === -1 ? looked.value : looked.value.slice(0, index + 1);
-  const isSettled = used.every(({ settled }) => settled);
-  const { routeMaxAgeS } = config.limits;
-  const maxAgeS = Math.min(index === 0 ? Infinity : NOT_FOUND_MAX_AGE_S, routeMaxAgeS);
-  const headers = isSettled ? kept(maxAgeS) : {};
-  const owners = await ownersOf(deployment, waitUntil, looked.value);
-  if (!owners.ok) return withMessage(owners);
-  const found = looked.value[index];
-  const cell = found?.record && owners.value.get(found.record.cell);
-  if (!cell) return withMessage(refused("NOT_FOUND", "claim not found"), { headers });
-  return proxyTo(cell, headers, possible[index]?.given ?? null);
+  // The first claim that exists decides, whatever the others are. One that may exist must be known first.
+  const passed: Looked[] = [];
+  for (const [index, { answer }] of askShards(deployment, keys).entries()) {
+    const looked = await answer;
+    if (!looked.ok) return withMessage(looked);
+    passed.push(looked.value);
+    if (looked.value.record === null) continue;
+    const owners = await ownersOf(deployment, waitUntil, [looked.value]);
+    if (!owners.ok) return withMessage(owners);
+    const cell = owners.value.get(looked.value.record.cell);
+    if (cell !== undefined)
+      return proxyTo(cell, keptWith(passed, config.limits), possible[index]?.given ?? null);
+  }
+  return withMessage(refused("NOT_FOUND", "claim not found"), { headers: keptWith(passed, config.limits) });
+}
+
+/** An answer is no better than that of each claim that was passed over. */
+function keptWith(passed: readonly Looked[], { routeMaxAgeS }: Limits): Record<string, string> {
+  if (!passed.every(({ settled }) => settled)) return {};
+  const isFirst = passed.length === 1 && passed[0]?.record !== null;
+  return kept(Math.min(isFirst ? Infinity : NOT_FOUND_MAX_AGE_S, routeMaxAgeS));
 }
 
 async function classifyCell(

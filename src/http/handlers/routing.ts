@@ -5,11 +5,23 @@ import { keyHash } from "../../core/key-hash.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid } from "../batch.ts";
 import type { MinPositions } from "../contract/min-position.ts";
-import type { routingRoutes } from "../contract/routing-routes.ts";
+import type { routeResults, routingRoutes } from "../contract/routing-routes.ts";
 import type { routeFacts } from "../contract/schemas.ts";
 import type { Handlers } from "../handler.ts";
 import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../kept.ts";
-import { keyInPath, keysInBody, lookUp, ownersOf, type Looked } from "../lookup.ts";
+import {
+  cellsOf,
+  keyInPath,
+  keysInBody,
+  lookUp,
+  lookUpMany,
+  ownersOf,
+  unknownOwner,
+  type ApiBucket,
+  type KeyAnswer,
+  type Looked,
+} from "../lookup.ts";
+import { sentence } from "../problem.ts";
 import { reach, readTimeoutMs, withFailure } from "../reach.ts";
 
 /** How long the newest page of a report may be kept. */
@@ -25,10 +37,12 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
     if (fault !== undefined) return fault;
     const key = await keyInPath(deployment, params);
     if (!key.ok) return key;
-    const looked = reached(await lookUp(deployment, [key.value]), wanted);
+    const looked = await lookUp(deployment, [key.value]);
     if (!looked.ok) return looked;
     const [one] = looked.value;
     if (one === undefined) throw new Error("a lookup of one key has one answer");
+    const behind = behindOf(one, wanted);
+    if (behind !== undefined) return behind;
     const owners = await ownersOf(deployment, waitUntil, looked.value);
     if (!owners.ok) return owners;
     const route = found(one, principal, owners.value);
@@ -44,15 +58,16 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
     if (fault !== undefined) return fault;
     const keys = await keysInBody(deployment, names, "names");
     if (!keys.ok) return keys;
-    const looked = reached(await lookUp(deployment, keys.value), wanted);
-    if (!looked.ok) return looked;
-    const owners = await ownersOf(deployment, waitUntil, looked.value);
-    if (!owners.ok) return owners;
+    const answers = await lookUpMany(deployment, keys.value);
+    const looked = answers.flatMap((each) => (each.ok ? [each.value] : []));
+    const cells = await cellsOf(deployment, waitUntil, looked);
+    if (!cells.ok) return cells;
+    const checked = answers.map((each) => withOwner(each, wanted, cells.value));
+    const [first] = checked;
+    if (first?.ok === false && checked.every((each) => !each.ok)) return first;
     const results = names.flatMap((name, index) => {
-      const one = looked.value[index];
-      if (one === undefined) return [];
-      const route = found(one, principal, owners.value);
-      return [{ name, found: route !== undefined, ...route, ...factsOf(one) }];
+      const each = checked[index];
+      return each === undefined ? [] : [resultOf(name, each, principal, cells.value)];
     });
     return ok({ status: 200, body: { results } });
   },
@@ -101,15 +116,41 @@ function unknownShard(wanted: MinPositions | undefined, shards: number): Result<
  * a router or a cell, whose word about a shard is not a peer's: the shard is not told, so that no caller can
  * make it refuse everything (H4).
  */
-function reached(looked: Result<Looked[]>, wanted: MinPositions | undefined): Result<Looked[]> {
-  if (!looked.ok) return looked;
-  const behind = looked.value.find(({ shard, position }) => position < (wanted?.get(shard) ?? 0));
-  return behind === undefined
-    ? looked
-    : refused("UNAVAILABLE", `shard ${behind.shard} has not reached its position in \`min_position\``, {
+function behindOf({ shard, position }: Looked, wanted: MinPositions | undefined): Result<never> | undefined {
+  return position >= (wanted?.get(shard) ?? 0)
+    ? undefined
+    : refused("UNAVAILABLE", `shard ${shard} has not reached its position in \`min_position\``, {
         field: "min_position",
         retryAfterMs: 1_000,
       });
+}
+
+/** Refuses an answer that is too old, or whose cell has no known address. */
+function withOwner(
+  answer: KeyAnswer,
+  wanted: MinPositions | undefined,
+  cells: ReadonlyMap<string, Cell>,
+): KeyAnswer {
+  if (!answer.ok) return answer;
+  const { shard, record } = answer.value;
+  const refusal =
+    behindOf(answer.value, wanted) ?? (record === null || cells.has(record.cell) ? undefined : unknownOwner);
+  return refusal?.ok === false ? { ...refusal, shard } : answer;
+}
+
+function resultOf(
+  name: ApiBucket,
+  answer: KeyAnswer,
+  principal: Principal,
+  cells: ReadonlyMap<string, Cell>,
+): z.input<typeof routeResults>[number] {
+  if (!answer.ok) {
+    const { code, reason, field, detail, retryAfterMs = 1_000 } = answer.refusal;
+    const unavailable = { code, reason, field, detail: sentence(detail), retry_after_ms: retryAfterMs };
+    return { name, shard: answer.shard, unavailable };
+  }
+  const route = found(answer.value, principal, cells);
+  return { name, found: route !== undefined, ...route, ...factsOf(answer.value) };
 }
 
 const factsOf = ({ key, shard, position, settled }: Looked): z.input<typeof routeFacts> => ({

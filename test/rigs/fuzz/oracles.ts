@@ -90,6 +90,7 @@ function wrongAnswer(
 ): string | undefined {
   const { status } = received;
   if (status >= 500 && !(asksForPosition(request) && isBehind(received))) return "a 5xx";
+  if (hasUnavailable(request, received) && !asksForPosition(request)) return "a name is unavailable";
   return (
     (status < 400
       ? wrongSuccess(request, received)
@@ -111,6 +112,10 @@ function asksForPosition({ query, rawQuery, body }: FuzzRequest): boolean {
 /** Whether a shard has refused because it has not reached the position that the request wants. */
 export const isBehind = ({ status, text }: Pick<Received, "status" | "text">): boolean =>
   status === 503 && /not reached its position|should begin after position/.test(text);
+
+/** Whether a name of several is unavailable. Names and details in the answer have their quotes escaped. */
+const hasUnavailable = ({ id }: FuzzRequest, { status, text }: Received): boolean =>
+  id === "lookupRoutes" && status === 200 && text.includes('"unavailable":{');
 
 /** Checks that a success fits the contract. */
 function wrongSuccess({ id }: FuzzRequest, { status, headers, text }: Received): string | undefined {

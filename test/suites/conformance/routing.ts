@@ -244,6 +244,30 @@ export function routingSuite(open: Open): void {
       await begun(api);
     });
 
+    test("[Q9] of many names, those whose shard has not reached its position are unavailable", async () => {
+      const { value } = await committed(api);
+      const known = await settled(value);
+      let other = freshName();
+      while ((await absent(other)).shard === known.shard) other = freshName();
+      const { shard } = await absent(other);
+      const names = [other, value].map((each) => ({ type: "ROUTES", value: each }));
+      const body = { names, min_position: `${shard}:${Number.MAX_SAFE_INTEGER}` };
+      const { results } = await api.json<{ results: object[] }>(200, "POST", "/v1/route", {
+        key: "router",
+        body,
+      });
+      const unavailable = {
+        code: "UNAVAILABLE",
+        field: "min_position",
+        detail: expect.stringContaining(`hard ${shard} has not reached its position`) as string,
+        retry_after_ms: 1_000,
+      };
+      expect(results).toEqual([
+        { name: names[0], shard, unavailable },
+        { name: names[1], found: true, ...known },
+      ]);
+    });
+
     test("[Q9] positions of other shards have no effect", async () => {
       const { value } = await committed(api);
       const { shard, position } = await settled(value);
