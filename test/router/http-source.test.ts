@@ -234,6 +234,44 @@ describe("many names", () => {
     },
   );
 
+  const unavailable = { code: "UNAVAILABLE", detail: "private-name", retry_after_ms: 3_000 };
+
+  test("fail alone if only their shards are unavailable", async () => {
+    const results = [
+      { found: true, ...found },
+      { shard: 5, unavailable },
+      { shard: 6, unavailable: { ...unavailable, reason: "HISTORY_LOST", retry_after_ms: 10 ** 9 } },
+      { shard: 7, unavailable: { ...unavailable, field: "min_position" } },
+    ];
+    const { source } = sourceOf([json(200, { results })]);
+    expect(await source.findMany(["a", "b", "c", "d"].map(name), none)).toEqual([
+      { kind: "found", cell, epoch: 12, ...read },
+      { kind: "failed", detail: "shard 5 UNAVAILABLE", shard: 5, retryAfterMs: 3_000 },
+      { kind: "failed", detail: "shard 6 UNAVAILABLE HISTORY_LOST", shard: 6, retryAfterMs: 60_000 },
+      {
+        kind: "failed",
+        detail: "shard 7 UNAVAILABLE",
+        shard: 7,
+        retryAfterMs: 3_000,
+        isBehind: true,
+      },
+    ]);
+  });
+
+  test.each([
+    { shard: -1, unavailable },
+    { shard: "5", unavailable },
+    { unavailable },
+    { shard: 5, unavailable: null },
+    { shard: 5, unavailable: "soon" },
+  ])("fail together if a result is malformed: %j", async (result) => {
+    const { source } = sourceOf([json(200, { results: [result, { found: true, ...found }] })]);
+    expect(await source.findMany([name("a"), name("b")], none)).toMatchObject([
+      { kind: "failed", status: 200 },
+      { kind: "failed", status: 200 },
+    ]);
+  });
+
   test("fail together", async () => {
     const { source } = sourceOf([json(200, { results: [{ found: true, ...found }] })]);
     expect(await source.findMany([name("a"), name("b")], none)).toMatchObject([

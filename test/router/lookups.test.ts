@@ -1,6 +1,7 @@
 /** Lookups by age, the order of answers, and outages, over a coordinator that a test changes step by step. */
 import { describe, expect, test } from "vitest";
 import type { RouteEvent } from "../../src/router/hooks.ts";
+import type { SourceAnswer } from "../../src/router/lookups/source.ts";
 import { addressOf, name, routerOf, ScriptedSource, world } from "./scripted-source.ts";
 
 const byAge = { reports: false };
@@ -635,6 +636,87 @@ describe("many names", () => {
     source.isDown = true;
     const answers = await routes.findMany([name("a"), name("b")]);
     expect(answers).toMatchObject([{ kind: "found", isStale: true }, { kind: "unavailable" }]);
+  });
+
+  const onShard1: SourceAnswer = {
+    kind: "found",
+    cell: { id: "2", address: addressOf("2") },
+    epoch: 3,
+    key: "b".repeat(16),
+    shard: 1,
+    position: 7,
+    settled: true,
+    ageMs: 0,
+  };
+
+  test("[Q8] one that fails alone counts for its shard, and the others are answered", async () => {
+    const failures: unknown[] = [];
+    const hooks = { onFailure: (event: unknown) => failures.push(event) };
+    const { clock, source, routes } = world({ ...byAge, maxAgeMs: 0 }, hooks);
+    source.claim("a", "1");
+    source.next.push(onShard1);
+    await routes.find(name("b"));
+    for (let times = 0; times < 3; times += 1) {
+      await clock.pass(1);
+      source.next.push({ kind: "failed", detail: "shard 1 UNAVAILABLE", shard: 1 });
+      expect(await routes.findMany([name("b"), name("a")])).toMatchObject([
+        { kind: "found", isStale: true, cell: { id: "2" } },
+        { kind: "found", isStale: false, cell: { id: "1" } },
+      ]);
+    }
+    expect(failures).toEqual(
+      Array.from({ length: 3 }, () => ({ operation: "route", detail: "shard 1 UNAVAILABLE" })),
+    );
+    source.asked.length = 0;
+    await clock.pass(1);
+    const answers = await routes.findMany(["b", "a", "c"].map(name));
+    expect(answers).toMatchObject([{ isStale: true }, { isStale: false }, { kind: "none" }]);
+    expect(source.asked).toEqual(["findMany a c"]);
+    await clock.pass(250);
+    source.next.push(onShard1);
+    await routes.find(name("b"));
+    expect(await routes.find(name("b"))).toMatchObject({ isStale: false, layer: "memory", shard: 1 });
+  });
+
+  test("[Q8] one that is unavailable says when to ask again", async () => {
+    const { source, routes } = world(byAge);
+    source.next.push({ kind: "failed", detail: "shard 1 UNAVAILABLE", shard: 1, retryAfterMs: 3_000 });
+    expect(await routes.findMany([name("b"), name("a")])).toMatchObject([
+      { kind: "unavailable", retryAfterMs: 3_000 },
+      { kind: "none" },
+    ]);
+  });
+
+  test("[Q9] one whose shard is behind doesn't count as a failure of the shard", async () => {
+    const { clock, source, routes } = world({ ...byAge, maxAgeMs: 0 });
+    source.next.push(onShard1);
+    await routes.find(name("b"));
+    for (let times = 0; times < 6; times += 1) {
+      await clock.pass(1);
+      source.next.push({ kind: "failed", detail: "shard 1 UNAVAILABLE", shard: 1, isBehind: true });
+      await routes.findMany([name("b"), name("a")]);
+    }
+    source.asked.length = 0;
+    await clock.pass(1);
+    await routes.findMany([name("b"), name("a")]);
+    expect(source.asked).toEqual(["findMany b a"]);
+  });
+
+  test("[Q8] a lost message counts for every shard that it was for", async () => {
+    const { clock, source, routes } = world({ ...byAge, maxAgeMs: 0 });
+    source.claim("a", "1");
+    source.next.push(onShard1);
+    await routes.find(name("b"));
+    await routes.find(name("a"));
+    source.isDown = true;
+    for (let times = 0; times < 3; times += 1) {
+      await clock.pass(1);
+      await routes.findMany([name("a"), name("b")]);
+    }
+    source.asked.length = 0;
+    expect(await routes.find(name("b"))).toMatchObject({ isStale: true });
+    expect(await routes.find(name("a"))).toMatchObject({ isStale: true });
+    expect(source.asked).toEqual([]);
   });
 
   test("[Q8] count as one failure, so one lost message doesn't stop all questions", async () => {

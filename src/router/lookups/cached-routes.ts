@@ -413,7 +413,10 @@ export class CachedRoutes implements Routes {
     const refusal = this.#refusal(lookup);
     if (refusal !== undefined) return refusal;
     const sentMs = this.#now();
-    const answer = answerOf(this.#options.source.find(lookup.name, this.#knownMin(lookup)));
+    const answer = answerOf(this.#options.source.find(lookup.name, this.#knownMin(lookup))).then((each) => {
+      this.#noteFailures([lookup], [each]);
+      return each;
+    });
     return this.#send(lookup, answer, sentMs);
   }
 
@@ -430,22 +433,27 @@ export class CachedRoutes implements Routes {
     const together = [first, ...others];
     const names = together.map(({ name }) => name);
     const sentMs = this.#now();
-    const answers = answerOf(this.#options.source.findMany(names, this.#knownMin(first)));
+    const answers = answerOf(this.#options.source.findMany(names, this.#knownMin(first))).then((all) => {
+      const each = together.map((_, index) => ("kind" in all ? all : (all[index] ?? INCOMPLETE)));
+      this.#noteFailures(together, each);
+      return each;
+    });
     for (const [index, lookup] of together.entries())
-      this.#send(lookup, oneOf(answers, index), sentMs, index === 0);
+      this.#send(
+        lookup,
+        answers.then((all) => all[index] ?? INCOMPLETE),
+        sentMs,
+      );
   }
 
-  /** @param isFirst False for the other names of a message: if it fails, that is one failure. */
-  #send(lookup: Lookup, answer: Promise<SourceAnswer>, sentMs: number, isFirst = true): Question {
+  #send(lookup: Lookup, answer: Promise<SourceAnswer>, sentMs: number): Question {
     const era = this.#era;
     const id = questionId(lookup);
     this.#breaker.sent(sentMs);
     this.#shardBreaker(this.#shardOf(lookup))?.sent(sentMs);
     const asked = answer.then((each) => {
       if (this.#questions.get(id) === question) this.#questions.delete(id);
-      if (each.kind !== "failed") return this.#received(lookup, each, sentMs, era);
-      if (isFirst) this.#failed(lookup, each, this.#now());
-      return each;
+      return each.kind === "failed" ? each : this.#received(lookup, each, sentMs, era);
     });
     const question = { asked, sentMs };
     this.#questions.set(id, question);
@@ -486,22 +494,42 @@ export class CachedRoutes implements Routes {
     return entry;
   }
 
-  #failed(lookup: Lookup, failure: SourceFailure, nowMs: number): void {
-    const { detail, status, isBehind } = failure;
+  /**
+   * Counts what failed of the questions that were sent together. A message that is lost is one failure for
+   * the coordinator, and one for each shard that it was for. If a part of it was answered, the coordinator
+   * works.
+   */
+  #noteFailures(lookups: readonly Lookup[], answers: readonly SourceAnswer[]): void {
+    const told = new Set<string>();
+    const failing = new Set<number>();
+    let isAnswered = false;
+    for (const [index, answer] of answers.entries()) {
+      // The shard was read. Any client can ask for a position that it has not reached.
+      if (answer.kind !== "failed" || answer.isBehind === true) isAnswered = true;
+      if (answer.kind !== "failed") continue;
+      const shard = answer.shard ?? this.#shardOf(lookups[index]);
+      if (answer.isBehind === true) this.#shardBreaker(shard)?.succeeded();
+      else if (shard !== undefined) failing.add(shard);
+      this.#tellFailure(answer, told);
+    }
+    const nowMs = this.#now();
+    if (isAnswered) this.#breaker.succeeded();
+    else this.#breaker.failed(nowMs);
+    for (const shard of failing) this.#shardFailed(shard, nowMs);
+  }
+
+  /** Tells the hook once what several names of a message share. */
+  #tellFailure({ detail, status }: SourceFailure, told: Set<string>): void {
+    if (told.has(detail)) return;
+    told.add(detail);
     callHook(this.#options.hooks.onFailure, {
       operation: "route",
       detail,
       ...(status === undefined ? {} : { status }),
     });
-    const shard = this.#shardOf(lookup);
-    // The shard was read. Any client can ask for a position that it has not reached.
-    if (isBehind === true) {
-      this.#breaker.succeeded();
-      this.#shardBreaker(shard)?.succeeded();
-      return;
-    }
-    this.#breaker.failed(nowMs);
-    if (shard === undefined) return;
+  }
+
+  #shardFailed(shard: number, nowMs: number): void {
     if (!this.#shardBreakers.has(shard) && this.#shardBreakers.size < MAX_SHARDS)
       this.#shardBreakers.set(shard, new Breaker(SHARD_FAILURES));
     this.#shardBreaker(shard)?.failed(nowMs);
@@ -558,8 +586,8 @@ export class CachedRoutes implements Routes {
   }
 
   /** The shard of a name, as far as it is known. */
-  #shardOf({ id, spare }: Lookup): number | undefined {
-    return (this.#memory.peek(id) ?? spare)?.shard;
+  #shardOf(lookup: Lookup | undefined): number | undefined {
+    return lookup && (this.#memory.peek(lookup.id) ?? lookup.spare)?.shard;
   }
 
   /** The coordinator refuses shards that it does not have, and clients can send any. */
@@ -640,6 +668,10 @@ const TOO_OLD: SourceFailure = {
   kind: "failed",
   detail: "the coordinator's answers are older than they may be",
 };
+const INCOMPLETE: SourceFailure = {
+  kind: "failed",
+  detail: "the coordinator has not answered every name",
+};
 const PAUSED: SourceFailure = { kind: "failed", detail: "the coordinator does not answer" };
 const TOO_MANY: SourceFailure = { kind: "failed", detail: "too many questions wait for the coordinator" };
 const UNUSABLE: SourceFailure = { kind: "failed", detail: "the cell has no address that a router may use" };
@@ -657,12 +689,3 @@ const refusalKeys = (id: string, entry: Entry | undefined): string[] =>
 /** Calls that want the same name, at least as new, share a question. */
 const questionId = ({ id, min }: Lookup): string =>
   `${[...min].map((pair) => pair.join(":")).join(",")}|${id}`;
-
-async function oneOf(
-  answers: Promise<readonly SourceAnswer[] | SourceFailure>,
-  index: number,
-): Promise<SourceAnswer> {
-  const all = await answers;
-  if ("kind" in all) return all;
-  return all[index] ?? { kind: "failed", detail: "the coordinator has not answered every name" };
-}

@@ -3,7 +3,15 @@ import type { RouterClock } from "./clock.ts";
 import { cachedMs, readJson, secondsOf, type RouterResponse } from "./read-body.ts";
 import type { Name } from "./routes.ts";
 import { describeError, type Source, type SourceAnswer, type SourceFailure } from "./source.ts";
-import { readCells, readFound, readNone, readReport, readResults } from "./wire.ts";
+import {
+  constantsOf,
+  MAX_RETRY_AFTER_MS,
+  readCells,
+  readFound,
+  readNone,
+  readReport,
+  readResults,
+} from "./wire.ts";
 
 /** The part of `fetch` that the router needs. */
 export type RouterFetch = (
@@ -195,7 +203,8 @@ export const isKey = (given: unknown): given is string =>
 async function readReply(response: RouterResponse): Promise<Reply | SourceFailure> {
   const { status, headers } = response;
   const retryAfterS = secondsOf(headers.get("retry-after"));
-  const retryAfterMs = retryAfterS === undefined ? undefined : Math.min(retryAfterS, 60) * 1_000;
+  const retryAfterMs =
+    retryAfterS === undefined ? undefined : Math.min(retryAfterS * 1_000, MAX_RETRY_AFTER_MS);
   try {
     const body = await readJson(response);
     return { kind: "reply", status, body, cachedMs: cachedMs(headers), retryAfterMs };
@@ -216,9 +225,10 @@ function aged(answer: SourceAnswer | undefined, reply: Reply): SourceAnswer {
 /** A reply that says nothing about a name. */
 function failureOf({ status, body, retryAfterMs }: Reply): SourceFailure {
   const { code, reason, field } = (body ?? {}) as { code?: unknown; reason?: unknown; field?: unknown };
-  const named = [code, reason].filter((each) => typeof each === "string" && /^[A-Z_]{1,64}$/.test(each));
   const detail =
-    status === 200 ? "an answer that is not as the API describes it" : ["status", status, ...named].join(" ");
+    status === 200
+      ? "an answer that is not as the API describes it"
+      : ["status", status, ...constantsOf(code, reason)].join(" ");
   const behind = status === 503 && field === "min_position" ? ({ isBehind: true } as const) : {};
   return {
     kind: "failed",

@@ -18,6 +18,8 @@ export interface SourceFailure {
   detail: string;
   /** The HTTP status, if there was an answer. */
   status?: number;
+  /** The shard that has no answer, if the coordinator has said so. */
+  shard?: number;
   /** The coordinator works, but the shard has not reached the position that was asked for (Q9). */
   isBehind?: true;
   retryAfterMs?: number;
@@ -56,7 +58,7 @@ export interface CellList {
 export interface Source {
   /** @param minPositions The answer is at least as new, or a failure (Q9). */
   find(name: Name, minPositions: Positions): Promise<SourceAnswer>;
-  /** Answers in the order of the names. */
+  /** Answers in the order of the names, each of which may fail alone. */
   findMany(names: readonly Name[], minPositions: Positions): Promise<readonly SourceAnswer[] | SourceFailure>;
   /** Reads a shard's report. Without `after`, an empty page that begins and ends at the newest position. */
   report(shard: number, after: number | undefined): Promise<ReportPage | ReportPruned | SourceFailure>;

@@ -1,6 +1,9 @@
 /** Reads the JSON of the coordinator. Each function returns undefined when a body is not as expected. */
 import type { CellAddress } from "./routes.ts";
-import type { CellList, ReportPage, SourceAnswer } from "./source.ts";
+import type { CellList, ReportPage, SourceAnswer, SourceFailure } from "./source.ts";
+
+/** A longer time to wait is cut. */
+export const MAX_RETRY_AFTER_MS = 60_000;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -50,10 +53,28 @@ export function readResults(body: unknown, count: number): SourceAnswer[] | unde
   if (!Array.isArray(results) || results.length !== count) return undefined;
   const answers = results.map((result: unknown) => {
     if (!isFields(result)) return undefined;
+    if (result["unavailable"] !== undefined) return readUnavailable(result);
     return result["found"] === true ? readFound(result) : readNone({ route: result });
   });
   return answers.every((each) => each !== undefined) ? answers : undefined;
 }
+
+/** Reads the result of a name that is unavailable while others are answered. */
+function readUnavailable({ shard, unavailable }: Fields): SourceFailure | undefined {
+  if (!isFields(unavailable) || !isCount(shard)) return undefined;
+  const { code, reason, field, retry_after_ms: retryAfterMs } = unavailable;
+  return {
+    kind: "failed",
+    detail: [`shard ${shard}`, ...constantsOf(code, reason)].join(" "),
+    shard,
+    ...(field === "min_position" ? { isBehind: true } : {}),
+    ...(isCount(retryAfterMs) ? { retryAfterMs: Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) } : {}),
+  };
+}
+
+/** The constants of a problem, for logs. Anything else may have a name in it. */
+export const constantsOf = (code: unknown, reason: unknown): string[] =>
+  [code, reason].filter((each): each is string => isText(each) && /^[A-Z_]{1,64}$/.test(each));
 
 export function readReport(body: unknown): ReportPage | undefined {
   if (!isFields(body)) return undefined;

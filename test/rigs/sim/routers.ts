@@ -187,7 +187,12 @@ class SimulatedSource implements Source {
           answers.set(key, routeOf(key, shard, index, answer, minPositions));
       }),
     );
-    return asked.map(({ name }) => answers.get(name) ?? { kind: "failed", detail: "there is no answer" });
+    const isPart = [...answers.values()].some(({ kind }) => kind !== "failed");
+    return asked.map(({ name, shard }) => {
+      const answer = answers.get(name) ?? { kind: "failed", detail: "there is no answer" };
+      // If all names are unavailable, the call fails as a whole, and names no shard.
+      return answer.kind === "failed" && isPart ? { ...answer, shard } : answer;
+    });
   }
 
   async report(shard: number, after: number | undefined): ReturnType<Source["report"]> {
