@@ -14,6 +14,7 @@ test.each([
   ["soak", ["--host", "here"], '--host must be start or standalone, not "here"'],
   ["crash", ["--host", "here"], '--host must be start or standalone, not "here"'],
   ["routing", ["--rounds", "0"], '--rounds must be a whole number from 1, not "0"'],
+  ["routing", ["--only", "x"], '--only must be outage or churn, not "x"'],
   ["routing", ["--failure", "x"], '--failure must be kill or freeze, not "x"'],
   ["soak", ["extra"], "Unexpected argument 'extra'"],
   ["model", ["--bogus"], "Unknown option '--bogus'"],

@@ -72,7 +72,7 @@ export const steps: readonly Step[] = [
   },
   {
     name: "routing",
-    description: "20 outages of a coordinator whose router gets 500 requests per second",
+    description: "a router with 500 requests per second: 20 outages, and 5 minutes of moving names",
     command: ["node", "test/rigs/routing/main.ts"],
   },
   {

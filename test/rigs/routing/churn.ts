@@ -1,0 +1,169 @@
+/** Names that change their owners all the time, and readers that ask a router about them. */
+import { Random } from "../../../demo/random.ts";
+import type { Cell } from "./cell.ts";
+import {
+  complaintsAboutAge,
+  complaintsAboutOrder,
+  Owners,
+  type Bounds,
+  type Interval,
+  type Period,
+  type Told,
+} from "./churn-judge.ts";
+import { Requests, type Planned, type Received } from "./requests.ts";
+import type { Stage } from "./stage.ts";
+
+export interface RouterSetup {
+  name: string;
+  variables: Readonly<Record<string, string>>;
+  bounds: Bounds;
+}
+
+const NAMES = 24;
+/** Sometimes longer than the bound, so that routers use what they remember. */
+const PAUSE_MS: readonly [number, number] = [50, 2_500];
+
+const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));
+
+/** Creates, destroys and moves names between the cells. */
+export class Churn {
+  readonly owners = new Owners();
+  readonly names: readonly string[];
+  changes = 0;
+  readonly #stage: Stage;
+  readonly #random: Random;
+
+  constructor(stage: Stage, seed: number) {
+    this.#stage = stage;
+    this.#random = new Random(seed, "churn");
+    this.names = Array.from({ length: NAMES }, (_, n) => `name-${seed}-${n}`);
+    // Half of the names are served at any cell, so nothing heals a wrong answer about them.
+    for (const cell of stage.cells) for (const name of this.names.slice(NAMES / 2)) cell.believed.add(name);
+  }
+
+  /** Changes names until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.names.map((name) => this.#change(name, signal)));
+  }
+
+  async #change(name: string, signal: AbortSignal): Promise<void> {
+    let owner: Cell | undefined;
+    while (!signal.aborted) {
+      await sleep(this.#random.between(...PAUSE_MS));
+      const [one, two] = this.#stage.cells;
+      if (owner === undefined) {
+        owner = await this.#create(this.#random.chance(0.5) ? one : two, name);
+        continue;
+      }
+      const isFree = await this.#destroy(owner, name);
+      const isMove = this.#random.chance(0.6);
+      if (isFree) owner = isMove ? await this.#create(owner === one ? two : one, name) : undefined;
+    }
+  }
+
+  /** Returns the cell, or undefined if its lease was rolled back. */
+  async #create(cell: Cell, name: string): Promise<Cell | undefined> {
+    const { leases } = this.#stage.clientOf(cell);
+    // A granted lease shows its name (R2).
+    const [lease, began] = await timed(() => leases.begin({ creates: [this.#stage.claim(name)] }));
+    const period: Period = { cell: cell.id, epoch: undefined, began };
+    this.owners.changed(name, period);
+    // Nobody else changes the name, so this is the epoch of the lease.
+    period.epoch = (await this.#stage.router().routing.find(this.#stage.claim(name).bucket)).epoch;
+    this.changes += 1;
+    if (this.#random.chance(0.2)) {
+      this.#free(name, await timed(() => leases.rollback(lease.uuid)));
+      return undefined;
+    }
+    cell.rows.add(name);
+    await leases.commit(lease.uuid);
+    return cell;
+  }
+
+  /** Returns whether the name is free now. */
+  async #destroy(cell: Cell, name: string): Promise<boolean> {
+    const { leases } = this.#stage.clientOf(cell);
+    const { uuid } = await leases.begin({ destroys: [this.#stage.claim(name)] });
+    if (this.#random.chance(0.2)) {
+      await leases.rollback(uuid);
+      return false;
+    }
+    cell.rows.delete(name);
+    this.#free(name, await timed(() => leases.commit(uuid)));
+    return true;
+  }
+
+  #free(name: string, [, began]: readonly [unknown, Interval]): void {
+    this.owners.changed(name, { cell: undefined, epoch: undefined, began });
+    this.changes += 1;
+  }
+}
+
+async function timed<Result>(call: () => Promise<Result>): Promise<[Result, Interval]> {
+  const fromMs = performance.now();
+  const result = await call();
+  return [result, { fromMs, toMs: performance.now() }];
+}
+
+/** Asks one router about the names, and remembers what it says. */
+export class Readers {
+  readonly told: Told[] = [];
+  readonly complaints: string[] = [];
+  /**
+   * `healed`: found after a 421. `stale`: found, and marked as from an outage, as after questions without an
+   * answer. `later`: 503, which says nothing about the name.
+   */
+  readonly counts = { found: 0, free: 0, healed: 0, stale: 0, later: 0 };
+  readonly #requests: Requests;
+  readonly #names: readonly string[];
+  readonly #random: Random;
+
+  constructor(router: string, names: readonly string[], seed: number) {
+    this.#requests = new Requests(router);
+    this.#names = names;
+    this.#random = new Random(seed, "readers", router);
+  }
+
+  get skipped(): number {
+    return this.#requests.skipped;
+  }
+
+  async run(perSecond: number, signal: AbortSignal): Promise<void> {
+    await this.#requests.pace(perSecond, () => this.#plan(), signal);
+    this.#requests.close();
+  }
+
+  /** Everything that is wrong with the answers. */
+  judge(owners: Owners, bounds: Bounds): string[] {
+    const { complaints, told } = this;
+    return [...complaints, ...complaintsAboutAge(told, owners, bounds), ...complaintsAboutOrder(told)];
+  }
+
+  #plan(): Planned {
+    const name = this.#names[this.#random.between(0, this.#names.length - 1)] ?? "";
+    const received = (answer: Received): void => this.#received(name, answer);
+    return { path: `/${name}`, method: "GET", received };
+  }
+
+  #received(name: string, { sentMs, receivedMs, status, headers, body }: Received): void {
+    const { counts } = this;
+    if (status === 503 && headers["retry-after"] !== undefined) {
+      counts.later += 1;
+      return;
+    }
+    const cell = headers["leasehold-cell"];
+    if (status === 404 && body.includes('"NO_CELL"')) {
+      counts.free += 1;
+      const none = { cell: undefined, epoch: undefined, ageMs: undefined };
+      this.told.push({ name, sentMs, receivedMs, ...none });
+    } else if (status === 200 && typeof cell === "string" && body === cell) {
+      const ageMs = Number(headers["leasehold-age-ms"]);
+      counts.found += 1;
+      if (headers["leasehold-hops"] === "1") counts.healed += 1;
+      // Such an answer may be as old as the grace period.
+      if (headers["leasehold-stale"] === "true") counts.stale += 1;
+      else
+        this.told.push({ name, sentMs, receivedMs, cell, epoch: Number(headers["leasehold-epoch"]), ageMs });
+    } else this.complaints.push(`GET /${name} was answered ${status}: ${body.slice(0, 200)}`);
+  }
+}
