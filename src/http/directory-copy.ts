@@ -15,6 +15,12 @@ import type { TypesCopy } from "./types-copy.ts";
  */
 const RETRY_AFTER_MS = 1_000;
 
+/**
+ * How old the copy may be that says what doesn't exist. Clients of a router can name any cell, so this also
+ * limits how often an isolate reads the directory for them.
+ */
+const ABSENCE_MS = 1_000;
+
 /** How long a request waits for the refresh of another request before it starts its own. */
 const PATIENCE_MS = 250;
 
@@ -47,6 +53,12 @@ interface Loss {
 interface Refresh {
   startedAt: Moment;
   result: Promise<Result<DirectoryView>>;
+}
+
+interface RecentView {
+  view: DirectoryView;
+  /** Whether the directory was read after the request had come. */
+  isNew: boolean;
 }
 
 /**
@@ -140,6 +152,23 @@ export class DirectoryCopy {
     return view.ok && !view.value.cells.has(id) ? this.presentCell(id) : cellIn(view, id);
   }
 
+  /**
+   * The directory as it was at most a second ago, for answers that something doesn't exist. Refused if it
+   * cannot be read.
+   */
+  async recentView(waitUntil: WaitUntil): Promise<Result<RecentView>> {
+    const isRecent = (moment: Moment | undefined): boolean =>
+      moment !== undefined && this.#ages.ageMs(moment) < ABSENCE_MS;
+    if (this.#loss !== undefined && isRecent(this.#loss.toldAt))
+      return { ok: false, refusal: this.#loss.refusal };
+    if (this.#copy !== undefined && !this.#isExpired && isRecent(this.#copy.readAt))
+      return ok({ view: this.#copy.view, isNew: false });
+    if (isRecent(this.#failedAt)) return unreadable;
+    const isShared = isRecent(this.#refresh?.startedAt);
+    const view = await (isShared ? this.#refreshed(waitUntil) : this.#start(waitUntil));
+    return view.ok ? ok({ view: view.value, isNew: !isShared }) : view;
+  }
+
   /** The cell as the directory has it now, for decisions that depend on its state. */
   async presentCell(id: string): Promise<Result<Cell>> {
     return cellIn(await this.read(), id);
@@ -201,6 +230,8 @@ export class DirectoryCopy {
     return kept;
   }
 }
+
+const unreadable = refused("UNAVAILABLE", `${DIRECTORY} cannot be reached`, { retryAfterMs: RETRY_AFTER_MS });
 
 function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
   if (!view.ok) return view;

@@ -62,6 +62,14 @@ class Fixture {
     await new Promise((resolve) => setTimeout(resolve));
   }
 
+  /** The revoked keys in a recent view, with `new` if the directory was read for this call. */
+  async recent(): Promise<string[] | undefined> {
+    const recent = await this.copy.recentView((work) => this.kept.push(work));
+    if (!recent.ok) return undefined;
+    const { view, isNew } = recent.value;
+    return [...view.revokedKeys, ...(isNew ? ["new"] : [])];
+  }
+
   async fail(question: number, reason?: "HISTORY_LOST"): Promise<void> {
     this.asked[question]?.(refused("UNAVAILABLE", "down", reason === undefined ? {} : { reason }));
     await new Promise((resolve) => setTimeout(resolve));
@@ -231,4 +239,70 @@ test("ages after jumps of the clock", () => {
   now = 2 * HOUR_MS;
   expect(clock.ageMs(back)).toBe(2 * HOUR_MS - 5);
   expect(clock.ageMs(first)).toBe(Infinity);
+});
+
+describe("a recent view", () => {
+  test("is the copy for a second, and then read", async () => {
+    fixture.nowMs += 999;
+    expect(await fixture.recent()).toEqual(["key-0"]);
+    fixture.nowMs += 1;
+    const recent = fixture.recent();
+    await fixture.answer(1);
+    expect(await recent).toEqual(["key-1", "new"]);
+    expect(await fixture.recent()).toEqual(["key-1"]);
+    expect(await fixture.seen()).toEqual(["key-1"]);
+    expect(fixture.asked).toHaveLength(2);
+  });
+
+  test("is shared by the requests of a second, and is new only for the first one", async () => {
+    fixture.nowMs += 1_000;
+    const [first, second] = [fixture.recent(), fixture.recent()];
+    await fixture.answer(1);
+    expect(await first).toEqual(["key-1", "new"]);
+    expect(await second).toEqual(["key-1"]);
+    expect(fixture.asked).toHaveLength(2);
+  });
+
+  test("doesn't wait for a reading that began a second ago", async () => {
+    fixture.nowMs += 1_000;
+    void fixture.recent();
+    fixture.nowMs += 1_000;
+    const second = fixture.recent();
+    await fixture.answer(2);
+    expect(await second).toEqual(["key-2", "new"]);
+  });
+
+  test("is refused if the directory cannot be read, which is tried once a second", async () => {
+    fixture.nowMs += 1_000;
+    const recent = fixture.recent();
+    await fixture.fail(1);
+    expect(await recent).toBeUndefined();
+    expect(await fixture.recent()).toBeUndefined();
+    expect(fixture.asked).toHaveLength(2);
+    expect(await fixture.seen()).toEqual(["key-0"]);
+    fixture.nowMs += 1_000;
+    const later = fixture.recent();
+    await fixture.answer(2);
+    expect(await later).toEqual(["key-2", "new"]);
+  });
+
+  test("[H8] is refused if the directory has gone back in time", async () => {
+    fixture.nowMs += 1_000;
+    const recent = fixture.recent();
+    await fixture.fail(1, "HISTORY_LOST");
+    expect(await recent).toBeUndefined();
+    expect(await fixture.recent()).toBeUndefined();
+    expect(fixture.asked).toHaveLength(2);
+  });
+
+  test("is read after a change made by this isolate, and after the clock was set back", async () => {
+    fixture.copy.expire();
+    const recent = fixture.recent();
+    await fixture.answer(1);
+    expect(await recent).toEqual(["key-1", "new"]);
+    fixture.nowMs -= HOUR_MS;
+    const later = fixture.recent();
+    await fixture.answer(2);
+    expect(await later).toEqual(["key-2", "new"]);
+  });
 });

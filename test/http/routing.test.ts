@@ -2,7 +2,7 @@
  * Tests of the routes for routers that need other isolates or variables, or that watch the calls of objects.
  * All others are in test/suites/conformance.
  */
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { addressOf, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { counting, watchedNamespace } from "../support/workerd/counting.ts";
@@ -32,6 +32,75 @@ test("a name is found even if its cell was registered after this isolate read th
   const value = freshName();
   await api.json(201, "POST", "/v1/cells/9/leases", { key: "cell 9", body: { creates: [claim(value)] } });
   expect(await find(api, value)).toMatchObject({ cell: { id: "9", address: addressOf("9") } });
+});
+
+describe("a cell that this isolate's copy of the directory lacks", () => {
+  const classify = (using: Api, body: object) => using.send("POST", "/v1/classify", { key: "router", body });
+
+  /** An isolate whose copy of the directory is a second old, and the calls that it makes. */
+  async function withOldCopy(): Promise<{ isolate: Api; calls: string[] }> {
+    const { env: watched, calls } = counting(env);
+    const isolate = new Api({ ...watched });
+    await classify(isolate, { type: "FIRST_CELL" });
+    calls.length = 0;
+    const nowMs = Date.now();
+    vi.spyOn(Date, "now").mockImplementation(() => nowMs + 1_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    return { isolate, calls };
+  }
+
+  test("is classified if it was registered meanwhile", async () => {
+    const { isolate } = await withOldCopy();
+    await new Api().json(201, "POST", "/v1/admin/cells", {
+      body: { cell_id: "8", name: "New", address: addressOf("8") },
+    });
+    for (const body of [
+      { type: "CELL_ID", value: "8" },
+      { type: "SESSION_PREFIX", value: "cell-8" },
+    ]) {
+      const { status, headers } = await classify(isolate, body);
+      expect([status, headers.get("cache-control")]).toEqual([200, "private, max-age=15"]);
+    }
+  });
+
+  test("is absent only after the directory was read, and without that, not kept", async () => {
+    const { isolate, calls } = await withOldCopy();
+    const [first, second] = [
+      await classify(isolate, { type: "CELL_ID", value: "77" }),
+      await classify(isolate, { type: "SESSION_PREFIX", value: "cell-78" }),
+    ];
+    const cachingOf = ({ status, headers }: typeof first) => [status, headers.get("cache-control")];
+    expect(cachingOf(first)).toEqual([404, "private, max-age=1"]);
+    expect(cachingOf(second)).toEqual([404, "no-store"]);
+    expect(calls).toEqual(["DIRECTORY.snapshot"]);
+  });
+
+  test("costs no message if no cell can have such an id", async () => {
+    const { isolate, calls } = await withOldCopy();
+    for (const value of ["junk", "", "0", "cell-", "cell-01", "9".repeat(20)]) {
+      const { status, headers } = await classify(isolate, { type: "SESSION_PREFIX", value });
+      expect([status, headers.get("cache-control")]).toEqual([404, "private, max-age=1"]);
+    }
+    expect(calls).toEqual([]);
+  });
+
+  test("is unavailable while the directory cannot be read", async () => {
+    let isLost = false;
+    const isolate = new Api({
+      DIRECTORY: watchedNamespace("DIRECTORY", env.DIRECTORY, () =>
+        isLost ? Promise.reject(new Error("lost")) : undefined,
+      ),
+    });
+    await classify(isolate, { type: "FIRST_CELL" });
+    isLost = true;
+    const nowMs = Date.now();
+    vi.spyOn(Date, "now").mockImplementation(() => nowMs + 1_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const body = { type: "CELL_ID", value: "77" };
+    const refused = await isolate.problem(503, "POST", "/v1/classify", { key: "router", body });
+    expect(refused.message).toBe("the directory cannot be reached");
+    expect((await classify(isolate, { type: "CELL_ID", value: "1" })).status).toBe(200);
+  });
 });
 
 describe("messages", () => {

@@ -115,7 +115,7 @@ export const classifyRoutes = {
         code: "NOT_FOUND",
         when:
           "No claim exists, or no cell has this session prefix or id. The answer may be kept for a second, " +
-          "unless a lease holds one of the names.",
+          "unless a lease holds one of the names, or the list of cells was read before this call.",
       },
       {
         code: "UNAVAILABLE",

@@ -1,3 +1,4 @@
+import { isCellId } from "../../auth/principal.ts";
 import type { Cell } from "../../core/directory/messages.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { BucketKey } from "../../core/messages.ts";
@@ -5,6 +6,7 @@ import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid, keyOf } from "../batch.ts";
 import { CLAIM_FIELDS, type ClassifyClaim, type classifyRoutes } from "../contract/classify-route.ts";
 import type { Deployment } from "../deployment.ts";
+import type { DirectoryView } from "../directory-copy.ts";
 import type { Handlers } from "../handler.ts";
 import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../kept.ts";
 import { askShards, ownersOf, type Looked } from "../lookup.ts";
@@ -133,16 +135,26 @@ async function classifyCell(
   kind: "first" | "prefix" | "id",
   value: string,
 ): Promise<ReturnType<typeof proxyTo> | Result<never>> {
+  const id = kind === "prefix" ? value.replace(/^cell-/, "") : value;
+  // They are in the order of their ids.
+  const cellIn = ({ cells }: DirectoryView): Cell | undefined =>
+    kind === "first" ? cells.values().next().value : cells.get(id);
+  const message = kind === "first" ? "there is no cell" : `cell not found: ${JSON.stringify(value)}`;
+  const absent = (headers: Record<string, string>): Result<never> =>
+    withMessage(refused("NOT_FOUND", message), { headers });
+
   const view = await directory.view(waitUntil);
   if (!view.ok) return withMessage(view);
-  const { cells } = view.value;
-  // They are in the order of their ids.
-  const [first] = cells.values();
-  const id = kind === "prefix" ? value.replace(/^cell-/, "") : value;
-  const cell = kind === "first" ? first : cells.get(id);
-  if (cell !== undefined) return proxyTo(cell, kept(CELLS_MAX_AGE_S), null);
-  const message = kind === "first" ? "there is no cell" : `cell not found: ${JSON.stringify(value)}`;
-  return withMessage(refused("NOT_FOUND", message), { headers: kept(NOT_FOUND_MAX_AGE_S) });
+  const known = cellIn(view.value);
+  if (known !== undefined) return proxyTo(known, kept(CELLS_MAX_AGE_S), null);
+  if (kind !== "first" && !isCellId(id)) return absent(kept(NOT_FOUND_MAX_AGE_S));
+  // The copy may be older than the cell. What it says may be a second old, and must not get older.
+  const recent = await directory.recentView(waitUntil);
+  if (!recent.ok) return withMessage(recent);
+  const cell = cellIn(recent.value.view);
+  return cell === undefined
+    ? absent(recent.value.isNew ? kept(NOT_FOUND_MAX_AGE_S) : {})
+    : proxyTo(cell, kept(CELLS_MAX_AGE_S), null);
 }
 
 /** GitLab's clients add a scheme and a path of their own, so the address is only a host. */
