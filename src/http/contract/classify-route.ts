@@ -63,13 +63,16 @@ export const classifyRoutes = {
     about:
       "Answers where GitLab's HTTP Router sends a request, in its own JSON: by claims (the first one that " +
       "exists decides), or by a type with a value. `address` is the host of the cell's address. " +
-      "Errors have the sentence of the Topology Service in `message`.",
+      "Errors have the sentence of the Topology Service in `message`. Unknown fields are ignored, except " +
+      "in claims.",
     roles: ["router", "operator"],
     params: nothing,
     query: nothing,
     body: {
+      // Not strict, because this is the JSON of a protobuf of another product. Its parsers ignore fields of a
+      // newer version. In a claim, such a field may be the name, and without it a later claim would decide.
       schema: z
-        .strictObject({
+        .object({
           type: text.meta({
             description:
               "`FIRST_CELL`, `SESSION_PREFIX`, `CELL_ID`, their older names such as `SessionPrefix`, or a " +

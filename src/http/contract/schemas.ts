@@ -13,7 +13,7 @@ import {
 } from "./fields.ts";
 import { boundedList } from "./lists.ts";
 
-// The schemas of requests. They are strict: an unknown field is refused.
+// The schemas of requests. They are strict: an unknown field is refused. `POST /v1/classify` has its own.
 
 export const bucket = z
   .strictObject({

@@ -26,6 +26,8 @@ interface Mutation {
   change: (before: Tree) => Tree | undefined;
   /** The status that it must get whatever the schema says. */
   must?: 400;
+  /** True: a schema may ignore it at the top level of a body. */
+  isIgnorable?: boolean;
 }
 
 const replaced = (note: string, value: Tree): Mutation => ({ note, change: () => value });
@@ -53,6 +55,7 @@ const strange = (name: string): Mutation => ({
   change: (before) =>
     isObject(before) ? new Pairs([...Object.entries(before), [name, 1]]) : new Pairs([[name, 1]]),
   must: 400,
+  isIgnorable: name !== "__proto__",
 });
 
 const MUTATIONS: readonly Mutation[] = [
@@ -113,17 +116,19 @@ export function nearlyValidRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
   });
 }
 
-function inBody(request: FuzzRequest, where: number, { note, change, must }: Mutation): FuzzRequest {
+function inBody(request: FuzzRequest, where: number, mutation: Mutation): FuzzRequest {
+  const { note, change, must, isIgnorable = false } = mutation;
   const before = request.body ?? {};
   // Mutations of objects only apply to objects.
   const paths = pathsIn(before).filter((path) => must === undefined || isObject(at(before, path)));
   const path: TreePath = paths[where % paths.length] ?? [];
   const body = withChange(before, path, change);
+  const isIgnored = isIgnorable && path.length === 0 && request.id === "classify";
   return {
     ...request,
     body,
     notes: [...request.notes, `body ${JSON.stringify(path)}: ${note}`],
-    ...(must === undefined ? {} : { must }),
+    ...(must === undefined || isIgnored ? {} : { must }),
   };
 }
 

@@ -63,6 +63,17 @@ export function classifySuite(open: Open): void {
       });
   });
 
+  test("fields of a newer router are ignored, but not those of a claim", async () => {
+    const value = await owned();
+    const newer = { surprise: { of: ["any", "kind"] }, organizationId: "7" };
+    expect(await classify({ claims: [{ route: value }], ...newer })).toEqual(proxyTo("1", { route: value }));
+    expect(await classify({ type: "CELL_ID", value: "2", ...newer })).toEqual(proxyTo("2"));
+    const refuse = (body: object) => api.problem(400, "POST", "/v1/classify", { key: "router", body });
+    expect(await refuse(newer)).toMatchObject({ field: "type", message: 'invalid type: "UNSPECIFIED"' });
+    const claims = [{ ssh_key_fingerprint: "x" }, { route: value }];
+    expect(await refuse({ claims })).toMatchObject({ field: "claims[0].ssh_key_fingerprint" });
+  });
+
   test("finds cells by session prefix, by id, and the first one, with the older names too", async () => {
     for (const type of ["SESSION_PREFIX", "SessionPrefix"])
       expect(await classify({ type, value: "cell-2" })).toEqual(proxyTo("2"));

@@ -188,7 +188,9 @@ export function routeSuite(open: Open): void {
           "that is not UTF-8": [400, "body", new Uint8Array([0x22, 0xff, 0x22])],
           "that is a list": [400, "body", "[]"],
           "that is null": [400, "body", "null"],
-          "with an unknown field": [400, "surprise", '{"surprise":1}'],
+          ...(route === routes.classify
+            ? {}
+            : { "with an unknown field": [400, "surprise", '{"surprise":1}'] }),
           "with a key twice": [400, "a", '{"a":1,"a":2}'],
           "with a key twice, written differently": [400, "a", '{"a":1,"\\u0061":2}'],
           "with a key twice, deep inside": [400, "a[1].b", '{"a":[0,{"b":1,"b":1}]}'],
