@@ -35,6 +35,7 @@ export interface Asked {
 export interface Outage {
   /** When it was about to fail. */
   beganMs: number;
+  /** Infinity before. */
   fromMs: number;
   /** Infinity while it lasts. */
   toMs: number;

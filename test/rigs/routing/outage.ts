@@ -116,11 +116,16 @@ export class OutageRun {
   async #outage(failure: Failure, unseen: readonly string[]): Promise<void> {
     const { stage } = this.#options;
     const { server } = stage;
-    const beganMs = performance.now();
+    const outage: Outage = {
+      beganMs: performance.now(),
+      fromMs: Infinity,
+      toMs: Infinity,
+      endedMs: Infinity,
+    };
+    this.outages.push(outage);
     if (failure === "kill") await server.kill("group");
     else process.kill(-server.pid, "SIGSTOP");
-    const outage: Outage = { beganMs, fromMs: performance.now(), toMs: Infinity, endedMs: Infinity };
-    this.outages.push(outage);
+    outage.fromMs = performance.now();
     this.#unseen = unseen;
     await sleep(BOUND_MS);
     await this.#phase("down");
