@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { peers } from "../../scripts/sdk/entries.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { runners } from "../rigs/runtimes/runners.ts";
-import { runtimes, titleOf } from "../rigs/runtimes/runtimes.ts";
+import { deno, runtimes, titleOf, workerd } from "../rigs/runtimes/runtimes.ts";
 
 const page = (path: string): string => readFileSync(join(import.meta.dirname, "../../docs", path), "utf8");
 
@@ -13,6 +13,15 @@ test("the reference lists the checked runtimes", () => {
   const [, section = ""] = /^## Runtimes\n(.*?)^## /ms.exec(page("reference/databases.md")) ?? [];
   const listed = [...section.matchAll(/^- (\w+ [\d.]+)/gm)].map(([, name]) => name);
   expect(listed).toEqual(runtimes.map(titleOf));
+});
+
+test("the page of the router lists the checked runtimes", () => {
+  const [, section = ""] = /^## Runtimes\n(.*)/ms.exec(page("reference/router.md")) ?? [];
+  const listed = [...section.matchAll(/^- (\w+)(.*)$/gm)].flatMap(([, name, versions = ""]) =>
+    [...versions.matchAll(/[\d.]*\d/g)].map(([version]) => `${name} ${version}`),
+  );
+  expect(listed).toEqual([...runtimes, deno].map(titleOf));
+  expect(section).toContain(`\n- ${workerd.name}, `);
 });
 
 test("the oldest Node is the one that the package demands", () => {

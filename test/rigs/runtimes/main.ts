@@ -1,7 +1,7 @@
 /** `npm run test:runtimes`: runs the packed SDK on every runtime that the docs name. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildSdk } from "../../../scripts/sdk/build.ts";
 import { packSdk } from "../../../scripts/sdk/consumer.ts";
@@ -12,11 +12,23 @@ import { isInstalled } from "../../support/databases/programs.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
 import { BadOption, parsed, runProgram } from "../../support/options.ts";
 import { installRuntime, makeProject } from "./project.ts";
+import { startRouted } from "./routed.ts";
 import { runUntil, type Run } from "./run.ts";
 import { runners, type Runner } from "./runners.ts";
-import { runtimes, titleOf, type Runtime } from "./runtimes.ts";
+import {
+  deno,
+  LATEST_KYSELY,
+  runtimes,
+  titleOf,
+  workerd,
+  type CellRuntime,
+  type Runtime,
+} from "./runtimes.ts";
+import { checkWorkerd } from "./workerd.ts";
 
 const root = join(import.meta.dirname, "../../..");
+
+const titles = [...runtimes, deno, workerd].map(titleOf);
 
 const USAGE = `npm run test:runtimes -- [options]
 
@@ -24,10 +36,11 @@ const USAGE = `npm run test:runtimes -- [options]
   --help        prints this text
 
 Packs the SDK, installs it with its peers in an empty folder, and runs it on each runtime: a program with
-every driver, and from Node 22.13 on the conformance suite with each test runner. Needs Linux, PostgreSQL and
-MariaDB, and npm's registry, from which the runtimes come. The runtimes:
+every driver, a router, and from Node 22.13 on the conformance suite with each test runner. On Deno and
+workerd, it runs only the router. Needs Linux, PostgreSQL and MariaDB, and npm's registry, from which the
+runtimes come. The runtimes:
 
-${runtimes.map((runtime) => `  ${titleOf(runtime)}`).join("\n")}
+${titles.map((title) => `  ${title}`).join("\n")}
 `;
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -67,27 +80,96 @@ async function runSuite(
   return passed;
 }
 
-/** Returns what the runtime did, as one line. */
-async function checkRuntime(runtime: Runtime, { scratch, tarball, servers, run }: Check): Promise<string> {
-  const project = join(scratch, `kysely-${runtime.kysely}`);
-  if (!existsSync(project)) await makeProject(project, tarball, runtime, run);
+async function projectFor(kysely: string, { scratch, tarball, run }: Check): Promise<string> {
+  const project = join(scratch, `kysely-${kysely}`);
+  if (!existsSync(project)) await makeProject(project, tarball, kysely, run);
+  return project;
+}
+
+/** Runs `check` with the program of a runtime, and removes the runtime. */
+async function withRuntime(
+  runtime: Runtime,
+  { scratch, run }: Check,
+  check: (program: string) => Promise<string>,
+): Promise<string> {
   const program = await installRuntime(scratch, runtime, run);
-  const version = (await run(program, ["--version"], { cwd: project })).trim().replace(/^v/, "");
+  const [version] = /\d+\.\d+\.\d+/.exec(await run(program, ["--version"], { cwd: scratch })) ?? [];
   if (version !== runtime.version) throw new Error(`${runtime.package} contains ${version}`);
+  const checked = await check(program);
+  // Each takes up to 200 MB.
+  rmSync(program.slice(0, -runtime.program.length), { recursive: true });
+  return checked;
+}
+
+/** Runs claims with every driver, and the conformance suite. Returns what was done, as one line. */
+async function checkCell(
+  runtime: CellRuntime,
+  program: string,
+  project: string,
+  { servers, run }: Check,
+): Promise<string> {
   const env = {
     SERVERS: JSON.stringify(servers),
     COORDINATOR_NODE: process.execPath,
   };
-  const drivers = (await run(program, ["claims.mjs"], { cwd: project, env })).trim().split("\n");
+  const claims = await run(program, runtime.args("claims.mjs"), { cwd: project, env });
   const suites: string[] = [];
   for (const runner of runners.filter(({ runsOn }) => runsOn(runtime)))
     suites.push(
       `${await runSuite(runner, program, project, env, run)} conformance tests with ${runner.name}`,
     );
-  // Each takes 200 MB.
-  rmSync(dirname(dirname(program)), { recursive: true });
-  return [`claims with ${drivers.join(", ")}`, ...suites].join("; ");
+  return [`claims with ${claims.trim().split("\n").join(", ")}`, ...suites].join("; ");
 }
+
+/** Runs a router. Returns what was checked. */
+async function checkRouter(
+  runtime: Runtime,
+  program: string,
+  project: string,
+  { scratch, run }: Check,
+): Promise<string> {
+  const { routed, stop } = await startRouted();
+  try {
+    const env = {
+      ROUTED: JSON.stringify(routed),
+      DENO_DIR: join(scratch, "deno"),
+      DENO_NO_UPDATE_CHECK: "1",
+    };
+    const checked = await run(program, runtime.args("router.mjs"), { cwd: project, env });
+    return `a router: ${checked.trim()}`;
+  } finally {
+    await stop();
+  }
+}
+
+/** What is done on each runtime. Each check returns what it did, as one line. */
+const checks: Readonly<Record<string, (check: Check) => Promise<string>>> = {
+  ...Object.fromEntries(
+    runtimes.map((runtime) => [
+      titleOf(runtime),
+      async (check: Check) => {
+        const project = await projectFor(runtime.kysely, check);
+        return withRuntime(runtime, check, async (program) => {
+          const router = await checkRouter(runtime, program, project, check);
+          return `${await checkCell(runtime, program, project, check)}; ${router}`;
+        });
+      },
+    ]),
+  ),
+  [titleOf(deno)]: async (check) => {
+    const project = await projectFor(LATEST_KYSELY, check);
+    return withRuntime(deno, check, (program) => checkRouter(deno, program, project, check));
+  },
+  [titleOf(workerd)]: async (check) => {
+    const project = await projectFor(LATEST_KYSELY, check);
+    const { routed, stop } = await startRouted();
+    try {
+      return `a router: ${await checkWorkerd(project, routed)}`;
+    } finally {
+      await stop();
+    }
+  },
+};
 
 async function packedSdk(scratch: string): Promise<string> {
   const folder = join(scratch, "package");
@@ -111,32 +193,27 @@ async function startServers(stops: (() => Promise<void>)[]): Promise<Readonly<Re
   return servers;
 }
 
-function chosenRuntimes(names: readonly string[] | undefined): readonly Runtime[] {
-  if (names === undefined) return runtimes;
-  return names.map((name) => {
-    const runtime = runtimes.find((each) => titleOf(each) === name);
-    if (runtime === undefined)
-      throw new BadOption(`--only must name a runtime: ${runtimes.map(titleOf).join(", ")}`);
-    return runtime;
-  });
+function chosenTitles(given: readonly string[] | undefined): readonly string[] {
+  for (const title of given ?? [])
+    if (!titles.includes(title)) throw new BadOption(`--only must name a runtime: ${titles.join(", ")}`);
+  return given ?? titles;
 }
 
 /** Checks the runtimes one after the other. A failed one does not stop the others. */
-async function checkAll(chosen: readonly Runtime[], signal: AbortSignal): Promise<boolean> {
+async function checkAll(chosen: readonly string[], signal: AbortSignal): Promise<boolean> {
   const scratch = mkdtempSync(join(tmpdir(), "leasehold-runtimes-"));
   const stops: (() => Promise<void>)[] = [];
   const failed: string[] = [];
   try {
     const tarball = await packedSdk(scratch);
     const check = { scratch, tarball, servers: await startServers(stops), run: runUntil(signal) };
-    for (const runtime of chosen) {
-      const title = titleOf(runtime);
+    for (const title of chosen) {
       try {
-        print(`${title.padEnd(13)} passed: ${await checkRuntime(runtime, check)}`);
+        print(`${title.padEnd(21)} passed: ${await checks[title]?.(check)}`);
       } catch (error) {
         signal.throwIfAborted();
         failed.push(title);
-        print(`${title.padEnd(13)} FAILED: ${error instanceof Error ? error.message : String(error)}`);
+        print(`${title.padEnd(21)} FAILED: ${error instanceof Error ? error.message : String(error)}`);
       }
     }
   } finally {
@@ -155,7 +232,7 @@ async function main(): Promise<boolean> {
   const interruption = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.once(signal, () => interruption.abort(new Error(`interrupted by ${signal}`)));
-  return checkAll(chosenRuntimes(values.only), interruption.signal);
+  return checkAll(chosenTitles(values.only), interruption.signal);
 }
 
 runProgram(USAGE, main);

@@ -18,12 +18,7 @@ const npm = [
 ];
 
 /** Makes the folder, installs everything, and writes the programs that the runtimes run. */
-export async function makeProject(
-  folder: string,
-  tarball: string,
-  runtime: Runtime,
-  run: Run,
-): Promise<void> {
+export async function makeProject(folder: string, tarball: string, kysely: string, run: Run): Promise<void> {
   mkdirSync(folder);
   writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
   const {
@@ -35,14 +30,14 @@ export async function makeProject(
     pg,
     mysql2,
     "drizzle-orm": drizzle,
-    kysely: runtime.kysely,
+    kysely,
     ...Object.assign({}, ...runners.map((runner) => runner.packages)),
   } as Record<string, string>;
   const specs = Object.entries(packages).map(([name, version]) => `${name}@${version}`);
   await run("npm", [...npm, tarball, ...specs], { cwd: folder });
   // The programs are JavaScript, because Node 20 does not run TypeScript.
   await build({
-    entryPoints: ["claims", "conformance", "coordinator"].map((name) =>
+    entryPoints: ["claims", "conformance", "coordinator", "router", "router-worker"].map((name) =>
       join(import.meta.dirname, "consumer", `${name}.ts`),
     ),
     outdir: folder,

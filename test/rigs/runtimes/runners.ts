@@ -1,5 +1,5 @@
 /** The test runners that run the conformance suite, as docs/guides/write-an-adapter.md shows them. */
-import type { Runtime } from "./runtimes.ts";
+import type { CellRuntime } from "./runtimes.ts";
 
 export interface Runner {
   name: string;
@@ -9,12 +9,13 @@ export interface Runner {
   lines: string;
   /** The options of the runtime that run the test file. */
   args: (file: string) => readonly string[];
-  runsOn: (runtime: Runtime) => boolean;
+  runsOn: (runtime: CellRuntime) => boolean;
 }
 
-const isNode = ({ name }: Runtime): boolean => name === "Node";
+const isNode = ({ name }: CellRuntime): boolean => name === "Node";
 /** The Node that the project itself uses. Jest and Vitest run on one is enough. */
-const isProjectsNode = (runtime: Runtime): boolean => isNode(runtime) && runtime.version.startsWith("24.");
+const isProjectsNode = (runtime: CellRuntime): boolean =>
+  isNode(runtime) && runtime.version.startsWith("24.");
 
 export const runners: readonly Runner[] = [
   {
