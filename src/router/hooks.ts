@@ -11,6 +11,8 @@ export interface RouterHooks {
   onReport?: (event: ReportEvent) => void;
   /** Called for every answer that was older than one shown before, and thrown away (Q6). */
   onBackwards?: (event: { shard: number }) => void;
+  /** Called when a caller wants a position that the shard has not reached, so no client can have seen it. */
+  onPositionRefused?: (event: { shard: number }) => void;
   /** Called when a cell has answered that it does not have a name. */
   onMisdirected?: (event: { shard: number }) => void;
   /** Called when a rule sends a request to its default cell. */

@@ -70,6 +70,7 @@ export class RouterMetrics {
   readonly #fallbacks = new Counter();
   readonly #misdirected = new Counter();
   readonly #backwards = new Counter();
+  readonly #refusedPositions = new Counter();
   readonly #failures = new Counter();
   readonly #unusable = new Counter();
   readonly #reportKeys = new Counter();
@@ -87,6 +88,7 @@ export class RouterMetrics {
       this.#reportKeys.add({}, keys);
     },
     onBackwards: () => this.#backwards.add({}),
+    onPositionRefused: () => this.#refusedPositions.add({}),
     onMisdirected: () => this.#misdirected.add({}),
     onFallback: ({ rule }) => this.#fallbacks.add({ rule }),
     onFailure: ({ operation }) => this.#failures.add({ operation }),
@@ -106,6 +108,10 @@ export class RouterMetrics {
       ...this.#fallbacks.lines("route_fallback", "Requests that a rule sent to its default cell."),
       ...this.#misdirected.lines("route_misdirected", "Requests that a cell refused with 421."),
       ...this.#backwards.lines("route_backwards", "Answers that were older than one shown before."),
+      ...this.#refusedPositions.lines(
+        "route_position_refused",
+        "Wanted positions that no shard has reached.",
+      ),
       ...this.#failures.lines("route_failure", "Requests of the router that failed, by operation."),
       ...this.#unusable.lines("route_unusable_address", "Answers with an address that no router may use."),
     ];

@@ -48,12 +48,14 @@ test("everything else is counted too, and the text is OpenMetrics", () => {
   const metrics = new RouterMetrics();
   metrics.hooks.onFallback({ rule: 'a "rule"\\\n' });
   metrics.hooks.onMisdirected({ shard: 3 });
+  metrics.hooks.onPositionRefused({ shard: 3 });
   metrics.hooks.onBackwards({ shard: 3 });
   metrics.hooks.onReport({ shard: 3, ageMs: 1_500, keys: 7 });
   metrics.hooks.onUnusableAddress({ cell: "7" });
   const lines = metrics.text().split("\n");
   expect(lines).toContain('route_fallback_total{rule="a \\"rule\\"\\\\\\n"} 1');
   expect(lines).toContain("route_misdirected_total 1");
+  expect(lines).toContain("route_position_refused_total 1");
   expect(lines).toContain("route_backwards_total 1");
   expect(lines).toContain("report_keys_total 7");
   expect(lines).toContain('report_age_ms_bucket{le="2000"} 1');

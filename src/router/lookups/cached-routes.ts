@@ -20,6 +20,7 @@ import type {
   RouteUnavailable,
   WrongRoute,
 } from "./routes.ts";
+import { ShardPositions } from "./shard-positions.ts";
 import { ShardReports } from "./shard-reports.ts";
 import { SharedEntries, type SharedCache } from "./shared-cache.ts";
 import { answerOf, type Source, type SourceAnswer, type SourceFailure } from "./source.ts";
@@ -46,6 +47,8 @@ export interface LookupOptions {
 interface Question {
   asked: Promise<Asked>;
   sentMs: number;
+  /** Questions are numbered in the order of sending. */
+  number: number;
 }
 
 /** An answer of the coordinator. It isn't shown yet. */
@@ -63,6 +66,10 @@ interface Lookup {
   /** What the name is remembered under. */
   id: string;
   min: Positions;
+  /** How many questions had been sent when the call began. */
+  asked: number;
+  /** True after an answer that was too old, but does not prove that the caller's positions are wrong. */
+  insists: boolean;
   startedMs: number;
   era: number;
   options: FindOptions;
@@ -111,12 +118,14 @@ export class CachedRoutes implements Routes {
   readonly #questions = new Map<string, Question>();
   readonly #breaker = new Breaker(FAILURES);
   readonly #shardBreakers = new Map<number, Breaker>();
-  readonly #shards = new Set<number>();
+  readonly #positions = new ShardPositions();
   /** The newest known address of each cell: entries live longer than addresses. */
   readonly #addresses = new Map<string, { cell: CellAddress; sinceMs: number }>();
   /** Entries live up to this age without a report. */
   readonly #plainMaxAgeMs: number;
   #lastMs = -Infinity;
+  /** Counts the questions. */
+  #asked = 0;
   /** Counts how often the clock was set back. */
   #era = 0;
   #isClosed = false;
@@ -233,6 +242,7 @@ export class CachedRoutes implements Routes {
     this.#cells.clear();
     this.#addresses.clear();
     this.#questions.clear();
+    this.#positions.clear();
     this.#breaker.succeeded();
     this.#shardBreakers.clear();
   }
@@ -242,8 +252,8 @@ export class CachedRoutes implements Routes {
     const id = `${name.type.length}:${name.type}${name.value}`;
     const min = options.minPositions ?? NO_POSITIONS;
     const startedMs = this.#now();
-    const once = { spare: undefined, mayBeStale: true, shown: undefined };
-    return { name, id, min, startedMs, era: this.#era, options, ...once };
+    const once = { insists: false, spare: undefined, mayBeStale: true, shown: undefined };
+    return { name, id, min, asked: this.#asked, startedMs, era: this.#era, options, ...once };
   }
 
   async #find(lookup: Lookup): Promise<RouteAnswer> {
@@ -313,7 +323,7 @@ export class CachedRoutes implements Routes {
 
   #misdirect(lookup: Lookup, { position }: WrongRoute, kept: Entry | undefined): void {
     const atMs = this.#now();
-    const running = this.#questions.get(questionId(lookup));
+    const running = this.#questions.get(this.#questionId(lookup));
     for (const key of refusalKeys(lookup.id, kept)) {
       const earlier = this.#misdirected.peek(key);
       // Several requests may have gone to the wrong cell. They can share the question after the first one.
@@ -376,6 +386,8 @@ export class CachedRoutes implements Routes {
     }
     let wasBackwards = false;
     for (let asks = 0; asks < MAX_ASKS; asks += 1) {
+      const refused = await this.#awaitTurn(lookup);
+      if (refused !== undefined) return refused;
       const question = this.#question(lookup);
       if ("kind" in question) return this.#withoutCoordinator(lookup, question);
       const isOwn = question.sentMs >= lookup.startedMs || lookup.era !== this.#era;
@@ -384,20 +396,74 @@ export class CachedRoutes implements Routes {
       if (asked === undefined && !isOwn) continue;
       if (asked === undefined) return this.#withoutCoordinator(lookup, LOST);
       if (asked === UNUSABLE) return unavailable(UNUSABLE);
-      if (asked.kind === "failed") return this.#withoutCoordinator(lookup, asked);
+      if (asked.kind === "failed") {
+        return asked.isBehind === true
+          ? this.#notReached(lookup, asked.shard ?? this.#shardOf(lookup))
+          : this.#withoutCoordinator(lookup, asked);
+      }
       if (asked.kind === "invalid") return asked;
       // An answer to an older question counts like an entry, and so does one from an HTTP cache.
       const isFromCache = question.sentMs - asked.sinceMs > this.#plainMaxAgeMs;
-      if ((!isOwn || isFromCache) && !this.#isFresh(asked, this.#now())) continue;
+      if ((!isOwn || isFromCache) && !this.#isFresh(asked, this.#now())) {
+        lookup.insists = true;
+        continue;
+      }
       if (this.#isAllowed(lookup, asked)) {
         this.#refreshSoon(lookup, asked, this.#now());
         return this.#show(lookup, asked, "coordinator");
       }
+      if (this.#isRefuted(lookup, asked.shard)) return this.#notReached(lookup, asked.shard);
       if (wasBackwards) break;
       wasBackwards = true;
+      lookup.insists = true;
       this.#demandNewer(lookup, asked);
     }
     return unavailable(TOO_OLD);
+  }
+
+  /** The position of a shard that the caller wants, which comes from a client (Q9). */
+  #wanted({ options }: Lookup, shard: number | undefined): number | undefined {
+    return shard === undefined ? undefined : options.minPositions?.get(shard);
+  }
+
+  #isRefuted(lookup: Lookup, shard: number): boolean {
+    const wanted = this.#wanted(lookup, shard);
+    return wanted !== undefined && this.#positions.isRefuted(shard, wanted, lookup.asked);
+  }
+
+  /** Whether only a question can tell if the shard of a name has reached what the caller wants. */
+  #isUnproven(lookup: Lookup): boolean {
+    const shard = this.#shardOf(lookup);
+    const wanted = this.#wanted(lookup, shard);
+    return shard !== undefined && wanted !== undefined && !this.#positions.isProven(shard, wanted);
+  }
+
+  /**
+   * Waits until a question may check the position that the caller wants (Q9). Returns an answer if none is
+   * needed, because the answer to somebody else has shown meanwhile that the position is wrong.
+   */
+  async #awaitTurn(lookup: Lookup): Promise<RouteAnswer | undefined> {
+    const untilMs = this.#now() + this.#options.timeoutMs;
+    const shard = this.#shardOf(lookup);
+    if (shard === undefined) return undefined;
+    while (this.#isUnproven(lookup)) {
+      if (this.#isRefuted(lookup, shard)) return this.#notReached(lookup, shard);
+      const nowMs = this.#now();
+      if (nowMs > untilMs) return this.#withoutCoordinator(lookup, LOST);
+      const delayMs = this.#positions.takeTurn(shard, nowMs);
+      if (delayMs === 0) return undefined;
+      await this.#wait(new Promise(() => {}), lookup.options, delayMs);
+    }
+    return undefined;
+  }
+
+  /** Answers a caller who wants a position that the shard has not reached. */
+  #notReached(lookup: Lookup, shard: number | undefined): RouteAnswer {
+    if (shard !== undefined) {
+      this.#positions.refuted(shard, this.#now());
+      callHook(this.#options.hooks.onPositionRefused, { shard });
+    }
+    return this.#withoutCoordinator(lookup, NOT_REACHED);
   }
 
   #demandNewer(lookup: Lookup, { shard, key }: Entry): void {
@@ -407,9 +473,10 @@ export class CachedRoutes implements Routes {
 
   /** Joins the running question of a name, or sends one. */
   #question(lookup: Lookup): Question | SourceFailure {
-    const id = questionId(lookup);
+    const id = this.#questionId(lookup);
     const running = this.#questions.get(id);
-    if (running !== undefined && this.#isRunning(running)) return running;
+    if (running !== undefined && this.#isRunning(running) && this.#isNewEnough(lookup, running))
+      return running;
     const refusal = this.#refusal(lookup);
     if (refusal !== undefined) return refusal;
     const sentMs = this.#now();
@@ -420,13 +487,28 @@ export class CachedRoutes implements Routes {
     return this.#send(lookup, answer, sentMs);
   }
 
+  /** Whether the answer to a question that already runs can be as new as the caller wants. */
+  #isNewEnough(lookup: Lookup, { number }: Question): boolean {
+    if (number > lookup.asked || lookup.min.size === 0) return true;
+    if (this.#shardOf(lookup) !== undefined) return !this.#isUnproven(lookup);
+    return [...lookup.min].every(
+      ([shard, position]) => !this.#positions.knows(shard) || this.#positions.isProven(shard, position),
+    );
+  }
+
   /** Sends the questions of several lookups in one message. The lookups then join them. */
   #askTogether(lookups: readonly Lookup[]): void {
-    const unasked = new Map(lookups.map((lookup) => [questionId(lookup), lookup] as const));
+    const unasked = new Map(lookups.map((lookup) => [this.#questionId(lookup), lookup] as const));
     for (const [id, lookup] of unasked) {
       const running = this.#questions.get(id);
-      const isAsked = running !== undefined && this.#isRunning(running);
-      if (isAsked || this.#isFailing(lookup) || this.#refusal(lookup) !== undefined) unasked.delete(id);
+      const isAsked = running !== undefined && this.#isRunning(running) && this.#isNewEnough(lookup, running);
+      if (
+        isAsked ||
+        this.#isUnproven(lookup) ||
+        this.#isFailing(lookup) ||
+        this.#refusal(lookup) !== undefined
+      )
+        unasked.delete(id);
     }
     const [first, ...others] = unasked.values();
     if (first === undefined || others.length === 0) return;
@@ -448,14 +530,15 @@ export class CachedRoutes implements Routes {
 
   #send(lookup: Lookup, answer: Promise<SourceAnswer>, sentMs: number): Question {
     const era = this.#era;
-    const id = questionId(lookup);
+    const id = this.#questionId(lookup);
+    const number = (this.#asked += 1);
     this.#breaker.sent(sentMs);
     this.#shardBreaker(this.#shardOf(lookup))?.sent(sentMs);
     const asked = answer.then((each) => {
       if (this.#questions.get(id) === question) this.#questions.delete(id);
-      return each.kind === "failed" ? each : this.#received(lookup, each, sentMs, era);
+      return each.kind === "failed" ? each : this.#received(lookup, each, { sentMs, number }, era);
     });
-    const question = { asked, sentMs };
+    const question = { asked, sentMs, number };
     this.#questions.set(id, question);
     return question;
   }
@@ -463,7 +546,7 @@ export class CachedRoutes implements Routes {
   #received(
     lookup: Lookup,
     answer: Exclude<SourceAnswer, SourceFailure>,
-    sentMs: number,
+    { sentMs, number }: Pick<Question, "sentMs" | "number">,
     era: number,
   ): Asked {
     const nowMs = this.#now();
@@ -475,7 +558,7 @@ export class CachedRoutes implements Routes {
       era === this.#era
         ? { ...read, sinceMs: sentMs - ageMs }
         : { ...read, settled: false, sinceMs: nowMs - ageMs };
-    if (this.#shards.size < MAX_SHARDS) this.#shards.add(entry.shard);
+    this.#positions.told(entry.shard, entry.position, ageMs === 0 ? number : undefined);
     this.#shardBreaker(entry.shard)?.succeeded();
     this.#reports?.saw(entry.shard, entry.position);
     // A newer answer heals the name. From here on, its position keeps the wrong one away (Q6).
@@ -508,7 +591,7 @@ export class CachedRoutes implements Routes {
       if (answer.kind !== "failed" || answer.isBehind === true) isAnswered = true;
       if (answer.kind !== "failed") continue;
       const shard = answer.shard ?? this.#shardOf(lookups[index]);
-      if (answer.isBehind === true) this.#shardBreaker(shard)?.succeeded();
+      if (answer.isBehind === true) this.#wasBehind(shard);
       else if (shard !== undefined) failing.add(shard);
       this.#tellFailure(answer, told);
     }
@@ -516,6 +599,12 @@ export class CachedRoutes implements Routes {
     if (isAnswered) this.#breaker.succeeded();
     else this.#breaker.failed(nowMs);
     for (const shard of failing) this.#shardFailed(shard, nowMs);
+  }
+
+  #wasBehind(shard: number | undefined): void {
+    if (shard === undefined) return;
+    this.#positions.fellBehind(shard, this.#now());
+    this.#shardBreaker(shard)?.succeeded();
   }
 
   /** Tells the hook once what several names of a message share. */
@@ -590,9 +679,22 @@ export class CachedRoutes implements Routes {
     return lookup && (this.#memory.peek(lookup.id) ?? lookup.spare)?.shard;
   }
 
-  /** The coordinator refuses shards that it does not have, and clients can send any. */
-  #knownMin({ min }: Lookup): Positions {
-    return min.size === 0 ? min : new Map([...min].filter(([shard]) => this.#shards.has(shard)));
+  /**
+   * The positions that a question carries. Clients can send any, so the answer is compared with those that no
+   * shard has told yet: calls that differ only in them share a question. The coordinator would also refuse
+   * shards that it does not have.
+   */
+  #knownMin({ min, insists }: Lookup): Positions {
+    if (min.size === 0) return min;
+    const isKnown = ([shard, position]: [number, number]): boolean =>
+      insists ? this.#positions.knows(shard) : this.#positions.isProven(shard, position);
+    return new Map([...min].filter(isKnown));
+  }
+
+  /** Calls that want the same name, at least as new, share a question. */
+  #questionId(lookup: Lookup): string {
+    const min = [...this.#knownMin(lookup)].map((pair) => pair.join(":"));
+    return `${min.join(",")}|${lookup.id}`;
   }
 
   #withoutCoordinator(lookup: Lookup, failure: SourceFailure): RouteAnswer {
@@ -672,6 +774,10 @@ const INCOMPLETE: SourceFailure = {
   kind: "failed",
   detail: "the coordinator has not answered every name",
 };
+const NOT_REACHED: SourceFailure = {
+  kind: "failed",
+  detail: "the shard has not reached the position that the caller wants",
+};
 const PAUSED: SourceFailure = { kind: "failed", detail: "the coordinator does not answer" };
 const TOO_MANY: SourceFailure = { kind: "failed", detail: "too many questions wait for the coordinator" };
 const UNUSABLE: SourceFailure = { kind: "failed", detail: "the cell has no address that a router may use" };
@@ -685,7 +791,3 @@ const unavailable = ({ detail, retryAfterMs = RETRY_AFTER_MS }: SourceFailure): 
 /** A name, and the key that all its spellings have if it is known. */
 const refusalKeys = (id: string, entry: Entry | undefined): string[] =>
   entry === undefined ? [id] : [id, `${entry.shard}/${entry.key}`];
-
-/** Calls that want the same name, at least as new, share a question. */
-const questionId = ({ id, min }: Lookup): string =>
-  `${[...min].map((pair) => pair.join(":")).join(",")}|${id}`;
