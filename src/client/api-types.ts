@@ -549,9 +549,9 @@ export interface RouteLookup {
   /** The names to find. */
   names: readonly Bucket[];
   /**
-   * Positions of shards that you have seen, as pairs `shard:position` with commas between them, at most
-   * 16. If the shard of a name has not reached its position, the call fails with UNAVAILABLE. Pairs of
-   * other shards have no effect.
+   * Positions of shards that you have seen, as pairs `shard:position` with commas between them. If the
+   * shard of a name has not reached its position, the name is unavailable. Pairs of other shards have no
+   * effect.
    */
   min_position?: string | undefined;
 }

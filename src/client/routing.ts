@@ -17,8 +17,8 @@ export type ShardPositions = Readonly<Record<number, number>>;
 
 export interface FindRouteOptions extends CallOptions {
   /**
-   * Positions that the shard of the name must have reached, of at most 16 shards. If it has not, the client
-   * tries again, and throws `UnavailableError` in the end.
+   * Positions that the shard of the name must have reached. If it has not, the client tries again, and throws
+   * `UnavailableError` in the end.
    */
   minPositions?: ShardPositions | undefined;
 }

@@ -7,16 +7,29 @@ export type Positions = ReadonlyMap<number, number>;
 /** The cookie that carries positions from one request of a client to its next. */
 export const POSITION_COOKIE = "Leasehold-Position";
 
-const MAX_PAIRS = 16;
-const MAX_TEXT_BYTES = 512;
-/** More shards than any deployment has. */
-const MAX_SHARD = 65_535;
+/**
+ * The largest number of shards of a deployment, so the positions of every lease are few enough. A router
+ * imports nothing of the coordinator, so a test compares this with the coordinator's number.
+ */
+const MAX_SHARDS = 256;
+
+/**
+ * The longest text. A cookie may have 4,096 bytes, with its name and attributes. The pairs of 256 shards fit
+ * up to positions of 11 digits, which a shard reaches after 63 years with 50 transactions a second.
+ */
+const MAX_TEXT_LENGTH = 4_000;
+
 /** A longer header does not come from a browser that keeps to the limits of RFC 6265. */
 const MAX_HEADER_LENGTH = 65_536;
 
+const PAIR = String.raw`(?:0|[1-9]\d{0,2}):(?:0|[1-9]\d{0,15})`;
+
+/** The form of positions in text, for the description of the API. */
+export const positionsForm = { pattern: `^${PAIR}(?:,${PAIR})*$`, maxLength: MAX_TEXT_LENGTH } as const;
+
 /**
- * Reads positions from text such as `3:4711,5:88`, at most 16 pairs and 512 bytes. Returns undefined for
- * anything else: a client can send any text.
+ * Reads positions from text such as `3:4711,5:88`, at most 256 pairs and 4,000 characters. Returns undefined
+ * for anything else: a client can send any text.
  *
  * @example
  * ```ts
@@ -27,24 +40,35 @@ const MAX_HEADER_LENGTH = 65_536;
  * ```
  */
 export function parsePositions(text: string): Positions | undefined {
-  if (text.length > MAX_TEXT_BYTES) return undefined;
-  const pairs = text.split(",");
-  if (pairs.length > MAX_PAIRS) return undefined;
+  const read = readPositions(text);
+  return typeof read === "string" ? undefined : read;
+}
+
+/** Reads positions from text. Returns what is wrong with it, to complete a sentence. */
+export function readPositions(text: string): Positions | string {
+  if (text.length > MAX_TEXT_LENGTH) return `must have at most ${MAX_TEXT_LENGTH} characters`;
   const positions = new Map<number, number>();
-  for (const pair of pairs) {
-    const [, shardText = "", positionText = ""] = /^(0|[1-9]\d{0,4}):(0|[1-9]\d{0,15})$/.exec(pair) ?? [];
-    const [shard, position] = [Number(shardText), Number(positionText)];
-    if (shardText === "" || !isPair(shard, position) || positions.has(shard)) return undefined;
+  for (const pair of text.split(",")) {
+    if (!ONE_PAIR.test(pair))
+      return "must be pairs of a shard and a position, such as 3:4711,5:88; or leave it out";
+    const [shard = NaN, position = NaN] = pair.split(":").map(Number);
+    if (shard >= MAX_SHARDS) return `must have shards below ${MAX_SHARDS}`;
+    if (!Number.isSafeInteger(position)) return `must have positions of at most ${Number.MAX_SAFE_INTEGER}`;
+    if (positions.has(shard)) return `must have shard ${shard} only once`;
     positions.set(shard, position);
   }
   return positions;
 }
 
+const ONE_PAIR = new RegExp(`^${PAIR}$`);
+
 /**
- * Writes positions as `parsePositions` reads them, in the order of the shards. Of more than 16 pairs, it
- * writes the 16 that were set last: they belong to the newest writes.
+ * Writes positions as `parsePositions` reads them, in the order of the shards. If they don't fit into 4,000
+ * characters, it leaves out those that were set first. Then only names of these shards may be found later:
+ * as late as without positions.
  *
- * @throws A `RangeError` if a shard or position is not a whole number that is at least 0.
+ * @throws A `RangeError` if a position is not a whole number that is at least 0, or a shard not one of 0 to
+ * 255.
  * @example
  * ```ts
  * import { formatPositions } from "leasehold/router";
@@ -53,13 +77,23 @@ export function parsePositions(text: string): Positions | undefined {
  * ```
  */
 export function formatPositions(positions: Positions): string {
-  const pairs = [...positions].slice(-MAX_PAIRS);
-  for (const [shard, position] of pairs)
+  const pairs: [shard: number, text: string][] = [];
+  // With a comma behind each.
+  let length = -1;
+  for (const [shard, position] of [...positions].toReversed()) {
     if (!isPair(shard, position))
-      throw new RangeError(`\`positions\` must have whole numbers of at least 0; got ${shard}:${position}`);
+      throw new RangeError(
+        `\`positions\` must have whole numbers of at least 0, and shards below ${MAX_SHARDS}; ` +
+          `got ${shard}:${position}`,
+      );
+    const text = `${shard}:${position}`;
+    length += text.length + 1;
+    if (length > MAX_TEXT_LENGTH) break;
+    pairs.push([shard, text]);
+  }
   return pairs
     .toSorted(([a], [b]) => a - b)
-    .map(([shard, position]) => `${shard}:${position}`)
+    .map(([, text]) => text)
     .join(",");
 }
 
@@ -131,6 +165,6 @@ export function mergePositions(a: Positions, b: Positions): Positions {
 const isPair = (shard: number, position: number): boolean =>
   Number.isInteger(shard) &&
   shard >= 0 &&
-  shard <= MAX_SHARD &&
+  shard < MAX_SHARDS &&
   Number.isSafeInteger(position) &&
   position >= 0;

@@ -1,6 +1,7 @@
 /** Positions in text and cookies, as clients may send them. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { MAX_SHARDS } from "../../src/core/placement.ts";
 import {
   formatPositions,
   mergePositions,
@@ -9,11 +10,15 @@ import {
   positionsFromCookie,
 } from "../../src/router/positions.ts";
 
-const pairs = fc.uniqueArray(fc.tuple(fc.nat({ max: 65_535 }), fc.maxSafeNat()), {
+/** As many as always fit. */
+const pairs = fc.uniqueArray(fc.tuple(fc.nat({ max: 255 }), fc.maxSafeNat()), {
   minLength: 1,
-  maxLength: 16,
+  maxLength: 190,
   selector: ([shard]) => shard,
 });
+
+const everyShard = (position: number): string =>
+  Array.from({ length: MAX_SHARDS }, (_, shard) => `${shard}:${position}`).join(",");
 
 describe("positions in text", () => {
   test("are read as they were written", () => {
@@ -37,10 +42,9 @@ describe("positions in text", () => {
     ["a space", "3: 1"],
     ["a comma at the end", "3:1,"],
     ["a shard twice", "3:1,3:2"],
-    ["a shard beyond all", "65536:1"],
+    ["a shard beyond all", "256:1"],
     ["a position that no double can hold", "3:9007199254740993"],
-    ["17 pairs", Array.from({ length: 17 }, (_, shard) => `${shard}:1`).join(",")],
-    ["more than 512 bytes", `3:1,${" ".repeat(600)}`],
+    ["more than 4,000 characters", everyShard(9_007_199_254_740_991)],
     ["digits of another script", "3:٤"],
   ])("are refused with %s", (_, text) => {
     expect(parsePositions(text)).toBeUndefined();
@@ -55,17 +59,29 @@ describe("positions in text", () => {
     );
   });
 
-  test("keep the 16 pairs that were set last", () => {
-    const first = new Map(Array.from({ length: 17 }, (_, shard) => [shard, 1] as const));
-    const read = parsePositions(formatPositions(mergePositions(first, new Map([[0, 2]]))));
-    expect(read?.get(0)).toBe(2);
+  test("fit for every shard that a deployment can have", () => {
+    const text = everyShard(99_999_999_999);
+    expect(parsePositions(text)?.size).toBe(MAX_SHARDS);
+    expect(formatPositions(parsePositions(text) ?? new Map())).toBe(text);
+    const cookie = positionCookie(parsePositions(text) ?? new Map(), Number.MAX_SAFE_INTEGER);
+    expect(cookie.length).toBeLessThanOrEqual(4_096);
+  });
+
+  test("that don't fit leave out the pairs that were set first", () => {
+    const largest = Number.MAX_SAFE_INTEGER;
+    const first = new Map(Array.from({ length: MAX_SHARDS }, (_, shard) => [shard, largest - 1] as const));
+    const text = formatPositions(mergePositions(first, new Map([[0, largest]])));
+    const read = parsePositions(text);
+    expect(read?.get(0)).toBe(largest);
     expect(read?.has(1)).toBe(false);
-    expect(read?.size).toBe(16);
+    expect(read?.has(255)).toBe(true);
+    expect(text.length).toBeGreaterThan(4_000 - "255:9007199254740991,".length);
   });
 
   test("are not written if they are no whole numbers", () => {
     expect(() => formatPositions(new Map([[3, 0.5]]))).toThrow("`positions` must have whole numbers");
     expect(() => formatPositions(new Map([[-1, 5]]))).toThrow(RangeError);
+    expect(() => formatPositions(new Map([[MAX_SHARDS, 5]]))).toThrow(RangeError);
   });
 
   test("are joined with the larger position of each shard", () => {

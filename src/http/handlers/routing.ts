@@ -4,9 +4,9 @@ import type { Cell } from "../../core/directory/messages.ts";
 import { keyHash } from "../../core/key-hash.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid } from "../batch.ts";
-import type { MinPositions } from "../contract/min-position.ts";
 import type { routeResults, routingRoutes } from "../contract/routing-routes.ts";
 import type { routeFacts } from "../contract/schemas.ts";
+import type { Positions } from "../../router/positions.ts";
 import type { Handlers } from "../handler.ts";
 import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../kept.ts";
 import {
@@ -104,7 +104,7 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
   },
 };
 
-function unknownShard(wanted: MinPositions | undefined, shards: number): Result<never> | undefined {
+function unknownShard(wanted: Positions | undefined, shards: number): Result<never> | undefined {
   const unknown = wanted?.keys().find((shard) => shard >= shards);
   return unknown === undefined
     ? undefined
@@ -116,7 +116,7 @@ function unknownShard(wanted: MinPositions | undefined, shards: number): Result<
  * a router or a cell, whose word about a shard is not a peer's: the shard is not told, so that no caller can
  * make it refuse everything (H4).
  */
-function behindOf({ shard, position }: Looked, wanted: MinPositions | undefined): Result<never> | undefined {
+function behindOf({ shard, position }: Looked, wanted: Positions | undefined): Result<never> | undefined {
   return position >= (wanted?.get(shard) ?? 0)
     ? undefined
     : refused("UNAVAILABLE", `shard ${shard} has not reached its position in \`min_position\``, {
@@ -128,7 +128,7 @@ function behindOf({ shard, position }: Looked, wanted: MinPositions | undefined)
 /** Refuses an answer that is too old, or whose cell has no known address. */
 function withOwner(
   answer: KeyAnswer,
-  wanted: MinPositions | undefined,
+  wanted: Positions | undefined,
   cells: ReadonlyMap<string, Cell>,
 ): KeyAnswer {
   if (!answer.ok) return answer;

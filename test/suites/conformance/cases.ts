@@ -187,8 +187,8 @@ const badPositions: Case["bad"] = {
     query: `min_position=3:${2 ** 53}`,
     field: "min_position",
   },
-  "17 positions": {
-    query: `min_position=${Array.from({ length: 17 }, (_, shard) => `${shard}:1`).join(",")}`,
+  "more positions than fit into a cookie": {
+    query: `min_position=${Array.from({ length: 256 }, (_, shard) => `${shard}:${2 ** 53 - 1}`).join(",")}`,
     field: "min_position",
   },
   "a shard that the deployment doesn't have": { query: "min_position=256:1", field: "min_position" },
