@@ -14,6 +14,8 @@ export type FailureKind =
   | "unreachable"
   /** The cell's address is not a bare `https` origin. 502. */
   | "unusable_address"
+  /** Routers send the request in a circle, because a cell has the address of a router. 508. */
+  | "loop"
   /** Whether a name exists is not known now. 503. */
   | "unavailable"
   /** Cells answered 421, and no other cell is known to have the name. 503. */
@@ -48,6 +50,7 @@ const problems: Readonly<Record<FailureKind, { status: number; title: string }>>
   misconfigured: { status: 500, title: "The routing rules are wrong" },
   unreachable: { status: 502, title: "The cell does not answer" },
   unusable_address: { status: 502, title: "The cell has no usable address" },
+  loop: { status: 508, title: "The request goes around in a circle" },
   unavailable: { status: 503, title: "The cell cannot be looked up now" },
   misdirected: { status: 503, title: "The cell is not known yet" },
   timeout: { status: 504, title: "The cell did not answer in time" },

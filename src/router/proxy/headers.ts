@@ -1,5 +1,6 @@
 /** The headers of forwarded requests and answers. */
 import { withoutRouterCookies } from "./cookies.ts";
+import { markRouter } from "./loops.ts";
 
 /** They belong to one connection (RFC 9110, 7.6.1), so a proxy does not pass them on. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
@@ -80,6 +81,7 @@ export function requestHeaders(request: Request, facts: RouteFacts, forwarding: 
   if (isUpgrade) headers.set("upgrade", "websocket");
   for (const [name, value] of forwarded) headers.set(name, value);
   for (const [name, value] of factHeaders(facts)) headers.set(name, value);
+  markRouter(headers);
   headers.set("x-gitlab-http-router-rule-action", facts.ruleAction);
   if (facts.ruleAction === "classify" && facts.ruleType !== null)
     headers.set("x-gitlab-http-router-rule-type", facts.ruleType);

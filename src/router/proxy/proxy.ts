@@ -6,6 +6,7 @@ import type { Classification, Match } from "../rules/types.ts";
 import { attempt } from "./attempt.ts";
 import { failureOf, problemResponse, type ProxyFailure } from "./failure.ts";
 import { answerHeaders, type Forwarding, type RouteFacts } from "./headers.ts";
+import { isLooping } from "./loops.ts";
 import { settingsOf, type ProxyOptions, type ProxySettings } from "./options.ts";
 import { canSendAgain, sendAgain, wrongRuleOf } from "./send-again.ts";
 import { Upload } from "./upload.ts";
@@ -134,6 +135,10 @@ class Exchange {
       return await this.fail(failureOf("method", `${this.#request.method} cannot be forwarded`));
     if (METHODS_WITHOUT_BODY.has(this.#request.method) && this.#hasBody())
       return await this.fail(failureOf("body", "a GET or HEAD request must not have a body"));
+    if (isLooping(this.#request))
+      return await this.fail(
+        failureOf("loop", "routers send this request to each other; a cell has the address of a router"),
+      );
     const first = await this.#choose();
     if ("failure" in first) return await this.fail(first.failure);
     this.#upload = this.#takeBody();

@@ -488,6 +488,38 @@ describe("failures", () => {
     expect(failures).toMatchObject([{ kind: "unusable_address", cell: "7" }]);
   });
 
+  test.each([
+    [{}, "leasehold-router"],
+    [{ "cdn-loop": "cloudflare; loops=1" }, "cloudflare; loops=1, leasehold-router"],
+    [{ "cdn-loop": "Leasehold-Router; a=1" }, "Leasehold-Router; a=1, leasehold-router"],
+  ])("a request with %o reaches the cell, marked as passed on", async (headers, expected) => {
+    const routes = new ScriptedRoutes();
+    const cell = await startCell("7", (request, response) => response.end(request.headers["cdn-loop"]));
+    routes.answers.set("ada", found(cell));
+    const url = await serve({ routes, ruleset: prefixes });
+    expect(await (await fetch(`${url}/ada`, { headers })).text()).toBe(expected);
+  });
+
+  test.each([
+    "leasehold-router, leasehold-router",
+    "leasehold-router,cloudflare; loops=1, LEASEHOLD-ROUTER ;a=1",
+  ])("a request that two routers have passed on (%s) is refused with 508", async (loop) => {
+    const routes = new ScriptedRoutes();
+    routes.answers.set("ada", found({ id: "7", address: "https://cell-7.example.com" }));
+    let sent = 0;
+    const failures: ProxyFailure[] = [];
+    const proxy = createProxy({
+      routes,
+      ruleset: prefixes,
+      fetch: async () => ((sent += 1), new Response("reached")),
+      hooks: { onProxyFailure: (failure) => void failures.push(failure) },
+    });
+    const answer = await proxy(new Request("http://router/ada", { headers: { "cdn-loop": loop } }));
+    expect([answer.status, sent]).toEqual([508, 0]);
+    expect(await answer.json()).toMatchObject({ reason: "LOOP" });
+    expect(failures).toMatchObject([{ kind: "loop" }]);
+  });
+
   test("`http` on this machine is refused unless it is allowed", async () => {
     const routes = new ScriptedRoutes();
     routes.answers.set("ada", found({ id: "7", address: "http://127.0.0.1:9" }));

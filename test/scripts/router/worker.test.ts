@@ -7,10 +7,12 @@ import { startCoordinator, type Coordinator } from "../../../scripts/coordinator
 import { freePort } from "../../../scripts/free-port.ts";
 import { startRouterWorker } from "../../../scripts/router-worker.ts";
 import { createClient, type Client } from "../../../src/client/index.ts";
+import { ScriptedCoordinator } from "./scripted-coordinator.ts";
 import { TestCell } from "./test-cell.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leasehold-router-worker-"));
 const cells = [new TestCell("1"), new TestCell("2")];
+const METRICS_KEY = "the-key-of-the-metrics-in-the-tests";
 let coordinator: Coordinator;
 
 beforeAll(async () => {
@@ -112,7 +114,38 @@ test("a client that carries the positions of its sign-up finds its page at once"
   expect(await answer.json()).toMatchObject({ cell: "2" });
 });
 
-const METRICS_KEY = "the-key-of-the-metrics-in-the-tests";
+test("two routers that take each other for a cell end a request with 508", async () => {
+  const start = async (): Promise<{ url: string; scripted: ScriptedCoordinator }> => {
+    const scripted = new ScriptedCoordinator();
+    onTestFinished(() => scripted.stop());
+    const { url } = await startRouter({
+      LEASEHOLD_URL: await scripted.start(),
+      LEASEHOLD_KEY: "key-of-a-router",
+      ROUTER_ALLOW_LOCAL_HTTP: "on",
+      ROUTER_REPORTS: "off",
+      ROUTER_METRICS_KEY: METRICS_KEY,
+    });
+    return { url, scripted };
+  };
+  const [one, other] = [await start(), await start()];
+  for (const [{ scripted }, { url }] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    scripted.addresses.set("1", url);
+    scripted.move("ada", "1");
+  }
+  const answer = await fetch(`${one.url}/ada`);
+  expect([answer.status, await answer.json()]).toMatchObject([508, { reason: "LOOP" }]);
+  const results = async (url: string): Promise<string[]> => {
+    const headers = { authorization: `Bearer ${METRICS_KEY}` };
+    const text = await (await fetch(`${url}/-/router/metrics`, { headers })).text();
+    return text.split("\n").filter((line) => line.startsWith("proxy_requests_total"));
+  };
+  const forwarded = 'proxy_requests_total{result="forwarded"} 1';
+  expect((await results(one.url)).toSorted()).toEqual([forwarded, 'proxy_requests_total{result="loop"} 1']);
+  expect(await results(other.url)).toEqual([forwarded]);
+});
 
 test.each([
   ["without its settings", {}, /^LEASEHOLD_KEY is missing; set it to a key with the role router$/],
