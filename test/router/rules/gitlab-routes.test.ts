@@ -43,6 +43,7 @@ describe("case 16: routes like GitLab's", () => {
     expect(paths("/acme/web/app.json")).toBe("paths: ROUTES acme/web/app");
     expect(paths("/acme/web/tool")).toBe("paths: ROUTES acme/web");
     expect(paths("/groups/acme/web/-/epics/1")).toBe("groups: ROUTES acme/web");
+    expect(paths("/api/v4/projects/acme%2Fweb%2Fapp.json")).toBe("api-projects: ROUTES acme/web/app");
     expect(paths("/acme/other")).toBe("paths: ROUTES acme");
   });
 
@@ -64,19 +65,21 @@ interface SnapshotRoute {
 /** Without the variable there are no such tests, because a skipped test counts as one that did not pass. */
 function testRoutesIn(snapshot: string): void {
   const routes = JSON.parse(readFileSync(snapshot, "utf8")) as SnapshotRoute[];
-  const owned = new Set(["foo", "john.doe"]);
-
   it("has routes", () => {
     expect(routes.length).toBeGreaterThan(0);
   });
 
-  it("classifies the spellings of each route alike", () => {
+  it.each([
+    ["groups", ["foo"]],
+    ["groups and projects", ["foo", "foo/bar", "foo/bar/foo"]],
+  ])("classifies the spellings of each route alike, if %s have owners", (_, names) => {
+    const owned = new Set([...names, ...names.map(inDotted)]);
     const differences = routes.flatMap(({ template, example, acceptsFormat = false, dottedExample }) => {
       const plain = decision(example, owned);
       const variants: [path: string, expected: string][] = [];
       if (acceptsFormat) variants.push([`${example}.json`, plain]);
       if (dottedExample !== undefined) {
-        const dotted = plain.replace(/foo$/, "john.doe");
+        const dotted = inDotted(plain);
         variants.push([dottedExample, dotted]);
         if (acceptsFormat) variants.push([`${dottedExample}.json`, dotted]);
       }
@@ -88,5 +91,8 @@ function testRoutesIn(snapshot: string): void {
     expect(differences).toEqual([]);
   });
 }
+
+/** The words of the snapshot's examples and of its dotted examples. */
+const inDotted = (text: string): string => text.replaceAll("foo", "john.doe");
 
 if (file !== undefined) describe("case 16: the routes in GITLAB_ROUTES_FILE", () => testRoutesIn(file));
