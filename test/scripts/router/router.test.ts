@@ -180,22 +180,56 @@ describe("forwarding", () => {
 });
 
 describe("streams", () => {
-  test("20: an upload of 100 MB passes with its length, in little memory", async () => {
-    const name = await nameOf(one);
-    await upload(`/${name}`, 10 * MIB);
+  /** Returns the result, and by how much the memory of the router grew meanwhile, in bytes. */
+  async function growthDuring<Result>(work: () => Promise<Result>): Promise<[Result, number]> {
     const before = router.memoryBytes();
     let highest = before;
     const sampling = setInterval(() => (highest = Math.max(highest, router.memoryBytes())), 20);
-    const { status, body } = await upload(`/${name}`, 100 * MIB);
-    clearInterval(sampling);
-    expect(status).toBe(200);
+    try {
+      return [await work(), highest - before];
+    } finally {
+      clearInterval(sampling);
+    }
+  }
 
+  test("20: an upload of 100 MB passes with its length, in little memory", async () => {
+    const name = await nameOf(one);
+    await upload(`/${name}`, 10 * MIB);
+    const [{ status, body }, growth] = await growthDuring(() => upload(`/${name}`, 100 * MIB));
+    expect(status).toBe(200);
     expect(JSON.parse(body)).toEqual({
       cell: "1",
       bytes: 100 * MIB,
       length: String(100 * MIB),
     });
-    expect(highest - before).toBeLessThan(50 * MIB);
+    expect(growth).toBeLessThan(50 * MIB);
+  });
+
+  test("20: two uploads of 100 MB at a time pass beside a WebSocket and events", async () => {
+    const [first, second] = [await nameOf(one), await nameOf(two)];
+    const socket = new WebSocket(`${router.url.replace("http", "ws")}/${first}/socket`);
+    await once(socket, "open");
+    const client = new AbortController();
+    const events = await fetch(`${router.url}/${second}/events`, { signal: client.signal });
+    const reader = (events.body as ReadableStream<Uint8Array>).getReader();
+    await reader.read();
+    await upload(`/${first}`, 10 * MIB);
+
+    const [answers, growth] = await growthDuring(async () => {
+      const uploads = [first, second].map((name) => upload(`/${name}`, 100 * MIB));
+      socket.send("meanwhile");
+      const [message] = (await once(socket, "message")) as [MessageEvent];
+      expect(message.data).toBe("meanwhile");
+      expect(new TextDecoder().decode((await reader.read()).value)).toMatch(/^data: \d\n\n/);
+      return Promise.all(uploads);
+    });
+    for (const [place, cell] of ["1", "2"].entries())
+      expect(JSON.parse(answers[place]?.body ?? "")).toMatchObject({ cell, bytes: 100 * MIB });
+    expect(growth).toBeLessThan(50 * MIB);
+    client.abort();
+    socket.close();
+    await expect.poll(() => one.left).toEqual([`/${first}/socket`]);
+    await expect.poll(() => two.left).toEqual([`/${second}/events`]);
   });
 
   test("an upload without a length passes", async () => {
