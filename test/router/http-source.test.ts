@@ -134,6 +134,15 @@ describe("a name", () => {
     expect(JSON.stringify(answer)).not.toMatch(/secret|private-name|ROUTES/);
   });
 
+  test("says that the connection is broken, without the address", async () => {
+    const cause = Object.assign(new Error("connect 10.0.0.7:443"), { code: "ECONNREFUSED" });
+    const { source } = sourceOf([() => Promise.reject(new TypeError("fetch failed", { cause }))]);
+    expect(await source.find(name("a"), none)).toEqual({
+      kind: "failed",
+      detail: "the request to the coordinator failed: TypeError (ECONNREFUSED)",
+    });
+  });
+
   test("has no answer when the key has more than one line", async () => {
     const { source, sent } = sourceOf([], { key: () => "secret\nline" });
     const answer = await source.find(name("a"), none);

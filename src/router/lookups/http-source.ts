@@ -192,7 +192,7 @@ export class HttpSource implements Source {
       });
       return await readReply(response);
     } catch (error) {
-      return { kind: "failed", detail: describeError(error) };
+      return { kind: "failed", detail: `the request to the coordinator failed: ${describeError(error)}` };
     }
   }
 }
