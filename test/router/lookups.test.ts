@@ -763,6 +763,38 @@ describe("the list of cells", () => {
     expect([...(await clock.runUntil(routes.cells())).keys()]).toEqual(["1"]);
   });
 
+  test("is read at once after a connection has failed, so a remembered name has the new address", async () => {
+    const { clock, source, routes } = world(byAge);
+    source.claim("a", "1");
+    await routes.find(name("a"));
+    source.addresses.set("1", "https://moved.example.com");
+    await clock.pass(1);
+    expect(await routes.find(name("a"))).toMatchObject({ cell: { address: addressOf("1") } });
+    const works: Promise<unknown>[] = [];
+    routes.refreshCells({ waitUntil: (work) => void works.push(work) });
+    expect(works).toHaveLength(1);
+    await Promise.all(works);
+    expect(await routes.find(name("a"))).toMatchObject({
+      cell: { id: "1", address: "https://moved.example.com" },
+      layer: "memory",
+    });
+  });
+
+  test("is read at most once a second while connections fail, and not after the end", async () => {
+    const { clock, source, routes } = world(byAge);
+    for (let ms = 0; ms < 3_000; ms += 100) {
+      routes.refreshCells();
+      // The coordinator's failures don't make it more.
+      source.isDown = ms > 1_000;
+      await clock.pass(100);
+    }
+    expect(source.count("cells")).toBe(3);
+    routes.close();
+    await clock.pass(1_000);
+    routes.refreshCells();
+    expect(source.count("cells")).toBe(3);
+  });
+
   test("[Q8] is at most 15 s old if it must be new", async () => {
     const { clock, source, routes } = world(byAge);
     source.claim("a", "1");

@@ -217,6 +217,10 @@ export class CachedRoutes implements Routes {
     return this.#cells.usable(maxAgeMs);
   }
 
+  refreshCells(options: Pick<FindOptions, "waitUntil"> = {}): void {
+    if (!this.#isClosed && this.#cells.mayRefresh(this.#now())) inBackground(this.#cells.refresh(), options);
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#options.source.close();

@@ -27,6 +27,8 @@ export class CellsCopy {
   #copy: Copy | undefined;
   #refresh: { work: Promise<void>; startedMs: number } | undefined;
   #failedAtMs = -Infinity;
+  /** When the last refresh began. */
+  #startedMs = -Infinity;
 
   constructor(options: CellsCopyOptions) {
     this.#options = options;
@@ -43,6 +45,11 @@ export class CellsCopy {
     );
   }
 
+  /** Whether the copy may be refreshed early, because a cell seems to have moved. */
+  mayRefresh(nowMs: number): boolean {
+    return nowMs - this.#startedMs >= RETRY_AFTER_MS;
+  }
+
   /** Refreshes the copy, or joins the refresh that is under way. */
   refresh(): Promise<void> {
     const nowMs = this.#options.now();
@@ -51,6 +58,7 @@ export class CellsCopy {
       return this.#refresh.work;
     const refresh = { work: Promise.resolve(), startedMs: nowMs };
     this.#refresh = refresh;
+    this.#startedMs = nowMs;
     refresh.work = this.#read(nowMs).finally(() => {
       if (this.#refresh === refresh) this.#refresh = undefined;
     });
@@ -73,6 +81,7 @@ export class CellsCopy {
     this.#copy = undefined;
     this.#refresh = undefined;
     this.#failedAtMs = -Infinity;
+    this.#startedMs = -Infinity;
   }
 
   async #read(sentMs: number): Promise<void> {

@@ -110,6 +110,11 @@ export interface Routes {
    * @throws `RoutesUnavailableError` when there is no copy that may be used.
    */
   cells(options?: CellsOptions): Promise<ReadonlyMap<string, CellAddress>>;
+  /**
+   * Reads the addresses of the cells again, in the background and at most once a second. Call it after the
+   * connection to a cell has failed: the cell may have another address.
+   */
+  refreshCells(options?: Pick<FindOptions, "waitUntil">): void;
   /** Ends all requests and drops everything remembered. Later calls answer `unavailable`. */
   close(): void;
 }

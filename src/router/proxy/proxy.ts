@@ -4,7 +4,7 @@ import { mergePositions, positionsFromCookie, type Positions } from "../position
 import { classify } from "../rules/classify.ts";
 import type { Classification, Match } from "../rules/types.ts";
 import { attempt } from "./attempt.ts";
-import { failureOf, problemResponse, type ProxyFailure } from "./failure.ts";
+import { failureOf, problemResponse, type FailureKind, type ProxyFailure } from "./failure.ts";
 import { answerHeaders, type Forwarding, type RouteFacts } from "./headers.ts";
 import { isLooping } from "./loops.ts";
 import { settingsOf, type ProxyOptions, type ProxySettings } from "./options.ts";
@@ -24,6 +24,8 @@ export type Proxy = (request: Request, context?: ProxyContext) => Promise<Respon
 
 const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 const METHODS_OF_PROXIES: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
+/** Failures of a connection that a new address of the cell could end. */
+const MAY_HAVE_MOVED: ReadonlySet<FailureKind> = new Set(["unreachable", "timeout"]);
 /** These statuses have no body, and a `Response` refuses one. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304]);
 
@@ -183,7 +185,12 @@ class Exchange {
     const facts = factsOf(chosen, hops);
     const target = { rule, address: cell.address, facts };
     const result = await attempt(this.#request, this.#upload, target, this.#forwarding, this.#settings);
-    if (result.kind === "failed") return await this.fail(result.failure);
+    if (result.kind === "failed") {
+      // The cell may have moved. This request stays failed, because the cell may have done what it asks for.
+      if (MAY_HAVE_MOVED.has(result.failure.kind))
+        this.#settings.routes.refreshCells({ waitUntil: this.#context.waitUntil });
+      return await this.fail(result.failure);
+    }
     const { response } = result;
     if (response.status === 421) {
       const tombstoneEpoch = epochOf(response.headers.get("leasehold-epoch"));

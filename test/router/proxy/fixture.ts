@@ -74,6 +74,8 @@ export class ScriptedRoutes implements Routes {
   readonly addresses = new Map<string, CellAddress>();
   readonly refreshed: (WrongRoute & { name: Name })[] = [];
   readonly minPositions: [number, number][][] = [];
+  /** How often the addresses of the cells were to be read again. */
+  cellRefreshes = 0;
 
   async find(name: Name, options: FindOptions = {}): Promise<RouteAnswer> {
     this.minPositions.push([...(options.minPositions ?? [])]);
@@ -93,6 +95,10 @@ export class ScriptedRoutes implements Routes {
 
   async cells(): Promise<ReadonlyMap<string, CellAddress>> {
     return this.addresses;
+  }
+
+  refreshCells(): void {
+    this.cellRefreshes += 1;
   }
 
   close(): void {

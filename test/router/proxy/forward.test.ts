@@ -546,6 +546,8 @@ describe("failures", () => {
       expect(JSON.stringify(body)).not.toContain("127.0.0.1");
       tries = 0;
     }
+    // The cell may have moved, so its address is asked for after each failure.
+    expect(routes.cellRefreshes).toBe(3);
   });
 
   test("a cell that does not answer in time: 504, and its request is aborted", async () => {
@@ -557,6 +559,7 @@ describe("failures", () => {
     const init = { method: "POST", body: "x" };
     expect(await failing(routes, { uploadTimeoutMs: 50 }, init)).toMatchObject({ status: 504 });
     await expect.poll(() => aborted).toBe(2);
+    expect(routes.cellRefreshes).toBe(2);
   });
 
   test("methods that only concern proxies are refused", async () => {

@@ -43,6 +43,7 @@ function fakeRoutes(
       if (cells instanceof Error) throw cells;
       return new Map(cells.map((id) => [id, cell(id)]));
     },
+    refreshCells() {},
     close() {},
   };
 }

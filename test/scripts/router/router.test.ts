@@ -179,6 +179,27 @@ describe("forwarding", () => {
   });
 });
 
+test("a cell that has moved to another port gets the next requests, without its name being asked for", async () => {
+  const cell = await new TestCell("5").start();
+  coordinator.addresses.set("5", cell.address);
+  const name = await nameOf(cell);
+  await cell.stop();
+  const moved = await new TestCell("5").start();
+  moved.names.add(name);
+  try {
+    coordinator.addresses.set("5", moved.address);
+    const { asked } = coordinator;
+    expect((await fetch(`${router.url}/${name}`)).status).toBe(502);
+    // The router reads the addresses in the background. By itself, it would do so after 30 s.
+    const status = async (): Promise<number> => (await fetch(`${router.url}/${name}`)).status;
+    await expect.poll(status, { timeout: 15_000 }).toBe(200);
+    expect(coordinator.asked).toBe(asked);
+  } finally {
+    await moved.stop();
+    coordinator.addresses.delete("5");
+  }
+});
+
 describe("streams", () => {
   /** Returns the result, and by how much the memory of the router grew meanwhile, in bytes. */
   async function growthDuring<Result>(work: () => Promise<Result>): Promise<[Result, number]> {
