@@ -1,10 +1,9 @@
-import type { Answer } from "../client/answer.ts";
 import type { CallOptions } from "../client/connection.ts";
 import type { Batch, Conflict } from "../client/api-types.ts";
-import type { ClientLeases, LeaseState } from "./remote-leases.ts";
+import type { ClientLeases, LeaseAnswer } from "./remote-leases.ts";
 
 /** `not_needed`: no ops are left. */
-export type Begun = Answer<LeaseState> | { kind: "not_needed" };
+export type Begun = LeaseAnswer | { kind: "not_needed" };
 
 type IndexedOp<T> = { op: T; index: number };
 

@@ -1,11 +1,11 @@
 import { messageOf } from "../client/answer.ts";
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
-import type { CallOptions } from "../client/connection.ts";
 import { isLeaseholdError } from "../client/errors.ts";
 import { callHook } from "../client/hooks.ts";
 import type { Batch } from "../client/api-types.ts";
 import { defaultLimits } from "../core/limits.ts";
+import type { Positions } from "../router/positions.ts";
 import type { TypesDocument } from "../core/types/document.ts";
 import { BackgroundWork } from "./background-work.ts";
 import { beginAdjusting } from "./begin.ts";
@@ -82,6 +82,23 @@ export type CellEvent =
 export interface TransactionOptions {
   /** Ends the wait for the begin. The local transaction is then rolled back. */
   signal?: AbortSignal | undefined;
+  /**
+   * Called once the rows are saved, before the call resolves, with the positions from which on routers show
+   * what the lease changed. Not called without a lease. Bulk changes call it for each chunk. Errors that it
+   * throws are ignored, because the rows are saved.
+   *
+   * @example
+   * ```ts
+   * import { positionCookie } from "leasehold/cell";
+   *
+   * const headers = new Headers({ location: "/ada" });
+   * await cell.transaction((tx) => tx.insert(users, { username: "ada" }), {
+   *   onPositions: (positions) => headers.append("set-cookie", positionCookie(positions, 5)),
+   * });
+   * const response = new Response(null, { status: 303, headers });
+   * ```
+   */
+  onPositions?: ((positions: Positions) => void) | undefined;
 }
 
 export interface BulkOptions extends TransactionOptions {
@@ -157,8 +174,8 @@ export class Cell<Tx> {
     body: (tx: ClaimTransaction<Tx>) => Promise<T>,
     options: TransactionOptions = {},
   ): Promise<T> {
-    const begin = { ...options, deadlineMs: this.#options.beginDeadlineMs ?? 250 };
-    return this.#call("transaction", () => this.#transaction(body, begin));
+    const deadlineMs = this.#options.beginDeadlineMs ?? 250;
+    return this.#call("transaction", () => this.#transaction(body, deadlineMs, options));
   }
 
   /**
@@ -292,7 +309,7 @@ export class Cell<Tx> {
   async #preflight<T>(
     plan: (writes: PlannedWrites<Tx>) => void,
     body: ((tx: ClaimTransaction<Tx>) => Promise<T>) | undefined,
-    options: TransactionOptions,
+    { signal, onPositions }: TransactionOptions,
   ): Promise<T> {
     const writes = new PlannedWrites<Tx>(this.#tables);
     plan(writes);
@@ -300,7 +317,7 @@ export class Cell<Tx> {
     const uuid = uuidv7();
     let tx: ClaimTransaction<Tx> | undefined;
     const leased = new LeasedTransaction(this.#ports, uuid);
-    const begin = { ...options, deadlineMs: this.#preflightDeadlineMs };
+    const begin = { signal, deadlineMs: this.#preflightDeadlineMs };
     const preflight = (): Promise<T> =>
       leased.preflight(
         claimed,
@@ -324,26 +341,35 @@ export class Cell<Tx> {
       );
     return this.#withHistory(async () => {
       const value = await this.#explaining(preflight, () => ({ uuid, claimed, tx }));
+      if (leased.positions !== undefined) callHook(onPositions, leased.positions);
       await this.#runDeferred(tx?.deferred ?? []);
       return value;
     });
   }
 
-  async #transaction<T>(body: (tx: ClaimTransaction<Tx>) => Promise<T>, begin: CallOptions): Promise<T> {
+  async #transaction<T>(
+    body: (tx: ClaimTransaction<Tx>) => Promise<T>,
+    deadlineMs: number,
+    { signal, onPositions }: TransactionOptions,
+  ): Promise<T> {
     const uuid = uuidv7();
     let claimed: ClaimBatch | undefined;
     let tx: ClaimTransaction<Tx> | undefined;
     const leased = new LeasedTransaction(this.#ports, uuid);
     const run = (): Promise<T> =>
-      leased.inTransaction(async (db) => {
-        const its = this.#claimTransaction(db);
-        tx = its;
-        const value = await its.run(() => body(its));
-        claimed = checkedBatch(its.changes);
-        return { value, claimed };
-      }, begin);
+      leased.inTransaction(
+        async (db) => {
+          const its = this.#claimTransaction(db);
+          tx = its;
+          const value = await its.run(() => body(its));
+          claimed = checkedBatch(its.changes);
+          return { value, claimed };
+        },
+        { signal, deadlineMs },
+      );
     return this.#withHistory(async () => {
       const value = await this.#explaining(run, () => ({ uuid, claimed, tx }));
+      if (leased.positions !== undefined) callHook(onPositions, leased.positions);
       await this.#runDeferred(tx?.deferred ?? []);
       return value;
     });
@@ -408,8 +434,8 @@ export class Cell<Tx> {
     }
   }
 
-  #bulk<T>({ signal }: TransactionOptions, body: (tx: ClaimTransaction<Tx>) => Promise<T>): Promise<T> {
-    return this.#transaction(body, { deadlineMs: this.#preflightDeadlineMs, signal });
+  #bulk<T>(options: TransactionOptions, body: (tx: ClaimTransaction<Tx>) => Promise<T>): Promise<T> {
+    return this.#transaction(body, this.#preflightDeadlineMs, options);
   }
 
   async #runChunks<C>(

@@ -89,11 +89,13 @@ export {
 export type { ReconcileLoop, ReconcileLoopOptions } from "./reconcile-loop.ts";
 export {
   ClientLeases,
+  type LeaseAnswer,
   type LeaseState,
   type RemoteLeasePage,
   type RemoteLeases,
   type RemotePageRequest,
 } from "./remote-leases.ts";
+export { mergePositions, positionCookie, type Positions } from "../router/positions.ts";
 export type { LedgerHistoryTable } from "./saved-history.ts";
 export type { AnyRow, AnyTable, NamedTable, NewRow, Row, RowUpdate, Where } from "./table.ts";
 export { toValidationErrors, type FieldError, type FieldProblem } from "./validation.ts";

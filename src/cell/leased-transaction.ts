@@ -2,11 +2,12 @@ import { describeFailure, messageOf, unknownFrom, type Answer } from "../client/
 import type { CallOptions } from "../client/connection.ts";
 import { errorOf } from "../client/errors.ts";
 import type { Batch, Conflict } from "../client/api-types.ts";
+import type { Positions } from "../router/positions.ts";
 import type { Begun } from "./begin.ts";
 import type { SourceRow } from "./changes.ts";
 import { LocalCommitUnknownError, NotSavedError } from "./errors.ts";
 import type { LocalTransactions } from "./local.ts";
-import { isUnknownLease, type LeaseState } from "./remote-leases.ts";
+import { isUnknownLease, type LeaseAnswer, type LeaseState } from "./remote-leases.ts";
 
 /** The batch of a lease, and the rows that it is for. */
 export interface Claimed {
@@ -60,11 +61,16 @@ export class LeasedTransaction<Tx> {
   readonly #ports: LeasedTransactionPorts<Tx>;
   readonly #uuid: string;
   /** Undefined before the begin, or if no lease is needed. */
-  #begun: Answer<LeaseState> | undefined;
+  #begun: LeaseAnswer | undefined;
 
   constructor(ports: LeasedTransactionPorts<Tx>, uuid: string) {
     this.#ports = ports;
     this.#uuid = uuid;
+  }
+
+  /** The positions from which on routers show the lease. Undefined without one. */
+  get positions(): Positions | undefined {
+    return this.#begun?.kind === "ok" ? this.#begun.positions : undefined;
   }
 
   /** The begin is the last step before COMMIT, because ids are often known only after the insert. */

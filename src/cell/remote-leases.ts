@@ -1,10 +1,27 @@
-import { unknownFrom, type Answer } from "../client/answer.ts";
+import { unknownFrom, type Answer, type Refused, type Unknown } from "../client/answer.ts";
 import { pause } from "../client/attempt-abort.ts";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
 import type { Batch, Lease } from "../client/api-types.ts";
+import type { PlacedLease } from "../client/lease-answers.ts";
+import type { ShardPositions } from "../client/routing.ts";
+import type { Positions } from "../router/positions.ts";
 
 export type LeaseState = Lease["state"];
+
+/** The outcome of a call about one lease. */
+export type LeaseAnswer =
+  | {
+      kind: "ok";
+      value: LeaseState;
+      /**
+       * Positions of the lease's shards, from which on routers show the lease. Undefined once it was decided
+       * some time ago, and for `get`.
+       */
+      positions?: Positions;
+    }
+  | Refused
+  | Unknown;
 
 export interface RemoteLease {
   uuid: string;
@@ -46,19 +63,19 @@ export class ClientLeases implements RemoteLeases {
   /**
    * After an unknown outcome, call it again with the same UUID, or close the lease with `rollback` (B2, C7).
    */
-  begin(uuid: string, batch: Batch, options: CallOptions = {}): Promise<Answer<LeaseState>> {
+  begin(uuid: string, batch: Batch, options: CallOptions = {}): Promise<LeaseAnswer> {
     return stateOf(() => this.#leases.answers.begin(uuid, batch, options));
   }
 
-  commit(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
+  commit(uuid: string, options: CallOptions = {}): Promise<LeaseAnswer> {
     return stateOf(() => this.#leases.answers.commit(uuid, options));
   }
 
-  rollback(uuid: string, options: CallOptions = {}): Promise<Answer<LeaseState>> {
+  rollback(uuid: string, options: CallOptions = {}): Promise<LeaseAnswer> {
     return stateOf(() => this.#leases.answers.rollback(uuid, options));
   }
 
-  get(uuid: string): Promise<Answer<LeaseState>> {
+  get(uuid: string): Promise<LeaseAnswer> {
     return stateOf(() => this.#leases.answers.get(uuid));
   }
 
@@ -99,14 +116,19 @@ export async function rollBackPatiently(
  * Never rejects. Callers decide about saved rows by the answer (L4), and an exception does not tell what was
  * carried out (M2).
  */
-async function stateOf(call: () => Promise<Answer<Lease>>): Promise<Answer<LeaseState>> {
+async function stateOf(call: () => Promise<Answer<PlacedLease>>): Promise<LeaseAnswer> {
   try {
     const answer = await call();
-    return answer.kind === "ok" ? { kind: "ok", value: answer.value.state } : answer;
+    if (answer.kind !== "ok") return answer;
+    const { state, positions } = answer.value;
+    return { kind: "ok", value: state, ...(positions === undefined ? {} : { positions: mapOf(positions) }) };
   } catch (error) {
     return unknownFrom(error);
   }
 }
+
+const mapOf = (positions: ShardPositions): Positions =>
+  new Map(Object.entries(positions).map(([shard, position]) => [Number(shard), position]));
 
 /**
  * Whether the coordinator does not know the lease. An unknown route or cell has a `reason`, and proves

@@ -44,6 +44,19 @@ describe("a call", () => {
     });
   });
 
+  it("[Q9] returns the positions of the lease's shards", async () => {
+    const placed = { status: 200, json: { lease: leaseOf("GRANTED"), positions: { 3: 4_711, 12: 88 } } };
+    const { leases: remote } = leases([placed]);
+    const positions = new Map([
+      [3, 4_711],
+      [12, 88],
+    ]);
+    const expected = { kind: "ok", value: "GRANTED", positions };
+    expect(await remote.begin(UUID, {})).toEqual(expected);
+    expect(await remote.commit(UUID)).toEqual(expected);
+    expect(await remote.rollback(UUID)).toEqual(expected);
+  });
+
   it("returns the state of the lease", async () => {
     const batch = { destroys: [{ bucket: { type: "ROUTES", value: "a/b" } }] } as const;
     const { leases: remote, sent } = leases([granted, committed, rolledBack, committed]);
