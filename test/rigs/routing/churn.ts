@@ -20,8 +20,11 @@ export interface RouterSetup {
 }
 
 const NAMES = 24;
-/** Sometimes longer than the bound, so that routers use what they remember. */
-const PAUSE_MS: readonly [number, number] = [50, 2_500];
+/** Between changes of a name. An answer that routers wrongly keep shows only in a long pause. */
+const PAUSE_MS: readonly [number, number] = [50, 1_500];
+const LONG_PAUSE_MS: readonly [number, number] = [3_000, 5_000];
+/** Between a begin and its decision. Routers must not keep what they are told meanwhile (Q2). */
+const LEASE_MS: readonly [number, number] = [0, 300];
 
 const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));
 
@@ -49,7 +52,7 @@ export class Churn {
   async #change(name: string, signal: AbortSignal): Promise<void> {
     let owner: Cell | undefined;
     while (!signal.aborted) {
-      await sleep(this.#random.between(...PAUSE_MS));
+      await sleep(this.#random.between(...(this.#random.chance(0.3) ? LONG_PAUSE_MS : PAUSE_MS)));
       const [one, two] = this.#stage.cells;
       if (owner === undefined) {
         owner = await this.#create(this.#random.chance(0.5) ? one : two, name);
@@ -71,6 +74,7 @@ export class Churn {
     // Nobody else changes the name, so this is the epoch of the lease.
     period.epoch = (await this.#stage.router().routing.find(this.#stage.claim(name).bucket)).epoch;
     this.changes += 1;
+    await sleep(this.#random.between(...LEASE_MS));
     if (this.#random.chance(0.2)) {
       this.#free(name, await timed(() => leases.rollback(lease.uuid)));
       return undefined;
@@ -84,6 +88,7 @@ export class Churn {
   async #destroy(cell: Cell, name: string): Promise<boolean> {
     const { leases } = this.#stage.clientOf(cell);
     const { uuid } = await leases.begin({ destroys: [this.#stage.claim(name)] });
+    await sleep(this.#random.between(...LEASE_MS));
     if (this.#random.chance(0.2)) {
       await leases.rollback(uuid);
       return false;
