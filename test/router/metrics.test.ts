@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { RouterMetrics } from "../../src/router/metrics.ts";
+import { ProxyMetrics } from "../../src/router/proxy/metrics.ts";
 import { name, world } from "./scripted-source.ts";
 
 const linesOf = (metrics: RouterMetrics, start: string): string[] =>
@@ -66,9 +68,82 @@ test("everything else is counted too, and the text is OpenMetrics", () => {
 });
 
 test("the number of series is limited", () => {
-  const metrics = new RouterMetrics();
-  for (let rule = 0; rule < 1_500; rule += 1) metrics.hooks.onFallback({ rule: `rule-${rule}` });
-  const lines = linesOf(metrics, "route_fallback_total");
-  expect(lines).toHaveLength(1_001);
-  expect(lines).toContain('route_fallback_total{rule="other"} 500');
+  const [lookups, proxy] = [new RouterMetrics(), new ProxyMetrics()];
+  for (let n = 0; n < 1_500; n += 1) {
+    const rule = `rule-${n}`;
+    lookups.hooks.onFallback({ rule });
+    proxy.hooks.onRefused?.({ rule, cell: "1", hops: 0, epoch: null, tombstoneEpoch: null });
+  }
+  for (const [text, metric] of [
+    [lookups.text(), "route_fallback_total"],
+    [proxy.text(), "proxy_refused_total"],
+  ] as const) {
+    const lines = text.split("\n").filter((line) => line.startsWith(metric));
+    expect(lines).toHaveLength(1_001);
+    expect(lines).toContain(`${metric}{rule="other"} 500`);
+  }
+});
+
+/** The text that the router Worker serves, with a sample of every family. */
+function servedText(): string {
+  const [lookups, proxy] = [new RouterMetrics(), new ProxyMetrics()];
+  lookups.hooks.onRoute({ result: "found", layer: "memory", ageMs: 40.5 });
+  lookups.hooks.onReport({ shard: 3, ageMs: 1_500, keys: 7 });
+  lookups.hooks.onFallback({ rule: 'a "rule"\\\n, {x="1"} 2' });
+  lookups.hooks.onMisdirected({ shard: 3 });
+  lookups.hooks.onPositionRefused({ shard: 3 });
+  lookups.hooks.onBackwards({ shard: 3 });
+  lookups.hooks.onFailure({ operation: "route", detail: "down" });
+  lookups.hooks.onUnusableAddress({ cell: "7" });
+  proxy.hooks.onForwarded?.({ rule: "paths", cell: "1", status: 200, hops: 0 });
+  proxy.hooks.onRefused?.({ rule: "paths", cell: "1", hops: 0, epoch: null, tombstoneEpoch: null });
+  return `${proxy.text()}${lookups.text()}`;
+}
+
+/** Each family with the names of its labels, as the documentation writes it. */
+function familiesOf(text: string): Map<string, string> {
+  const families = new Map<string, string>();
+  let [family, type] = ["", ""];
+  const lines = text.split("\n");
+  expect(lines.splice(-2)).toEqual(["# EOF", ""]);
+  for (const line of lines) {
+    const [, named, kind] = /^# TYPE ([a-z_]+) (counter|histogram)$/.exec(line) ?? [];
+    if (named !== undefined && kind !== undefined) {
+      expect([...families.keys()]).not.toContain(named);
+      [family, type] = [named, kind];
+      continue;
+    }
+    if (line.startsWith(`# HELP ${family} `)) continue;
+    const sample = /^([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? [\d.]+$/.exec(line);
+    expect(sample, line).not.toBeNull();
+    const [, sampleName = "", labels = ""] = sample ?? [];
+    const suffixes = type === "counter" ? ["_total"] : ["_bucket", "_sum", "_count"];
+    expect(suffixes.map((suffix) => `${family}${suffix}`)).toContain(sampleName);
+    const labelNames = [...labels.matchAll(/([a-z]+)="(?:[^"\\]|\\.)*"/g)].map(([, label]) => label);
+    const shown = labelNames.length > 0 ? `{${labelNames.join(",")}}` : "";
+    families.set(family, type === "counter" ? `${family}_total${shown}` : family);
+  }
+  return families;
+}
+
+test("the text that the Worker serves is OpenMetrics, and the documentation lists what is in it", () => {
+  const served = new Set(familiesOf(servedText()).values());
+  for (const metric of [
+    "route_total{result,layer}",
+    "route_age_ms",
+    "report_age_ms",
+    "route_fallback_total{rule}",
+    "route_misdirected_total",
+    "route_backwards_total",
+  ])
+    expect(served).toContain(metric);
+  const documented = new Set(
+    ["docs/reference/router.md", "docs/guides/deploy-a-router.md"].flatMap((path) => {
+      const text = readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+      return [...text.matchAll(/`((?:route|report|proxy)[a-z_]*_(?:total|ms)(?:\{[a-z,]+\})?)`/g)].map(
+        ([, metric]) => metric,
+      );
+    }),
+  );
+  expect(documented).toEqual(served);
 });

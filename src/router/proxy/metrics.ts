@@ -1,3 +1,4 @@
+import { Counter } from "../metric-families.ts";
 import type { FailureKind } from "./failure.ts";
 import type { ProxyHooks } from "./hooks.ts";
 
@@ -23,15 +24,19 @@ type Result = "forwarded" | "healed" | FailureKind;
 export class ProxyMetrics {
   /** Counts the events of one proxy or more. */
   readonly hooks: ProxyHooks;
-  readonly #requests = new Map<Result, number>();
-  readonly #refused = new Map<string, number>();
+  readonly #requests = new Counter();
+  readonly #refused = new Counter();
 
   constructor() {
     this.hooks = {
-      onForwarded: ({ hops }) => add(this.#requests, hops === 0 ? "forwarded" : "healed"),
-      onRefused: ({ rule }) => add(this.#refused, rule),
-      onProxyFailure: ({ kind }) => add(this.#requests, kind),
+      onForwarded: ({ hops }) => this.#count(hops === 0 ? "forwarded" : "healed"),
+      onRefused: ({ rule }) => this.#refused.add({ rule }),
+      onProxyFailure: ({ kind }) => this.#count(kind),
     };
+  }
+
+  #count(result: Result): void {
+    this.#requests.add({ result });
   }
 
   /**
@@ -45,24 +50,9 @@ export class ProxyMetrics {
    */
   text(): string {
     return [
-      ...counter("proxy_requests", "Requests by what became of them.", "result", this.#requests),
-      ...counter("proxy_refused", "Answers of cells that do not have the name.", "rule", this.#refused),
+      ...this.#requests.lines("proxy_requests", "Requests by what became of them."),
+      ...this.#refused.lines("proxy_refused", "Answers of cells that do not have the name."),
       "",
     ].join("\n");
   }
 }
-
-function add<Key>(counts: Map<Key, number>, key: Key): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
-}
-
-function counter(name: string, help: string, label: string, counts: ReadonlyMap<string, number>): string[] {
-  const samples = [...counts].map(([value, count]) => `${name}_total{${label}="${escaped(value)}"} ${count}`);
-  return [`# TYPE ${name} counter`, `# HELP ${name} ${help}`, ...samples];
-}
-
-const escaped = (text: string): string =>
-  text
-    .replaceAll("\\", String.raw`\\`)
-    .replaceAll('"', String.raw`\"`)
-    .replaceAll("\n", String.raw`\n`);
