@@ -763,7 +763,7 @@ describe("the list of cells", () => {
     expect([...(await clock.runUntil(routes.cells())).keys()]).toEqual(["1"]);
   });
 
-  test("is read at once after a connection has failed, so a remembered name has the new address", async () => {
+  test("is read at once after a failed connection, so a remembered name has the new address", async () => {
     const { clock, source, routes } = world(byAge);
     source.claim("a", "1");
     await routes.find(name("a"));

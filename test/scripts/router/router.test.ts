@@ -179,7 +179,7 @@ describe("forwarding", () => {
   });
 });
 
-test("a cell that has moved to another port gets the next requests, without its name being asked for", async () => {
+test("a cell that has moved to another port gets the next requests", async () => {
   const cell = await new TestCell("5").start();
   coordinator.addresses.set("5", cell.address);
   const name = await nameOf(cell);
