@@ -504,8 +504,9 @@ export interface Report {
   /** The page has every change up to and including this position. */
   through: number;
   /**
-   * Pairs of a position and the keys of the names that leases put on hold there, in ascending order. What
-   * a lookup shows of a name changes only after the name was put on hold.
+   * Pairs of a distance and keys: the names that leases put on hold at the position `after` plus the
+   * distance, in ascending order. What a lookup shows of a name changes only after the name was put on
+   * hold.
    */
   held: readonly (readonly [number, readonly string[]])[];
   /** True: the page is full and never changes. Continue with `after` set to `through`. */

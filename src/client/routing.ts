@@ -140,7 +140,7 @@ export class Routing {
     });
     const { has_more: hasMore, age_ms: ageMs, held, ...report } = valueOf(answer);
     checked(held, [["any"]]);
-    const rows = held.map(([position, keys]) => ({ position, keys }));
+    const rows = held.map(([distance, keys]) => ({ position: report.after + distance, keys }));
     for (const row of rows) checked(row, ROW);
     return { ...report, held: rows, hasMore, ageMs };
   }

@@ -300,9 +300,9 @@ const proofs: Record<string, Proof> = {
     const shard = c.shard(0);
     const log = privateField(shard.object, "#log") as { jumpTo(position: number): void; append(): void };
     shard.sql.transaction(["exchange"], () => {
-      for (let n = 0; n < 8_300; n += 1) log.append();
+      for (let n = 0; n < 16_500; n += 1) log.append();
     });
-    return [sizeOf(log, "#cells"), 8_192];
+    return [sizeOf(log, "#cells"), 16_384];
   },
   "ShardLog.#noted": "after work",
   "ShardLog.#held": async () => {

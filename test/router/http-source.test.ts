@@ -295,7 +295,7 @@ describe("a report", () => {
     shard: 3,
     after: 10,
     through: 12,
-    held: [[11, ["9f2c47d1a05be836"]]],
+    held: [[1, ["9f2c47d1a05be836"]]],
     has_more: false,
     age_ms: 7,
   };
@@ -322,8 +322,8 @@ describe("a report", () => {
 
   test.each([
     ["without an end", { ...page, through: undefined }],
-    ["with a row of one", { ...page, held: [[11]] }],
-    ["with a key that is no hash", { ...page, held: [[11, ["a"]]] }],
+    ["with a row of one", { ...page, held: [[1]] }],
+    ["with a key that is no hash", { ...page, held: [[1, ["a"]]] }],
     ["with rows in a text", { ...page, held: "rows" }],
   ])("fails %s", async (_, body) => {
     const { source } = sourceOf([json(200, body)]);

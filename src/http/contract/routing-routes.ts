@@ -86,8 +86,8 @@ const report = z
     }),
     held: z.array(z.tuple([wholeNumber, z.array(z.string())])).meta({
       description:
-        "Pairs of a position and the keys of the names that leases put on hold there, in ascending order. " +
-        "What a lookup shows of a name changes only after the name was put on hold.",
+        "Pairs of a distance and keys: the names that leases put on hold at the position `after` plus the " +
+        "distance, in ascending order. What a lookup shows of a name changes only after the name was put on hold.",
     }),
     has_more: z.boolean().meta({
       description: "True: the page is full and never changes. Continue with `after` set to `through`.",
@@ -191,7 +191,7 @@ export const routingRoutes = {
           shard: 3,
           after: 4_711,
           through: 4_890,
-          held: [[4_712, ["9f2c47d1a05be836"]]],
+          held: [[1, ["9f2c47d1a05be836"]]],
           has_more: false,
           age_ms: 0,
         },

@@ -87,7 +87,8 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
         shard,
         after: from,
         through,
-        held: held.map(({ position, keys }): [number, string[]] => [position, keys]),
+        // Distances are shorter than positions.
+        held: held.map(({ position, keys }): [number, string[]] => [position - from, keys]),
         has_more: hasMore,
         age_ms: AGE_WHEN_SENT_MS,
       },

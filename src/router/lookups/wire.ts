@@ -81,13 +81,15 @@ export function readReport(body: unknown): ReportPage | undefined {
   const { shard, after, through, held, has_more: hasMore, age_ms: ageMs } = body;
   if (!isCount(shard) || !isCount(after) || !isCount(through) || !Array.isArray(held)) return undefined;
   if (typeof hasMore !== "boolean" || typeof ageMs !== "number" || !(ageMs >= 0)) return undefined;
-  return held.every(isRow) ? { kind: "page", shard, after, through, held, hasMore, ageMs } : undefined;
+  if (!held.every(isRow)) return undefined;
+  const rows = held.map(([distance, keys]) => [after + distance, keys] as const);
+  return { kind: "page", shard, after, through, held: rows, hasMore, ageMs };
 }
 
 function isRow(row: unknown): row is [number, string[]] {
   if (!Array.isArray(row) || row.length !== 2) return false;
-  const [position, keys] = row as unknown[];
-  return isCount(position) && Array.isArray(keys) && keys.every(isHash);
+  const [distance, keys] = row as unknown[];
+  return isCount(distance) && Array.isArray(keys) && keys.every(isHash);
 }
 
 export function readCells(body: unknown): CellList | undefined {

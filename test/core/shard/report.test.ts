@@ -12,7 +12,7 @@ import { NodeSql } from "../../support/node-sql.ts";
 import { beginRequest, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";
 
 const source = { type: "RAILS_TABLE_USERS", id: "1" } as const;
-const LOG_ROWS = 8_192;
+const LOG_ROWS = 16_384;
 
 const newCluster = (): Promise<Cluster> => Cluster.start({ shards: 1, limits: { sweepAfterMs: 600_000 } });
 

@@ -5,7 +5,7 @@ import { shardSchema } from "../../../src/core/shard/schema.ts";
 import { NodeSql } from "../../support/node-sql.ts";
 
 const clock = { now: () => 1_000 };
-const LOG_ROWS = 8_192;
+const LOG_ROWS = 16_384;
 
 function newSql(): NodeSql {
   const sql = new NodeSql();

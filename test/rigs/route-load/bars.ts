@@ -22,10 +22,8 @@ export const isMissed = ({ value, most }: Figure): boolean => most !== undefined
 
 const SHARDS = 16;
 
-/** Positions of seven digits: a shard's first days at this load. */
-const FIRST_POSITION = 1_000_000;
-/** Of ten digits, which no shard has in its first year. */
-const LATE_POSITION = 1_000_000_000;
+/** Ten digits, which no shard reaches in its first year at this load. Longer numbers take more bytes. */
+const FIRST_POSITION = 1_000_000_000;
 
 /** Without reports, an entry lives for 5 s. */
 export const loadByAge = (countedS: number): Promise<LoadFigures> =>
@@ -52,8 +50,8 @@ export const loadWithReports = (size: "full" | "slice", memoryBytes = MEMORY_BYT
     countedS: 300,
   });
 
-export const reportSizes = (seconds: number, firstPosition = FIRST_POSITION): ReportSizes =>
-  measureReports({ shards: SHARDS, claimsPerSecond: 300, seconds, firstPosition });
+export const reportSizes = (seconds: number): ReportSizes =>
+  measureReports({ shards: SHARDS, claimsPerSecond: 300, seconds, firstPosition: FIRST_POSITION });
 
 export const figuresByAge = ({ callsPerLookup, failures }: LoadFigures): Figure[] => [
   { what: "by age: shard calls per lookup", value: callsPerLookup, most: 0.22 },
@@ -66,20 +64,11 @@ export const figuresWithReports = (figures: LoadFigures): Figure[] => [
   { what: "with reports: lookups without a route", value: figures.failures, most: 0 },
 ];
 
-export const figuresOfReports = ({ wholeBytes, tailBytes }: ReportSizes): Figure[] => [
+export const figuresOfReports = ({ wholeBytes, polledBytes, tailBytes }: ReportSizes): Figure[] => [
   { what: "300 claims/s for 300 s: bytes of all pages", value: wholeBytes, most: 3_000_000 },
+  { what: "300 claims/s for 300 s: bytes of a poll every second", value: polledBytes },
   { what: "300 claims/s: bytes of a poll of a shard", value: tailBytes, most: 8_192 },
 ];
-
-/** Figures of a router that asks every second, and of positions with ten digits. They have no bar. */
-export function figuresOfLargerReports(): Figure[] {
-  const { polledBytes } = reportSizes(300);
-  const { wholeBytes } = reportSizes(300, LATE_POSITION);
-  return [
-    { what: "300 claims/s for 300 s: bytes of a poll every second", value: polledBytes },
-    { what: "300 claims/s for 300 s: bytes of all pages, positions of 10 digits", value: wholeBytes },
-  ];
-}
 
 /** Figures of the default memory, which have no bar. */
 export async function figuresWithDefaultMemory(): Promise<Figure[]> {

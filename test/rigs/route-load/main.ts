@@ -4,7 +4,6 @@
  */
 import {
   figuresByAge,
-  figuresOfLargerReports,
   figuresOfReports,
   figuresWithDefaultMemory,
   figuresWithReports,
@@ -17,7 +16,6 @@ import {
 
 const parts: readonly (() => Promise<Figure[]>)[] = [
   async () => figuresOfReports(reportSizes(300)),
-  async () => figuresOfLargerReports(),
   async () => figuresByAge(await loadByAge(60)),
   async () => figuresWithReports(await loadWithReports("full")),
   figuresWithDefaultMemory,

@@ -126,7 +126,7 @@ const bodyOf = (shard: number, { after, through, held, hasMore }: Report) => ({
   shard,
   after,
   through,
-  held: held.map(({ position, keys }) => [position, keys]),
+  held: held.map(({ position, keys }) => [position - after, keys]),
   has_more: hasMore,
   age_ms: 0,
 });

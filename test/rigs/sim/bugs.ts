@@ -1022,7 +1022,7 @@ export const bugs: Record<string, Bug> = {
  * The log of a shard and the pages of its reports are so small in every run that some runs reach their ends.
  */
 const SMALL_SIZES: readonly Patch[] = [
-  { file: "src/core/shard/shard-log.ts", find: "const LOG_ROWS = 8_192;", put: "const LOG_ROWS = 5;" },
+  { file: "src/core/shard/shard-log.ts", find: "const LOG_ROWS = 16_384;", put: "const LOG_ROWS = 5;" },
   {
     file: "src/core/shard/report.ts",
     find: "const PAGE_TRANSACTIONS = 256;",

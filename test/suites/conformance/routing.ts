@@ -23,7 +23,7 @@ interface Report {
   shard: number;
   after: number;
   through: number;
-  held: [position: number, keys: string[]][];
+  held: [distance: number, keys: string[]][];
   has_more: boolean;
 }
 
@@ -286,7 +286,7 @@ export function routingSuite(open: Open): void {
       const page = await report(shard, position);
       expect(page).toMatchObject({ shard, after: position, has_more: false });
       expect(keysIn(page)).toContain(key);
-      const positions = page.held.map(([each]) => each);
+      const positions = page.held.map(([distance]) => page.after + distance);
       expect(positions).toEqual(positions.toSorted((a, b) => a - b));
       for (const each of positions) {
         expect(each).toBeGreaterThan(position);
