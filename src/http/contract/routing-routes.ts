@@ -87,7 +87,8 @@ const report = z
     held: z.array(z.tuple([wholeNumber, z.array(z.string())])).meta({
       description:
         "Pairs of a distance and keys: the names that leases put on hold at the position `after` plus the " +
-        "distance, in ascending order. What a lookup shows of a name changes only after the name was put on hold.",
+        "distance, in ascending order. What a lookup shows of a name changes only after the name was put " +
+        "on hold.",
     }),
     has_more: z.boolean().meta({
       description: "True: the page is full and never changes. Continue with `after` set to `through`.",
