@@ -243,8 +243,8 @@ export const bugs: Record<string, Bug> = {
     "Q9",
     ["I31"],
     "src/router/lookups/cached-routes.ts",
-    "if ((!isOwn || isFromCache) && !this.#isFresh(asked, this.#now())) continue;",
-    "",
+    "(!isOwn || isFromCache) && !this.#isFresh(asked, this.#now())",
+    "false",
   ),
   // Who a hold belongs to
   "decisions ignore the epoch": one(
