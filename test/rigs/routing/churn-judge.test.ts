@@ -25,6 +25,7 @@ const found = (
   cell,
   epoch,
   ageMs,
+  isStale: false,
 });
 
 const free = (sentMs: number, receivedMs = sentMs + 10): Told => ({
@@ -34,6 +35,7 @@ const free = (sentMs: number, receivedMs = sentMs + 10): Told => ({
   cell: undefined,
   epoch: undefined,
   ageMs: undefined,
+  isStale: false,
 });
 
 const bounds = { foundMs: 2_000, noneMs: 1_000 };
@@ -46,6 +48,7 @@ describe("how old an answer may be", () => {
     ["was free as long ago as the bound", free(2_010)],
     ["was free for a moment", free(5_015)],
     ["is as old as it says", found("1", 7, 5_500, 5_600, 490)],
+    ["is from an outage", { ...found("1", 7, 30_000), isStale: true }],
   ])("an answer that %s is accepted", (_, told) => {
     expect(complaintsAboutAge([told], ownersOf(), bounds)).toEqual([]);
   });
@@ -56,6 +59,11 @@ describe("how old an answer may be", () => {
     ["is not true yet", found("2", 9, 3_000), /never true before/],
     ["has another epoch", found("2", 8, 6_000), /never true before/],
     ["has the epoch of another cell", found("2", 7, 6_000), /never true before/],
+    [
+      "is from an outage, and older than it says",
+      { ...found("1", 7, 30_000, 30_010, 9), isStale: true },
+      /ms old/,
+    ],
     ["says that it is younger", found("1", 7, 5_500, 5_600, 400), /not true for 490 ms, and may be 402/],
   ])("an answer that %s is found", (_, told, complaint) => {
     expect(complaintsAboutAge([told], ownersOf(), bounds)).toEqual([expect.stringMatching(complaint)]);

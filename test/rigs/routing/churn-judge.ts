@@ -29,6 +29,8 @@ export interface Told {
   epoch: number | undefined;
   /** How old the answer is at most, according to the router. Undefined if it doesn't say. */
   ageMs: number | undefined;
+  /** The router has marked it as from an outage, so no bound holds. */
+  isStale: boolean;
 }
 
 /** How old answers may be. */
@@ -77,7 +79,7 @@ export class Owners {
 /** Returns a complaint about each answer that is older than the bound, or than the router says. */
 export function complaintsAboutAge(told: readonly Told[], owners: Owners, bounds: Bounds): string[] {
   return told.flatMap((each) => {
-    const boundMs = each.cell === undefined ? bounds.noneMs : bounds.foundMs;
+    const boundMs = each.isStale ? Infinity : each.cell === undefined ? bounds.noneMs : bounds.foundMs;
     const allowedMs = Math.min(boundMs, each.ageMs ?? Infinity) + ROUNDING_MS;
     const ageMs = owners.ageMs(each);
     if (ageMs <= allowedMs) return [];

@@ -159,16 +159,16 @@ export class Readers {
     const cell = headers["leasehold-cell"];
     if (status === 404 && body.includes('"NO_CELL"')) {
       counts.free += 1;
-      const none = { cell: undefined, epoch: undefined, ageMs: undefined };
+      const none = { cell: undefined, epoch: undefined, ageMs: undefined, isStale: false };
       this.told.push({ name, sentMs, receivedMs, ...none });
     } else if (status === 200 && typeof cell === "string" && body === cell) {
       const ageMs = Number(headers["leasehold-age-ms"]);
       counts.found += 1;
       if (headers["leasehold-hops"] === "1") counts.healed += 1;
-      // Such an answer may be as old as the grace period.
-      if (headers["leasehold-stale"] === "true") counts.stale += 1;
-      else
-        this.told.push({ name, sentMs, receivedMs, cell, epoch: Number(headers["leasehold-epoch"]), ageMs });
+      const isStale = headers["leasehold-stale"] === "true";
+      if (isStale) counts.stale += 1;
+      const epoch = Number(headers["leasehold-epoch"]);
+      this.told.push({ name, sentMs, receivedMs, cell, epoch, ageMs, isStale });
     } else this.complaints.push(`GET /${name} was answered ${status}: ${body.slice(0, 200)}`);
   }
 }

@@ -5,7 +5,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { Random } from "../../../demo/random.ts";
 import { BadOption, parsed, runProgram, wholeNumber } from "../../support/options.ts";
 import { hostNamed } from "../crash/server.ts";
 import { Churn, Readers, type RouterSetup } from "./churn.ts";
@@ -20,6 +22,7 @@ const usage = `npm run routing -- [options]
   --rounds N      outages (20), in turn a kill -9 and a coordinator that hangs
   --failure NAME  only ${failures.join(" or ")}
   --seconds N     how long names change their owners (300)
+  --kills N       kills of the coordinator meanwhile (10)
   --rate N        requests per second (500); while names change, for each of two routers
   --seed N        seed of all random choices (the time)
   --help          prints this text`;
@@ -48,13 +51,17 @@ async function outages(load: Load, rounds: number, chosen: readonly Failure[]): 
   return run.judge.complaints.length === 0;
 }
 
-async function churning({ stage, seed, perSecond }: Load, seconds: number): Promise<boolean> {
+async function churning({ stage, seed, perSecond }: Load, seconds: number, kills: number): Promise<boolean> {
   const churn = new Churn(stage, seed);
   const readers: [RouterSetup, Readers][] = [];
   for (const setup of setups)
     readers.push([setup, new Readers(await stage.startRouter(setup.variables), churn.names, seed)]);
   const signal = AbortSignal.timeout(seconds * 1_000);
-  await Promise.all([churn.run(signal), ...readers.map(([, each]) => each.run(perSecond, signal))]);
+  await Promise.all([
+    churn.run(signal),
+    killing(stage, kills, seconds),
+    ...readers.map(([, each]) => each.run(perSecond, signal)),
+  ]);
   let isRight = true;
   print(`${churn.changes} changes`);
   for (const [setup, each] of readers) {
@@ -74,6 +81,7 @@ async function main(): Promise<boolean> {
         rounds: { type: "string" },
         failure: { type: "string" },
         seconds: { type: "string" },
+        kills: { type: "string" },
         rate: { type: "string" },
         seed: { type: "string" },
         help: { type: "boolean" },
@@ -85,6 +93,7 @@ async function main(): Promise<boolean> {
   const chosenFailures = oneOf("failure", failures, values.failure);
   const rounds = wholeNumber("rounds", values.rounds, 20, 1);
   const seconds = wholeNumber("seconds", values.seconds, 300, 1);
+  const kills = wholeNumber("kills", values.kills, 10);
   const perSecond = wholeNumber("rate", values.rate, 500, 1);
   const seed = wholeNumber("seed", values.seed, Math.floor(Date.now() / 1_000));
   const host = hostNamed(values.host);
@@ -96,11 +105,23 @@ async function main(): Promise<boolean> {
     const load = { stage, seed, perSecond };
     let isRight = true;
     if (chosen.includes("outage")) isRight = await outages(load, rounds, chosenFailures);
-    if (chosen.includes("churn")) isRight = (await churning(load, seconds)) && isRight;
+    if (chosen.includes("churn")) isRight = (await churning(load, seconds, kills)) && isRight;
     if (isRight) rmSync(folder, { recursive: true, force: true });
     return isRight;
   } finally {
     await stage.stop();
+  }
+}
+
+/** Kills the coordinator at intervals, and starts it again after some seconds. */
+async function killing(stage: Stage, kills: number, seconds: number): Promise<void> {
+  const random = new Random("kills");
+  const intervalMs = (seconds * 1_000) / (kills + 1);
+  for (let kill = 0; kill < kills; kill += 1) {
+    await sleep(intervalMs);
+    await stage.server.kill("group");
+    await sleep(random.between(0, 4_000));
+    await stage.startCoordinator();
   }
 }
 

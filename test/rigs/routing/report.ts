@@ -32,7 +32,7 @@ export function churnReport(
 ): string[] {
   const oldestMs = (isFound: boolean): string => {
     const ages = told
-      .filter(({ cell }) => (cell !== undefined) === isFound)
+      .filter(({ cell, isStale }) => (cell !== undefined) === isFound && !isStale)
       .map((each) => owners.ageMs(each));
     return `${Math.round(ages.reduce((most, age) => Math.max(most, age), 0))} ms`;
   };
