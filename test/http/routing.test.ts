@@ -229,6 +229,14 @@ describe("while one shard", () => {
     expect(results).toMatchObject([missing, { name: names[1], found: true, shard: 1 }, missing]);
   });
 
+  test("fails and the others are behind, the call fails because of the one that fails", async () => {
+    const names = [await ownedOn(1), await ownedOn(0)].map((value) => ({ type: "ROUTES", value }));
+    const body = { names, min_position: `1:${Number.MAX_SAFE_INTEGER}` };
+    const refused = await withoutShard0("fails").problem(503, "POST", "/v1/route", { key: "router", body });
+    expect(refused).toMatchObject({ code: "UNAVAILABLE", detail: "Shard 0 cannot be reached." });
+    expect(refused).not.toHaveProperty("field");
+  });
+
   test.each(["fails", "hangs"] as const)("%s, a claim before its claims decides", async (fate) => {
     const claims = [{ route: freshName() }, { route: await ownedOn(1) }, { route: await ownedOn(0) }];
     while ((await routeOf(claims[0]?.route ?? "")).shard === 0) claims[0] = { route: freshName() };

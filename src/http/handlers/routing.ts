@@ -63,8 +63,8 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
     const cells = await cellsOf(deployment, waitUntil, looked);
     if (!cells.ok) return cells;
     const checked = answers.map((each) => withOwner(each, wanted, cells.value));
-    const [first] = checked;
-    if (first?.ok === false && checked.every((each) => !each.ok)) return first;
+    const refusal = refusalOfAll(checked);
+    if (refusal !== undefined) return refusal;
     const results = names.flatMap((name, index) => {
       const each = checked[index];
       return each === undefined ? [] : [resultOf(name, each, principal, cells.value)];
@@ -137,6 +137,16 @@ function withOwner(
   const refusal =
     behindOf(answer.value, wanted) ?? (record === null || cells.has(record.cell) ? undefined : unknownOwner);
   return refusal?.ok === false ? { ...refusal, shard } : answer;
+}
+
+/**
+ * The refusal of a call without any answer. Only if all shards were read is it about `min_position`: then a
+ * router knows that the coordinator works.
+ */
+function refusalOfAll(answers: readonly KeyAnswer[]): Result<never> | undefined {
+  const refusals = answers.filter((each) => !each.ok);
+  if (refusals.length < answers.length) return undefined;
+  return refusals.find(({ refusal }) => refusal.field === undefined) ?? refusals[0];
 }
 
 function resultOf(
