@@ -1,5 +1,5 @@
 /** Lookups by age, the order of answers, and outages, over a coordinator that a test changes step by step. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { RouteEvent } from "../../src/router/hooks.ts";
 import type { SourceAnswer } from "../../src/router/lookups/source.ts";
 import { addressOf, name, routerOf, ScriptedSource, world } from "./scripted-source.ts";
@@ -816,6 +816,22 @@ describe("the list of cells", () => {
     const { source, routes } = world(byAge);
     source.isDown = true;
     await expect(routes.cells()).rejects.toThrow("the list of cells could not be read");
+  });
+
+  test("[Q4] a list that was under way while the clock was set back is not kept", async () => {
+    const { clock, source, routes } = world(byAge);
+    source.claim("a", "1");
+    const list = await source.cells();
+    const sent = Promise.withResolvers<typeof list>();
+    const cells = vi.spyOn(source, "cells").mockReturnValueOnce(sent.promise);
+    const reading = routes.cells();
+    clock.jump(-3_600_000);
+    await routes.find(name("a"));
+    sent.resolve(list);
+    await expect(reading).rejects.toThrow("the list of cells could not be read");
+    source.addresses.set("1", "https://moved.example.com");
+    expect((await routes.cells()).get("1")?.address).toBe("https://moved.example.com");
+    expect(cells).toHaveBeenCalledTimes(2);
   });
 });
 

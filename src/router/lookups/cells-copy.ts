@@ -29,6 +29,8 @@ export class CellsCopy {
   #failedAtMs = -Infinity;
   /** When the last refresh began. */
   #startedMs = -Infinity;
+  /** Counts how often the copy was cleared. */
+  #era = 0;
 
   constructor(options: CellsCopyOptions) {
     this.#options = options;
@@ -77,7 +79,9 @@ export class CellsCopy {
     throw new RoutesUnavailableError("the list of cells could not be read", RETRY_AFTER_MS);
   }
 
+  /** Drops everything. A refresh that is under way has no effect any more. */
   clear(): void {
+    this.#era += 1;
     this.#copy = undefined;
     this.#refresh = undefined;
     this.#failedAtMs = -Infinity;
@@ -86,9 +90,13 @@ export class CellsCopy {
 
   async #read(sentMs: number): Promise<void> {
     const { source, now, hooks } = this.#options;
+    const era = this.#era;
     const list = await answerOf(source.cells());
+    const nowMs = now();
+    // If the clock was set back meanwhile, the age of the list is unknown.
+    if (era !== this.#era) return;
     if (list.kind === "failed") {
-      this.#failedAtMs = now();
+      this.#failedAtMs = nowMs;
       const { detail, status } = list;
       callHook(hooks.onFailure, {
         operation: "cells",
