@@ -169,6 +169,9 @@ export class Readers {
       if (isStale) counts.stale += 1;
       const epoch = Number(headers["leasehold-epoch"]);
       this.told.push({ name, sentMs, receivedMs, cell, epoch, ageMs, isStale });
-    } else this.complaints.push(`GET /${name} was answered ${status}: ${body.slice(0, 200)}`);
+    } else {
+      const times = `at ${Math.round(sentMs)} ms, after ${Math.round(receivedMs - sentMs)} ms`;
+      this.complaints.push(`GET /${name} was answered ${status} ${times}: ${body.slice(0, 200)}`);
+    }
   }
 }

@@ -100,16 +100,19 @@ async function main(): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-routing-"));
   print(`seed ${seed}, in ${folder}`);
   const stage = new Stage({ host, folder });
+  let isRight = false;
   try {
     await stage.start();
     const load = { stage, seed, perSecond };
-    let isRight = true;
-    if (chosen.includes("outage")) isRight = await outages(load, rounds, chosenFailures);
-    if (chosen.includes("churn")) isRight = (await churning(load, seconds, kills)) && isRight;
-    if (isRight) rmSync(folder, { recursive: true, force: true });
+    const results: boolean[] = [];
+    if (chosen.includes("outage")) results.push(await outages(load, rounds, chosenFailures));
+    if (chosen.includes("churn")) results.push(await churning(load, seconds, kills));
+    isRight = results.every(Boolean);
     return isRight;
   } finally {
     await stage.stop();
+    if (isRight) rmSync(folder, { recursive: true, force: true });
+    else print(`state and logs: ${folder}`);
   }
 }
 

@@ -1,4 +1,6 @@
 /** What the runs of this rig share: a coordinator that can be killed, two cells, and `npm run router`. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { patience } from "../../../demo/patience.ts";
 import { freePort } from "../../../scripts/free-port.ts";
 import { createClient, type Client } from "../../../src/client/index.ts";
@@ -8,7 +10,7 @@ import { Cell } from "./cell.ts";
 
 export interface StageOptions {
   host: HostKind;
-  /** Of the coordinator's state and log. */
+  /** Of the coordinator's state, its log, and the logs of the routers. */
   folder: string;
 }
 
@@ -110,7 +112,10 @@ export class Stage {
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.#routers.map((router) => router.end("SIGTERM")));
+    for (const [place, router] of this.#routers.entries()) {
+      const { stderr } = await router.end("SIGTERM");
+      writeFileSync(join(this.#options.folder, `router-${place + 1}.log`), `${router.stdout}\n${stderr}`);
+    }
     if (this.#server?.isRunning === true) await this.#server.kill("group");
     await Promise.all(this.cells.map((cell) => cell.stop()));
   }
