@@ -42,6 +42,19 @@ describe("[Q9] positions that no shard has reached", () => {
     expect(source.count("find new")).toBe(1);
   });
 
+  test("cost no more questions at a time than names, also while the coordinator hangs", async () => {
+    const { clock, source, routes } = await attacked();
+    source.isSilent = true;
+    const calls: Promise<RouteAnswer>[] = [];
+    for (let call = 0; call < 1_100; call += 1) {
+      calls.push(routes.find(name("new"), wanting(HUGE - call)));
+      await clock.turn();
+    }
+    const answers = await clock.runUntil(Promise.all(calls));
+    expect(source.count("find new")).toBe(1_024);
+    expect(answers.at(-1)).toMatchObject({ kind: "unavailable", detail: expect.stringMatching("too many") });
+  });
+
   test("don't hold up a client that carries its own position", async () => {
     const { clock, source, routes } = await attacked();
     // Somebody guesses the positions that the next writes will get.

@@ -45,6 +45,8 @@ export interface LookupOptions {
 
 /** A question to the coordinator, which several calls may wait for. */
 interface Question {
+  /** Calls that want the same name, at least as new, have the same id. */
+  id: string;
   asked: Promise<Asked>;
   sentMs: number;
   /** Questions are numbered in the order of sending. */
@@ -115,7 +117,10 @@ export class CachedRoutes implements Routes {
   readonly #reports: ShardReports | undefined;
   readonly #shared: SharedEntries | undefined;
   readonly #cells: CellsCopy;
+  /** The last question of each id, which other calls may join. */
   readonly #questions = new Map<string, Question>();
+  /** All questions without an answer, also those that a call could not join. */
+  readonly #unanswered = new Set<Question>();
   readonly #breaker = new Breaker(FAILURES);
   readonly #shardBreakers = new Map<number, Breaker>();
   readonly #positions = new ShardPositions();
@@ -246,6 +251,7 @@ export class CachedRoutes implements Routes {
     this.#cells.clear();
     this.#addresses.clear();
     this.#questions.clear();
+    this.#unanswered.clear();
     this.#positions.clear();
     this.#breaker.succeeded();
     this.#shardBreakers.clear();
@@ -539,12 +545,18 @@ export class CachedRoutes implements Routes {
     this.#breaker.sent(sentMs);
     this.#shardBreaker(this.#shardOf(lookup))?.sent(sentMs);
     const asked = answer.then((each) => {
-      if (this.#questions.get(id) === question) this.#questions.delete(id);
+      this.#forget(question);
       return each.kind === "failed" ? each : this.#received(lookup, each, { sentMs, number }, era);
     });
-    const question = { asked, sentMs, number };
+    const question = { id, asked, sentMs, number };
     this.#questions.set(id, question);
+    this.#unanswered.add(question);
     return question;
+  }
+
+  #forget(question: Question): void {
+    this.#unanswered.delete(question);
+    if (this.#questions.get(question.id) === question) this.#questions.delete(question.id);
   }
 
   #received(
@@ -660,9 +672,9 @@ export class CachedRoutes implements Routes {
       if (breaker?.allows(nowMs) === false)
         return { ...PAUSED, retryAfterMs: Math.max(1, breaker.remainingMs(nowMs)) };
     }
-    if (this.#questions.size < MAX_QUESTIONS) return undefined;
-    for (const [id, question] of this.#questions) if (!this.#isRunning(question)) this.#questions.delete(id);
-    return this.#questions.size < MAX_QUESTIONS ? undefined : TOO_MANY;
+    if (this.#unanswered.size < MAX_QUESTIONS) return undefined;
+    for (const question of this.#unanswered) if (!this.#isRunning(question)) this.#forget(question);
+    return this.#unanswered.size < MAX_QUESTIONS ? undefined : TOO_MANY;
   }
 
   #isRunning({ sentMs }: Question): boolean {
@@ -695,7 +707,6 @@ export class CachedRoutes implements Routes {
     return new Map([...min].filter(isKnown));
   }
 
-  /** Calls that want the same name, at least as new, share a question. */
   #questionId(lookup: Lookup): string {
     const min = [...this.#knownMin(lookup)].map((pair) => pair.join(":"));
     return `${min.join(",")}|${lookup.id}`;
