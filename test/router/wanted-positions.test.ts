@@ -55,6 +55,17 @@ describe("[Q9] positions that no shard has reached", () => {
     expect(answers.at(-1)).toMatchObject({ kind: "unavailable", detail: expect.stringMatching("too many") });
   });
 
+  test("are answered at once while questions are paused", async () => {
+    const { clock, source, routes } = await attacked();
+    source.isDown = true;
+    for (const other of ["b", "c", "d", "e", "f"]) await clock.runUntil(routes.find(name(other)));
+    const before = clock.now();
+    const calls = Array.from({ length: 100 }, (_, n) => routes.find(name("a"), wanting(HUGE - n)));
+    const answers = await clock.runUntil(Promise.all(calls));
+    expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(["unavailable"]));
+    expect(clock.now()).toBe(before);
+  });
+
   test("don't hold up a client that carries its own position", async () => {
     const { clock, source, routes } = await attacked();
     // Somebody guesses the positions that the next writes will get.

@@ -449,8 +449,9 @@ export class CachedRoutes implements Routes {
   }
 
   /**
-   * Waits until a question may check the position that the caller wants (Q9). Returns an answer if none is
-   * needed, because the answer to somebody else has shown meanwhile that the position is wrong.
+   * Waits until a question may check the position that the caller wants (Q9). Returns an answer if none can
+   * be sent, or if none is needed, because the answer to somebody else has shown meanwhile that the position
+   * is wrong.
    */
   async #awaitTurn(lookup: Lookup): Promise<RouteAnswer | undefined> {
     const untilMs = this.#now() + this.#options.timeoutMs;
@@ -458,6 +459,8 @@ export class CachedRoutes implements Routes {
     if (shard === undefined) return undefined;
     while (this.#isUnproven(lookup)) {
       if (this.#isRefuted(lookup, shard)) return this.#notReached(lookup, shard);
+      const refusal = this.#refusal(lookup);
+      if (refusal !== undefined) return this.#withoutCoordinator(lookup, refusal);
       const nowMs = this.#now();
       if (nowMs > untilMs) return this.#withoutCoordinator(lookup, LOST);
       const delayMs = this.#positions.takeTurn(shard, nowMs);
