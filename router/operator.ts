@@ -1,5 +1,7 @@
 /** The router's own paths, for the people who operate it. They are never passed to a cell. */
 const PREFIX = "/-/router/";
+/** Whether a URL can have the prefix once it is parsed. workerd gives it as the client has sent it. */
+const MAY_HAVE_PREFIX = /[/\\]router[/\\]/;
 const NO_STORE = { "cache-control": "no-store" };
 
 /** What an operator may see of a router. */
@@ -15,7 +17,7 @@ export interface Operated {
 /** Returns what a request of an operator asks for: the rest of the path. Null for all other requests. */
 export function operationOf({ url }: Request): string | null {
   // Nearly all requests are for a cell, and a parsed URL costs each of them time.
-  if (!url.includes(PREFIX) || !URL.canParse(url)) return null;
+  if (!MAY_HAVE_PREFIX.test(url) || !URL.canParse(url)) return null;
   const { pathname } = new URL(url);
   return pathname.startsWith(PREFIX) ? pathname.slice(PREFIX.length) : null;
 }

@@ -161,6 +161,15 @@ describe("forwarding", () => {
     expect(one.arrived).toEqual([]);
   });
 
+  test.each(["/-/router/health", "/-/./router/health", "/-/x/../router/health", "/-\\router/health"])(
+    "%j is the router's own path",
+    async (path) => {
+      const { host } = new URL(router.url);
+      const answer = await rawAnswer(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      expect(answer).toContain('{"status":"ok"}');
+    },
+  );
+
   test("a fallback serves the start page, and a free name has no cell", async () => {
     one.names.add("");
     expect((await fetch(`${router.url}/`)).status).toBe(200);
