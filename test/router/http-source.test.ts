@@ -273,6 +273,8 @@ describe("many names", () => {
     { unavailable },
     { shard: 5, unavailable: null },
     { shard: 5, unavailable: "soon" },
+    facts,
+    { found: "true", ...found },
   ])("fail together if a result is malformed: %j", async (result) => {
     const { source } = sourceOf([json(200, { results: [result, { found: true, ...found }] })]);
     expect(await source.findMany([name("a"), name("b")], none)).toMatchObject([

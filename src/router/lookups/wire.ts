@@ -54,7 +54,9 @@ export function readResults(body: unknown, count: number): SourceAnswer[] | unde
   const answers = results.map((result: unknown) => {
     if (!isFields(result)) return undefined;
     if (result["unavailable"] !== undefined) return readUnavailable(result);
-    return result["found"] === true ? readFound(result) : readNone({ route: result });
+    if (result["found"] === true) return readFound(result);
+    // Anything else must not look like a name that does not exist.
+    return result["found"] === false ? readNone({ route: result }) : undefined;
   });
   return answers.every((each) => each !== undefined) ? answers : undefined;
 }
