@@ -77,18 +77,24 @@ export async function lookUp(deployment: Deployment, keys: readonly BucketKey[])
 }
 
 /**
- * Looks up keys, in order, each with an answer of its own. Once a shard has answered, the others have
- * `inquiryTimeoutMs` left. Otherwise callers would give up before a shard that hangs has its timeout, and
- * would have no answer at all.
+ * How long a call about many names waits for more shards once one has answered, in inquiry timeouts. A shard
+ * that has asked a ledger in vain about one of its names can then still answer about the others.
+ */
+const PATIENCE = 1.5;
+
+/**
+ * Looks up keys, in order, each with an answer of its own. Once a shard has answered, the others have only
+ * some time left. Otherwise callers would give up before a shard that hangs has its timeout, and would have
+ * no answer at all.
  */
 export async function lookUpMany(deployment: Deployment, keys: readonly BucketKey[]): Promise<KeyAnswer[]> {
-  const { inquiryTimeoutMs } = deployment.config.limits;
+  const patienceMs = PATIENCE * deployment.config.limits.inquiryTimeoutMs;
   const isLate = Promise.withResolvers<typeof late>();
   let cancel: (() => void) | undefined;
   const answers = askShards(deployment, keys).map(async ({ shard, answer }): Promise<KeyAnswer> => {
     const each = await Promise.race([answer, isLate.promise]);
     if (!each.ok) return { ...each, shard };
-    cancel ??= wallClock.after(inquiryTimeoutMs, () => isLate.resolve(late));
+    cancel ??= wallClock.after(patienceMs, () => isLate.resolve(late));
     return each;
   });
   const all = await Promise.all(answers);
