@@ -131,6 +131,17 @@ describe("two routers", () => {
     expect(await clock.runUntil(second.find(name("a")))).toMatchObject({ cell: { id: "2" } });
   });
 
+  test("a clock that was set back makes no pause of the cache longer", async () => {
+    const { clock, source, cache, first, second } = pair(byAge);
+    source.claim("a", "1");
+    cache.fault = "rejects";
+    await second.find(name("b"));
+    cache.fault = undefined;
+    clock.jump(-3_600_000);
+    await first.find(name("a"));
+    expect(await second.find(name("a"))).toMatchObject({ layer: "shared_cache" });
+  });
+
   test("[Q5] use entries of minutes ago, if the report of each one proves them", async () => {
     const { clock, source, first, second } = pair();
     source.claim("a", "1");

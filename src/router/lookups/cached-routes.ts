@@ -248,6 +248,7 @@ export class CachedRoutes implements Routes {
     this.#memory.clear();
     this.#misdirected.clear();
     this.#reports?.clear();
+    this.#shared?.endPause();
     this.#cells.clear();
     this.#addresses.clear();
     this.#questions.clear();

@@ -66,6 +66,11 @@ export class SharedEntries {
     await this.#guard(() => cache.put(this.#keyOf(type, value), text, ttlMs));
   }
 
+  /** Call this when the clock was set back: the end of a pause is then unknown. */
+  endPause(): void {
+    this.#pausedUntilMs = -Infinity;
+  }
+
   /** The host cannot exist, so no request can ever be answered with an entry. */
   #keyOf(type: string, value: string): string {
     const parts = [this.#options.coordinator, type, value].map((part) => encodeURIComponent(part));
