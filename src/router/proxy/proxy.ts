@@ -19,7 +19,10 @@ export interface ProxyContext {
   waitUntil?: ((work: Promise<unknown>) => void) | undefined;
 }
 
-/** Answers a request with the answer of the cell that it belongs to. Never throws. */
+/**
+ * Answers a request with the answer of the cell that it belongs to. Never throws. The headers of an answer
+ * may be immutable: to change them, make a copy with `new Response(answer.body, answer)`.
+ */
 export type Proxy = (request: Request, context?: ProxyContext) => Promise<Response>;
 
 const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(["GET", "HEAD"]);
