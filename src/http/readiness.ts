@@ -1,15 +1,15 @@
-import { fanOut } from "../core/fan-out.ts";
-import type { Envelope, Reply } from "../core/messages.ts";
+import type { Envelope } from "../core/messages.ts";
 import { ok, type Refusal, type Result } from "../core/refusal.ts";
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
 import type { Objects } from "../objects/objects.ts";
 import { projectionHealth, type ProjectionHealth } from "../projections/health.ts";
 import type { WaitUntil, WallClock } from "../runtime.ts";
-import { AgeClock, type Moment } from "./age.ts";
+import { askParts, type AskedPart } from "./ask-parts.ts";
 import type { DirectoryCopy } from "./directory-copy.ts";
 import type { Failure } from "./problem.ts";
-import { reach, readTimeoutMs } from "./reach.ts";
+import { readTimeoutMs } from "./reach.ts";
+import { SharedAnswer } from "./shared-answer.ts";
 
 /** The parts of a deployment that a readiness check needs. */
 interface CheckedDeployment {
@@ -22,19 +22,12 @@ interface CheckedDeployment {
 }
 
 /** `no_cells`: everything answers, but an operator has to register the first cell. */
-export type ReadinessReport = Result<Pick<ProjectionHealth, "d1" | "cron"> & { status: "ok" | "no_cells" }>;
-
-interface Check {
-  startedAt: Moment;
-  doneAt: Moment | undefined;
-  report: Promise<ReadinessReport>;
-}
+type Ready = Pick<ProjectionHealth, "d1" | "cron"> & { status: "ok" | "no_cells" };
+export type ReadinessReport = Result<Ready>;
 
 /** One part that requests need, and how it is asked whether it works. */
-interface Part {
-  name: string;
+interface Part extends AskedPart<unknown> {
   cell?: string;
-  ping: () => Promise<Reply<unknown>>;
 }
 
 interface FailedPart extends Pick<Part, "name" | "cell"> {
@@ -60,8 +53,7 @@ const STEPS = 2;
 export class Readiness {
   readonly #deployment: CheckedDeployment;
   readonly #projection: () => Promise<ProjectionHealth>;
-  readonly #ages: AgeClock;
-  #latest: Check | undefined;
+  readonly #shared: SharedAnswer<Ready>;
   #failedCells: readonly string[] = [];
   /** How many ledgers were called in turn. Isolates start at different cells. */
   #turns = Math.floor(Math.random() * 2 ** 31);
@@ -72,26 +64,15 @@ export class Readiness {
   ) {
     this.#deployment = deployment;
     this.#projection = projection;
-    this.#ages = new AgeClock(deployment.clock);
+    this.#shared = new SharedAnswer(deployment.clock, {
+      name: "the readiness check of another request",
+      keepMs: KEEP_MS,
+      timeoutMs: STEPS * readTimeoutMs(deployment.config.limits),
+    });
   }
 
-  async check(waitUntil: WaitUntil): Promise<ReadinessReport> {
-    const timeoutMs = STEPS * readTimeoutMs(this.#deployment.config.limits);
-    const latest = this.#latest;
-    if (latest !== undefined && this.#isRecent(latest, timeoutMs)) {
-      // This promise belongs to another request, so it needs its own timer. See `DirectoryCopy`.
-      return reach(timeoutMs, { name: "the readiness check of another request" }, () => latest.report);
-    }
-    const started: Check = { startedAt: this.#ages.now(), doneAt: undefined, report: this.#ask() };
-    this.#latest = started;
-    waitUntil(started.report.finally(() => (started.doneAt = this.#ages.now())));
-    return started.report;
-  }
-
-  #isRecent({ startedAt, doneAt }: Check, timeoutMs: number): boolean {
-    return doneAt === undefined
-      ? this.#ages.ageMs(startedAt) <= timeoutMs
-      : this.#ages.ageMs(doneAt) <= KEEP_MS;
+  check(waitUntil: WaitUntil): Promise<ReadinessReport> {
+    return this.#shared.get(waitUntil, () => this.#ask());
   }
 
   /** Asks the directory first, because it lists the cells. */
@@ -116,12 +97,12 @@ export class Readiness {
     return [
       ...Array.from({ length: config.shards }, (_, shard) => ({
         name: `shard ${shard}`,
-        ping: () => objects.shard(shard).ping(envelope),
+        ask: () => objects.shard(shard).ping(envelope),
       })),
       ...[...this.#cellsToCall(cells, suspects)].map((cell) => ({
         name: `ledger of cell ${cell}`,
         cell,
-        ping: () => objects.ledger(cell).status(envelope),
+        ask: () => objects.ledger(cell).status(envelope),
       })),
     ];
   }
@@ -138,23 +119,11 @@ export class Readiness {
     return called;
   }
 
-  /** Calls the parts a few at a time. Those that have not answered when the time is over have failed. */
   async #failedOf(parts: readonly Part[]): Promise<FailedPart[]> {
-    const { limits } = this.#deployment.config;
-    const answers = new Map<Part, Result<unknown>>();
-    let isOver = false;
-    // With half of the time for one part, a whole batch of parts that hang leaves time for the others.
-    const partMs = readTimeoutMs(limits) / 2;
-    const all = await reach(readTimeoutMs(limits), { name: "the part" }, async () => {
-      await fanOut(parts, limits.fanOut, async (part) => {
-        if (!isOver) answers.set(part, await reach(partMs, part, part.ping));
-      });
-      return ok(null);
-    });
-    isOver = true;
-    return parts.flatMap((part) => {
-      const answer = answers.get(part) ?? all;
-      return answer.ok ? [] : [{ ...part, refusal: answer.refusal }];
+    const answers = await askParts(parts, this.#deployment.config.limits);
+    return parts.flatMap((part, index) => {
+      const answer = answers[index];
+      return answer === undefined || answer.ok ? [] : [{ ...part, refusal: answer.refusal }];
     });
   }
 }

@@ -427,7 +427,7 @@ const proofs: Record<string, Proof> = {
   ),
   "DirectoryCopy.#refresh": "after work",
   "DirectoryCopy.#loss": "after work",
-  "Readiness.#latest": "after work",
+  "SharedAnswer.#latest": "after work",
   "Readiness.#failedCells": at(
     "test/http/readiness.test.ts",
     "one check calls the directory, every shard and 16 of 1,000 ledgers",
