@@ -77,6 +77,11 @@ export class GroupCommit {
     });
   }
 
+  /** The number of items that wait. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
   /** The number of items of one owner that wait. */
   waitingOf(owner: string): number {
     return this.#queue.lengthOf(owner);

@@ -35,6 +35,7 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
     setState: (message) => tell(ledger, ledger.setState(message)),
     revoke: (message) => tell(ledger, ledger.revoke(message)),
     part: (message) => tell(ledger, ledger.part(message)),
+    metrics: (message) => tell(ledger, ledger.metrics(message)),
     reconcile: (message) => tell(ledger, ledger.reconcile(message)),
     knowledge: (message) => ledger.knowledge(message),
   };
@@ -52,6 +53,7 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
     digestRecords: (message) => tell(shard, shard.digestRecords(message)),
     ping: (message) => tell(shard, shard.ping(message)),
     part: (message) => tell(shard, shard.part(message)),
+    metrics: (message) => tell(shard, shard.metrics(message)),
     reconcile: (message) => tell(shard, shard.reconcile(message)),
     finishReconciliation: (message) => tell(shard, shard.finishReconciliation(message)),
     listHolds: (message) => shard.listHolds(message),
@@ -79,6 +81,7 @@ export function directoryInstance(ports: Ports, env: Env): Instance {
     compare: (message) => tell(directory, directory.compare(message)),
     part: (message) => tell(directory, directory.part(message)),
     isRevoked: (message) => tell(directory, directory.isRevoked(message)),
+    metrics: (message) => tell(directory, directory.metrics(message)),
     reconcile: (message) => tell(directory, directory.reconcile(message)),
   };
   return { calls };

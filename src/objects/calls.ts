@@ -16,6 +16,7 @@ import type {
 } from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
+import type { DirectoryMetrics, LedgerMetrics, ShardMetrics } from "../core/metrics/messages.ts";
 
 // The calls of each object, independent of how messages reach it. Each method takes one message and returns
 // one answer.
@@ -40,6 +41,7 @@ export interface LedgerCalls {
   setState(message: messages.SetState): Answer<null>;
   revoke(message: messages.Envelope & { keyId: string; expiresAtMs: number }): Answer<null>;
   part(message: messages.Envelope): Answer<messages.PartStatus>;
+  metrics(message: messages.Envelope): Answer<LedgerMetrics>;
   reconcile(message: messages.ReconcileLedger): Answer<messages.LedgerReconciliation>;
   knowledge(message: messages.KnowledgeRequest): PeerAnswer<messages.Knowledge>;
 }
@@ -53,6 +55,7 @@ export interface ShardCalls {
   digestRecords(message: messages.DigestRecordsRequest): Answer<messages.DigestRecordsAnswer>;
   ping(message: messages.Envelope): Answer<null>;
   part(message: messages.Envelope): Answer<messages.PartStatus>;
+  metrics(message: messages.Envelope): Answer<ShardMetrics>;
   reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation>;
   finishReconciliation(message: messages.FinishReconciliation): Answer<messages.PartStatus>;
   listHolds(message: messages.ListHolds): PeerAnswer<messages.HoldPage>;
@@ -77,6 +80,7 @@ export interface DirectoryCalls {
   takeSlot(message: VerificationSlotRequest): Answer<VerificationSlot>;
   releaseSlot(message: VerificationSlotRequest): Answer<boolean>;
   part(message: messages.Envelope): Answer<messages.PartStatus>;
+  metrics(message: messages.Envelope): Answer<DirectoryMetrics>;
   isRevoked(message: messages.Envelope & RevokedKey): Answer<boolean>;
   reconcile(message: RestoreDirectory): Answer<DirectoryReconciliation>;
 }

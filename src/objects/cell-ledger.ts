@@ -1,6 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import type { Ledger } from "../core/ledger/ledger.ts";
 import type * as messages from "../core/messages.ts";
+import type { LedgerMetrics } from "../core/metrics/messages.ts";
 import type { Env } from "../env.ts";
 import type { Answer, LedgerCalls } from "./calls.ts";
 import { makeLedger } from "./make.ts";
@@ -73,6 +74,10 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
 
   part(message: messages.Envelope): Answer<messages.PartStatus> {
     return this.#tell(this.#ledger.part(message));
+  }
+
+  metrics(message: messages.Envelope): Answer<LedgerMetrics> {
+    return this.#tell(this.#ledger.metrics(message));
   }
 
   reconcile(message: messages.ReconcileLedger): Answer<messages.LedgerReconciliation> {

@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import type * as messages from "../core/messages.ts";
+import type { ShardMetrics } from "../core/metrics/messages.ts";
 import type { Shard } from "../core/shard/shard.ts";
 import type { Env } from "../env.ts";
 import type { Answer, ShardCalls } from "./calls.ts";
@@ -49,6 +50,10 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
 
   part(message: messages.Envelope): Answer<messages.PartStatus> {
     return this.#tell(this.#shard.part(message));
+  }
+
+  metrics(message: messages.Envelope): Answer<ShardMetrics> {
+    return this.#tell(this.#shard.metrics(message));
   }
 
   reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation> {

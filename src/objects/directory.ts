@@ -18,6 +18,7 @@ import type {
 } from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
+import type { DirectoryMetrics } from "../core/metrics/messages.ts";
 import type { Env } from "../env.ts";
 import type { Answer, DirectoryCalls } from "./calls.ts";
 import { makeDirectory } from "./make.ts";
@@ -100,6 +101,10 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
 
   isRevoked(message: messages.Envelope & RevokedKey): Answer<boolean> {
     return this.#tell(this.#directory.isRevoked(message));
+  }
+
+  metrics(message: messages.Envelope): Answer<DirectoryMetrics> {
+    return this.#tell(this.#directory.metrics(message));
   }
 
   reconcile(message: RestoreDirectory): Answer<DirectoryReconciliation> {

@@ -9,6 +9,7 @@ import type { Objects } from "./objects.ts";
  */
 const NOT_COMPARED: ReadonlySet<PropertyKey> = new Set<keyof ShardCalls | keyof DirectoryCalls>([
   "part",
+  "metrics",
   "reconcile",
   "finishReconciliation",
   "isRevoked",

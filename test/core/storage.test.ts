@@ -254,6 +254,10 @@ const proofs: Record<string, Proof> = {
     "test/core/shard/guards.test.ts",
     "[M6] [M7] while the disk hangs, a shard keeps a limited number of messages of each cell",
   ),
+  "Counts.#counts": at(
+    "test/core/metrics/counts.test.ts",
+    "[M6] more labels than there is room for are counted together",
+  ),
   "FairQueue.#byOwner": at(
     "test/core/shard/read-queue.test.ts",
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",

@@ -12,6 +12,7 @@ import {
   type Told,
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
+import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { placementMismatch } from "../placement-guard.ts";
@@ -54,10 +55,12 @@ export class Directory {
   readonly #commits: GroupCommit;
   readonly #slots: VerificationSlots;
   readonly #reconciler: DirectoryReconciler;
+  readonly #startedAtMs: number;
 
   constructor(ports: Ports, limits: Limits) {
     migrate(ports.sql, directorySchema);
     this.#ports = ports;
+    this.#startedAtMs = ports.clock.now();
     this.#limits = limits;
     const store = (this.#store = new DirectoryStore(ports.sql));
     const history = (this.#history = new History(ports, "the directory", store.position));
@@ -278,6 +281,21 @@ export class Directory {
   /** Returns what this directory knows of its own history. */
   part(message: Envelope): Promise<Reply<PartStatus>> {
     return this.#answerAlways(message, async () => this.#durable(ok(this.#history.status)));
+  }
+
+  /** Returns counts for monitoring. It writes nothing. */
+  metrics(message: Envelope): Promise<Reply<DirectoryMetrics>> {
+    return this.#answerAlways(message, async () =>
+      ok({
+        startedAtMs: this.#startedAtMs,
+        state: this.#history.state,
+        sizeBytes: this.#ports.sql.sizeBytes(),
+        waitingWrites: this.#commits.waiting,
+        cells: this.#store.countCells(),
+        ...this.#store.countAllKeys(),
+        ...this.#slots.counts(),
+      }),
+    );
   }
 
   /**

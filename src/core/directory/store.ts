@@ -13,6 +13,11 @@ const KEY =
   "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
   "revoked_at_ms AS revokedAtMs, position";
 
+interface KeyCounts {
+  keys: number;
+  revokedKeys: number;
+}
+
 /** The set of a deployment that has declared none. */
 const SHIPPED: DeclaredTypes = { position: 0, declaredAt: 0, entries: shippedTypes.entries };
 
@@ -25,6 +30,8 @@ export class DirectoryStore {
   #position: number;
   #storedPosition: number;
   #types: DeclaredTypes | undefined;
+  /** The numbers of keys at a position. Nothing but a change, which takes a new one, makes them wrong. */
+  #keyCounts: (KeyCounts & { position: number }) | undefined;
 
   constructor(sql: Sql) {
     this.#sql = sql;
@@ -177,6 +184,18 @@ export class DirectoryStore {
   countKeys(nowMs: number): number {
     const sql = "SELECT count(*) AS n FROM minted_key WHERE expires_at_ms > ?";
     return this.#all<{ n: number }>(sql, nowMs)[0]?.n ?? 0;
+  }
+
+  /** Returns the numbers of described and of revoked keys. It reads all of them, once after each change. */
+  countAllKeys(): KeyCounts {
+    const position = this.#position;
+    if (this.#keyCounts?.position !== position) {
+      const sql = "SELECT count(*) AS keys, count(revoked_at_ms) AS revokedKeys FROM minted_key";
+      const [counts = { keys: 0, revokedKeys: 0 }] = this.#all<KeyCounts>(sql);
+      this.#keyCounts = { ...counts, position };
+    }
+    const { keys, revokedKeys } = this.#keyCounts;
+    return { keys, revokedKeys };
   }
 
   /**

@@ -79,6 +79,16 @@ export class VerificationSlots {
     });
   }
 
+  /** The slots that are taken, and the cells that wait for one. */
+  counts(): { verificationSlots: number; verificationWaiting: number } {
+    const now = this.#ports.clock.now();
+    const sql = "SELECT count(*) AS n FROM verification_place WHERE ask_by_ms > ?";
+    return {
+      verificationSlots: this.#present(now).length,
+      verificationWaiting: this.#ports.sql.all<{ n: number }>(sql, now)[0]?.n ?? 0,
+    };
+  }
+
   /** The number of cells that wait and come before this one. */
   #placesAhead(cell: string): number {
     const places = this.#ports.sql.all<Place>("SELECT cell, place FROM verification_place ORDER BY place");

@@ -12,6 +12,7 @@ import type {
   PlacedLease,
 } from "../messages.ts";
 import type { Ports } from "../ports.ts";
+import type { LedgerMetrics } from "../metrics/messages.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import type { History } from "../history.ts";
@@ -32,6 +33,8 @@ const MAX_PAUSE_MS = 250;
  * and half-filled pages.
  */
 const ROW_BYTES = 8_192;
+/** The stale leases that a message for metrics counts. */
+const MOST_STALE = 1_000;
 /** The size of a fence without its reason. */
 const FENCE_BYTES = 512;
 
@@ -84,6 +87,22 @@ export class Begins {
 
   get outstanding(): number {
     return this.#outstanding;
+  }
+
+  /** Leases by their age. It reads one row if no lease is stale, and never more than `MOST_STALE`. */
+  counts(
+    nowMs: number,
+  ): Pick<LedgerMetrics, "outstandingLeases" | "staleLeases" | "oldestLeaseMs" | "runningBegins"> {
+    const agesMs = (limit: number): number[] =>
+      this.#store.granted(0, limit).map((row) => this.#store.leaseOf(row, nowMs).ageMs);
+    const isStale = (ageMs: number): boolean => ageMs >= this.#limits.staleS * 1_000;
+    const [oldestLeaseMs = 0] = agesMs(1);
+    return {
+      outstandingLeases: this.#outstanding,
+      staleLeases: isStale(oldestLeaseMs) ? agesMs(MOST_STALE).filter(isStale).length : 0,
+      oldestLeaseMs,
+      runningBegins: this.#executing,
+    };
   }
 
   isRunning(lease: string, attemptId?: AttemptId): boolean {

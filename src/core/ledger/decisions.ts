@@ -2,6 +2,7 @@ import type { GroupCommit } from "../group-commit.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import type { DecideRequest, PlacedLease } from "../messages.ts";
+import type { LedgerCounters } from "../metrics/ledger-counters.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
@@ -25,6 +26,7 @@ export class Decisions {
   readonly #history: History;
   readonly #begins: Begins;
   readonly #deliveries: Deliveries;
+  readonly #counters: LedgerCounters;
   #fences: number;
 
   constructor(
@@ -36,6 +38,7 @@ export class Decisions {
     history: History,
     begins: Begins,
     deliveries: Deliveries,
+    counters: LedgerCounters,
   ) {
     this.#ports = ports;
     this.#limits = limits;
@@ -45,6 +48,7 @@ export class Decisions {
     this.#history = history;
     this.#begins = begins;
     this.#deliveries = deliveries;
+    this.#counters = counters;
     this.#fences = store.count(2);
   }
 
@@ -97,6 +101,7 @@ export class Decisions {
     this.#store.decide(decided);
     this.#begins.decided();
     this.#deliveries.track(decided);
+    this.#counters.decided(request);
     return ok(withoutBatch(decided));
   }
 
@@ -145,6 +150,7 @@ export class Decisions {
     this.#begins.fence(request.lease);
     this.#store.insert(row);
     if (isCounted) this.#fences += 1;
+    this.#counters.fenced();
     return ok(row);
   }
 

@@ -32,6 +32,9 @@ import type {
 } from "../messages.ts";
 import { History } from "../history.ts";
 import { migrate } from "../meta.ts";
+import { watch } from "../metrics/counts.ts";
+import { LedgerCounters } from "../metrics/ledger-counters.ts";
+import type { LedgerMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
@@ -78,6 +81,8 @@ export class Ledger {
   readonly #reads: ReadLimiter;
   readonly #pruner: Pruner;
   readonly #reconciler: LedgerReconciler;
+  readonly #counters = new LedgerCounters();
+  readonly #startedAtMs: number;
   #halted = false;
 
   constructor(cell: string, ports: Ports, limits: Limits, peers: LedgerPeers) {
@@ -85,6 +90,7 @@ export class Ledger {
     this.#ports = ports;
     this.#limits = limits;
     this.#cell = cell;
+    this.#startedAtMs = ports.clock.now();
     this.#store = new LedgerStore(ports.sql, cell);
     this.#placementGuard = new PlacementGuard(
       ports,
@@ -138,6 +144,7 @@ export class Ledger {
       this.#history,
       this.#begins,
       this.#deliveries,
+      this.#counters,
     );
     this.#pruner = new Pruner(ports, limits, this.#store, this.#commits, this.#begins, this.#decisions);
     this.#reconciler = new LedgerReconciler(
@@ -154,6 +161,10 @@ export class Ledger {
   }
 
   begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
+    return watch(this.#begin(request), (reply) => this.#counters.begun(reply));
+  }
+
+  #begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
     return this.#answerCall(request, async () => {
       const row = this.#store.findWhole(request.lease);
       if (row !== undefined) {
@@ -174,7 +185,10 @@ export class Ledger {
   }
 
   decide(request: DecideRequest): Promise<Reply<PlacedLease>> {
-    return this.#answerCall(request, () => this.#decisions.decide(request));
+    return watch(
+      this.#answerCall(request, () => this.#decisions.decide(request)),
+      (reply) => this.#counters.answeredDecision(reply),
+    );
   }
 
   get(request: LeaseRequest): Promise<Reply<Lease>> {
@@ -368,6 +382,22 @@ export class Ledger {
   /** Returns what this ledger knows of its own history. */
   part(message: Envelope): Promise<Reply<PartStatus>> {
     return this.#answerAlways(message, async () => ok(this.#history.status));
+  }
+
+  /** Returns what this instance has counted. It reads few rows and writes none. */
+  metrics(message: Envelope): Promise<Reply<LedgerMetrics>> {
+    return this.#answerAlways(message, async () =>
+      ok({
+        startedAtMs: this.#startedAtMs,
+        state: this.#history.state,
+        sizeBytes: this.#ports.sql.sizeBytes(),
+        waitingWrites: this.#commits.waiting,
+        isFrozen: this.#store.cellState() === "FROZEN",
+        ...this.#begins.counts(this.#ports.clock.now()),
+        unappliedDecisions: this.#deliveries.unapplied,
+        ...this.#counters.counts(),
+      }),
+    );
   }
 
   /** Rebuilds the leases that this ledger has forgotten, and accepts its loss (H7). */

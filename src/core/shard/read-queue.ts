@@ -30,6 +30,11 @@ export class ReadQueue {
     this.#timeoutMs = exchangeTimeoutMs;
   }
 
+  /** The number of reads that wait. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   /**
    * Runs a read when it is its turn. The read is synchronous, and says how many rows it has read. A read that
    * has to wait too long is refused, because its caller gives up too.

@@ -31,6 +31,8 @@ import type {
   Told,
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
+import type { ShardMetrics } from "../metrics/messages.ts";
+import { ShardCounters } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
@@ -69,6 +71,9 @@ const MAX_TRANSACTION_ROWS = 1_000;
  */
 const MAX_WAITING_PARTS = 100;
 
+/** The holds that a message for metrics counts. */
+const MOST_HOLDS = 1_000;
+
 /**
  * Serializes everything that happens to its buckets. The protocol needs nothing that a shard has only in
  * memory: a crash loses answers and nothing else.
@@ -89,10 +94,13 @@ export class Shard {
   readonly #reader: ShardReader;
   readonly #sweeper: Sweeper;
   readonly #reconciler: ShardReconciler;
+  readonly #counters = new ShardCounters();
+  readonly #startedAtMs: number;
 
   constructor(index: number, ports: Ports, limits: Limits, peers: ShardPeers) {
     migrate(ports.sql, shardSchema);
     this.#ports = ports;
+    this.#startedAtMs = ports.clock.now();
     this.#changes = new ChangeCounts(ports.randomness);
     this.#store = new ShardStore(ports.sql, (cell) => this.#changes.add(cell));
     this.#scans = new ScanStore(ports.sql);
@@ -119,7 +127,12 @@ export class Shard {
       this.#history,
       this.#placementGuard,
       this.#commits,
-      peers.ledger,
+      {
+        inquire: (cell, message) => {
+          this.#counters.add("inquiries");
+          return peers.ledger.inquire(cell, message);
+        },
+      },
     );
     this.#reader = new ShardReader(this.#store, this.#scans, this.#reads, this.#inquirer, limits);
     this.#sweeper = new Sweeper(ports, limits, this.#store, this.#scans, this.#inquirer);
@@ -139,6 +152,7 @@ export class Shard {
    * waits for no other object.
    */
   exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
+    this.#counters.add("exchanges");
     return this.#answer(
       message,
       async () => {
@@ -245,12 +259,14 @@ export class Shard {
    * Inquires about the holds on these keys and clears those that are over (B8). Returns one state per key.
    */
   settle(message: Settle): Promise<Reply<SettleAnswer>> {
+    this.#counters.add("settles");
     return this.#answer(message, async () =>
       ok({ states: await this.#inquirer.settle(message.keys), point: this.#point }),
     );
   }
 
   lookup(message: LookupRequest): Promise<Reply<LookupAnswer>> {
+    this.#counters.add("lookups", message.keys.length);
     return this.#read(message, async () => {
       const { position } = this.#log;
       const answers = await this.#reader.lookup(message.keys);
@@ -266,6 +282,7 @@ export class Shard {
 
   /** Returns the keys that were put on hold after a position, for routers (Q3). */
   report({ after, ...envelope }: ReportRequest): Promise<Reply<Report>> {
+    this.#counters.add("reports");
     return this.#read(envelope, async () => {
       const newest = this.#log.position;
       // A router's word proves no loss: it is no peer, and nothing of it is stored (H4).
@@ -289,11 +306,13 @@ export class Shard {
   }
 
   listRecords(message: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
+    this.#counters.add("recordReads");
     return this.#read(message, () => this.#reader.listRecords(message));
   }
 
   /** Returns digests of ranges (R4). */
   digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
+    this.#counters.add("recordReads");
     return this.#read(message, () =>
       this.#reads.run(message.cell, () => digestRecords(this.#scans, this.#changes, this.#scanRows, message)),
     );
@@ -311,6 +330,7 @@ export class Shard {
   }
 
   alarm(): Promise<void> {
+    this.#counters.add("sweeps");
     return this.#sweeper.run();
   }
 
@@ -319,6 +339,21 @@ export class Shard {
   /** Returns what this shard knows of its own history. */
   part(message: Envelope): Promise<Reply<PartStatus>> {
     return this.#answerAlways(message, async () => ok(this.#history.status));
+  }
+
+  /** Returns what this instance has counted. It reads a limited number of rows and writes none. */
+  metrics(message: Envelope): Promise<Reply<ShardMetrics>> {
+    return this.#answerAlways(message, async () =>
+      ok({
+        startedAtMs: this.#startedAtMs,
+        state: this.#history.state,
+        sizeBytes: this.#ports.sql.sizeBytes(),
+        waitingWrites: this.#commits.waiting,
+        waitingReads: this.#reads.waiting,
+        holds: this.#store.countHolds(MOST_HOLDS),
+        ...this.#counters.counts(),
+      }),
+    );
   }
 
   /** Accepts that this shard has gone back in time (H6). A dry run returns what would be accepted. */

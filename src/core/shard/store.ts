@@ -185,6 +185,12 @@ export class ShardStore {
     );
   }
 
+  /** Returns the number of holds, or `most` if there are more. */
+  countHolds(most: number): number {
+    const sql = "SELECT count(*) AS n FROM (SELECT 1 FROM hold LIMIT ?)";
+    return this.#sql.all<{ n: number }>(sql, most)[0]?.n ?? 0;
+  }
+
   hasHolds(): boolean {
     return this.#sql.all("SELECT 1 FROM hold LIMIT 1").length > 0;
   }

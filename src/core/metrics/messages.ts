@@ -1,0 +1,77 @@
+import type { Outcome, PartState } from "../messages.ts";
+
+// What objects answer when they are asked for metrics. Everything is a plain number: what an instance has
+// counted since it started, and what it can tell without reading many rows.
+
+/** What every object tells. */
+export interface PartMetrics {
+  /** When this instance began to count. */
+  startedAtMs: number;
+  state: PartState;
+  sizeBytes: number;
+  /** The writes that wait for the next transaction. */
+  waitingWrites: number;
+}
+
+/**
+ * `granted`: a new lease. `repeated`: the lease existed before (B2). `conflict`: names were in the way.
+ * `refused`: by a limit or a state. `failed`: the outcome is unknown to the caller, who repeats the call.
+ */
+export type BeginResult = "granted" | "repeated" | "conflict" | "refused" | "failed";
+
+export interface BeginCount {
+  result: BeginResult;
+  /** The kind of the conflict, or the reason or code of the refusal. Empty if the begin succeeded. */
+  reason: string;
+  count: number;
+}
+
+export interface DecisionCount {
+  outcome: Outcome;
+  by: "cell" | "operator";
+  count: number;
+}
+
+export interface LedgerMetrics extends PartMetrics {
+  isFrozen: boolean;
+  outstandingLeases: number;
+  /** Outstanding leases older than `staleS`. 1,000 means that many or more. */
+  staleLeases: number;
+  /** The age of the oldest outstanding lease. 0 if there is none. */
+  oldestLeaseMs: number;
+  unappliedDecisions: number;
+  runningBegins: number;
+  begins: BeginCount[];
+  /** The first decision about each lease; repeated calls don't count. */
+  decisions: DecisionCount[];
+  /** Rollbacks of leases that the ledger didn't know (C7). */
+  fences: number;
+  refusedDecisions: { reason: string; count: number }[];
+}
+
+export interface ShardMetrics extends PartMetrics {
+  /** The current holds. `holdsCounted` means that many or more. */
+  holds: number;
+  /** The reads of many rows that wait for their turn (M7). */
+  waitingReads: number;
+  exchanges: number;
+  settles: number;
+  /** The questions that this shard has sent to ledgers (B8). */
+  inquiries: number;
+  sweeps: number;
+  /** The names that were looked up. */
+  lookups: number;
+  reports: number;
+  /** Messages for lists and digests of records. */
+  recordReads: number;
+}
+
+export interface DirectoryMetrics extends PartMetrics {
+  cells: number;
+  /** The keys that the directory describes, expired ones included. */
+  keys: number;
+  revokedKeys: number;
+  verificationSlots: number;
+  /** The cells that wait for a verification slot. */
+  verificationWaiting: number;
+}
