@@ -33,10 +33,16 @@ interface Document {
 }
 
 /**
- * Routes that the client doesn't use: pages for people, and the begin without an id. The client chooses lease
- * ids itself, so that it can repeat a begin.
+ * Routes that the client doesn't use: pages for people, metrics, and the begin without an id. The client
+ * chooses lease ids itself, so that it can repeat a begin.
  */
-const LEFT_OUT: ReadonlySet<string> = new Set(["getDocs", "getOpenApi", "getRoot", "beginLeaseWithNewId"]);
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  "getDocs",
+  "getOpenApi",
+  "getRoot",
+  "getMetrics",
+  "beginLeaseWithNewId",
+]);
 
 /**
  * The client's part of the contract as a TypeScript module: a type for each schema, and for each operation

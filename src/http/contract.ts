@@ -3,6 +3,7 @@ import { cellRoutes, keyRoutes } from "./contract/admin-routes.ts";
 import { classifyRoutes } from "./contract/classify-route.ts";
 import { partRoutes } from "./contract/part-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
+import { metricsRoutes } from "./contract/metrics-route.ts";
 import { recordRoutes } from "./contract/record-routes.ts";
 import type { Route, RouteError } from "./contract/route.ts";
 import { routingRoutes } from "./contract/routing-routes.ts";
@@ -21,6 +22,7 @@ export const routes = {
   ...keyRoutes,
   ...typeRoutes,
   ...partRoutes,
+  ...metricsRoutes,
   ...serviceRoutes,
 } as const satisfies Record<string, Route>;
 

@@ -14,6 +14,7 @@ import { DirectoryCopies } from "../projections/directory-copies.ts";
 import { mirrorTypes } from "../projections/mirror.ts";
 import { DirectoryCopy } from "./directory-copy.ts";
 import { Misconfigured } from "./fault.ts";
+import { Scrape } from "./metrics/scrape.ts";
 import { PageTokens } from "./page-token.ts";
 import { Readiness } from "./readiness.ts";
 import { TypesCopy } from "./types-copy.ts";
@@ -38,6 +39,7 @@ export class Deployment {
   readonly directory: DirectoryCopy;
   readonly types: TypesCopy;
   readonly readiness: Readiness;
+  readonly scrape: Scrape;
   #signed: Signed | undefined;
 
   constructor(env: Env, { clock, log }: DeploymentRuntime = defaultRuntime) {
@@ -58,6 +60,7 @@ export class Deployment {
     });
     this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock, this.types);
     this.readiness = new Readiness(this);
+    this.scrape = new Scrape(this);
   }
 
   /** Refused if the signing secret is missing or too short. */

@@ -3,6 +3,7 @@ import { cellHandlers } from "./handlers/cells.ts";
 import { exportHandlers } from "./handlers/export.ts";
 import { keyHandlers } from "./handlers/keys.ts";
 import { leaseHandlers } from "./handlers/leases.ts";
+import { metricsHandlers } from "./handlers/metrics.ts";
 import { partHandlers } from "./handlers/parts.ts";
 import { recordHandlers } from "./handlers/records.ts";
 import { classifyHandlers } from "./handlers/classify.ts";
@@ -23,5 +24,6 @@ export const handlers: Handlers = {
   ...keyHandlers,
   ...typeHandlers,
   ...partHandlers,
+  ...metricsHandlers,
   ...serviceHandlers,
 };

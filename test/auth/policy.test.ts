@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 import { isAllowed, type Roles } from "../../src/auth/policy.ts";
+import { routeIds, routes } from "../../src/http/contract.ts";
 import { isCellId, type Principal } from "../../src/auth/principal.ts";
 
 const cell: Principal = { role: "cell", keyId: "k", expiresAtMs: Infinity, cell: "1" };
 const router: Principal = { role: "router", keyId: "k", expiresAtMs: Infinity, cell: null };
+const scraper: Principal = { role: "scraper", keyId: "k", expiresAtMs: Infinity, cell: null };
 const operator: Principal = { role: "operator", keyId: "k", expiresAtMs: Infinity, cell: null };
 const everyone: Roles = ["cell", "router", "operator"];
 
@@ -18,9 +20,18 @@ test.each<[string, Principal, Roles, string | undefined, boolean]>([
   ["a router on a cell's path", router, ["cell", "operator"], "1", false],
   ["a router on a route for every role", router, everyone, undefined, true],
   ["a router on a route for anyone", router, "anyone", "7", true],
+  ["a scraper on a route for scrapers", scraper, ["operator", "scraper"], undefined, true],
+  ["a scraper on a route for all other roles", scraper, everyone, undefined, false],
+  ["a scraper on a cell's path", scraper, ["cell", "operator"], "1", false],
   ["an operator on a route for no role", operator, [], undefined, false],
 ])("%s", (_, principal, roles, pathCell, allowed) => {
   expect(isAllowed(principal, roles, pathCell)).toBe(allowed);
+});
+
+test("a scraper may use one route, and no route is for scrapers alone", () => {
+  const open = routeIds.filter((id) => isAllowed(scraper, routes[id].roles, undefined));
+  expect(open.filter((id) => routes[id].roles !== "anyone")).toEqual(["getMetrics"]);
+  expect(routes.getMetrics.roles).toContain("operator");
 });
 
 test.each(["1", "9", "10", "9223372036854775807"])("%s is a cell id", (id) =>

@@ -432,6 +432,10 @@ const proofs: Record<string, Proof> = {
   "DirectoryCopy.#refresh": "after work",
   "DirectoryCopy.#loss": "after work",
   "SharedAnswer.#latest": "after work",
+  "Exposition.#samples": at(
+    "test/http/metrics/route.test.ts",
+    "begins, lookups and commits of a deployment are counted, and every sample is as declared",
+  ),
   "Readiness.#failedCells": at(
     "test/http/readiness.test.ts",
     "one check calls the directory, every shard and 16 of 1,000 ledgers",

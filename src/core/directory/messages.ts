@@ -20,7 +20,8 @@ export interface CellChange extends Envelope {
   updatedAtMs: number;
 }
 
-export type Role = "cell" | "router" | "operator";
+/** A `scraper` may only read metrics. */
+export type Role = "cell" | "router" | "operator" | "scraper";
 
 export interface MintedKey {
   keyId: string;

@@ -339,7 +339,7 @@ export const cell = z
   })
   .meta({ id: "Cell" });
 
-export const role = z.enum(["cell", "router", "operator"]);
+export const role = z.enum(["cell", "router", "operator", "scraper"]);
 
 const keyFields = {
   id: z.string(),

@@ -1,6 +1,6 @@
 import { v4 as newUuid } from "uuid";
 import type { RouteId } from "../../../src/http/contract.ts";
-import type { Client, Sent } from "./client.ts";
+import type { Client, MintedKey, Sent } from "./client.ts";
 import { begun, claim, committed, freshName } from "./leases.ts";
 
 export interface Request extends Sent {
@@ -285,6 +285,10 @@ const badTypes: Case["bad"] = {
 };
 
 const uuid = newUuid();
+
+/** Makes a key that may only read metrics. */
+export const mintScraper = async (api: Client): Promise<MintedKey> =>
+  (await api.json<{ key: MintedKey }>(201, "POST", "/v1/admin/keys", { body: { role: "scraper" } })).key;
 
 export const cases: Record<RouteId, Case> = {
   beginLease: {
@@ -829,11 +833,13 @@ export const cases: Record<RouteId, Case> = {
     success: [
       { body: { role: "cell", cell_id: 1, expires_in_s: 60, note: "for a test" }, status: 201 },
       { body: { role: "router" }, status: 201 },
+      { body: { role: "scraper" }, status: 201 },
     ],
     bad: {
       "no role": { body: {}, field: "role" },
       "an unknown role": { body: { role: "admin" }, field: "role" },
       "a cell key without a cell": { body: { role: "cell" }, field: "cell_id" },
+      "a scraper key with a cell": { body: { role: "scraper", cell_id: "1" }, field: "cell_id" },
       "a router key with a cell": { body: { role: "router", cell_id: "1" }, field: "cell_id" },
       "a lifetime of 0": { body: { role: "router", expires_in_s: 0 }, field: "expires_in_s" },
       "a lifetime of 401 days": {
@@ -922,6 +928,13 @@ export const cases: Record<RouteId, Case> = {
     success: [
       { key: "router", status: 200 },
       { key: "cell 1", status: 200 },
+    ],
+    bad: {},
+  },
+  getMetrics: {
+    success: [
+      { key: "operator", status: 200 },
+      { before: async (api) => ({ key: await mintScraper(api) }), status: 200 },
     ],
     bad: {},
   },

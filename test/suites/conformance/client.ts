@@ -9,7 +9,9 @@ export type Problem = z.infer<typeof problem>;
 export type Payload = NonNullable<RequestInit["body"]>;
 
 /** The key of a role, by name, or a key itself. */
-export type KeyName = "operator" | "router" | `cell ${string}` | `lhk_${string}`;
+export type KeyName = "operator" | "router" | `cell ${string}` | MintedKey;
+
+export type MintedKey = `lhk_${string}`;
 
 export interface Sent {
   /** Null sends no key. */

@@ -5,10 +5,10 @@ import { Hmac } from "../../../src/auth/hmac.ts";
 import { makeKey } from "../../../src/auth/key.ts";
 import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
 import { parameterNames, type Route } from "../../../src/http/contract/route.ts";
-import { cases, type Bad, type Request } from "./cases.ts";
+import { cases, mintScraper, type Bad, type Request } from "./cases.ts";
 import { claim, freshName } from "./leases.ts";
 import { linesIn } from "./lines.ts";
-import type { Payload, Problem, Sent } from "./client.ts";
+import type { MintedKey, Payload, Problem, Sent } from "./client.ts";
 import { pathOf } from "./paths.ts";
 import type { Coordinator, Open } from "./coordinator.ts";
 
@@ -33,9 +33,11 @@ async function forgedKey(): Promise<`lhk_${string}`> {
 
 export function routeSuite(open: Open): void {
   let api: Coordinator;
+  let scraper: MintedKey;
 
   beforeAll(async () => {
     api = await open();
+    scraper = await mintScraper(api);
     // Types that are in use need no further message (T4), and neither does a copy of the directory.
     const body = { creates: [claim(freshName()), claim(`${freshName()}@example.com`, "1", "EMAILS")] };
     await api.json(201, "POST", "/v1/cells/1/leases", { key: "cell 1", body });
@@ -91,9 +93,14 @@ export function routeSuite(open: Open): void {
         test("a forged one: 401", () =>
           forgedKey().then((key) => refusedUnasked(401, route, path, { ...sent, key })));
 
-        const others = ["cell", "router", "operator"].filter((role) => !rolesOf(route).includes(role));
+        const others = ["cell", "router", "operator", "scraper"].filter(
+          (role) => !rolesOf(route).includes(role),
+        );
         test.each(others)("of the role %s: 403", async (role) => {
-          const refused = await refusedUnasked(403, route, path, { ...sent, key: keyOf(role) });
+          const refused = await refusedUnasked(403, route, path, {
+            ...sent,
+            key: role === "scraper" ? scraper : keyOf(role),
+          });
           expect(refused).toMatchObject({ code: "PERMISSION_DENIED", retryable: false });
         });
 

@@ -1,0 +1,33 @@
+import * as z from "zod";
+import { OPEN_METRICS } from "../metrics/exposition.ts";
+import { nothing } from "./fields.ts";
+import { route } from "./route.ts";
+
+const example = `# TYPE leasehold_up gauge
+# HELP leasehold_up 1 if the part answered this scrape, 0 if it failed or did not answer in time.
+leasehold_up{part="directory"} 1
+leasehold_up{part="shard-0"} 1
+leasehold_up{part="ledger-7"} 1
+# EOF
+`;
+
+export const metricsRoutes = {
+  getMetrics: route({
+    group: "service",
+    method: "GET",
+    path: "/metrics",
+    summary: "Read metrics",
+    about:
+      "What the parts of the deployment have counted, in the text format of OpenMetrics, for Prometheus and " +
+      "others. A part that does not answer is a sample of `leasehold_up` with the value 0. Scrapes within 15 " +
+      "seconds may get the same answer. Keys of the role `scraper` may call this route and no other.",
+    roles: ["operator", "scraper"],
+    params: nothing,
+    query: nothing,
+    responses: {
+      200: { about: "The samples.", schema: z.string(), mediaType: OPEN_METRICS, example },
+    },
+    errors: [],
+    example: {},
+  }),
+};

@@ -1,0 +1,50 @@
+import { families, type Family, type FamilyName, type LabelsOf } from "./families.ts";
+
+/** The media type of OpenMetrics, to which the server adds the charset. */
+export const OPEN_METRICS = "application/openmetrics-text; version=1.0.0";
+
+/** The units at the ends of names that OpenMetrics wants to be declared. */
+const UNITS = ["seconds", "bytes"];
+
+/** Collects samples, and writes them family by family in the text format of OpenMetrics. */
+export class Exposition {
+  readonly #samples = new Map<FamilyName, string[]>();
+
+  add<Name extends FamilyName>(name: Name, labels: LabelsOf<Name>, value: number): void {
+    const lines = this.#samples.get(name) ?? [];
+    this.#samples.set(name, lines);
+    lines.push(`${sampleName(name)}${labelText(labels)} ${value}`);
+  }
+
+  text(): string {
+    const lines = (Object.keys(families) as FamilyName[]).flatMap((name) => {
+      const samples = this.#samples.get(name);
+      return samples === undefined ? [] : [...headOf(name), ...samples];
+    });
+    return `${lines.join("\n")}\n# EOF\n`;
+  }
+}
+
+function sampleName(name: FamilyName): string {
+  const { type }: Family = families[name];
+  if (type === "gauge") return name;
+  return `${name}_${type === "counter" ? "total" : "info"}`;
+}
+
+function headOf(name: FamilyName): string[] {
+  const { type, help }: Family = families[name];
+  const unit = UNITS.find((each) => name.endsWith(`_${each}`));
+  return [
+    `# TYPE ${name} ${type}`,
+    ...(unit === undefined ? [] : [`# UNIT ${name} ${unit}`]),
+    `# HELP ${name} ${escaped(help)}`,
+  ];
+}
+
+function labelText(labels: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(labels).map(([label, value]) => `${label}="${escaped(value)}"`);
+  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+}
+
+const escaped = (value: string): string =>
+  value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");

@@ -1,0 +1,177 @@
+/** One family of metrics, as `GET /metrics` declares it. */
+export interface Family {
+  type: "counter" | "gauge" | "info";
+  help: string;
+  labels: readonly string[];
+}
+
+const cell = ["cell"] as const;
+const shard = ["shard"] as const;
+const part = ["part"] as const;
+
+const since = "since the instance of the object started";
+
+/**
+ * Every family of metrics. Names have the base unit at their end. A counter belongs to one object, because
+ * each object starts again at 0 with each of its instances: a sum over objects would look like a reset of all
+ * of them. docs/reference/metrics.md lists the same families; a test compares them.
+ */
+export const families = {
+  leasehold_build: {
+    type: "info",
+    help: "The version of the code, and the placement of the deployment.",
+    labels: ["version", "placement"],
+  },
+  leasehold_up: {
+    type: "gauge",
+    help: "1 if the part answered this scrape, 0 if it failed or did not answer in time.",
+    labels: part,
+  },
+  leasehold_start_time_seconds: {
+    type: "gauge",
+    help: "When the instance of the part started, since 1970. Its counters started at 0 then.",
+    labels: part,
+  },
+  leasehold_history_lost: {
+    type: "gauge",
+    help: "1 while the part has gone back in time and refuses everything, until an operator reconciles it.",
+    labels: part,
+  },
+  leasehold_reconciling: {
+    type: "gauge",
+    help: "1 while a shard that has gone back in time is reconciled.",
+    labels: part,
+  },
+  leasehold_object_size_bytes: {
+    type: "gauge",
+    help: "The size of the part's database.",
+    labels: part,
+  },
+  leasehold_object_limit_bytes: {
+    type: "gauge",
+    help: "The size from which on the part refuses begins.",
+    labels: part,
+  },
+  leasehold_waiting_writes: {
+    type: "gauge",
+    help: "Writes that wait for the next transaction of the part.",
+    labels: part,
+  },
+  leasehold_cells: { type: "gauge", help: "Registered cells.", labels: [] },
+  leasehold_cells_left_out: {
+    type: "gauge",
+    help: "Registered cells that this answer leaves out, because there are more than the limit metrics_cells.",
+    labels: [],
+  },
+  leasehold_cell_frozen: {
+    type: "gauge",
+    help: "1 if an operator has frozen the cell.",
+    labels: cell,
+  },
+  leasehold_begins: {
+    type: "counter",
+    help: `Begins by their result, and by why they failed, ${since}.`,
+    labels: ["cell", "result", "reason"],
+  },
+  leasehold_begins_running: { type: "gauge", help: "Begins that are running.", labels: cell },
+  leasehold_commits: {
+    type: "counter",
+    help: `Leases that were committed, by who did it, ${since}.`,
+    labels: ["cell", "by"],
+  },
+  leasehold_rollbacks: {
+    type: "counter",
+    help: `Leases that were rolled back, by who did it, ${since}.`,
+    labels: ["cell", "by"],
+  },
+  leasehold_fences: {
+    type: "counter",
+    help: `Rollbacks of leases that the ledger did not know, ${since}.`,
+    labels: cell,
+  },
+  leasehold_decisions_refused: {
+    type: "counter",
+    help: `Commits and rollbacks that were refused, ${since}.`,
+    labels: ["cell", "reason"],
+  },
+  leasehold_decisions_unapplied: {
+    type: "gauge",
+    help: "Decisions that some shard has not confirmed yet.",
+    labels: cell,
+  },
+  leasehold_leases_outstanding: {
+    type: "gauge",
+    help: "Granted leases that are not decided.",
+    labels: cell,
+  },
+  leasehold_leases_stale: {
+    type: "gauge",
+    help: "Outstanding leases older than the limit stale_s. 1000 means that many or more.",
+    labels: cell,
+  },
+  leasehold_lease_oldest_age_seconds: {
+    type: "gauge",
+    help: "The age of the oldest outstanding lease. 0 if there is none.",
+    labels: cell,
+  },
+  leasehold_exchanges: {
+    type: "counter",
+    help: `Messages with begins and decisions from ledgers, ${since}.`,
+    labels: shard,
+  },
+  leasehold_settles: {
+    type: "counter",
+    help: `Messages from ledgers whose begins met holds, ${since}.`,
+    labels: shard,
+  },
+  leasehold_inquiries: {
+    type: "counter",
+    help: `Messages in which the shard asked a ledger about holds, ${since}.`,
+    labels: shard,
+  },
+  leasehold_sweeps: {
+    type: "counter",
+    help: `Alarms in which the shard looked for old holds, ${since}.`,
+    labels: shard,
+  },
+  leasehold_lookups: { type: "counter", help: `Names that were looked up, ${since}.`, labels: shard },
+  leasehold_reports: { type: "counter", help: `Reports that routers asked for, ${since}.`, labels: shard },
+  leasehold_record_reads: {
+    type: "counter",
+    help: `Messages for lists, exports and digests of records, ${since}.`,
+    labels: shard,
+  },
+  leasehold_waiting_reads: {
+    type: "gauge",
+    help: "Lists and digests that wait for their turn at the shard.",
+    labels: shard,
+  },
+  leasehold_holds: {
+    type: "gauge",
+    help: "Names on hold. 1000 means that many or more.",
+    labels: shard,
+  },
+  leasehold_keys: {
+    type: "gauge",
+    help: "Keys that the directory describes, expired ones included.",
+    labels: [],
+  },
+  leasehold_keys_revoked: { type: "gauge", help: "The revoked ones of these keys.", labels: [] },
+  leasehold_verification_slots_taken: {
+    type: "gauge",
+    help: "Cells that have a verification slot.",
+    labels: [],
+  },
+  leasehold_verification_waiting: {
+    type: "gauge",
+    help: "Cells that wait for a verification slot.",
+    labels: [],
+  },
+} as const satisfies Record<string, Family>;
+
+export type FamilyName = keyof typeof families;
+
+/** The labels of a family, each with its value. */
+export type LabelsOf<Name extends FamilyName> = Readonly<
+  Record<(typeof families)[Name]["labels"][number], string>
+>;

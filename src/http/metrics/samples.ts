@@ -1,0 +1,71 @@
+import type { Limits } from "../../core/limits.ts";
+import type {
+  DirectoryMetrics,
+  LedgerMetrics,
+  PartMetrics,
+  ShardMetrics,
+} from "../../core/metrics/messages.ts";
+import type { Exposition } from "./exposition.ts";
+
+// These functions turn the answers of objects into samples.
+
+function addPart(to: Exposition, part: string, metrics: PartMetrics): void {
+  const { startedAtMs, state, sizeBytes, waitingWrites } = metrics;
+  to.add("leasehold_start_time_seconds", { part }, startedAtMs / 1_000);
+  to.add("leasehold_history_lost", { part }, Number(state === "lost"));
+  to.add("leasehold_reconciling", { part }, Number(state === "reconciling"));
+  to.add("leasehold_object_size_bytes", { part }, sizeBytes);
+  to.add("leasehold_waiting_writes", { part }, waitingWrites);
+}
+
+export function addLedger(
+  to: Exposition,
+  part: string,
+  cell: string,
+  metrics: LedgerMetrics,
+  { ledgerBytes }: Pick<Limits, "ledgerBytes">,
+): void {
+  addPart(to, part, metrics);
+  to.add("leasehold_object_limit_bytes", { part }, ledgerBytes);
+  to.add("leasehold_cell_frozen", { cell }, Number(metrics.isFrozen));
+  for (const { result, reason, count } of metrics.begins)
+    to.add("leasehold_begins", { cell, result, reason }, count);
+  to.add("leasehold_begins_running", { cell }, metrics.runningBegins);
+  for (const { outcome, by, count } of metrics.decisions)
+    to.add(outcome === "COMMITTED" ? "leasehold_commits" : "leasehold_rollbacks", { cell, by }, count);
+  to.add("leasehold_fences", { cell }, metrics.fences);
+  for (const { reason, count } of metrics.refusedDecisions)
+    to.add("leasehold_decisions_refused", { cell, reason }, count);
+  to.add("leasehold_decisions_unapplied", { cell }, metrics.unappliedDecisions);
+  to.add("leasehold_leases_outstanding", { cell }, metrics.outstandingLeases);
+  to.add("leasehold_leases_stale", { cell }, metrics.staleLeases);
+  to.add("leasehold_lease_oldest_age_seconds", { cell }, metrics.oldestLeaseMs / 1_000);
+}
+
+export function addShard(
+  to: Exposition,
+  part: string,
+  shard: string,
+  metrics: ShardMetrics,
+  { shardBytes }: Pick<Limits, "shardBytes">,
+): void {
+  addPart(to, part, metrics);
+  to.add("leasehold_object_limit_bytes", { part }, shardBytes);
+  to.add("leasehold_exchanges", { shard }, metrics.exchanges);
+  to.add("leasehold_settles", { shard }, metrics.settles);
+  to.add("leasehold_inquiries", { shard }, metrics.inquiries);
+  to.add("leasehold_sweeps", { shard }, metrics.sweeps);
+  to.add("leasehold_lookups", { shard }, metrics.lookups);
+  to.add("leasehold_reports", { shard }, metrics.reports);
+  to.add("leasehold_record_reads", { shard }, metrics.recordReads);
+  to.add("leasehold_waiting_reads", { shard }, metrics.waitingReads);
+  to.add("leasehold_holds", { shard }, metrics.holds);
+}
+
+export function addDirectory(to: Exposition, part: string, metrics: DirectoryMetrics): void {
+  addPart(to, part, metrics);
+  to.add("leasehold_keys", {}, metrics.keys);
+  to.add("leasehold_keys_revoked", {}, metrics.revokedKeys);
+  to.add("leasehold_verification_slots_taken", {}, metrics.verificationSlots);
+  to.add("leasehold_verification_waiting", {}, metrics.verificationWaiting);
+}

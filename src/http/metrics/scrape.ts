@@ -1,0 +1,129 @@
+import openapi from "../../../openapi.json" with { type: "json" };
+import type { Config } from "../../config.ts";
+import type { Envelope, Reply } from "../../core/messages.ts";
+import { ok, type Result } from "../../core/refusal.ts";
+import type { Objects } from "../../objects/objects.ts";
+import type { WaitUntil, WallClock } from "../../runtime.ts";
+import { askParts, type AskedPart } from "../ask-parts.ts";
+import type { DirectoryCopy } from "../directory-copy.ts";
+import { readTimeoutMs } from "../reach.ts";
+import { SharedAnswer } from "../shared-answer.ts";
+import { Exposition } from "./exposition.ts";
+import { addDirectory, addLedger, addShard } from "./samples.ts";
+
+/** The parts of a deployment that a scrape needs. */
+export interface ScrapedDeployment {
+  config: Config;
+  clock: WallClock;
+  envelope: Envelope;
+  directory: Pick<DirectoryCopy, "view">;
+  objects: Objects;
+}
+
+/** How long scrapes share one answer, so that several scrapers cost no more than one. */
+const KEEP_MS = 15_000;
+
+/** Adds what a part has answered. */
+type AddSamples = (to: Exposition) => void;
+
+interface ScrapedPart extends AskedPart<AddSamples> {
+  /** The part's id in the API. */
+  part: string;
+}
+
+/**
+ * Asks the directory, every shard and the ledgers of at most `metricsCells` cells for what they have counted.
+ * A part that does not answer is a sample, and fails nothing else.
+ */
+export class Scrape {
+  readonly #deployment: ScrapedDeployment;
+  readonly #shared: SharedAnswer<string>;
+
+  constructor(deployment: ScrapedDeployment) {
+    this.#deployment = deployment;
+    this.#shared = new SharedAnswer(deployment.clock, {
+      name: "the scrape of another request",
+      keepMs: KEEP_MS,
+      timeoutMs: 2 * readTimeoutMs(deployment.config.limits),
+    });
+  }
+
+  text(waitUntil: WaitUntil): Promise<Result<string>> {
+    return this.#shared.get(waitUntil, () => this.#scrape(waitUntil));
+  }
+
+  async #scrape(waitUntil: WaitUntil): Promise<Result<string>> {
+    const { config, directory } = this.#deployment;
+    // The isolate's copy is good enough, and it is there if the directory does not answer.
+    const view = await directory.view(waitUntil);
+    if (!view.ok) return view;
+    const cells = [...view.value.cells.keys()];
+    const scraped = cells.slice(0, config.limits.metricsCells);
+    const exposition = new Exposition();
+    exposition.add("leasehold_build", { version: openapi.info.version, placement: config.placement }, 1);
+    exposition.add("leasehold_cells", {}, cells.length);
+    exposition.add("leasehold_cells_left_out", {}, cells.length - scraped.length);
+    // Before the first cell is registered, no shard answers (P2).
+    const parts = [
+      this.#directory(),
+      ...(cells.length === 0 ? [] : this.#shards()),
+      ...this.#ledgers(scraped),
+    ];
+    const answers = await askParts(parts, config.limits);
+    for (const [index, { part }] of parts.entries()) {
+      const answer = answers[index];
+      exposition.add("leasehold_up", { part }, Number(answer?.ok === true));
+      if (answer?.ok === true) answer.value(exposition);
+    }
+    return ok(exposition.text());
+  }
+
+  #directory(): ScrapedPart {
+    const { objects, envelope } = this.#deployment;
+    const part = "directory";
+    return scrapedPart(
+      part,
+      () => objects.directory().metrics(envelope),
+      (to, metrics) => addDirectory(to, part, metrics),
+    );
+  }
+
+  #shards(): ScrapedPart[] {
+    const { objects, envelope, config } = this.#deployment;
+    return Array.from({ length: config.shards }, (_, shard) => {
+      const part = `shard-${shard}`;
+      return scrapedPart(
+        part,
+        () => objects.shard(shard).metrics(envelope),
+        (to, metrics) => addShard(to, part, String(shard), metrics, config.limits),
+      );
+    });
+  }
+
+  #ledgers(cells: readonly string[]): ScrapedPart[] {
+    const { objects, envelope, config } = this.#deployment;
+    return cells.map((cell) => {
+      const part = `ledger-${cell}`;
+      return scrapedPart(
+        part,
+        () => objects.ledger(cell).metrics(envelope),
+        (to, metrics) => addLedger(to, part, cell, metrics, config.limits),
+      );
+    });
+  }
+}
+
+function scrapedPart<Metrics>(
+  part: string,
+  ask: () => Promise<Reply<Metrics>>,
+  add: (to: Exposition, metrics: Metrics) => void,
+): ScrapedPart {
+  return {
+    part,
+    name: part,
+    ask: async () => {
+      const reply = await ask();
+      return reply.ok ? ok((to: Exposition) => add(to, reply.value)) : reply;
+    },
+  };
+}

@@ -1,0 +1,214 @@
+import { beforeEach, expect, test } from "vitest";
+import { readConfig } from "../../../src/config.ts";
+import type { Cell } from "../../../src/core/directory/messages.ts";
+import { MESSAGE_VERSION, type Reply } from "../../../src/core/messages.ts";
+import type { DirectoryMetrics, LedgerMetrics, ShardMetrics } from "../../../src/core/metrics/messages.ts";
+import { ok, refused } from "../../../src/core/refusal.ts";
+import { Scrape } from "../../../src/http/metrics/scrape.ts";
+import type { Objects } from "../../../src/objects/objects.ts";
+import { readOpenMetrics, valueOf, type ReadFamily } from "../../support/open-metrics.ts";
+
+const part = { startedAtMs: 1_500, state: "complete" as const, sizeBytes: 4_096, waitingWrites: 2 };
+
+const ledger: LedgerMetrics = {
+  ...part,
+  isFrozen: true,
+  outstandingLeases: 5,
+  staleLeases: 2,
+  oldestLeaseMs: 90_500,
+  unappliedDecisions: 3,
+  runningBegins: 1,
+  begins: [
+    { result: "granted", reason: "", count: 7 },
+    { result: "conflict", reason: "taken", count: 4 },
+  ],
+  decisions: [
+    { outcome: "COMMITTED", by: "cell", count: 6 },
+    { outcome: "ROLLED_BACK", by: "operator", count: 1 },
+  ],
+  fences: 8,
+  refusedDecisions: [{ reason: "LEASE_COMMITTED", count: 9 }],
+};
+
+const shard: ShardMetrics = {
+  ...part,
+  state: "reconciling",
+  holds: 11,
+  waitingReads: 12,
+  exchanges: 13,
+  settles: 14,
+  inquiries: 15,
+  sweeps: 16,
+  lookups: 17,
+  reports: 18,
+  recordReads: 19,
+};
+
+const directory: DirectoryMetrics = {
+  ...part,
+  state: "lost",
+  cells: 2,
+  keys: 20,
+  revokedKeys: 21,
+  verificationSlots: 22,
+  verificationWaiting: 23,
+};
+
+/** A deployment that counts the calls, and in which some parts fail or hang. */
+class Fixture {
+  cells = ["1", "2"];
+  nowMs = 0;
+  calls: string[] = [];
+  failing = new Set<string>();
+  hanging = new Set<string>();
+  isDirectoryReadable = true;
+
+  readonly scrape = new Scrape({
+    config: readConfig({
+      LEASEHOLD_SHARDS: "3",
+      LEASEHOLD_METRICS_CELLS: "4",
+      LEASEHOLD_INQUIRY_TIMEOUT_MS: "50",
+      LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50",
+    }),
+    clock: { now: () => this.nowMs, after: () => () => {} },
+    envelope: { version: MESSAGE_VERSION, placement: "" },
+    directory: {
+      view: async () =>
+        this.isDirectoryReadable
+          ? ok({
+              cells: new Map(this.cells.map((cell) => [cell, { cell } as Cell])),
+              revokedKeys: new Set<string>(),
+              revokedThroughMs: 0,
+              isPlaced: true,
+            })
+          : refused("UNAVAILABLE", "down"),
+    },
+    objects: {
+      directory: () => ({ metrics: () => this.#ask("directory", directory) }),
+      shard: (index: number) => ({ metrics: () => this.#ask(`shard-${index}`, shard) }),
+      ledger: (cell: string) => ({ metrics: () => this.#ask(`ledger-${cell}`, ledger) }),
+    } as unknown as Objects,
+  });
+
+  async #ask<T>(name: string, metrics: T): Promise<Reply<T>> {
+    this.calls.push(name);
+    if (this.hanging.has(name)) await new Promise(() => {});
+    return this.failing.has(name) ? refused("UNAVAILABLE", "down") : ok(metrics);
+  }
+
+  async read(): Promise<ReadonlyMap<string, ReadFamily>> {
+    const text = await this.scrape.text(() => {});
+    if (!text.ok) throw new Error(text.refusal.detail);
+    return readOpenMetrics(text.value);
+  }
+}
+
+let fixture: Fixture;
+
+beforeEach(() => void (fixture = new Fixture()));
+
+const ups = (families: ReadonlyMap<string, ReadFamily>): Record<string, number> =>
+  Object.fromEntries(
+    families.get("leasehold_up")?.samples.map(({ labels, value }) => [labels["part"], value]) ?? [],
+  );
+
+test("one scrape asks the directory, every shard and every ledger once", async () => {
+  const families = await fixture.read();
+  const parts = ["directory", "shard-0", "shard-1", "shard-2", "ledger-1", "ledger-2"];
+  expect(fixture.calls).toEqual(parts);
+  expect(ups(families)).toEqual(Object.fromEntries(parts.map((name) => [name, 1])));
+});
+
+test("each number of an answer becomes a sample of its part", async () => {
+  const families = await fixture.read();
+  const of = (family: string, labels?: Record<string, string>): number | undefined =>
+    valueOf(families, family, labels);
+  const cell = "2";
+  expect(of("leasehold_start_time_seconds", { part: "ledger-2" })).toBe(1.5);
+  expect(of("leasehold_object_size_bytes", { part: "ledger-2" })).toBe(4_096);
+  expect(of("leasehold_object_limit_bytes", { part: "ledger-2" })).toBe(9_000_000_000);
+  expect(of("leasehold_object_limit_bytes", { part: "shard-1" })).toBe(8_000_000_000);
+  expect(of("leasehold_waiting_writes", { part: "shard-1" })).toBe(2);
+  expect(of("leasehold_history_lost", { part: "directory" })).toBe(1);
+  expect(of("leasehold_history_lost", { part: "shard-1" })).toBe(0);
+  expect(of("leasehold_reconciling", { part: "shard-1" })).toBe(1);
+  expect(of("leasehold_cell_frozen", { cell })).toBe(1);
+  expect(of("leasehold_begins", { cell, result: "granted" })).toBe(7);
+  expect(of("leasehold_begins", { cell, result: "conflict", reason: "taken" })).toBe(4);
+  expect(of("leasehold_begins_running", { cell })).toBe(1);
+  expect(of("leasehold_commits", { cell, by: "cell" })).toBe(6);
+  expect(of("leasehold_rollbacks", { cell, by: "operator" })).toBe(1);
+  expect(of("leasehold_fences", { cell })).toBe(8);
+  expect(of("leasehold_decisions_refused", { cell, reason: "LEASE_COMMITTED" })).toBe(9);
+  expect(of("leasehold_decisions_unapplied", { cell })).toBe(3);
+  expect(of("leasehold_leases_outstanding", { cell })).toBe(5);
+  expect(of("leasehold_leases_stale", { cell })).toBe(2);
+  expect(of("leasehold_lease_oldest_age_seconds", { cell })).toBe(90.5);
+  const shardFamilies = {
+    leasehold_holds: 11,
+    leasehold_waiting_reads: 12,
+    leasehold_exchanges: 13,
+    leasehold_settles: 14,
+    leasehold_inquiries: 15,
+    leasehold_sweeps: 16,
+    leasehold_lookups: 17,
+    leasehold_reports: 18,
+    leasehold_record_reads: 19,
+  };
+  for (const [family, value] of Object.entries(shardFamilies)) expect(of(family, { shard: "2" })).toBe(value);
+  expect(of("leasehold_cells")).toBe(2);
+  expect(of("leasehold_keys")).toBe(20);
+  expect(of("leasehold_keys_revoked")).toBe(21);
+  expect(of("leasehold_verification_slots_taken")).toBe(22);
+  expect(of("leasehold_verification_waiting")).toBe(23);
+});
+
+test("parts that fail or hang are samples, and the others are complete", async () => {
+  fixture.failing = new Set(["shard-1", "directory"]);
+  fixture.hanging = new Set(["ledger-1"]);
+  const families = await fixture.read();
+  expect(ups(families)).toEqual({
+    directory: 0,
+    "shard-0": 1,
+    "shard-1": 0,
+    "shard-2": 1,
+    "ledger-1": 0,
+    "ledger-2": 1,
+  });
+  expect(valueOf(families, "leasehold_exchanges", { shard: "2" })).toBe(13);
+  expect(valueOf(families, "leasehold_exchanges", { shard: "1" })).toBeUndefined();
+  expect(valueOf(families, "leasehold_leases_outstanding", { cell: "1" })).toBeUndefined();
+  expect(families.has("leasehold_keys")).toBe(false);
+});
+
+test("with more cells than the limit, the first ones are asked, and a sample says how many are left out", async () => {
+  fixture.cells = Array.from({ length: 10 }, (_, index) => String(index + 1));
+  const families = await fixture.read();
+  expect(fixture.calls.filter((name) => name.startsWith("ledger"))).toHaveLength(4);
+  expect(valueOf(families, "leasehold_cells")).toBe(10);
+  expect(valueOf(families, "leasehold_cells_left_out")).toBe(6);
+});
+
+test("[P2] before the first cell is registered, only the directory is asked", async () => {
+  fixture.cells = [];
+  expect(ups(await fixture.read())).toEqual({ directory: 1 });
+  expect(fixture.calls).toEqual(["directory"]);
+});
+
+test("scrapes share an answer for 15 s, whoever sends them", async () => {
+  await fixture.read();
+  const { length } = fixture.calls;
+  fixture.nowMs += 15_000;
+  await Promise.all([fixture.read(), fixture.read()]);
+  expect(fixture.calls).toHaveLength(length);
+  fixture.nowMs += 1;
+  await Promise.all([fixture.read(), fixture.read()]);
+  expect(fixture.calls).toHaveLength(2 * length);
+});
+
+test("without the list of cells, the scrape is refused", async () => {
+  fixture.isDirectoryReadable = false;
+  const refusedScrape = await fixture.scrape.text(() => {});
+  expect(refusedScrape).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE" } });
+  expect(fixture.calls).toEqual([]);
+});
