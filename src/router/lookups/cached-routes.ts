@@ -41,6 +41,8 @@ export interface LookupOptions {
   timeoutMs: number;
   sharedCache?: { cache: SharedCache; coordinator: string } | undefined;
   hooks: RouterHooks;
+  /** Draws a number below 2^32 that nobody can guess. Only a simulation sets it. */
+  drawSalt?: (() => number) | undefined;
 }
 
 /** A question to the coordinator, which several calls may wait for. */
@@ -142,7 +144,7 @@ export class CachedRoutes implements Routes {
     this.#plainMaxAgeMs = options.reports ? Math.min(maxAgeMs, boundMs) : maxAgeMs;
     this.#memory = new BoundedMap(memoryBytes * 0.55);
     this.#misdirected = new BoundedMap(memoryBytes * 0.05);
-    this.#floors = new Floors(memoryBytes * 0.2);
+    this.#floors = new Floors(memoryBytes * 0.2, options.drawSalt ?? randomSalt);
     const now = (): number => this.#now();
     if (options.reports)
       this.#reports = new ShardReports({
@@ -810,3 +812,8 @@ const unavailable = ({ detail, retryAfterMs = RETRY_AFTER_MS }: SourceFailure): 
 /** A name, and the key that all its spellings have if it is known. */
 const refusalKeys = (id: string, entry: Entry | undefined): string[] =>
   entry === undefined ? [id] : [id, `${entry.shard}/${entry.key}`];
+
+function randomSalt(): number {
+  const [salt = 0] = crypto.getRandomValues(new Uint32Array(1));
+  return salt;
+}

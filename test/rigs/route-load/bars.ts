@@ -4,11 +4,12 @@ import { measureReports, type ReportSizes } from "./report-sizes.ts";
 
 /** As many names as GitLab has routes, and GitLab's rates. */
 const FULL = { names: 200_122, lookupsPerSecond: 40_000, changesPerSecond: 50 };
-/** A twentieth of the names and the rates. Reports cost the same, so they weigh more. */
+/** A twentieth of the names, the rates and the memory. Reports cost the same, so they weigh more. */
 const SLICE = { names: 10_006, lookupsPerSecond: 2_000, changesPerSecond: 2.5 };
 
 /** Room for all names. The default of 16 MiB has room for some 30,000. */
 const MEMORY_BYTES = 160 * 2 ** 20;
+const SLICE_MEMORY_BYTES = MEMORY_BYTES / 20;
 const DEFAULT_MEMORY_BYTES = 16 * 2 ** 20;
 
 export interface Figure {
@@ -40,15 +41,11 @@ export const loadByAge = (countedS: number): Promise<LoadFigures> =>
  * With reports, an entry lives for 300 s. The whole life of the entries is counted, because all that were
  * read at the start end at the same time.
  */
-export const loadWithReports = (size: "full" | "slice", memoryBytes = MEMORY_BYTES): Promise<LoadFigures> =>
-  measureLoad({
-    ...(size === "full" ? FULL : SLICE),
-    shards: SHARDS,
-    reports: true,
-    memoryBytes,
-    warmUpS: 300,
-    countedS: 300,
-  });
+export const loadWithReports = (load = { ...FULL, memoryBytes: MEMORY_BYTES }): Promise<LoadFigures> =>
+  measureLoad({ ...load, shards: SHARDS, reports: true, warmUpS: 300, countedS: 300 });
+
+export const sliceWithReports = (): Promise<LoadFigures> =>
+  loadWithReports({ ...SLICE, memoryBytes: SLICE_MEMORY_BYTES });
 
 export const reportSizes = (seconds: number): ReportSizes =>
   measureReports({ shards: SHARDS, claimsPerSecond: 300, seconds, firstPosition: FIRST_POSITION });
@@ -72,7 +69,10 @@ export const figuresOfReports = ({ wholeBytes, polledBytes, tailBytes }: ReportS
 
 /** Figures of the default memory, which have no bar. */
 export async function figuresWithDefaultMemory(): Promise<Figure[]> {
-  const { callsPerLookup, memoryBytes } = await loadWithReports("full", DEFAULT_MEMORY_BYTES);
+  const { callsPerLookup, memoryBytes } = await loadWithReports({
+    ...FULL,
+    memoryBytes: DEFAULT_MEMORY_BYTES,
+  });
   return [
     { what: "with reports and 16 MiB: shard calls per lookup", value: callsPerLookup },
     { what: "with reports and 16 MiB: bytes in use", value: memoryBytes },

@@ -71,4 +71,5 @@ const defaults: Omit<LookupOptions, "source" | "clock" | "reports" | "memoryByte
   graceMs: 600_000,
   timeoutMs: 2_000,
   hooks: {},
+  drawSalt: () => 1,
 };

@@ -17,7 +17,7 @@ import {
 const parts: readonly (() => Promise<Figure[]>)[] = [
   async () => figuresOfReports(reportSizes(300)),
   async () => figuresByAge(await loadByAge(60)),
-  async () => figuresWithReports(await loadWithReports("full")),
+  async () => figuresWithReports(await loadWithReports()),
   figuresWithDefaultMemory,
 ];
 

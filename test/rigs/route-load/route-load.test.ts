@@ -5,8 +5,8 @@ import {
   figuresWithReports,
   isMissed,
   loadByAge,
-  loadWithReports,
   reportSizes,
+  sliceWithReports,
 } from "./bars.ts";
 
 test("[Q5] by age alone, at most 0.22 of the lookups reach a shard", async () => {
@@ -14,7 +14,7 @@ test("[Q5] by age alone, at most 0.22 of the lookups reach a shard", async () =>
 });
 
 test("[Q5] with reports, shards get at most 0.03 calls per lookup, and one report each second", async () => {
-  const figures = await loadWithReports("slice");
+  const figures = await sliceWithReports();
   expect(figuresWithReports(figures).filter(isMissed)).toEqual([]);
   // Without a report, no entry lives for minutes.
   expect(figures.reportsPerShardAndSecond).toBeGreaterThan(0.5);

@@ -134,6 +134,7 @@ export class SimulatedRouter {
         after: (delayMs, ring) => scheduler.after(delayMs, owner, ring),
       },
       ...options,
+      drawSalt: () => this.#number,
       sharedCache: settings.sharedCache
         ? { cache: cache.of(owner), coordinator: "https://leasehold.example" }
         : undefined,
