@@ -34,6 +34,7 @@ const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: {
 const system = [
   "test/{bench,examples,scripts}/**/*.test.ts",
   "test/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
+  "test/cli/program/**/*.test.ts",
   "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
   "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads}/**/*.test.ts",
   "test/router/first-page.test.ts",
@@ -69,7 +70,7 @@ export default defineConfig({
           // These tests leave nothing behind in their process, so files share one.
           isolate: false,
           include: [
-            "test/{cell,client,core,demo,node-host,router,testing}/**/*.test.ts",
+            "test/{cell,cli,client,core,demo,node-host,router,testing}/**/*.test.ts",
             "test/rigs/history/**/*.test.ts",
           ],
           exclude: system,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { buildSdk } from "./sdk/build.ts";
 import { clientSize } from "./sdk/client-size.ts";
 import { compileAgainstSdk } from "./sdk/compile.ts";
-import { importSdk, installSdk, leaseWithSdk, linkPeers, packSdk } from "./sdk/consumer.ts";
+import { importSdk, installSdk, leaseWithSdk, linkPeers, packSdk, runProgram } from "./sdk/consumer.ts";
 import { entries } from "./sdk/entries.ts";
 import { lintSdk, resolveSdk } from "./sdk/lint.ts";
 
@@ -24,6 +24,7 @@ async function check(scratch: string): Promise<void> {
     entries.filter(({ peers }) => peers.length === 0),
   );
   console.log(`a lease with the packed client: ${leaseWithSdk(project)}`);
+  console.log(`npx leasehold --version: ${runProgram(project, "--version")}`);
   linkPeers(root, project);
   for (const [name, exports] of Object.entries(importSdk(project, entries)))
     console.log(`${name} exports ${exports.length} values`);

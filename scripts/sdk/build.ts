@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Entry } from "./entries.ts";
 import { buildJavascript } from "./javascript.ts";
 import { manifestOf, type RepositoryManifest } from "./manifest.ts";
+import { buildProgram } from "./program.ts";
 import { changelogOf, licensesOf } from "./documents.ts";
 import { buildTypes } from "./types.ts";
 
@@ -17,7 +18,9 @@ export async function buildSdk(root: string, entries: readonly Entry[], folder: 
     throw new Error(missing.map(({ name, source }) => `leasehold/${name}: there is no ${source}`).join("\n"));
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
-  const bundled = await buildJavascript(root, entries, folder);
+  const bundled = [
+    ...new Set([...(await buildJavascript(root, entries, folder)), ...(await buildProgram(root, folder))]),
+  ].toSorted();
   buildTypes(root, entries, folder);
   const repository = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as RepositoryManifest;
   const changelog = await readFile(join(root, "CHANGELOG.md"), "utf8");

@@ -47,6 +47,10 @@ export function importSdk(project: string, entries: readonly Entry[]): Record<st
   ) as Record<string, string[]>;
 }
 
+/** Runs the package's program as npm links it, and returns what it prints. */
+export const runProgram = (project: string, ...args: readonly string[]): string =>
+  run(join(project, "node_modules/.bin/leasehold"), args, project).trim();
+
 const SMOKE = `
   import { AlreadyClaimedError, createClient } from "leasehold/client";
   import { startTestCoordinator } from "leasehold/testing";

@@ -1,3 +1,4 @@
+import { PROGRAM } from "./program.ts";
 import { javascriptOf, peers, typesOf, type Entry } from "./entries.ts";
 
 /** The fields that the package takes from the repository's `package.json`. */
@@ -23,6 +24,7 @@ export function manifestOf(repository: RepositoryManifest, entries: readonly Ent
     type: "module",
     sideEffects: false,
     engines: repository.engines,
+    bin: { [repository.name]: PROGRAM },
     exports: { ...Object.fromEntries(exports), "./package.json": "./package.json" },
     peerDependencies: peers,
     peerDependenciesMeta: Object.fromEntries(Object.keys(peers).map((peer) => [peer, { optional: true }])),

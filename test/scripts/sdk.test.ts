@@ -6,7 +6,14 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { buildSdk } from "../../scripts/sdk/build.ts";
 import { clientSize } from "../../scripts/sdk/client-size.ts";
 import { compileAgainstSdk } from "../../scripts/sdk/compile.ts";
-import { importSdk, installSdk, leaseWithSdk, linkPeers, packSdk } from "../../scripts/sdk/consumer.ts";
+import {
+  importSdk,
+  installSdk,
+  leaseWithSdk,
+  linkPeers,
+  packSdk,
+  runProgram,
+} from "../../scripts/sdk/consumer.ts";
 import { entries, entriesOf, type Entry } from "../../scripts/sdk/entries.ts";
 import { buildJavascript } from "../../scripts/sdk/javascript.ts";
 import { allExamples, compileExamples, examplesOf, withoutExample } from "../../scripts/sdk/examples.ts";
@@ -65,6 +72,13 @@ describe("the package", () => {
 
   test.each(entries)("$name names each of its exports", ({ source }) => {
     expect(readFileSync(join(root, source), "utf8")).not.toMatch(/export (type )?\*/);
+  });
+
+  test("has the program, with everything that it needs", () => {
+    expect(runProgram(project, "--version")).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(runProgram(project, "lookup", "--help")).toContain("leasehold lookup ada");
+    const licenses = readFileSync(join(folder, "THIRD_PARTY_LICENSES.md"), "utf8");
+    expect(licenses).toContain("## commander");
   });
 
   test("leases a name without peers, and compiles in every setup", () => {

@@ -1,0 +1,21 @@
+/**
+ * How the program `leasehold` is bundled, in this repository and in the package. Node 20 runs the bundle, but
+ * not the sources.
+ */
+
+/** @type {import("esbuild").BuildOptions} */
+export const cliBundle = {
+  entryPoints: { cli: "src/cli/main.ts" },
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node20.19",
+  mainFields: ["module", "main"],
+  // commander is CommonJS, and requires modules of Node.
+  banner: {
+    js: '#!/usr/bin/env node\nimport { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);',
+  },
+  // THIRD_PARTY_LICENSES.md has the licences.
+  legalComments: "none",
+};

@@ -1,0 +1,85 @@
+import type { Io } from "../framework/io.ts";
+import { usageError } from "../framework/command-error.ts";
+import { readConfig, type Config, type SavedContext } from "./config-file.ts";
+
+/** The deployment that a command talks to. */
+export interface Target {
+  url: string;
+  key: string;
+  /** Where both come from, for `doctor`. */
+  origin: string;
+}
+
+export interface TargetOptions {
+  url?: string | undefined;
+  context?: string | undefined;
+}
+
+/**
+ * Finds the URL and the key. The key of a context is only ever sent to the URL of this context.
+ *
+ * @throws a usage error that says what is missing
+ */
+export async function findTarget(io: Pick<Io, "env">, options: TargetOptions): Promise<Target> {
+  if (options.context !== undefined) {
+    if (options.url !== undefined) throw usageError("give --url or --context, not both");
+    const { url, key } = contextOf(await readConfig(io), options.context);
+    return { url, key, origin: `context ${options.context}` };
+  }
+  const url = options.url ?? (io.env["LEASEHOLD_URL"] || undefined);
+  const key = io.env["LEASEHOLD_KEY"] || undefined;
+  if (url !== undefined && key !== undefined)
+    return { url: checkUrl(url), key: checkKey(key), origin: "LEASEHOLD_KEY" };
+  const config = await readConfig(io);
+  return url === undefined ? ofCurrent(config, key) : ofUrl(config, checkUrl(url));
+}
+
+function contextOf({ contexts }: Config, name: string): SavedContext {
+  const found = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
+  if (found !== undefined) return found;
+  const known = Object.keys(contexts).join(", ") || "none";
+  throw usageError(`there is no context ${JSON.stringify(name)}; known: ${known}`, ["leasehold context ls"]);
+}
+
+function ofCurrent(config: Config, key: string | undefined): Target {
+  if (config.current === null)
+    throw usageError("there is no URL of a deployment: set LEASEHOLD_URL, give --url, or log in", [
+      "leasehold login --url URL",
+    ]);
+  const saved = contextOf(config, config.current);
+  return {
+    url: saved.url,
+    key: checkKey(key ?? saved.key),
+    origin: key === undefined ? `context ${config.current}` : "LEASEHOLD_KEY",
+  };
+}
+
+function ofUrl(config: Config, url: string): Target {
+  const all = Object.entries(config.contexts).filter(([, saved]) => originOf(saved.url) === originOf(url));
+  const [name, saved] = all.find(([each]) => each === config.current) ?? all[0] ?? [];
+  if (name === undefined || saved === undefined)
+    throw usageError(`there is no key for ${url}: set LEASEHOLD_KEY, or log in`, [
+      `leasehold login --url ${url}`,
+    ]);
+  return { url, key: checkKey(saved.key), origin: `context ${name}` };
+}
+
+/** @throws a usage error unless it is an http or https URL without a path */
+export function checkUrl(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  const isOrigin =
+    parsed !== undefined &&
+    /^https?:$/.test(parsed.protocol) &&
+    `${parsed.pathname}${parsed.search}${parsed.hash}${parsed.username}${parsed.password}` === "/";
+  if (!isOrigin) throw usageError("the URL of the deployment must be an http or https URL without a path");
+  return parsed.origin;
+}
+
+/** Never shows the key. */
+export function checkKey(key: string): string {
+  const trimmed = key.trim();
+  if (!/^[\x21-\x7e]+$/.test(trimmed)) throw usageError("the key must be one line of visible ASCII");
+  return trimmed;
+}
+
+const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);

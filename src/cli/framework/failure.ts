@@ -1,0 +1,87 @@
+import { CommanderError } from "commander";
+import { isLeaseholdError, type LeaseholdError } from "../../client/index.ts";
+import { escapeControls } from "../output/escape.ts";
+import { CommandError, messageOf } from "./command-error.ts";
+import { exitCodes, type ExitCode } from "./exit-codes.ts";
+import { ClosedOutputError } from "./io.ts";
+
+export interface Failure {
+  exitCode: ExitCode;
+  /** Undefined: there is nothing to say. */
+  message: string | undefined;
+  /** The document of `--json`. */
+  problem: object;
+  nextSteps: readonly string[];
+}
+
+const exitCodeOf: Readonly<Record<string, ExitCode>> = {
+  INVALID_ARGUMENT: exitCodes.usage,
+  UNAUTHENTICATED: exitCodes.notAllowed,
+  PERMISSION_DENIED: exitCodes.notAllowed,
+  NOT_FOUND: exitCodes.notFound,
+  ALREADY_EXISTS: exitCodes.conflict,
+  FAILED_PRECONDITION: exitCodes.conflict,
+  ABORTED: exitCodes.conflict,
+  RESOURCE_EXHAUSTED: exitCodes.unavailable,
+  UNAVAILABLE: exitCodes.unavailable,
+  DEADLINE_EXCEEDED: exitCodes.unavailable,
+};
+
+/** Says how a command ends that has thrown. */
+export function failureOf(error: unknown, isInterrupted: boolean): Failure {
+  if (error instanceof ClosedOutputError) return silent(exitCodes.ok);
+  // Commander has printed its message, or the help that was asked for.
+  if (error instanceof CommanderError) return silent(error.exitCode === 0 ? exitCodes.ok : exitCodes.usage);
+  const failure = describe(error);
+  return isInterrupted ? { ...failure, exitCode: exitCodes.interrupted } : failure;
+}
+
+function describe(error: unknown): Failure {
+  if (error instanceof CommandError) {
+    const { message, exitCode, nextSteps } = error;
+    return { exitCode, message, problem: { message }, nextSteps };
+  }
+  if (isLeaseholdError(error)) return describeAnswer(error);
+  const message = messageOf(error);
+  return { exitCode: exitCodes.failed, message, problem: { message }, nextSteps: [] };
+}
+
+function describeAnswer(error: LeaseholdError): Failure {
+  const { code, reason, field, retryable, requestId, outcomeKnown } = error;
+  const about = requestId === undefined ? code : `${code}, request ${requestId}`;
+  const unknown = outcomeKnown ? "" : " The request may have been carried out: look before you repeat it.";
+  return {
+    exitCode: exitCodeOf[code] ?? exitCodes.failed,
+    message: `${escapeControls(error.message)} (${about})${unknown}`,
+    problem: {
+      code,
+      message: error.message,
+      ...(reason === undefined ? {} : { reason }),
+      ...(field === undefined ? {} : { field }),
+      ...(requestId === undefined ? {} : { request_id: requestId }),
+      retryable,
+      outcome_known: outcomeKnown,
+    },
+    nextSteps: nextStepsOf(code),
+  };
+}
+
+function nextStepsOf(code: string): string[] {
+  switch (code) {
+    case "UNAUTHENTICATED":
+    case "PERMISSION_DENIED":
+      return ["leasehold login --url URL", "leasehold doctor"];
+    case "UNAVAILABLE":
+    case "DEADLINE_EXCEEDED":
+      return ["leasehold doctor"];
+    default:
+      return [];
+  }
+}
+
+const silent = (exitCode: ExitCode): Failure => ({
+  exitCode,
+  message: undefined,
+  problem: {},
+  nextSteps: [],
+});

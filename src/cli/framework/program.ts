@@ -1,0 +1,42 @@
+import { Command, Option } from "commander";
+import { addApi } from "../api/add-api.ts";
+import { addCompletion } from "../completion/add-completion.ts";
+import { addContexts } from "../contexts/add-contexts.ts";
+import { addLogin } from "../login/add-login.ts";
+import { addLookup } from "../lookup/add-lookup.ts";
+import { VERSION } from "./version.ts";
+import type { Run } from "./run.ts";
+
+interface Sinks {
+  out: (text: string) => unknown;
+  err: (text: string) => unknown;
+}
+
+const EPILOGUE = `
+The key is read from LEASEHOLD_KEY or from a context, never from a flag.
+Exit codes: 0 done, 1 failed or not green, 2 wrong usage, 3 conflict, 4 not found, 5 not allowed,
+6 unavailable, 10 drift found, 130 interrupted. docs/reference/command-line.md has more.`;
+
+/** The tree of all commands. The completion scripts are generated from it too. */
+export function buildProgram(run: Run, { out, err }: Sinks): Command {
+  const program = new Command("leasehold")
+    .description("Shows and changes what a Leasehold deployment knows: names, leases, cells, keys, types.")
+    .version(VERSION, "--version", "print the version")
+    .helpOption("-h, --help", "show the help of a command")
+    .helpCommand(false)
+    .addOption(new Option("--url <url>", "the deployment; LEASEHOLD_URL by default"))
+    .addOption(new Option("--context <name>", "a deployment that was saved with `leasehold login`"))
+    .option("--json", "print one JSON document, with `next_steps`")
+    .option("--jsonl", "print one JSON document per line")
+    .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
+    .configureOutput({ writeOut: out, writeErr: err })
+    .showHelpAfterError("(--help shows the usage)")
+    .addHelpText("after", EPILOGUE)
+    .exitOverride();
+  addLookup(program, run);
+  addApi(program, run);
+  addLogin(program, run);
+  addContexts(program, run);
+  addCompletion(program, run);
+  return program;
+}

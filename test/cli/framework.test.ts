@@ -1,0 +1,229 @@
+/** What all commands have in common: flags, formats, exit codes, and how they end. */
+import { describe, expect, test } from "vitest";
+import { buildProgram } from "../../src/cli/framework/program.ts";
+import { commandTree } from "../../src/cli/completion/command-tree.ts";
+import { ClosedOutputError } from "../../src/cli/framework/io.ts";
+import { claim, create, startCommandLine } from "./command-line.ts";
+
+const none = (): undefined => undefined;
+const program = buildProgram(() => async () => undefined, { out: none, err: none });
+const paths = commandTree(program).map(({ path }) => path);
+
+describe("usage", () => {
+  test.each(paths)("leasehold %s --help: needs no network, and has an example", async (path) => {
+    const line = await startCommandLine();
+    const { code, out, err } = await line.run([...path.split(" ").filter(Boolean), "--help"], {
+      env: { LEASEHOLD_URL: undefined, LEASEHOLD_KEY: undefined },
+    });
+    expect({ code, err, sent: line.sent }).toEqual({ code: 0, err: "", sent: [] });
+    expect(out).toMatch(/^Usage: leasehold/);
+    const isGroup = paths.some((other) => other.startsWith(`${path} `)) || path === "";
+    if (!isGroup) expect(out).toContain(`\n    leasehold ${path}`);
+  });
+
+  test.each([
+    [["lookup", "ada", "--trac"], "(Did you mean --trace?)"],
+    [["lokup", "ada"], "(Did you mean lookup?)"],
+    [["lookup"], "missing required argument 'names'"],
+    [["completion", "tcsh"], "Allowed choices are bash, zsh, fish, powershell."],
+    [["lookup", "ada", "--json", "--jsonl"], "give --json or --jsonl, not both"],
+    [["api", "FETCH", "/v1/limits"], "METHOD must be one of"],
+    [["api", "GET", ".evil.example/v1"], "PATH must start with a slash"],
+    [["lookup", "ada", "--url", "https://a.example/path"], "without a path"],
+    [["lookup", "ada", "--url", "https://a.example", "--context", "b"], "--url or --context"],
+  ])("%j: 2, and nothing is sent", async (args, sentence) => {
+    const line = await startCommandLine();
+    const { code, err, out } = await line.run(args);
+    expect({ code, sent: line.sent }).toEqual({ code: 2, sent: [] });
+    expect(err).toContain(sentence);
+    if (!args.includes("--json")) expect(out).toBe("");
+  });
+
+  test("a missing URL and a missing key: 2, with the command that helps", async () => {
+    const line = await startCommandLine();
+    const noUrl = await line.run(["lookup", "ada"], { env: { LEASEHOLD_URL: "" } });
+    expect(noUrl).toMatchObject({ code: 2, out: "" });
+    expect(noUrl.err).toContain("set LEASEHOLD_URL");
+    expect(noUrl.err).toContain("Next: leasehold login --url URL");
+    const noKey = await line.run(["lookup", "ada"], { env: { LEASEHOLD_KEY: "" } });
+    expect(noKey.err).toContain(`Next: leasehold login --url ${line.coordinator.url}`);
+  });
+});
+
+describe("how commands end", () => {
+  test("5 for a wrong key, without showing it", async () => {
+    const line = await startCommandLine();
+    const { code, err } = await line.run(["lookup", "ada"], { env: { LEASEHOLD_KEY: "lhk_wrong.key" } });
+    expect(code).toBe(5);
+    expect(err).toContain("UNAUTHENTICATED");
+    expect(err).not.toContain("lhk_wrong");
+  });
+
+  test("2 for a name that the type cannot have, and 6 without an answer", async () => {
+    const line = await startCommandLine();
+    expect(await line.run(["lookup", "ada", "--type", "NONE"])).toMatchObject({ code: 2, out: "" });
+    await line.coordinator.close();
+    expect(await line.run(["api", "GET", "/v1/limits"])).toMatchObject({ code: 6, out: "" });
+  });
+
+  test("a failure with --json is one document too", async () => {
+    const line = await startCommandLine();
+    const document = await line.json(["lookup", "ada"], { env: { LEASEHOLD_KEY: "lhk_wrong.key" } });
+    expect(document).toMatchObject({
+      error: { code: "UNAUTHENTICATED", retryable: false },
+      next_steps: ["leasehold login --url URL", "leasehold doctor"],
+    });
+  });
+
+  test("a closed pipe ends quietly", async () => {
+    const line = await startCommandLine();
+    await claim(line, "1", "ada");
+    const closed = (): never => {
+      throw new ClosedOutputError();
+    };
+    const ran = await line.run(["lookup", "ada"], { onWrite: closed });
+    expect(ran).toMatchObject({ code: 0, out: "", err: "" });
+  });
+
+  test("Ctrl-C ends with 130", async () => {
+    const line = await startCommandLine();
+    const signal = AbortSignal.abort(new Error("interrupted"));
+    expect(await line.run(["lookup", "ada"], { signal })).toMatchObject({ code: 130, out: "" });
+  });
+});
+
+describe("output", () => {
+  /** It would clear a terminal, reverse the rest of the line, and hide a character. */
+  const hostile = "a\u001B[2J\u202E\u200Bb";
+
+  test("control characters from outside are escaped in tables, JSON and next steps", async () => {
+    const types = {
+      bucket_types: { LABELS: { number: 1 } },
+      subject_types: { USER: { number: 1 } },
+      source_types: { ROWS: { number: 1 } },
+    };
+    const line = await startCommandLine({ types });
+    for (const args of [[], ["--json"], ["--jsonl"], ["--trace"]]) {
+      const { out, err } = await line.run(["lookup", hostile, "--type", "LABELS", ...args], {
+        isTerminal: true,
+        env: { NO_COLOR: "1" },
+      });
+      for (const char of ["\u001B", "\u202E", "\u200B"]) expect(out + err).not.toContain(char);
+    }
+  });
+
+  test("a table is aligned, and bold only on a terminal without NO_COLOR", async () => {
+    const line = await startCommandLine();
+    await claim(line, "2", "ada", "grace");
+    const args = ["lookup", "ada", "grace", "--type", "USERNAMES"];
+    const { out } = await line.run(args);
+    const rows = out.trimEnd().split("\n");
+    expect(rows).toHaveLength(3);
+    expect(new Set(rows.map((row) => row.search(/TYPE|USERNAMES/))).size).toBe(1);
+    expect(out).not.toContain("\u001B");
+    expect((await line.run(args, { isTerminal: true })).out).toContain("\u001B[1mNAME");
+    expect((await line.run(args, { isTerminal: true, env: { NO_COLOR: "1" } })).out).toBe(out);
+  });
+
+  test("--jsonl prints a line for each item, and --json one document with next steps", async () => {
+    const line = await startCommandLine();
+    await claim(line, "2", "ada");
+    const { out } = await line.run(["lookup", "ada", "nobody", "--type", "USERNAMES", "--jsonl"]);
+    const lines = out
+      .trimEnd()
+      .split("\n")
+      .map((each) => JSON.parse(each) as { name: string; found: boolean });
+    expect(lines.map(({ name, found }) => [name, found])).toEqual([
+      ["ada", true],
+      ["nobody", false],
+    ]);
+    expect(await line.json(["lookup", "ada", "--type", "USERNAMES"])).toMatchObject({
+      names: [{ name: "ada", cell: "2", address: "https://cell-2.test", status: "ACTIVE" }],
+      next_steps: ["leasehold lookup --trace --type USERNAMES -- ada"],
+    });
+  });
+});
+
+describe("lookup", () => {
+  test("looks in all types for operators, and ends with 4 if a name has no owner", async () => {
+    const line = await startCommandLine();
+    await claim(line, "2", "Ada");
+    const { code, out } = await line.run(["lookup", "ADA"]);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^ADA +USERNAMES +2 +https:\/\/cell-2\.test +ACTIVE/m);
+    const missing = await line.run(["lookup", "ada", "nobody"]);
+    expect(missing.code).toBe(4);
+    expect(missing.out).toMatch(/^nobody +- +none/m);
+    const asCell = await line.run(["lookup", "ada"], {
+      env: { LEASEHOLD_KEY: line.coordinator.keys.cell("1") },
+    });
+    expect(asCell).toMatchObject({ code: 2, out: "" });
+    expect(asCell.err).toContain("--type is required");
+  });
+
+  test("--trace compares the record with the route, and shows the lease that holds the name", async () => {
+    const line = await startCommandLine();
+    await claim(line, "2", "ada");
+    const { uuid } = await line.client("1").leases.begin({ creates: [create("grace")] });
+    const args = ["lookup", "ada", "grace", "--type", "USERNAMES", "--trace"];
+    const { names, next_steps: steps } = (await line.json(args)) as {
+      names: Record<string, unknown>[];
+      next_steps: string[];
+    };
+    expect(names).toMatchObject([
+      { name: "ada", same: true, settled: true, record: { cell: "2", lease: null }, route: { cell: "2" } },
+      { name: "grace", same: true, settled: false, record: { status: "LEASE_CREATING", lease: uuid } },
+    ]);
+    expect(names[0]).toMatchObject({ key: expect.any(String), shard: expect.any(Number), age_ms: 0 });
+    expect(steps).toEqual([`leasehold leases show ${uuid} --cell 1`]);
+    const { out, code } = await line.run(args);
+    expect(code).toBe(0);
+    expect(out).toContain(`hold      lease ${uuid}`);
+  });
+
+  test("--trace ends with 10 if the two answers stay different", async () => {
+    const line = await startCommandLine();
+    await claim(line, "2", "ada");
+    const { fetch } = line.coordinator;
+    const spoiled = Object.assign(Object.create(line.coordinator), {
+      fetch: async (url: string, init: RequestInit) => {
+        const response = await fetch(url, init);
+        if (!url.includes("/v1/route/")) return response;
+        const body = (await response.json()) as { cell: { id: string } };
+        return Response.json({ ...body, cell: { ...body.cell, id: "1" } });
+      },
+    }) as typeof line.coordinator;
+    Object.assign(line, { coordinator: spoiled });
+    const { code, out } = await line.run(["lookup", "ada", "--type", "USERNAMES", "--trace"]);
+    expect(code).toBe(10);
+    expect(out).toContain("DIFFERENT");
+  });
+});
+
+describe("api", () => {
+  test("prints the answer, and ends with the code of its status", async () => {
+    const line = await startCommandLine();
+    const limits = await line.run(["api", "get", "/v1/limits", "--include"]);
+    expect(limits.code).toBe(0);
+    expect(JSON.parse(limits.out)).toHaveProperty("limits");
+    expect(limits.err).toContain("HTTP 200\ncontent-type: application/json");
+    expect(await line.run(["api", "GET", "/v1/records/USERNAMES/ada"])).toMatchObject({ code: 4 });
+    expect(await line.run(["api", "GET", "/v1/limits?x=1"])).toMatchObject({ code: 2 });
+  });
+
+  test("sends a body from standard input, and asks before it changes anything", async () => {
+    const line = await startCommandLine();
+    const lookup = ["api", "POST", "/v1/records/lookup", "--data", "@-"];
+    const input = '{"buckets":[{"type":"USERNAMES","value":"ada"}]}';
+    expect((await line.run(lookup, { input })).out).toContain('"found": false');
+    line.sent.length = 0;
+    const freeze = ["api", "POST", "/v1/admin/cells/1/freeze"];
+    expect((await line.run(freeze)).err).toContain("--reason is required");
+    expect((await line.run([...freeze, "--reason", "test"])).err).toContain("give --yes");
+    expect((await line.run([...freeze, "--reason", "test"], { answers: ["no"] })).code).toBe(2);
+    expect((await line.run([...freeze, "--dry-run"])).err).toContain("Nothing was sent.");
+    expect(line.sent).toEqual([]);
+    expect((await line.run([...freeze, "--reason", "test"], { answers: ["POST"] })).code).toBe(0);
+    expect(line.changes).toMatchObject([{ path: "/v1/admin/cells/1/freeze" }]);
+  });
+});
