@@ -24,7 +24,7 @@ const CONTEXT_NAME = /^[\w][\w.-]{0,63}$/;
 
 export const isContextName = (name: string): boolean => CONTEXT_NAME.test(name);
 
-export function configFileOf({ env }: Pick<Io, "env">): string {
+function configFileOf({ env }: Pick<Io, "env">): string {
   const folder = env["XDG_CONFIG_HOME"] || join(env["HOME"] || homedir(), ".config");
   return join(folder, "leasehold", "config.json");
 }

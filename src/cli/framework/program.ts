@@ -2,8 +2,10 @@ import { Command, Option } from "commander";
 import { addApi } from "../api/add-api.ts";
 import { addCompletion } from "../completion/add-completion.ts";
 import { addContexts } from "../contexts/add-contexts.ts";
+import { addLeases } from "../leases/add-leases.ts";
 import { addLogin } from "../login/add-login.ts";
 import { addLookup } from "../lookup/add-lookup.ts";
+import { addStatus } from "../status/add-status.ts";
 import { VERSION } from "./version.ts";
 import type { Run } from "./run.ts";
 
@@ -33,7 +35,9 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
     .showHelpAfterError("(--help shows the usage)")
     .addHelpText("after", EPILOGUE)
     .exitOverride();
+  addStatus(program, run);
   addLookup(program, run);
+  addLeases(program, run);
   addApi(program, run);
   addLogin(program, run);
   addContexts(program, run);

@@ -24,6 +24,3 @@ export function secondsOf(text: string): number | undefined {
   const [, seconds = 1] = units.find(([name]) => name === unit) ?? [];
   return Number(digits) * seconds;
 }
-
-/** The time since a moment, such as `5m 3s`. */
-export const ageText = (time: string, nowMs: number): string => durationText(nowMs - Date.parse(time));

@@ -24,7 +24,7 @@ export async function printResult(io: Io, result: Result, format: Format): Promi
   if (format !== "json") await printNextSteps(io, nextSteps);
 }
 
-export async function printNotes(io: Pick<Io, "err">, notes: readonly string[]): Promise<void> {
+async function printNotes(io: Pick<Io, "err">, notes: readonly string[]): Promise<void> {
   for (const note of notes) await io.err.write(`${note}\n`);
 }
 

@@ -33,12 +33,6 @@ export async function take<Item>(listing: AsyncIterable<Item>, limit: number): P
   return { items, isCut: false };
 }
 
-/** The same for items that are all at hand. */
-export const takeFrom = <Item>(items: readonly Item[], limit: number): Taken<Item> => ({
-  items: items.slice(0, limit),
-  isCut: items.length > limit,
-});
-
 interface List<Item extends object> extends Taken<Item> {
   /** The field of the document, such as `leases`. */
   name: string;

@@ -1,0 +1,48 @@
+/** Readers of flags and arguments. Commander shows what they throw, and the command ends with 2. */
+import { InvalidArgumentError, Option } from "commander";
+import { secondsOf } from "../output/duration.ts";
+
+const wholeNumber =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const number = Number(text);
+    if (!/^\d+$/.test(text) || number < min || number > max)
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+    return number;
+  };
+
+/** Reads `90s`, `10m`, `2h` or `30d`, in seconds. */
+export function duration(text: string): number {
+  const seconds = secondsOf(text);
+  if (seconds === undefined || seconds === 0)
+    throw new InvalidArgumentError("It must be a time such as 90s, 10m, 2h or 30d.");
+  return seconds;
+}
+
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
+export function uuid(text: string): string {
+  if (!UUID.test(text)) throw new InvalidArgumentError("It must be a UUID.");
+  return text.toLowerCase();
+}
+
+/** Cell ids are int64 above 0. */
+export function cellId(text: string): string {
+  if (!/^[1-9]\d{0,18}$/.test(text) || BigInt(text) >= 2n ** 63n)
+    throw new InvalidArgumentError("It must be the id of a cell, a whole number above 0.");
+  return text;
+}
+
+/** The default is what fits on a screen. */
+const LIMIT = 50;
+const MAX_LIMIT = 100_000;
+
+export const limitOption = (): Option =>
+  new Option("--limit <count>", "show at most this many").argParser(wholeNumber(1, MAX_LIMIT)).default(LIMIT);
+
+export interface LimitOption {
+  limit: number;
+}
+
+/** Pages a little larger than the limit show whether there is more. The coordinator reads 1,000 at most. */
+export const pageSizeFor = (limit: number): number => Math.min(limit + 1, 100);

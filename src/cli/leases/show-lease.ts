@@ -1,0 +1,54 @@
+import type { Lease } from "../../client/index.ts";
+import type { Context } from "../framework/context.ts";
+import { durationText } from "../output/duration.ts";
+import type { Result } from "../output/result.ts";
+import { commandLine } from "../output/shell-word.ts";
+import type { Style } from "../output/style.ts";
+import { fields, table } from "../output/table.ts";
+
+export async function showLease(context: Context, uuid: string, { cell }: { cell: string }): Promise<Result> {
+  const client = await context.client();
+  const lease = await client.forCell(cell).leases.get(uuid);
+  return {
+    document: { lease },
+    text: (style) => leaseText(lease, style),
+    nextSteps:
+      lease.state === "GRANTED"
+        ? ["commit", "rollback"].map(
+            (decision) => `${commandLine("leases", decision, uuid, "--cell", cell)} --reason TEXT`,
+          )
+        : [],
+  };
+}
+
+export function leaseText(lease: Lease, style: Style): string {
+  const { uuid, cell_id: cell, state, created_at: at, age_ms: ms, counts } = lease;
+  const facts = fields([
+    ["lease", uuid],
+    ["cell", cell],
+    ["state", state],
+    ["granted", `${at}, ${durationText(ms)} ago`],
+    ["decided", lease.decided_at],
+    ["decided by", lease.decided_by],
+    ["reason", lease.reason],
+    ["ops", `${counts.creates} creates, ${counts.destroys} destroys, ${counts.replaces} replaces`],
+  ]);
+  const ops = opsOf(lease);
+  return ops.length === 0 ? facts : `${facts}\n\n${table(ops, columns, style)}`;
+}
+
+type Op = ReturnType<typeof opsOf>[number];
+
+const opsOf = ({ creates = [], destroys = [], replaces = [] }: Lease) => [
+  ...creates.map((op) => ({ op: "create", ...op })),
+  ...destroys.map((op) => ({ op: "destroy", ...op })),
+  ...replaces.map((op) => ({ op: "replace", ...op })),
+];
+
+const columns = [
+  { title: "OP", value: ({ op }: Op) => op },
+  { title: "TYPE", value: ({ bucket }: Op) => bucket.type },
+  { title: "NAME", value: ({ bucket }: Op) => bucket.value },
+  { title: "SUBJECT", value: ({ subject }: Op) => subject && `${subject.type} ${subject.id}` },
+  { title: "SOURCE", value: ({ source }: Op) => source && `${source.type} ${source.id}` },
+];

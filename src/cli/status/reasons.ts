@@ -1,0 +1,154 @@
+import { durationText } from "../output/duration.ts";
+import { commandLine } from "../output/shell-word.ts";
+import { escapeControls } from "../output/escape.ts";
+import type { CellStatus, Observed } from "./observe.ts";
+
+/** Why a deployment is not green, and what to do next. */
+export interface Reason {
+  problem: string;
+  next?: string;
+}
+
+/** The cron runs every minute. */
+const CRON_LATE_MS = 5 * 60_000;
+
+/** The part of a limit from which on it counts as reached. */
+const NEAR = 0.9;
+
+/** Decisions that wait for a shard. A busy cell has some at any moment. */
+const MANY_UNAPPLIED = 1_000;
+
+const KEY_SOON_MS = 7 * 86_400_000;
+
+/** An empty list: the deployment is green. */
+export const reasonsOf = (observed: Observed): Reason[] => [
+  ...partReasons(observed),
+  ...projectionReasons(observed),
+  ...unreadReasons(observed),
+  ...observed.cells.flatMap((cell) => cellReasons(cell, observed.limits)),
+  ...keyReasons(observed),
+];
+
+function partReasons({
+  readiness,
+  failed_parts: parts,
+  failure,
+  has_lost_history: isLost,
+}: Observed): Reason[] {
+  if (readiness === "no_cells")
+    return [
+      {
+        problem: "No cell is registered yet, so nothing can be claimed.",
+        next: "leasehold cells add --help",
+      },
+    ];
+  if (readiness !== "failed") return [];
+  if (parts.length === 0 && failure === null) return [];
+  if (parts.length === 0)
+    return [
+      { problem: `The deployment is not ready: ${escapeControls(failure ?? "")}.`, next: "leasehold doctor" },
+    ];
+  return parts.map((part) => ({
+    problem: isLost
+      ? `Of the parts that fail, at least one has lost history. This part fails: ${escapeControls(part)}.`
+      : `This part does not answer: ${escapeControls(part)}.`,
+    next: nextOfPart(part),
+  }));
+}
+
+/** `/readyz` writes `shard 3` and `ledger of cell 7`, and the route of parts `shard-3` and `ledger-7`. */
+function nextOfPart(part: string): string {
+  const [, shard] = /^shard (\d+)$/.exec(part) ?? [];
+  const [, cell] = /^ledger of cell (\d+)$/.exec(part) ?? [];
+  const id = shard === undefined ? (cell === undefined ? part : `ledger-${cell}`) : `shard-${shard}`;
+  return commandLine("api", "GET", `/v1/admin/parts/${id}`);
+}
+
+const unreadReasons = ({ unread }: Observed): Reason[] =>
+  unread.map(({ what, why }) => ({
+    problem: `${what} can't be read: ${escapeControls(why)}.`,
+    next: "leasehold doctor",
+  }));
+
+function projectionReasons({ readiness, d1, cron }: Observed): Reason[] {
+  if (d1 === "down")
+    return [
+      {
+        problem: "D1 does not answer, so stale leases can't be listed and types can't be changed.",
+        next: "leasehold doctor",
+      },
+    ];
+  return readiness === "failed" ? [] : cronReasons(cron);
+}
+
+function cronReasons(cron: Observed["cron"]): Reason[] {
+  if (cron === null)
+    return [
+      {
+        problem: "The cron has not finished a run yet. It should run every minute.",
+        next: "leasehold doctor",
+      },
+    ];
+  const reasons: Reason[] = [];
+  if (cron.age_ms > CRON_LATE_MS)
+    reasons.push({
+      problem: `The last run of the cron finished ${durationText(cron.age_ms)} ago. It should run every minute.`,
+      next: "leasehold doctor",
+    });
+  if (cron.cells_failed > 0)
+    reasons.push({
+      problem: `The last run of the cron failed for ${count(cron.cells_failed, "cell")}.`,
+      next: "leasehold cells ls",
+    });
+  return reasons;
+}
+
+function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
+  const { cell, state, stale_leases: stale, oldest_stale_ms: oldestMs } = status;
+  const show = commandLine("cells", "show", cell);
+  const reasons: Reason[] = [];
+  if (state === null) reasons.push({ problem: `The ledger of cell ${cell} can't be reached.`, next: show });
+  if (state === "FROZEN")
+    reasons.push({
+      problem: `Cell ${cell} is frozen, so its begins are refused.`,
+      next: `leasehold cells thaw ${cell} --reason TEXT`,
+    });
+  if (stale > 0)
+    reasons.push({
+      problem:
+        `Cell ${cell} has ${count(stale, "stale lease")}; the oldest was granted ` +
+        `${durationText(oldestMs ?? 0)} ago.`,
+      next: commandLine("leases", "ls", "--stale", "--cell", cell),
+    });
+  if ((status.unapplied_decisions ?? 0) >= MANY_UNAPPLIED)
+    reasons.push({
+      problem: `Shards have not applied ${status.unapplied_decisions} decisions of cell ${cell}.`,
+      next: "leasehold doctor",
+    });
+  return [...reasons, ...limitReasons(status, limits, show)];
+}
+
+function limitReasons(status: CellStatus, limits: Observed["limits"], next: string): Reason[] {
+  if (limits === null) return [];
+  const used = [
+    ["ledger_bytes", status.stored_bytes, limits.ledger_bytes],
+    ["outstanding_leases", status.outstanding_leases, limits.outstanding_leases],
+  ] as const;
+  return used.flatMap(([name, value, limit]) =>
+    value !== null && value >= NEAR * limit
+      ? [{ problem: `Cell ${status.cell} uses ${value} of ${limit} of the limit ${name}.`, next }]
+      : [],
+  );
+}
+
+const keyReasons = ({ key }: Observed): Reason[] =>
+  key !== null && key.expires_in_ms < KEY_SOON_MS
+    ? [
+        {
+          problem: `Your key expires in ${durationText(key.expires_in_ms)}.`,
+          next: "leasehold keys rotate --help",
+        },
+      ]
+    : [];
+
+const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;

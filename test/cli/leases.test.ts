@@ -1,0 +1,107 @@
+/** `leasehold leases`: list, show, decide. */
+import { describe, expect, test } from "vitest";
+import { create, startCommandLine, type CommandLine } from "./command-line.ts";
+
+async function begin(line: CommandLine, cell: string, ...names: string[]): Promise<string> {
+  return (await line.client(cell).leases.begin({ creates: names.map(create) })).uuid;
+}
+
+const HOUR_MS = 3_600_000;
+
+describe("ls", () => {
+  test("lists open leases of all cells or of one, and says when the list was cut", async () => {
+    const line = await startCommandLine();
+    const ids = [
+      await begin(line, "1", "ada"),
+      await begin(line, "1", "grace"),
+      await begin(line, "2", "joan"),
+    ];
+    const { leases, cut } = await line.json(["leases", "ls"]);
+    expect((leases as { uuid: string }[]).map(({ uuid }) => uuid)).toEqual(ids);
+    expect(cut).toBe(false);
+    const limited = await line.run(["leases", "ls", "--cell", "1", "--limit", "1"]);
+    expect(limited.code).toBe(0);
+    expect(limited.out.trimEnd().split("\n")).toHaveLength(2);
+    expect(limited.err).toContain("The list was cut after 1: give a larger --limit to see more.");
+    expect(limited.err).toContain(`Next: leasehold leases show ${ids[0]} --cell 1`);
+  });
+
+  test("--stale and --older-than choose by age", async () => {
+    const line = await startCommandLine();
+    const old = await begin(line, "1", "ada");
+    await line.coordinator.advance(HOUR_MS);
+    await begin(line, "1", "grace");
+    await line.coordinator.cron();
+    for (const args of [["--stale"], ["--older-than", "30m"], ["--stale", "--older-than", "30m"]]) {
+      const { leases } = await line.json(["leases", "ls", ...args]);
+      expect((leases as { uuid: string }[]).map(({ uuid }) => uuid)).toEqual([old]);
+    }
+    const none = await line.run(["leases", "ls", "--stale", "--older-than", "2h"]);
+    expect(none).toMatchObject({ code: 0, out: "", err: "There are no stale leases.\n" });
+  });
+
+  test.each([
+    ["--limit", "0"],
+    ["--limit", "x"],
+    ["--cell", "07"],
+    ["--older-than", "soon"],
+  ])("%s %s is refused before anything is sent", async (...args) => {
+    const line = await startCommandLine();
+    expect((await line.run(["leases", "ls", ...args])).code).toBe(2);
+    expect(line.sent).toEqual([]);
+  });
+});
+
+test("show: the names, and 4 for an unknown lease", async () => {
+  const line = await startCommandLine();
+  const uuid = await begin(line, "1", "ada");
+  const { out, err } = await line.run(["leases", "show", uuid, "--cell", "1"]);
+  expect(out).toMatch(/^create +USERNAMES +ada +USER \d+ +RAILS_TABLE_USERS \d+$/m);
+  expect(err).toContain(`Next: leasehold leases rollback ${uuid} --cell 1 --reason TEXT`);
+  expect(await line.run(["leases", "show", uuid, "--cell", "2"])).toMatchObject({ code: 4, out: "" });
+  expect(await line.run(["leases", "show", uuid])).toMatchObject({ code: 2 });
+  expect(await line.run(["leases", "show", "x", "--cell", "1"])).toMatchObject({ code: 2 });
+});
+
+describe.each([
+  ["commit", "COMMITTED"],
+  ["rollback", "ROLLED_BACK"],
+] as const)("%s", (decision, state) => {
+  const other = decision === "commit" ? "rollback" : "commit";
+
+  test("sends no decision without a reason, a confirmation, or after the wrong cell", async () => {
+    const line = await startCommandLine();
+    const uuid = await begin(line, "1", "ada");
+    const args = ["leases", decision, uuid, "--cell", "1"];
+    expect((await line.run([...args, "--yes"])).err).toContain("--reason is required");
+    expect((await line.run([...args, "--yes", "--reason", " "])).err).toContain("--reason is required");
+    expect((await line.run([...args, "--yes", "--reason", "a\nb"])).err).toContain("control characters");
+    expect(line.sent).toEqual([]);
+    expect((await line.run([...args, "--reason", "gone"])).err).toContain("give --yes");
+    expect((await line.run([...args, "--reason", "gone"], { answers: ["2"] })).code).toBe(2);
+    expect((await line.run([...args, "--dry-run"])).err).toContain("Nothing was changed.");
+    expect(line.changes).toEqual([]);
+    expect((await line.client("1").leases.get(uuid)).state).toBe("GRANTED");
+  });
+
+  test("decides with the reason, says that there is no undo, and does nothing twice", async () => {
+    const line = await startCommandLine();
+    const uuid = await begin(line, "1", "ada");
+    const args = ["leases", decision, uuid, "--cell", "1", "--reason", "cell 1 is gone"];
+    const decided = await line.run(args, { answers: ["1"] });
+    expect(decided).toMatchObject({ code: 0, out: expect.stringContaining(`is ${state}`) });
+    expect(decided.asked[0]).toContain("because: cell 1 is gone");
+    expect(decided.err).toContain("There is no undo.");
+    expect(await line.client("1").leases.get(uuid)).toMatchObject({
+      state,
+      decided_by: "operator",
+      reason: "cell 1 is gone",
+    });
+    line.sent.length = 0;
+    const again = await line.run([...args, "--yes"]);
+    expect(again).toMatchObject({ code: 0, out: expect.stringContaining("Nothing was changed.") });
+    const opposite = ["leases", other, ...args.slice(2), "--yes"];
+    expect(await line.run(opposite)).toMatchObject({ code: 3, out: "" });
+    expect(line.changes).toEqual([]);
+  });
+});

@@ -1,0 +1,156 @@
+/** `leasehold status`: green, or a sentence for each reason why not. */
+import { describe, expect, test } from "vitest";
+import { create, startCommandLine, type CommandLine, type RunOptions } from "./command-line.ts";
+
+interface Status {
+  green: boolean;
+  reasons: { problem: string; next?: string }[];
+  cells: Record<string, unknown>[];
+  next_steps: string[];
+}
+
+/** The clock of the test coordinator runs ahead of this machine's after `advance`. */
+async function statusOf(line: CommandLine, options?: RunOptions): Promise<Status> {
+  return (await line.json(["status"], options)) as unknown as Status;
+}
+
+async function startGreen(variables: Record<string, string> = {}): Promise<CommandLine> {
+  const line = await startCommandLine({ variables });
+  await line.coordinator.cron();
+  return line;
+}
+
+/** Replaces answers of the coordinator, as a proxy in front of it could. */
+function spoil(line: CommandLine, path: string, answer: () => Response): void {
+  const real = line.coordinator;
+  const fetch: typeof real.fetch = async (url, init) =>
+    new URL(String(url)).pathname === path ? answer() : real.fetch(url, init);
+  Object.assign(line, { coordinator: Object.assign(Object.create(real) as typeof real, { fetch }) });
+}
+
+const problem = (body: object): Response =>
+  new Response(JSON.stringify(body), {
+    status: 503,
+    headers: { "content-type": "application/problem+json" },
+  });
+
+test("a healthy deployment is green: 0, with its cells", async () => {
+  const line = await startGreen();
+  const { code, out, err } = await line.run(["status"]);
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect(out).toContain("GREEN  Everything that was asked works.");
+  expect(out).toMatch(/^1 +cell-1 +ACTIVE +0 +0 +- +0/m);
+  expect(await statusOf(line)).toMatchObject({ green: true, reasons: [], next_steps: [] });
+});
+
+describe("is not green, and says why", () => {
+  test("a frozen cell", async () => {
+    const line = await startGreen();
+    await line.client().cells.freeze("2");
+    const { code, out, err } = await line.run(["status"]);
+    expect(code).toBe(1);
+    expect(out).toContain("NOT GREEN\n\n- Cell 2 is frozen, so its begins are refused.\n");
+    expect(err).toBe("Next: leasehold cells thaw 2 --reason TEXT\n");
+  });
+
+  test("stale leases, with their cell and age", async () => {
+    const line = await startGreen();
+    await line.client("1").leases.begin({ creates: [create("ada")] });
+    await line.client("1").leases.begin({ creates: [create("grace")] });
+    await line.coordinator.advance(3_600_000);
+    await line.coordinator.cron();
+    const { reasons, cells, next_steps: steps } = await statusOf(line, { now: () => Date.now() + 3_600_000 });
+    expect(reasons).toEqual([
+      {
+        problem: "Cell 1 has 2 stale leases; the oldest was granted 1h ago.",
+        next: "leasehold leases ls --stale --cell 1",
+      },
+    ]);
+    expect(cells[0]).toMatchObject({ cell: "1", outstanding_leases: 2, stale_leases: 2 });
+    expect(steps).toEqual(["leasehold leases ls --stale --cell 1"]);
+  });
+
+  test("a cron that never ran, or is late", async () => {
+    const line = await startCommandLine();
+    expect((await statusOf(line)).reasons[0]?.problem).toContain("The cron has not finished a run yet.");
+    await line.coordinator.cron();
+    await line.coordinator.advance(600_000);
+    const { reasons } = await statusOf(line, { now: () => Date.now() + 600_000 });
+    expect(reasons[0]?.problem).toMatch(/^The last run of the cron finished (10m|9m 59s)/);
+  });
+
+  test("no cells", async () => {
+    const line = await startCommandLine({ cells: [] });
+    await line.coordinator.cron();
+    expect((await statusOf(line)).reasons).toMatchObject([
+      { problem: expect.stringContaining("No cell is") },
+    ]);
+  });
+
+  test("a limit that is nearly reached", async () => {
+    const line = await startGreen({ LEASEHOLD_OUTSTANDING_LEASES: "2" });
+    await line.client("1").leases.begin({ creates: [create("ada")] });
+    await line.client("1").leases.begin({ creates: [create("grace")] });
+    expect((await statusOf(line)).reasons).toEqual([
+      {
+        problem: "Cell 1 uses 2 of 2 of the limit outstanding_leases.",
+        next: "leasehold cells show 1",
+      },
+    ]);
+  });
+
+  test("parts that do not answer, each with a command", async () => {
+    const line = await startGreen();
+    spoil(line, "/readyz", () => problem({ detail: "2 parts", failed: ["shard 3", "ledger of cell 2"] }));
+    expect((await statusOf(line)).reasons).toEqual([
+      { problem: "This part does not answer: shard 3.", next: "leasehold api GET /v1/admin/parts/shard-3" },
+      {
+        problem: "This part does not answer: ledger of cell 2.",
+        next: "leasehold api GET /v1/admin/parts/ledger-2",
+      },
+    ]);
+  });
+
+  test("a listing that can't be read does not hide the rest", async () => {
+    const line = await startGreen();
+    spoil(line, "/v1/leases/stale", () => problem({ code: "UNAVAILABLE", detail: "D1 is down" }));
+    const { reasons, cells } = await statusOf(line);
+    expect(reasons).toMatchObject([
+      { problem: expect.stringContaining("The list of stale leases can't be read") },
+    ]);
+    expect(cells).toHaveLength(2);
+  });
+
+  test("a deployment that does not answer: 1, too", async () => {
+    const line = await startGreen();
+    await line.coordinator.close();
+    const { code, out } = await line.run(["status"]);
+    expect(code).toBe(1);
+    expect(out).toContain(`The version can't be read: ${line.coordinator.url} does not answer`);
+  });
+});
+
+test("a key of a cell may not see it: 5", async () => {
+  const line = await startGreen();
+  const { code } = await line.run(["status"], { env: { LEASEHOLD_KEY: line.coordinator.keys.cell("1") } });
+  expect(code).toBe(5);
+});
+
+test("--watch looks again until Ctrl-C, and ends with 130", async () => {
+  const line = await startGreen();
+  const interrupt = new AbortController();
+  const waits: number[] = [];
+  const wait = async (ms: number): Promise<void> => {
+    waits.push(ms);
+    if (waits.length === 3) interrupt.abort();
+  };
+  const { code, out } = await line.run(["status", "--watch", "--interval", "7s", "--jsonl"], {
+    signal: interrupt.signal,
+    wait,
+  });
+  expect(code).toBe(130);
+  expect(waits).toEqual([7_000, 7_000, 7_000]);
+  const lines = out.trimEnd().split("\n");
+  expect(lines.map((each) => (JSON.parse(each) as Status).green)).toEqual([true, true, true]);
+  expect((await line.run(["status", "--watch", "--json"])).code).toBe(2);
+});
