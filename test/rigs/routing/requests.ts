@@ -22,8 +22,11 @@ export interface Received extends Sent {
 
 /** A request without an answer in this time hangs. The router gives up everything much earlier. */
 const HANG_MS = 60_000;
-/** A machine that is too slow for the pace must not collect requests without end. */
-const MAX_UNDER_WAY = 4_000;
+/**
+ * A machine that is too slow for the pace must not collect requests without end: each of them takes two files
+ * of this process, which also has the cells, and two of a router.
+ */
+const MAX_UNDER_WAY = 1_500;
 const TICK_MS = 5;
 
 /** Sends requests at a pace that does not depend on the answers. */
