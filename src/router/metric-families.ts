@@ -5,22 +5,40 @@ const AGE_BUCKETS_MS = [0, 100, 500, 1_000, 2_000, 5_000, 15_000, 60_000, 300_00
 /** Rules and layers are few. More label sets than this are counted together, as `other`. */
 const MAX_SERIES = 1_000;
 
-/** Counts events by their labels. */
-export class Counter {
-  readonly #counts = new Map<string, number>();
+type Labels = Readonly<Record<string, string>>;
 
-  add(labels: Readonly<Record<string, string>>, by = 1): void {
-    const wanted = labelText(labels);
-    const isRoom = this.#counts.has(wanted) || this.#counts.size < MAX_SERIES;
-    const text = isRoom
-      ? wanted
-      : labelText(Object.fromEntries(Object.keys(labels).map((l) => [l, "other"])));
-    this.#counts.set(text, (this.#counts.get(text) ?? 0) + by);
+/** The events of one set of labels. */
+interface Series {
+  readonly labels: Labels;
+  count: number;
+}
+
+/** Counts events by their labels, which always have the same names. */
+export class Counter {
+  readonly #series = new Map<string, Series>();
+
+  add(labels: Labels, by = 1): void {
+    // Every request counts something, so the text of the labels is only made when it is read.
+    const values = Object.values(labels).join("\n");
+    const series = this.#series.get(values) ?? this.#newSeries(labels, values);
+    series.count += by;
   }
 
   lines(name: string, help: string): string[] {
-    const lines = [...this.#counts].map(([labels, count]) => `${name}_total${labels} ${count}`);
+    const lines = Array.from(
+      this.#series.values(),
+      ({ labels, count }) => `${name}_total${labelText(labels)} ${count}`,
+    );
     return [`# TYPE ${name} counter`, `# HELP ${name} ${help}`, ...lines];
+  }
+
+  #newSeries(given: Labels, values: string): Series {
+    const isRoom = this.#series.size < MAX_SERIES;
+    const labels = isRoom ? given : Object.fromEntries(Object.keys(given).map((name) => [name, "other"]));
+    const key = isRoom ? values : "other";
+    const series = this.#series.get(key) ?? { labels, count: 0 };
+    this.#series.set(key, series);
+    return series;
   }
 }
 
@@ -54,7 +72,7 @@ export class AgeHistogram {
   }
 }
 
-function labelText(labels: Readonly<Record<string, string>>): string {
+function labelText(labels: Labels): string {
   const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`);
   return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
 }
