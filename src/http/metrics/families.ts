@@ -167,6 +167,43 @@ export const families = {
     help: "Cells that wait for a verification slot.",
     labels: [],
   },
+  leasehold_cron_end_timestamp_seconds: {
+    type: "gauge",
+    help: "When the last run of the cron that finished has ended, since 1970.",
+    labels: [],
+  },
+  leasehold_cron_duration_seconds: { type: "gauge", help: "How long that run took.", labels: [] },
+  leasehold_cron_cells_pulled: {
+    type: "gauge",
+    help: "Cells whose ledger that run copied into D1 completely.",
+    labels: [],
+  },
+  leasehold_cron_cells_failed: {
+    type: "gauge",
+    help: "Cells whose ledger that run could not reach or copy.",
+    labels: [],
+  },
+  leasehold_cron_runs_failed: {
+    type: "gauge",
+    help: "Of the last 10 runs of the cron, those that failed or were killed.",
+    labels: [],
+  },
+  leasehold_copy_oldest_timestamp_seconds: {
+    type: "gauge",
+    help: "When the copy in D1 that is furthest behind was complete, since 1970.",
+    labels: [],
+  },
+  leasehold_copy_cells_missing: {
+    type: "gauge",
+    help: "Cells that were never copied completely.",
+    labels: [],
+  },
+  leasehold_copy_cells_failed: { type: "gauge", help: "Cells whose last copy failed.", labels: [] },
+  leasehold_copy_cells_behind: {
+    type: "gauge",
+    help: "Cells whose ledger lacks changes that were copied before, so it was set back.",
+    labels: [],
+  },
 } as const satisfies Record<string, Family>;
 
 export type FamilyName = keyof typeof families;

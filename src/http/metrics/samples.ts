@@ -5,6 +5,7 @@ import type {
   PartMetrics,
   ShardMetrics,
 } from "../../core/metrics/messages.ts";
+import type { ProjectionMetrics } from "../../projections/metrics.ts";
 import type { Exposition } from "./exposition.ts";
 
 // These functions turn the answers of objects into samples.
@@ -68,4 +69,20 @@ export function addDirectory(to: Exposition, part: string, metrics: DirectoryMet
   to.add("leasehold_keys_revoked", {}, metrics.revokedKeys);
   to.add("leasehold_verification_slots_taken", {}, metrics.verificationSlots);
   to.add("leasehold_verification_waiting", {}, metrics.verificationWaiting);
+}
+
+export function addProjection(to: Exposition, metrics: ProjectionMetrics): void {
+  const { lastRun, oldestCopyMs } = metrics;
+  if (lastRun !== null) {
+    const { startedAtMs, finishedAtMs, cellsPulled, cellsFailed } = lastRun;
+    to.add("leasehold_cron_end_timestamp_seconds", {}, finishedAtMs / 1_000);
+    to.add("leasehold_cron_duration_seconds", {}, Math.max(0, finishedAtMs - startedAtMs) / 1_000);
+    to.add("leasehold_cron_cells_pulled", {}, cellsPulled);
+    to.add("leasehold_cron_cells_failed", {}, cellsFailed);
+  }
+  to.add("leasehold_cron_runs_failed", {}, metrics.failedRuns);
+  if (oldestCopyMs !== null) to.add("leasehold_copy_oldest_timestamp_seconds", {}, oldestCopyMs / 1_000);
+  to.add("leasehold_copy_cells_missing", {}, metrics.cellsNeverCopied);
+  to.add("leasehold_copy_cells_failed", {}, metrics.cellsFailed);
+  to.add("leasehold_copy_cells_behind", {}, metrics.cellsBehind);
 }

@@ -2,17 +2,20 @@ import openapi from "../../../openapi.json" with { type: "json" };
 import type { Config } from "../../config.ts";
 import type { Envelope, Reply } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
+import type { Env } from "../../env.ts";
 import type { Objects } from "../../objects/objects.ts";
+import { projectionMetrics } from "../../projections/metrics.ts";
 import type { WaitUntil, WallClock } from "../../runtime.ts";
 import { askParts, type AskedPart } from "../ask-parts.ts";
 import type { DirectoryCopy } from "../directory-copy.ts";
 import { readTimeoutMs } from "../reach.ts";
 import { SharedAnswer } from "../shared-answer.ts";
 import { Exposition } from "./exposition.ts";
-import { addDirectory, addLedger, addShard } from "./samples.ts";
+import { addDirectory, addLedger, addProjection, addShard } from "./samples.ts";
 
 /** The parts of a deployment that a scrape needs. */
 export interface ScrapedDeployment {
+  env: Env;
   config: Config;
   clock: WallClock;
   envelope: Envelope;
@@ -32,15 +35,17 @@ interface ScrapedPart extends AskedPart<AddSamples> {
 }
 
 /**
- * Asks the directory, every shard and the ledgers of at most `metricsCells` cells for what they have counted.
- * A part that does not answer is a sample, and fails nothing else.
+ * Asks the directory, every shard and the ledgers of at most `metricsCells` cells for what they have counted,
+ * and D1 for what the cron has left there. A part that does not answer is a sample, and fails nothing else.
  */
 export class Scrape {
   readonly #deployment: ScrapedDeployment;
+  readonly #projection: typeof projectionMetrics;
   readonly #shared: SharedAnswer<string>;
 
-  constructor(deployment: ScrapedDeployment) {
+  constructor(deployment: ScrapedDeployment, projection = projectionMetrics) {
     this.#deployment = deployment;
+    this.#projection = projection;
     this.#shared = new SharedAnswer(deployment.clock, {
       name: "the scrape of another request",
       keepMs: KEEP_MS,
@@ -64,11 +69,8 @@ export class Scrape {
     exposition.add("leasehold_cells", {}, cells.length);
     exposition.add("leasehold_cells_left_out", {}, cells.length - scraped.length);
     // Before the first cell is registered, no shard answers (P2).
-    const parts = [
-      this.#directory(),
-      ...(cells.length === 0 ? [] : this.#shards()),
-      ...this.#ledgers(scraped),
-    ];
+    const shards = cells.length === 0 ? [] : this.#shards();
+    const parts = [this.#directory(), this.#d1(), ...shards, ...this.#ledgers(scraped)];
     const answers = await askParts(parts, config.limits);
     for (const [index, { part }] of parts.entries()) {
       const answer = answers[index];
@@ -76,6 +78,11 @@ export class Scrape {
       if (answer?.ok === true) answer.value(exposition);
     }
     return ok(exposition.text());
+  }
+
+  #d1(): ScrapedPart {
+    const { env, clock } = this.#deployment;
+    return scrapedPart("d1", () => this.#projection(env, clock.now()), addProjection);
   }
 
   #directory(): ScrapedPart {

@@ -5,8 +5,10 @@ import { MESSAGE_VERSION, type Reply } from "../../../src/core/messages.ts";
 import type { DirectoryMetrics, LedgerMetrics, ShardMetrics } from "../../../src/core/metrics/messages.ts";
 import { ok, refused } from "../../../src/core/refusal.ts";
 import { Scrape } from "../../../src/http/metrics/scrape.ts";
+import type { ProjectionMetrics } from "../../../src/projections/metrics.ts";
 import type { Objects } from "../../../src/objects/objects.ts";
 import { readOpenMetrics, valueOf, type ReadFamily } from "../../support/open-metrics.ts";
+import { env } from "../../support/workerd/api.ts";
 
 const part = { startedAtMs: 1_500, state: "complete" as const, sizeBytes: 4_096, waitingWrites: 2 };
 
@@ -54,6 +56,21 @@ const directory: DirectoryMetrics = {
   verificationWaiting: 23,
 };
 
+const projection: ProjectionMetrics = {
+  lastRun: {
+    startedAtMs: 100_000,
+    finishedAtMs: 104_500,
+    cellsPulled: 24,
+    cellsFailed: 25,
+    hasFailed: false,
+  },
+  failedRuns: 26,
+  oldestCopyMs: 99_000,
+  cellsNeverCopied: 27,
+  cellsFailed: 28,
+  cellsBehind: 29,
+};
+
 /** A deployment that counts the calls, and in which some parts fail or hang. */
 class Fixture {
   cells = ["1", "2"];
@@ -63,32 +80,38 @@ class Fixture {
   hanging = new Set<string>();
   isDirectoryReadable = true;
 
-  readonly scrape = new Scrape({
-    config: readConfig({
-      LEASEHOLD_SHARDS: "3",
-      LEASEHOLD_METRICS_CELLS: "4",
-      LEASEHOLD_INQUIRY_TIMEOUT_MS: "50",
-      LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50",
-    }),
-    clock: { now: () => this.nowMs, after: () => () => {} },
-    envelope: { version: MESSAGE_VERSION, placement: "" },
-    directory: {
-      view: async () =>
-        this.isDirectoryReadable
-          ? ok({
-              cells: new Map(this.cells.map((cell) => [cell, { cell } as Cell])),
-              revokedKeys: new Set<string>(),
-              revokedThroughMs: 0,
-              isPlaced: true,
-            })
-          : refused("UNAVAILABLE", "down"),
+  projection = projection;
+
+  readonly scrape = new Scrape(
+    {
+      env,
+      config: readConfig({
+        LEASEHOLD_SHARDS: "3",
+        LEASEHOLD_METRICS_CELLS: "4",
+        LEASEHOLD_INQUIRY_TIMEOUT_MS: "50",
+        LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50",
+      }),
+      clock: { now: () => this.nowMs, after: () => () => {} },
+      envelope: { version: MESSAGE_VERSION, placement: "" },
+      directory: {
+        view: async () =>
+          this.isDirectoryReadable
+            ? ok({
+                cells: new Map(this.cells.map((cell) => [cell, { cell } as Cell])),
+                revokedKeys: new Set<string>(),
+                revokedThroughMs: 0,
+                isPlaced: true,
+              })
+            : refused("UNAVAILABLE", "down"),
+      },
+      objects: {
+        directory: () => ({ metrics: () => this.#ask("directory", directory) }),
+        shard: (index: number) => ({ metrics: () => this.#ask(`shard-${index}`, shard) }),
+        ledger: (cell: string) => ({ metrics: () => this.#ask(`ledger-${cell}`, ledger) }),
+      } as unknown as Objects,
     },
-    objects: {
-      directory: () => ({ metrics: () => this.#ask("directory", directory) }),
-      shard: (index: number) => ({ metrics: () => this.#ask(`shard-${index}`, shard) }),
-      ledger: (cell: string) => ({ metrics: () => this.#ask(`ledger-${cell}`, ledger) }),
-    } as unknown as Objects,
-  });
+    async () => this.#ask("d1", this.projection),
+  );
 
   async #ask<T>(name: string, metrics: T): Promise<Reply<T>> {
     this.calls.push(name);
@@ -112,9 +135,9 @@ const ups = (families: ReadonlyMap<string, ReadFamily>): Record<string, number> 
     families.get("leasehold_up")?.samples.map(({ labels, value }) => [labels["part"], value]) ?? [],
   );
 
-test("one scrape asks the directory, every shard and every ledger once", async () => {
+test("one scrape asks the directory, D1, every shard and every ledger once", async () => {
   const families = await fixture.read();
-  const parts = ["directory", "shard-0", "shard-1", "shard-2", "ledger-1", "ledger-2"];
+  const parts = ["directory", "d1", "shard-0", "shard-1", "shard-2", "ledger-1", "ledger-2"];
   expect(fixture.calls).toEqual(parts);
   expect(ups(families)).toEqual(Object.fromEntries(parts.map((name) => [name, 1])));
 });
@@ -161,14 +184,24 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_keys_revoked")).toBe(21);
   expect(of("leasehold_verification_slots_taken")).toBe(22);
   expect(of("leasehold_verification_waiting")).toBe(23);
+  expect(of("leasehold_cron_end_timestamp_seconds")).toBe(104.5);
+  expect(of("leasehold_cron_duration_seconds")).toBe(4.5);
+  expect(of("leasehold_cron_cells_pulled")).toBe(24);
+  expect(of("leasehold_cron_cells_failed")).toBe(25);
+  expect(of("leasehold_cron_runs_failed")).toBe(26);
+  expect(of("leasehold_copy_oldest_timestamp_seconds")).toBe(99);
+  expect(of("leasehold_copy_cells_missing")).toBe(27);
+  expect(of("leasehold_copy_cells_failed")).toBe(28);
+  expect(of("leasehold_copy_cells_behind")).toBe(29);
 });
 
 test("parts that fail or hang are samples, and the others are complete", async () => {
   fixture.failing = new Set(["shard-1", "directory"]);
-  fixture.hanging = new Set(["ledger-1"]);
+  fixture.hanging = new Set(["ledger-1", "d1"]);
   const families = await fixture.read();
   expect(ups(families)).toEqual({
     directory: 0,
+    d1: 0,
     "shard-0": 1,
     "shard-1": 0,
     "shard-2": 1,
@@ -179,6 +212,7 @@ test("parts that fail or hang are samples, and the others are complete", async (
   expect(valueOf(families, "leasehold_exchanges", { shard: "1" })).toBeUndefined();
   expect(valueOf(families, "leasehold_leases_outstanding", { cell: "1" })).toBeUndefined();
   expect(families.has("leasehold_keys")).toBe(false);
+  expect(families.has("leasehold_cron_runs_failed")).toBe(false);
 });
 
 test("with more cells than the limit, the first ones are asked, and a sample says how many are left out", async () => {
@@ -189,10 +223,18 @@ test("with more cells than the limit, the first ones are asked, and a sample say
   expect(valueOf(families, "leasehold_cells_left_out")).toBe(6);
 });
 
-test("[P2] before the first cell is registered, only the directory is asked", async () => {
+test("before the first run of the cron, no time of it is shown", async () => {
+  fixture.projection = { ...projection, lastRun: null, oldestCopyMs: null };
+  const families = await fixture.read();
+  expect(families.has("leasehold_cron_end_timestamp_seconds")).toBe(false);
+  expect(families.has("leasehold_copy_oldest_timestamp_seconds")).toBe(false);
+  expect(valueOf(families, "leasehold_cron_runs_failed")).toBe(26);
+});
+
+test("[P2] before the first cell is registered, no shard and no ledger is asked", async () => {
   fixture.cells = [];
-  expect(ups(await fixture.read())).toEqual({ directory: 1 });
-  expect(fixture.calls).toEqual(["directory"]);
+  expect(ups(await fixture.read())).toEqual({ directory: 1, d1: 1 });
+  expect(fixture.calls).toEqual(["directory", "d1"]);
 });
 
 test("scrapes share an answer for 15 s, whoever sends them", async () => {

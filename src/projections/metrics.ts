@@ -1,0 +1,75 @@
+import { count, desc, min } from "drizzle-orm";
+import { ok, type Result } from "../core/refusal.ts";
+import type { Env } from "../env.ts";
+import { Database } from "./database.ts";
+import { cells, cronRuns } from "./schema.ts";
+
+/** Short, because a scrape has to answer before its timeout. */
+const TIMEOUT_MS = 1_000;
+
+/** The latest runs of the cron that are looked at. */
+const RUNS = 10;
+
+/** A run that began longer ago and has no end was killed. The next run begins after a minute. */
+const LONGEST_RUN_MS = 120_000;
+
+interface CronEnd {
+  startedAtMs: number;
+  finishedAtMs: number;
+  cellsPulled: number;
+  cellsFailed: number;
+  hasFailed: boolean;
+}
+
+/** What D1 tells about the cron and about the copies of the ledgers. */
+export interface ProjectionMetrics {
+  /** The latest run that finished. Null: none of the latest runs. */
+  lastRun: CronEnd | null;
+  /** The latest runs that failed or were killed. */
+  failedRuns: number;
+  /** When the copy that is furthest behind was complete. Null: there is no complete copy. */
+  oldestCopyMs: number | null;
+  cellsNeverCopied: number;
+  /** Cells whose last copy failed. */
+  cellsFailed: number;
+  /** Cells whose ledger lacks changes that were copied before. */
+  cellsBehind: number;
+}
+
+/** Reads what the cron has left in D1. It takes two small reads. */
+export async function projectionMetrics(env: Env, nowMs: number): Promise<Result<ProjectionMetrics>> {
+  const database = new Database(env, { timeoutMs: TIMEOUT_MS, attempts: 1 });
+  const runs = await database.run("read runs", (orm) =>
+    orm.select().from(cronRuns).orderBy(desc(cronRuns.startedAtMs)).limit(RUNS),
+  );
+  if (!runs.ok) return runs;
+  const copies = await database.run("read copies", (orm) =>
+    orm
+      .select({
+        cells: count(),
+        copied: count(cells.lastPulledAtMs),
+        oldestCopyMs: min(cells.lastPulledAtMs),
+        failed: count(cells.lastError),
+        behind: count(cells.lostAtMs),
+      })
+      .from(cells),
+  );
+  if (!copies.ok) return copies;
+  const [{ cells: known, copied, oldestCopyMs, failed, behind } = NO_CELLS] = copies.value;
+  const ends = runs.value.flatMap(({ finishedAtMs, error, ...run }): CronEnd[] =>
+    finishedAtMs === null ? [] : [{ ...run, finishedAtMs, hasFailed: error !== null }],
+  );
+  const wasKilled = ({ startedAtMs, finishedAtMs }: (typeof runs.value)[number]): boolean =>
+    finishedAtMs === null && startedAtMs < nowMs - LONGEST_RUN_MS;
+  return ok({
+    lastRun: ends[0] ?? null,
+    failedRuns: runs.value.filter(wasKilled).length + ends.filter(({ hasFailed }) => hasFailed).length,
+    oldestCopyMs,
+    cellsNeverCopied: known - copied,
+    cellsFailed: failed,
+    cellsBehind: behind,
+  });
+}
+
+/** An aggregate always has a row. */
+const NO_CELLS = { cells: 0, copied: 0, oldestCopyMs: null, failed: 0, behind: 0 };

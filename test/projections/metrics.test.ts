@@ -1,0 +1,81 @@
+import { beforeEach, expect, test } from "vitest";
+import { runCron } from "../../src/projections/cron.ts";
+import { projectionMetrics } from "../../src/projections/metrics.ts";
+import { env, startDeployment } from "../support/workerd/api.ts";
+
+const NOW = 1_800_000_000_000;
+
+beforeEach(async () => void (await startDeployment("1", "2")));
+
+const run = (startedAtMs: number, finishedAtMs: number | null, error: string | null = null) =>
+  env.DB.prepare(
+    `INSERT INTO cron_runs (started_at_ms, run_id, scheduled_at_ms, finished_at_ms, cells_pulled, cells_failed,
+                            leases_upserted, leases_pruned, error) VALUES (?, ?, ?, ?, 3, 1, 0, 0, ?)`,
+  )
+    .bind(startedAtMs, crypto.randomUUID(), startedAtMs, finishedAtMs, error)
+    .run();
+
+test("before the first run of the cron, there is nothing to tell", async () => {
+  expect(await projectionMetrics(env, NOW)).toEqual({
+    ok: true,
+    value: {
+      lastRun: null,
+      failedRuns: 0,
+      oldestCopyMs: null,
+      cellsNeverCopied: 0,
+      cellsFailed: 0,
+      cellsBehind: 0,
+    },
+  });
+});
+
+test("after a run, it tells when the run ended and that every cell was copied", async () => {
+  const report = await runCron(env, NOW);
+  const metrics = await projectionMetrics(env, report.finishedAtMs);
+  expect(metrics).toMatchObject({
+    ok: true,
+    value: {
+      lastRun: { finishedAtMs: report.finishedAtMs, cellsPulled: 2, cellsFailed: 0, hasFailed: false },
+      failedRuns: 0,
+      cellsNeverCopied: 0,
+      cellsFailed: 0,
+      cellsBehind: 0,
+    },
+  });
+  expect(metrics.ok && metrics.value.oldestCopyMs).toBeGreaterThan(0);
+});
+
+test("the last finished run is told, and how many failed or were killed", async () => {
+  await run(NOW - 400_000, NOW - 390_000, "D1 was down");
+  await run(NOW - 300_000, null);
+  await run(NOW - 200_000, NOW - 195_000);
+  await run(NOW - 60_000, null);
+  expect(await projectionMetrics(env, NOW)).toMatchObject({
+    value: {
+      lastRun: {
+        startedAtMs: NOW - 200_000,
+        finishedAtMs: NOW - 195_000,
+        cellsPulled: 3,
+        cellsFailed: 1,
+        hasFailed: false,
+      },
+      failedRuns: 2,
+    },
+  });
+});
+
+test("the copy that is furthest behind, and the cells with problems, are told", async () => {
+  await runCron(env, NOW);
+  await env.DB.batch([
+    env.DB.prepare("UPDATE cells SET last_pulled_at_ms = 5000, last_error = 'x' WHERE cell_id = '1'"),
+    env.DB.prepare("UPDATE cells SET last_pulled_at_ms = NULL, lost_at_ms = 7 WHERE cell_id = '2'"),
+  ]);
+  expect(await projectionMetrics(env, NOW)).toMatchObject({
+    value: { oldestCopyMs: 5_000, cellsNeverCopied: 1, cellsFailed: 1, cellsBehind: 1 },
+  });
+});
+
+test("without its tables, D1 is down", async () => {
+  await env.DB.exec("DROP TABLE cron_runs");
+  expect(await projectionMetrics(env, NOW)).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE" } });
+});
