@@ -14,7 +14,9 @@ export const cliBundle = {
   mainFields: ["module", "main"],
   // commander is CommonJS, and requires modules of Node.
   banner: {
-    js: '#!/usr/bin/env node\nimport { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);',
+    js: `#!/usr/bin/env node
+import { createRequire as requireOf } from "node:module";
+const require = requireOf(import.meta.url);`,
   },
   // THIRD_PARTY_LICENSES.md has the licences.
   legalComments: "none",

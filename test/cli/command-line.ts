@@ -128,6 +128,14 @@ export async function startCommandLine(options?: TestCoordinatorOptions): Promis
   return line;
 }
 
+/** Replaces the answers of one path, as a proxy in front of the coordinator could. */
+export function spoil(line: CommandLine, path: string, answer: () => Response): void {
+  const real = line.coordinator;
+  const fetch: typeof real.fetch = async (url, init) =>
+    new URL(url instanceof Request ? url.url : url).pathname === path ? answer() : real.fetch(url, init);
+  Object.assign(line, { coordinator: { ...real, fetch } });
+}
+
 let ids = 0;
 
 /** An op that creates a username. */

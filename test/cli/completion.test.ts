@@ -76,7 +76,10 @@ describe.each([
 });
 
 test.runIf(has("fish"))("fish completes", async () => {
-  const script = `source ${await fileOf("fish")}; complete -C 'leasehold context u'; complete -C 'leasehold lookup --tr'`;
+  const lines = ["leasehold context u", "leasehold lookup --tr"];
+  const script = [`source ${await fileOf("fish")}`, ...lines.map((each) => `complete -C '${each}'`)].join(
+    ";",
+  );
   const { stdout } = spawnSync("fish", ["--no-config", "-c", script], {
     encoding: "utf8",
   });

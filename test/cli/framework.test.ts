@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { buildProgram } from "../../src/cli/framework/program.ts";
 import { commandTree } from "../../src/cli/completion/command-tree.ts";
 import { ClosedOutputError } from "../../src/cli/framework/io.ts";
-import { claim, create, startCommandLine } from "./command-line.ts";
+import { claim, create, spoil, startCommandLine } from "./command-line.ts";
 
 const none = (): undefined => undefined;
 const program = buildProgram(() => async () => undefined, { out: none, err: none });
@@ -184,16 +184,11 @@ describe("lookup", () => {
   test("--trace ends with 10 if the two answers stay different", async () => {
     const line = await startCommandLine();
     await claim(line, "2", "ada");
-    const { fetch } = line.coordinator;
-    const spoiled = Object.assign(Object.create(line.coordinator), {
-      fetch: async (url: string, init: RequestInit) => {
-        const response = await fetch(url, init);
-        if (!url.includes("/v1/route/")) return response;
-        const body = (await response.json()) as { cell: { id: string } };
-        return Response.json({ ...body, cell: { ...body.cell, id: "1" } });
-      },
-    }) as typeof line.coordinator;
-    Object.assign(line, { coordinator: spoiled });
+    const key = "0123456789abcdef";
+    const route = { found: true, key, shard: 0, position: 1, settled: true, age_ms: 0, epoch: 1 };
+    spoil(line, "/v1/route/USERNAMES/ada", () =>
+      Response.json({ ...route, cell: { id: "1", address: "https://cell-1.test" } }),
+    );
     const { code, out } = await line.run(["lookup", "ada", "--type", "USERNAMES", "--trace"]);
     expect(code).toBe(10);
     expect(out).toContain("DIFFERENT");

@@ -31,7 +31,7 @@ export function addLeases(program: Command, run: Run): void {
     const about =
       decision === "commit"
         ? "Commit a lease that its cell cannot decide. This is final. The cell must have saved the rows."
-        : "Roll back a lease that its cell cannot decide. This is final. The cell must not have saved the rows.";
+        : "Roll back a lease that its cell cannot decide. This is final. The cell must have saved no rows.";
     withExamples(
       withChangeOptions(
         withCell(group.command(decision).description(about)).action(

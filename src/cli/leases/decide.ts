@@ -19,7 +19,7 @@ const decisions = {
   rollback: {
     state: "ROLLED_BACK",
     effect: "Its names are free for others, and its destroys keep their claims.",
-    undo: "There is no undo. If the rows were saved, the cell's verification claims the names again if it can.",
+    undo: "There is no undo. If the rows were saved, the cell's verification claims their names, if free.",
   },
 } as const;
 

@@ -52,8 +52,7 @@ function pad(text: string, width: number, isRight: boolean): string {
 }
 
 /** Characters that take two columns of a terminal: East Asian scripts and emoji. */
-const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+const WIDE = /[\p{sc=Han}\p{sc=Hangul}\p{sc=Hiragana}\p{sc=Katakana}\p{Emoji_Presentation}\uff01-\uff60]/u;
 
 /** The number of columns that a text takes. Marks are drawn above the character before them. */
 function widthOf(text: string): number {

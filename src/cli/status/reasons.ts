@@ -92,7 +92,7 @@ function cronReasons(cron: Observed["cron"]): Reason[] {
   const reasons: Reason[] = [];
   if (cron.age_ms > CRON_LATE_MS)
     reasons.push({
-      problem: `The last run of the cron finished ${durationText(cron.age_ms)} ago. It should run every minute.`,
+      problem: `The cron last finished ${durationText(cron.age_ms)} ago. It should run every minute.`,
       next: "leasehold doctor",
     });
   if (cron.cells_failed > 0)
