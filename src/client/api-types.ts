@@ -902,6 +902,11 @@ export interface Operations {
     body: undefined;
     answer: {
       cells: readonly OwnerCell[];
+      /**
+       * The age of the answer in milliseconds when it was sent. A cache adds the time since it sent its
+       * question.
+       */
+      age_ms: number;
     };
   };
   classify: {
@@ -1253,7 +1258,7 @@ export const operations = {
   listCellAddresses: {
     method: "GET",
     path: "/v1/cells",
-    shape: { cells: [{ id: "string", address: "string" }] },
+    shape: { cells: [{ id: "string", address: "string" }], age_ms: "number" },
   },
   classify: {
     method: "POST",

@@ -113,6 +113,19 @@ export class DirectoryCopy {
     return refreshed.ok || kept === undefined ? refreshed : ok(kept.view);
   }
 
+  /**
+   * The same as `view`, with its age in milliseconds, for callers who must know what an outage makes of it.
+   * Infinity if the age is unknown.
+   */
+  async agedView(waitUntil: WaitUntil): Promise<Result<{ view: DirectoryView; ageMs: number }>> {
+    const view = await this.view(waitUntil);
+    if (!view.ok) return view;
+    const copy = this.#copy;
+    // A view that is not kept was read by a refresh, for which a call waits no longer.
+    const ageMs = copy?.view === view.value ? this.#ages.ageMs(copy.readAt) : 2 * readTimeoutMs(this.#limits);
+    return ok({ view: view.value, ageMs });
+  }
+
   /** Reads the directory itself, for answers that must not come from a copy. */
   async read(): Promise<Result<DirectoryView>> {
     this.#readings += 1;

@@ -149,7 +149,7 @@ describe("report", () => {
 });
 
 it("lists the addresses of cells", async () => {
-  const { client } = fakeClient([{ status: 200, json: { cells: [cell] } }]);
+  const { client } = fakeClient([{ status: 200, json: { cells: [cell], age_ms: 0 } }]);
   expect(await client.routing.cells()).toEqual([cell]);
 });
 

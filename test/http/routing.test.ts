@@ -186,6 +186,26 @@ describe("a route is unavailable, never absent", () => {
   });
 });
 
+test("the list of cells says how old it is while the directory cannot be read", async () => {
+  let isDown = false;
+  const isolate = new Api({
+    DIRECTORY: watchedNamespace("DIRECTORY", env.DIRECTORY, () =>
+      isDown ? Promise.reject(new Error("down")) : undefined,
+    ),
+  });
+  const list = () =>
+    isolate.json<{ cells: object[]; age_ms: number }>(200, "GET", "/v1/cells", { key: "router" });
+  const { cells, age_ms: ageMs } = await list();
+  expect(ageMs).toBeLessThan(30_000);
+  isDown = true;
+  const now = Date.now();
+  vi.useFakeTimers({ toFake: ["Date"], now: now + 600_000 });
+  onTestFinished(() => void vi.useRealTimers());
+  const old = await list();
+  expect(old.cells).toEqual(cells);
+  expect(old.age_ms).toBeGreaterThanOrEqual(600_000);
+});
+
 describe("while one shard", () => {
   /** A name of cell 1 on shard `on`. */
   async function ownedOn(on: number): Promise<string> {

@@ -335,12 +335,12 @@ describe("a report", () => {
 
 describe("the list of cells", () => {
   test("is read with its time in HTTP caches", async () => {
-    const { source } = sourceOf([json(200, { cells: [cell] }, { age: "2" })]);
-    expect(await source.cells()).toEqual({ kind: "cells", cells: [cell], ageMs: 3_000 });
+    const { source } = sourceOf([json(200, { cells: [cell], age_ms: 7 }, { age: "2" })]);
+    expect(await source.cells()).toEqual({ kind: "cells", cells: [cell], ageMs: 3_000, copyAgeMs: 7 });
   });
 
   test("fails if a cell has no address", async () => {
-    const { source } = sourceOf([json(200, { cells: [{ id: "7" }] })]);
+    const { source } = sourceOf([json(200, { cells: [{ id: "7" }], age_ms: 0 })]);
     expect(await source.cells()).toMatchObject({ kind: "failed" });
   });
 });

@@ -818,6 +818,31 @@ describe("the list of cells", () => {
     await expect(routes.cells()).rejects.toThrow("the list of cells could not be read");
   });
 
+  test("[Q8] proves no absence if the coordinator cannot read its directory", async () => {
+    const { clock, source, routes } = world(byAge);
+    source.claim("a", "1");
+    source.directoryAgeMs = 30_001;
+    expect([...(await routes.cells()).keys()]).toEqual(["1"]);
+    await clock.pass(15_000);
+    await expect(routes.cells({ mustBeNew: true })).rejects.toThrow("the list of cells could not be read");
+    source.directoryAgeMs = 30_000;
+    await clock.pass(1);
+    expect([...(await routes.cells({ mustBeNew: true })).keys()]).toEqual(["1"]);
+    expect(source.count("cells")).toBe(2);
+  });
+
+  test("is not replaced by an older one, which is not asked for again at once", async () => {
+    const { clock, source, routes } = world(byAge);
+    source.claim("a", "1");
+    await routes.cells();
+    source.claim("b", "2");
+    source.directoryAgeMs = 60_000;
+    await clock.pass(30_001);
+    expect([...(await routes.cells()).keys()]).toEqual(["1"]);
+    await routes.cells();
+    expect(source.count("cells")).toBe(2);
+  });
+
   test("[Q4] a list that was under way while the clock was set back is not kept", async () => {
     const { clock, source, routes } = world(byAge);
     source.claim("a", "1");

@@ -34,6 +34,8 @@ export class ScriptedSource implements Source {
   pageRows = 256;
   answerAgeMs = 0;
   reportAgeMs = 0;
+  /** The age of the coordinator's own copy of the cells. */
+  directoryAgeMs = 0;
   isDown = false;
   isSilent = false;
   /** Answers the next questions instead of the state above. */
@@ -100,7 +102,7 @@ export class ScriptedSource implements Source {
       if (this.isDown) return { kind: "failed", detail: "down" };
       const ids = new Set([...this.owners.values()].map(({ cell }) => cell));
       const cells = [...ids].map((id) => ({ id, address: this.#addressOf(id) }));
-      return { kind: "cells", cells, ageMs: this.answerAgeMs };
+      return { kind: "cells", cells, ageMs: this.answerAgeMs, copyAgeMs: this.directoryAgeMs };
     });
   }
 

@@ -221,16 +221,16 @@ export const routingRoutes = {
     summary: "List the addresses of cells",
     about:
       "Lists all cells in the order of their ids, with their addresses. A change of an address is seen " +
-      "here within 30 seconds.",
+      "here within 30 seconds. Only while the coordinator cannot read its directory, `age_ms` is larger.",
     roles: everyone,
     params: nothing,
     query: nothing,
     responses: {
       200: {
         about: "All cells.",
-        schema: z.strictObject({ cells: z.array(owner) }),
+        schema: z.strictObject({ cells: z.array(owner), age_ms: routeFacts.shape.age_ms }),
         cached: "`private, max-age=15`.",
-        example: { cells: [exampleOwner] },
+        example: { cells: [exampleOwner], age_ms: 0 },
       },
     },
     errors: [],

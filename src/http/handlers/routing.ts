@@ -98,10 +98,13 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
   },
 
   async listCellAddresses({ deployment, waitUntil }) {
-    const view = await deployment.directory.view(waitUntil);
-    if (!view.ok) return view;
-    const cells = [...view.value.cells.values()].map(ownerOf);
-    return ok({ status: 200, body: { cells }, headers: kept(CELLS_MAX_AGE_S) });
+    const aged = await deployment.directory.agedView(waitUntil);
+    if (!aged.ok) return aged;
+    const { view, ageMs } = aged.value;
+    const cells = [...view.cells.values()].map(ownerOf);
+    // JSON has no infinite age.
+    const age_ms = Math.min(ageMs, Number.MAX_SAFE_INTEGER);
+    return ok({ status: 200, body: { cells, age_ms }, headers: kept(CELLS_MAX_AGE_S) });
   },
 };
 

@@ -2,7 +2,7 @@ import { callHook, type RouterHooks } from "../hooks.ts";
 import { mergePositions, type Positions } from "../positions.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import { Breaker } from "./breaker.ts";
-import { CellsCopy, MAX_AGE_MS as CELLS_NEW_MS } from "./cells-copy.ts";
+import { CellsCopy } from "./cells-copy.ts";
 import type { RouterClock } from "./clock.ts";
 import { bytesOf, type Entry, type FoundEntry } from "./entry.ts";
 import { Floors } from "./floors.ts";
@@ -213,15 +213,16 @@ export class CachedRoutes implements Routes {
 
   async cells(options: CellsOptions = {}): Promise<ReadonlyMap<string, CellAddress>> {
     options.signal?.throwIfAborted();
-    const maxAgeMs = options.mustBeNew === true ? CELLS_NEW_MS : this.#cells.graceMs;
+    const mustBeNew = options.mustBeNew === true;
+    const maxAgeMs = this.#cells.maxAgeMs(mustBeNew);
     const nowMs = this.#now();
     if (!this.#isClosed && this.#cells.isDue(nowMs)) {
       const refresh = this.#cells.refresh();
       inBackground(refresh, options);
-      if (nowMs - (this.#cells.newest?.sinceMs ?? -Infinity) > Math.min(CELLS_SOON_MS, maxAgeMs))
+      if (nowMs - (this.#cells.newest?.askedMs ?? -Infinity) > Math.min(CELLS_SOON_MS, maxAgeMs))
         await this.#wait(refresh, options);
     }
-    return this.#cells.usable(maxAgeMs);
+    return this.#cells.usable(mustBeNew);
   }
 
   refreshCells(options: Pick<FindOptions, "waitUntil"> = {}): void {
@@ -763,8 +764,8 @@ export class CachedRoutes implements Routes {
     const copy = this.#cells.newest;
     const listed = copy?.cells.get(cell.id);
     const address = listed && originOf(listed.address);
-    if (copy !== undefined && copy.sinceMs > newest.sinceMs && address !== undefined)
-      newest = { cell: { id: cell.id, address }, sinceMs: copy.sinceMs };
+    if (copy !== undefined && copy.askedMs > newest.sinceMs && address !== undefined)
+      newest = { cell: { id: cell.id, address }, sinceMs: copy.askedMs };
     return newest.cell;
   }
 

@@ -5,6 +5,9 @@ import { answerOf, type Source } from "./source.ts";
 
 interface Copy {
   cells: ReadonlyMap<string, CellAddress>;
+  /** When the coordinator was asked. */
+  askedMs: number;
+  /** The list was true at a moment not before this one: the coordinator answers from a copy of its own. */
   sinceMs: number;
 }
 
@@ -17,8 +20,10 @@ export interface CellsCopyOptions {
   hooks: RouterHooks;
 }
 
-/** A copy that is older is refreshed, and doesn't prove that a cell doesn't exist (Q8). */
-export const MAX_AGE_MS = 15_000;
+/** A copy that was asked for longer ago is refreshed, and doesn't prove that a cell doesn't exist (Q8). */
+const MAX_AGE_MS = 15_000;
+/** Neither does one from a coordinator whose own copy is older than 30 s: it cannot read its directory. */
+const MAX_PROOF_AGE_MS = MAX_AGE_MS + 30_000;
 const RETRY_AFTER_MS = 1_000;
 
 /** A copy of the list of cells. Lookups that need it refresh it. */
@@ -43,7 +48,7 @@ export class CellsCopy {
 
   isDue(nowMs: number): boolean {
     return (
-      nowMs - (this.#copy?.sinceMs ?? -Infinity) > MAX_AGE_MS && nowMs - this.#failedAtMs >= RETRY_AFTER_MS
+      nowMs - (this.#copy?.askedMs ?? -Infinity) > MAX_AGE_MS && nowMs - this.#failedAtMs >= RETRY_AFTER_MS
     );
   }
 
@@ -67,15 +72,20 @@ export class CellsCopy {
     return refresh.work;
   }
 
-  /** How old a copy may be during an outage. */
-  get graceMs(): number {
-    return Math.max(MAX_AGE_MS, this.#options.graceMs);
+  /** How long ago a copy may have been asked for. */
+  maxAgeMs(mustBeNew: boolean): number {
+    return mustBeNew ? MAX_AGE_MS : Math.max(MAX_AGE_MS, this.#options.graceMs);
   }
 
-  /** @throws `RoutesUnavailableError` when the copy is older than `maxAgeMs`, or was never read. */
-  usable(maxAgeMs: number): ReadonlyMap<string, CellAddress> {
+  /** @throws `RoutesUnavailableError` when the copy is too old, or was never read. */
+  usable(mustBeNew: boolean): ReadonlyMap<string, CellAddress> {
     const nowMs = this.#options.now();
-    if (this.#copy !== undefined && nowMs - this.#copy.sinceMs <= maxAgeMs) return this.#copy.cells;
+    const copy = this.#copy;
+    const isUsable =
+      copy !== undefined &&
+      nowMs - copy.askedMs <= this.maxAgeMs(mustBeNew) &&
+      (!mustBeNew || nowMs - copy.sinceMs <= MAX_PROOF_AGE_MS);
+    if (isUsable) return copy.cells;
     throw new RoutesUnavailableError("the list of cells could not be read", RETRY_AFTER_MS);
   }
 
@@ -105,10 +115,16 @@ export class CellsCopy {
       });
       return;
     }
-    const sinceMs = sentMs - list.ageMs;
-    if (sinceMs < (this.#copy?.sinceMs ?? -Infinity)) return;
+    const askedMs = sentMs - list.ageMs;
+    const sinceMs = askedMs - list.copyAgeMs;
+    const known = this.#copy;
+    if (known !== undefined && sinceMs < known.sinceMs) {
+      // An older list must not take new addresses back.
+      known.askedMs = Math.max(known.askedMs, askedMs);
+      return;
+    }
     for (const { id, address } of list.cells)
       if (originOf(address) === undefined) callHook(hooks.onUnusableAddress, { cell: id });
-    this.#copy = { cells: new Map(list.cells.map((cell) => [cell.id, cell])), sinceMs };
+    this.#copy = { cells: new Map(list.cells.map((cell) => [cell.id, cell])), askedMs, sinceMs };
   }
 }

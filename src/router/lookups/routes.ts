@@ -85,7 +85,10 @@ export interface WrongRoute {
 }
 
 export interface CellsOptions extends Omit<FindOptions, "minPositions"> {
-  /** The list is at most 15 s old, so that a cell that is not in it does not exist. False by default. */
+  /**
+   * The list was asked for at most 15 s ago, of a coordinator that can read its directory, so that a cell
+   * that is not in it does not exist. False by default.
+   */
   mustBeNew?: boolean | undefined;
 }
 

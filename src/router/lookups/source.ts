@@ -51,7 +51,10 @@ interface ReportPruned {
 export interface CellList {
   kind: "cells";
   cells: readonly CellAddress[];
+  /** How old the answer was when it was sent, in milliseconds. */
   ageMs: number;
+  /** How old the coordinator's own copy of the list was then. Only an outage makes it older than 30 s. */
+  copyAgeMs: number;
 }
 
 /** The coordinator as lookups see it. Each question ends by itself after some time. */

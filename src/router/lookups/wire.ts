@@ -95,8 +95,11 @@ function isRow(row: unknown): row is [number, string[]] {
 }
 
 export function readCells(body: unknown): CellList | undefined {
-  const list = isFields(body) ? body["cells"] : undefined;
-  if (!Array.isArray(list)) return undefined;
+  if (!isFields(body)) return undefined;
+  const { cells: list, age_ms: copyAgeMs } = body;
+  if (!Array.isArray(list) || !isCount(copyAgeMs)) return undefined;
   const cells = list.map(readCell);
-  return cells.every((each) => each !== undefined) ? { kind: "cells", cells, ageMs: 0 } : undefined;
+  return cells.every((each) => each !== undefined)
+    ? { kind: "cells", cells, ageMs: 0, copyAgeMs }
+    : undefined;
 }

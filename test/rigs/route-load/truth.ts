@@ -122,6 +122,7 @@ export class Truth implements Source {
       kind: "cells",
       cells: cells.map((id) => ({ id, address: `https://cell-${id}.example.com` })),
       ageMs: 0,
+      copyAgeMs: 0,
     };
   }
 

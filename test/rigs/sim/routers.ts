@@ -224,7 +224,7 @@ class SimulatedSource implements Source {
 
   async cells(): Promise<CellList> {
     const cells = [...this.#context.coordinator.ledgers.keys()].map(cellOf);
-    return { kind: "cells", cells, ageMs: 0 };
+    return { kind: "cells", cells, ageMs: 0, copyAgeMs: 0 };
   }
 
   close(): void {}

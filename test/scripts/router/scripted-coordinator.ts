@@ -58,7 +58,7 @@ export class ScriptedCoordinator {
     if (this.isDown) return send(503, { code: "UNAVAILABLE", detail: "down", status: 503 });
     if (pathname === "/v1/cells") {
       const cells = [...this.addresses].map(([id, address]) => ({ id, address, status: "ACTIVE" }));
-      return send(200, { cells });
+      return send(200, { cells, age_ms: 0 });
     }
     if (pathname === "/v1/route" && method === "POST") {
       const { names } = (await body()) as { names: { type: string; value: string }[] };

@@ -359,6 +359,7 @@ export function routingSuite(open: Open): void {
       const answer = await api.send("GET", "/v1/cells", { key });
       expect(answer.json).toEqual({
         cells: ["1", "2"].map((id) => ({ id, address: addressOf(id) })),
+        age_ms: expect.any(Number),
       });
       expect(cachingOf(answer)).toEqual({ ...KEPT, "cache-control": "private, max-age=15" });
     }
