@@ -103,6 +103,8 @@ export interface CellChange {
   name?: string | undefined;
   /** The base URL to which routers send this cell's requests: http or https. */
   address?: string | undefined;
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
 }
 
 /**
@@ -356,6 +358,8 @@ export interface NewCell {
     | "afr"
     | "me"
     | undefined;
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
 }
 
 export interface NewKey {
@@ -366,6 +370,8 @@ export interface NewKey {
   expires_in_s?: number | undefined;
   /** What the key is for. */
   note?: string | undefined;
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
 }
 
 /** The cell that owns the name. */
@@ -401,7 +407,7 @@ export interface Part {
 }
 
 export interface PartFinish {
-  /** Why you do this. It is logged. */
+  /** Why you do this. The audit keeps it. */
   reason: string;
 }
 
@@ -413,7 +419,7 @@ export interface PartReconciliation {
    * it, and is then reconciled. False by default.
    */
   declare_lost?: boolean | undefined;
-  /** Why you do this. It is logged. */
+  /** Why you do this. The audit keeps it. */
   reason: string;
 }
 
@@ -524,6 +530,8 @@ export interface Revocation {
    * revocation.
    */
   cell_id?: string | number | undefined;
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
 }
 
 /** What an answer about a name is worth. */
@@ -724,6 +732,8 @@ export interface TypesChange {
   types: TypeSet;
   /** If true, nothing is changed. */
   dry_run?: boolean | undefined;
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
 }
 
 /**

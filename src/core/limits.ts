@@ -257,6 +257,21 @@ export const limitTable = {
     unit: "bytes",
     about: "size of the projection above which decided leases are deleted earlier",
   },
+  auditRetentionS: {
+    default: 31_536_000,
+    min: 86_400,
+    max: 315_360_000,
+    unit: "s",
+    about: "how long the projection keeps audit entries",
+  },
+  // An entry takes at most some 20 KB, and usually less than one.
+  auditEntries: {
+    default: 10_000,
+    min: 1,
+    max: 100_000,
+    unit: "items",
+    about: "audit entries that an object keeps until they are copied; then it refuses changes of operators",
+  },
   keyLifetimeS: {
     default: 34_560_000,
     min: 60,

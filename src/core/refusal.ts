@@ -46,7 +46,8 @@ export type Reason =
   | "MESSAGE_VERSION"
   | "TYPE_IN_USE"
   | "TYPES_CHANGED"
-  | "REPORT_PRUNED";
+  | "REPORT_PRUNED"
+  | "AUDIT_FULL";
 
 export type OpList = "creates" | "destroys" | "replaces";
 

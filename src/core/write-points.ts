@@ -6,6 +6,8 @@
 export const writePoints = {
   /** Writes of any object before its first use. */
   any: ["migrate", "keep_name", "confirm_placement", "record_lost_history"],
+  /** Every object keeps audit entries until they are copied. */
+  audit: ["forget_audit"],
   ledger: [
     "raise_incarnation",
     "grant",

@@ -60,7 +60,7 @@ export function bind<Id extends RouteId>(
     const raw = rawParameters(pathParameters, rawPath(context.req.url));
     const waitUntil = waitUntilOf(context);
     const result = await serve(route, lists, context, raw, waitUntil, (deployment, identified, input) =>
-      handle({ routeId, deployment, waitUntil, ...identified, ...input }),
+      handle({ routeId, requestId: trace.requestId, deployment, waitUntil, ...identified, ...input }),
     );
     if (!result.ok) return fail(result.refusal, trace);
     const { status, body, headers } = result.value;

@@ -15,6 +15,8 @@ type BodyOf<R> = R extends { body: { schema: infer Schema extends z.ZodType; req
 /** A valid request from a caller who may use the route. */
 export interface Call<Id extends RouteId> {
   routeId: Id;
+  /** The request's id in the log. */
+  requestId: string;
   deployment: Deployment;
   waitUntil: WaitUntil;
   /** Null on routes that anyone may use. */

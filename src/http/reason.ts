@@ -3,8 +3,9 @@ import type { Limits } from "../core/limits.ts";
 import type { Result } from "../core/refusal.ts";
 import { invalid } from "./batch.ts";
 
-/** Checks the text in which an operator says why. It is logged or stored. */
-export function reasonFault(reason: string, { reasonBytes }: Limits): Result<never> | undefined {
+/** Checks the text in which an operator says why. It is stored, and may be left out of some calls. */
+export function reasonFault(reason: string | undefined, { reasonBytes }: Limits): Result<never> | undefined {
+  if (reason === undefined) return undefined;
   if (reason.trim() === "") return invalid("reason", "must say why you do this");
   if (!reason.isWellFormed() || /[^\P{Cc}\n\t]/u.test(reason))
     return invalid("reason", "must be text without control characters");

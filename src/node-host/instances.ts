@@ -75,6 +75,7 @@ export function directoryInstance(ports: Ports, env: Env): Instance {
     keyToRevoke: (message) => tell(directory, directory.keyToRevoke(message)),
     listKeys: (message) => tell(directory, directory.listKeys(message)),
     revokeKey: (message) => tell(directory, directory.revokeKey(message)),
+    pullAudit: (message) => tell(directory, directory.pullAudit(message)),
     revokedKeysOf: (message) => tell(directory, directory.revokedKeysOf(message)),
     takeSlot: (message) => tell(directory, directory.takeSlot(message)),
     releaseSlot: (message) => tell(directory, directory.releaseSlot(message)),

@@ -1,13 +1,16 @@
+import type { AuditPage, PullAudit } from "../core/audit.ts";
 import type {
   Cell,
   CellChange,
   ChangeTypes,
   DeclaredTypes,
   DirectoryReconciliation,
+  KeyChange,
   KeyPage,
   KnownTypes,
   ListRevokedKeys,
   MintedKey,
+  NewCell,
   RestoreDirectory,
   RevokedKey,
   Snapshot,
@@ -68,14 +71,13 @@ export interface DirectoryCalls {
   types(message: messages.Envelope): Answer<KnownTypes>;
   changeTypes(message: ChangeTypes): Answer<DeclaredTypes>;
   useTypes(message: UseTypes): Answer<DeclaredTypes>;
-  addCell(
-    message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
-  ): Answer<Cell>;
+  addCell(message: NewCell): Answer<Cell>;
   changeCell(message: CellChange): Answer<Cell>;
-  recordKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey>;
+  recordKey(message: KeyChange): Answer<MintedKey>;
   keyToRevoke(message: messages.Envelope & { keyId: string }): Answer<MintedKey | null>;
   listKeys(message: messages.Envelope & { afterPosition: number; limit: number }): Answer<KeyPage>;
-  revokeKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey>;
+  revokeKey(message: KeyChange): Answer<MintedKey>;
+  pullAudit(message: PullAudit): Answer<AuditPage>;
   revokedKeysOf(message: ListRevokedKeys): Answer<RevokedKey[]>;
   takeSlot(message: VerificationSlotRequest): Answer<VerificationSlot>;
   releaseSlot(message: VerificationSlotRequest): Answer<boolean>;

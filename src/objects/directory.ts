@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import type { AuditPage, PullAudit } from "../core/audit.ts";
 import type { Directory as CoreDirectory } from "../core/directory/directory.ts";
 import type {
   Cell,
@@ -6,10 +7,12 @@ import type {
   ChangeTypes,
   DeclaredTypes,
   DirectoryReconciliation,
+  KeyChange,
   KeyPage,
   KnownTypes,
   ListRevokedKeys,
   MintedKey,
+  NewCell,
   RestoreDirectory,
   RevokedKey,
   Snapshot,
@@ -53,9 +56,7 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#tell(this.#directory.useTypes(message));
   }
 
-  addCell(
-    message: messages.Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
-  ): Answer<Cell> {
+  addCell(message: NewCell): Answer<Cell> {
     return this.#tell(this.#directory.addCell(message));
   }
 
@@ -63,7 +64,7 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#tell(this.#directory.changeCell(message));
   }
 
-  recordKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey> {
+  recordKey(message: KeyChange): Answer<MintedKey> {
     return this.#tell(this.#directory.recordKey(message));
   }
 
@@ -75,8 +76,12 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     return this.#tell(this.#directory.listKeys(message));
   }
 
-  revokeKey(message: messages.Envelope & { key: MintedKey }): Answer<MintedKey> {
+  revokeKey(message: KeyChange): Answer<MintedKey> {
     return this.#tell(this.#directory.revokeKey(message));
+  }
+
+  pullAudit(message: PullAudit): Answer<AuditPage> {
+    return this.#tell(this.#directory.pullAudit(message));
   }
 
   revokedKeysOf(message: ListRevokedKeys): Answer<RevokedKey[]> {

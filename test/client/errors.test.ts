@@ -60,6 +60,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   NO_CELLS: ["UNAVAILABLE", errors.UnavailableError],
   PLACEMENT_MISMATCH: ["UNAVAILABLE", errors.UnavailableError],
   MESSAGE_VERSION: ["UNAVAILABLE", errors.UnavailableError],
+  AUDIT_FULL: ["UNAVAILABLE", errors.UnavailableError],
   TYPE_IN_USE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   TYPES_CHANGED: ["UNAVAILABLE", errors.UnavailableError],
   REPORT_PRUNED: ["FAILED_PRECONDITION", errors.ReportPrunedError],

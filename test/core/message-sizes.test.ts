@@ -1,6 +1,7 @@
 /** The largest messages that the limits allow, against what the platform allows. */
 import { serialize } from "node:v8";
 import { expect, test } from "vitest";
+import { AUDIT_PAGE, type AuditPage } from "../../src/core/audit.ts";
 import { MAX_PATTERN_LENGTH } from "../../src/core/canonical/pattern.ts";
 import type {
   ChangeTypes,
@@ -175,8 +176,27 @@ const messages: Record<string, unknown> = {
   "a change of the set of types": {
     ...envelope,
     ...largestTypes,
+    operator: { keyId: ascii(64, 0), requestId: ascii(36, 0), reason: han(max("reasonBytes"), 0) },
     copiedAt: POSITION,
   } satisfies ChangeTypes,
+  "a page of audit entries": {
+    entries: list(AUDIT_PAGE, (n) => {
+      const state = JSON.stringify({ name: han(128, n), address: han(2_048, n), location_hint: "enam" });
+      return {
+        id: UUID,
+        atMs: TIME,
+        keyId: ascii(64, n),
+        requestId: UUID,
+        action: "change_cell" as const,
+        cell: CELL,
+        target: CELL,
+        reason: han(Math.floor(max("reasonBytes") / 3), n),
+        before: state,
+        after: state,
+      };
+    }),
+    more: true,
+  } satisfies AuditPage,
   "a page of keys": {
     point: { incarnation: POSITION, position: POSITION },
     keys: list(max("pullRows"), (n) => ({

@@ -395,6 +395,10 @@ const proofs: Record<string, Proof> = {
   "LedgerReconciler.#accepting": "after work",
   // Directory
   cell: at("test/core/directory/directory.test.ts", "[M6] the number of cells is limited"),
+  audit: at(
+    "test/core/directory/audit.test.ts",
+    "[O3] without room for its entry, a change is refused, and calls of cells are not",
+  ),
   "minted_key: revoked": at(
     "test/core/directory/directory.test.ts",
     "[M6] [A1] unexpired revoked keys are limited; correcting one needs no room",

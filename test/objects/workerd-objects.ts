@@ -10,6 +10,7 @@ import {
 } from "../../src/core/messages.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import type { TestObjects } from "../suites/protocol.ts";
+import { operator } from "../support/ops.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
 export const env = anyEnv as unknown as Env;
@@ -34,7 +35,7 @@ export async function startObjects(): Promise<TestObjects> {
     await runInDurableObject(stubsOf(env).ledger(cell), (_, state) => state.storage.getAlarm());
   await reset();
   const objects = stubsOf(env);
-  const envelope = { version: MESSAGE_VERSION, placement: configOf(env).placement };
+  const envelope = { version: MESSAGE_VERSION, placement: configOf(env).placement, operator };
   for (const cell of ["1", "2"]) {
     await objects.directory().addCell({
       ...envelope,

@@ -1,20 +1,19 @@
 import { applyD1Migrations, reset, runInDurableObject, type D1Migration } from "cloudflare:test";
 import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
-import {
-  MESSAGE_VERSION,
-  type Envelope,
-  type Lease,
-  type Outcome,
-  type Reply,
-} from "../../src/core/messages.ts";
+import type { OperatorCall } from "../../src/core/audit.ts";
+import { MESSAGE_VERSION, type Lease, type Outcome, type Reply } from "../../src/core/messages.ts";
 import { configOf, type Env } from "../../src/env.ts";
-import { beginRequest, decideRequest } from "../support/ops.ts";
+import { beginRequest, decideRequest, operator } from "../support/ops.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
 export const env = bindings as unknown as Env & { TEST_MIGRATIONS: D1Migration[] };
 
-export const envelope = (): Envelope => ({ version: MESSAGE_VERSION, placement: configOf(env).placement });
+export const envelope = (): OperatorCall => ({
+  version: MESSAGE_VERSION,
+  placement: configOf(env).placement,
+  operator,
+});
 
 /** The test's environment, with some bindings or variables replaced. */
 export const envWith = (changes: Partial<Record<string, unknown>>): Env => ({ ...env, ...changes });

@@ -1,13 +1,15 @@
 import { DatabaseSync } from "node:sqlite";
+import type { OperatorCall } from "../../src/core/audit.ts";
 import { Directory } from "../../src/core/directory/directory.ts";
 import { Ledger } from "../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../src/core/limits.ts";
-import { MESSAGE_VERSION, type Envelope, type Reply } from "../../src/core/messages.ts";
+import { MESSAGE_VERSION, type Reply } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import type { Ports } from "../../src/core/ports.ts";
 import { Shard } from "../../src/core/shard/shard.ts";
 import { copied } from "./copied.ts";
 import { NodeSql } from "./node-sql.ts";
+import { operator } from "./ops.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 /** One message between two objects, as the fault hook gets it. */
@@ -70,7 +72,8 @@ let serial = 0;
 export class Cluster {
   readonly clock = new VirtualClock();
   readonly limits: Limits;
-  readonly envelope: Envelope;
+  /** Of messages by an operator. Other messages may have it too. */
+  readonly envelope: OperatorCall;
   readonly directory: Node<Directory>;
   readonly calls: Call[] = [];
   readonly logged: { event: string; fields: Record<string, unknown> }[] = [];
@@ -83,7 +86,7 @@ export class Cluster {
   private constructor(shards: number, limits: Partial<Limits>) {
     // Decisions are sent at once, so that a test can count messages without letting time pass.
     this.limits = { ...defaultLimits, decisionWaitMs: 0, ...limits };
-    this.envelope = { version: MESSAGE_VERSION, placement: placementOf(shards) };
+    this.envelope = { version: MESSAGE_VERSION, placement: placementOf(shards), operator };
     this.directory = new Node("directory", (node) => new Directory(this.#ports(node), this.limits));
   }
 

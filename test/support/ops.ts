@@ -1,3 +1,4 @@
+import type { Operator } from "../../src/core/audit.ts";
 import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
 import type {
   BeginRequest,
@@ -57,6 +58,9 @@ export function keyOf(type: BucketTypeName, value: string): BucketKey {
   if (!result.ok) throw new Error(result.detail);
   return { type: bucketType(type), canonical: result.canonical };
 }
+
+/** Who makes the changes of operators in a test. */
+export const operator: Operator = { keyId: "operator-key", requestId: "request-1", reason: null };
 
 export const callerOf = (): { role: "cell"; keyId: string; expiresAtMs: number } => ({
   role: "cell",

@@ -1,3 +1,4 @@
+import { Audit, type AuditPage, type OperatorCall, type PullAudit } from "../audit.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import { History } from "../history.ts";
@@ -17,16 +18,19 @@ import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { placementMismatch } from "../placement-guard.ts";
 import type { WritePoint } from "../write-points.ts";
+import { cellState, keyState } from "./audited.ts";
 import type {
   Cell,
   CellChange,
   ChangeTypes,
   DeclaredTypes,
   DirectoryReconciliation,
+  KeyChange,
   KeyPage,
   KnownTypes,
   ListRevokedKeys,
   MintedKey,
+  NewCell,
   RestoreDirectory,
   RevokedKey,
   Snapshot,
@@ -53,6 +57,7 @@ export class Directory {
   readonly #store: DirectoryStore;
   readonly #history: History;
   readonly #commits: GroupCommit;
+  readonly #audit: Audit;
   readonly #slots: VerificationSlots;
   readonly #reconciler: DirectoryReconciler;
   readonly #startedAtMs: number;
@@ -73,6 +78,7 @@ export class Directory {
       },
       () => history.madeDurable(store.position),
     );
+    this.#audit = new Audit(ports, limits, "the directory");
     this.#slots = new VerificationSlots(ports, limits, this.#commits);
     this.#reconciler = new DirectoryReconciler(ports, limits, store, history, this.#commits);
   }
@@ -116,10 +122,8 @@ export class Directory {
     });
   }
 
-  addCell(
-    message: Envelope & Pick<Cell, "cell" | "name" | "address" | "locationHint">,
-  ): Promise<Reply<Cell>> {
-    return this.#change("add_cell", message, () => {
+  addCell(message: NewCell): Promise<Reply<Cell>> {
+    return this.#operate("add_cell", message, () => {
       if (this.#store.cell(message.cell) !== undefined)
         return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, {
           reason: "CELL_EXISTS",
@@ -134,6 +138,13 @@ export class Directory {
       if (this.#store.placement === undefined) this.#store.setPlacement(message.placement);
       const added = { cell, name, address, locationHint, createdAtMs: now, updatedAtMs: now };
       this.#store.putCell(added);
+      this.#audit.append(message.operator, {
+        action: "add_cell",
+        cell,
+        target: cell,
+        before: null,
+        after: cellState(added),
+      });
       return ok(added);
     });
   }
@@ -143,7 +154,7 @@ export class Directory {
    * refused (A2).
    */
   changeCell(message: CellChange): Promise<Reply<Cell>> {
-    return this.#change("change_cell", message, () => {
+    return this.#operate("change_cell", message, () => {
       const before = this.#store.cell(message.cell);
       if (before === undefined) return cellUnknown(message.cell);
       const { name = before.name, address = before.address } = message;
@@ -159,13 +170,21 @@ export class Directory {
         updatedAtMs: Math.max(this.#now(), before.updatedAtMs + 1),
       };
       this.#store.putCell(after);
+      if (!isSame)
+        this.#audit.append(message.operator, {
+          action: "change_cell",
+          cell: after.cell,
+          target: after.cell,
+          before: cellState(before),
+          after: cellState(after),
+        });
       return ok(after);
     });
   }
 
   /** Replaces the set of types, based on the one that the operator has read (T3). */
   changeTypes(message: ChangeTypes): Promise<Reply<DeclaredTypes>> {
-    return this.#change("change_types", message, () => changeTypes(this.#store, message));
+    return this.#operate("change_types", message, () => changeTypes(this.#store, this.#audit, message));
   }
 
   /** Marks types as in use (T2). Idempotent. */
@@ -174,8 +193,8 @@ export class Directory {
   }
 
   /** Stores what describes a minted key, without the key itself. */
-  recordKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
-    return this.#change("record_key", message, () => {
+  recordKey(message: KeyChange): Promise<Reply<MintedKey>> {
+    return this.#operate("record_key", message, () => {
       const { key } = message;
       if (key.cell !== null && this.#store.cell(key.cell) === undefined) return cellUnknown(key.cell);
       // The message may arrive twice, and the key may be revoked in between.
@@ -184,6 +203,13 @@ export class Directory {
       const full = this.#refuseIfNoRoom();
       if (full !== undefined) return { ok: false, refusal: full };
       this.#putKey(key);
+      this.#audit.append(message.operator, {
+        action: "mint_key",
+        cell: key.cell,
+        target: key.keyId,
+        before: null,
+        after: keyState(key),
+      });
       return ok(key);
     });
   }
@@ -224,8 +250,8 @@ export class Directory {
    * Revokes a key. Idempotent. `key` describes the key, so that a key that was minted elsewhere can also be
    * revoked.
    */
-  revokeKey(message: Envelope & { key: MintedKey }): Promise<Reply<MintedKey>> {
-    return this.#change("revoke_key", message, () => {
+  revokeKey(message: KeyChange): Promise<Reply<MintedKey>> {
+    return this.#operate("revoke_key", message, () => {
       const known = this.#store.key(message.key.keyId);
       const stored = known ?? message.key;
       // For a key that was minted elsewhere, the cell is only what the caller says, so a later call may
@@ -240,8 +266,28 @@ export class Directory {
         revokedAtMs: stored.revokedAtMs ?? this.#now(),
       };
       this.#putKey(key);
+      this.#audit.append(message.operator, {
+        action: "revoke_key",
+        cell: key.cell,
+        target: key.keyId,
+        before: known === undefined ? null : keyState(known),
+        after: keyState(key),
+      });
       return ok(key);
     });
+  }
+
+  /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
+  async pullAudit(message: PullAudit): Promise<Reply<AuditPage>> {
+    const { copied, limit } = message;
+    if (copied !== null) {
+      const forgotten = await this.#change("forget_audit", message, () => {
+        this.#audit.forget(copied);
+        return ok(null);
+      });
+      if (!forgotten.ok) return forgotten;
+    }
+    return this.#read(message, () => ok(this.#audit.page(limit)));
   }
 
   async takeSlot(message: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
@@ -340,6 +386,14 @@ export class Directory {
     const reply = await this.#durable(work());
     const { refusal } = this.#history;
     return refusal === undefined ? reply : { ok: false, refusal };
+  }
+
+  /** Carries out an operator's change, if there is room for its audit entry (O3). */
+  #operate<T>(point: WritePoint, message: OperatorCall, work: () => Reply<T>): Promise<Reply<T>> {
+    return this.#change(point, message, () => {
+      const full = this.#audit.refusal;
+      return full === undefined ? work() : { ok: false, refusal: full };
+    });
   }
 
   async #change<T>(point: WritePoint, message: Envelope, work: () => Reply<T>): Promise<Reply<T>> {

@@ -1,3 +1,4 @@
+import type { OperatorCall } from "../audit.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { TypeEntry } from "../types/types.ts";
@@ -13,7 +14,9 @@ export interface Cell {
   updatedAtMs: number;
 }
 
-export interface CellChange extends Envelope {
+export type NewCell = OperatorCall & Pick<Cell, "cell" | "name" | "address" | "locationHint">;
+
+export interface CellChange extends OperatorCall {
   cell: string;
   name?: string;
   address?: string;
@@ -31,6 +34,11 @@ export interface MintedKey {
   createdAtMs: number;
   expiresAtMs: number;
   revokedAtMs: number | null;
+}
+
+/** Stores what describes a key that was minted, or revokes a key. */
+export interface KeyChange extends OperatorCall {
+  key: MintedKey;
 }
 
 /** The set of types that a deployment has declared (T1). */
@@ -64,7 +72,7 @@ export interface KnownTypes extends DeclaredTypes {
 }
 
 /** Replaces the set of types, if it still is the one that the operator has read (T3). */
-export interface ChangeTypes extends Envelope, CopiedTypes {
+export interface ChangeTypes extends OperatorCall, CopiedTypes {
   /** The position of that set. */
   position: number;
   entries: readonly TypeEntry[];

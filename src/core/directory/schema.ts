@@ -1,3 +1,4 @@
+import { AUDIT_TABLE } from "../audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
 
 /** Append-only. Each step runs once, in order. */
@@ -38,4 +39,5 @@ export const directorySchema: readonly (readonly string[])[] = [
      ) STRICT, WITHOUT ROWID`,
     INCARNATION_TABLE,
   ],
+  [AUDIT_TABLE],
 ];

@@ -1,3 +1,4 @@
+import type { Audit } from "../audit.ts";
 import type { Reply } from "../messages.ts";
 import { changedMeanwhile, ok, refused } from "../refusal.ts";
 import { entryText } from "../types/document.ts";
@@ -9,7 +10,7 @@ import type { DirectoryStore } from "./store.ts";
 // How the directory changes the set of types. Runs inside a transaction.
 
 /** Replaces the set, unless an entry would change that is in use (T3). */
-export function changeTypes(store: DirectoryStore, wanted: ChangeTypes): Reply<DeclaredTypes> {
+export function changeTypes(store: DirectoryStore, audit: Audit, wanted: ChangeTypes): Reply<DeclaredTypes> {
   const { position, entries } = store.types;
   const before = new Types(entries);
   const { changes, refusals } = planTypes(before, wanted.entries);
@@ -19,8 +20,26 @@ export function changeTypes(store: DirectoryStore, wanted: ChangeTypes): Reply<D
   const [first] = refusals;
   if (first !== undefined) return refusedEntry(first);
   const kept = (entry: TypeEntry): boolean => before.named(entry.kind, entry.name)?.isInUse === true;
-  return ok(store.setTypes(wanted.entries.map((entry) => ({ ...entry, isInUse: kept(entry) }))));
+  const declared = store.setTypes(wanted.entries.map((entry) => ({ ...entry, isInUse: kept(entry) })));
+  audit.append(wanted.operator, {
+    action: "change_types",
+    cell: null,
+    target: "types",
+    before: { version: position, types: entries.length },
+    after: {
+      version: declared.position,
+      types: declared.entries.length,
+      changed: changes
+        .slice(0, MAX_LISTED)
+        .map(({ kind, name, change }) => `${change} ${entryText(kind, name)}`),
+      changes: changes.length,
+    },
+  });
+  return ok(declared);
 }
+
+/** The most types that an audit entry lists. A set may have hundreds. */
+const MAX_LISTED = 20;
 
 function refusedEntry({ kind, name, reason }: TypeRefusal): Reply<never> {
   const field = entryText(kind, name);

@@ -4,13 +4,15 @@ import { locationHints } from "../../location-hints.ts";
 import {
   cellId,
   cellIdInBody,
+  keyId,
   nextPageToken,
   nothing,
   pageSize,
   pageToken,
+  reason,
   wellFormedText,
 } from "./fields.ts";
-import { route, type RouteError } from "./route.ts";
+import { auditFull, route, type RouteError } from "./route.ts";
 import { cell, key, mintedKey, role } from "./schemas.ts";
 
 const operator = ["operator"] as const;
@@ -57,6 +59,7 @@ const directoryDown: RouteError = {
   code: "UNAVAILABLE",
   when: "The directory or the cell's ledger cannot be reached.",
 };
+const changing = [directoryDown, auditFull];
 
 export const cellRoutes = {
   listCells: route({
@@ -92,7 +95,13 @@ export const cellRoutes = {
     query: nothing,
     body: {
       schema: z
-        .strictObject({ cell_id: cellIdInBody, name, address, location_hint: locationHint.optional() })
+        .strictObject({
+          cell_id: cellIdInBody,
+          name,
+          address,
+          location_hint: locationHint.optional(),
+          reason: reason.optional(),
+        })
         .meta({ id: "NewCell" }),
       required: true,
     },
@@ -100,7 +109,7 @@ export const cellRoutes = {
     errors: [
       { code: "ALREADY_EXISTS", reason: "CELL_EXISTS", when: "A cell with this id is already registered." },
       { code: "RESOURCE_EXHAUSTED", when: "The deployment has reached its limit of cells (`max_cells`)." },
-      directoryDown,
+      ...changing,
     ],
     example: {
       body: { cell_id: "7", name: "Europe 1", address: "https://cell-7.example.com", location_hint: "weur" },
@@ -117,13 +126,16 @@ export const cellRoutes = {
     query: nothing,
     body: {
       schema: z
-        .strictObject({ name: name.optional(), address: address.optional() })
-        .refine((change) => Object.keys(change).length > 0, "must have `name`, `address` or both")
+        .strictObject({ name: name.optional(), address: address.optional(), reason: reason.optional() })
+        .refine(
+          (change) => change.name !== undefined || change.address !== undefined,
+          "must have `name`, `address` or both",
+        )
         .meta({ id: "CellChange" }),
       required: true,
     },
     responses: { 200: { about: "The changed cell.", schema: cellAnswer } },
-    errors: [unknownCell, changedMeanwhile, directoryDown],
+    errors: [unknownCell, changedMeanwhile, ...changing],
     example: { params: { cell: "7" }, body: { address: "https://cell-7.example.net" } },
   }),
   freezeCell: route({
@@ -138,7 +150,7 @@ export const cellRoutes = {
     params: cellParams,
     query: nothing,
     responses: { 200: { about: "The cell is frozen.", schema: cellAnswer } },
-    errors: [unknownCell, changedMeanwhile, directoryDown],
+    errors: [unknownCell, changedMeanwhile, ...changing],
     example: { params: { cell: "7" } },
   }),
   unfreezeCell: route({
@@ -151,15 +163,10 @@ export const cellRoutes = {
     params: cellParams,
     query: nothing,
     responses: { 200: { about: "The cell is active.", schema: cellAnswer } },
-    errors: [unknownCell, changedMeanwhile, directoryDown],
+    errors: [unknownCell, changedMeanwhile, ...changing],
     example: { params: { cell: "7" } },
   }),
 };
-
-const keyId = z
-  .string()
-  .regex(/^[\w-]{1,64}$/, "must be a key id: 1 to 64 letters, digits, `_` or `-`")
-  .meta({ description: "The id of the key." });
 
 const exampleKey = {
   id: "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42",
@@ -187,6 +194,7 @@ const newKey = z
           "days.",
       }),
     note: wellFormedText(256, "What the key is for.").optional(),
+    reason: reason.optional(),
   })
   .meta({ id: "NewKey" });
 
@@ -197,6 +205,7 @@ const revocation = z
         "The cell of a key that was made offline. Without it, the cell's ledger doesn't learn of the " +
         "revocation.",
     }),
+    reason: reason.optional(),
   })
   .meta({ id: "Revocation" });
 
@@ -218,7 +227,7 @@ export const keyRoutes = {
         example: { ...exampleKey, key: "lhk_eyJ2IjoxLCJpZCI6…" },
       },
     },
-    errors: [unknownCell, directoryDown],
+    errors: [unknownCell, ...changing],
     example: { body: { role: "cell", cell_id: "7", expires_in_s: 7_776_000, note: "deployed with ansible" } },
   }),
   listKeys: route({
@@ -268,7 +277,7 @@ export const keyRoutes = {
         when: "Too many revoked keys have not expired yet. Rotate the signing secret instead.",
       },
       unknownCell,
-      directoryDown,
+      ...changing,
     ],
     example: { params: { id: "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42" } },
   }),

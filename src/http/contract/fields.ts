@@ -41,6 +41,11 @@ export const cellIdInBody = z
   .pipe(cellId)
   .meta({ description: "The id of a cell: a decimal int64 above 0.", examples: ["7"] });
 
+export const keyId = z
+  .string()
+  .regex(/^[\w-]{1,64}$/, "must be a key id: 1 to 64 letters, digits, `_` or `-`")
+  .meta({ description: "The id of the key." });
+
 /** Versions 1 to 8 of RFC 9562. The nil and max UUIDs have other versions, so they don't match. */
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[1-8][\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/i;
 
@@ -119,5 +124,10 @@ export const wellFormedText = (most: number, description: string) =>
     .max(most)
     .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), "must be text without control characters")
     .meta({ description });
+
+/** Larger than the limit `reason_bytes` can be. The handler checks the deployment's limit. */
+const MAX_REASON = 4_096;
+
+export const reason = wellFormedText(MAX_REASON, "Why you do this. The audit keeps it.");
 
 export const wholeNumber = z.int().min(0);

@@ -1,11 +1,8 @@
 import * as z from "zod";
-import { cellId, nothing, time, wellFormedText, wholeNumber } from "./fields.ts";
+import { cellId, nothing, reason, time, wholeNumber } from "./fields.ts";
 import { route, type RouteError } from "./route.ts";
 
 const roles = ["operator"] as const;
-
-/** Larger than the limit `reason_bytes` can be. The handler checks the deployment's limit. */
-const MAX_REASON = 4_096;
 
 const partId = z
   .string()
@@ -19,7 +16,6 @@ const partId = z
   });
 
 const params = z.strictObject({ part: partId });
-const reason = wellFormedText(MAX_REASON, "Why you do this. It is logged.");
 
 const point = z
   .strictObject({ incarnation: wholeNumber, position: wholeNumber })

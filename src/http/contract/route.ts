@@ -23,6 +23,15 @@ export interface RouteError {
   status?: number;
 }
 
+/** The refusal of an operator's change whose audit entry has no room (O3). */
+export const auditFull: RouteError = {
+  code: "UNAVAILABLE",
+  reason: "AUDIT_FULL",
+  when:
+    "A part has as many audit entries as it may keep, because the cron could not copy them. Nothing was " +
+    "done.",
+};
+
 /** The refusal of reads of which too many run at a time. */
 export const tooManyReads: RouteError = {
   code: "RESOURCE_EXHAUSTED",

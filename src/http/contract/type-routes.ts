@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { MAX_TYPES } from "../../core/types/document.ts";
 import { typesSchemaProperties } from "../../core/types/schema.ts";
-import { nothing, wholeNumber } from "./fields.ts";
+import { nothing, reason, wholeNumber } from "./fields.ts";
 import { boundedRecord } from "./lists.ts";
-import { route, type RouteError } from "./route.ts";
+import { auditFull, route, type RouteError } from "./route.ts";
 
 const roles = ["operator"] as const;
 
@@ -101,6 +101,7 @@ export const typeRoutes = {
           version,
           types,
           dry_run: z.boolean().optional().meta({ description: "If true, nothing is changed." }),
+          reason: reason.optional(),
         })
         .meta({ id: "TypesChange" }),
       required: true,
@@ -143,6 +144,7 @@ export const typeRoutes = {
         when: "The set is not the one that was read. Read it again.",
       },
       unreachable,
+      auditFull,
     ],
     example: { body: { version: 0, types: exampleTypes, dry_run: true } },
   }),

@@ -9,7 +9,9 @@ import type { cell as cellSchema } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { isPlacementConfirmed } from "../used-shard.ts";
+import { operatorOf } from "../operator.ts";
 import { pageOf } from "../paging.ts";
+import { reasonFault } from "../reason.ts";
 import { DIRECTORY, LEDGER, reach, readTimeoutMs } from "../reach.ts";
 import { toApiCell } from "../answers.ts";
 
@@ -36,10 +38,21 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
     return ok({ status: 200, body });
   },
 
-  async addCell({ deployment, body: { cell_id: id, name, address, location_hint: locationHint } }) {
+  async addCell(call) {
+    const { deployment, body } = call;
+    const { cell_id: id, name, address, location_hint: locationHint, reason } = body;
+    const fault = reasonFault(reason, deployment.config.limits);
+    if (fault !== undefined) return fault;
     const lost = await forgottenCellsRefusal(deployment);
     if (lost !== undefined) return { ok: false, refusal: lost };
-    const message = { ...deployment.envelope, cell: id, name, address, locationHint: locationHint ?? null };
+    const message = {
+      ...deployment.envelope,
+      operator: operatorOf(call, reason),
+      cell: id,
+      name,
+      address,
+      locationHint: locationHint ?? null,
+    };
     const added = await reach(
       readTimeoutMs(deployment.config.limits),
       { name: DIRECTORY, advice: UNSURE },
@@ -54,7 +67,12 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
     });
   },
 
-  async changeCell({ deployment, params: { cell }, body: { name, address } }) {
+  async changeCell(call) {
+    const { deployment, params, body } = call;
+    const { cell } = params;
+    const { name, address, reason } = body;
+    const fault = reasonFault(reason, deployment.config.limits);
+    if (fault !== undefined) return fault;
     const before = await deployment.directory.presentCell(cell);
     if (!before.ok) return before;
     const { updatedAtMs } = before.value;
@@ -62,7 +80,8 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
       ...(name === undefined ? {} : { name }),
       ...(address === undefined ? {} : { address }),
     };
-    const message = { ...deployment.envelope, cell, ...change, updatedAtMs };
+    const operator = operatorOf(call, reason);
+    const message = { ...deployment.envelope, operator, cell, ...change, updatedAtMs };
     const changed = await reach(
       readTimeoutMs(deployment.config.limits),
       { name: DIRECTORY, advice: UNSURE },

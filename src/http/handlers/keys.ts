@@ -1,5 +1,6 @@
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { KeyPayload } from "../../auth/key.ts";
+import type { Operator } from "../../core/audit.ts";
 import type { MintedKey } from "../../core/directory/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid } from "../batch.ts";
@@ -7,7 +8,9 @@ import type { keyRoutes } from "../contract/admin-routes.ts";
 import type { WaitUntil } from "../../runtime.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
+import { operatorOf } from "../operator.ts";
 import { pageOf } from "../paging.ts";
+import { reasonFault } from "../reason.ts";
 import { DIRECTORY, LEDGER, reach, readTimeoutMs } from "../reach.ts";
 import { toApiKey } from "../answers.ts";
 
@@ -15,7 +18,9 @@ import { toApiKey } from "../answers.ts";
 const DEFAULT_LIFETIME_S = 90 * 86_400;
 
 export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
-  async mintKey({ deployment, body: { role, cell_id: cell, expires_in_s: given, note } }) {
+  async mintKey(call) {
+    const { deployment, body } = call;
+    const { role, cell_id: cell, expires_in_s: given, note, reason } = body;
     const { keyLifetimeS } = deployment.config.limits;
     if (role === "cell" && cell === undefined) return invalid("cell_id", "is required for the role `cell`");
     if (role !== "cell" && cell !== undefined)
@@ -24,6 +29,8 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
     if (lifetimeS > keyLifetimeS) return invalid("expires_in_s", `must be at most ${keyLifetimeS} seconds`);
     if (note === NOT_MADE_HERE)
       return invalid("note", "must be another text, because this one marks keys that were made offline");
+    const fault = reasonFault(reason, deployment.config.limits);
+    if (fault !== undefined) return fault;
     const signed = deployment.signed();
     if (!signed.ok) return signed;
     const iat = Math.floor(deployment.clock.now() / 1_000);
@@ -45,8 +52,9 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
       revokedAtMs: null,
     };
     const advice = "no key was returned; repeat the call";
+    const operator = operatorOf(call, reason);
     const recorded = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice }, () =>
-      deployment.objects.directory().recordKey({ ...deployment.envelope, key: known }),
+      deployment.objects.directory().recordKey({ ...deployment.envelope, operator, key: known }),
     );
     if (!recorded.ok) return recorded;
     const { revoked_at: _, ...shown } = toApiKey(known);
@@ -73,7 +81,11 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
     });
   },
 
-  async revokeKey({ deployment, waitUntil, params: { id }, body }) {
+  async revokeKey(call) {
+    const { deployment, waitUntil, params, body } = call;
+    const { id } = params;
+    const fault = reasonFault(body?.reason, deployment.config.limits);
+    if (fault !== undefined) return fault;
     const found = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY }, () =>
       deployment.objects.directory().keyToRevoke({ ...deployment.envelope, keyId: id }),
     );
@@ -87,7 +99,7 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
         : known;
     if (body?.cell_id !== undefined && body.cell_id !== key.cell)
       return invalid("cell_id", "is not the cell of this key; leave it out or correct it");
-    const revoked = await revoke(deployment, waitUntil, key);
+    const revoked = await revoke(deployment, waitUntil, operatorOf(call, body?.reason), key);
     deployment.directory.expire();
     return revoked.ok ? ok({ status: 200, body: { key: toApiKey(revoked.value) } }) : revoked;
   },
@@ -122,6 +134,7 @@ function keyMadeElsewhere({ config, clock }: Deployment, keyId: string, cell: st
 async function revoke(
   deployment: Deployment,
   waitUntil: WaitUntil,
+  operator: Operator,
   key: MintedKey,
 ): Promise<Result<MintedKey>> {
   const { objects, envelope } = deployment;
@@ -143,7 +156,7 @@ async function revoke(
         : revokedByLedger;
   }
   const listed = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice }, () =>
-    objects.directory().revokeKey({ ...envelope, key }),
+    objects.directory().revokeKey({ ...envelope, operator, key }),
   );
   // The directory's list of revoked keys became full after it was checked. The ledger already refuses the
   // key, so a plain refusal would be wrong: it would say that nothing was done.

@@ -10,6 +10,8 @@ import { mirrorTypes } from "../../projections/mirror.ts";
 import type { typeRoutes } from "../contract/type-routes.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
+import { operatorOf } from "../operator.ts";
+import { reasonFault } from "../reason.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
 
 type ApiSet = z.input<(typeof typeRoutes)["getTypes"]["responses"][200]["schema"]>;
@@ -24,7 +26,11 @@ export const typeHandlers: Handlers<keyof typeof typeRoutes> = {
     return read.ok ? ok({ status: 200, body: toApiSet(read.value.declared) }) : read;
   },
 
-  async changeTypes({ deployment, waitUntil, body: { version, types, dry_run: dryRun = false } }) {
+  async changeTypes(call) {
+    const { deployment, waitUntil } = call;
+    const { version, types, dry_run: dryRun = false, reason } = call.body;
+    const fault = reasonFault(reason, deployment.config.limits);
+    if (fault !== undefined) return fault;
     const entries = typesOf(types);
     if (!entries.ok) return entries;
     const before = await readTypes(deployment);
@@ -38,6 +44,7 @@ export const typeHandlers: Handlers<keyof typeof typeRoutes> = {
       async () =>
         deployment.objects.directory().changeTypes({
           ...deployment.envelope,
+          operator: operatorOf(call, reason),
           position: version,
           entries: entries.value,
           copiedAt: before.value.copiedAt,

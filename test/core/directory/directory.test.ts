@@ -171,7 +171,7 @@ test("[M5] [P1] every call with another version or placement is refused first", 
 test("[M5] [P2] an unknown version registers no cell and fixes no placement", async () => {
   const c = await Cluster.start({ cells: [] });
   const cell = { cell: "1", name: "a", address: "https://a.example", locationHint: null };
-  const unknown = { version: MESSAGE_VERSION + 1, placement: placementOf(5) };
+  const unknown = { ...c.envelope, version: MESSAGE_VERSION + 1, placement: placementOf(5) };
   expect(await c.clock.runUntil(c.directory.object.addCell({ ...unknown, ...cell }))).toEqual(
     no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }),
   );

@@ -1,9 +1,11 @@
+import type { OperatorCall } from "../../../src/core/audit.ts";
 import { Directory } from "../../../src/core/directory/directory.ts";
 import { Ledger } from "../../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
-import { MESSAGE_VERSION, type Envelope, type Reply, type Told } from "../../../src/core/messages.ts";
+import { MESSAGE_VERSION, type Reply, type Told } from "../../../src/core/messages.ts";
 import { placementOf } from "../../../src/core/placement.ts";
 import { Shard } from "../../../src/core/shard/shard.ts";
+import { operator } from "../../support/ops.ts";
 import type { Network } from "./network.ts";
 import { Part, type PartContext } from "./part.ts";
 import type { SimulationSettings } from "./simulation-settings.ts";
@@ -30,7 +32,8 @@ function telling<T extends { told(): Told }>(part: T, methods: readonly string[]
 /** All objects of one deployment: the production core, over simulated disks, clocks and messages. */
 export class Coordinator {
   readonly limits: Limits;
-  readonly envelope: Envelope;
+  /** Of messages by an operator. Other messages have it too. */
+  readonly envelope: OperatorCall;
   readonly directory: Part<Directory>;
   readonly ledgers = new Map<string, Part<Ledger>>();
   readonly shards: Part<Shard>[];
@@ -41,7 +44,7 @@ export class Coordinator {
     const limits: Limits = { ...defaultLimits, ...settings.limits };
     this.limits = limits;
     this.nowMs = () => context.scheduler.nowMs;
-    this.envelope = { version: MESSAGE_VERSION, placement: placementOf(settings.shards) };
+    this.envelope = { version: MESSAGE_VERSION, placement: placementOf(settings.shards), operator };
     this.directory = new Part("directory", context, (ports) => new Directory(ports, limits));
     this.shards = Array.from({ length: settings.shards }, (_, index) => {
       return new Part(`shard ${index}`, context, (ports, self) => {

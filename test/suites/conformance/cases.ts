@@ -811,6 +811,10 @@ export const cases: Record<RouteId, Case> = {
         body: { cell_id: "8", name: "x", address: "https://:0" },
         field: "address",
       },
+      "a blank reason": {
+        body: { cell_id: "8", name: "x", address: "https://x.example", reason: " " },
+        field: "reason",
+      },
       "an unknown location": {
         body: { cell_id: "8", name: "x", address: "https://x.example", location_hint: "moon" },
         field: "location_hint",
@@ -824,6 +828,8 @@ export const cases: Record<RouteId, Case> = {
     bad: {
       ...badCells,
       "no change": { body: {}, field: "body" },
+      "only a reason": { body: { reason: "a test" }, field: "body" },
+      "a long reason": { body: { name: "x", reason: "é".repeat(251) }, field: "reason" },
       "a bad address": { body: { address: "nowhere" }, field: "address" },
     },
   },
@@ -847,6 +853,7 @@ export const cases: Record<RouteId, Case> = {
         field: "expires_in_s",
       },
       "a lifetime that is a string": { body: { role: "router", expires_in_s: "60" }, field: "expires_in_s" },
+      "a blank reason": { body: { role: "router", reason: " " }, field: "reason" },
       "an empty note": { body: { role: "router", note: "" }, field: "note" },
     },
   },
@@ -859,6 +866,7 @@ export const cases: Record<RouteId, Case> = {
     bad: {
       "a bad id": { params: { id: "a.b" }, field: "id" },
       "a bad cell": { params: { id: uuid }, body: { cell_id: "x" }, field: "cell_id" },
+      "a blank reason": { params: { id: uuid }, body: { reason: " " }, field: "reason" },
     },
   },
   getTypes: { success: [{ status: 200 }], bad: {} },
