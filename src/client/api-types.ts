@@ -2,6 +2,45 @@
 
 import type { DeclaredNames } from "./declared-types.ts";
 
+/** A change that an operator made. */
+export interface AuditEntry {
+  id: string;
+  /** RFC 3339, in UTC, with milliseconds. */
+  at: string;
+  /** The key that the operator used. */
+  key_id: string;
+  /** What the key is for. Null: it has no note, or was made offline. */
+  key_note: string | null;
+  /** What the operator did. */
+  action:
+    | "add_cell"
+    | "change_cell"
+    | "freeze_cell"
+    | "unfreeze_cell"
+    | "mint_key"
+    | "revoke_key"
+    | "change_types"
+    | "begin_lease"
+    | "commit_lease"
+    | "rollback_lease"
+    | "reconcile_part"
+    | "finish_part";
+  /** The cell that the change is about. Null: none. */
+  cell_id: string | null;
+  /** What was changed: a cell, a key, a lease or a part by its id, or `types`. */
+  target: string;
+  /** The part that made the change: `directory`, `ledger-7` or `shard-3`. */
+  part: string;
+  /** Why, as the operator said. Null: not said. */
+  reason: string | null;
+  /** The id of the request in the log. */
+  request_id: string;
+  /** What is kept of the state, without secrets. Null: there was none. */
+  before: { readonly [name: string]: unknown } | null;
+  /** What is kept of the state, without secrets. Null: there was none. */
+  after: { readonly [name: string]: unknown } | null;
+}
+
 /**
  * The ops of one lease: all of them are granted, or none. It must have at least one op, and no name
  * twice.
@@ -1022,6 +1061,19 @@ export interface Operations {
       refusals: readonly TypeRefusal[];
     };
   };
+  listAudit: {
+    body: undefined;
+    answer: {
+      entries: readonly AuditEntry[];
+      /**
+       * The list has every change that was made before this time. Null: no run of the cron in the last days
+       * has copied the entries of all parts.
+       */
+      complete_through: string | null;
+      /** Send it as `page_token` to get the next page. Empty on the last page. */
+      next_page_token: string;
+    };
+  };
   getPart: {
     body: undefined;
     answer: {
@@ -1443,6 +1495,30 @@ export const operations = {
       dry_run: "boolean",
       changes: [{ entry: "string", change: "string", before: "any", after: "any" }],
       refusals: [{ entry: "string", reason: "string" }],
+    },
+  },
+  listAudit: {
+    method: "GET",
+    path: "/v1/admin/audit",
+    shape: {
+      entries: [
+        {
+          id: "string",
+          at: "string",
+          key_id: "string",
+          key_note: "any",
+          action: "string",
+          cell_id: "any",
+          target: "string",
+          part: "string",
+          reason: "any",
+          request_id: "string",
+          before: "any",
+          after: "any",
+        },
+      ],
+      complete_through: "any",
+      next_page_token: "string",
     },
   },
   getPart: {

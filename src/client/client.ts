@@ -1,4 +1,5 @@
 import { Cells, Keys } from "./admin.ts";
+import { Audit } from "./audit.ts";
 import { BeginLimiter, type BeginLimit } from "./begin-limiter.ts";
 import type { BreakerOptions } from "./breaker.ts";
 import { Caller } from "./caller.ts";
@@ -32,6 +33,7 @@ export class Client {
   readonly keys: Keys;
   readonly parts: Parts;
   readonly types: TypeSets;
+  readonly audit: Audit;
   /**
    * How far the cell's ledger had got when it answered. Store it, and add it to the next client, so that a
    * ledger whose storage went back in time is noticed. `leasehold/cell` does this in the cell's database.
@@ -52,6 +54,7 @@ export class Client {
     this.keys = new Keys(caller);
     this.parts = new Parts(caller);
     this.types = new TypeSets(caller);
+    this.audit = new Audit(caller);
   }
 
   /**

@@ -10,6 +10,7 @@ export type { LedgerHistory, LedgerPoint } from "./ledger-history.ts";
 export type { BeginOptions, DecideOptions, ListLeasesOptions, ListStaleLeasesOptions } from "./leases.ts";
 export type { Page, Pages } from "./pages.ts";
 export type { Register } from "./declared-types.ts";
+export type { AuditOptions, AuditPage } from "./audit.ts";
 export type { Reconciliation } from "./parts.ts";
 export type { DeclaredTypes, TypesPlan } from "./type-sets.ts";
 export type {
@@ -59,6 +60,7 @@ export {
   type LeaseholdErrorName,
 } from "./errors.ts";
 export type {
+  AuditEntry,
   Batch,
   Bucket,
   BucketType,

@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../core/refusal.ts";
 import { cellRoutes, keyRoutes } from "./contract/admin-routes.ts";
+import { auditRoutes } from "./contract/audit-routes.ts";
 import { classifyRoutes } from "./contract/classify-route.ts";
 import { partRoutes } from "./contract/part-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
@@ -21,6 +22,7 @@ export const routes = {
   ...cellRoutes,
   ...keyRoutes,
   ...typeRoutes,
+  ...auditRoutes,
   ...partRoutes,
   ...metricsRoutes,
   ...serviceRoutes,

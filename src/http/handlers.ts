@@ -1,4 +1,5 @@
 import type { Handlers } from "./handler.ts";
+import { auditHandlers } from "./handlers/audit.ts";
 import { cellHandlers } from "./handlers/cells.ts";
 import { exportHandlers } from "./handlers/export.ts";
 import { keyHandlers } from "./handlers/keys.ts";
@@ -23,6 +24,7 @@ export const handlers: Handlers = {
   ...cellHandlers,
   ...keyHandlers,
   ...typeHandlers,
+  ...auditHandlers,
   ...partHandlers,
   ...metricsHandlers,
   ...serviceHandlers,

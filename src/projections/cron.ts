@@ -9,6 +9,7 @@ import { objectsOf } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
 import { defaultRuntime } from "../runtime.ts";
 import { Database } from "./database.ts";
+import { copyAudit, pruneAudit } from "./audit.ts";
 import { causeOf } from "./failure.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
@@ -93,6 +94,7 @@ export async function runCron(
     startedAtMs,
   );
   const pruned = await pruneHistory(run, startedAtMs);
+  const prunedAudit = await pruneAudit(run, startedAtMs);
   const [mirroredKeys, { visits, compared }] = await Promise.all([
     mirrorKeys(run, watch),
     visitLedgers(run, targets, watch),
@@ -100,11 +102,12 @@ export async function runCron(
   // The ledgers have told how far they have seen each shard, and each shard is told that now (H2). Before the
   // first cell is registered, there is nothing that a shard could do (P2).
   if (!directory.ok || targets.length > 0) await pokeShards(run, shards, witness);
+  const auditAtMs = clock.now();
+  const copied = await copyAudits(run, directory.ok);
   const marked = await markCells(run, visits);
 
-  const failed = [begun, directory, compared, mirrored, cursors, mirroredKeys, marked, pruned].find(
-    (result) => !result.ok,
-  );
+  const results = [begun, directory, compared, mirrored, cursors, mirroredKeys, copied, marked, pruned];
+  const failed = [...results, prunedAudit].find((result) => !result.ok);
   const finishedAtMs = clock.now();
   const report: CronReport = {
     startedAtMs,
@@ -117,7 +120,8 @@ export async function runCron(
     leasesPruned: pruned.ok ? pruned.value : 0,
     error: failed === undefined ? null : causeOf(failed),
   };
-  await recordEnd(database, runId, scheduledAtMs, report);
+  const auditCopiedAtMs = copied.ok && copied.value ? auditAtMs : null;
+  await recordEnd(database, runId, scheduledAtMs, report, auditCopiedAtMs);
   log("cron_run", {
     duration_ms: report.durationMs,
     cells_pulled: report.cellsPulled,
@@ -198,6 +202,15 @@ async function pokeShards(
   });
 }
 
+/** Copies the audit entries of the directory, if it answers. Returns whether D1 has all of them now. */
+const copyAudits = (run: CronRun, doesAnswer: boolean): Promise<Result<boolean>> =>
+  doesAnswer
+    ? copyAudit(run, {
+        part: "directory",
+        pull: (message) => run.objects.directory().pullAudit(message),
+      })
+    : Promise.resolve(ok(false));
+
 /** Stores how fresh each cell's copy is, unless D1 was restored from a backup since the cell was read. */
 async function markCells({ database, runtime }: CronRun, visits: readonly Visit[]): Promise<Result<null>> {
   const nowMs = runtime.clock.now();
@@ -238,9 +251,18 @@ function recordEnd(
   runId: string,
   scheduledAtMs: number,
   report: CronReport,
+  auditCopiedAtMs: number | null,
 ): Promise<Result<unknown>> {
   const { startedAtMs, finishedAtMs, cellsPulled, cellsFailed, leasesUpserted, leasesPruned, error } = report;
-  const end = { finishedAtMs, cellsPulled, cellsFailed, leasesUpserted, leasesPruned, error };
+  const end = {
+    finishedAtMs,
+    cellsPulled,
+    cellsFailed,
+    leasesUpserted,
+    leasesPruned,
+    error,
+    auditCopiedAtMs,
+  };
   return database.run("end run", (orm) =>
     orm
       .insert(cronRuns)

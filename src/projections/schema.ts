@@ -1,13 +1,14 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { AuditAction } from "../core/audit.ts";
 import type { Role } from "../core/directory/messages.ts";
 import type { LeaseState, SeenChange } from "../core/messages.ts";
 import type { TypeEntry } from "../core/types/types.ts";
 
 /*
  * The projection in D1: copies of what the ledgers and the directory have, made by the cron. It decides
- * nothing, and can be made again from an empty database. `STRICT` and `WITHOUT ROWID` are added to the
- * generated SQL by hand, because drizzle has no option for them.
+ * nothing, and can be made again from an empty database, except for the audit. `STRICT` and `WITHOUT ROWID`
+ * are added to the generated SQL by hand, because drizzle has no option for them.
  */
 
 /** The registered cells, and how far each cell's ledger is copied. */
@@ -105,6 +106,34 @@ export const leases = sqliteTable(
   ],
 );
 
+/**
+ * The audit entries of all objects, which drop their own once they are here (O2). So this table cannot be
+ * made again. The key orders the entries by time. Each index finds the entries of one filter in that order.
+ */
+export const audit = sqliteTable(
+  "audit",
+  {
+    atMs: integer("at_ms").notNull(),
+    id: text("id").notNull(),
+    /** The object that made the change: `directory`, `ledger-7` or `shard-3`. */
+    part: text("part").notNull(),
+    keyId: text("key_id").notNull(),
+    requestId: text("request_id").notNull(),
+    action: text("action").$type<AuditAction>().notNull(),
+    cellId: text("cell_id"),
+    target: text("target").notNull(),
+    reason: text("reason"),
+    before: text("before"),
+    after: text("after"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.atMs, table.id] }),
+    index("audit_by_key").on(table.keyId, table.atMs),
+    index("audit_by_cell").on(table.cellId, table.atMs),
+    index("audit_by_target").on(table.target, table.atMs),
+  ],
+);
+
 /** One row per run of the cron. A run that was killed has no end. */
 export const cronRuns = sqliteTable(
   "cron_runs",
@@ -119,6 +148,8 @@ export const cronRuns = sqliteTable(
     leasesUpserted: integer("leases_upserted").notNull().default(0),
     leasesPruned: integer("leases_pruned").notNull().default(0),
     error: text("error"),
+    /** Every audit entry that was made before this time is in `audit`. NULL: the run could not copy all. */
+    auditCopiedAtMs: integer("audit_copied_at_ms"),
   },
   (table) => [primaryKey({ columns: [table.startedAtMs, table.runId] })],
 );

@@ -38,6 +38,7 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "parts.get": ({ parts }) => parts.get("shard-0"),
   "parts.reconcile": ({ parts }) => parts.reconcile("shard-0", { dry_run: true, reason: "a test" }),
   "parts.finish": ({ parts }) => parts.finish("shard-0", { reason: "a test" }),
+  "audit.list": ({ audit }) => audit.list().all(),
   "types.get": ({ types }) => types.get(),
   "types.change": ({ types }) => {
     const none = { bucket_types: {}, subject_types: {}, source_types: {} };

@@ -508,6 +508,10 @@ const proofs: Record<string, Proof> = {
     "[S4] is cut, the oldest first, while D1 is larger than its bound",
   ),
   seen_points: followed,
+  "audit: copies": at(
+    "test/projections/audit.test.ts",
+    "[O2] entries go when they are older than the retention, and no earlier",
+  ),
   cron_runs: at(
     "test/projections/history.test.ts",
     "is pruned after its retention, and outstanding leases stay",

@@ -423,7 +423,7 @@ describe("a run of the cron", () => {
     await begin("1", uuidOf(1), "a");
     const fail = (): Promise<never> => Promise.reject(new Error("the object was reset"));
     const report = await runCron(
-      envWith({ DIRECTORY: { getByName: () => ({ snapshot: fail, listKeys: fail }) } }),
+      envWith({ DIRECTORY: { getByName: () => ({ snapshot: fail, listKeys: fail, pullAudit: fail }) } }),
       Date.now(),
     );
     expect(report).toMatchObject({

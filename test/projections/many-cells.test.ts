@@ -54,6 +54,7 @@ class FakeFleet {
             types: { position: 0, entries: [] },
           }),
         listKeys: () => count({ point: null, keys: [], more: false }),
+        pullAudit: () => count({ entries: [], more: false }),
       }),
       CLAIM_SHARD: counted({
         ping: () => {
@@ -139,7 +140,7 @@ describe("a run of the cron at the limits", () => {
 
   test("pulls and wakes all ledgers, and wakes all shards, if nothing has changed", async () => {
     expect(await run()).toMatchObject({ cellsPulled: CELLS, cellsFailed: 0, error: null });
-    expect(fleet.calls).toBe(2 * CELLS + MAX_SHARDS + 2);
+    expect(fleet.calls).toBe(2 * CELLS + MAX_SHARDS + 3);
     expect(fleet.pings).toBe(MAX_SHARDS);
     expect(every(fleet.woken.values())).toEqual([1, 1]);
     expect(await countRows("cells", "last_pulled_at_ms IS NOT NULL")).toBe(CELLS);

@@ -11,6 +11,7 @@ export type Group =
   | "cells"
   | "keys"
   | "types"
+  | "audit"
   | "parts"
   | "service";
 

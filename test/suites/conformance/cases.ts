@@ -884,6 +884,20 @@ export const cases: Record<RouteId, Case> = {
     ],
     bad: badTypes,
   },
+  listAudit: {
+    success: [
+      { query: "action=add_cell&cell=1&target=1&page_size=1", status: 200 },
+      { query: `key_id=${uuid}&after=2026-01-01T00:00:00Z&before=2027-01-01T00:00:00Z`, status: 200 },
+    ],
+    bad: {
+      ...badPages,
+      "an unknown action": { query: "action=look", field: "action" },
+      "a bad cell": { query: "cell=x", field: "cell" },
+      "a bad key": { query: "key_id=a.b", field: "key_id" },
+      "a bad target": { query: "target=a.b", field: "target" },
+      "a bad time": { query: "after=yesterday", field: "after" },
+    },
+  },
   getPart: {
     success: [
       { params: { part: "shard-0" }, status: 200 },

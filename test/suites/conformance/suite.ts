@@ -5,6 +5,7 @@
 import { afterAll, describe } from "vitest";
 import { adminSuite } from "./admin.ts";
 import { answerSuite } from "./answers.ts";
+import { auditSuite } from "./audit.ts";
 import { classifySuite } from "./classify.ts";
 import { Coordinator, type Open, type Start, type Started } from "./coordinator.ts";
 import { exportSuite } from "./exports.ts";
@@ -42,6 +43,7 @@ export function conformanceSuite(name: string, start: Start): void {
     describe("pages", () => pageSuite(open));
     describe("stale leases", () => staleSuite(open));
     describe("cells and keys", () => adminSuite(open));
+    describe("the audit", () => auditSuite(open));
     describe("limits", () => limitSuite(open));
     describe("answers", () => answerSuite(open));
     describe("routes", () => routeSuite(open));
