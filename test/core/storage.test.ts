@@ -254,6 +254,7 @@ const proofs: Record<string, Proof> = {
     "test/core/shard/guards.test.ts",
     "[M6] [M7] while the disk hangs, a shard keeps a limited number of messages of each cell",
   ),
+  "Histogram.#counts": "after work",
   "Counts.#counts": at(
     "test/core/metrics/counts.test.ts",
     "[M6] more labels than there is room for are counted together",

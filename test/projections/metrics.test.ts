@@ -9,8 +9,8 @@ beforeEach(async () => void (await startDeployment("1", "2")));
 
 const run = (startedAtMs: number, finishedAtMs: number | null, error: string | null = null) =>
   env.DB.prepare(
-    `INSERT INTO cron_runs (started_at_ms, run_id, scheduled_at_ms, finished_at_ms, cells_pulled, cells_failed,
-                            leases_upserted, leases_pruned, error) VALUES (?, ?, ?, ?, 3, 1, 0, 0, ?)`,
+    `INSERT INTO cron_runs (started_at_ms, run_id, scheduled_at_ms, finished_at_ms, cells_pulled,
+                            cells_failed, error) VALUES (?, ?, ?, ?, 3, 1, ?)`,
   )
     .bind(startedAtMs, crypto.randomUUID(), startedAtMs, finishedAtMs, error)
     .run();

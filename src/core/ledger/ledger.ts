@@ -33,6 +33,7 @@ import type {
 import { History } from "../history.ts";
 import { migrate } from "../meta.ts";
 import { watch } from "../metrics/counts.ts";
+import { Histogram } from "../metrics/histogram.ts";
 import { LedgerCounters } from "../metrics/ledger-counters.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
@@ -82,6 +83,9 @@ export class Ledger {
   readonly #pruner: Pruner;
   readonly #reconciler: LedgerReconciler;
   readonly #counters = new LedgerCounters();
+  readonly #beginDurations: Histogram;
+  readonly #decisionDurations: Histogram;
+  readonly #exchangeDurations: Histogram;
   readonly #startedAtMs: number;
   #halted = false;
 
@@ -91,6 +95,9 @@ export class Ledger {
     this.#limits = limits;
     this.#cell = cell;
     this.#startedAtMs = ports.clock.now();
+    this.#beginDurations = new Histogram(ports.clock);
+    this.#decisionDurations = new Histogram(ports.clock);
+    this.#exchangeDurations = new Histogram(ports.clock);
     this.#store = new LedgerStore(ports.sql, cell);
     this.#placementGuard = new PlacementGuard(
       ports,
@@ -108,7 +115,11 @@ export class Ledger {
       ports.clock,
       limits,
       this.#placementGuard,
-      peers.shard,
+      {
+        exchange: (shard, message) =>
+          this.#exchangeDurations.time(() => peers.shard.exchange(shard, message)),
+        settle: (shard, message) => peers.shard.settle(shard, message),
+      },
       () => this.#halted,
     ));
     const halt = (reason: unknown): void => {
@@ -161,7 +172,8 @@ export class Ledger {
   }
 
   begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
-    return watch(this.#begin(request), (reply) => this.#counters.begun(reply));
+    const begun = this.#beginDurations.time(() => this.#begin(request));
+    return watch(begun, (reply) => this.#counters.begun(reply));
   }
 
   #begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
@@ -185,10 +197,10 @@ export class Ledger {
   }
 
   decide(request: DecideRequest): Promise<Reply<PlacedLease>> {
-    return watch(
+    const decided = this.#decisionDurations.time(() =>
       this.#answerCall(request, () => this.#decisions.decide(request)),
-      (reply) => this.#counters.answeredDecision(reply),
     );
+    return watch(decided, (reply) => this.#counters.answeredDecision(reply));
   }
 
   get(request: LeaseRequest): Promise<Reply<Lease>> {
@@ -396,6 +408,9 @@ export class Ledger {
         ...this.#begins.counts(this.#ports.clock.now()),
         unappliedDecisions: this.#deliveries.unapplied,
         ...this.#counters.counts(),
+        beginDurations: this.#beginDurations.durations,
+        decisionDurations: this.#decisionDurations.durations,
+        exchangeDurations: this.#exchangeDurations.durations,
       }),
     );
   }

@@ -1,4 +1,5 @@
 import type { Outcome, PartState } from "../messages.ts";
+import type { Durations } from "./histogram.ts";
 
 // What objects answer when they are asked for metrics. Everything is a plain number: what an instance has
 // counted since it started, and what it can tell without reading many rows.
@@ -47,6 +48,11 @@ export interface LedgerMetrics extends PartMetrics {
   /** Rollbacks of leases that the ledger didn't know (C7). */
   fences: number;
   refusedDecisions: { reason: string; count: number }[];
+  /** From the arrival of a begin to its answer. */
+  beginDurations: Durations;
+  decisionDurations: Durations;
+  /** From a message to a shard to its answer. */
+  exchangeDurations: Durations;
 }
 
 export interface ShardMetrics extends PartMetrics {
@@ -55,6 +61,8 @@ export interface ShardMetrics extends PartMetrics {
   /** The reads of many rows that wait for their turn (M7). */
   waitingReads: number;
   exchanges: number;
+  /** From the arrival of an exchange to its answer. */
+  exchangeDurations: Durations;
   settles: number;
   /** The questions that this shard has sent to ledgers (B8). */
   inquiries: number;

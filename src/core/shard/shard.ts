@@ -31,6 +31,7 @@ import type {
   Told,
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
+import { Histogram } from "../metrics/histogram.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
 import { ShardCounters } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
@@ -95,12 +96,14 @@ export class Shard {
   readonly #sweeper: Sweeper;
   readonly #reconciler: ShardReconciler;
   readonly #counters = new ShardCounters();
+  readonly #exchangeDurations: Histogram;
   readonly #startedAtMs: number;
 
   constructor(index: number, ports: Ports, limits: Limits, peers: ShardPeers) {
     migrate(ports.sql, shardSchema);
     this.#ports = ports;
     this.#startedAtMs = ports.clock.now();
+    this.#exchangeDurations = new Histogram(ports.clock);
     this.#changes = new ChangeCounts(ports.randomness);
     this.#store = new ShardStore(ports.sql, (cell) => this.#changes.add(cell));
     this.#scans = new ScanStore(ports.sql);
@@ -153,6 +156,10 @@ export class Shard {
    */
   exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
     this.#counters.add("exchanges");
+    return this.#exchangeDurations.time(() => this.#exchange(message));
+  }
+
+  #exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
     return this.#answer(
       message,
       async () => {
@@ -352,6 +359,7 @@ export class Shard {
         waitingReads: this.#reads.waiting,
         holds: this.#store.countHolds(MOST_HOLDS),
         ...this.#counters.counts(),
+        exchangeDurations: this.#exchangeDurations.durations,
       }),
     );
   }

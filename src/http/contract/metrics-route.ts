@@ -18,9 +18,10 @@ export const metricsRoutes = {
     path: "/metrics",
     summary: "Read metrics",
     about:
-      "What the parts of the deployment have counted, in the text format of OpenMetrics, for Prometheus and " +
-      "others. A part that does not answer is a sample of `leasehold_up` with the value 0. Scrapes within 15 " +
-      "seconds may get the same answer. Keys of the role `scraper` may call this route and no other.",
+      "What the parts of the deployment have counted, in the text format of OpenMetrics, for Prometheus " +
+      "and others. A part that does not answer is a sample of `leasehold_up` with the value 0. Scrapes " +
+      "within 15 seconds may get the same answer. Keys of the role `scraper` may call this route and no " +
+      "other.",
     roles: ["operator", "scraper"],
     params: nothing,
     query: nothing,

@@ -1,4 +1,5 @@
-import { families, type Family, type FamilyName, type LabelsOf } from "./families.ts";
+import { BUCKETS_MS, type Durations } from "../../core/metrics/histogram.ts";
+import { families, type Family, type FamilyName, type HistogramName, type LabelsOf } from "./families.ts";
 
 /** The media type of OpenMetrics, to which the server adds the charset. */
 export const OPEN_METRICS = "application/openmetrics-text; version=1.0.0";
@@ -10,10 +11,38 @@ const UNITS = ["seconds", "bytes"];
 export class Exposition {
   readonly #samples = new Map<FamilyName, string[]>();
 
-  add<Name extends FamilyName>(name: Name, labels: LabelsOf<Name>, value: number): void {
+  add<Name extends Exclude<FamilyName, HistogramName>>(
+    name: Name,
+    labels: LabelsOf<Name>,
+    value: number,
+  ): void {
+    this.#linesOf(name).push(`${sampleName(name)}${labelText(labels)} ${value}`);
+  }
+
+  /** Each bucket counts all durations up to its bound. */
+  addHistogram<Name extends HistogramName>(
+    name: Name,
+    labels: LabelsOf<Name>,
+    { counts, sumMs }: Durations,
+  ): void {
+    const lines = this.#linesOf(name);
+    let count = 0;
+    for (const [index, inBucket] of counts.entries()) {
+      count += inBucket;
+      const bound = BUCKETS_MS[index];
+      const le = bound === undefined ? "+Inf" : String(bound / 1_000);
+      lines.push(`${name}_bucket${labelText({ ...labels, le })} ${count}`);
+    }
+    lines.push(
+      `${name}_sum${labelText(labels)} ${sumMs / 1_000}`,
+      `${name}_count${labelText(labels)} ${count}`,
+    );
+  }
+
+  #linesOf(name: FamilyName): string[] {
     const lines = this.#samples.get(name) ?? [];
     this.#samples.set(name, lines);
-    lines.push(`${sampleName(name)}${labelText(labels)} ${value}`);
+    return lines;
   }
 
   text(): string {

@@ -1,6 +1,6 @@
 /** One family of metrics, as `GET /metrics` declares it. */
 export interface Family {
-  type: "counter" | "gauge" | "info";
+  type: "counter" | "gauge" | "histogram" | "info";
   help: string;
   labels: readonly string[];
 }
@@ -10,6 +10,9 @@ const shard = ["shard"] as const;
 const part = ["part"] as const;
 
 const since = "since the instance of the object started";
+
+/** developers.cloudflare.com/workers/runtime-apis/performance */
+const byClock = "by the clock of the object. On Workers it only moves with I/O, so computing counts as 0.";
 
 /**
  * Every family of metrics. Names have the base unit at their end. A counter belongs to one object, because
@@ -60,7 +63,7 @@ export const families = {
   leasehold_cells: { type: "gauge", help: "Registered cells.", labels: [] },
   leasehold_cells_left_out: {
     type: "gauge",
-    help: "Registered cells that this answer leaves out, because there are more than the limit metrics_cells.",
+    help: "Registered cells that this answer leaves out, because there are more than metrics_cells allows.",
     labels: [],
   },
   leasehold_cell_frozen: {
@@ -94,6 +97,21 @@ export const families = {
     help: `Commits and rollbacks that were refused, ${since}.`,
     labels: ["cell", "reason"],
   },
+  leasehold_begin_duration_seconds: {
+    type: "histogram",
+    help: `From the arrival of a begin at its ledger to the answer, ${byClock}`,
+    labels: cell,
+  },
+  leasehold_decision_duration_seconds: {
+    type: "histogram",
+    help: `From the arrival of a commit or rollback at its ledger to the answer, ${byClock}`,
+    labels: cell,
+  },
+  leasehold_exchange_duration_seconds: {
+    type: "histogram",
+    help: `From a ledger's message to a shard to the answer, ${byClock}`,
+    labels: cell,
+  },
   leasehold_decisions_unapplied: {
     type: "gauge",
     help: "Decisions that some shard has not confirmed yet.",
@@ -117,6 +135,11 @@ export const families = {
   leasehold_exchanges: {
     type: "counter",
     help: `Messages with begins and decisions from ledgers, ${since}.`,
+    labels: shard,
+  },
+  leasehold_shard_exchange_duration_seconds: {
+    type: "histogram",
+    help: `From the arrival of such a message to the answer, ${byClock}`,
     labels: shard,
   },
   leasehold_settles: {
@@ -207,6 +230,10 @@ export const families = {
 } as const satisfies Record<string, Family>;
 
 export type FamilyName = keyof typeof families;
+
+export type HistogramName = {
+  [Name in FamilyName]: (typeof families)[Name]["type"] extends "histogram" ? Name : never;
+}[FamilyName];
 
 /** The labels of a family, each with its value. */
 export type LabelsOf<Name extends FamilyName> = Readonly<

@@ -37,6 +37,9 @@ export function addLedger(
   to.add("leasehold_fences", { cell }, metrics.fences);
   for (const { reason, count } of metrics.refusedDecisions)
     to.add("leasehold_decisions_refused", { cell, reason }, count);
+  to.addHistogram("leasehold_begin_duration_seconds", { cell }, metrics.beginDurations);
+  to.addHistogram("leasehold_decision_duration_seconds", { cell }, metrics.decisionDurations);
+  to.addHistogram("leasehold_exchange_duration_seconds", { cell }, metrics.exchangeDurations);
   to.add("leasehold_decisions_unapplied", { cell }, metrics.unappliedDecisions);
   to.add("leasehold_leases_outstanding", { cell }, metrics.outstandingLeases);
   to.add("leasehold_leases_stale", { cell }, metrics.staleLeases);
@@ -53,6 +56,7 @@ export function addShard(
   addPart(to, part, metrics);
   to.add("leasehold_object_limit_bytes", { part }, shardBytes);
   to.add("leasehold_exchanges", { shard }, metrics.exchanges);
+  to.addHistogram("leasehold_shard_exchange_duration_seconds", { shard }, metrics.exchangeDurations);
   to.add("leasehold_settles", { shard }, metrics.settles);
   to.add("leasehold_inquiries", { shard }, metrics.inquiries);
   to.add("leasehold_sweeps", { shard }, metrics.sweeps);

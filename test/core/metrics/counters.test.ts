@@ -216,13 +216,32 @@ describe("the cost of a message for metrics", () => {
     await begun(c, "1", ["first"]);
     database.exec(
       `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)
-       INSERT INTO lease SELECT 'copy-' || i, 0, position + i, created_position + i, created_at_ms, NULL, state,
-              fence, incarnation, counter, NULL, NULL, payload_hash, creates, destroys, replaces, missing,
-              NULL, NULL FROM lease, n`,
+       INSERT INTO lease
+         SELECT 'copy-' || i, 0, position + i, created_position + i, created_at_ms, NULL, state, fence,
+                incarnation, counter, NULL, NULL, payload_hash, creates, destroys, replaces, missing, NULL,
+                NULL
+           FROM lease, n`,
     );
     await c.pass(2_000);
     const before = sql.counts.rowsRead;
     expect((await ledgerMetrics(c)).staleLeases).toBe(1_000);
     expect(sql.counts.rowsRead - before).toBeLessThanOrEqual(1_001);
   });
+});
+
+test("durations of begins, decisions and messages are counted on both sides", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  c.fate = ({ method }) => (method === "exchange" ? "slow" : "deliver");
+  await decided(c, "1", await begun(c, "1", ["a"]), "COMMITTED");
+  await c.pass(1_000);
+  const counted = ({ counts }: { counts: number[] }): number => counts.reduce((sum, each) => sum + each, 0);
+  const ledger = await ledgerMetrics(c);
+  const shard = await shardMetrics(c);
+  expect(counted(ledger.beginDurations)).toBe(1);
+  expect(counted(ledger.decisionDurations)).toBe(1);
+  expect(counted(ledger.exchangeDurations)).toBe(2);
+  expect(counted(shard.exchangeDurations)).toBe(2);
+  // Slow messages are slow for the ledger that waits for them, and not for the shard that carries them out.
+  expect(ledger.beginDurations.sumMs).toBeGreaterThan(0);
+  expect(ledger.exchangeDurations.sumMs).toBeGreaterThan(shard.exchangeDurations.sumMs);
 });

@@ -30,6 +30,9 @@ const ledger: LedgerMetrics = {
   ],
   fences: 8,
   refusedDecisions: [{ reason: "LEASE_COMMITTED", count: 9 }],
+  beginDurations: { counts: [1, 0, 2, 0, 0, 0, 0, 0, 4], sumMs: 12_345 },
+  decisionDurations: { counts: [3, 0, 0, 0, 0, 0, 0, 0, 0], sumMs: 6 },
+  exchangeDurations: { counts: [0, 0, 5, 0, 0, 0, 0, 0, 0], sumMs: 100 },
 };
 
 const shard: ShardMetrics = {
@@ -38,6 +41,7 @@ const shard: ShardMetrics = {
   holds: 11,
   waitingReads: 12,
   exchanges: 13,
+  exchangeDurations: { counts: [13, 0, 0, 0, 0, 0, 0, 0, 0], sumMs: 26 },
   settles: 14,
   inquiries: 15,
   sweeps: 16,
@@ -195,6 +199,33 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_copy_cells_behind")).toBe(29);
 });
 
+test("a histogram has buckets that add up, a sum in seconds and a count", async () => {
+  const families = await fixture.read();
+  const samples = families.get("leasehold_begin_duration_seconds")?.samples ?? [];
+  const ofCell = samples.filter(({ labels }) => labels["cell"] === "1");
+  expect(ofCell.map(({ name, labels, value }) => [name.split("_").at(-1), labels["le"], value])).toEqual([
+    ["bucket", "0.005", 1],
+    ["bucket", "0.01", 1],
+    ["bucket", "0.025", 3],
+    ["bucket", "0.05", 3],
+    ["bucket", "0.1", 3],
+    ["bucket", "0.25", 3],
+    ["bucket", "1", 3],
+    ["bucket", "5", 3],
+    ["bucket", "+Inf", 7],
+    ["sum", undefined, 12.345],
+    ["count", undefined, 7],
+  ]);
+  const countOf = (family: string): (number | undefined)[] =>
+    families
+      .get(family)
+      ?.samples.filter(({ name }) => name.endsWith("_count"))
+      .map(({ value }) => value) ?? [];
+  expect(countOf("leasehold_decision_duration_seconds")).toEqual([3, 3]);
+  expect(countOf("leasehold_exchange_duration_seconds")).toEqual([5, 5]);
+  expect(countOf("leasehold_shard_exchange_duration_seconds")).toEqual([13, 13, 13]);
+});
+
 test("parts that fail or hang are samples, and the others are complete", async () => {
   fixture.failing = new Set(["shard-1", "directory"]);
   fixture.hanging = new Set(["ledger-1", "d1"]);
@@ -215,7 +246,7 @@ test("parts that fail or hang are samples, and the others are complete", async (
   expect(families.has("leasehold_cron_runs_failed")).toBe(false);
 });
 
-test("with more cells than the limit, the first ones are asked, and a sample says how many are left out", async () => {
+test("with more cells than the limit, the first ones are asked, and the rest is counted", async () => {
   fixture.cells = Array.from({ length: 10 }, (_, index) => String(index + 1));
   const families = await fixture.read();
   expect(fixture.calls.filter((name) => name.startsWith("ledger"))).toHaveLength(4);
