@@ -79,7 +79,10 @@ export class RouteWatch {
     const sinceMs = state === "GRANTED" ? fact?.seenAtMs : fact?.decidedAtMs;
     if (positions === undefined || fact === undefined || sinceMs === undefined) return;
     const wanted = new Set(fact.ops.map((op) => nameKey(op)));
-    const names = this.#names.filter((name) => wanted.has(nameKey(name)));
+    // A shard on which the lease found nothing to destroy has no position: the lease changes nothing there.
+    const names = this.#names.filter(
+      (name) => wanted.has(nameKey(name)) && positions[this.#shardOf(name)] !== undefined,
+    );
     if (names.length === 0) return;
     this.writes.push({
       names,
@@ -189,7 +192,7 @@ export class RouteWatch {
 
   /** What a lookup would show now (R2), from the durable rows of the shard and the ledgers. */
   #shownNow({ type, canonical }: Name): string {
-    const shard = shardOf(type, canonical, this.#evidence.coordinator.shards.length);
+    const shard = this.#shardOf({ type, canonical });
     const key = nameKey({ type, canonical });
     const image = this.#evidence.images[shard];
     const claim = image?.claims.get(key);
@@ -202,6 +205,10 @@ export class RouteWatch {
       default:
         return shownOf(claim);
     }
+  }
+
+  #shardOf({ type, canonical }: Name): number {
+    return shardOf(type, canonical, this.#evidence.coordinator.shards.length);
   }
 
   /** The state of the lease of a hold, if the lease rests on this execution. */
