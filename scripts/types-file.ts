@@ -57,7 +57,8 @@ export async function declareTypes(
   return { lines: [...lines, "The types are declared."], isRefused };
 }
 
-function linesOf({ changes, refusals }: TypesPlan): string[] {
+/** What a plan changes and refuses, one line for each. */
+export function linesOf({ changes, refusals }: TypesPlan): string[] {
   if (changes.length === 0) return ["The deployment has these types already."];
   return [
     ...changes.map(({ entry, change, before, after }) => {

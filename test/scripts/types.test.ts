@@ -1,4 +1,4 @@
-/** Tests `npm run types` and `npm start -- --types` as processes. */
+/** Tests `leasehold types` and `npm start -- --types` as processes. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -49,28 +49,30 @@ interface Output {
 }
 
 async function run(...args: string[]): Promise<Output> {
-  const env = { ...process.env, LEASEHOLD_URL: server.url, LEASEHOLD_OPERATOR_KEY: server.keys.operator };
+  const env = { ...process.env, LEASEHOLD_URL: server.url, LEASEHOLD_KEY: server.keys.operator };
   try {
     return {
       code: 0,
-      ...(await execute(process.execPath, ["scripts/types.ts", ...args], { cwd: root, env })),
+      ...(await execute(process.execPath, ["scripts/leasehold.mjs", "types", ...args], { cwd: root, env })),
     };
   } catch (error) {
     return error as Output;
   }
 }
 
+const apply = (file: string): Promise<Output> => run("apply", "--file", file, "--yes", "--reason", "a test");
+
 const shown = async (): Promise<unknown> => JSON.parse((await run("show")).stdout) as unknown;
 
-describe("npm run types", () => {
+describe("leasehold types", () => {
   test("plans, then applies, and shows the set", async () => {
     const wanted = fileOf({ $schema: "./types.schema.json", ...set({ HANDLES, STORES: { number: 2 } }) });
     const added = '+ bucket_types.STORES {"number":2,"form":"plain","script":"single","case":"folded"}';
-    expect(await run("plan", "--file", wanted)).toEqual({ code: 0, stdout: `${added}\n`, stderr: "" });
+    expect(await run("plan", "--file", wanted)).toMatchObject({ code: 10, stdout: `${added}\n` });
     expect(await shown()).not.toHaveProperty("bucket_types.STORES");
-    expect((await run("apply", "--file", wanted)).stdout).toBe(`${added}\nThe types are declared.\n`);
+    expect((await apply(wanted)).stdout).toBe(`${added}\nThe types are declared.\n`);
     expect(await shown()).toHaveProperty("bucket_types.STORES.number", 2);
-    expect((await run("apply", "--file", wanted)).stdout).toBe("The deployment has these types already.\n");
+    expect((await apply(wanted)).stdout).toBe("The deployment has these types already.\n");
   });
 
   test.each([
@@ -88,14 +90,14 @@ describe("npm run types", () => {
     ["text that is not JSON", "{", "is not JSON: Expected property name"],
   ])("refuses %s, and changes nothing", async (_, content, message) => {
     const before = await shown();
-    const { code, stderr } = await run("apply", "--file", fileOf(content));
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(message) as unknown });
+    const { code, stderr } = await apply(fileOf(content));
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) as unknown });
     expect(await shown()).toEqual(before);
   });
 
   test("refuses an unknown option and an unknown command", async () => {
-    expect((await run("apply", "--fiel", "x")).stderr).toContain("Unknown option '--fiel'");
-    expect((await run("aply")).stderr).toContain("give one command: plan, apply, show");
+    expect((await run("apply", "--fiel", "x")).stderr).toContain("Did you mean --file?");
+    expect((await run("aply")).stderr).toContain("Did you mean apply?");
   });
 });
 
@@ -125,9 +127,8 @@ describe("the rule of a type in use", () => {
   });
 
   test("[T3] cannot be changed by a file", async () => {
-    for (const command of ["plan", "apply"]) {
-      const { code, stdout } = await run(command, "--file", fileOf(exact));
-      expect(code).toBe(1);
+    for (const { code, stdout } of [await run("plan", "--file", fileOf(exact)), await apply(fileOf(exact))]) {
+      expect(code).toBe(3);
       expect(stdout).toContain(`Refused: ${refusal}`);
     }
     expect((await run("show")).stderr).toContain("In use, so unchangeable: bucket_types.HANDLES");

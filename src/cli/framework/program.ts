@@ -1,11 +1,14 @@
 import { Command, Option } from "commander";
 import { addApi } from "../api/add-api.ts";
+import { addCells } from "../cells/add-cells.ts";
 import { addCompletion } from "../completion/add-completion.ts";
 import { addContexts } from "../contexts/add-contexts.ts";
+import { addKeys } from "../keys/add-keys.ts";
 import { addLeases } from "../leases/add-leases.ts";
 import { addLogin } from "../login/add-login.ts";
 import { addLookup } from "../lookup/add-lookup.ts";
 import { addStatus } from "../status/add-status.ts";
+import { addTypes } from "../types/add-types.ts";
 import { VERSION } from "./version.ts";
 import type { Run } from "./run.ts";
 
@@ -38,6 +41,9 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addStatus(program, run);
   addLookup(program, run);
   addLeases(program, run);
+  addCells(program, run);
+  addKeys(program, run);
+  addTypes(program, run);
   addApi(program, run);
   addLogin(program, run);
   addContexts(program, run);

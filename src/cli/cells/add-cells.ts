@@ -1,0 +1,52 @@
+import { Option, type Command } from "commander";
+import { cellId, limitOption } from "../framework/arguments.ts";
+import { withExamples } from "../framework/example.ts";
+import type { Run } from "../framework/run.ts";
+import { withChangeOptions } from "../safety/confirm.ts";
+import { addCell } from "./add-cell.ts";
+import { freezeCell, thawCell } from "./freeze-cell.ts";
+import { listCells } from "./list-cells.ts";
+import { setCell } from "./set-cell.ts";
+import { showCell } from "./show-cell.ts";
+
+const HINTS = ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"];
+
+export function addCells(program: Command, run: Run): void {
+  const group = program.command("cells").description("Cells: list, register, change and freeze them.");
+  const one = (name: string, about: string): Command =>
+    group.command(name).description(about).argument("<id>", "the id of the cell", cellId);
+  withExamples(
+    group.command("ls").description("List the cells.").addOption(limitOption()).action(run(listCells)),
+    ["cells ls", "List the cells with their state and size"],
+  );
+  withExamples(one("show", "Show a cell.").action(run(showCell)), ["cells show 7", "Show cell 7"]);
+  withExamples(
+    one("add", "Register a cell.")
+      .requiredOption("--name <name>", "a name for people")
+      .requiredOption("--address <url>", "the URL to which routers send the cell's requests")
+      .addOption(
+        new Option("--location-hint <region>", "where its ledger is created, for good").choices(HINTS),
+      )
+      .option("--dry-run", "show what would be registered, and send nothing")
+      .action(run(addCell)),
+    ["cells add 7 --name europe --address https://eu.example.com", "Register cell 7"],
+  );
+  withExamples(
+    withChangeOptions(
+      one("set", "Change the name or the address of a cell.")
+        .option("--name <name>", "a name for people")
+        .option("--address <url>", "the URL to which routers send the cell's requests"),
+    ).action(run(setCell)),
+    ['cells set 7 --address https://eu2.example.com --reason "new load balancer"', "Change an address"],
+  );
+  withExamples(
+    withChangeOptions(one("freeze", "Refuse the cell's begins. Everything else still works.")).action(
+      run(freezeCell),
+    ),
+    ['cells freeze 7 --reason "its database is being restored"', "Freeze cell 7"],
+  );
+  withExamples(
+    withChangeOptions(one("thaw", "Let a frozen cell begin leases again.")).action(run(thawCell)),
+    ['cells thaw 7 --reason "its database is restored"', "Thaw cell 7"],
+  );
+}

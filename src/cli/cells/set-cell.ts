@@ -1,0 +1,55 @@
+import { usageError } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import type { Result } from "../output/result.ts";
+import { commandLine } from "../output/shell-word.ts";
+import { confirm, reasonOf, UNRECORDED, type ChangeOptions } from "../safety/confirm.ts";
+import { escapeControls } from "../output/escape.ts";
+import { findCell } from "./find-cell.ts";
+
+interface SetOptions extends ChangeOptions {
+  name?: string;
+  address?: string;
+}
+
+export async function setCell(context: Context, id: string, options: SetOptions): Promise<Result> {
+  const { name, address, dryRun } = options;
+  if (name === undefined && address === undefined) throw usageError("give --name, --address, or both");
+  const reason = reasonOf(options);
+  const client = await context.client();
+  const before = await findCell(client, id);
+  const changes = [
+    ...(name === undefined || name === before.name ? [] : [`name ${before.name} -> ${name}`]),
+    ...(address === undefined || address === before.address
+      ? []
+      : [`address ${before.address} -> ${address}`]),
+  ].map(escapeControls);
+  if (changes.length === 0)
+    return {
+      document: { cell: before, changed: false, dry_run: dryRun === true },
+      text: () => `Cell ${id} has these values already. Nothing was changed.`,
+    };
+  const summary = changes.join(", ");
+  if (dryRun === true)
+    return {
+      document: { cell: before, changes, changed: false, dry_run: true },
+      text: () => `Would change cell ${id}: ${summary}`,
+      notes: ["Nothing was changed."],
+    };
+  const effect = `This changes cell ${id}: ${summary}, because: ${reason}`;
+  await confirm(context, options, { name: id, effect });
+  const cell = await client.cells.change(id, { name, address });
+  const undo = `${commandLine("cells", "set", id, ...undoOf(options, before))} --reason TEXT`;
+  return {
+    document: { cell, changes, changed: true, dry_run: false, undo },
+    text: () => `Changed cell ${id}: ${summary}`,
+    notes: [UNRECORDED, `To undo it: ${undo}`],
+  };
+}
+
+const undoOf = (
+  { name, address }: SetOptions,
+  before: { name: string; address: string },
+): (string | undefined)[] => [
+  ...(name === undefined ? [] : ["--name", before.name]),
+  ...(address === undefined ? [] : ["--address", before.address]),
+];

@@ -1,0 +1,71 @@
+import type { Key } from "../../client/index.ts";
+import { keyFactsOf } from "../connection/key-facts.ts";
+import { usageError } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import type { Result } from "../output/result.ts";
+import { commandLine } from "../output/shell-word.ts";
+import { escapeControls } from "../output/escape.ts";
+import { confirm, reasonOf, UNRECORDED, type ChangeOptions } from "../safety/confirm.ts";
+import { findKey } from "./find-key.ts";
+
+interface RevokeOptions extends ChangeOptions {
+  cell?: string;
+}
+
+const KEY_ID = /^[\w-]{1,64}$/;
+
+/** What a person types to confirm. Ids of keys begin with a time, so their ends differ most. */
+const TYPED_CHARS = 8;
+
+const PROPAGATION =
+  "Its cell's leases refuse it at once, and everything else within 30 seconds. There is no undo.";
+
+export async function revokeKey(context: Context, id: string, options: RevokeOptions): Promise<Result> {
+  if (!KEY_ID.test(id)) throw usageError("ID must be the id of a key, not the key itself");
+  const reason = reasonOf(options);
+  const client = await context.client();
+  const before = await findKey(client, id);
+  if (before !== undefined && before.revoked_at !== null)
+    return {
+      document: { key: before, changed: false, dry_run: options.dryRun === true },
+      text: () => `Key ${id} was revoked already. Nothing was changed.`,
+    };
+  const { key: own } = await context.target();
+  const isOwn = keyFactsOf(own)?.id === id;
+  const holder = before === undefined ? "It is not listed: check the id." : `It is ${describe(before)}.`;
+  const effect = `${holder}${isOwn ? " It is the key that you are using." : ""}`;
+  if (options.dryRun === true)
+    return {
+      document: { key: before ?? null, own: isOwn, changed: false, dry_run: true },
+      text: () => `Would revoke key ${id}. ${effect}`,
+      notes: ["Nothing was changed."],
+    };
+  await confirm(context, options, {
+    name: id.slice(-TYPED_CHARS),
+    effect: `This revokes key ${id}, because: ${reason}\n${effect} ${PROPAGATION}`,
+  });
+  const key = await client.keys.revoke(id, { cell_id: options.cell });
+  return {
+    document: { key, changed: true, dry_run: false, undo: null },
+    text: () => `Revoked key ${id}. ${effect}`,
+    notes: [UNRECORDED, PROPAGATION],
+    nextSteps: replacement(before),
+  };
+}
+
+const describe = ({ role, cell_id: cell, note }: Key): string =>
+  `a key of ${cell === null ? `the role ${role}` : `cell ${cell}`}` +
+  (note === null ? "" : ` (${escapeControls(note)})`);
+
+const replacement = (key: Key | undefined): string[] =>
+  key === undefined
+    ? []
+    : [
+        commandLine(
+          "keys",
+          "mint",
+          "--role",
+          key.role,
+          ...(key.cell_id === null ? [] : ["--cell", key.cell_id]),
+        ),
+      ];

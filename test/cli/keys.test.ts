@@ -1,0 +1,75 @@
+/** `leasehold keys`. */
+import { expect, test } from "vitest";
+import { startCommandLine, type CommandLine, type Ran } from "./command-line.ts";
+
+const idOf = ({ err }: Ran): string => /^Key (\S+) is valid/m.exec(err)?.[1] ?? "";
+
+const asKey = (line: CommandLine, key: string): Promise<Ran> =>
+  line.run(["api", "GET", "/v1/cells/1/leases"], { env: { LEASEHOLD_KEY: key.trim() } });
+
+test("mint prints the key alone, and the key works", async () => {
+  const line = await startCommandLine();
+  const mint = ["keys", "mint", "--role", "cell", "--cell", "1", "--note", "web"];
+  expect((await line.run([...mint, "--dry-run"])).out).toBe("");
+  expect((await line.run(["keys", "mint", "--role", "cell"])).err).toContain("--cell is required");
+  expect((await line.run(["keys", "mint", "--role", "router", "--cell", "1"])).err).toContain(
+    "--cell is only",
+  );
+  expect(line.sent).toEqual([]);
+  const minted = await line.run([...mint, "--expires-in", "30d"]);
+  expect(minted.out).toMatch(/^lhk_[\w.-]+\n$/);
+  expect(minted.err).not.toContain("lhk_");
+  expect((await asKey(line, minted.out)).code).toBe(0);
+  const { keys } = await line.json(["keys", "ls", "--cell", "1"]);
+  expect(keys).toMatchObject([{ id: idOf(minted), note: "web", role: "cell" }]);
+  expect(JSON.stringify(keys)).not.toContain("lhk_");
+});
+
+test("ls shows which keys expire soon, and offers to rotate one", async () => {
+  const line = await startCommandLine();
+  await line.run(["keys", "mint", "--role", "router", "--expires-in", "400d"]);
+  const soon = idOf(await line.run(["keys", "mint", "--role", "router", "--expires-in", "2d"]));
+  const { keys, next_steps: steps } = await line.json(["keys", "ls", "--expires-in", "3d"]);
+  expect(keys).toMatchObject([{ id: soon }]);
+  expect(steps).toEqual([`leasehold keys rotate ${soon}`]);
+});
+
+test("revoke needs a reason and the end of the id", async () => {
+  const line = await startCommandLine();
+  const minted = await line.run(["keys", "mint", "--role", "cell", "--cell", "1"]);
+  const id = idOf(minted);
+  line.sent.length = 0;
+  const revoke = ["keys", "revoke", id];
+  expect((await line.run([...revoke, "--yes"])).code).toBe(2);
+  expect((await line.run(["keys", "revoke", minted.out.trim(), "--reason", "x", "--yes"])).code).toBe(2);
+  expect(line.sent).toEqual([]);
+  expect((await line.run([...revoke, "--reason", "leaked"], { answers: ["yes"] })).code).toBe(2);
+  expect((await line.run([...revoke, "--dry-run"])).out).toContain(`Would revoke key ${id}.`);
+  expect(line.changes).toEqual([]);
+  const done = await line.run([...revoke, "--reason", "leaked"], { answers: [id.slice(-8)] });
+  expect(done).toMatchObject({
+    code: 0,
+    out: expect.stringContaining(`Revoked key ${id}. It is a key of cell 1.`),
+  });
+  expect((await asKey(line, minted.out)).code).toBe(5);
+  line.sent.length = 0;
+  expect((await line.run([...revoke, "--reason", "leaked", "--yes"])).out).toContain("Nothing was changed.");
+  expect(line.changes).toEqual([]);
+});
+
+test("rotate makes the same key anew, and the old one works until it is revoked", async () => {
+  const line = await startCommandLine();
+  const mint = ["keys", "mint", "--role", "cell", "--cell", "1", "--note", "web", "--expires-in", "7d"];
+  const old = await line.run(mint);
+  const fresh = await line.run(["keys", "rotate", idOf(old)]);
+  expect(fresh.out).toMatch(/^lhk_[\w.-]+\n$/);
+  expect(fresh.err).toContain(`Next: leasehold keys revoke ${idOf(old)} --reason`);
+  for (const key of [old.out, fresh.out]) expect((await asKey(line, key)).code).toBe(0);
+  const { keys } = (await line.json(["keys", "ls", "--cell", "1"])) as { keys: Record<string, string>[] };
+  const lifetimes = keys.map(
+    ({ created_at: from = "", expires_at: to = "" }) => Date.parse(to) - Date.parse(from),
+  );
+  expect(lifetimes).toEqual([7 * 86_400_000, 7 * 86_400_000]);
+  expect(keys.map(({ note }) => note)).toEqual(["web", "web"]);
+  expect((await line.run(["keys", "rotate", "nothing"])).code).toBe(4);
+});
