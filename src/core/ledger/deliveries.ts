@@ -7,6 +7,7 @@ import type { SeenDirectory } from "./seen-directory.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import { decodeExecutions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
+import { msOf } from "./position.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
 /**
@@ -113,6 +114,13 @@ export class Deliveries {
   /** The open decisions in memory. At least 1 if there may be more of them in the rows. */
   get unapplied(): number {
     return Math.max(this.#open.size, this.#loadedThrough === Infinity ? 0 : 1);
+  }
+
+  /** The age of the oldest open decision in memory, which has the smallest position. 0 if there is none. */
+  oldestMs(nowMs: number): number {
+    let first = Infinity;
+    for (const { position } of this.#open.values()) first = Math.min(first, position);
+    return first === Infinity ? 0 : Math.max(0, nowMs - msOf(first));
   }
 
   /**

@@ -407,6 +407,7 @@ export class Ledger {
         isFrozen: this.#store.cellState() === "FROZEN",
         ...this.#begins.counts(this.#ports.clock.now()),
         unappliedDecisions: this.#deliveries.unapplied,
+        oldestUnappliedMs: this.#deliveries.oldestMs(this.#ports.clock.now()),
         ...this.#counters.counts(),
         beginDurations: this.#beginDurations.durations,
         decisionDurations: this.#decisionDurations.durations,

@@ -41,6 +41,8 @@ export interface LedgerMetrics extends PartMetrics {
   /** The age of the oldest outstanding lease. 0 if there is none. */
   oldestLeaseMs: number;
   unappliedDecisions: number;
+  /** The age of the oldest of them. 0 if there is none. */
+  oldestUnappliedMs: number;
   runningBegins: number;
   begins: BeginCount[];
   /** The first decision about each lease; repeated calls don't count. */

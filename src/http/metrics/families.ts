@@ -117,6 +117,11 @@ export const families = {
     help: "Decisions that some shard has not confirmed yet.",
     labels: cell,
   },
+  leasehold_decision_oldest_unapplied_age_seconds: {
+    type: "gauge",
+    help: "The age of the oldest of these decisions. 0 if there is none.",
+    labels: cell,
+  },
   leasehold_leases_outstanding: {
     type: "gauge",
     help: "Granted leases that are not decided.",

@@ -41,6 +41,7 @@ export function addLedger(
   to.addHistogram("leasehold_decision_duration_seconds", { cell }, metrics.decisionDurations);
   to.addHistogram("leasehold_exchange_duration_seconds", { cell }, metrics.exchangeDurations);
   to.add("leasehold_decisions_unapplied", { cell }, metrics.unappliedDecisions);
+  to.add("leasehold_decision_oldest_unapplied_age_seconds", { cell }, metrics.oldestUnappliedMs / 1_000);
   to.add("leasehold_leases_outstanding", { cell }, metrics.outstandingLeases);
   to.add("leasehold_leases_stale", { cell }, metrics.staleLeases);
   to.add("leasehold_lease_oldest_age_seconds", { cell }, metrics.oldestLeaseMs / 1_000);

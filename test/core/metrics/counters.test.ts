@@ -104,15 +104,19 @@ describe("a ledger counts", () => {
     expect(oldestLeaseMs).toBeLessThan(70_000);
   });
 
-  test("decisions that a shard has not confirmed", async () => {
+  test("decisions that a shard has not confirmed, and the age of the oldest one", async () => {
     const c = await Cluster.start({ shards: 1 });
     const lease = await begun(c, "1", ["a"]);
     c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
     await decided(c, "1", lease, "COMMITTED");
-    expect((await ledgerMetrics(c)).unappliedDecisions).toBe(1);
+    await c.pass(60_000);
+    const { unappliedDecisions, oldestUnappliedMs } = await ledgerMetrics(c);
+    expect(unappliedDecisions).toBe(1);
+    expect(oldestUnappliedMs).toBeGreaterThanOrEqual(60_000);
+    expect(oldestUnappliedMs).toBeLessThan(80_000);
     c.fate = () => "deliver";
-    await c.pass(30_000);
-    expect((await ledgerMetrics(c)).unappliedDecisions).toBe(0);
+    await c.pass(120_000);
+    expect(await ledgerMetrics(c)).toMatchObject({ unappliedDecisions: 0, oldestUnappliedMs: 0 });
   });
 
   test("from 0 again in a new instance, which says when it started", async () => {

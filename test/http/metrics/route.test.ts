@@ -41,7 +41,7 @@ test("begins, lookups and commits of a deployment are counted, and every sample 
   expect(valueOf(read1, "leasehold_commits", { cell: "1", by: "cell" })).toBe(1);
   expect(valueOf(read1, "leasehold_leases_outstanding", { cell: "1" })).toBe(1);
   const begins = read1.get("leasehold_begin_duration_seconds")?.samples ?? [];
-  const counts = begins.filter(({ name }) => name.endsWith("_count"));
+  const counts = begins.filter((sample) => sample.name.endsWith("_count"));
   expect(counts.map(({ labels, value }) => [labels["cell"], value])).toEqual([
     ["1", 2],
     ["2", 1],

@@ -19,6 +19,7 @@ const ledger: LedgerMetrics = {
   staleLeases: 2,
   oldestLeaseMs: 90_500,
   unappliedDecisions: 3,
+  oldestUnappliedMs: 30_250,
   runningBegins: 1,
   begins: [
     { result: "granted", reason: "", count: 7 },
@@ -168,6 +169,7 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_fences", { cell })).toBe(8);
   expect(of("leasehold_decisions_refused", { cell, reason: "LEASE_COMMITTED" })).toBe(9);
   expect(of("leasehold_decisions_unapplied", { cell })).toBe(3);
+  expect(of("leasehold_decision_oldest_unapplied_age_seconds", { cell })).toBe(30.25);
   expect(of("leasehold_leases_outstanding", { cell })).toBe(5);
   expect(of("leasehold_leases_stale", { cell })).toBe(2);
   expect(of("leasehold_lease_oldest_age_seconds", { cell })).toBe(90.5);
