@@ -43,6 +43,12 @@ export const systemPrograms: readonly SystemProgram[] = [
     isInstalled: () => findChromium() !== undefined,
   },
   {
+    name: "Prometheus",
+    packages: ["prometheus"],
+    neededBy: "tests of alerts and of a scrape",
+    isInstalled: () => isInPath("promtool") && isInPath("prometheus"),
+  },
+  {
     name: "Spin",
     packages: ["spin"],
     neededBy: "npm run model",

@@ -1,0 +1,96 @@
+/** `deploy/observability`: alert rules, their runbook, and the example of a configuration. */
+import { execFile } from "node:child_process";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { isInPath } from "../../support/setup/programs.ts";
+import { alertRules, folder, namesIn, sampleNames, textOf } from "./alert-rules.ts";
+
+const promtool = async (...args: string[]): Promise<string> => {
+  const { stdout, stderr } = await promisify(execFile)("promtool", args);
+  return stdout + stderr;
+};
+
+describe("each alert", () => {
+  const rules = alertRules();
+
+  test("there are some, and no two have the same name", () => {
+    expect(rules.length).toBeGreaterThan(10);
+    expect(new Set(rules.map(({ name }) => name)).size).toBe(rules.length);
+  });
+
+  test.each(rules)(
+    "$name waits, has a severity and a summary, and links to its own section",
+    ({ name, text }) => {
+      expect(text).toMatch(/^ {8}for: \d+[mh]$/m);
+      expect(text).toMatch(/^ {10}severity: (?:critical|warning)$/m);
+      expect(text).toMatch(/^ {10}summary: \S/m);
+      expect(/^ {10}runbook_url: (.+)$/m.exec(text)?.[1]).toBe(
+        `docs/operating/alerts.md#${name.toLowerCase()}`,
+      );
+    },
+  );
+
+  test.each(rules)("$name uses only metrics that exist", ({ text }) => {
+    const names = namesIn(text.slice(0, text.indexOf("        for:")));
+    for (const name of names) expect(sampleNames()).toContain(name);
+    if (names.length === 0) expect(text).toContain("expr: up{");
+  });
+
+  test("has a section in the runbook, with its meaning and what to do, and there is no other section", () => {
+    const page = textOf("docs/operating/alerts.md");
+    const [, ...sections] = page.split(/^## /m);
+    expect(sections.map((section) => section.slice(0, section.indexOf("\n")))).toEqual(
+      rules.map(({ name }) => name),
+    );
+    for (const section of sections)
+      expect([...section.matchAll(/^- \*\*(.+?)\*\*: \S/gm)].map(([, part]) => part)).toEqual([
+        "Meaning",
+        "Look at",
+        "Do",
+      ]);
+  });
+
+  test("links only to sections that exist", () => {
+    const links = textOf("docs/operating/alerts.md").matchAll(/\]\((\w+\.md)?#([\w-]+)\)/g);
+    for (const [, file = "alerts.md", anchor] of links) {
+      const headings = textOf(`docs/operating/${file}`).matchAll(/^#+ (.+)$/gm);
+      const anchors = [...headings].map(([, heading = ""]) =>
+        heading
+          .toLowerCase()
+          .replaceAll(/[^\w\- ]/g, "")
+          .replaceAll(" ", "-"),
+      );
+      expect(anchors, file).toContain(anchor);
+    }
+  });
+});
+
+describe.skipIf(!isInPath("promtool"))("promtool", () => {
+  test("accepts the rules", async () => {
+    expect(await promtool("check", "rules", join(folder, "alerts.yml"))).toContain(
+      `SUCCESS: ${alertRules().length} rules found`,
+    );
+  });
+
+  test("accepts the example of a configuration", async () => {
+    expect(await promtool("check", "config", "--syntax-only", join(folder, "prometheus.yml"))).toContain(
+      "SUCCESS",
+    );
+  });
+
+  test("finds that alerts fire with a fault and are silent without one", async () => {
+    // The file with the tests names the rules without a folder.
+    const together = mkdtempSync(join(tmpdir(), "alerts-"));
+    try {
+      copyFileSync(join(folder, "alerts.yml"), join(together, "alerts.yml"));
+      const file = join(together, "alerts-test.yml");
+      copyFileSync(join(import.meta.dirname, "alerts-test.yml"), file);
+      expect(await promtool("test", "rules", file)).toContain("SUCCESS");
+    } finally {
+      rmSync(together, { recursive: true });
+    }
+  });
+});
