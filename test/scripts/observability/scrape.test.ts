@@ -1,0 +1,84 @@
+/** A real Prometheus scrapes a running coordinator. */
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { families, type Family } from "../../../src/http/metrics/families.ts";
+import { serveFiles, type Served } from "../../standalone/served.ts";
+import { Client } from "../../suites/conformance/client.ts";
+import { mintScraper } from "../../suites/conformance/cases.ts";
+import { claim, freshName } from "../../suites/conformance/leases.ts";
+import { isInPath } from "../../support/setup/programs.ts";
+import { alertRules } from "./alert-rules.ts";
+import { Prometheus } from "./prometheus.ts";
+
+describe.skipIf(!isInPath("prometheus"))("Prometheus", () => {
+  let coordinator: Served;
+  let api: Client;
+  let prometheus: Prometheus;
+
+  beforeAll(async () => {
+    coordinator = await serveFiles(["1", "2"], {});
+    const { keys, url } = coordinator;
+    const keyOf = (name: string): string =>
+      name === "operator" ? keys.operator : name.startsWith("cell ") ? keys.cell(name.slice(5)) : name;
+    api = new Client({ url, fetch, keyOf });
+    for (const cell of ["1", "2"])
+      await api.json(201, "POST", "/v1/admin/cells", {
+        body: { cell_id: cell, name: cell, address: `https://cell-${cell}.example` },
+      });
+    const name = freshName();
+    const begin = (cell: string) =>
+      api.send("POST", `/v1/cells/${cell}/leases`, {
+        key: `cell ${cell}`,
+        body: { creates: [claim(name)] },
+      });
+    const { lease } = (await begin("1")).json as { lease: { uuid: string } };
+    for (const outcome of ["commit", "rollback"])
+      await api.send("POST", `/v1/cells/1/leases/${lease.uuid}/${outcome}`, { key: "cell 1" });
+    expect((await begin("2")).status).toBe(409);
+    const { lease: other } = (
+      await api.send("POST", "/v1/cells/2/leases", {
+        key: "cell 2",
+        body: { creates: [claim(freshName())] },
+      })
+    ).json as { lease: { uuid: string } };
+    await api.json(200, "POST", `/v1/cells/2/leases/${other.uuid}/rollback`, { key: "cell 2" });
+    await coordinator.host.cron();
+    prometheus = await Prometheus.start(new URL(url).host, await mintScraper(api));
+    const isUp = async (): Promise<void> =>
+      expect(await prometheus.targets()).toEqual([{ health: "up", lastError: "" }]);
+    await vi.waitFor(isUp, { timeout: 60_000, interval: 200 });
+  });
+
+  afterAll(async () => {
+    await prometheus.stop();
+    await coordinator.close();
+  });
+
+  test("reads every family, with its type", async () => {
+    for (const [name, { type }] of Object.entries<Family>(families))
+      expect([name, await prometheus.typeOf(name)]).toEqual([name, type]);
+  });
+
+  test("reads what has happened", async () => {
+    expect(await prometheus.query('leasehold_begins_total{cell="2"}')).toEqual([
+      { labels: { cell: "2", result: "conflict", reason: "taken" }, value: 1 },
+      { labels: { cell: "2", result: "granted" }, value: 1 },
+    ]);
+    expect(await prometheus.query('sum by (by) (leasehold_commits_total{cell="1"})')).toEqual([
+      { labels: { by: "cell" }, value: 1 },
+    ]);
+    const ups = await prometheus.query("count(leasehold_up == 1)");
+    expect(ups.map(({ value }) => value)).toEqual([1 + 1 + 4 + 2]);
+    const [sinceCron] = await prometheus.query("time() - leasehold_cron_end_timestamp_seconds");
+    expect(sinceCron?.value).toBeLessThan(600);
+    const quantile = "histogram_quantile(0.9, sum by (le) (leasehold_begin_duration_seconds_bucket))";
+    const [answer] = await prometheus.query(quantile);
+    expect(answer?.value).toBeGreaterThan(0);
+  });
+
+  test("evaluates every alert rule", async () => {
+    const names = alertRules().map(({ name }) => ({ name, health: "ok" }));
+    await expect
+      .poll(async () => (await prometheus.rules()).map(({ name, health }) => ({ name, health })))
+      .toEqual(names);
+  });
+});
