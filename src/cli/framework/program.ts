@@ -1,12 +1,15 @@
 import { Command, Option } from "commander";
 import { addApi } from "../api/add-api.ts";
 import { addCells } from "../cells/add-cells.ts";
+import { addClaims } from "../claims/add-claims.ts";
 import { addCompletion } from "../completion/add-completion.ts";
 import { addContexts } from "../contexts/add-contexts.ts";
+import { addDoctor } from "../doctor/add-doctor.ts";
 import { addKeys } from "../keys/add-keys.ts";
 import { addLeases } from "../leases/add-leases.ts";
 import { addLogin } from "../login/add-login.ts";
 import { addLookup } from "../lookup/add-lookup.ts";
+import { addRoute } from "../route/add-route.ts";
 import { addStatus } from "../status/add-status.ts";
 import { addTypes } from "../types/add-types.ts";
 import { VERSION } from "./version.ts";
@@ -39,11 +42,14 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
     .addHelpText("after", EPILOGUE)
     .exitOverride();
   addStatus(program, run);
+  addDoctor(program, run);
   addLookup(program, run);
   addLeases(program, run);
+  addClaims(program, run);
   addCells(program, run);
   addKeys(program, run);
   addTypes(program, run);
+  addRoute(program, run);
   addApi(program, run);
   addLogin(program, run);
   addContexts(program, run);

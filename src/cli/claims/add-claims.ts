@@ -1,0 +1,45 @@
+import { Option, type Command } from "commander";
+import { cellId, limitOption } from "../framework/arguments.ts";
+import { withExamples } from "../framework/example.ts";
+import type { Run } from "../framework/run.ts";
+import { exportClaims } from "./export-claims.ts";
+import { listClaims } from "./list-claims.ts";
+import { showClaim } from "./show-claim.ts";
+
+const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+
+export function addClaims(program: Command, run: Run): void {
+  const group = program.command("claims").description("Claims: the names that cells own.");
+  withExamples(
+    withRange(group.command("ls").description("List claims of a cell, in the order of their source ids."))
+      .addOption(new Option("--source <type>", "only of this source type; all types by default"))
+      .addOption(limitOption())
+      .action(run(listClaims)),
+    ["claims ls --cell 7 --source RAILS_TABLE_USERS --limit 10", "The first claims of a table"],
+  );
+  withExamples(
+    group
+      .command("show")
+      .description("Show the claim on a name: its cell, subject, source and epoch.")
+      .argument("<name>", "the name, in any spelling")
+      .requiredOption("--type <type>", "the bucket type")
+      .action(run(showClaim)),
+    ["claims show ada --type USERNAMES", "Show who has the username ada, and for which row"],
+  );
+  withExamples(
+    withRange(
+      group
+        .command("export")
+        .description("Print all claims of a cell for a source type, one JSON document per line."),
+    )
+      .requiredOption("--source <type>", "the source type")
+      .option("--after <id>", "continue behind this source id, as an interrupted export says")
+      .action(run(exportClaims)),
+    ["claims export --cell 7 --source RAILS_TABLE_USERS > users.ndjson", "Export the claims of a table"],
+  );
+}
+
+const withRange = (command: Command): Command =>
+  command
+    .addOption(new Option("--cell <id>", "the cell").argParser(cellId).makeOptionMandatory())
+    .addOption(new Option("--type <type>", "only of this bucket type; may be repeated").argParser(collect));

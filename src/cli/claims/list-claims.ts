@@ -1,0 +1,60 @@
+import type { Bucket, Client, Record as Claim, Source } from "../../client/index.ts";
+import { PermissionDeniedError } from "../../client/index.ts";
+import { usageError } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
+import { listResult, take, type Result } from "../output/result.ts";
+import { commandLine } from "../output/shell-word.ts";
+
+export interface RangeOptions {
+  cell: string;
+  type?: readonly Bucket["type"][];
+}
+
+interface ListOptions extends RangeOptions, LimitOption {
+  source?: Source["type"];
+}
+
+export async function listClaims(context: Context, options: ListOptions): Promise<Result> {
+  const { cell, limit } = options;
+  const client = await context.client();
+  const { items, isCut } = await take(claimsOf(client, options), limit);
+  const source = options.source ?? items[0]?.source.type;
+  return listResult<Claim>({
+    name: "claims",
+    items,
+    isCut,
+    columns: [
+      { title: "TYPE", value: ({ bucket }) => bucket.type },
+      { title: "NAME", value: ({ bucket }) => bucket.value },
+      { title: "STATUS", value: ({ status }) => status },
+      { title: "SUBJECT", value: ({ subject }) => `${subject.type} ${subject.id}` },
+      { title: "SOURCE", value: ({ source: row }) => `${row.type} ${row.id}` },
+      { title: "EPOCH", value: ({ epoch }) => epoch, isNumber: true },
+    ],
+    empty: `Cell ${cell} has no such claims.`,
+    nextSteps:
+      isCut && source !== undefined
+        ? [commandLine("claims", "export", "--cell", cell, "--source", source)]
+        : [],
+  });
+}
+
+async function* claimsOf(client: Client, options: ListOptions): AsyncGenerator<Claim> {
+  const sources = options.source === undefined ? await sourceTypes(client) : [options.source];
+  for (const sourceType of sources)
+    yield* client
+      .forCell(options.cell)
+      .records.list({ sourceType, bucketTypes: options.type, pageSize: pageSizeFor(options.limit) });
+}
+
+async function sourceTypes(client: Client): Promise<Source["type"][]> {
+  try {
+    const { types } = await client.types.get();
+    return Object.keys(types.source_types) as Source["type"][];
+  } catch (error) {
+    if (error instanceof PermissionDeniedError)
+      throw usageError("--source is required: only operator keys may read the declared types");
+    throw error;
+  }
+}

@@ -1,0 +1,40 @@
+import type { Bucket } from "../../client/index.ts";
+import { CommandError } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import { exitCodes } from "../framework/exit-codes.ts";
+import type { Result } from "../output/result.ts";
+import { commandLine } from "../output/shell-word.ts";
+import { fields } from "../output/table.ts";
+
+export async function showClaim(
+  context: Context,
+  name: string,
+  { type }: { type: Bucket["type"] },
+): Promise<Result> {
+  const client = await context.client();
+  const found = await client.records.find({ type, value: name });
+  if (found === undefined) throw new CommandError("no cell owns this name", exitCodes.notFound);
+  const { record, cell } = found;
+  const whole = "epoch" in record ? record : undefined;
+  const lease = whole?.lease_uuid ?? undefined;
+  return {
+    document: { claim: record, cell },
+    text: () =>
+      fields([
+        ["name", record.bucket.value],
+        ["type", record.bucket.type],
+        ["cell", `${record.cell_id}, ${cell.address}`],
+        ["status", record.status],
+        ["lease", lease],
+        ["subject", whole && `${whole.subject.type} ${whole.subject.id}`],
+        ["source", whole && `${whole.source.type} ${whole.source.id}`],
+        ["epoch", whole?.epoch],
+        ["created", whole?.created_at],
+        ["changed", whole?.updated_at],
+      ]),
+    nextSteps: [
+      ...(lease === undefined ? [] : [commandLine("leases", "show", lease, "--cell", record.cell_id)]),
+      commandLine("lookup", "--trace", "--type", type, "--", name),
+    ],
+  };
+}

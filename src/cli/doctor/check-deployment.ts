@@ -1,0 +1,81 @@
+import { isLeaseholdError } from "../../client/index.ts";
+import { bodyOf } from "../connection/send.ts";
+import { keyFactsOf } from "../connection/key-facts.ts";
+import { messageOf } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import { durationText } from "../output/duration.ts";
+import { take } from "../output/result.ts";
+import { fail, ok, warn, type Check } from "./check.ts";
+
+/** The cron runs every minute. */
+const LATE_MS = 5 * 60_000;
+
+const MAX_STALE = 1_000;
+
+/** Whether the parts answer, and whether D1 and the cron keep up. */
+export async function checkDeployment(context: Context, nowMs: number): Promise<Check[]> {
+  const ready = await context.send({ method: "GET", path: "/readyz" });
+  const body = bodyOf(ready);
+  const failed = Array.isArray(body["failed"]) ? body["failed"].map(String) : [];
+  const { key } = await context.target();
+  const isOperator = keyFactsOf(key)?.role === "operator";
+  if (ready.status !== 200)
+    return [
+      fail("parts", `not ready: ${failed.join(", ") || `HTTP ${ready.status}`}`, "leasehold status", {
+        failed: failed.length,
+      }),
+      ...(isOperator ? await checkStale(context, nowMs) : []),
+    ];
+  const parts =
+    body["status"] === "no_cells"
+      ? warn("parts", "all parts answer, but there is no cell", "leasehold cells add --help")
+      : ok("parts", "all parts answer");
+  const d1 = body["d1"] === "up" ? ok("d1", "it answers") : fail("d1", "it does not answer");
+  return [
+    parts,
+    d1,
+    ...(body["d1"] === "up" ? checkCron(body["last_cron_run"], nowMs) : []),
+    ...(isOperator ? await checkStale(context, nowMs) : []),
+  ];
+}
+
+function checkCron(run: unknown, nowMs: number): Check[] {
+  const { finished_at: at, cells_failed: failed } = (run ?? {}) as Record<string, unknown>;
+  if (typeof at !== "string") return [fail("cron", "it has never finished a run")];
+  const ageMs = nowMs - Date.parse(at);
+  const facts = { age_s: Math.round(ageMs / 1_000), cells_failed: Number(failed) };
+  const text = `it last finished ${durationText(ageMs)} ago, and ${facts.cells_failed} cells failed`;
+  if (ageMs > LATE_MS) return [fail("cron", `${text}; it should run every minute`, undefined, facts)];
+  if (facts.cells_failed > 0) return [fail("cron", text, "leasehold cells ls", facts)];
+  return [ok("cron", text, facts)];
+}
+
+async function checkStale(context: Context, nowMs: number): Promise<Check[]> {
+  const page = bodyOf(await context.send({ method: "GET", path: "/v1/leases/stale?page_size=1" }));
+  const pulledAt = page["last_pulled_at"];
+  return [await checkStaleLeases(context), checkCopies(pulledAt, nowMs)];
+}
+
+async function checkStaleLeases(context: Context): Promise<Check> {
+  try {
+    const { items, isCut } = await take((await context.client()).leases.listStale(), MAX_STALE);
+    const facts = { stale: items.length, oldest_s: Math.round((items[0]?.age_ms ?? 0) / 1_000) };
+    if (items.length === 0) return ok("stale leases", "there are none", facts);
+    const cells = new Set(items.map(({ cell_id: id }) => id)).size;
+    const text = `${isCut ? "more than " : ""}${items.length} of ${cells} cells`;
+    return fail("stale leases", text, "leasehold leases ls --stale", facts);
+  } catch (error) {
+    if (!isLeaseholdError(error)) throw error;
+    return fail("stale leases", `they can't be listed: ${messageOf(error)}`);
+  }
+}
+
+/** How far the copies in D1 are behind the ledgers. */
+function checkCopies(pulledAt: unknown, nowMs: number): Check {
+  if (pulledAt === null) return fail("copies in d1", "some cell was never copied into D1");
+  if (typeof pulledAt !== "string") return fail("copies in d1", "their age is not known");
+  const ageMs = nowMs - Date.parse(pulledAt);
+  const facts = { age_s: Math.round(ageMs / 1_000) };
+  const text = `they are ${durationText(ageMs)} old`;
+  return ageMs > LATE_MS ? fail("copies in d1", text, undefined, facts) : ok("copies in d1", text, facts);
+}
