@@ -86,6 +86,12 @@ export class Prometheus {
     });
   }
 
+  /** Why Prometheus refuses an expression. Undefined if it is valid. */
+  async errorOf(expression: string): Promise<string | undefined> {
+    const response = await fetch(`${this.#url}/api/v1/query?query=${encodeURIComponent(expression)}`);
+    return ((await response.json()) as { error?: string }).error;
+  }
+
   /** What Prometheus has read about a family. */
   async typeOf(family: string): Promise<string | undefined> {
     const data = await this.#get<Record<string, { type: string }[]>>(`metadata?metric=${family}`);

@@ -7,6 +7,7 @@ import { mintScraper } from "../../suites/conformance/cases.ts";
 import { claim, freshName } from "../../suites/conformance/leases.ts";
 import { isInPath } from "../../support/setup/programs.ts";
 import { alertRules } from "./alert-rules.ts";
+import { queriesOf, readDashboards } from "./dashboards.ts";
 import { Prometheus } from "./prometheus.ts";
 
 describe.skipIf(!isInPath("prometheus"))("Prometheus", () => {
@@ -73,6 +74,16 @@ describe.skipIf(!isInPath("prometheus"))("Prometheus", () => {
     const quantile = "histogram_quantile(0.9, sum by (le) (leasehold_begin_duration_seconds_bucket))";
     const [answer] = await prometheus.query(quantile);
     expect(answer?.value).toBeGreaterThan(0);
+  });
+
+  test("understands every query of the dashboards, and answers those about this coordinator", async () => {
+    const dashboards = readDashboards();
+    for (const query of dashboards.flatMap(queriesOf))
+      expect([query, await prometheus.errorOf(query)]).toEqual([query, undefined]);
+    const cell = dashboards.find(({ uid }) => uid === "leasehold-cell");
+    const gauges = cell === undefined ? [] : queriesOf(cell).filter((query) => !query.includes("rate("));
+    expect(gauges.length).toBeGreaterThan(5);
+    for (const query of gauges) expect([query, (await prometheus.query(query)).length]).toEqual([query, 1]);
   });
 
   test("evaluates every alert rule", async () => {
