@@ -11,6 +11,9 @@ export const cliBundle = {
   format: "esm",
   platform: "node",
   target: "node20.19",
+  // The analysis of regular expressions has tables of text, which escapes would make larger.
+  charset: "utf8",
+  minifyWhitespace: true,
   mainFields: ["module", "main"],
   // commander is CommonJS, and requires modules of Node.
   banner: {

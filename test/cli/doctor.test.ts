@@ -117,7 +117,7 @@ describe("finds", () => {
     const checks = await checksOf(line);
     expect(checks.get("addresses")).toMatchObject({
       state: "fail",
-      detail: "the addresses of cells 2 are not bare https origins",
+      detail: "the addresses of cells 2 are not bare https origins, so routers refuse them",
       next: "leasehold cells set 2 --address URL --reason TEXT",
     });
     expect(checks.get("cells")?.detail).toBe("cells 1 are frozen");

@@ -50,6 +50,36 @@ describe("usage", () => {
   });
 });
 
+/** Arguments with which each command that changes something would run. */
+const changes: Readonly<Record<string, readonly string[]>> = {
+  api: ["POST", "/v1/admin/cells/1/freeze"],
+  "leases commit": ["0198c5a0-5f6e-7000-8000-000000000001", "--cell", "1"],
+  "leases rollback": ["0198c5a0-5f6e-7000-8000-000000000001", "--cell", "1"],
+  "cells set": ["1", "--address", "https://new.example"],
+  "cells freeze": ["1"],
+  "cells thaw": ["1"],
+  "keys revoke": ["0198c5a0-5f6e-7000-8000-000000000001"],
+  "types apply": [],
+};
+
+describe("commands with --reason", () => {
+  const withReason = commandTree(program).filter(({ flags }) =>
+    flags.some(({ name }) => name === "--reason"),
+  );
+
+  test.each(withReason.map(({ path }) => path))("leasehold %s sends nothing without it", async (path) => {
+    const line = await startCommandLine();
+    const args = changes[path];
+    expect(args, "the list above lacks the arguments of this command").toBeDefined();
+    const { code, err } = await line.run([...path.split(" "), ...(args ?? []), "--yes"]);
+    expect({ code, err, sent: line.sent }).toEqual({
+      code: 2,
+      err: "leasehold: --reason is required: say why you do this\n",
+      sent: [],
+    });
+  });
+});
+
 describe("how commands end", () => {
   test("5 for a wrong key, without showing it", async () => {
     const line = await startCommandLine();
@@ -89,6 +119,21 @@ describe("how commands end", () => {
     const line = await startCommandLine();
     const signal = AbortSignal.abort(new Error("interrupted"));
     expect(await line.run(["lookup", "ada"], { signal })).toMatchObject({ code: 130, out: "" });
+  });
+
+  test("Ctrl-C during a change says that it may have been carried out", async () => {
+    const line = await startCommandLine();
+    const interrupt = new AbortController();
+    const { uuid } = await line.client("1").leases.begin({ creates: [create("ada")] });
+    line.coordinator.faults.next({ kind: "hang", carriedOut: true }, { operation: "rollback" });
+    const args = ["leases", "rollback", uuid, "--cell", "1", "--reason", "test", "--yes"];
+    const running = line.run(args, { signal: interrupt.signal });
+    await expect.poll(() => line.changes.length).toBe(1);
+    interrupt.abort(new Error("interrupted"));
+    expect(await running).toMatchObject({
+      code: 130,
+      err: expect.stringContaining("The request may have been carried out: look before you repeat it."),
+    });
   });
 });
 

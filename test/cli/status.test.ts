@@ -134,13 +134,13 @@ test("--watch looks again until Ctrl-C, and ends with 130", async () => {
   const waits: number[] = [];
   const wait = async (ms: number): Promise<void> => {
     waits.push(ms);
-    if (waits.length === 3) interrupt.abort();
+    if (waits.length === 3) interrupt.abort(new Error("the terminal sent an interrupt"));
   };
-  const { code, out } = await line.run(["status", "--watch", "--interval", "7s", "--jsonl"], {
+  const { code, out, err } = await line.run(["status", "--watch", "--interval", "7s", "--jsonl"], {
     signal: interrupt.signal,
     wait,
   });
-  expect(code).toBe(130);
+  expect({ code, err }).toEqual({ code: 130, err: "leasehold: interrupted\n" });
   expect(waits).toEqual([7_000, 7_000, 7_000]);
   const lines = out.trimEnd().split("\n");
   expect(lines.map((each) => (JSON.parse(each) as Status).green)).toEqual([true, true, true]);

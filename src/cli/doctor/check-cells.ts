@@ -1,4 +1,5 @@
 import { isLeaseholdError, type Cell } from "../../client/index.ts";
+import { originOf } from "../../router/lookups/origin.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { take } from "../output/result.ts";
@@ -44,18 +45,14 @@ function checkStates(cells: readonly Cell[]): Check {
   return ok("cells", `${cells.length} cells are active`, facts);
 }
 
-/** The router Worker refuses any other address. */
-const isBareHttpsOrigin = (address: string): boolean =>
-  URL.canParse(address) && /^https:\/\/[^/?#@]+\/?$/i.test(address);
-
 function checkAddresses(cells: readonly Cell[]): Check {
-  const wrong = cells.filter(({ address }) => !isBareHttpsOrigin(address)).map(({ cell_id: id }) => id);
+  const wrong = cells.filter(({ address }) => originOf(address) === undefined).map(({ cell_id: id }) => id);
   const facts = { wrong: wrong.length };
   return wrong.length === 0
-    ? ok("addresses", "all are bare https origins", facts)
+    ? ok("addresses", "routers can use all of them", facts)
     : fail(
         "addresses",
-        `the addresses of cells ${wrong.join(", ")} are not bare https origins`,
+        `the addresses of cells ${wrong.join(", ")} are not bare https origins, so routers refuse them`,
         `${commandLine("cells", "set", wrong[0])} --address URL --reason TEXT`,
         facts,
       );

@@ -33,7 +33,10 @@ export function failureOf(error: unknown, isInterrupted: boolean): Failure {
   // Commander has printed its message, or the help that was asked for.
   if (error instanceof CommanderError) return silent(error.exitCode === 0 ? exitCodes.ok : exitCodes.usage);
   const failure = describe(error);
-  return isInterrupted ? { ...failure, exitCode: exitCodes.interrupted } : failure;
+  if (!isInterrupted) return failure;
+  // That of an aborted wait says nothing. That of a call says whether it may have been carried out.
+  const isSaid = error instanceof CommandError || isLeaseholdError(error);
+  return { ...failure, ...(isSaid ? {} : { message: "interrupted" }), exitCode: exitCodes.interrupted };
 }
 
 function describe(error: unknown): Failure {

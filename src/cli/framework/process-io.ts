@@ -42,9 +42,11 @@ function promptOf(signal: AbortSignal): Prompt {
       process.stderr.write(question);
       // Readline echoes what is typed to its output.
       const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
-      const typed = await readLine("", nowhere, signal);
-      process.stderr.write("\n");
-      return typed;
+      try {
+        return await readLine("", nowhere, signal);
+      } finally {
+        process.stderr.write("\n");
+      }
     },
   };
 }

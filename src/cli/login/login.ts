@@ -35,7 +35,7 @@ export async function login(context: Context, options: LoginOptions): Promise<Re
     document: { context: name, url, role: facts.role, cell: facts.cell, key_id: facts.id, file },
     text: () => `Saved the context ${name}: ${url} with a key of ${holder}, which expires in ${expiry}.`,
     notes: url.startsWith("http:") && !isLoopback(url) ? [PLAIN] : [],
-    nextSteps: facts.role === "operator" ? ["leasehold context ls"] : ["leasehold lookup NAME --type TYPE"],
+    nextSteps: facts.role === "operator" ? ["leasehold status"] : ["leasehold lookup NAME --type TYPE"],
   };
 }
 
