@@ -331,7 +331,7 @@ export const limitTable = {
   // A run of the cron calls each ledger twice, and the platform limits the calls of an invocation to 10,000.
   // Each isolate reads all cells every 30 s, in one message.
   maxCells: { default: 1_000, min: 1, max: 1_000, unit: "items", about: "registered cells" },
-  // A cell has some 60 series, and a shard some 30. Each scrape calls the ledger of each of these cells.
+  // A cell has some 55 series, and a shard some 30. Each scrape calls the ledger of each of these cells.
   metricsCells: {
     default: 100,
     min: 1,

@@ -3,7 +3,12 @@ const MAX_LABELS = 50;
 
 /** Counts events by a label, in memory only: a new instance starts at 0. */
 export class Counts {
-  readonly #counts = new Map<string, number>();
+  readonly #counts: Map<string, number>;
+
+  /** @param shown labels that are listed before their first event, so that the first one is an increase */
+  constructor(shown: readonly string[] = []) {
+    this.#counts = new Map(shown.map((label) => [label, 0]));
+  }
 
   add(label: string): void {
     const counted = this.#counts.has(label) || this.#counts.size < MAX_LABELS - 1 ? label : "other";

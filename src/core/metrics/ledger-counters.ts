@@ -8,9 +8,9 @@ const UNKNOWN: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["INTERNAL", "UNAVAIL
 
 /** What an instance of a ledger has done since it started. */
 export class LedgerCounters {
-  readonly #begins = new Counts();
-  readonly #decisions = new Counts();
-  readonly #refusedDecisions = new Counts();
+  readonly #begins = new Counts(["granted", "conflict taken", "conflict leased"]);
+  readonly #decisions = new Counts(["COMMITTED cell", "ROLLED_BACK cell"]);
+  readonly #refusedDecisions = new Counts(["LEASE_COMMITTED", "LEASE_ROLLED_BACK"]);
   #fences = 0;
 
   begun(reply: Reply<BeginAnswer>): void {

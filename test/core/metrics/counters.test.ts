@@ -5,10 +5,23 @@ import { begin, decide } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { decideRequest, keyOf } from "../../support/ops.ts";
 
-async function ledgerMetrics(c: Cluster, cell = "1"): Promise<LedgerMetrics> {
+async function allLedgerMetrics(c: Cluster, cell: string): Promise<LedgerMetrics> {
   const reply = await c.clock.runUntil(c.ledger(cell).object.metrics(c.envelope));
   if (!reply.ok) throw new Error(reply.refusal.detail);
   return reply.value;
+}
+
+/** Leaves out what has not happened. */
+async function ledgerMetrics(c: Cluster, cell = "1"): Promise<LedgerMetrics> {
+  const { begins, decisions, refusedDecisions, ...others } = await allLedgerMetrics(c, cell);
+  const happened = <Each extends { count: number }>(all: readonly Each[]): Each[] =>
+    all.filter(({ count }) => count > 0);
+  return {
+    ...others,
+    begins: happened(begins),
+    decisions: happened(decisions),
+    refusedDecisions: happened(refusedDecisions),
+  };
 }
 
 async function shardMetrics(c: Cluster, shard = 0): Promise<ShardMetrics> {
@@ -130,6 +143,24 @@ describe("a ledger counts", () => {
     expect(after.outstandingLeases).toBe(1);
     expect(after.startedAtMs).toBeGreaterThanOrEqual(startedAtMs + 5_000);
   });
+});
+
+test("a new ledger shows usual counters as 0, so that their first event is an increase", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const { begins, decisions, refusedDecisions } = await allLedgerMetrics(c, "1");
+  expect(begins).toEqual([
+    { result: "granted", reason: "", count: 0 },
+    { result: "conflict", reason: "taken", count: 0 },
+    { result: "conflict", reason: "leased", count: 0 },
+  ]);
+  expect(decisions).toEqual([
+    { outcome: "COMMITTED", by: "cell", count: 0 },
+    { outcome: "ROLLED_BACK", by: "cell", count: 0 },
+  ]);
+  expect(refusedDecisions).toEqual([
+    { reason: "LEASE_COMMITTED", count: 0 },
+    { reason: "LEASE_ROLLED_BACK", count: 0 },
+  ]);
 });
 
 describe("a shard counts", () => {
