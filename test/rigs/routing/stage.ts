@@ -111,6 +111,15 @@ export class Stage {
       await new Promise((resume) => setTimeout(resume, 20));
   }
 
+  /** The end of what the routers have printed besides events, for a run with complaints. */
+  routerOutput(): string {
+    const lines = this.#routers.flatMap(({ stdout, stderr }) => `${stdout}\n${stderr}`.split("\n"));
+    return lines
+      .filter((line) => line !== "" && !line.startsWith('{"event"'))
+      .slice(-40)
+      .join("\n");
+  }
+
   async stop(): Promise<void> {
     for (const [place, router] of this.#routers.entries()) {
       const { stderr } = await router.end("SIGTERM");
