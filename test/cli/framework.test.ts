@@ -62,9 +62,9 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "types apply": [],
 };
 
-describe("commands with --reason", () => {
+describe("commands that need a reason", () => {
   const withReason = commandTree(program).filter(({ flags }) =>
-    flags.some(({ name }) => name === "--reason"),
+    ["--reason", "--yes"].every((flag) => flags.some(({ name }) => name === flag)),
   );
 
   test.each(withReason.map(({ path }) => path))("leasehold %s sends nothing without it", async (path) => {

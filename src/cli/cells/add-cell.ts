@@ -8,12 +8,13 @@ interface AddOptions {
   name: string;
   address: string;
   locationHint?: NonNullable<NewCell["location_hint"]>;
+  reason?: string;
   dryRun?: boolean;
 }
 
 export async function addCell(context: Context, id: string, options: AddOptions): Promise<Result> {
-  const { name, address, locationHint, dryRun } = options;
-  const wanted = { cell_id: id, name, address, location_hint: locationHint };
+  const { name, address, locationHint, reason, dryRun } = options;
+  const wanted = { cell_id: id, name, address, location_hint: locationHint, reason };
   if (dryRun === true)
     return {
       document: { cell: wanted, changed: false, dry_run: true },

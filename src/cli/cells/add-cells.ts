@@ -27,6 +27,7 @@ export function addCells(program: Command, run: Run): void {
       .addOption(
         new Option("--location-hint <region>", "where its ledger is created, for good").choices(HINTS),
       )
+      .option("--reason <text>", "why you do this; the audit keeps it")
       .option("--dry-run", "show what would be registered, and send nothing")
       .action(run(addCell)),
     ["cells add 7 --name europe --address https://eu.example.com", "Register cell 7"],

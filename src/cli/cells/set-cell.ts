@@ -2,7 +2,7 @@ import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../output/shell-word.ts";
-import { confirm, reasonOf, UNRECORDED, type ChangeOptions } from "../safety/confirm.ts";
+import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { escapeControls } from "../output/escape.ts";
 import { findCell } from "./find-cell.ts";
 
@@ -37,12 +37,12 @@ export async function setCell(context: Context, id: string, options: SetOptions)
     };
   const effect = `This changes cell ${id}: ${summary}, because: ${reason}`;
   await confirm(context, options, { name: id, effect });
-  const cell = await client.cells.change(id, { name, address });
+  const cell = await client.cells.change(id, { name, address, reason });
   const undo = `${commandLine("cells", "set", id, ...undoOf(options, before))} --reason TEXT`;
   return {
     document: { cell, changes, changed: true, dry_run: false, undo },
     text: () => `Changed cell ${id}: ${summary}`,
-    notes: [UNRECORDED, `To undo it: ${undo}`],
+    notes: [`To undo it: ${undo}`],
   };
 }
 

@@ -1,5 +1,6 @@
 import { Command, Option } from "commander";
 import { addApi } from "../api/add-api.ts";
+import { addAudit } from "../audit/add-audit.ts";
 import { addCells } from "../cells/add-cells.ts";
 import { addClaims } from "../claims/add-claims.ts";
 import { addCompletion } from "../completion/add-completion.ts";
@@ -49,6 +50,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addCells(program, run);
   addKeys(program, run);
   addTypes(program, run);
+  addAudit(program, run);
   addRoute(program, run);
   addApi(program, run);
   addLogin(program, run);

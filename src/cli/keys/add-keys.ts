@@ -25,6 +25,7 @@ export function addKeys(program: Command, run: Run): void {
       .addOption(cellOption())
       .addOption(new Option("--expires-in <time>", "its lifetime; 90d by default").argParser(duration))
       .option("--note <text>", "what the key is for")
+      .option("--reason <text>", "why you do this; the audit keeps it")
       .option("--dry-run", "show what would be made, and send nothing")
       .action(run(mintKey)),
     ["keys mint --role cell --cell 7 --note web > cell-7.key", "Make a key for cell 7"],
@@ -55,6 +56,7 @@ export function addKeys(program: Command, run: Run): void {
       .command("rotate")
       .description("Make a key like an old one, print it once, and tell how to revoke the old one.")
       .argument("<id>", "the id of the old key")
+      .option("--reason <text>", "why you do this; the audit keeps it")
       .option("--dry-run", "show what would be made, and send nothing")
       .action(run(rotateKey)),
     [`keys rotate ${EXAMPLE_ID} > new.key`, "Replace a key before it expires"],

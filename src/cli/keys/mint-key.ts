@@ -9,15 +9,16 @@ interface MintOptions {
   cell?: string;
   expiresIn?: number;
   note?: string;
+  reason?: string;
   dryRun?: boolean;
 }
 
 export async function mintKey(context: Context, options: MintOptions): Promise<Result> {
-  const { role, cell, expiresIn, note, dryRun } = options;
+  const { role, cell, expiresIn, note, reason, dryRun } = options;
   if (role === "cell" && cell === undefined)
     throw usageError("--cell is required for a key of the role cell");
   if (role !== "cell" && cell !== undefined) throw usageError("--cell is only for keys of the role cell");
-  const wanted = { role, cell_id: cell, expires_in_s: expiresIn, note };
+  const wanted = { role, cell_id: cell, expires_in_s: expiresIn, note, reason };
   if (dryRun === true) return wouldMint(wanted);
   return mintedResult(await (await context.client()).keys.mint(wanted), []);
 }

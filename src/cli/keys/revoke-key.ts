@@ -5,7 +5,7 @@ import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../output/shell-word.ts";
 import { escapeControls } from "../output/escape.ts";
-import { confirm, reasonOf, UNRECORDED, type ChangeOptions } from "../safety/confirm.ts";
+import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { findKey } from "./find-key.ts";
 
 interface RevokeOptions extends ChangeOptions {
@@ -44,11 +44,11 @@ export async function revokeKey(context: Context, id: string, options: RevokeOpt
     name: id.slice(-TYPED_CHARS),
     effect: `This revokes key ${id}, because: ${reason}\n${effect} ${PROPAGATION}`,
   });
-  const key = await client.keys.revoke(id, { cell_id: options.cell });
+  const key = await client.keys.revoke(id, { cell_id: options.cell, reason });
   return {
     document: { key, changed: true, dry_run: false, undo: null },
     text: () => `Revoked key ${id}. ${effect}`,
-    notes: [UNRECORDED, PROPAGATION],
+    notes: [PROPAGATION],
     nextSteps: replacement(before),
   };
 }

@@ -10,7 +10,7 @@ import { mintedResult, wouldMint } from "./mint-key.ts";
 export async function rotateKey(
   context: Context,
   id: string,
-  options: { dryRun?: boolean },
+  options: { dryRun?: boolean; reason?: string },
 ): Promise<Result> {
   const client = await context.client();
   const old = await findKey(client, id);
@@ -24,6 +24,7 @@ export async function rotateKey(
     cell_id: old.cell_id ?? undefined,
     expires_in_s: Math.max(1, Math.round(lifetimeMs / 1_000)),
     note: old.note ?? undefined,
+    reason: options.reason ?? `replaces ${id}`,
   };
   if (options.dryRun === true) return wouldMint(wanted);
   return mintedResult(await client.keys.mint(wanted), [

@@ -6,7 +6,7 @@ import { exitCodes } from "../framework/exit-codes.ts";
 import { escapeControls } from "../output/escape.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../output/shell-word.ts";
-import { confirm, reasonOf, UNRECORDED, type ChangeOptions } from "../safety/confirm.ts";
+import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 
 interface FileOption {
   file: string;
@@ -44,11 +44,11 @@ export async function applyTypes(context: Context, options: FileOption & ChangeO
   const { types: before } = await client.types.get();
   await confirm(context, options, { name: "types", effect: `${textOf(plan)}\nBecause: ${reason}` });
   // The version makes this fail if somebody else has changed the types since the plan.
-  const done = await client.types.change({ version, types: wanted });
+  const done = await client.types.change({ version, types: wanted, reason });
   return {
     document: { changes, changed: true, dry_run: false, version: done.version, before, after },
     text: () => `${textOf(plan)}\nThe types are declared.`,
-    notes: [UNRECORDED, UNDO],
+    notes: [UNDO],
     nextSteps: ["leasehold types show"],
   };
 }

@@ -1,0 +1,63 @@
+import type { AuditEntry, AuditOptions } from "../../client/index.ts";
+import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
+import type { Context } from "../framework/context.ts";
+import { listResult, type Result } from "../output/result.ts";
+
+interface ListOptions extends LimitOption {
+  cell?: string;
+  key?: string;
+  action?: AuditEntry["action"];
+  target?: string;
+  since?: number;
+}
+
+export async function listAudit(context: Context, options: ListOptions): Promise<Result> {
+  const { cell, key, action, target, since, limit } = options;
+  const sinceMs = since === undefined ? undefined : context.io.now() - since * 1_000;
+  const { items, isCut, completeThrough } = await read(context, limit, {
+    cell,
+    keyId: key,
+    action,
+    target,
+    after: sinceMs === undefined ? undefined : new Date(sinceMs).toISOString(),
+    pageSize: pageSizeFor(limit),
+  });
+  return listResult<AuditEntry>({
+    name: "entries",
+    items,
+    isCut,
+    columns: [
+      { title: "TIME", value: ({ at }) => at },
+      { title: "ACTION", value: ({ action: did }) => did },
+      { title: "TARGET", value: (entry) => entry.target },
+      { title: "CELL", value: ({ cell_id: id }) => id },
+      { title: "KEY", value: ({ key_note: note, key_id: id }) => note ?? id },
+      { title: "REASON", value: ({ reason }) => reason },
+    ],
+    empty: "There are no such changes.",
+    notes: [
+      completeThrough === null
+        ? "It is not known up to when this list is complete."
+        : `This list is complete up to ${completeThrough}; newer changes appear within a minute.`,
+    ],
+  });
+}
+
+interface Read {
+  items: AuditEntry[];
+  isCut: boolean;
+  completeThrough: string | null;
+}
+
+/** Reads pages, because only they tell up to when the list is complete. */
+async function read(context: Context, limit: number, options: AuditOptions): Promise<Read> {
+  const all: AuditEntry[] = [];
+  let completeThrough: string | null | undefined;
+  for await (const page of (await context.client()).audit.list(options).pages()) {
+    // The first page was read first, so it is complete up to the earliest time.
+    if (completeThrough === undefined) completeThrough = page.completeThrough;
+    all.push(...page.items);
+    if (all.length > limit) break;
+  }
+  return { items: all.slice(0, limit), isCut: all.length > limit, completeThrough: completeThrough ?? null };
+}

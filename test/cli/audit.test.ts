@@ -1,0 +1,50 @@
+/** `leasehold audit`: what the other commands leave behind. */
+import { expect, test } from "vitest";
+import { create, startCommandLine, type CommandLine } from "./command-line.ts";
+
+interface Entry {
+  action: string;
+  target: string;
+  reason: string | null;
+  cell_id: string | null;
+}
+
+async function audit(line: CommandLine, ...args: string[]): Promise<Entry[]> {
+  await line.coordinator.cron();
+  return (await line.json(["audit", ...args]))["entries"] as Entry[];
+}
+
+test("the reasons of changes are kept", async () => {
+  const line = await startCommandLine();
+  const { uuid } = await line.client("1").leases.begin({ creates: [create("ada")] });
+  const why = ["--yes", "--reason"];
+  await line.run(["cells", "set", "2", "--address", "https://new.example", ...why, "moved"]);
+  await line.run(["leases", "rollback", uuid, "--cell", "1", ...why, "cell 1 is gone"]);
+  await line.run(["keys", "mint", "--role", "router", "--reason", "a new router"]);
+  const [minted] = ((await line.json(["keys", "ls"])) as { keys: { id: string }[] }).keys;
+  await line.run(["keys", "revoke", minted?.id ?? "", ...why, "leaked"]);
+  const entries = await audit(line, "--since", "1h");
+  expect(entries.map(({ action, target, reason }) => [action, target, reason])).toEqual(
+    expect.arrayContaining([
+      ["change_cell", "2", "moved"],
+      ["mint_key", minted?.id, "a new router"],
+      ["revoke_key", minted?.id, "leaked"],
+    ]),
+  );
+  const ofKey = await audit(line, "--target", minted?.id ?? "");
+  expect(ofKey.map(({ action }) => action).toSorted()).toEqual(["mint_key", "revoke_key"]);
+  expect((await audit(line, "--action", "change_cell")).map(({ reason }) => reason)).toEqual(["moved"]);
+});
+
+test("lists as a table, says up to when it is complete, and when it was cut", async () => {
+  const line = await startCommandLine({ cells: ["1", "2", "3"] });
+  await line.coordinator.cron();
+  const { code, out, err } = await line.run(["audit", "--limit", "2"]);
+  expect(code).toBe(0);
+  expect(out.trimEnd().split("\n")).toHaveLength(3);
+  expect(out).toMatch(/ +add_cell +3 +3 +/);
+  expect(err).toMatch(/^This list is complete up to /m);
+  expect(err).toContain("The list was cut after 2");
+  expect(await line.run(["audit", "--cell", "9"])).toMatchObject({ code: 0, out: "" });
+  expect((await line.run(["audit", "--action", "nothing"])).code).toBe(2);
+});
