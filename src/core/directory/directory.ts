@@ -216,13 +216,14 @@ export class Directory {
 
   /**
    * Returns the stored description of a key that is to be revoked, or null for a key that was minted
-   * elsewhere. Refuses if there is no room for one more revoked key, before the revocation is acknowledged
-   * anywhere.
+   * elsewhere. Refuses if there is no room for one more revoked key, or for the audit entry (O3), before the
+   * revocation is acknowledged anywhere.
    */
   keyToRevoke(message: Envelope & { keyId: string }): Promise<Reply<MintedKey | null>> {
     return this.#read(message, () => {
       const key = this.#store.key(message.keyId) ?? null;
-      const full = this.#refuseIfFull(key) ?? (key === null ? this.#refuseIfNoRoom() : undefined);
+      const full =
+        this.#audit.refusal ?? this.#refuseIfFull(key) ?? (key === null ? this.#refuseIfNoRoom() : undefined);
       return full === undefined ? ok(key) : { ok: false, refusal: full };
     });
   }

@@ -199,6 +199,10 @@ test("[O3] without room for its entry, a change is refused, and calls of cells a
   expect(await change(c, version, { name: "x" })).toMatchObject(full);
   expect(await record(c, keyOf(c, "k2"))).toMatchObject(full);
   expect(await revoke(c, key)).toMatchObject(full);
+  // The ledger of the cell is only told of a revocation that the directory may make.
+  expect(
+    await c.clock.runUntil(c.directory.object.keyToRevoke({ ...c.envelope, keyId: key.keyId })),
+  ).toMatchObject(full);
   expect(await declare(c, 0, ["NEW"])).toMatchObject(full);
   const entries = [{ ...shipped.entries[0], isInUse: false }] as typeof shipped.entries;
   expect(
