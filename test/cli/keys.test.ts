@@ -57,6 +57,18 @@ test("revoke needs a reason and the end of the id", async () => {
   expect(line.changes).toEqual([]);
 });
 
+test("revoke with another cell corrects that of a key that was made offline", async () => {
+  const line = await startCommandLine();
+  const id = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
+  const revoke = ["keys", "revoke", id, "--reason", "leaked", "--yes"];
+  expect((await line.run([...revoke, "--cell", "1"])).code).toBe(0);
+  expect((await line.run([...revoke, "--cell", "2"])).out).toContain(`Revoked key ${id}.`);
+  expect((await line.json(["keys", "ls"]))["keys"]).toMatchObject([{ id, cell_id: "2" }]);
+  line.sent.length = 0;
+  expect((await line.run([...revoke, "--cell", "2"])).out).toContain("Nothing was changed.");
+  expect(line.changes).toEqual([]);
+});
+
 test("rotate makes the same key anew, and the old one works until it is revoked", async () => {
   const line = await startCommandLine();
   const mint = ["keys", "mint", "--role", "cell", "--cell", "1", "--note", "web", "--expires-in", "7d"];

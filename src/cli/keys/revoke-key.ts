@@ -25,7 +25,9 @@ export async function revokeKey(context: Context, id: string, options: RevokeOpt
   const reason = reasonOf(options);
   const client = await context.client();
   const before = await findKey(client, id);
-  if (before !== undefined && before.revoked_at !== null)
+  // The cell of a key that was made offline is what a caller said, so another one is told to the coordinator.
+  const isSameCell = options.cell === undefined || options.cell === before?.cell_id;
+  if (before !== undefined && before.revoked_at !== null && isSameCell)
     return {
       document: { key: before, changed: false, dry_run: options.dryRun === true },
       text: () => `Key ${id} was revoked already. Nothing was changed.`,
