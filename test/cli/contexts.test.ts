@@ -111,6 +111,24 @@ describe("contexts", () => {
     expect(line.sent).toEqual([]);
   });
 
+  test("a damaged key or URL of a context is not sent, and the key is not shown", async () => {
+    const line = await startCommandLine();
+    mkdirSync(join(line.home, "leasehold"));
+    for (const [saved, sentence] of [
+      [{ url: "https://a.example", key: "lhk_secret\nsecond" }, "the key must be one line"],
+      [{ url: "https://a.example/path", key: "lhk_secret" }, "without a path"],
+    ] as const) {
+      writeFileSync(fileOf(line), JSON.stringify({ current: "a", contexts: { a: saved } }), { mode: 0o600 });
+      for (const flags of [[], ["--context", "a"]]) {
+        const { code, err } = await line.run(["api", "GET", "/v1/limits", ...flags], { env: alone });
+        expect(code).toBe(2);
+        expect(err).toContain(sentence);
+        expect(err).not.toContain("lhk_secret");
+      }
+    }
+    expect(line.sent).toEqual([]);
+  });
+
   test("a damaged file is refused by its name", async () => {
     const line = await startCommandLine();
     mkdirSync(join(line.home, "leasehold"));

@@ -36,7 +36,8 @@ export async function findTarget(io: Pick<Io, "env">, options: TargetOptions): P
 
 function contextOf({ contexts }: Config, name: string): SavedContext {
   const found = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
-  if (found !== undefined) return found;
+  // A person may have changed the file.
+  if (found !== undefined) return { url: checkUrl(found.url), key: checkKey(found.key) };
   const known = Object.keys(contexts).join(", ") || "none";
   throw usageError(`there is no context ${JSON.stringify(name)}; known: ${known}`, ["leasehold context ls"]);
 }
@@ -49,7 +50,7 @@ function ofCurrent(config: Config, key: string | undefined): Target {
   const saved = contextOf(config, config.current);
   return {
     url: saved.url,
-    key: checkKey(key ?? saved.key),
+    key: key === undefined ? saved.key : checkKey(key),
     origin: key === undefined ? `context ${config.current}` : "LEASEHOLD_KEY",
   };
 }
