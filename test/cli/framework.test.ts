@@ -157,6 +157,22 @@ describe("output", () => {
     }
   });
 
+  test("control characters of a proxy are escaped in its answer, its headers and messages", async () => {
+    const line = await startCommandLine();
+    const headers = { "content-type": "text/plain\u009b2J" };
+    spoil(line, "/v1/limits", () => new Response(`line 1\nline 2 ${hostile}`, { headers }));
+    const { out, err } = await line.run(["api", "GET", "/v1/limits", "--include"], { isTerminal: true });
+    expect(out).toContain("line 1\nline 2 a\\u{1b}[2J");
+    expect(err).toContain("content-type: text/plain\\u{9b}2J");
+    const cells = JSON.stringify({ entries: [], complete_through: hostile, next_page_token: "" });
+    const json = { "content-type": "application/json" };
+    spoil(line, "/v1/admin/audit", () => new Response(cells, { headers: json }));
+    const audit = await line.run(["audit"]);
+    for (const char of ["\u001B", "\u202E", "\u200B", "\u009B"])
+      expect(out + err + audit.out + audit.err).not.toContain(char);
+    expect(audit.err).toContain("complete up to a\\u{1b}[2J");
+  });
+
   test("a table is aligned, and bold only on a terminal without NO_COLOR", async () => {
     const line = await startCommandLine();
     await claim(line, "2", "ada", "grace");

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
-import { toJson } from "../output/escape.ts";
+import { escapeLines, toJson } from "../output/escape.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 
@@ -52,7 +52,7 @@ export async function api(
   return {
     document: { status: answer.status, body: json ?? answer.text },
     lines: [isObject(json) ? json : { body: json ?? answer.text }],
-    text: () => (json === undefined ? answer.text.trimEnd() : toJson(json, 2)),
+    text: () => (json === undefined ? escapeLines(answer.text.trimEnd()) : toJson(json, 2)),
     notes: options.include === true ? [`HTTP ${answer.status}`, ...headers] : [],
     exitCode: exitCodeOf(answer.status),
   };

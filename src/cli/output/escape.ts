@@ -8,6 +8,13 @@ const UNSAFE = /[\p{C}\p{Zl}\p{Zp}]/gu;
 export const escapeControls = (text: string): string =>
   text.replaceAll("\\", "\\\\").replaceAll(UNSAFE, (char) => `\\u{${codeOf(char).toString(16)}}`);
 
+/**
+ * The same for a text that has lines. It keeps backslashes, so it changes nothing in parts that are escaped
+ * already.
+ */
+export const escapeLines = (text: string): string =>
+  text.replaceAll(UNSAFE, (char) => (char === "\n" ? char : `\\u{${codeOf(char).toString(16)}}`));
+
 const codeOf = (char: string): number => char.codePointAt(0) ?? 0;
 
 /** The same characters, except the white space that formats the document. */

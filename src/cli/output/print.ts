@@ -1,5 +1,5 @@
 import type { Io } from "../framework/io.ts";
-import { toJson } from "./escape.ts";
+import { escapeLines, toJson } from "./escape.ts";
 import type { Result } from "./result.ts";
 import { styleOf } from "./style.ts";
 
@@ -25,9 +25,9 @@ export async function printResult(io: Io, result: Result, format: Format): Promi
 }
 
 async function printNotes(io: Pick<Io, "err">, notes: readonly string[]): Promise<void> {
-  for (const note of notes) await io.err.write(`${note}\n`);
+  for (const note of notes) await io.err.write(`${escapeLines(note)}\n`);
 }
 
 export async function printNextSteps(io: Pick<Io, "err">, nextSteps: readonly string[]): Promise<void> {
-  for (const step of nextSteps) await io.err.write(`Next: ${step}\n`);
+  for (const step of nextSteps) await io.err.write(`Next: ${escapeLines(step)}\n`);
 }

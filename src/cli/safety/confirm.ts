@@ -1,6 +1,7 @@
 import { Option, type Command } from "commander";
 import type { Context } from "../framework/context.ts";
 import { usageError } from "../framework/command-error.ts";
+import { escapeLines } from "../output/escape.ts";
 
 /** The options of every command that changes a deployment. */
 export interface ChangeOptions {
@@ -48,7 +49,7 @@ export async function confirm(
   if (yes === true) return;
   if (io.prompt === undefined)
     throw usageError("give --yes, because there is no terminal to confirm the change at");
-  const typed = await io.prompt.ask(`${effect}\nType ${name} to go on: `);
+  const typed = await io.prompt.ask(`${escapeLines(effect)}\nType ${name} to go on: `);
   if (typed.trim() !== name)
     throw usageError(`${JSON.stringify(typed.trim())} is not ${name}: nothing was changed`);
 }
