@@ -105,6 +105,23 @@ describe("how commands end", () => {
     });
   });
 
+  test("wrong usage with --json is one document too", async () => {
+    const line = await startCommandLine();
+    expect(await line.json(["lookup", "ada", "--trac"])).toMatchObject({
+      error: { message: expect.stringContaining("unknown option '--trac'") },
+      next_steps: [],
+    });
+  });
+
+  test("a failure keeps its exit code if nobody reads its document", async () => {
+    const line = await startCommandLine();
+    const closed = (): never => {
+      throw new ClosedOutputError();
+    };
+    const args = ["claims", "show", "nobody", "--type", "USERNAMES", "--json"];
+    expect((await line.run(args, { onWrite: closed })).code).toBe(4);
+  });
+
   test("a closed pipe ends quietly", async () => {
     const line = await startCommandLine();
     await claim(line, "1", "ada");

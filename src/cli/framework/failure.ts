@@ -7,10 +7,10 @@ import { ClosedOutputError } from "./io.ts";
 
 export interface Failure {
   exitCode: ExitCode;
-  /** Undefined: there is nothing to say. */
+  /** Undefined: there is nothing to say, or it was said already. */
   message: string | undefined;
-  /** The document of `--json`. */
-  problem: object;
+  /** The document of `--json`. Undefined: the command has not failed. */
+  problem: object | undefined;
   nextSteps: readonly string[];
 }
 
@@ -29,9 +29,8 @@ const exitCodeOf: Readonly<Record<string, ExitCode>> = {
 
 /** Says how a command ends that has thrown. */
 export function failureOf(error: unknown, isInterrupted: boolean): Failure {
-  if (error instanceof ClosedOutputError) return silent(exitCodes.ok);
-  // Commander has printed its message, or the help that was asked for.
-  if (error instanceof CommanderError) return silent(error.exitCode === 0 ? exitCodes.ok : exitCodes.usage);
+  if (error instanceof ClosedOutputError) return nothing;
+  if (error instanceof CommanderError) return error.exitCode === 0 ? nothing : describeUsage(error);
   const failure = describe(error);
   if (!isInterrupted) return failure;
   // That of an aborted wait says nothing. That of a call says whether it may have been carried out.
@@ -82,9 +81,17 @@ function nextStepsOf(code: string): string[] {
   }
 }
 
-const silent = (exitCode: ExitCode): Failure => ({
-  exitCode,
-  message: undefined,
-  problem: {},
-  nextSteps: [],
+/** Commander has printed its message, or the help if a command is missing. */
+const describeUsage = ({ code, message }: CommanderError): Failure => ({
+  ...nothing,
+  exitCode: exitCodes.usage,
+  problem: { message: code === "commander.help" ? "a command is missing" : message.replace(/^error: /, "") },
 });
+
+/** The output is closed, or has the help that was asked for. */
+const nothing: Failure = {
+  exitCode: exitCodes.ok,
+  message: undefined,
+  problem: undefined,
+  nextSteps: [],
+};

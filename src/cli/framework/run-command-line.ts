@@ -1,8 +1,8 @@
 import { printNextSteps } from "../output/print.ts";
-import { toJson } from "../output/escape.ts";
+import { escapeLines, toJson } from "../output/escape.ts";
 import { buildProgram } from "./program.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
-import { failureOf } from "./failure.ts";
+import { failureOf, type Failure } from "./failure.ts";
 import { ClosedOutputError, type Io } from "./io.ts";
 import { runWith } from "./run.ts";
 
@@ -22,26 +22,27 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
     await Promise.all(pending);
     return exitCode;
   } catch (error) {
-    return await report(io, error, args).catch(closedQuietly);
+    return await report(io, error, args);
   } finally {
     await Promise.allSettled(pending);
   }
 }
 
+/** The exit code is that of the failure, also if nobody reads about it. */
 async function report(io: Io, error: unknown, args: readonly string[]): Promise<ExitCode> {
-  const { message, exitCode, problem, nextSteps } = failureOf(error, io.signal.aborted);
-  if (message === undefined) return exitCode;
-  await io.err.write(`leasehold: ${message}\n`);
-  // `--json` promises one document, also for a failure.
-  if (args.includes("--json")) {
-    await io.out.write(`${toJson({ error: problem, next_steps: nextSteps }, 2)}\n`);
-    return exitCode;
-  }
-  await printNextSteps(io, nextSteps);
-  return exitCode;
+  const failure = failureOf(error, io.signal.aborted);
+  await say(io, failure, args.includes("--json")).catch(ignoreClosed);
+  return failure.exitCode;
 }
 
-function closedQuietly(error: unknown): ExitCode {
-  if (error instanceof ClosedOutputError) return exitCodes.ok;
-  throw error;
+async function say(io: Io, { message, problem, nextSteps }: Failure, isJson: boolean): Promise<void> {
+  if (message !== undefined) await io.err.write(`leasehold: ${escapeLines(message)}\n`);
+  // `--json` promises one document, also for a failure.
+  if (isJson && problem !== undefined)
+    await io.out.write(`${toJson({ error: problem, next_steps: nextSteps }, 2)}\n`);
+  else await printNextSteps(io, nextSteps);
+}
+
+function ignoreClosed(error: unknown): void {
+  if (!(error instanceof ClosedOutputError)) throw error;
 }
