@@ -42,7 +42,7 @@ describe.each(dashboards)("$title", (dashboard) => {
       expect(new Set(targets.map(({ refId }) => refId)).size).toBe(targets.length);
     }
     for (const values of [panels.map(({ id }) => id), panels.map(({ title }) => title)])
-      expect(new Set(values).size).toBe(panels.length);
+      expect(new Set<number | string>(values).size).toBe(panels.length);
   });
 
   test("has no two panels in the same place", () => {
