@@ -121,6 +121,16 @@ const DATABASE_MS = 3_000;
 export async function listAudit(env: Env, query: AuditQuery): Promise<Result<ListedAudit>> {
   const database = new Database(env, { timeoutMs: DATABASE_MS });
   const { limit } = query;
+  // It is read first, because a run may copy more entries between the two reads.
+  const complete = await database.run("read audit freshness", (orm) =>
+    orm
+      .select({ atMs: cronRuns.auditCopiedAtMs })
+      .from(cronRuns)
+      .where(isNotNull(cronRuns.auditCopiedAtMs))
+      .orderBy(desc(cronRuns.startedAtMs))
+      .limit(1),
+  );
+  if (!complete.ok) return complete;
   const found = await database.run("list audit", (orm) =>
     orm
       .select({ ...getTableColumns(audit), keyNote: sql<string | null>`${keys.note}`.as("key_note") })
@@ -131,15 +141,6 @@ export async function listAudit(env: Env, query: AuditQuery): Promise<Result<Lis
       .limit(limit + 1),
   );
   if (!found.ok) return found;
-  const complete = await database.run("read audit freshness", (orm) =>
-    orm
-      .select({ atMs: cronRuns.auditCopiedAtMs })
-      .from(cronRuns)
-      .where(isNotNull(cronRuns.auditCopiedAtMs))
-      .orderBy(desc(cronRuns.startedAtMs))
-      .limit(1),
-  );
-  if (!complete.ok) return complete;
   return ok({
     entries: found.value.slice(0, limit),
     more: found.value.length > limit,

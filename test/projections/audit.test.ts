@@ -135,6 +135,21 @@ test("a listing has the latest entry first, continues after one, and filters", a
   expect(await targets({ afterMs: k2?.atMs ?? 0, beforeMs: k3?.atMs ?? 0 })).toEqual(["k2"]);
 });
 
+test("[O2] a list has what a run copies while it is read, or does not claim to have it", async () => {
+  await runCron(env, Date.now());
+  const { completeThroughMs } = await listed();
+  const { env: busy } = faultyD1(async (execution) => {
+    if (execution === 1) {
+      await mint("k1");
+      await runCron(env, Date.now());
+    }
+    return undefined;
+  });
+  const list = valueOf(await listAudit(busy, { limit: 100 }));
+  expect(list.completeThroughMs).toBe(completeThroughMs);
+  expect(list.entries.map(({ target }) => target)).toContain("k1");
+});
+
 test("[M6] the filters read their index, and the list the key of the table", async () => {
   const planOf = async (where: string): Promise<string> => {
     const sql = `EXPLAIN QUERY PLAN SELECT * FROM audit WHERE ${where} ORDER BY at_ms DESC, id DESC LIMIT 10`;
