@@ -30,7 +30,7 @@ export class Exposition {
     for (const [index, inBucket] of counts.entries()) {
       count += inBucket;
       const bound = BUCKETS_MS[index];
-      const le = bound === undefined ? "+Inf" : String(bound / 1_000);
+      const le = bound === undefined ? "+Inf" : boundText(bound / 1_000);
       lines.push(`${name}_bucket${labelText({ ...labels, le })} ${count}`);
     }
     lines.push(
@@ -69,6 +69,10 @@ function headOf(name: FamilyName): string[] {
     `# HELP ${name} ${escaped(help)}`,
   ];
 }
+
+/** OpenMetrics wants `1.0`, so that the series have the same labels whoever reads them. */
+const boundText = (seconds: number): string =>
+  Number.isInteger(seconds) ? seconds.toFixed(1) : String(seconds);
 
 function labelText(labels: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(labels).map(([label, value]) => `${label}="${escaped(value)}"`);
