@@ -139,6 +139,7 @@ test("--watch looks again until Ctrl-C, and ends with 130", async () => {
   const { code, out, err } = await line.run(["status", "--watch", "--interval", "7s", "--jsonl"], {
     signal: interrupt.signal,
     wait,
+    isTerminal: true,
   });
   expect({ code, err }).toEqual({ code: 130, err: "leasehold: interrupted\n" });
   expect(waits).toEqual([7_000, 7_000, 7_000]);

@@ -25,7 +25,7 @@ export async function status(
   if (context.format === "json") throw usageError("with --watch, give --jsonl: --json prints one document");
   for (;;) {
     const result = await statusOnce(context);
-    if (context.io.out.isTerminal) await context.io.out.write(CLEAR);
+    if (context.io.out.isTerminal && context.format === "text") await context.io.out.write(CLEAR);
     await printResult(context.io, result, context.format);
     await context.io.wait(interval * 1_000);
     context.io.signal.throwIfAborted();
