@@ -111,6 +111,16 @@ describe("contexts", () => {
     expect(line.sent).toEqual([]);
   });
 
+  test("login refuses a key that only reads metrics, and says so", async () => {
+    const line = await startCommandLine();
+    const { out: input } = await line.run(["keys", "mint", "--role", "scraper"]);
+    line.sent.length = 0;
+    const { code, err } = await line.run(["login", "--url", line.coordinator.url], { env: alone, input });
+    expect(code).toBe(2);
+    expect(err).toContain("a key of the role scraper can only read /metrics");
+    expect(line.sent).toEqual([]);
+  });
+
   test("a damaged key or URL of a context is not sent, and the key is not shown", async () => {
     const line = await startCommandLine();
     mkdirSync(join(line.home, "leasehold"));

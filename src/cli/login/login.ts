@@ -26,6 +26,8 @@ export async function login(context: Context, options: LoginOptions): Promise<Re
   const key = checkKey(await readKey(context, url));
   const facts = keyFactsOf(key);
   if (facts === undefined) throw usageError("this is not a key of Leasehold, which starts with lhk_");
+  if (facts.role === "scraper")
+    throw usageError("a key of the role scraper can only read /metrics, so no command can use it");
   await checkAtDeployment(context, url, key);
   const contexts = { ...config.contexts, [name]: { url, key } };
   const file = await writeConfig(io, { current: name, contexts });
