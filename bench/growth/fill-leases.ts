@@ -112,6 +112,7 @@ export class LeaseFiller {
       epochs: null,
       payload: null,
       decided_by: "cell",
+      decided_by_key: null,
     };
   }
 
@@ -127,6 +128,7 @@ export class LeaseFiller {
       epochs: null,
       payload,
       decided_by: null,
+      decided_by_key: null,
     };
   }
 

@@ -9,6 +9,11 @@ interface PageOptions extends CallOptions {
   pageToken?: string | undefined;
 }
 
+interface StateOptions extends CallOptions {
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
+}
+
 /** The cells of the deployment. For operators. */
 export class Cells {
   readonly #caller: Caller;
@@ -36,12 +41,14 @@ export class Cells {
   }
 
   /** Freezes a cell: the coordinator refuses its begins. All other calls still work. */
-  async freeze(cell: string, options: CallOptions = {}): Promise<Cell> {
-    return valueOf(await this.#caller.call("freezeCell", { ...options, params: { cell } })).cell;
+  async freeze(cell: string, { reason, ...options }: StateOptions = {}): Promise<Cell> {
+    const input = { ...options, params: { cell }, body: { reason } };
+    return valueOf(await this.#caller.call("freezeCell", input)).cell;
   }
 
-  async unfreeze(cell: string, options: CallOptions = {}): Promise<Cell> {
-    return valueOf(await this.#caller.call("unfreezeCell", { ...options, params: { cell } })).cell;
+  async unfreeze(cell: string, { reason, ...options }: StateOptions = {}): Promise<Cell> {
+    const input = { ...options, params: { cell }, body: { reason } };
+    return valueOf(await this.#caller.call("unfreezeCell", input)).cell;
   }
 }
 

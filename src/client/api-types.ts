@@ -146,6 +146,11 @@ export interface CellChange {
   reason?: string | undefined;
 }
 
+export interface CellStateChange {
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
+}
+
 /**
  * A name: a bucket type in `type` or `bucket` with a `value`, or one of the other fields, such as
  * `{"route": "gitlab-org"}` for the type ROUTES.
@@ -287,6 +292,8 @@ export interface Lease {
   decided_at?: string | undefined;
   /** Who decided the lease. */
   decided_by?: "cell" | "operator" | undefined;
+  /** The id of the operator's key, if an operator decided the lease. */
+  decided_by_key?: string | undefined;
   /** The reason that the operator gave. */
   reason?: string | undefined;
   counts: LeaseCounts;
@@ -681,6 +688,8 @@ export interface StaleLease {
   decided_at?: string | undefined;
   /** Who decided the lease. */
   decided_by?: "cell" | "operator" | undefined;
+  /** The id of the operator's key, if an operator decided the lease. */
+  decided_by_key?: string | undefined;
   /** The reason that the operator gave. */
   reason?: string | undefined;
   counts: LeaseCounts;
@@ -1003,13 +1012,13 @@ export interface Operations {
     };
   };
   freezeCell: {
-    body: undefined;
+    body: CellStateChange | undefined;
     answer: {
       cell: Cell;
     };
   };
   unfreezeCell: {
-    body: undefined;
+    body: CellStateChange | undefined;
     answer: {
       cell: Cell;
     };

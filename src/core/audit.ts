@@ -1,20 +1,7 @@
 import type { Limits } from "./limits.ts";
-import type { Envelope } from "./messages.ts";
+import type { Envelope, Operator } from "./messages.ts";
 import type { Ports } from "./ports.ts";
 import { refused, type Refusal } from "./refusal.ts";
-
-/** Who makes a change, as identified by its key, and why. */
-export interface Operator {
-  keyId: string;
-  /** The request's id in the log of the Worker. */
-  requestId: string;
-  reason: string | null;
-}
-
-/** A change that an operator makes. */
-export interface OperatorCall extends Envelope {
-  operator: Operator;
-}
 
 export const auditActions = [
   "add_cell",

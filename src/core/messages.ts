@@ -32,6 +32,19 @@ export interface Envelope {
   shards?: ShardPoints;
 }
 
+/** Who makes a change, as identified by its key, and why. */
+export interface Operator {
+  keyId: string;
+  /** The request's id in the log of the Worker. */
+  requestId: string;
+  reason: string | null;
+}
+
+/** A change that an operator makes. */
+export interface OperatorCall extends Envelope {
+  operator: Operator;
+}
+
 export type OpKind = "create" | "destroy" | "replace";
 
 export interface Subject {
@@ -214,6 +227,8 @@ export interface EndRead extends Envelope {
 }
 
 export interface BeginRequest extends CellCall {
+  /** The request's id in the log of the Worker. */
+  requestId: string;
   lease: string;
   ops: Op[];
   payloadHash: string;
@@ -223,6 +238,8 @@ export interface BeginRequest extends CellCall {
 }
 
 export interface DecideRequest extends CellCall {
+  /** The request's id in the log of the Worker. */
+  requestId: string;
   lease: string;
   outcome: Outcome;
   reason?: string;
@@ -267,6 +284,8 @@ export interface Lease {
   counts: LeaseCounts;
   decidedAtMs?: number;
   decidedBy?: string;
+  /** The id of the key, if an operator decided. */
+  decidedByKey?: string;
   reason?: string;
   /** Present only while the lease is GRANTED, and only in the answer to a read of this one lease. */
   ops?: Op[];
@@ -471,7 +490,13 @@ export interface CellStatus {
  * Changes the state of a cell, based on the state with this version. If the state has changed since, a
  * message that asks for another state is refused (A2).
  */
-export interface SetState extends Envelope {
+/** Revokes a key of the cell. */
+export interface RevokeCellKey extends OperatorCall {
+  keyId: string;
+  expiresAtMs: number;
+}
+
+export interface SetState extends OperatorCall {
   state: CellState;
   stateVersion: number;
 }
@@ -531,6 +556,8 @@ export interface MaintainAnswer extends SeesDirectory {
   pruned: number;
   /** Decisions that some shard has not applied yet. */
   unapplied: number;
+  /** Audit entries that D1 may not have yet. */
+  auditEntries: number;
 }
 
 // Worker → part, for operators (H6, H7)

@@ -37,7 +37,19 @@ const named = <T extends { type: number }>(types: Types, kind: TypeKind, { type,
 
 export function toApiLease(
   types: Types,
-  { lease, cell, state, createdAtMs, ageMs, counts, decidedAtMs, decidedBy, reason, ops }: Lease,
+  {
+    lease,
+    cell,
+    state,
+    createdAtMs,
+    ageMs,
+    counts,
+    decidedAtMs,
+    decidedBy,
+    decidedByKey,
+    reason,
+    ops,
+  }: Lease,
 ): ApiLease {
   return {
     uuid: lease,
@@ -47,6 +59,7 @@ export function toApiLease(
     age_ms: ageMs,
     ...(decidedAtMs === undefined ? {} : { decided_at: timeOf(decidedAtMs) }),
     ...(decidedBy === undefined ? {} : { decided_by: decidedBy === "operator" ? "operator" : "cell" }),
+    ...(decidedByKey === undefined ? {} : { decided_by_key: decidedByKey }),
     ...(reason === undefined ? {} : { reason }),
     counts,
     ...(ops === undefined

@@ -1,5 +1,5 @@
 import type { Principal } from "../auth/principal.ts";
-import type { Operator } from "../core/audit.ts";
+import type { Operator } from "../core/messages.ts";
 
 /** Who makes a change, for its audit entry (O1). */
 export const operatorOf = (

@@ -42,7 +42,8 @@ export interface LedgerCalls {
   status(message: messages.Envelope): Answer<messages.CellStatus>;
   leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseStatus | null)[]>;
   setState(message: messages.SetState): Answer<null>;
-  revoke(message: messages.Envelope & { keyId: string; expiresAtMs: number }): Answer<null>;
+  revoke(message: messages.RevokeCellKey): Answer<null>;
+  pullAudit(message: PullAudit): Answer<AuditPage>;
   part(message: messages.Envelope): Answer<messages.PartStatus>;
   metrics(message: messages.Envelope): Answer<LedgerMetrics>;
   reconcile(message: messages.ReconcileLedger): Answer<messages.LedgerReconciliation>;

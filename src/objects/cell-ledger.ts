@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import type { AuditPage, PullAudit } from "../core/audit.ts";
 import type { Ledger } from "../core/ledger/ledger.ts";
 import type * as messages from "../core/messages.ts";
 import type { LedgerMetrics } from "../core/metrics/messages.ts";
@@ -64,8 +65,12 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return this.#tell(this.#ledger.setState(message));
   }
 
-  revoke(message: messages.Envelope & { keyId: string; expiresAtMs: number }): Answer<null> {
+  revoke(message: messages.RevokeCellKey): Answer<null> {
     return this.#tell(this.#ledger.revoke(message));
+  }
+
+  pullAudit(message: PullAudit): Answer<AuditPage> {
+    return this.#tell(this.#ledger.pullAudit(message));
   }
 
   async #tell<T>(answer: Promise<messages.Reply<T>>): Answer<T> {

@@ -9,7 +9,7 @@ import { objectsOf } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
 import { defaultRuntime } from "../runtime.ts";
 import { Database } from "./database.ts";
-import { copyAudit, pruneAudit } from "./audit.ts";
+import { copyAudit, pruneAudit, type AuditSource } from "./audit.ts";
 import { causeOf } from "./failure.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
@@ -95,6 +95,8 @@ export async function runCron(
   );
   const pruned = await pruneHistory(run, startedAtMs);
   const prunedAudit = await pruneAudit(run, startedAtMs);
+  // A ledger says during its visit whether it has entries.
+  const auditAtMs = clock.now();
   const [mirroredKeys, { visits, compared }] = await Promise.all([
     mirrorKeys(run, watch),
     visitLedgers(run, targets, watch),
@@ -102,8 +104,7 @@ export async function runCron(
   // The ledgers have told how far they have seen each shard, and each shard is told that now (H2). Before the
   // first cell is registered, there is nothing that a shard could do (P2).
   if (!directory.ok || targets.length > 0) await pokeShards(run, shards, witness);
-  const auditAtMs = clock.now();
-  const copied = await copyAudits(run, directory.ok);
+  const copied = await copyAudits(run, directory.ok, visits);
   const marked = await markCells(run, visits);
 
   const results = [begun, directory, compared, mirrored, cursors, mirroredKeys, copied, marked, pruned];
@@ -202,14 +203,33 @@ async function pokeShards(
   });
 }
 
-/** Copies the audit entries of the directory, if it answers. Returns whether D1 has all of them now. */
-const copyAudits = (run: CronRun, doesAnswer: boolean): Promise<Result<boolean>> =>
-  doesAnswer
-    ? copyAudit(run, {
-        part: "directory",
-        pull: (message) => run.objects.directory().pullAudit(message),
-      })
-    : Promise.resolve(ok(false));
+/**
+ * Copies the audit entries of the directory, if it answers, and of the ledgers that have some. Returns
+ * whether D1 has all of them now.
+ */
+async function copyAudits(
+  run: CronRun,
+  doesAnswer: boolean,
+  visits: readonly Visit[],
+): Promise<Result<boolean>> {
+  const { objects, limits } = run;
+  const directory: AuditSource = {
+    part: "directory",
+    pull: (message) => objects.directory().pullAudit(message),
+  };
+  const ledgers = visits
+    .filter(({ auditEntries }) => auditEntries !== null && auditEntries > 0)
+    .map(({ cell }): AuditSource => ({
+      part: `ledger-${cell}`,
+      pull: (message) => objects.ledger(cell).pullAudit(message),
+    }));
+  const sources = [...(doesAnswer ? [directory] : []), ...ledgers];
+  const copied = await fanOut(sources, limits.fanOut, (source) => copyAudit(run, source));
+  const failed = copied.find((result) => !result.ok);
+  if (failed !== undefined) return failed;
+  const areAllKnown = doesAnswer && visits.every(({ auditEntries }) => auditEntries !== null);
+  return ok(areAllKnown && copied.every((result) => result.ok && result.value));
+}
 
 /** Stores how fresh each cell's copy is, unless D1 was restored from a backup since the cell was read. */
 async function markCells({ database, runtime }: CronRun, visits: readonly Visit[]): Promise<Result<null>> {

@@ -14,6 +14,8 @@ export interface VisitTarget extends Omit<PullTarget, "position"> {
 
 export interface Visit extends PullResult {
   cell: string;
+  /** The audit entries that D1 may not have yet. Null: the ledger has not said. */
+  auditEntries: number | null;
 }
 
 /** The visits of one run, and whether the directory has all points that the ledgers have seen of it. */
@@ -83,7 +85,12 @@ async function wake(
   watch: DirectoryWatch,
 ): Promise<Visit> {
   if (run.runtime.clock.now() > run.deadlineMs + WAKE_MS)
-    return { ...pulled, cell, error: pulled.error ?? "the run had no time left to wake this ledger" };
+    return {
+      ...pulled,
+      cell,
+      auditEntries: null,
+      error: pulled.error ?? "the run had no time left to wake this ledger",
+    };
   const woken = await ask(run.runtime.clock, CALL_TIMEOUT_MS, async () =>
     run.objects.ledger(cell, locationHint).maintain({
       ...run.envelope,
@@ -93,5 +100,7 @@ async function wake(
   );
   const error = pulled.error ?? (woken.kind === "ok" ? null : causeOf(woken));
   if (error !== null) run.runtime.log("cell_failed", { cell, error });
-  return { ...pulled, cell, directory: woken.kind === "ok" ? woken.value.directory : null, error };
+  const { directory, auditEntries } =
+    woken.kind === "ok" ? woken.value : { directory: null, auditEntries: null };
+  return { ...pulled, cell, directory, auditEntries, error };
 }

@@ -19,6 +19,7 @@ test("the reasons of changes are kept", async () => {
   const { uuid } = await line.client("1").leases.begin({ creates: [create("ada")] });
   const why = ["--yes", "--reason"];
   await line.run(["cells", "set", "2", "--address", "https://new.example", ...why, "moved"]);
+  await line.run(["cells", "freeze", "2", ...why, "it moves away"]);
   await line.run(["leases", "rollback", uuid, "--cell", "1", ...why, "cell 1 is gone"]);
   await line.run(["keys", "mint", "--role", "router", "--reason", "a new router"]);
   const [minted] = ((await line.json(["keys", "ls"])) as { keys: { id: string }[] }).keys;
@@ -27,6 +28,8 @@ test("the reasons of changes are kept", async () => {
   expect(entries.map(({ action, target, reason }) => [action, target, reason])).toEqual(
     expect.arrayContaining([
       ["change_cell", "2", "moved"],
+      ["freeze_cell", "2", "it moves away"],
+      ["rollback_lease", uuid, "cell 1 is gone"],
       ["mint_key", minted?.id, "a new router"],
       ["revoke_key", minted?.id, "leaked"],
     ]),

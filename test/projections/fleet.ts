@@ -1,7 +1,7 @@
 import { applyD1Migrations, reset, runInDurableObject, type D1Migration } from "cloudflare:test";
 import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
-import type { OperatorCall } from "../../src/core/audit.ts";
+import type { OperatorCall } from "../../src/core/messages.ts";
 import { MESSAGE_VERSION, type Lease, type Outcome, type Reply } from "../../src/core/messages.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import { beginRequest, decideRequest, operator } from "../support/ops.ts";

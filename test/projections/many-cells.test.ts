@@ -69,7 +69,7 @@ class FakeFleet {
             pull: (message: Pull) => count(this.#pull(cell, message)),
             maintain: () => {
               this.woken.set(cell, (this.woken.get(cell) ?? 0) + 1);
-              return count({ pruned: 0, unapplied: 0, directory: null });
+              return count({ pruned: 0, unapplied: 0, auditEntries: 0, directory: null });
             },
           };
         },

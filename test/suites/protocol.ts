@@ -4,15 +4,16 @@
  * (docs/reference/protocol.md).
  */
 import { describe, expect, test } from "vitest";
+import type { OperatorCall } from "../../src/core/messages.ts";
 import type { Ledger } from "../../src/core/ledger/ledger.ts";
-import type { Envelope, LookupFound, Outcome } from "../../src/core/messages.ts";
+import type { LookupFound, Outcome } from "../../src/core/messages.ts";
 import type { Shard } from "../../src/core/shard/shard.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { beginRequest, callerOf, decideRequest, exchangeOf, keyOf, type OpSpec } from "../support/ops.ts";
 import { bucketType, sourceOf, sourceType, subjectOf } from "../support/types.ts";
 
 export interface TestObjects {
-  envelope: Envelope;
+  envelope: OperatorCall;
   uuid(): string;
   ledger(
     cell: string,

@@ -1,4 +1,4 @@
-import type { Operator } from "../../src/core/audit.ts";
+import type { Operator } from "../../src/core/messages.ts";
 import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
 import type {
   BeginRequest,
@@ -78,7 +78,16 @@ export function beginRequest(
   const payloadHash = JSON.stringify(
     ops.map(({ kind, type, value, subject, source, epoch }) => [kind, type, value, subject, source, epoch]),
   );
-  return { ...envelope, caller: callerOf(), lease, ops, payloadHash, allowMissing: false, ...more };
+  return {
+    ...envelope,
+    caller: callerOf(),
+    requestId: "request-1",
+    lease,
+    ops,
+    payloadHash,
+    allowMissing: false,
+    ...more,
+  };
 }
 
 export function decideRequest(
@@ -87,7 +96,7 @@ export function decideRequest(
   outcome: Outcome,
   more: Partial<DecideRequest> = {},
 ): DecideRequest {
-  return { ...envelope, caller: callerOf(), lease, outcome, ...more };
+  return { ...envelope, caller: callerOf(), requestId: "request-1", lease, outcome, ...more };
 }
 
 /** Returns a message from the ledger of a cell to a shard, with everything else as for a new ledger. */

@@ -26,6 +26,7 @@ test("[S1] [S2] [S3] [S4] [M6] nothing grows over hours of leases, fences, keys 
       LEASEHOLD_LEDGER_BYTES: "400000",
       LEASEHOLD_SHARD_BYTES: "400000",
       LEASEHOLD_FENCES: "40",
+      LEASEHOLD_AUDIT_ENTRIES: "50",
       LEASEHOLD_OUTSTANDING_LEASES: "20",
       LEASEHOLD_MAX_KEYS: "30",
       LEASEHOLD_MAX_REVOKED_KEYS: "10",

@@ -1,6 +1,6 @@
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
-import { confirm, reasonOf, UNRECORDED, type ChangeOptions } from "../safety/confirm.ts";
+import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { findCell } from "./find-cell.ts";
 
 interface Change {
@@ -52,11 +52,11 @@ async function change(context: Context, id: string, options: ChangeOptions, to: 
     name: id,
     effect: `This makes cell ${id} ${to.wanted}, because: ${reason}\n${to.effect}`,
   });
-  const cell = await client.cells[to.call](id);
+  const cell = await client.cells[to.call](id, { reason });
   const undo = `leasehold cells ${to.undo} ${id} --reason TEXT`;
   return {
     document: { cell, changed: true, dry_run: false, undo },
     text: () => `Cell ${id} ${to.done}.`,
-    notes: [UNRECORDED, `To undo it: ${undo}`],
+    notes: [`To undo it: ${undo}`],
   };
 }

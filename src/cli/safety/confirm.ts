@@ -53,6 +53,3 @@ export async function confirm(
   if (typed.trim() !== name)
     throw usageError(`${JSON.stringify(typed.trim())} is not ${name}: nothing was changed`);
 }
-
-/** For an action whose reason the coordinator has no place for. */
-export const UNRECORDED = "The coordinator does not store the reason of this action.";

@@ -1,4 +1,5 @@
-import { Audit, type AuditPage, type OperatorCall, type PullAudit } from "../audit.ts";
+import { Audit, type AuditPage, type PullAudit } from "../audit.ts";
+import type { OperatorCall } from "../messages.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import { History } from "../history.ts";

@@ -1,4 +1,4 @@
-import type { OperatorCall } from "../audit.ts";
+import type { OperatorCall } from "../messages.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { TypeEntry } from "../types/types.ts";

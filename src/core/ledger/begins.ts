@@ -21,6 +21,7 @@ import { encodePayload } from "./payload.ts";
 import type { Positions } from "./position.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 import { Attempt, type AttemptEnd } from "./attempt.ts";
+import type { LeaseAudit } from "./lease-audit.ts";
 
 /**
  * The pause before the next attempt when running begins are in the way (B9). The first pause is a few message
@@ -37,6 +38,8 @@ const ROW_BYTES = 8_192;
 const MOST_STALE = 1_000;
 /** The size of a fence without its reason. */
 const FENCE_BYTES = 512;
+/** The size of an audit entry about a lease or the cell without its reason. */
+const AUDIT_BYTES = 1_024;
 
 interface Running {
   request: BeginRequest;
@@ -53,6 +56,7 @@ export class Begins {
   readonly #links: ShardLinks;
   readonly #commits: GroupCommit;
   readonly #positions: Positions;
+  readonly #audit: LeaseAudit;
   readonly #cell: string;
   readonly #running = new Map<string, Running>();
   readonly #history: History;
@@ -72,6 +76,7 @@ export class Begins {
     commits: GroupCommit,
     positions: Positions,
     history: History,
+    audit: LeaseAudit,
     cell: string,
   ) {
     this.#ports = ports;
@@ -80,6 +85,7 @@ export class Begins {
     this.#links = links;
     this.#commits = commits;
     this.#positions = positions;
+    this.#audit = audit;
     this.#cell = cell;
     this.#history = history;
     this.#outstanding = store.count(0);
@@ -168,15 +174,16 @@ export class Begins {
 
   /**
    * Returns the size that the database may reach (S3) if one more begin, whose payload has `bytes`, and all
-   * running begins are granted, and if then every lease is decided and every fence is written, each with the
-   * longest reason. A grant adds a row, and a decision changes one. Fences that were written before are in
-   * the database's size and are counted once more here, so the result may be too large.
+   * running begins are granted, and if then every lease is decided and every fence and every audit entry is
+   * written, each with the longest reason. A grant adds a row, and a decision changes one. Fences and entries
+   * that were written before are in the database's size and are counted once more here, so the result may be
+   * too large.
    *
    * Two things are left to the gap between `ledgerBytes` and the platform's 10 GB: the small tables, and one
    * more row of `leaseBytes`, because SQLite writes a changed row before it frees the pages of the old one.
    */
   neededBytes(bytes = 0): number {
-    const { fences, reasonBytes } = this.#limits;
+    const { auditEntries, fences, reasonBytes } = this.#limits;
     const grants = this.#executing + 1;
     const decisions = grants + this.#outstanding;
     return (
@@ -185,7 +192,8 @@ export class Begins {
       bytes +
       grants * ROW_BYTES +
       decisions * (ROW_BYTES + reasonBytes) +
-      fences * (FENCE_BYTES + reasonBytes)
+      fences * (FENCE_BYTES + reasonBytes) +
+      auditEntries * (AUDIT_BYTES + reasonBytes)
     );
   }
 
@@ -301,20 +309,25 @@ export class Begins {
       replaces: count("replace"),
       missing: end.missing,
       decided_by: null,
+      decided_by_key: null,
       reason: null,
     };
     this.#running.delete(request.lease);
     this.#store.insert(row);
+    this.#audit.begun(request, row);
     this.#outstanding += 1;
     // The answer to a begin has no ops, because the caller has just sent them.
     return ok(this.#store.placedLeaseOf({ ...row, payload: null }, now));
   }
 
-  /** Returns why a grant is refused as of this turn: the caller's key is revoked, or the cell is frozen. */
-  grantRefusal({ caller }: BeginRequest): Refusal | undefined {
+  /**
+   * Returns why a grant is refused as of this turn: the caller's key is revoked, the cell is frozen, or the
+   * entry of an operator's begin has no room (O3).
+   */
+  grantRefusal(request: BeginRequest): Refusal | undefined {
     // An answer of a shard may have shown that this ledger has gone back in time (H4).
     if (this.#history.refusal !== undefined) return this.#history.refusal;
-    const refusal = keyRefusal(this.#store, caller);
+    const refusal = keyRefusal(this.#store, request.caller) ?? this.#audit.refusalOf(request);
     if (refusal !== undefined) return refusal;
     if (this.#store.cellState() === "ACTIVE") return undefined;
     return refused(

@@ -7,6 +7,7 @@ import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
 import type { Deliveries } from "./deliveries.ts";
+import type { LeaseAudit } from "./lease-audit.ts";
 import type { Positions } from "./position.ts";
 import type { LeaseRow, LedgerStore } from "./store.ts";
 
@@ -15,7 +16,7 @@ const FORGET_WITHIN_MS = 1_000;
 
 /**
  * Makes commits and rollbacks. The first decision is final (C1). A decision is never refused for load, quota
- * or a frozen cell (C6).
+ * or a frozen cell (C6). An operator's is refused if its audit entry has no room (O3).
  */
 export class Decisions {
   readonly #ports: Ports;
@@ -27,6 +28,7 @@ export class Decisions {
   readonly #begins: Begins;
   readonly #deliveries: Deliveries;
   readonly #counters: LedgerCounters;
+  readonly #audit: LeaseAudit;
   #fences: number;
 
   constructor(
@@ -39,6 +41,7 @@ export class Decisions {
     begins: Begins,
     deliveries: Deliveries,
     counters: LedgerCounters,
+    audit: LeaseAudit,
   ) {
     this.#ports = ports;
     this.#limits = limits;
@@ -49,6 +52,7 @@ export class Decisions {
     this.#begins = begins;
     this.#deliveries = deliveries;
     this.#counters = counters;
+    this.#audit = audit;
     this.#fences = store.count(2);
   }
 
@@ -87,6 +91,8 @@ export class Decisions {
       return row.state === request.outcome
         ? ok(withoutBatch(row))
         : { ok: false, refusal: decidedOtherwise(row) };
+    const full = this.#audit.refusalOf(request);
+    if (full !== undefined) return { ok: false, refusal: full };
     const now = this.#ports.clock.now();
     this.#store.times.note(now, this.#positions.last);
     const decided: LeaseRow = {
@@ -95,10 +101,10 @@ export class Decisions {
       state: request.outcome,
       position: this.#positions.next(now),
       decided_at_ms: now,
-      decided_by: request.caller.role,
-      reason: request.reason ?? null,
+      ...deciderOf(request),
     };
     this.#store.decide(decided);
+    this.#audit.decided(request, row);
     this.#begins.decided();
     this.#deliveries.track(decided);
     this.#counters.decided(request);
@@ -123,6 +129,8 @@ export class Decisions {
       this.#deliveries.wakeWithin(FORGET_WITHIN_MS);
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_FENCES", retryAfterMs: 60_000 });
     }
+    const full = this.#audit.refusalOf(request);
+    if (full !== undefined) return { ok: false, refusal: full };
     const now = this.#ports.clock.now();
     this.#store.times.note(now, this.#positions.last);
     const position = this.#positions.next(now);
@@ -144,12 +152,12 @@ export class Decisions {
       destroys: 0,
       replaces: 0,
       missing: 0,
-      decided_by: request.caller.role,
-      reason: request.reason ?? null,
+      ...deciderOf(request),
     };
     this.#begins.fence(request.lease);
     this.#store.insert(row);
     if (isCounted) this.#fences += 1;
+    this.#audit.decided(request, null);
     this.#counters.fenced();
     return ok(row);
   }
@@ -159,6 +167,15 @@ export class Decisions {
     this.#fences -= fences;
   }
 }
+
+const deciderOf = ({
+  caller: { role, keyId },
+  reason,
+}: DecideRequest): Pick<LeaseRow, "decided_by" | "decided_by_key" | "reason"> => ({
+  decided_by: role,
+  decided_by_key: role === "operator" ? keyId : null,
+  reason: reason ?? null,
+});
 
 /** Drops the payload, which the answer does not have. */
 const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null });

@@ -1,3 +1,4 @@
+import { Audit, type AuditPage, type PullAudit } from "../audit.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type {
@@ -5,6 +6,7 @@ import type {
   BeginAnswer,
   BeginRequest,
   CellCall,
+  CellState,
   CellStatus,
   DecideRequest,
   EndRead,
@@ -26,6 +28,7 @@ import type {
   PullAnswer,
   ReconcileLedger,
   Reply,
+  RevokeCellKey,
   SetState,
   Told,
   PlacedLease,
@@ -45,6 +48,7 @@ import { Deliveries } from "./deliveries.ts";
 import { answerQuestion } from "./inquiry.ts";
 import { knowledgeOf } from "./knowledge.ts";
 import { isRebuilt, LedgerReconciler, replayRefusal, type HoldsPeer } from "./reconcile.ts";
+import { LeaseAudit } from "./lease-audit.ts";
 import { ShardLinks, type ShardPeer } from "./shard-links.ts";
 import { Positions, positionAt } from "./position.ts";
 import { Pruner, type Pruned } from "./prune.ts";
@@ -82,6 +86,7 @@ export class Ledger {
   readonly #reads: ReadLimiter;
   readonly #pruner: Pruner;
   readonly #reconciler: LedgerReconciler;
+  readonly #audit: Audit;
   readonly #counters = new LedgerCounters();
   readonly #beginDurations: Histogram;
   readonly #decisionDurations: Histogram;
@@ -136,6 +141,8 @@ export class Ledger {
       () => this.#history.raise(),
       () => this.#history.madeDurable(positions.last),
     );
+    this.#audit = new Audit(ports, limits, `the ledger of cell ${cell}`);
+    const leaseAudit = new LeaseAudit(this.#audit, cell);
     this.#begins = new Begins(
       ports,
       limits,
@@ -144,6 +151,7 @@ export class Ledger {
       this.#commits,
       positions,
       this.#history,
+      leaseAudit,
       cell,
     );
     this.#decisions = new Decisions(
@@ -156,6 +164,7 @@ export class Ledger {
       this.#begins,
       this.#deliveries,
       this.#counters,
+      leaseAudit,
     );
     this.#pruner = new Pruner(ports, limits, this.#store, this.#commits, this.#begins, this.#decisions);
     this.#reconciler = new LedgerReconciler(
@@ -306,6 +315,7 @@ export class Ledger {
       return ok({
         pruned: total,
         unapplied: this.#deliveries.unapplied,
+        auditEntries: this.#audit.count,
         directory: this.#directory.point ?? null,
       });
     });
@@ -346,9 +356,13 @@ export class Ledger {
         const isCurrent = message.stateVersion === this.#store.number("cell_state_version");
         if (!isCurrent && message.state !== this.#store.cellState())
           return changedMeanwhile(`cell ${this.#cell}`);
+        const full = this.#audit.refusal;
+        if (full !== undefined) return { ok: false, refusal: full };
+        const before = this.#store.cellState();
         // A change that keeps the state also makes a new version, so that messages sent before it are refused
         // afterwards (A2).
         this.#store.setCellState(message.state, this.#ports.clock.now());
+        if (message.state !== before) this.#auditState(message, before);
         return ok(null);
       });
     });
@@ -358,14 +372,46 @@ export class Ledger {
    * Revokes a key of the cell. Every call of a cell is checked here, so the key is refused once the
    * revocation is durable (A1).
    */
-  revoke(message: Envelope & { keyId: string; expiresAtMs: number }): Promise<Reply<null>> {
+  revoke(message: RevokeCellKey): Promise<Reply<null>> {
+    return this.#answer(message, () => this.#commits.submit("revoke_cell_key", () => this.#revoke(message)));
+  }
+
+  #revoke({ operator, keyId, expiresAtMs }: RevokeCellKey): Reply<null> {
+    const full = this.#audit.refusal;
+    if (full !== undefined) return { ok: false, refusal: full };
+    const wasRevoked = this.#store.isRevoked(keyId) || expiresAtMs <= this.#store.refusedThroughMs;
+    this.#store.revoke([{ keyId, expiresAtMs }], this.#limits.maxRevokedKeys);
+    if (!wasRevoked)
+      this.#audit.append(operator, {
+        action: "revoke_key",
+        cell: this.#cell,
+        target: keyId,
+        before: { is_revoked: false },
+        after: { is_revoked: true },
+      });
+    return ok(null);
+  }
+
+  #auditState({ operator, state }: SetState, before: CellState): void {
+    this.#audit.append(operator, {
+      action: state === "FROZEN" ? "freeze_cell" : "unfreeze_cell",
+      cell: this.#cell,
+      target: this.#cell,
+      before: { state: before },
+      after: { state },
+    });
+  }
+
+  /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
+  pullAudit(message: PullAudit): Promise<Reply<AuditPage>> {
     return this.#answer(message, async () => {
-      const { keyId, expiresAtMs } = message;
-      await this.#commits.submit(
-        "revoke_cell_key",
-        () => (this.#store.revoke([{ keyId, expiresAtMs }], this.#limits.maxRevokedKeys), null),
-      );
-      return ok(null);
+      const { copied, limit } = message;
+      if (copied !== null)
+        await this.#commits.submit("forget_audit", () => {
+          this.#audit.forget(copied);
+          return null;
+        });
+      return this.#durable(ok(this.#audit.page(limit)));
     });
   }
 

@@ -269,6 +269,7 @@ export class LedgerReconciler {
       replaces: count("replace"),
       missing: 0,
       decided_by: null,
+      decided_by_key: null,
       reason: null,
     });
   }

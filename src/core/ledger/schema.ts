@@ -1,3 +1,4 @@
+import { AUDIT_TABLE } from "../audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
 
 /** Append-only. Each step runs once per ledger, in order. */
@@ -37,4 +38,6 @@ export const ledgerSchema: readonly (readonly string[])[] = [
      ) STRICT, WITHOUT ROWID`,
     INCARNATION_TABLE,
   ],
+  // The key is only kept if an operator decided.
+  [AUDIT_TABLE, "ALTER TABLE lease ADD COLUMN decided_by_key TEXT"],
 ];

@@ -35,6 +35,8 @@ export interface LeaseRow extends LeaseCounts {
   payload: string | null;
   payload_hash: string;
   decided_by: string | null;
+  /** The id of the key, if an operator decided. */
+  decided_by_key: string | null;
   reason: string | null;
 }
 
@@ -71,7 +73,7 @@ interface Applied {
 /** All columns except the payload, for listings and replays. */
 const HEAD = `lease, decided, position, created_position, created_at_ms, decided_at_ms, state, fence,
   incarnation, counter, epochs, NULL AS payload, payload_hash, creates, destroys, replaces, missing,
-  decided_by, reason`;
+  decided_by, decided_by_key, reason`;
 
 /** The SQL statements on the ledger's tables. It makes no decisions. */
 export class LedgerStore {
@@ -111,8 +113,8 @@ export class LedgerStore {
     this.#sql.all(
       `INSERT INTO lease (lease, decided, position, created_position, created_at_ms, decided_at_ms, state,
                           fence, incarnation, counter, epochs, payload, payload_hash, creates, destroys,
-                          replaces, missing, decided_by, reason)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+                          replaces, missing, decided_by, decided_by_key, reason)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       row.lease,
       row.decided,
       row.position,
@@ -131,6 +133,7 @@ export class LedgerStore {
       row.replaces,
       row.missing,
       row.decided_by,
+      row.decided_by_key,
       row.reason,
     );
   }
@@ -142,12 +145,14 @@ export class LedgerStore {
 
   decide(row: LeaseRow): void {
     this.#sql.all(
-      `UPDATE lease SET decided = 1, state = ?, position = ?, decided_at_ms = ?, decided_by = ?, reason = ?
+      `UPDATE lease SET decided = 1, state = ?, position = ?, decided_at_ms = ?, decided_by = ?,
+                        decided_by_key = ?, reason = ?
         WHERE lease = ? AND decided = 0`,
       row.state,
       row.position,
       row.decided_at_ms,
       row.decided_by,
+      row.decided_by_key,
       row.reason,
       row.lease,
     );
@@ -412,6 +417,7 @@ export class LedgerStore {
         ? {}
         : { decidedAtMs: this.times.timeOf(row.position, row.decided_at_ms) }),
       ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
+      ...(row.decided_by_key === null ? {} : { decidedByKey: row.decided_by_key }),
       ...(row.reason === null ? {} : { reason: row.reason }),
       ...(row.decided === 0 && row.payload !== null ? { ops: decodePayload(row.payload) } : {}),
     };

@@ -61,6 +61,11 @@ const directoryDown: RouteError = {
 };
 const changing = [directoryDown, auditFull];
 
+const stateChange = {
+  schema: z.strictObject({ reason: reason.optional() }).meta({ id: "CellStateChange" }),
+  required: false,
+} as const;
+
 export const cellRoutes = {
   listCells: route({
     group: "cells",
@@ -149,6 +154,7 @@ export const cellRoutes = {
     roles: operator,
     params: cellParams,
     query: nothing,
+    body: stateChange,
     responses: { 200: { about: "The cell is frozen.", schema: cellAnswer } },
     errors: [unknownCell, changedMeanwhile, ...changing],
     example: { params: { cell: "7" } },
@@ -162,6 +168,7 @@ export const cellRoutes = {
     roles: operator,
     params: cellParams,
     query: nothing,
+    body: stateChange,
     responses: { 200: { about: "The cell is active.", schema: cellAnswer } },
     errors: [unknownCell, changedMeanwhile, ...changing],
     example: { params: { cell: "7" } },

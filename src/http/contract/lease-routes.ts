@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { cellId, moment, nothing, pageSize, pageToken, uuid } from "./fields.ts";
-import { route, tooManyReads, type RouteError } from "./route.ts";
+import { auditFull, route, tooManyReads, type RouteError } from "./route.ts";
 import { batch, leaseAnswer, leasePage, placedLeaseAnswer } from "./schemas.ts";
 
 const params = z.strictObject({ cell: cellId, uuid });
@@ -103,6 +103,7 @@ const beginErrors: readonly RouteError[] = [
     code: "DEADLINE_EXCEEDED",
     when: "There was no answer in time. The outcome is unknown: repeat the call with the same lease id.",
   },
+  auditFull,
 ];
 
 const decideErrors = (outcome: "COMMITTED" | "ROLLED_BACK"): readonly RouteError[] => [
@@ -136,6 +137,7 @@ const decideErrors = (outcome: "COMMITTED" | "ROLLED_BACK"): readonly RouteError
       "decision again succeeds.",
   },
   { code: "DEADLINE_EXCEEDED", when: "There was no answer in time. Repeat the call." },
+  auditFull,
 ];
 
 const decision = {

@@ -30,7 +30,7 @@ export const auditFull: RouteError = {
   reason: "AUDIT_FULL",
   when:
     "A part has as many audit entries as it may keep, because the cron could not copy them. Nothing was " +
-    "done.",
+    "done. Only operators get this error.",
 };
 
 /** The refusal of reads of which too many run at a time. */

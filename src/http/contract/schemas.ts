@@ -118,6 +118,10 @@ export const lease = z
     }),
     decided_at: time.optional(),
     decided_by: z.enum(["cell", "operator"]).optional().meta({ description: "Who decided the lease." }),
+    decided_by_key: z
+      .string()
+      .optional()
+      .meta({ description: "The id of the operator's key, if an operator decided the lease." }),
     reason: z.string().optional().meta({ description: "The reason that the operator gave." }),
     counts: z
       .strictObject({

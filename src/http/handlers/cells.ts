@@ -144,10 +144,13 @@ interface Changed {
 }
 
 async function setState(
-  { deployment, params }: Call<"freezeCell" | "unfreezeCell">,
+  call: Call<"freezeCell" | "unfreezeCell">,
   state: CellState,
 ): Promise<Result<Changed>> {
+  const { deployment, params, body } = call;
   const { objects, envelope } = deployment;
+  const fault = reasonFault(body?.reason, deployment.config.limits);
+  if (fault !== undefined) return fault;
   const cell = await deployment.directory.presentCell(params.cell);
   if (!cell.ok) return cell;
   const ledger = () => objects.ledger(cell.value.cell, cell.value.locationHint);
@@ -157,7 +160,7 @@ async function setState(
   if (!before.ok) return before;
   const { stateVersion } = before.value;
   const set = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER, advice: UNSURE }, () =>
-    ledger().setState({ ...envelope, state, stateVersion }),
+    ledger().setState({ ...envelope, operator: operatorOf(call, body?.reason), state, stateVersion }),
   );
   if (!set.ok) return set;
   return ok({ status: 200, body: { cell: toApiCell(cell.value, await statusOf(deployment, cell.value)) } });

@@ -1,6 +1,6 @@
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { KeyPayload } from "../../auth/key.ts";
-import type { Operator } from "../../core/audit.ts";
+import type { Operator } from "../../core/messages.ts";
 import type { MintedKey } from "../../core/directory/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { invalid } from "../batch.ts";
@@ -144,7 +144,7 @@ async function revoke(
     // The first call of a ledger creates it, so none is called for a cell that is not registered.
     const registered = await deployment.directory.cell(cell, waitUntil);
     if (!registered.ok) return registered;
-    const message = { ...envelope, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
+    const message = { ...envelope, operator, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
     const revokedByLedger = await reach(
       readTimeoutMs(deployment.config.limits),
       { name: LEDGER, advice },

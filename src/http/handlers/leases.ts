@@ -24,8 +24,10 @@ import { NO_TYPES, storedTypes, toApiLease } from "../answers.ts";
 import { askLedger, authorize, callerOf } from "./ledger-access.ts";
 
 export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
-  async beginLease({ deployment, principal, params: { cell, uuid }, body, seen }) {
-    const begin = await beginOf(deployment, principal, cell, uuid, body, seen);
+  async beginLease(call) {
+    const { deployment, principal, params, body } = call;
+    const { cell, uuid } = params;
+    const begin = await beginOf(call, uuid);
     if (!begin.ok) return begin;
     const begun = await sendBegin(deployment, principal, cell, begin.value, body);
     if (!begun.ok) return begun;
@@ -36,9 +38,11 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
     return ok({ status: value.created ? 201 : 200, body: answer, headers });
   },
 
-  async beginLeaseWithNewId({ deployment, principal, params: { cell }, body, seen }) {
+  async beginLeaseWithNewId(call) {
+    const { deployment, principal, params, body } = call;
+    const { cell } = params;
     const uuid = newTimeOrderedUuid();
-    const begin = await beginOf(deployment, principal, cell, uuid, body, seen);
+    const begin = await beginOf(call, uuid);
     if (!begin.ok) return begin;
     const begun = await sendBegin(deployment, principal, cell, begin.value, body);
     if (!begun.ok) return begun;
@@ -104,13 +108,10 @@ const askerOf = (
 ): CellCall => ({ ...envelope, ...seenBy(principal, seen), caller: callerOf(principal) });
 
 async function beginOf(
-  deployment: Deployment,
-  principal: Principal,
-  cell: string,
+  call: Call<"beginLease" | "beginLeaseWithNewId">,
   lease: string,
-  batch: Batch,
-  seen: HistoryPoint | undefined,
 ): Promise<Result<BeginRequest>> {
+  const { deployment, principal, params, requestId, body: batch, seen } = call;
   const { config } = deployment;
   const references = typesIn(batch);
   const types = await deployment.types.forRead(references);
@@ -119,7 +120,9 @@ async function beginOf(
   if (!ops.ok) return ops;
   // A key that the ledger would refuse brings no type into use.
   const isNew = types.value.select(references).some(({ isInUse }) => !isInUse);
-  const authorized = isNew ? withAdvice(await authorize(deployment, principal, cell), lease) : ok(null);
+  const authorized = isNew
+    ? withAdvice(await authorize(deployment, principal, params.cell), lease)
+    : ok(null);
   if (!authorized.ok) return authorized;
   const used = await deployment.types.use(types.value, references);
   if (!used.ok) return used;
@@ -127,6 +130,7 @@ async function beginOf(
   const hash = payloadHash(ops.value, allowMissing);
   return ok({
     ...askerOf(deployment, principal, seen),
+    requestId,
     lease,
     ops: ops.value,
     payloadHash: hash,
@@ -201,11 +205,12 @@ async function decide(
   call: Call<"commitLease" | "rollbackLease">,
   outcome: Outcome,
 ): Promise<Result<Decided>> {
-  const { deployment, principal, params, body, seen } = call;
+  const { deployment, principal, params, requestId, body, seen } = call;
   const fault = decisionFault(call);
   if (fault !== undefined) return fault;
   const request = {
     ...askerOf(deployment, principal, seen),
+    requestId,
     lease: params.uuid,
     outcome,
     ...(body?.reason === undefined ? {} : { reason: body.reason }),

@@ -1,6 +1,7 @@
 /** Tests of what the directory remembers of its operators' changes. */
 import { expect, test } from "vitest";
-import type { AuditEntry, Operator } from "../../../src/core/audit.ts";
+import type { AuditEntry } from "../../../src/core/audit.ts";
+import type { Operator } from "../../../src/core/messages.ts";
 import type { MintedKey } from "../../../src/core/directory/messages.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { shipped } from "../../support/types.ts";

@@ -176,7 +176,7 @@ function insertOld(c: Cluster, count: number, atMs: number, isApplied = true): v
   c.ledger("1").database.exec(
     `INSERT INTO lease
      SELECT 'old-' || n, 1, n, n, ${atMs}, ${atMs}, 'ROLLED_BACK', 0, 0, 0, NULL,
-            ${isApplied ? "NULL" : "'[]'"}, '', 0, 0, 0, 0, NULL, NULL
+            ${isApplied ? "NULL" : "'[]'"}, '', 0, 0, 0, 0, NULL, NULL, NULL
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
              SELECT n FROM count)`,
   );
@@ -201,7 +201,7 @@ test("[S1] thousands of outcomes that are not applied do not stop the pruning of
 });
 
 test("[S1] a ledger short of space forgets outcomes early, but none within `lateBeginS`", async () => {
-  const c = await start({ lateBeginS: 100, ledgerBytes: 2_000_000, fences: 5 });
+  const c = await start({ lateBeginS: 100, ledgerBytes: 2_000_000, fences: 5, auditEntries: 5 });
   await committed(c, "ada");
   await c.pass(10_000);
   insertOld(c, 25_000, c.clock.now());

@@ -119,6 +119,7 @@ const small: Partial<Limits> = {
   ledgerBytes: 400_000,
   leaseBytes: 130_000,
   fences: 5,
+  auditEntries: 1,
   reasonBytes: 500,
   outcomeRetentionS: 3_600,
 };
@@ -154,10 +155,8 @@ async function fill(c: Cluster, names: (n: number) => string[]): Promise<string[
 /** Writes all fences and decides all leases, with the longest reason. */
 async function decideAll(c: Cluster, leases: readonly string[]): Promise<void> {
   const { fences, reasonBytes, ledgerBytes } = c.limits;
-  const longest = {
-    caller: { role: "operator" as const, keyId: "op", expiresAtMs: Number.MAX_SAFE_INTEGER },
-    reason: "r".repeat(reasonBytes),
-  };
+  // An operator's decisions also have audit entries, which have a limit of their own.
+  const longest = { reason: "r".repeat(reasonBytes) };
   const decide = (lease: string, outcome: "COMMITTED" | "ROLLED_BACK") =>
     c.ledger("1").object.decide({ ...decideRequest(c.envelope, lease, outcome), ...longest });
   const written = Array.from({ length: fences }, () => decide(c.uuid(), "ROLLED_BACK"));
@@ -269,4 +268,28 @@ test("[S3] a begin in a full ledger sends nothing, and works again once leases a
   await begin(c, c.uuid(), ["one-more"]);
   await c.pass(2_000);
   expect(await begin(c, c.uuid(), ["one-more"])).toMatchObject({ ok: true });
+});
+
+test("[S3] [O3] a full ledger has room for operators' audit entries, with the longest reasons", async () => {
+  const c = await start({ ...small, reasonBytes: 4_096, auditEntries: 30, ledgerBytes: 700_000 });
+  const leases = await fill(c, manyNames(10_000));
+  const operator = { role: "operator" as const, keyId: "op", expiresAtMs: Number.MAX_SAFE_INTEGER };
+  const reason = "r".repeat(c.limits.reasonBytes);
+  const answers = [];
+  // Fences count too. Whoever needs more entries than there may be is refused.
+  for (const lease of [...leases, ...Array.from({ length: 40 }, () => c.uuid())])
+    answers.push(
+      await c.clock.runUntil(
+        c.ledger("1").object.decide({
+          ...decideRequest(c.envelope, lease, "ROLLED_BACK"),
+          caller: operator,
+          reason,
+        }),
+      ),
+    );
+  expect(answers.filter(({ ok }) => ok).length).toBeGreaterThan(5);
+  for (const answer of answers)
+    if (!answer.ok) expect(answer.refusal.reason).toMatch(/^AUDIT_FULL$|^TOO_MANY_FENCES$/);
+  expect(c.ledger("1").halted).toBe(false);
+  expect(c.ledger("1").sql.sizeBytes()).toBeLessThanOrEqual(c.limits.ledgerBytes);
 });

@@ -1,9 +1,10 @@
 /** The steps of the scenarios. Each repeats its call, as a careful caller does, until its answer is clear. */
+import type { OperatorCall } from "../../../src/core/messages.ts";
 import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
 import { placementOf, shardOf } from "../../../src/core/placement.ts";
 import type { TypesDocument } from "../../../src/core/types/document.ts";
 import { bucketType } from "../../support/types.ts";
-import { opsOf } from "../../support/ops.ts";
+import { operator, opsOf } from "../../support/ops.ts";
 import { Client, type Received } from "./client.ts";
 import { ring, rowsOf, stubOf } from "./objects.ts";
 import type { TestDeployment } from "./test-deployment.ts";
@@ -53,7 +54,11 @@ export class Stage {
   readonly types = new Map<string, number>();
   /** The cells that the directory must list, with their names. */
   readonly cells = new Map<string, string>();
-  readonly envelope: Envelope = { version: MESSAGE_VERSION, placement: placementOf(SHARDS) };
+  readonly envelope: OperatorCall = {
+    version: MESSAGE_VERSION,
+    placement: placementOf(SHARDS),
+    operator,
+  };
 
   constructor(deployment: TestDeployment) {
     this.deployment = deployment;

@@ -99,6 +99,7 @@ export class Api {
     });
     const payloadHash = JSON.stringify([allowMissing, batch]);
     const answer = await this.#asCell<BeginAnswer>(cell, caller, "begin", {
+      requestId: "",
       lease,
       ops,
       allowMissing,
@@ -134,6 +135,7 @@ export class Api {
     });
     this.#context.judge.requests(cell, lease, outcome);
     const answer = await this.#asCell<PlacedLease>(cell, caller, "decide", {
+      requestId: "",
       lease,
       outcome,
       ...(reason === undefined ? {} : { reason }),
@@ -289,13 +291,14 @@ export class Api {
     fields: object,
     note: (point: HistoryPoint) => void = () => {},
   ): Promise<Answer<T>> {
-    const { isolate, coordinator } = this.#context;
+    const { isolate, coordinator, judge } = this.#context;
     const answer = await ask<T>(this.#clock, TIMEOUT_MS, async () => {
       const message = { ...coordinator.envelope, ...fields };
       const reply: Reply<T> & Told = await isolate.send<T>(this.#owner, part, method, message);
       if (reply.ok && reply.point !== undefined) note(reply.point);
       return reply;
     });
+    if (isRefused(answer, "AUDIT_FULL")) judge.see("O3");
     return answer.kind === "refused" && UNCERTAIN.has(answer.refusal.code)
       ? { kind: "unknown", cause: answer.refusal.detail }
       : answer;

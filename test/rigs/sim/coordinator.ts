@@ -1,4 +1,4 @@
-import type { OperatorCall } from "../../../src/core/audit.ts";
+import type { OperatorCall } from "../../../src/core/messages.ts";
 import { Directory } from "../../../src/core/directory/directory.ts";
 import { Ledger } from "../../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../../src/core/limits.ts";

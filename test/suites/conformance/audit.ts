@@ -2,6 +2,7 @@
 import { beforeAll, expect, test } from "vitest";
 import type * as z from "zod";
 import type { auditRoutes } from "../../../src/http/contract/audit-routes.ts";
+import { begun } from "./leases.ts";
 import type { Coordinator, Open } from "./coordinator.ts";
 
 type Page = z.infer<(typeof auditRoutes)["listAudit"]["responses"][200]["schema"]>;
@@ -64,6 +65,35 @@ export function auditSuite(open: Open): void {
       },
     ]);
     expect(JSON.stringify([entries, made])).not.toContain(minted.key.slice(4));
+  });
+
+  test("[O1] [C5] shows who froze a cell and who decided a lease, and the lease names the key", async () => {
+    const { id, key } = await api.json<{ id: string; key: `lhk_${string}` }>(201, "POST", "/v1/admin/keys", {
+      body: { role: "operator", note: "Grace's key" },
+    });
+    const { uuid } = await begun(api);
+    await api.json(200, "POST", "/v1/admin/cells/2/freeze", { key, body: { reason: "it moves away" } });
+    await api.json(200, "POST", "/v1/admin/cells/2/unfreeze", { key });
+    const path = `/v1/cells/1/leases/${uuid}`;
+    const { lease } = await api.json<{ lease: object }>(200, "POST", `${path}/rollback`, {
+      key,
+      body: { reason: "its cell is gone" },
+    });
+    expect(lease).toMatchObject({ decided_by: "operator", decided_by_key: id, reason: "its cell is gone" });
+    expect(await api.json(200, "GET", path, { key: "cell 1" })).toMatchObject({
+      lease: { decided_by_key: id },
+    });
+    await api.cron();
+    const { entries } = await list(`?key_id=${id}`);
+    const seen = entries.map(({ action, part, target, reason }) => `${action} ${part} ${target} ${reason}`);
+    expect(seen.toSorted()).toEqual([
+      "freeze_cell ledger-2 2 it moves away",
+      `rollback_lease ledger-1 ${uuid} its cell is gone`,
+      "unfreeze_cell ledger-2 2 null",
+    ]);
+    expect((await list(`?target=${uuid}`)).entries).toMatchObject([
+      { before: { state: "GRANTED", creates: 1 }, after: { state: "ROLLED_BACK" }, key_note: "Grace's key" },
+    ]);
   });
 
   test("comes in pages that leave nothing out and repeat nothing", async () => {

@@ -833,8 +833,23 @@ export const cases: Record<RouteId, Case> = {
       "a bad address": { body: { address: "nowhere" }, field: "address" },
     },
   },
-  freezeCell: { success: [{ params: { cell: "2" }, status: 200 }], bad: badCells },
-  unfreezeCell: { success: [{ params: { cell: "2" }, status: 200 }], bad: badCells },
+  freezeCell: {
+    success: [
+      { params: { cell: "2" }, status: 200 },
+      { params: { cell: "2" }, body: { reason: "a test" }, status: 200 },
+    ],
+    bad: {
+      ...badCells,
+      "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
+    },
+  },
+  unfreezeCell: {
+    success: [{ params: { cell: "2" }, body: { reason: "a test" }, status: 200 }],
+    bad: {
+      ...badCells,
+      "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
+    },
+  },
   mintKey: {
     success: [
       { body: { role: "cell", cell_id: 1, expires_in_s: 60, note: "for a test" }, status: 201 },

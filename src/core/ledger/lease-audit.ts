@@ -1,0 +1,54 @@
+import type { Audit, AuditState } from "../audit.ts";
+import type { BeginRequest, DecideRequest } from "../messages.ts";
+import type { Refusal } from "../refusal.ts";
+import type { LeaseRow } from "./store.ts";
+
+/** What operators did to leases (O1). What a cell does to its own leases is no audit entry. */
+export class LeaseAudit {
+  readonly #audit: Audit;
+  readonly #cell: string;
+
+  constructor(audit: Audit, cell: string) {
+    this.#audit = audit;
+    this.#cell = cell;
+  }
+
+  /** Returns why an operator may not begin or decide a lease: its entry has no room (O3). */
+  refusalOf({ caller }: BeginRequest | DecideRequest): Refusal | undefined {
+    return caller.role === "operator" ? this.#audit.refusal : undefined;
+  }
+
+  /** Must be called in the transaction that grants the lease. */
+  begun({ caller, requestId, lease }: BeginRequest, row: LeaseRow): void {
+    if (caller.role !== "operator") return;
+    this.#audit.append(
+      { keyId: caller.keyId, requestId, reason: null },
+      { action: "begin_lease", cell: this.#cell, target: lease, before: null, after: stateOf(row) },
+    );
+  }
+
+  /** Must be called in the transaction that decides the lease. A lease that was never granted has no row. */
+  decided(request: DecideRequest, before: LeaseRow | null): void {
+    const { caller, requestId, reason, lease, outcome } = request;
+    if (caller.role !== "operator") return;
+    this.#audit.append(
+      { keyId: caller.keyId, requestId, reason: reason ?? null },
+      {
+        action: outcome === "COMMITTED" ? "commit_lease" : "rollback_lease",
+        cell: this.#cell,
+        target: lease,
+        before: before && stateOf(before),
+        after: { state: outcome },
+      },
+    );
+  }
+}
+
+const stateOf = ({ state, created_at_ms, creates, destroys, replaces, missing }: LeaseRow): AuditState => ({
+  state,
+  created_at_ms,
+  creates,
+  destroys,
+  replaces,
+  missing,
+});
