@@ -292,9 +292,14 @@ async function decideLate(simulation: Simulation, cell: Cell, random: Random): P
   );
   const lease = random.uuid();
   const answer = await cell.api.begin(cell.id, cell.caller, { lease, ops, allowMissing: false });
-  if (answer.kind !== "refused") await cell.api.decide(cell.id, cell.caller, lease, "ROLLED_BACK");
+  // The last digit is random, so operators decide some of these leases.
+  const isByOperator = Number.parseInt(lease.slice(-1), 16) < 6;
+  const [caller, reason] = isByOperator ? ([OPERATOR, "a simulated reason"] as const) : [cell.caller];
+  if (answer.kind !== "refused") await cell.api.decide(cell.id, caller, lease, "ROLLED_BACK", reason);
   else if (answer.refusal.conflicts?.[0]?.kind === "mismatch") simulation.judge.see("B10");
 }
+
+const OPERATOR = { role: "operator", keyId: "operator", expiresAtMs: Number.MAX_SAFE_INTEGER } as const;
 
 /** Repeats a decision, or sends the opposite one (C4). */
 async function redecide(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
@@ -302,9 +307,7 @@ async function redecide(simulation: Simulation, cell: Cell, random: Random): Pro
   const { lease, outcome } = random.pick(cell.recent);
   const other = outcome === "COMMITTED" ? "ROLLED_BACK" : "COMMITTED";
   const asked = random.chance(0.5) ? outcome : other;
-  const caller = random.chance(0.3)
-    ? ({ role: "operator", keyId: "operator", expiresAtMs: Number.MAX_SAFE_INTEGER } as const)
-    : cell.caller;
+  const caller = random.chance(0.3) ? OPERATOR : cell.caller;
   const answer = await cell.api.decide(
     cell.id,
     caller,

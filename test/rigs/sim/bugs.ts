@@ -37,6 +37,35 @@ const one = (
  * no longer exists, planting fails, so a bug that is not planted cannot pass as not found.
  */
 export const bugs: Record<string, Bug> = {
+  // What operators change
+  "a freeze has no audit entry": one(
+    "O1",
+    ["I33"],
+    "src/core/ledger/ledger.ts",
+    "if (message.state !== before) this.#auditState(message, before);",
+    "",
+  ),
+  "an operator's decision has no audit entry": one(
+    "O1",
+    ["I33"],
+    "src/core/ledger/decisions.ts",
+    "this.#store.decide(decided); this.#audit.decided(request, row);",
+    "this.#store.decide(decided);",
+  ),
+  "a freeze that changes nothing has an audit entry": one(
+    "O1",
+    ["I33"],
+    "src/core/ledger/ledger.ts",
+    "if (message.state !== before) this.#auditState",
+    "this.#auditState",
+  ),
+  "a ledger drops all of its audit entries once some were copied": one(
+    "O2",
+    ["I33"],
+    "src/core/audit.ts",
+    '"DELETE FROM audit WHERE number <= (SELECT number FROM audit WHERE id = ?)"',
+    '"DELETE FROM audit WHERE ? IS NOT NULL"',
+  ),
   // Reconciling parts that went back in time
   "a reconciling shard grants to any begin": one(
     "H6",
@@ -93,7 +122,10 @@ export const bugs: Record<string, Bug> = {
     ["I31"],
     "src/core/shard/shard.ts",
     "const { position } = this.#log;\n      const answers = await this.#reader.lookup(message.keys);",
-    "const answers = await this.#reader.lookup(message.keys);\n      const { position } = this.#log;",
+    // The pause is longer than in reality, because few lookups have a change between their turns.
+    "const answers = await this.#reader.lookup(message.keys);\n" +
+      "await new Promise<void>((resume) => void this.#ports.clock.after(100, resume));\n" +
+      "const { position } = this.#log;",
   ),
   "a router keeps what is not settled": {
     breaks: "Q2",

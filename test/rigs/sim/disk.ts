@@ -51,6 +51,8 @@ export class Disk {
   liveAlarmMs: number | null = null;
   /** Grows with every durable change. */
   version = 0;
+  /** How often the storage went back in time. */
+  wentBack = 0;
   /** Called when something was written that is not durable yet. */
   onWrite: () => void = () => {};
   onAlarm: () => void = () => {};
@@ -137,6 +139,7 @@ export class Disk {
 
   /** The storage becomes what it was when it had this version. */
   goBack(version: number): void {
+    this.wentBack += 1;
     const entries = this.#entries.slice(0, version);
     this.#entries = [];
     this.#durable = new Connection();

@@ -185,6 +185,11 @@ export class SimulatedProjection {
     return this.statement(tables.join(" UNION ALL "), false).all(cell, lease, state).length > 0;
   }
 
+  /** Whether the projection has an audit entry. */
+  hasAudit(id: string): boolean {
+    return this.statement("SELECT 1 FROM audit WHERE id = ?", false).all(id).length > 0;
+  }
+
   statement(sql: string, isRaw: boolean): StatementSync {
     const key = `${isRaw} ${sql}`;
     let statement = this.#prepared.get(key);

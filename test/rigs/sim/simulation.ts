@@ -148,6 +148,7 @@ export class Simulation {
         () => "the cron took a change of a ledger for a loss",
       );
     });
+    this.judge.audit.isCopied = (id) => this.cronJob.record.hasAudit(id);
     this.judge.types.copied = () => this.cronJob.record.types();
     this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
     this.#routerIsolate = new Isolate("isolate of routers", network, this.coordinator, (set) =>

@@ -43,6 +43,7 @@ export const invariants = {
   I30: "a lookup finds every name that was claimed by the rule of its type, and shows its type",
   I31: "a router's answer was true within its bound, and a stale one within the grace period",
   I32: "a router never shows a smaller epoch or position of a name than it has shown",
+  I33: "an operator's change has one audit entry, and no entry is dropped before D1 has it",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -4,6 +4,7 @@ import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import { shipped } from "../../../support/types.ts";
 import type { Coordinator } from "../coordinator.ts";
 import { nameKey, type LocalRow } from "../local.ts";
+import type { Part } from "../part.ts";
 import { Violation, type Invariant } from "../violation.ts";
 import { factKey, type Facts, type ShardImage } from "./rows.ts";
 
@@ -44,6 +45,13 @@ export class Evidence {
   constructor(coordinator: Coordinator) {
     this.coordinator = coordinator;
     this.images = coordinator.shards.map(() => ({ version: -1, claims: new Map(), holds: new Map() }));
+  }
+
+  /** The durable audit entries of a part. A part that is new may not have the table yet. */
+  auditEntriesOf({ disk }: Part<object>): number {
+    const [table] = disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'audit'");
+    if (table === undefined) return 0;
+    return disk.readDurable<{ n: number }>("SELECT count(*) AS n FROM audit")[0]?.n ?? 0;
   }
 
   see(what: string): void {

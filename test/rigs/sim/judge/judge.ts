@@ -2,6 +2,7 @@ import type { DigestRecordsAnswer, Reply } from "../../../../src/core/messages.t
 import { nameKey, type LocalChange } from "../local.ts";
 import type { Sent, Witness } from "../network.ts";
 import type { Part } from "../part.ts";
+import { AuditWatch } from "./audit-watch.ts";
 import { DigestWatch } from "./digest-watch.ts";
 import { Drifts } from "./drifts.ts";
 import { Evidence } from "./evidence.ts";
@@ -20,6 +21,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   readonly drifts = new Drifts(this);
   readonly verifications = new VerificationWatch(this, this.drifts);
   readonly types = new TypeWatch(this);
+  readonly audit = new AuditWatch(this);
   /** Undefined in a run without routers. */
   routes: RouteWatch | undefined;
   readonly #ledgers = new LedgerWatch(this, (fact) => this.verifications.decided(fact));
@@ -94,6 +96,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.types.refresh();
     this.#ledgers.refresh();
     this.#shards.refresh();
+    this.audit.refresh();
     this.routes?.refresh();
     this.drifts.close();
   }

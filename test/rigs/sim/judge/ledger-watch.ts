@@ -58,7 +58,8 @@ export class LedgerWatch {
     for (const [key, fact] of this.#evidence.facts)
       if (fact.cell === cell && !present.has(key)) this.#vanished(key, fact);
     const outstanding = rows.filter(({ decided }) => decided === 0).length;
-    const { outstandingLeases, fences, ledgerBytes, reasonBytes } = this.#evidence.coordinator.limits;
+    const { outstandingLeases, fences, ledgerBytes, reasonBytes, auditEntries } =
+      this.#evidence.coordinator.limits;
     this.#evidence.check(
       "I16",
       outstanding <= outstandingLeases,
@@ -70,12 +71,15 @@ export class LedgerWatch {
       fenced <= fences,
       () => `cell ${cell} has ${fenced} fences without begins, but the limit is ${fences}`,
     );
-    const bytes = part.disk.durableBytes + outstanding * (ROOM_BYTES + reasonBytes);
+    const bytes =
+      part.disk.durableBytes +
+      outstanding * (ROOM_BYTES + reasonBytes) +
+      Math.max(0, auditEntries - this.#evidence.auditEntriesOf(part)) * reasonBytes;
     this.#evidence.check(
       "I16",
       bytes <= ledgerBytes,
       () =>
-        `the ledger of cell ${cell} needs ${bytes} bytes to decide its ${outstanding} leases, ` +
+        `the ledger of cell ${cell} needs ${bytes} bytes for its ${outstanding} leases and its audit, ` +
         `but the limit is ${ledgerBytes}`,
     );
   }
