@@ -131,7 +131,7 @@ export async function listAudit(env: Env, query: AuditQuery): Promise<Result<Lis
       .limit(1),
   );
   if (!complete.ok) return complete;
-  const found = await database.run("list audit", (orm) =>
+  const found = await database.run("read audit", (orm) =>
     orm
       .select({ ...getTableColumns(audit), keyNote: sql<string | null>`${keys.note}`.as("key_note") })
       .from(audit)

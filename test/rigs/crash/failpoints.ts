@@ -73,6 +73,8 @@ export const failpoints: readonly Failpoint[] = [
   { name: "cron:mark cells", workload: "cron", hits: 3 },
   { name: "cron:prune runs", workload: "cron", hits: 3 },
   { name: "cron:prune leases", workload: "cron", hits: 3 },
+  { name: "cron:save audit", workload: "set_up", hits: 1 },
+  { name: "cron:prune audit", workload: "cron", hits: 3 },
   { name: "cron:end run", workload: "cron", hits: 3 },
 ];
 
@@ -116,6 +118,8 @@ const statements: readonly [RegExp, string | null][] = [
   [/^update "cells" set "pulled_position"/, "save leases"],
   [/^delete from "cron_runs"/, "prune runs"],
   [/^\s*DELETE FROM leases WHERE \(cell_id, created_position\) IN/, "prune leases"],
+  [/^\s*INSERT INTO audit/, "save audit"],
+  [/^\s*DELETE FROM audit WHERE \(at_ms, id\) IN/, "prune audit"],
 ];
 
 /** Returns undefined for a read. Throws for an unknown statement, because a new write needs a failpoint. */

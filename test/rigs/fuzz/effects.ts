@@ -1,4 +1,5 @@
-/** The rows that a successful request may change. */
+/** The rows that a successful request may change, and the audit entries of these changes. */
+import type { AuditAction } from "../../../src/core/audit.ts";
 import type { DeclaredTypes } from "../../../src/core/directory/messages.ts";
 import { isSameType, Types, type TypeEntry } from "../../../src/core/types/types.ts";
 import type { RouteId } from "../../../src/http/contract.ts";
@@ -311,12 +312,23 @@ const effects: Partial<Record<RouteId, Effect>> = {
 };
 
 export function wrongEffect(
-  changes: readonly Change[],
+  all: readonly Change[],
+  request: FuzzRequest,
+  received: Received,
+  server: FuzzServer,
+): string | undefined {
+  const changes = withoutCron(all, server).filter((change) => !isBirth(change) && !isCopyOfTypes(change));
+  const real = changes.filter((change) => !isAudit(change));
+  const entries = changes.filter((change) => isAudit(change));
+  return wrongRows(real, request, received, server) ?? wrongEntries(entries, real, request, received, server);
+}
+
+function wrongRows(
+  real: readonly Change[],
   request: FuzzRequest,
   { status, text }: Received,
   server: FuzzServer,
 ): string | undefined {
-  const real = withoutCron(changes, server).filter((change) => !isBirth(change) && !isCopyOfTypes(change));
   // A refusal of a slot gives the cell a place in the queue.
   if (status === 429 && request.id === "takeVerificationSlot") return slot(real, request, {}, server, status);
   if (status >= 300) {
@@ -327,4 +339,54 @@ export function wrongEffect(
   const effect = effects[request.id] ?? (isRead ? none : undefined);
   if (effect === undefined) return `test/rigs/fuzz/effects.ts does not list what ${request.id} may change`;
   return effect(real, request, isRead ? {} : (JSON.parse(text) as Record<string, unknown>), server, status);
+}
+
+const isAudit = ({ table }: Change): boolean => table === "audit";
+
+/** The routes whose changes are on record if an operator makes them (O1). */
+const audited: Partial<Record<RouteId, AuditAction>> = {
+  beginLease: "begin_lease",
+  beginLeaseWithNewId: "begin_lease",
+  commitLease: "commit_lease",
+  rollbackLease: "rollback_lease",
+  addCell: "add_cell",
+  changeCell: "change_cell",
+  changeTypes: "change_types",
+  freezeCell: "freeze_cell",
+  unfreezeCell: "unfreeze_cell",
+  mintKey: "mint_key",
+  revokeKey: "revoke_key",
+};
+
+/** Rows of `meta` that change with calls that have no entry: those that change nothing but a version. */
+const VERSIONS = new Set(["cell_state_set_at_ms", "cell_state_version", "position"]);
+
+/** A ledger without a stored state is active. */
+const isVersion = ({ table, key, before, after }: Change): boolean =>
+  table === "meta" &&
+  (VERSIONS.has(key) || (key === "cell_state" && before === undefined && after?.["value"] === "ACTIVE"));
+
+/**
+ * Checks that a change by an operator has one entry in each object that made it, and nothing else has one
+ * (O1). The cron removes entries from objects once D1 has them (O2).
+ */
+function wrongEntries(
+  entries: readonly Change[],
+  real: readonly Change[],
+  { id, key }: FuzzRequest,
+  { status }: Received,
+  server: FuzzServer,
+): string | undefined {
+  const copied = new Set(server.state.rows(/^d1$/, "audit").map((row) => row["id"]));
+  const lost = entries.find((change) => !made(change) && !copied.has(change.before?.["id"]));
+  if (lost !== undefined) return `an audit entry was changed or lost: ${JSON.stringify(lost)}`;
+  const own = entries.filter((change) => made(change) && change.object !== D1);
+  const action = key === "operator" && status < 300 ? audited[id] : undefined;
+  const foreign = own.find(({ after }) => after?.["action"] !== action);
+  if (foreign !== undefined) return `an unexpected audit entry: ${JSON.stringify(foreign)}`;
+  if (new Set(own.map(({ object }) => object)).size < own.length) return "a change has two audit entries";
+  const inUse = new Set(typesInUse(real));
+  const changed = real.some((change) => !isVersion(change) && !inUse.has(change));
+  if (action === undefined || changed === own.length > 0) return undefined;
+  return changed ? "a change by an operator has no audit entry" : "an audit entry without a change";
 }

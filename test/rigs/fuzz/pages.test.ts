@@ -42,6 +42,8 @@ const listings: readonly Listing[] = [
   { id: "listCells", key: "operator", params: {}, query: [] },
   { id: "listKeys", key: "operator", params: {}, query: [] },
   { id: "listStaleLeases", key: "operator", params: {}, query: [["older_than_s", "0"]] },
+  { id: "listAudit", key: "operator", params: {}, query: [] },
+  { id: "listAudit", key: "operator", params: {}, query: [["action", "mint_key"]] },
 ];
 
 let server: FuzzServer;
