@@ -5,7 +5,12 @@
 
 /** @type {import("esbuild").BuildOptions} */
 export const cliBundle = {
-  entryPoints: { cli: "src/cli/main.ts" },
+  // `leasehold dev` starts a thread, whose program must be in the folder of the shared chunks.
+  entryPoints: {
+    cli: "src/cli/main.ts",
+    "cli/checkpoint-worker": "src/standalone/checkpoint-worker.ts",
+  },
+  chunkNames: "cli/[name]-[hash]",
   bundle: true,
   splitting: true,
   format: "esm",

@@ -17,7 +17,7 @@ export interface DevKeys {
   cells: Record<string, string>;
 }
 
-const cells = ["1", "2", "3", "4"];
+const CELLS: readonly string[] = ["1", "2", "3", "4"];
 const LIFETIME_S = 365 * 86_400;
 /** Keys that expire sooner than this are replaced at the next start. */
 const RENEW_BEFORE_S = 7 * 86_400;
@@ -28,7 +28,7 @@ const fileOf = (stateFolder: string): string => join(stateFolder, "dev-keys.json
  * Returns the keys of an earlier start. Returns undefined if one is missing, has another signing secret, or
  * expires soon.
  */
-async function read(stateFolder: string, signingSecret: string): Promise<DevKeys | undefined> {
+async function read(stateFolder: string, signingSecret: string, cells = CELLS): Promise<DevKeys | undefined> {
   let keys: DevKeys;
   try {
     keys = JSON.parse(await readFile(fileOf(stateFolder), "utf8")) as DevKeys;
@@ -55,7 +55,12 @@ async function read(stateFolder: string, signingSecret: string): Promise<DevKeys
  * Registers the cells and makes a key for each role through the HTTP API. It signs its own operator key with
  * the secret for these requests.
  */
-async function make(stateFolder: string, signingSecret: string, dispatch: Dispatch): Promise<DevKeys> {
+async function make(
+  stateFolder: string,
+  signingSecret: string,
+  dispatch: Dispatch,
+  cells = CELLS,
+): Promise<DevKeys> {
   const now = Math.floor(Date.now() / 1_000);
   const first = await makeKey(
     { v: 1, id: uuid(), role: "operator", iat: now, exp: now + 600 },

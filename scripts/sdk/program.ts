@@ -7,7 +7,17 @@ import { packageOf } from "./entries.ts";
 export const PROGRAM = "js/cli.js";
 
 /** The npm packages whose code is in the program. It needs no others. */
-const BUNDLES: ReadonlySet<string> = new Set(["@noble/hashes", "commander", "re2js", "recheck", "uuid"]);
+const BUNDLES: ReadonlySet<string> = new Set([
+  "@hono/node-server",
+  "@noble/hashes",
+  "commander",
+  "drizzle-orm",
+  "hono",
+  "re2js",
+  "recheck",
+  "uuid",
+  "zod",
+]);
 
 /**
  * Writes the program into `folder`, and returns the packages in it. It is a build of its own, because it
@@ -18,7 +28,6 @@ export async function buildProgram(root: string, folder: string): Promise<readon
     ...cliBundle,
     absWorkingDir: root,
     outdir: join(folder, "js"),
-    chunkNames: "shared/cli-[name]-[hash]",
     metafile: true,
     logLevel: "silent",
   });

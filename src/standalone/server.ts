@@ -25,6 +25,8 @@ export interface StandaloneOptions {
   /** Variables as in `wrangler.toml`. */
   variables: Readonly<Record<string, string>>;
   tls?: HttpOptions["tls"];
+  /** The cells that are registered at the first start. */
+  cells?: readonly string[];
   /** Receives the lines of the log. */
   log: (line: string) => void;
   /** Must end the process. */
@@ -108,14 +110,14 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
   for (const name of storage.names) host.open(name);
   const dispatch = (path: string, init?: RequestInit): Promise<Response> =>
     host.dispatch(new Request(`${INTERNAL_URL}${path}`, init));
-  const known = await devKeys.read(stateFolder, signingSecret);
+  const known = await devKeys.read(stateFolder, signingSecret, options.cells);
   // Nobody but the cells could notice it, and only when they call.
   if (known !== undefined && storage.names.length === 0)
     throw new Error(
       `${databases} has no databases, though the folder has been used; restore a backup, ` +
         "or set LEASEHOLD_STATE to another folder",
     );
-  const keys = known ?? (await devKeys.make(stateFolder, signingSecret, dispatch));
+  const keys = known ?? (await devKeys.make(stateFolder, signingSecret, dispatch, options.cells));
   await checkPlacement(dispatch, keys);
   const cron = (): Promise<void> => runCron(host, log);
   // Callers find a part that has gone back in time only after the cron has told it so (H2).

@@ -85,7 +85,7 @@ async function makeState(folder: string, shards: string | undefined): Promise<St
   for (const name of ["storage", "shards", "signing-secret", "databases"])
     if (await exists(join(folder, name)))
       throw new Error(
-        `${folder} is not a folder of \`npm run standalone\` (${name} without state.json); ${OTHER_FOLDER}`,
+        `${folder} is not a folder of the standalone server (${name} without state.json); ${OTHER_FOLDER}`,
       );
   const state = { version: VERSION, shards: shards ?? NEW_SHARDS };
   await writeDurably(stateFile(folder), `${JSON.stringify(state)}\n`);

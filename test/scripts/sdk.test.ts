@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { freePort } from "../../scripts/free-port.ts";
 import { buildSdk } from "../../scripts/sdk/build.ts";
 import { clientSize } from "../../scripts/sdk/client-size.ts";
 import { compileAgainstSdk } from "../../scripts/sdk/compile.ts";
@@ -74,11 +75,16 @@ describe("the package", () => {
     expect(readFileSync(join(root, source), "utf8")).not.toMatch(/export (type )?\*/);
   });
 
-  test("has the program, with everything that it needs", () => {
+  test("has the program, with everything that it needs", async () => {
     expect(runProgram(project, "--version")).toMatch(/^\d+\.\d+\.\d+$/);
     expect(runProgram(project, "lookup", "--help")).toContain("leasehold lookup ada");
+    expect(runProgram(project, "dev", "--help")).toContain("leasehold dev --temporary");
+    const port = String(await freePort());
+    // The seed is refused once the server runs, so the package has all of the server.
+    const dev = ["dev", "--temporary", "--no-save", "--port", port, "--seed", "0"];
+    expect(() => runProgram(project, ...dev)).toThrow("--seed must be from 1 to 10000");
     const licenses = readFileSync(join(folder, "THIRD_PARTY_LICENSES.md"), "utf8");
-    expect(licenses).toContain("## commander");
+    for (const name of ["commander", "hono"]) expect(licenses).toContain(`## ${name}`);
   });
 
   test("leases a name without peers, and compiles in every setup", () => {

@@ -202,7 +202,7 @@ describe("a start is refused with one line", () => {
     const foreign = join(folder, "foreign");
     mkdirSync(join(foreign, "storage"), { recursive: true });
     expect(await refusal({ state: "foreign" })).toMatch(
-      /is not a folder of `npm run standalone` \(storage without state\.json\); set LEASEHOLD_STATE/,
+      /is not a folder of the standalone server \(storage without state\.json\); set LEASEHOLD_STATE/,
     );
     await (await ready({ state: "versions", variables: { LEASEHOLD_SHARDS: "2" } })).end("SIGTERM");
     expect(await refusal({ state: "versions", variables: { LEASEHOLD_SHARDS: "3" } })).toMatch(

@@ -2,7 +2,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import { secondsOf } from "../output/duration.ts";
 
-const wholeNumber =
+export const wholeNumber =
   (min: number, max: number) =>
   (text: string): number => {
     const number = Number(text);

@@ -5,6 +5,7 @@ import { addCells } from "../cells/add-cells.ts";
 import { addClaims } from "../claims/add-claims.ts";
 import { addCompletion } from "../completion/add-completion.ts";
 import { addContexts } from "../contexts/add-contexts.ts";
+import { addDev } from "../dev/add-dev.ts";
 import { addDoctor } from "../doctor/add-doctor.ts";
 import { addKeys } from "../keys/add-keys.ts";
 import { addLeases } from "../leases/add-leases.ts";
@@ -53,6 +54,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addAudit(program, run);
   addRoute(program, run);
   addApi(program, run);
+  addDev(program, run);
   addLogin(program, run);
   addContexts(program, run);
   addCompletion(program, run);
