@@ -65,6 +65,19 @@ describe("a call whose outcome is unknown", () => {
     expect(new Set(sent.map(({ method, url, body }) => `${method} ${url} ${body}`)).size).toBe(1);
   });
 
+  it("case 15: is retried with the same UUID after a 504 with HTML from a proxy", async () => {
+    const ofProxy = {
+      status: 504,
+      text: "<html>Gateway Timeout</html>",
+      headers: { "content-type": "text/html" },
+    };
+    const { sent, outcome } = await run([ofProxy, granted]);
+    expect(outcome).toMatchObject({ state: "GRANTED" });
+    expect(new Set(sent.map(({ method, url, body }) => `${method} ${url} ${body}`)).size).toBe(1);
+    expect(sent).toHaveLength(2);
+    expect((await run([ofProxy], { retries: 0 })).outcome).toMatchObject({ outcomeKnown: false });
+  });
+
   it("is retried with the original batch, even if the caller changes the object meanwhile", async () => {
     const creates: NonNullable<Batch["creates"]>[number][] = [];
     const change = async () => {

@@ -124,7 +124,7 @@ test("[Q5] a name that doesn't change is remembered for minutes", async () => {
   expect(requests.filter((each) => each.startsWith("GET /v1/reports/")).length).toBeLessThanOrEqual(122);
 });
 
-test("[Q2] a name on hold is asked for each time, and is gone after a rollback", async () => {
+test("[Q2] case 4: a name on hold is asked for each time, and is gone after a rollback", async () => {
   const { uuid } = await clientOf("1").leases.begin({ creates: [batchOf("ada", 7)] } as BeginBatch);
   expect(await routes.find(username("ada"))).toMatchObject({ kind: "found", settled: false });
   await clientOf("1").leases.rollback(uuid);
@@ -152,7 +152,7 @@ test("a wrong cell is healed with one question", async () => {
   expect(await routes.refresh(username("ada"), wrong)).toMatchObject({ cell: { id: "2" } });
 });
 
-test("[Q8] during an outage, found names are stale, and all others unavailable", async () => {
+test("[Q8] case 8: during an outage, found names are stale, and all others unavailable", async () => {
   await claim("1", "ada");
   await routes.find(username("ada"));
   await routes.find(username("nobody"));

@@ -127,7 +127,7 @@ describe("a name", () => {
     ["200 that is not UTF-8", () => new Response(new Uint8Array([0xff, 0xfe]), { status: 200 })],
     ["200 of 5 MB", () => new Response(" ".repeat(5_000_000), { status: 200 })],
     ["a broken connection", () => Promise.reject(new TypeError("fetch failed: /v1/route/ROUTES/a"))],
-  ])("has no answer after %s", async (_, reply) => {
+  ])("case 15: has no answer after %s", async (_, reply) => {
     const { source } = sourceOf([reply]);
     const answer = await source.find(name("private-name"), none);
     expect(answer.kind).toBe("failed");

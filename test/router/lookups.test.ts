@@ -228,7 +228,7 @@ describe("the order of answers", () => {
     expect(await routes.find(name("a"))).toMatchObject({ kind: "unavailable", retryAfterMs: 1_000 });
   });
 
-  test("[Q6] a smaller epoch is refused at any position, also after a negative answer", async () => {
+  test("[Q6] case 6: a smaller epoch is refused at any position, also after a negative answer", async () => {
     const { clock, source, routes } = world(byAge);
     const { cell: _, epoch: __, ...read } = answer("2", 12, 210);
     source.next.push(
@@ -254,7 +254,7 @@ describe("the order of answers", () => {
     expect(await routes.find(name("a"))).toMatchObject({ cell: { id: "2" }, layer: "coordinator" });
   });
 
-  test("[Q6] answers that arrive in the wrong order are shown in the right one", async () => {
+  test("[Q6] case 6: answers that arrive in the wrong order are shown in the right one", async () => {
     const { clock, source, routes } = world(byAge);
     source.claim("a", "1");
     source.delayMs = 100;
@@ -337,7 +337,7 @@ describe("the order of answers", () => {
     expect(await routes.find(name("a"))).toMatchObject({ kind: "none", layer: "coordinator" });
   });
 
-  test("[Q9] a new name is found at once by a router that remembers that it did not exist", async () => {
+  test("[Q9] case 3: a new name is found at once by a router that remembers its absence", async () => {
     const { source, routes } = world();
     await routes.find(name("a"));
     source.claim("a", "1");
@@ -444,7 +444,7 @@ describe("an answer that a cell has refused", () => {
 });
 
 describe("an outage", () => {
-  test("[Q8] routes what was found up to the grace period, and marks it", async () => {
+  test("[Q8] case 8: routes what was found up to the grace period, and marks it", async () => {
     const told: RouteEvent[] = [];
     const { clock, source, routes } = world(byAge, { onRoute: (event) => told.push(event) });
     source.claim("a", "1");
@@ -464,7 +464,7 @@ describe("an outage", () => {
     expect(await routes.find(name("a"))).toMatchObject({ isStale: false, layer: "coordinator" });
   });
 
-  test("[Q8] never answers that a name doesn't exist, and nothing about names on hold", async () => {
+  test("[Q8] case 8: never answers that a name doesn't exist, and nothing about names on hold", async () => {
     const { clock, source, routes } = world(byAge);
     source.claim("b", "1");
     source.hold("b");
@@ -476,7 +476,7 @@ describe("an outage", () => {
       expect(await routes.find(name(value))).toMatchObject({ kind: "unavailable" });
   });
 
-  test("[Q8] without a grace period, names are unavailable once they are too old", async () => {
+  test("[Q8] case 8: without a grace period, names are unavailable once they are too old", async () => {
     const { clock, source, routes } = world({ ...byAge, graceMs: 0 });
     source.claim("a", "1");
     await routes.find(name("a"));

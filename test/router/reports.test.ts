@@ -82,7 +82,7 @@ describe("with reports", () => {
     }
   });
 
-  test("[Q5] an entry read before a hold is not used, also if it is stored after the report", async () => {
+  test("[Q5] case 2: an entry read before a hold is not used, if stored after the report too", async () => {
     const { clock, source, routes } = await followed();
     source.delayMs = 300;
     const reading = routes.find(name("b"));
@@ -201,7 +201,7 @@ describe("with reports", () => {
 });
 
 describe("at most one report per second and shard", () => {
-  test("on average, however many names are looked up", async () => {
+  test("case 9: on average, however many names are looked up", async () => {
     const { clock, source, routes } = await followed();
     const before = source.count("report");
     for (let step = 0; step < 1_000; step += 1) {
@@ -236,7 +236,7 @@ describe("at most one report per second and shard", () => {
 });
 
 describe("a gap makes the report begin anew", () => {
-  test("[Q3] after a pruned log, nothing older is proved", async () => {
+  test("[Q3] case 7: after a pruned log, nothing older is proved", async () => {
     const { clock, source, routes } = await followed();
     await clock.pass(10_000);
     source.claim("a", "2");
@@ -249,7 +249,7 @@ describe("a gap makes the report begin anew", () => {
     expect(source.count("find")).toBe(before);
   });
 
-  test("[Q5] after a pause longer than W, nothing that was remembered is used", async () => {
+  test("[Q5] case 7: after a pause longer than W, nothing that was remembered is used", async () => {
     const { clock, source, routes } = await followed();
     await clock.pass(299_000);
     source.claim("a", "2");

@@ -87,7 +87,7 @@ describe("two routers", () => {
     expect(await first.find(name("a"))).toMatchObject({ kind: "unavailable" });
   });
 
-  test("[Q4] two layers of 5 s don't make answers of 10 s", async () => {
+  test("[Q4] case 5: two layers of 5 s don't make answers of 10 s", async () => {
     const { clock, source, first, second } = pair(byAge);
     source.claim("a", "1");
     await first.find(name("a"));
@@ -228,7 +228,7 @@ describe("two routers", () => {
 
 describe("a cache that", () => {
   test.each(["throws", "rejects", "hangs", "garbage"] as const)(
-    "%s changes no answer, and is counted and left alone",
+    "case 13: %s changes no answer, and is counted and left alone",
     async (fault) => {
       const { clock, source, cache, failures, second } = pair(byAge);
       source.claim("a", "1");
@@ -263,7 +263,7 @@ describe("a cache that", () => {
   });
 });
 
-test("answers are the same with the cache and without it, apart from ages and layers", async () => {
+test("case 14: answers are the same with the cache and without it, apart from ages and layers", async () => {
   const { clock, source, second, first } = pair();
   const alone = routerOf(source);
   const known = ({ kind, ...answer }: RouteAnswer): unknown =>

@@ -49,7 +49,7 @@ const hashOf = (name: string): string => keyHash(keyOf("ROUTES", name));
 const listed = ({ held }: Report): string[] => held.flatMap(({ keys }) => keys);
 
 describe("the keys that a transaction puts on hold", () => {
-  test("[Q1] are in its log row, and the transaction has no row more", async () => {
+  test("[Q1] case 10: are in its log row, and the transaction has no row more", async () => {
     const c = await newCluster();
     await begin(c, { value: "ada", source });
     const before = rowCount(c);

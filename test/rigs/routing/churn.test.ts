@@ -52,7 +52,7 @@ function complaintsOf(name: RouterName, bounds: Bounds): string[] {
 test.each<[string, RouterName, Bounds]>([
   ["2 s with reports", "reports", withReports],
   ["5 s by age", "age", byAge],
-])("[Q5] [Q6] [Q7] while names move, no answer is older than %s", (_, name, bounds) => {
+])("[Q5] [Q6] [Q7] case 1: while names move, no answer is older than %s", (_, name, bounds) => {
   expect(complaintsOf(name, bounds)).toEqual([]);
   const counts = readers.get(name)?.counts;
   for (const kind of ["found", "free", "healed"] as const) expect(counts?.[kind], kind).toBeGreaterThan(0);

@@ -19,7 +19,7 @@ describe("the known seeds", () => {
     // Beside other files, some 200 runs take minutes.
   }, 900_000);
 
-  test("violate nothing and cover every fault, activity, invariant and rule", () => {
+  test("case 1: violate nothing and cover every fault, activity, invariant and rule", () => {
     expect(lines[0]).toMatch(/^nothing violated in \d+ runs; everything occurred$/);
     expect(known.missing).toEqual([]);
     expect(code).toBe(0);

@@ -44,7 +44,7 @@ describe("what the cell gets", () => {
     expect(headers).not.toHaveProperty("x-forwarded-for");
   });
 
-  test("19: headers of the router that a client sends are removed, and those of the connection", async () => {
+  test("case 19: a client's headers of the router are removed, and those of the connection", async () => {
     const { headers } = await echoed({
       "leasehold-cell": "9",
       "leasehold-hops": "1",
@@ -252,7 +252,7 @@ describe("what the client gets", () => {
 });
 
 describe("streams", () => {
-  test("20: a large upload reaches the cell with its length, while little of it is in memory", async () => {
+  test("case 20: a large upload reaches the cell with its length, in little memory", async () => {
     const routes = new ScriptedRoutes();
     const total = 100 * MIB;
     let received = 0;
@@ -290,7 +290,7 @@ describe("streams", () => {
     expect(furthestAhead).toBeLessThan(20 * MIB);
   });
 
-  test("20: server-sent events arrive one by one, and end at the cell when the client leaves", async () => {
+  test("case 20: server-sent events arrive one by one, and end when the client leaves", async () => {
     const routes = new ScriptedRoutes();
     const left = Promise.withResolvers<void>();
     const next = Promise.withResolvers<void>();
@@ -315,7 +315,7 @@ describe("streams", () => {
     await left.promise;
   });
 
-  test("20: a client that leaves before the answer aborts the request to the cell", async () => {
+  test("case 20: a client that leaves before the answer aborts the request to the cell", async () => {
     const routes = new ScriptedRoutes();
     const asked = Promise.withResolvers<void>();
     const left = Promise.withResolvers<void>();
@@ -449,7 +449,7 @@ describe("failures", () => {
     "ftp://cell-7.example.com",
     "cell-7.example.com",
     "",
-  ])("21: the address `%s` is refused", async (address) => {
+  ])("case 21: the address `%s` is refused", async (address) => {
     const routes = new ScriptedRoutes();
     routes.answers.set("ada", found({ id: "7", address }));
     let sent = 0;

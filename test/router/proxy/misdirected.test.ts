@@ -80,7 +80,7 @@ const post = (url: string, headers: Record<string, string> = {}): Promise<Respon
   fetch(url, { method: "POST", body: "order", headers, redirect: "manual" });
 
 describe("a request without a body", () => {
-  test.each(["GET", "HEAD", "POST"])("19: a misdirected %s is healed in one hop", async (method) => {
+  test.each(["GET", "HEAD", "POST"])("case 19: a misdirected %s is healed in one hop", async (method) => {
     const { routes, url, arrived, refused, forwarded, failures } = await scene(refuse, accept, moved);
     const answer = await fetch(`${url}/ada`, { method });
     expect(answer.status).toBe(200);
@@ -93,7 +93,7 @@ describe("a request without a body", () => {
     expect(routes.minPositions).toEqual([[], [[3, 4_720]]]);
   });
 
-  test("19: two wrong cells end after one hop with 503", async () => {
+  test("case 19: two wrong cells end after one hop with 503", async () => {
     const { url, arrived, refused, failures } = await scene(refuse, refuse, moved);
     const answer = await fetch(`${url}/ada`);
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "3"]);
@@ -136,7 +136,7 @@ describe("a request without a body", () => {
 });
 
 describe("a request with a body", () => {
-  test("19: a misdirected POST gets 307 with the position, and arrives once at the right cell", async () => {
+  test("case 19: a misdirected POST gets 307 with the position, and arrives once", async () => {
     const { url, arrived, failures } = await scene(refuse, accept, moved);
     const answer = await post(`${url}/ada?q=1`, browser);
     expect([answer.status, answer.headers.get("location")]).toEqual([307, "/ada?q=1"]);
@@ -186,7 +186,7 @@ describe("a request with a body", () => {
     expect(new URL(location, url).href).toBe(`${url}//evil.example.com`);
   });
 
-  test("19: a 421 before the end of 50 MB reaches the client, and the body is not kept", async () => {
+  test("case 19: a 421 before the end of 50 MB reaches the client, and the body is not kept", async () => {
     const { url, arrived } = await scene(refuse, accept, moved);
     const total = 50_000_000;
     const headers = { ...browser, "content-length": total };
@@ -226,7 +226,7 @@ describe("a rule that names the cell", () => {
       ...(continues ? [...prefixes.matches({ url, headers: new Headers(), method: "GET" })] : []),
     ]);
 
-  test("22: a token that names the old cell of a tenant is served by the new one, in one hop", async () => {
+  test("case 22: a token that names a tenant's old cell is served by the new one, in one hop", async () => {
     const { routes, url, arrived, refused, forwarded } = await scene(refuse, accept, ([, second], given) => {
       given.answers.set("ada", found(second));
       return { ruleset: token(true) };
@@ -238,7 +238,7 @@ describe("a rule that names the cell", () => {
     expect(forwarded).toEqual([{ rule: "paths", cell: "2", status: 200, hops: 1 }]);
   });
 
-  test("22: with a body, the client is sent back, and the rule is left out", async () => {
+  test("case 22: with a body, the client is sent back, and the rule is left out", async () => {
     const { url, arrived } = await scene(refuse, accept, ([, second], routes) => {
       routes.answers.set("ada", found(second));
       return { ruleset: token(true) };

@@ -98,7 +98,7 @@ async function rawAnswer(request: string): Promise<string> {
 const browser = { "sec-fetch-site": "same-origin", cookie: "session=1" };
 
 describe("forwarding", () => {
-  test("19: the cell gets the route, and no header of the router from a client", async () => {
+  test("case 19: the cell gets the route, and no header of the router from a client", async () => {
     const name = await nameOf(one);
     const answer = await fetch(`${router.url}/${name}/headers`, {
       headers: {
@@ -179,7 +179,7 @@ describe("forwarding", () => {
     expect(await free.json()).toMatchObject({ reason: "NO_CELL" });
   });
 
-  test("21: a cell whose address is not a bare https origin gets no request", async () => {
+  test("case 21: a cell whose address is not a bare https origin gets no request", async () => {
     coordinator.move("unusable", "3");
     const answer = await fetch(`${router.url}/unusable`);
     expect(answer.status).toBeGreaterThanOrEqual(502);
@@ -222,7 +222,7 @@ describe("streams", () => {
     }
   }
 
-  test("20: an upload of 100 MB passes with its length, in little memory", async () => {
+  test("case 20: an upload of 100 MB passes with its length, in little memory", async () => {
     const name = await nameOf(one);
     await upload(`/${name}`, 10 * MIB);
     const [{ status, body }, growth] = await growthDuring(() => upload(`/${name}`, 100 * MIB));
@@ -235,7 +235,7 @@ describe("streams", () => {
     expect(growth).toBeLessThan(50 * MIB);
   });
 
-  test("20: two uploads of 100 MB at a time pass beside a WebSocket and events", async () => {
+  test("case 20: two uploads of 100 MB at a time pass beside a WebSocket and events", async () => {
     const [first, second] = [await nameOf(one), await nameOf(two)];
     const socket = new WebSocket(`${router.url.replace("http", "ws")}/${first}/socket`);
     await once(socket, "open");
@@ -270,7 +270,7 @@ describe("streams", () => {
     expect(await answer.json()).toEqual({ cell: "1", bytes: MIB, encoding: "chunked" });
   });
 
-  test("20: server-sent events arrive one by one, and end at the cell when the client leaves", async () => {
+  test("case 20: server-sent events arrive one by one, and end when the client leaves", async () => {
     const name = await nameOf(one);
     const client = new AbortController();
     const answer = await fetch(`${router.url}/${name}/events`, { signal: client.signal });
@@ -284,7 +284,7 @@ describe("streams", () => {
     await expect.poll(() => one.left).toEqual([`/${name}/events`]);
   });
 
-  test("20: a client that leaves before the answer ends its request at the cell", async () => {
+  test("case 20: a client that leaves before the answer ends its request at the cell", async () => {
     const name = await nameOf(one);
     const { hostname, port, host } = new URL(router.url);
     const client = connect(Number(port), hostname);
@@ -295,7 +295,7 @@ describe("streams", () => {
     await expect.poll(() => one.left).toEqual([`/${name}/hang`]);
   });
 
-  test("20: long polls wait for their answers at the same time", async () => {
+  test("case 20: long polls wait for their answers at the same time", async () => {
     const name = await nameOf(one);
     const answers = await Promise.all(
       Array.from({ length: 50 }, async () => (await fetch(`${router.url}/${name}/late`)).text()),
@@ -303,7 +303,7 @@ describe("streams", () => {
     expect(answers).toEqual(Array.from({ length: 50 }, () => "late"));
   });
 
-  test("20: a WebSocket passes in both directions, and its end reaches the cell", async () => {
+  test("case 20: a WebSocket passes in both directions, and its end reaches the cell", async () => {
     const name = await nameOf(one);
     const socket = new WebSocket(`${router.url.replace("http", "ws")}/${name}/socket`);
     await once(socket, "open");
@@ -324,7 +324,7 @@ describe("streams", () => {
 });
 
 describe("a cell that does not have the name", () => {
-  test("19: a GET is healed in one hop, and the next one needs none", async () => {
+  test("case 19: a GET is healed in one hop, and the next one needs none", async () => {
     const name = await movedName();
     const answer = await fetch(`${router.url}/${name}`);
     expect(await answer.json()).toMatchObject({ cell: "2" });
@@ -334,7 +334,7 @@ describe("a cell that does not have the name", () => {
     expect([one.arrived.length, two.arrived.at(-1)]).toEqual([1, `GET /${name} 0`]);
   });
 
-  test("19: a WebSocket is healed in one hop", async () => {
+  test("case 19: a WebSocket is healed in one hop", async () => {
     const name = await movedName();
     const socket = new WebSocket(`${router.url.replace("http", "ws")}/${name}/socket`);
     await once(socket, "open");
@@ -343,7 +343,7 @@ describe("a cell that does not have the name", () => {
     await expect.poll(() => two.left).toEqual([`/${name}/socket`]);
   });
 
-  test("19: a POST with a body gets 307, and arrives once", async () => {
+  test("case 19: a POST with a body gets 307, and arrives once", async () => {
     const name = await movedName();
     const post = (cookie: string): Promise<Response> =>
       fetch(`${router.url}/${name}`, {
@@ -365,7 +365,7 @@ describe("a cell that does not have the name", () => {
     expect([one.arrived.length, two.arrived]).toEqual([1, [`POST /${name} 0`]]);
   });
 
-  test("19: two wrong cells end after one hop with 503", async () => {
+  test("case 19: two wrong cells end after one hop with 503", async () => {
     const name = await movedName();
     two.names.delete(name);
     const answer = await fetch(`${router.url}/${name}`);
@@ -377,7 +377,7 @@ describe("a cell that does not have the name", () => {
   test.each([
     ["a browser", browser, 307],
     ["a client without cookies", {}, 503],
-  ])("19: a 421 reaches %s that sends 50 MB", async (_, headers, expected) => {
+  ])("case 19: a 421 reaches %s that sends 50 MB", async (_, headers, expected) => {
     const name = await movedName();
     const { status } = await upload(`/${name}`, 50 * MIB, headers);
     expect(status).toBe(expected);

@@ -56,7 +56,7 @@ async function change(kind: "creates" | "destroys", cell: string, value: string)
 }
 
 test.each(["on", "off"])(
-  "19: a name that moves is not looked for at its old cell, with reports %s",
+  "case 19: a name that moves is not looked for at its old cell, with reports %s",
   async (reports) => {
     const { url } = await startRouter({
       LEASEHOLD_URL: coordinator.url,

@@ -146,7 +146,7 @@ export function routingSuite(open: Open): void {
       expect(results).toEqual([{ name: body.names[0], found: true, ...rest }]);
     });
 
-    test("is never for shared caches, and caches tell callers apart", async () => {
+    test("case 12: is never for shared caches, and caches tell callers apart", async () => {
       const { value } = await committed(api);
       await settled(value);
       for (const key of ["router", "operator", "cell 1", "cell 2"] as const)
@@ -172,7 +172,7 @@ export function routingSuite(open: Open): void {
       ["if-none-match", "*"],
       ["range", "bytes=0-1"],
       ["leasehold-cell", "2"],
-    ])("is not changed by the header %s", async (name, value) => {
+    ])("case 12: is not changed by the header %s", async (name, value) => {
       const lease = await committed(api);
       await settled(lease.value);
       const plain = await api.send("GET", pathOf(lease.value), { key: "router" });
@@ -298,7 +298,7 @@ export function routingSuite(open: Open): void {
       expect(keysIn(await report(shard, after.position))).not.toContain(key);
     });
 
-    test("[Q3] a full page never changes, and only it may be kept for long", async () => {
+    test("[Q3] case 7: a full page never changes, and only it may be kept for long", async () => {
       const { shard, position: after } = await absent(freshName());
       const path = `/v1/reports/${shard}?after=${after}`;
       const tail = await api.send("GET", path, { key: "router" });
@@ -332,7 +332,7 @@ export function routingSuite(open: Open): void {
       expect(refused).not.toHaveProperty("reason");
     });
 
-    test("[Q3] across an accepted loss is refused with 410", async () => {
+    test("[Q3] case 7: across an accepted loss is refused with 410", async () => {
       const { shard, position } = await settled((await committed(api)).value);
       await report(shard, position);
       const body = { dry_run: false, declare_lost: true, reason: "a test" };
