@@ -4,6 +4,7 @@ export type { Answer, Refused, Unknown } from "../client/answer.ts";
 export {
   AlreadyClaimedError,
   CancelledError,
+  CellDrainingError,
   CellFrozenError,
   ClaimLeasedError,
   ClaimMismatchError,

@@ -46,6 +46,13 @@ export class Cells {
     return valueOf(await this.#caller.call("freezeCell", input)).cell;
   }
 
+  /** Drains a cell: the coordinator refuses its begins, except those of a verification. */
+  async drain(cell: string, { reason, ...options }: StateOptions = {}): Promise<Cell> {
+    const input = { ...options, params: { cell }, body: { reason } };
+    return valueOf(await this.#caller.call("drainCell", input)).cell;
+  }
+
+  /** Lets a frozen or draining cell begin leases again. */
   async unfreeze(cell: string, { reason, ...options }: StateOptions = {}): Promise<Cell> {
     const input = { ...options, params: { cell }, body: { reason } };
     return valueOf(await this.#caller.call("unfreezeCell", input)).cell;

@@ -16,6 +16,8 @@ export interface AuditEntry {
     | "add_cell"
     | "change_cell"
     | "freeze_cell"
+    | "drain_cell"
+    | "undrain_cell"
     | "unfreeze_cell"
     | "mint_key"
     | "revoke_key"
@@ -114,8 +116,11 @@ export interface Cell {
   name: string;
   address: string;
   location_hint: string | null;
-  /** FROZEN: begins are refused, and everything else works. Null: the cell's ledger cannot be reached. */
-  state: "ACTIVE" | "FROZEN" | null;
+  /**
+   * FROZEN: begins are refused, and everything else works. DRAINING: like FROZEN, but the begins of a
+   * verification are granted. Null: the cell's ledger cannot be reached.
+   */
+  state: "ACTIVE" | "DRAINING" | "FROZEN" | null;
   /** The number of leases that are granted and not decided. Null: the cell's ledger cannot be reached. */
   outstanding_leases: number | null;
   /**
@@ -1017,6 +1022,12 @@ export interface Operations {
       cell: Cell;
     };
   };
+  drainCell: {
+    body: CellStateChange | undefined;
+    answer: {
+      cell: Cell;
+    };
+  };
   unfreezeCell: {
     body: CellStateChange | undefined;
     answer: {
@@ -1114,7 +1125,7 @@ export interface Operations {
       /** The parts that did not answer. While there are any, only a dry run works. */
       unreachable: readonly string[];
       /** For a ledger: the state of the cell that is left. A later change of it is lost. */
-      cell_state?: "ACTIVE" | "FROZEN" | undefined;
+      cell_state?: "ACTIVE" | "DRAINING" | "FROZEN" | undefined;
       /** For the directory: what the copies in D1 have that the directory has lost. */
       restored?:
         | {
@@ -1406,6 +1417,24 @@ export const operations = {
   freezeCell: {
     method: "POST",
     path: "/v1/admin/cells/{cell}/freeze",
+    shape: {
+      cell: {
+        cell_id: "string",
+        name: "string",
+        address: "string",
+        location_hint: "any",
+        state: "any",
+        outstanding_leases: "any",
+        unapplied_decisions: "any",
+        stored_bytes: "any",
+        created_at: "string",
+        updated_at: "string",
+      },
+    },
+  },
+  drainCell: {
+    method: "POST",
+    path: "/v1/admin/cells/{cell}/drain",
     shape: {
       cell: {
         cell_id: "string",

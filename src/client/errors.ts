@@ -43,6 +43,7 @@ export type LeaseholdErrorName =
   | "LeaseCommittedError"
   | "LeaseIdReusedError"
   | "CellFrozenError"
+  | "CellDrainingError"
   | "ReportPrunedError"
   | "ResourceExhaustedError"
   | "UnavailableError"
@@ -188,6 +189,11 @@ export class CellFrozenError extends FailedPreconditionError {
   override readonly name: LeaseholdErrorName = "CellFrozenError";
 }
 
+/** An operator drains the cell. It can finish its leases, and only its verification can begin any. */
+export class CellDrainingError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "CellDrainingError";
+}
+
 /** The shard no longer knows all names that changed since the position. Forget its answers and start anew. */
 export class ReportPrunedError extends FailedPreconditionError {
   override readonly name: LeaseholdErrorName = "ReportPrunedError";
@@ -223,6 +229,7 @@ const byReason: ReadonlyMap<string | undefined, ErrorClass> = new Map<string, Er
   ["LEASE_COMMITTED", LeaseCommittedError],
   ["LEASE_ID_REUSED", LeaseIdReusedError],
   ["CELL_FROZEN", CellFrozenError],
+  ["CELL_DRAINING", CellDrainingError],
   ["REPORT_PRUNED", ReportPrunedError],
   ["CELL_EXISTS", LeaseholdError],
 ]);

@@ -36,6 +36,7 @@ export type {
 export {
   AlreadyClaimedError,
   CancelledError,
+  CellDrainingError,
   CellFrozenError,
   ClaimLeasedError,
   ClaimMismatchError,

@@ -7,6 +7,8 @@ export const auditActions = [
   "add_cell",
   "change_cell",
   "freeze_cell",
+  "drain_cell",
+  "undrain_cell",
   "unfreeze_cell",
   "mint_key",
   "revoke_key",

@@ -233,7 +233,7 @@ export interface BeginRequest extends CellCall {
   ops: Op[];
   payloadHash: string;
   allowMissing: boolean;
-  /** Present if a verification makes this begin (H6). */
+  /** Present if a verification makes this begin (H6, X1). */
   isVerification?: true;
 }
 
@@ -471,7 +471,12 @@ export interface DigestRecordsAnswer {
 
 // Worker → ledger, for operators and the cron
 
-export type CellState = "ACTIVE" | "FROZEN";
+/**
+ * `FROZEN`: the ledger grants no begin. `DRAINING`: it grants only those of a verification (X1). Everything
+ * else works in both.
+ */
+export const cellStates = ["ACTIVE", "DRAINING", "FROZEN"] as const;
+export type CellState = (typeof cellStates)[number];
 
 export interface CellStatus {
   cell: string;
@@ -486,16 +491,16 @@ export interface CellStatus {
   storedBytes: number;
 }
 
-/**
- * Changes the state of a cell, based on the state with this version. If the state has changed since, a
- * message that asks for another state is refused (A2).
- */
 /** Revokes a key of the cell. */
 export interface RevokeCellKey extends OperatorCall {
   keyId: string;
   expiresAtMs: number;
 }
 
+/**
+ * Changes the state of a cell, based on the state with this version. If the state has changed since, a
+ * message that asks for another state is refused (A2).
+ */
 export interface SetState extends OperatorCall {
   state: CellState;
   stateVersion: number;

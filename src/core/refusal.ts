@@ -24,6 +24,7 @@ export type Reason =
   | "LEASE_ROLLED_BACK"
   | "LEASE_COMMITTED"
   | "CELL_FROZEN"
+  | "CELL_DRAINING"
   | "CELL_UNKNOWN"
   | "ROUTE_UNKNOWN"
   | "CELL_EXISTS"

@@ -42,10 +42,13 @@ test("set changes the address, and prints the command that undoes it", async () 
 describe.each([
   ["freeze", "FROZEN", "thaw"],
   ["thaw", "ACTIVE", "freeze"],
+  ["drain", "DRAINING", "undrain"],
+  ["undrain", "ACTIVE", "drain"],
 ])("%s", (command, state, undo) => {
   test("sends nothing without a reason and the id of the cell, then changes the state", async () => {
     const line = await startCommandLine();
-    if (state === "ACTIVE") await line.client().cells.freeze("2");
+    if (command === "thaw") await line.client().cells.freeze("2");
+    if (command === "undrain") await line.client().cells.drain("2");
     const args = ["cells", command, "2"];
     expect((await line.run([...args, "--yes"])).code).toBe(2);
     expect(line.sent).toEqual([]);
@@ -62,4 +65,13 @@ describe.each([
     expect((await line.run([...args, ...reason, "--yes"])).out).toContain("Nothing was changed.");
     expect(line.changes).toEqual([]);
   });
+});
+
+test("undrain does not thaw a frozen cell", async () => {
+  const line = await startCommandLine();
+  await line.client().cells.freeze("2");
+  const { code, err } = await line.run(["cells", "undrain", "2", ...reason, "--yes"]);
+  expect(code).toBe(3);
+  expect(err).toContain("cell 2 is FROZEN, not DRAINING: nothing was changed");
+  expect(err).toContain("leasehold cells thaw 2 --reason TEXT");
 });

@@ -57,6 +57,8 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "leases rollback": ["0198c5a0-5f6e-7000-8000-000000000001", "--cell", "1"],
   "cells set": ["1", "--address", "https://new.example"],
   "cells freeze": ["1"],
+  "cells drain": ["1"],
+  "cells undrain": ["1"],
   "cells thaw": ["1"],
   "keys revoke": ["0198c5a0-5f6e-7000-8000-000000000001"],
   "types apply": [],

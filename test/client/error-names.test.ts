@@ -50,6 +50,7 @@ const names = Object.keys({
   LeaseCommittedError: true,
   LeaseIdReusedError: true,
   CellFrozenError: true,
+  CellDrainingError: true,
   ReportPrunedError: true,
   ResourceExhaustedError: true,
   UnavailableError: true,
@@ -160,6 +161,7 @@ describe("docs/reference/sdk.md", () => {
     "LEASE_COMMITTED",
     "LEASE_ID_REUSED",
     "CELL_FROZEN",
+    "CELL_DRAINING",
     "REPORT_PRUNED",
     "NO_VERIFICATION_SLOT",
   ] satisfies Reason[]);

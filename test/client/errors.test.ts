@@ -39,6 +39,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   LEASE_ROLLED_BACK: ["FAILED_PRECONDITION", errors.LeaseRolledBackError],
   LEASE_COMMITTED: ["FAILED_PRECONDITION", errors.LeaseCommittedError],
   CELL_FROZEN: ["FAILED_PRECONDITION", errors.CellFrozenError],
+  CELL_DRAINING: ["FAILED_PRECONDITION", errors.CellDrainingError],
   CELL_UNKNOWN: ["NOT_FOUND", errors.NotFoundError],
   ROUTE_UNKNOWN: ["NOT_FOUND", errors.NotFoundError],
   // A conflict about a cell, not about a name.

@@ -31,6 +31,7 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "cells.add": ({ cells }) => cells.add({ cell_id: "8", name: "eight", address: "https://eight.test" }),
   "cells.change": ({ cells }) => cells.change("8", { name: "ate" }),
   "cells.freeze": ({ cells }) => cells.freeze("8", { reason: "a test" }),
+  "cells.drain": ({ cells }) => cells.drain("8", { reason: "a test" }),
   "cells.unfreeze": ({ cells }) => cells.unfreeze("8"),
   "keys.list": ({ keys }) => keys.list().all(),
   "keys.mint": ({ keys }) => keys.mint({ role: "operator" }),

@@ -99,6 +99,7 @@ describe("the package", () => {
       "leasehold/client": [
         "AlreadyClaimedError",
         "CancelledError",
+        "CellDrainingError",
         "CellFrozenError",
         "ClaimLeasedError",
         "ClaimMismatchError",
@@ -123,6 +124,7 @@ describe("the package", () => {
         "AlreadyClaimedError",
         "BulkError",
         "CancelledError",
+        "CellDrainingError",
         "CellFrozenError",
         "ClaimLeasedError",
         "ClaimMismatchError",

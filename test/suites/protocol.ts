@@ -4,7 +4,7 @@
  * (docs/reference/protocol.md).
  */
 import { describe, expect, test } from "vitest";
-import type { OperatorCall } from "../../src/core/messages.ts";
+import type { CellState, OperatorCall } from "../../src/core/messages.ts";
 import type { Ledger } from "../../src/core/ledger/ledger.ts";
 import type { LookupFound, Outcome } from "../../src/core/messages.ts";
 import type { Shard } from "../../src/core/shard/shard.ts";
@@ -536,6 +536,29 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
         objects.ledger("1").setState({ ...objects.envelope, state: "ACTIVE", stateVersion: 1 }),
       );
       expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(ok({ created: true }));
+    });
+
+    test("[X1] a draining cell begins only for its verification, and decides its leases", async () => {
+      const objects = await start();
+      const [first, second] = [objects.uuid(), objects.uuid()];
+      await begin(objects, "1", first, ["ada"]);
+      await begin(objects, "1", second, ["bob"]);
+      const set = (state: CellState, stateVersion: number) =>
+        objects.runUntil(objects.ledger("1").setState({ ...objects.envelope, state, stateVersion }));
+      await set("DRAINING", 0);
+      const draining = no("FAILED_PRECONDITION", { reason: "CELL_DRAINING" });
+      expect(await begin(objects, "1", objects.uuid(), ["eve"])).toEqual(draining);
+      const verified = { isVerification: true } as const;
+      expect(await begin(objects, "1", objects.uuid(), ["eve"], verified)).toEqual(ok({ created: true }));
+      expect(await begin(objects, "1", first, ["ada"])).toEqual(ok({ created: false }));
+      expect(await commit(objects, "1", first)).toEqual(ok({ state: "COMMITTED" }));
+      expect(await rollBack(objects, "1", second)).toEqual(ok({ state: "ROLLED_BACK" }));
+      await set("FROZEN", 1);
+      expect(await begin(objects, "1", objects.uuid(), ["mia"], verified)).toEqual(
+        no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" }),
+      );
+      await set("ACTIVE", 2);
+      expect(await begin(objects, "1", objects.uuid(), ["mia"])).toEqual(ok({ created: true }));
     });
 
     test("[A2] a late unfreeze undoes no later freeze, and a repeated freeze is one freeze", async () => {

@@ -4,7 +4,7 @@ import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
 import { addCell } from "./add-cell.ts";
-import { freezeCell, thawCell } from "./freeze-cell.ts";
+import { drainCell, freezeCell, thawCell, undrainCell } from "./freeze-cell.ts";
 import { listCells } from "./list-cells.ts";
 import { setCell } from "./set-cell.ts";
 import { showCell } from "./show-cell.ts";
@@ -12,7 +12,7 @@ import { showCell } from "./show-cell.ts";
 const HINTS = ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"];
 
 export function addCells(program: Command, run: Run): void {
-  const group = program.command("cells").description("Cells: list, register, change and freeze them.");
+  const group = program.command("cells").description("Cells: list, register, change, freeze and drain them.");
   const one = (name: string, about: string): Command =>
     group.command(name).description(about).argument("<id>", "the id of the cell", cellId);
   withExamples(
@@ -49,5 +49,15 @@ export function addCells(program: Command, run: Run): void {
   withExamples(
     withChangeOptions(one("thaw", "Let a frozen cell begin leases again.")).action(run(thawCell)),
     ['cells thaw 7 --reason "its database is restored"', "Thaw cell 7"],
+  );
+  withExamples(
+    withChangeOptions(
+      one("drain", "Refuse the cell's begins, except those of a verification. Everything else still works."),
+    ).action(run(drainCell)),
+    ['cells drain 7 --reason "it will be removed"', "Drain cell 7"],
+  );
+  withExamples(
+    withChangeOptions(one("undrain", "Let a draining cell begin leases again.")).action(run(undrainCell)),
+    ['cells undrain 7 --reason "it stays"', "End the draining of cell 7"],
   );
 }

@@ -13,6 +13,7 @@ export async function showCell(context: Context, id: string): Promise<Result> {
     nextSteps: [
       ...((cell.outstanding_leases ?? 0) > 0 ? [commandLine("leases", "ls", "--cell", id)] : []),
       ...(cell.state === "FROZEN" ? [`${commandLine("cells", "thaw", id)} --reason TEXT`] : []),
+      ...(cell.state === "DRAINING" ? [`${commandLine("cells", "undrain", id)} --reason TEXT`] : []),
       commandLine("claims", "ls", "--cell", id),
     ],
   };

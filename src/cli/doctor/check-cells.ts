@@ -32,7 +32,13 @@ export async function checkCells(context: Context, isProbed: boolean): Promise<C
 function checkStates(cells: readonly Cell[]): Check {
   const lost = cells.filter(({ state }) => state === null).map(({ cell_id: id }) => id);
   const frozen = cells.filter(({ state }) => state === "FROZEN").map(({ cell_id: id }) => id);
-  const facts = { cells: cells.length, unreachable: lost.length, frozen: frozen.length };
+  const draining = cells.filter(({ state }) => state === "DRAINING").map(({ cell_id: id }) => id);
+  const facts = {
+    cells: cells.length,
+    unreachable: lost.length,
+    frozen: frozen.length,
+    draining: draining.length,
+  };
   if (lost.length > 0)
     return fail(
       "cells",
@@ -42,6 +48,13 @@ function checkStates(cells: readonly Cell[]): Check {
     );
   if (frozen.length > 0)
     return warn("cells", `cells ${frozen.join(", ")} are frozen`, `leasehold cells show ${frozen[0]}`, facts);
+  if (draining.length > 0)
+    return warn(
+      "cells",
+      `cells ${draining.join(", ")} are draining`,
+      `leasehold cells show ${draining[0]}`,
+      facts,
+    );
   return ok("cells", `${cells.length} cells are active`, facts);
 }
 

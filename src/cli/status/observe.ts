@@ -8,7 +8,7 @@ import { take } from "../output/result.ts";
 export interface CellStatus {
   cell: string;
   name: string;
-  state: "ACTIVE" | "FROZEN" | null;
+  state: "ACTIVE" | "DRAINING" | "FROZEN" | null;
   outstanding_leases: number | null;
   stale_leases: number;
   oldest_stale_ms: number | null;

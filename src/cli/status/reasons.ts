@@ -113,6 +113,11 @@ function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
       problem: `Cell ${cell} is frozen, so its begins are refused.`,
       next: `leasehold cells thaw ${cell} --reason TEXT`,
     });
+  if (state === "DRAINING")
+    reasons.push({
+      problem: `Cell ${cell} is draining, so its begins are refused.`,
+      next: `leasehold cells undrain ${cell} --reason TEXT`,
+    });
   if (stale > 0)
     reasons.push({
       problem:

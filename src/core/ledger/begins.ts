@@ -7,6 +7,7 @@ import type {
   BeginRequest,
   BucketKey,
   Caller,
+  CellState,
   HoldState,
   Op,
   PlacedLease,
@@ -278,8 +279,8 @@ export class Begins {
 
   /**
    * Grants the lease in one turn: the begin stops being `running` and the row is written (B5). The grant is
-   * refused if, since the begin started, the begin was fenced, the cell was frozen or the key was revoked.
-   * Once a freeze or revocation has been acknowledged, no later begin may be granted.
+   * refused if, since the begin started, the begin was fenced, the cell was frozen or drained, or the key was
+   * revoked. Once a freeze, drain or revocation has been acknowledged, no later begin may be granted.
    */
   #grant(running: Running, attemptId: AttemptId, end: AttemptEnd & { kind: "granted" }): Result<PlacedLease> {
     if (!this.#isCurrent(running)) return rolledBack();
@@ -321,20 +322,15 @@ export class Begins {
   }
 
   /**
-   * Returns why a grant is refused as of this turn: the caller's key is revoked, the cell is frozen, or the
-   * entry of an operator's begin has no room (O3).
+   * Returns why a grant is refused as of this turn: the caller's key is revoked, the state of the cell does
+   * not allow it (X1), or the entry of an operator's begin has no room (O3).
    */
   grantRefusal(request: BeginRequest): Refusal | undefined {
     // An answer of a shard may have shown that this ledger has gone back in time (H4).
     if (this.#history.refusal !== undefined) return this.#history.refusal;
     const refusal = keyRefusal(this.#store, request.caller) ?? this.#audit.refusalOf(request);
     if (refusal !== undefined) return refusal;
-    if (this.#store.cellState() === "ACTIVE") return undefined;
-    return refused(
-      "FAILED_PRECONDITION",
-      "the cell is frozen and cannot begin leases; an operator can unfreeze it",
-      { reason: "CELL_FROZEN" },
-    ).refusal;
+    return stateRefusal(this.#store.cellState(), request);
   }
 
   #isCurrent(running: Running): boolean {
@@ -353,6 +349,22 @@ export class Begins {
   #pauseMs(round: number): number {
     return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** round) * (0.5 + this.#ports.randomness.fraction());
   }
+}
+
+function stateRefusal(state: CellState, { isVerification }: BeginRequest): Refusal | undefined {
+  if (state === "FROZEN")
+    return refused(
+      "FAILED_PRECONDITION",
+      "the cell is frozen and cannot begin leases; an operator can unfreeze it",
+      { reason: "CELL_FROZEN" },
+    ).refusal;
+  if (state === "DRAINING" && isVerification !== true)
+    return refused(
+      "FAILED_PRECONDITION",
+      "the cell is draining, so only its verification can begin leases; an operator can unfreeze it",
+      { reason: "CELL_DRAINING" },
+    ).refusal;
+  return undefined;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { Audit, type AuditPage, type PullAudit } from "../audit.ts";
+import { Audit, type AuditAction, type AuditPage, type PullAudit } from "../audit.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type {
@@ -394,7 +394,7 @@ export class Ledger {
 
   #auditState({ operator, state }: SetState, before: CellState): void {
     this.#audit.append(operator, {
-      action: state === "FROZEN" ? "freeze_cell" : "unfreeze_cell",
+      action: stateAction(before, state),
       cell: this.#cell,
       target: this.#cell,
       before: { state: before },
@@ -510,6 +510,13 @@ export class Ledger {
     await this.#ports.sql.flush();
     return reply;
   }
+}
+
+/** The name of a change of a cell's state in the audit. */
+function stateAction(before: CellState, after: CellState): AuditAction {
+  if (after === "FROZEN") return "freeze_cell";
+  if (after === "DRAINING") return "drain_cell";
+  return before === "DRAINING" ? "undrain_cell" : "unfreeze_cell";
 }
 
 /** Returns why a begin is refused whose lease id is known with another batch (B2). */

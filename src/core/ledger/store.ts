@@ -1,12 +1,13 @@
-import type {
-  CellState,
-  HistoryPoint,
-  Lease,
-  LeaseChange,
-  LeaseCounts,
-  LeaseState,
-  PlacedLease,
-  ShardPositions,
+import {
+  cellStates,
+  type CellState,
+  type HistoryPoint,
+  type Lease,
+  type LeaseChange,
+  type LeaseCounts,
+  type LeaseState,
+  type PlacedLease,
+  type ShardPositions,
 } from "../messages.ts";
 import { laterPoint } from "../history.ts";
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
@@ -89,7 +90,8 @@ export class LedgerStore {
   constructor(sql: Sql, cell: string) {
     this.#sql = sql;
     this.#cell = cell;
-    this.#cellState = readMeta(sql, "cell_state") === "FROZEN" ? "FROZEN" : "ACTIVE";
+    const state = readMeta(sql, "cell_state");
+    this.#cellState = cellStates.find((known) => known === state) ?? "ACTIVE";
     this.#revokedKeys = this.#readRevokedKeys();
     const applied = readMeta(sql, "applied");
     this.#applied =

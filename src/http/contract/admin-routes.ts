@@ -159,12 +159,29 @@ export const cellRoutes = {
     errors: [unknownCell, changedMeanwhile, ...changing],
     example: { params: { cell: "7" } },
   }),
+  drainCell: route({
+    group: "cells",
+    method: "POST",
+    path: "/v1/admin/cells/{cell}/drain",
+    summary: "Drain a cell",
+    about:
+      "Refuses all later begins of the cell, except those of a verification. Commits, rollbacks, reads and " +
+      "exports still work. Drain a cell before you remove it, or while you restore its database. " +
+      "`unfreeze` ends it.",
+    roles: operator,
+    params: cellParams,
+    query: nothing,
+    body: stateChange,
+    responses: { 200: { about: "The cell is draining.", schema: cellAnswer } },
+    errors: [unknownCell, changedMeanwhile, ...changing],
+    example: { params: { cell: "7" } },
+  }),
   unfreezeCell: route({
     group: "cells",
     method: "POST",
     path: "/v1/admin/cells/{cell}/unfreeze",
     summary: "Unfreeze a cell",
-    about: "Allows a frozen cell to begin leases again.",
+    about: "Allows a frozen or draining cell to begin leases again.",
     roles: operator,
     params: cellParams,
     query: nothing,

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { cellStates } from "../../core/messages.ts";
 import { cellId, nothing, reason, time, wholeNumber } from "./fields.ts";
 import { route, type RouteError } from "./route.ts";
 
@@ -79,7 +80,7 @@ const reconciliation = z.strictObject({
     .array(partId)
     .meta({ description: "The parts that did not answer. While there are any, only a dry run works." }),
   cell_state: z
-    .enum(["ACTIVE", "FROZEN"])
+    .enum(cellStates)
     .optional()
     .meta({ description: "For a ledger: the state of the cell that is left. A later change of it is lost." }),
   restored: z

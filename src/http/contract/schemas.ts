@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { cellStates } from "../../core/messages.ts";
 import { errorCodes, type ErrorCode } from "../../core/refusal.ts";
 import { MAX_TYPES } from "../../core/types/document.ts";
 import {
@@ -313,12 +314,12 @@ export const cell = z
     address: z.string(),
     location_hint: z.string().nullable(),
     state: z
-      .enum(["ACTIVE", "FROZEN"])
+      .enum(cellStates)
       .nullable()
       .meta({
         description:
-          "FROZEN: begins are refused, and everything else works. Null: the cell's ledger cannot be " +
-          "reached.",
+          "FROZEN: begins are refused, and everything else works. DRAINING: like FROZEN, but the begins of " +
+          "a verification are granted. Null: the cell's ledger cannot be reached.",
       }),
     outstanding_leases: wholeNumber.nullable().meta({
       description:

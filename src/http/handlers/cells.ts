@@ -96,6 +96,7 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
   },
 
   freezeCell: (call) => setState(call, "FROZEN"),
+  drainCell: (call) => setState(call, "DRAINING"),
   unfreezeCell: (call) => setState(call, "ACTIVE"),
 };
 
@@ -144,7 +145,7 @@ interface Changed {
 }
 
 async function setState(
-  call: Call<"freezeCell" | "unfreezeCell">,
+  call: Call<"freezeCell" | "drainCell" | "unfreezeCell">,
   state: CellState,
 ): Promise<Result<Changed>> {
   const { deployment, params, body } = call;

@@ -303,6 +303,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
   changeCell: cellRow(false),
   changeTypes: declare,
   freezeCell: setState,
+  drainCell: setState,
   unfreezeCell: setState,
   mintKey: mint,
   revokeKey: revoke,

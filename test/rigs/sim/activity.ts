@@ -340,11 +340,15 @@ async function freeze(simulation: Simulation, cell: Cell, random: Random): Promi
   const { thaws } = simulation;
   const isAlone = thaws.running === 0;
   const rival = random.chance(0.25) ? thaw(simulation, cell, simulation.operator) : undefined;
+  // A stream of its own, so that seeds from before still do what they did.
+  const isDrain = simulation.faults.stream("drains").chance(0.4);
+  if (isDrain) startThaw(simulation, cell);
   const { started } = thaws;
-  const frozen = await setState(simulation, cell, "FROZEN", simulation.operator);
+  const done = await setState(simulation, cell, isDrain ? "DRAINING" : "FROZEN", simulation.operator);
+  if (isDrain) thaws.running -= 1;
   await rival;
-  if (frozen && isAlone && rival === undefined && thaws.started === started)
-    simulation.judge.frozen.add(cell.id);
+  if (done && isAlone && rival === undefined && thaws.started === started)
+    (isDrain ? simulation.judge.draining : simulation.judge.frozen).add(cell.id);
   await simulation.operator.sleep(random.exponential(3_000));
   await thaw(simulation, cell, simulation.operator);
   // No part of the thaw may take effect after the next freeze: no copy of it, and no attempt whose answer was
@@ -353,11 +357,17 @@ async function freeze(simulation: Simulation, cell: Cell, random: Random): Promi
 }
 
 export async function thaw(simulation: Simulation, cell: Cell, operator: Api): Promise<void> {
-  simulation.thaws.started += 1;
-  simulation.thaws.running += 1;
-  simulation.judge.frozen.delete(cell.id);
+  startThaw(simulation, cell);
+  simulation.judge.draining.delete(cell.id);
   await setState(simulation, cell, "ACTIVE", operator);
   simulation.thaws.running -= 1;
+}
+
+/** From now on, the cell may begin leases: those of a verification, if it is drained. */
+function startThaw({ thaws, judge }: Simulation, cell: Cell): void {
+  thaws.started += 1;
+  thaws.running += 1;
+  judge.frozen.delete(cell.id);
 }
 
 /**

@@ -42,6 +42,7 @@ export interface Batch {
   lease: string;
   ops: Op[];
   allowMissing: boolean;
+  isVerification?: true;
 }
 
 /** What all parts of a simulation share. */
@@ -86,7 +87,7 @@ export class Api {
   async begin(
     cell: string,
     caller: Caller,
-    { lease, ops, allowMissing }: Batch,
+    { lease, ops, allowMissing, isVerification }: Batch,
   ): Promise<Answer<BeginAnswer>> {
     const batch = ops.map(batchOpOf);
     const id = this.#context.recorder.invoke({
@@ -104,6 +105,7 @@ export class Api {
       ops,
       allowMissing,
       payloadHash,
+      ...(isVerification === true ? { isVerification } : {}),
     });
     if (answer.kind === "ok") {
       this.#context.judge.routes?.wrote(cell, answer.value.lease);

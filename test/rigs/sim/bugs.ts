@@ -690,6 +690,13 @@ export const bugs: Record<string, Bug> = {
       "(refusal !== undefined) return { ok: false, refusal };\n",
     "",
   ),
+  "a draining cell begins what it likes": one(
+    "X1",
+    ["I17"],
+    "src/core/ledger/begins.ts",
+    'state === "DRAINING" && isVerification !== true',
+    'state === "DRAINING" && isVerification === undefined && state !== "DRAINING"',
+  ),
   "the lease limit ignores running begins": one(
     "M6",
     ["I16"],

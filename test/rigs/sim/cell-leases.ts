@@ -34,6 +34,7 @@ export interface Work {
   /** The ops to begin. */
   opsOf: (batch: ApiBatch) => Op[];
   allowMissing: boolean;
+  isVerification?: true;
   change: LocalChange;
   /** The rows to lock. */
   locks: { mode: "shared" | "exclusive"; rows: () => readonly SourceRow[] };
@@ -127,9 +128,14 @@ export class CellLeases {
     return { kind: "committed", value };
   }
 
-  #leases({ lease, opsOf, allowMissing }: Work): LeaseCalls {
+  #leases({ lease, opsOf, allowMissing, isVerification }: Work): LeaseCalls {
     const { context, mayDie } = this.#context;
-    const batch: Batch = { lease, ops: [], allowMissing };
+    const batch: Batch = {
+      lease,
+      ops: [],
+      allowMissing,
+      ...(isVerification === true ? { isVerification } : {}),
+    };
     return {
       begin: async (_, given) => {
         batch.ops = opsOf(given);

@@ -85,6 +85,7 @@ function expected(): string[] {
     "a type was changed before its first begin",
     "refused LEDGER_FULL",
     "a freeze held",
+    "granted while draining",
     "a revocation held",
     "a forgotten revocation held",
     "cleaned up without a cron",

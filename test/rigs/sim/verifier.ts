@@ -251,6 +251,7 @@ export class Verifier {
       lease,
       opsOf,
       allowMissing: false,
+      isVerification: true,
       change: { puts: [], removes: [] },
       locks,
     });

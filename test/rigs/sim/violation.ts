@@ -27,7 +27,7 @@ export const invariants = {
   I14: "no cell can change or see another cell's lease",
   I15: "a lookup never shows a name whose lease was not granted",
   I16: "limits hold, and all work ends",
-  I17: "after an acknowledged freeze nothing is granted, and an acknowledged revocation is final",
+  I17: "an acknowledged freeze, drain or revocation holds: nothing else is granted after it",
   I18: "the answers that clients received are linearizable for every bucket",
   I19: "a verification gives up no name that a row uses, and claims that it takes match their rows",
   I20: "a verification changes no recent claim and no claim of a recent row",

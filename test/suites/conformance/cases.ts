@@ -843,6 +843,13 @@ export const cases: Record<RouteId, Case> = {
       "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
     },
   },
+  drainCell: {
+    success: [{ params: { cell: "2" }, body: { reason: "a test" }, status: 200 }],
+    bad: {
+      ...badCells,
+      "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
+    },
+  },
   unfreezeCell: {
     success: [{ params: { cell: "2" }, body: { reason: "a test" }, status: 200 }],
     bad: {

@@ -346,6 +346,23 @@ export function leaseSuite(open: Open): void {
       await api.json(200, "POST", "/v1/admin/cells/1/unfreeze", {});
       await begun(api);
     });
+
+    test("[X1] a draining cell begins leases only for its verification", async () => {
+      const { uuid, value } = await begun(api);
+      await api.json(200, "POST", "/v1/admin/cells/1/drain", {});
+      const creates = [claim(freshName())];
+      expect(await refuse(409, newUuid(), { creates })).toMatchObject({
+        code: "FAILED_PRECONDITION",
+        reason: "CELL_DRAINING",
+      });
+      await begin(200, uuid, { creates: [claim(value)] });
+      await decide(200, uuid, "commit");
+      const verified = newUuid();
+      await begin(201, verified, { creates, verification: true });
+      await decide(200, verified, "commit");
+      await api.json(200, "POST", "/v1/admin/cells/1/unfreeze", {});
+      await begun(api);
+    });
   });
 
   describe("an id that was never begun", () => {

@@ -1,5 +1,5 @@
 import type { AuditAction } from "../../../../src/core/audit.ts";
-import type { LeaseState } from "../../../../src/core/messages.ts";
+import type { CellState, LeaseState } from "../../../../src/core/messages.ts";
 import type { Part } from "../part.ts";
 import type { Evidence } from "./evidence.ts";
 
@@ -22,6 +22,14 @@ interface Seen {
 }
 
 const cellOf = (ledger: string): string => ledger.replace("ledger ", "");
+
+/** The state of the cell after a change. */
+const STATES: ReadonlyMap<AuditAction, CellState> = new Map<AuditAction, CellState>([
+  ["freeze_cell", "FROZEN"],
+  ["drain_cell", "DRAINING"],
+  ["undrain_cell", "ACTIVE"],
+  ["unfreeze_cell", "ACTIVE"],
+]);
 
 const ENTRIES = "SELECT id, action, target FROM audit ORDER BY number";
 const DECISIONS = "SELECT lease, state FROM lease WHERE decided_by = 'operator'";
@@ -82,8 +90,8 @@ export class AuditWatch {
 
   #added(name: string, seen: Seen, { action, target }: Entry): void {
     this.#evidence.see("O1");
-    if (action === "freeze_cell" || action === "unfreeze_cell") {
-      const state = action === "freeze_cell" ? "FROZEN" : "ACTIVE";
+    const state = STATES.get(action);
+    if (state !== undefined) {
       this.#evidence.check(
         "I33",
         state !== seen.state,

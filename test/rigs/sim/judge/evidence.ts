@@ -30,6 +30,10 @@ export class Evidence {
   readonly requested = new Set<string>();
   /** Cells whose freeze was acknowledged and that were not thawed since. */
   readonly frozen = new Set<string>();
+  /** Cells whose draining was acknowledged and that were not made active since. */
+  readonly draining = new Set<string>();
+  /** Leases that a verification has begun. */
+  readonly verified = new Set<string>();
   /** Keys whose revocation was acknowledged. */
   readonly revoked = new Set<string>();
   /** The keys with which each lease was begun. */

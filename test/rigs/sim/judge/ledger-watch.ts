@@ -160,6 +160,13 @@ export class LedgerWatch {
       !this.#evidence.frozen.has(cell),
       () => `lease ${lease} is granted to cell ${cell}, whose freeze was acknowledged`,
     );
+    const isVerified = this.#evidence.verified.has(factKey(cell, lease));
+    this.#evidence.require(
+      "I17",
+      isVerified || !this.#evidence.draining.has(cell),
+      () => `lease ${lease} is granted to cell ${cell}, which is draining, and no verification began it`,
+    );
+    if (isVerified && this.#evidence.draining.has(cell)) this.#evidence.see("granted while draining");
     let absent = 0;
     for (const op of fact.ops) {
       const epoch = execution.epochs[op.shard];

@@ -29,7 +29,8 @@ export class MessageWatch {
 
   sent({ from, to, method, message }: Sent): void {
     if (method === "begin") {
-      const { lease, caller } = message as BeginRequest;
+      const { lease, caller, isVerification } = message as BeginRequest;
+      if (isVerification === true) this.#evidence.verified.add(factKey(to.slice("ledger ".length), lease));
       const key = factKey(to.slice("ledger ".length), lease);
       this.#evidence.keysOf.set(key, (this.#evidence.keysOf.get(key) ?? new Set()).add(caller.keyId));
     }
@@ -47,6 +48,7 @@ export class MessageWatch {
       if (reply.refusal.reason === "MESSAGE_VERSION") this.#evidence.see("M5");
       if (reply.refusal.reason === "CELL_FROZEN" && this.#evidence.frozen.has(to.slice("ledger ".length)))
         this.#heldFreeze();
+      if (reply.refusal.reason === "CELL_DRAINING") this.#evidence.see("X1");
       if (reply.refusal.reason === "PLACEMENT_MISMATCH") this.#evidence.see("P1");
       return;
     }
