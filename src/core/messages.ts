@@ -9,7 +9,7 @@
 import type { Placement } from "./placement.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
 
-export const MESSAGE_VERSION = 1;
+export const MESSAGE_VERSION = 2;
 
 /**
  * A moment in the history of a ledger, a shard or the directory (H1): an incarnation, and the largest
@@ -30,6 +30,11 @@ export interface Envelope {
   seen?: HistoryPoint;
   /** To a ledger: the newest points that the sender has seen of shards, for the ledger to pass on (H2). */
   shards?: ShardPoints;
+  /**
+   * The spans for which this message is sent, as `traceparent` headers: one for each of the calls that share
+   * it, at most `MAX_TRACES`. Absent if none of them is traced. No decision depends on it.
+   */
+  traces?: readonly string[];
 }
 
 /** Who makes a change, as identified by its key, and why. */

@@ -2,6 +2,7 @@ import type { Limits } from "../limits.ts";
 import type { BeginRequest, BucketKey, Decision, Holder, Op, PrepareAnswer } from "../messages.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { Conflict, Refusal } from "../refusal.ts";
+import type { Traces } from "../traces.ts";
 import type { ShardLinks } from "./shard-links.ts";
 
 /**
@@ -25,6 +26,7 @@ export class Attempt {
   readonly #limits: Limits;
   readonly #holder: Holder;
   readonly #options: Pick<BeginRequest, "allowMissing" | "isVerification">;
+  readonly #traces: Traces;
   readonly #byShard: Map<number, Op[]>;
   readonly #answers = new Map<number, ShardAnswer>();
   readonly #signal = { isOver: false };
@@ -34,13 +36,14 @@ export class Attempt {
     links: ShardLinks,
     limits: Limits,
     holder: Holder,
-    { ops, allowMissing, isVerification }: BeginRequest,
+    { ops, allowMissing, isVerification, traces }: BeginRequest,
   ) {
     this.#clock = clock;
     this.#links = links;
     this.#limits = limits;
     this.#holder = holder;
     this.#options = { allowMissing, ...(isVerification === true ? { isVerification } : {}) };
+    this.#traces = traces;
     this.#byShard = Map.groupBy(
       ops.toSorted((a, b) => a.shard - b.shard),
       ({ shard }) => shard,
@@ -70,7 +73,8 @@ export class Attempt {
   async #ask(shard: number): Promise<Answer<PrepareAnswer>> {
     this.#answers.set(shard, "waiting");
     const ops = this.#byShard.get(shard) ?? [];
-    const answer = await this.#links.prepare(shard, { ...this.#holder, ops, ...this.#options }, this.#signal);
+    const prepare = { ...this.#holder, ops, ...this.#options };
+    const answer = await this.#links.prepare(shard, prepare, this.#signal, this.#traces);
     if (!this.#signal.isOver) this.#answers.set(shard, answer);
     return answer;
   }
@@ -128,7 +132,7 @@ export class Attempt {
         return [];
       const keys = (this.#byShard.get(shard) ?? []).map(({ type, canonical }) => ({ type, canonical }));
       const decision: Decision = { ...this.#holder, outcome: "ROLLED_BACK", epoch: null, keys };
-      return [this.#links.decide(shard, decision, signal)];
+      return [this.#links.decide(shard, decision, signal, this.#traces)];
     });
     await this.#until(this.#clock.now() + this.#limits.exchangeTimeoutMs, Promise.all(releases));
     signal.isOver = true;

@@ -15,6 +15,7 @@ import type {
 import type { Ports } from "../ports.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
+import type { Traces } from "../traces.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import type { History } from "../history.ts";
 import { encodeExecutions } from "./executions.ts";
@@ -265,7 +266,7 @@ export class Begins {
       if (!this.#isCurrent(running)) return rolledBack();
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
       if (isOver(this.#ports.clock.now())) return { ok: false, refusal: conflictRefusal(end.conflicts) };
-      const states = await this.#settle(end.held);
+      const states = await this.#settle(end.held, running.request.traces);
       // A hold that is gone may belong to a decided lease. Another attempt keeps it out of the refusal.
       const mayChange =
         states.includes("free") || (!states.includes("granted") && !states.includes("unknown"));
@@ -337,9 +338,9 @@ export class Begins {
     return this.#running.get(running.request.lease) === running;
   }
 
-  async #settle(held: ReadonlyMap<number, BucketKey[]>): Promise<HoldState[]> {
+  async #settle(held: ReadonlyMap<number, BucketKey[]>, traces: Traces): Promise<HoldState[]> {
     const answers = await fanOut([...held], this.#limits.fanOut, ([shard, keys]) =>
-      this.#links.settle(shard, keys),
+      this.#links.settle(shard, keys, traces),
     );
     return answers.flatMap((answer): HoldState[] =>
       answer.kind === "ok" ? answer.value.states : ["unknown"],

@@ -64,14 +64,14 @@ export class Decisions {
       return decided;
     }
     // The decision is durable, so it may be sent to shards (C2). The caller does not wait for them (C3).
-    void this.#deliver(request.lease);
+    void this.#deliver(request);
     return ok(this.#store.placedLeaseOf(decided.value, this.#ports.clock.now()));
   }
 
   /** No caller waits for it, so an error is logged here. The alarm delivers the decision later. */
-  async #deliver(lease: string): Promise<void> {
+  async #deliver({ lease, traces }: DecideRequest): Promise<void> {
     try {
-      await this.#deliveries.deliver(lease);
+      await this.#deliveries.deliver(lease, traces);
     } catch (error) {
       this.#ports.log("delivery_failed", {
         lease,

@@ -2,6 +2,7 @@ import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type { Decision, Outcome } from "../messages.ts";
 import type { Ports } from "../ports.ts";
+import type { Traces } from "../traces.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { SeenDirectory } from "./seen-directory.ts";
 import type { ShardLinks } from "./shard-links.ts";
@@ -140,14 +141,16 @@ export class Deliveries {
    * Sends the decision once to every shard that has not confirmed it. Resolves when each has answered or
    * failed. The alarm retries the failed ones. Without room for one more delivery, it resolves at once, and
    * the alarm delivers the decision.
+   *
+   * @param traces the spans of the call that decided; later deliveries belong to no call
    */
-  deliver(lease: string): Promise<void> {
+  deliver(lease: string, traces?: Traces): Promise<void> {
     const open = this.#open.get(lease) ?? this.#reopen(lease);
     if (open === undefined) return Promise.resolve();
     if (open.underWay !== undefined) return open.underWay;
     if (!this.#makeRoomFor(open)) return Promise.resolve();
     this.#idle.delete(open);
-    open.underWay = this.#deliverOnce(open).finally(() => {
+    open.underWay = this.#deliverOnce(open, traces).finally(() => {
       this.#dropBatch(open);
       open.underWay = undefined;
       if (this.#open.get(lease) === open) this.#idle.add(open);
@@ -222,7 +225,7 @@ export class Deliveries {
     return open;
   }
 
-  async #deliverOnce(open: OpenDecision): Promise<void> {
+  async #deliverOnce(open: OpenDecision, traces: Traces): Promise<void> {
     let decisions: Map<number, Decision>;
     try {
       const row = open.row ?? this.#store.findWhole(open.lease);
@@ -245,8 +248,11 @@ export class Deliveries {
     const remaining = (open.remaining ??= new Set(decisions.keys()));
     const confirmations = [...remaining].map(async (shard) => {
       const decision = decisions.get(shard);
-      if (decision === undefined || (await this.#links.decide(shard, decision)).kind === "ok")
-        remaining.delete(shard);
+      if (decision !== undefined) {
+        const answer = await this.#links.decide(shard, decision, undefined, traces);
+        if (answer.kind !== "ok") return;
+      }
+      remaining.delete(shard);
     });
     await Promise.all(confirmations);
     if (remaining.size > 0) return this.#postpone(open);

@@ -2,11 +2,13 @@ import type { Limits } from "../limits.ts";
 import type { Decision, Exchange, ExchangeAnswer, Prepare, PrepareAnswer } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Answer, Clock } from "../ports.ts";
+import type { Traces } from "../traces.ts";
 
 /** Sends one exchange. It always resolves, in bounded time. */
 export type SendExchange = (
   placement: Placement,
   content: Pick<Exchange, "decisions" | "prepares">,
+  traces: readonly Traces[],
 ) => Promise<Answer<ExchangeAnswer>>;
 
 interface Queued<Item, T> {
@@ -17,6 +19,7 @@ interface Queued<Item, T> {
    * caller waits for an item without a signal.
    */
   signal: { isOver: boolean } | undefined;
+  traces: Traces;
 }
 
 /** Runs the work when the ledger may send one more message. */
@@ -60,11 +63,12 @@ export class ShardLink {
     placement: Placement,
     prepare: Prepare,
     signal: { isOver: boolean },
+    traces?: Traces,
   ): Promise<Answer<PrepareAnswer>> {
     return new Promise((resolve) => {
       if (this.#prepares.length >= this.#limits.concurrentBegins)
         this.#prepares = withoutOver(this.#prepares);
-      this.#prepares.push({ item: prepare, resolve, signal });
+      this.#prepares.push({ item: prepare, resolve, signal, traces });
       this.#go(placement, true);
     });
   }
@@ -74,11 +78,16 @@ export class ShardLink {
    * `signal`, because its caller waits (B6): once that is over, it may be dropped from a long queue, and the
    * answer is `unknown`. Nobody waits for other decisions (C3).
    */
-  decide(placement: Placement, decision: Decision, signal?: { isOver: boolean }): Promise<Answer<null>> {
+  decide(
+    placement: Placement,
+    decision: Decision,
+    signal?: { isOver: boolean },
+    traces?: Traces,
+  ): Promise<Answer<null>> {
     return new Promise((resolve) => {
       if (signal !== undefined && this.#decisions.length >= this.#limits.concurrentBegins)
         this.#decisions = withoutOver(this.#decisions);
-      this.#decisions.push({ item: decision, resolve, signal });
+      this.#decisions.push({ item: decision, resolve, signal, traces });
       this.#go(placement, signal !== undefined);
     });
   }
@@ -141,10 +150,12 @@ export class ShardLink {
   ): Promise<void> {
     let answer: Answer<ExchangeAnswer>;
     try {
-      answer = await this.#send(placement, {
+      const content = {
         decisions: decisions.map(({ item }) => item),
         prepares: prepares.map(({ item }) => item),
-      });
+      };
+      const traces = [...prepares, ...decisions].map((each) => each.traces);
+      answer = await this.#send(placement, content, traces);
     } catch (error) {
       answer = { kind: "unknown", cause: String(error) };
     }

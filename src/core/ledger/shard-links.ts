@@ -20,6 +20,7 @@ import type { Answer, Clock } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { isSamePoint, type History } from "../history.ts";
 import type { Placement } from "../placement.ts";
+import { sharedTraces, type Traces } from "../traces.ts";
 import type { Executions } from "./executions.ts";
 import { ShardLink, type IsHalted, type SendExchange } from "./shard-link.ts";
 
@@ -77,15 +78,25 @@ export class ShardLinks {
     this.#settles = new Semaphore(limits.fanOut);
   }
 
-  prepare(shard: number, prepare: Prepare, signal: { isOver: boolean }): Promise<Answer<PrepareAnswer>> {
-    return this.#linkTo(shard).prepare(this.#placement(), prepare, signal);
+  prepare(
+    shard: number,
+    prepare: Prepare,
+    signal: { isOver: boolean },
+    traces?: Traces,
+  ): Promise<Answer<PrepareAnswer>> {
+    return this.#linkTo(shard).prepare(this.#placement(), prepare, signal, traces);
   }
 
-  decide(shard: number, decision: Decision, signal?: { isOver: boolean }): Promise<Answer<null>> {
-    return this.#linkTo(shard).decide(this.#placement(), decision, signal);
+  decide(
+    shard: number,
+    decision: Decision,
+    signal?: { isOver: boolean },
+    traces?: Traces,
+  ): Promise<Answer<null>> {
+    return this.#linkTo(shard).decide(this.#placement(), decision, signal, traces);
   }
 
-  settle(shard: number, keys: BucketKey[]): Promise<Answer<SettleAnswer>> {
+  settle(shard: number, keys: BucketKey[], traces?: Traces): Promise<Answer<SettleAnswer>> {
     const placement = this.#placement();
     // The shard asks other ledgers before it answers, after the questions that it has just sent them (B8).
     const timeoutMs = this.#limits.exchangeTimeoutMs + 2 * this.#limits.inquiryTimeoutMs;
@@ -93,7 +104,7 @@ export class ShardLinks {
       // An instance that has ended sends nothing more (B5).
       if (this.#isHalted()) return { kind: "unknown", cause: "this instance has ended" };
       if (this.#history.isLost) return { kind: "unknown", cause: "this ledger has gone back in time" };
-      const message: Settle = { ...this.#envelope(shard, placement), keys };
+      const message: Settle = { ...this.#envelope(shard, placement), ...sharedTraces([traces]), keys };
       return ask(this.#clock, timeoutMs, async () => {
         const reply = await this.#peer.settle(shard, message);
         if (reply.ok) this.#see(shard, reply.value.point, message.seen);
@@ -106,8 +117,10 @@ export class ShardLinks {
     const known = this.#links.get(shard);
     if (known !== undefined) return known;
     // The timeout runs inside the semaphore, so that a call that never returns gives up its permit.
-    const send: SendExchange = (placement, content) =>
-      ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#exchange(shard, placement, content));
+    const send: SendExchange = (placement, content, traces) =>
+      ask(this.#clock, this.#limits.exchangeTimeoutMs, () =>
+        this.#exchange(shard, placement, content, traces),
+      );
     const link = new ShardLink(
       this.#clock,
       this.#limits,
@@ -124,6 +137,7 @@ export class ShardLinks {
     shard: number,
     placement: Placement,
     content: Pick<Exchange, "decisions" | "prepares">,
+    traces: readonly Traces[],
   ): Promise<Reply<ExchangeAnswer>> {
     // A ledger that has gone back in time sends nothing more (H4).
     const lost = this.#history.refusal;
@@ -131,6 +145,7 @@ export class ShardLinks {
     const envelope = this.#envelope(shard, placement);
     const reply = await this.#peer.exchange(shard, {
       ...envelope,
+      ...sharedTraces(traces),
       cell: this.#cell,
       point: this.#history.point ?? null,
       confirmed: this.#confirmed.get(shard) ?? null,

@@ -14,6 +14,7 @@ import {
 } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
+import { sharedTraces, type Traces } from "../traces.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { History } from "../history.ts";
 import { InquiryQueue } from "./inquiry-queue.ts";
@@ -55,7 +56,7 @@ export class Inquirer {
   readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
   readonly #ledger: LedgerPeer;
-  readonly #queue = new InquiryQueue((cell, holds) => this.#carryOut(cell, holds));
+  readonly #queue = new InquiryQueue((cell, holds, traces) => this.#carryOut(cell, holds, traces));
 
   constructor(
     shard: number,
@@ -79,10 +80,13 @@ export class Inquirer {
     this.#ledger = ledger;
   }
 
-  async settle(keys: readonly BucketKey[]): Promise<HoldState[]> {
+  async settle(keys: readonly BucketKey[], traces: Traces): Promise<HoldState[]> {
     const found = this.#store.holdsOn(keys);
     const holds = keys.map(({ type, canonical }) => found.get(bucketText(type, canonical)));
-    const verdicts = await this.inquire(holds.filter((hold) => hold !== undefined));
+    const verdicts = await this.inquire(
+      holds.filter((hold) => hold !== undefined),
+      traces,
+    );
     return holds.map((hold) =>
       hold === undefined ? "free" : VERDICT_STATES[verdicts.get(executionKey(hold)) ?? "unknown"],
     );
@@ -93,11 +97,11 @@ export class Inquirer {
    * have been durably applied or dropped. Other holds of these executions stay until they are asked about,
    * because finding them would read all holds (M7). The result is keyed by `executionKey`.
    */
-  async inquire(asked: readonly HoldRow[]): Promise<Map<string, Verdict>> {
+  async inquire(asked: readonly HoldRow[], traces?: Traces): Promise<Map<string, Verdict>> {
     const verdicts = new Map<string, Verdict>(asked.map((hold) => [executionKey(hold), "unknown"]));
     const byCell = Map.groupBy(asked, ({ cell }) => cell);
     await fanOut([...byCell], this.#limits.fanOut, async ([cell, holds]) => {
-      const answers = await this.#queue.ask(cell, holds);
+      const answers = await this.#queue.ask(cell, holds, traces);
       await Promise.all(answers.map(({ cleared }) => cleared));
       for (const answer of answers) for (const [key, verdict] of answer.verdicts) verdicts.set(key, verdict);
     });
@@ -105,9 +109,9 @@ export class Inquirer {
   }
 
   /** Sends a message to a ledger, and clears the holds whose executions are over according to its answer. */
-  async #carryOut(cell: string, holds: readonly HoldRow[]): Promise<CarriedOut> {
+  async #carryOut(cell: string, holds: readonly HoldRow[], traces: Traces): Promise<CarriedOut> {
     const executions = new Map(holds.map((hold) => [executionKey(hold), hold]));
-    const answer = await this.#ask(cell, [...executions.values()]);
+    const answer = await this.#ask(cell, [...executions.values()], traces);
     const verdicts = new Map(
       [...executions.keys()].map((key, index) => [key, answer?.verdicts[index] ?? "unknown"]),
     );
@@ -126,7 +130,7 @@ export class Inquirer {
     return { verdicts, cleared };
   }
 
-  async #ask(cell: string, asked: readonly ExecutionId[]): Promise<LedgerAnswer | undefined> {
+  async #ask(cell: string, asked: readonly ExecutionId[], traces: Traces): Promise<LedgerAnswer | undefined> {
     const placement = this.#placementGuard.placement;
     // A shard that has lost a part of its history must not change what is left (H4).
     if (placement === undefined || this.#history.isLost) return undefined;
@@ -141,6 +145,7 @@ export class Inquirer {
       version: MESSAGE_VERSION,
       placement,
       ...(seen === undefined ? {} : { seen }),
+      ...sharedTraces([traces]),
       shard: this.#shard,
       questions,
     };

@@ -11,6 +11,7 @@ import type {
   Verdict,
 } from "../messages.ts";
 import { ok, refused } from "../refusal.ts";
+import type { Traces } from "../traces.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { ReadQueue } from "./read-queue.ts";
 import { bySource, comparePositions, recordOfClaim, recordOfHold } from "./record.ts";
@@ -87,13 +88,16 @@ export class ShardReader {
   }
 
   /** Returns one answer per key, in order (R2). `isSettled`: the first turn found no hold on the key (Q2). */
-  async lookup(keys: readonly BucketKey[]): Promise<{ found: LookupFound; isSettled: boolean }[]> {
+  async lookup(
+    keys: readonly BucketKey[],
+    traces: Traces,
+  ): Promise<{ found: LookupFound; isSettled: boolean }[]> {
     let reads = keys.map((key) => this.#read(key, NO_VERDICTS));
     const settled = reads.map(({ kind }) => kind !== "ask");
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const holds = reads.flatMap((read) => (read.kind === "ask" ? [read.hold] : []));
       if (holds.length === 0) break;
-      const verdicts = await this.#inquirer.inquire(holds);
+      const verdicts = await this.#inquirer.inquire(holds, traces);
       // The key is read again after the answer, because the hold may be gone or replaced by now (M1).
       reads = keys.map((key, index) => {
         const read = reads[index];
@@ -148,7 +152,8 @@ export class ShardReader {
         return read.kind === "ask" ? [read.hold] : [];
       });
       if (asks.length === 0 || round === MAX_ROUNDS) break;
-      for (const [key, verdict] of await this.#inquirer.inquire(asks)) verdicts.set(key, verdict);
+      for (const [key, verdict] of await this.#inquirer.inquire(asks, request.traces))
+        verdicts.set(key, verdict);
       const { through } = piece;
       const again = await this.#reads.run<Piece>(request.cell, () => {
         const value = this.#piece({ ...range, upTo: through }, types, scan.found, limit, this.#scanRows);

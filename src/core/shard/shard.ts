@@ -268,7 +268,7 @@ export class Shard {
   settle(message: Settle): Promise<Reply<SettleAnswer>> {
     this.#counters.add("settles");
     return this.#answer(message, async () =>
-      ok({ states: await this.#inquirer.settle(message.keys), point: this.#point }),
+      ok({ states: await this.#inquirer.settle(message.keys, message.traces), point: this.#point }),
     );
   }
 
@@ -276,7 +276,7 @@ export class Shard {
     this.#counters.add("lookups", message.keys.length);
     return this.#read(message, async () => {
       const { position } = this.#log;
-      const answers = await this.#reader.lookup(message.keys);
+      const answers = await this.#reader.lookup(message.keys, message.traces);
       // A claim that is not there may be lost (R2, H6).
       const isReconciling = this.#history.state === "reconciling";
       return ok({

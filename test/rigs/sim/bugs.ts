@@ -121,9 +121,10 @@ export const bugs: Record<string, Bug> = {
     "Q2",
     ["I31"],
     "src/core/shard/shard.ts",
-    "const { position } = this.#log;\n      const answers = await this.#reader.lookup(message.keys);",
+    "const { position } = this.#log;\n      " +
+      "const answers = await this.#reader.lookup(message.keys, message.traces);",
     // The pause is longer than in reality, because few lookups have a change between their turns.
-    "const answers = await this.#reader.lookup(message.keys);\n" +
+    "const answers = await this.#reader.lookup(message.keys, message.traces);\n" +
       "await new Promise<void>((resume) => void this.#ports.clock.after(100, resume));\n" +
       "const { position } = this.#log;",
   ),
@@ -592,8 +593,8 @@ export const bugs: Record<string, Bug> = {
     "C3",
     ["I5"],
     "src/core/ledger/deliveries.ts",
-    '(await this.#links.decide(shard, decision)).kind === "ok")',
-    "(await this.#links.decide(shard, decision)))",
+    'if (answer.kind !== "ok") return;',
+    "",
   ),
   "a decision waits for a begin without end": one(
     "N1",
