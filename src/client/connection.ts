@@ -55,7 +55,12 @@ export interface ConnectionOptions {
   backoffMs?: number | undefined;
   /** Cancels every call of the client at once. */
   signal?: AbortSignal | undefined;
-  /** Returns headers for every request, such as a `traceparent`. */
+  /**
+   * Returns the `traceparent` (W3C Trace Context) of the caller's span, for every request. A text that is not
+   * valid is not sent, and an error that the function throws is ignored.
+   */
+  traceparent?: (() => string | undefined) | undefined;
+  /** Returns headers for every request. */
   headers?: (() => Record<string, string>) | undefined;
   hooks?: Hooks | undefined;
 }
@@ -284,13 +289,14 @@ export class Connection {
   }
 
   async #headers(hasBody: boolean): Promise<Record<string, string>> {
-    const { key, headers } = this.#options;
+    const { key, headers, traceparent } = this.#options;
     const given = typeof key === "string" ? key : await key();
     // The platform's own error would quote the key.
     if (!isKey(given)) throw new TypeError("`key` must be one line of visible ASCII");
     const more = Object.entries(headers?.() ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
     return {
       ...(Object.fromEntries(more) as Record<string, string>),
+      ...traceHeader(traceparent),
       authorization: `Bearer ${given}`,
       accept: "application/json",
       ...(hasBody ? { "content-type": "application/json" } : {}),
@@ -302,6 +308,18 @@ const isSuccess = ({ status }: FetchResponse): boolean => status >= 200 && statu
 
 export const isKey = (given: unknown): given is string =>
   typeof given === "string" && /^[\x21-\x7e]+$/.test(given);
+
+/** Telemetry must not change the outcome of a call. */
+function traceHeader(traceparent: ConnectionOptions["traceparent"]): Record<string, string> {
+  try {
+    const given = traceparent?.();
+    return given !== undefined && /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(given)
+      ? { traceparent: given }
+      : {};
+  } catch {
+    return {};
+  }
+}
 
 /** The message with its cause, because `fetch failed` alone does not name one. */
 function describe(error: unknown): string {

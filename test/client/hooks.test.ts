@@ -84,3 +84,29 @@ it.each(Object.entries(failures))("changes nothing when a hook %s", async (_, ho
   await errorOf(client.leases.begin({}));
   expect(sent).toHaveLength(7);
 });
+
+it("sends the caller's traceparent with every attempt, and none that is not valid", async () => {
+  const valid = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const given = [valid, undefined, "00-secret", `${valid}\n`, valid.replace("01", "03")];
+  const traceparent = (): string | undefined => {
+    if (given.length === 0) throw new Error("no span");
+    return given.shift();
+  };
+  const { client, sent } = fakeClient(
+    [unavailable, unavailable, unavailable, unavailable, unavailable, granted],
+    {
+      traceparent,
+      retries: 5,
+      breaker: false,
+    },
+  );
+  await client.leases.begin({}, { uuid: UUID });
+  expect(sent.map(({ headers }) => headers["traceparent"])).toEqual([
+    valid,
+    undefined,
+    undefined,
+    undefined,
+    valid.replace("01", "03"),
+    undefined,
+  ]);
+});
