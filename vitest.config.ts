@@ -70,7 +70,7 @@ export default defineConfig({
           // These tests leave nothing behind in their process, so files share one.
           isolate: false,
           include: [
-            "test/{cell,cli,client,core,demo,node-host,router,testing}/**/*.test.ts",
+            "test/{cell,cli,client,core,demo,node-host,router,testing,tracing}/**/*.test.ts",
             "test/rigs/history/**/*.test.ts",
           ],
           exclude: system,
