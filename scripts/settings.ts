@@ -7,6 +7,9 @@ const settings = new Set([
   "LEASEHOLD_SHARDS",
   "LEASEHOLD_SHARD_LOCATION_HINT",
   "LEASEHOLD_REQUEST_LOG",
+  "LEASEHOLD_OTLP_ENDPOINT",
+  "LEASEHOLD_OTLP_HEADERS",
+  "LEASEHOLD_TRACE_SHARE",
 ]);
 /** Variables that are not passed to the Worker, and cause no warning. */
 const others = new Set([

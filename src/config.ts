@@ -1,6 +1,7 @@
 import { readLimits, type Limits } from "./core/limits.ts";
 import { MAX_SHARDS, placementOf, type Placement } from "./core/placement.ts";
 import { locationHints, type LocationHint } from "./location-hints.ts";
+import { readTracing, type TracingSettings } from "./tracing/settings.ts";
 
 /** The values of a deployment's variables. */
 export interface Config {
@@ -11,6 +12,8 @@ export interface Config {
   shardLocationHint: LocationHint | undefined;
   /** The share of ordinary requests that are logged, from 0 to 1. Failures are always logged. */
   requestLogShare: number;
+  /** Undefined: nothing is traced. */
+  tracing: TracingSettings | undefined;
 }
 
 /** The number can never be changed. See docs/decisions/0049-sixteen-shards-by-default.md for its choice. */
@@ -30,6 +33,7 @@ export function readConfig(variables: Readonly<Record<string, unknown>>): Config
     limits: readLimits(variables),
     shardLocationHint,
     requestLogShare,
+    tracing: readTracing(variables),
   };
 }
 

@@ -29,6 +29,12 @@ export interface Env {
   LEASEHOLD_SHARD_LOCATION_HINT?: string;
   /** `all`, `errors`, or the share of requests that are logged. */
   LEASEHOLD_REQUEST_LOG?: string;
+  /** The URL of an OpenTelemetry collector. Without it, nothing is traced. */
+  LEASEHOLD_OTLP_ENDPOINT?: string;
+  /** Headers for the collector, such as its key. */
+  LEASEHOLD_OTLP_HEADERS?: string;
+  /** The share of requests that are traced. */
+  LEASEHOLD_TRACE_SHARE?: string;
 }
 
 const configs = new WeakMap<Env, Config>();

@@ -339,6 +339,14 @@ export const limitTable = {
     unit: "items",
     about: "cells in one answer with metrics",
   },
+  // A traced begin and commit of one name has some 10 spans, of 500 bytes each.
+  callerTracesPerS: {
+    default: 10,
+    min: 0,
+    max: 10_000,
+    unit: "calls",
+    about: "calls in a second that an isolate traces because their callers trace them",
+  },
 } as const satisfies Record<string, Limit>;
 
 export type LimitName = keyof typeof limitTable;

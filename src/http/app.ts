@@ -9,6 +9,7 @@ import type { Handler } from "./handler.ts";
 import { handlers } from "./handlers.ts";
 import { logFault } from "./fault.ts";
 import type { Failure } from "./problem.ts";
+import { endRequest } from "./request-tracing.ts";
 import { isLogged } from "./sampling.ts";
 import { beginTrace, logRequest } from "./trace.ts";
 
@@ -18,10 +19,11 @@ function makeApp(): Hono<App> {
   const hono = new Hono<App>({ getPath: (request) => rawPath(request.url), router: new RegExpRouter() });
 
   hono.use("*", async (context, next) => {
-    const trace = beginTrace(context.req.header("x-request-id"));
+    const trace = beginTrace(context.req.header("x-request-id"), context.req.header("traceparent"));
     context.set("trace", trace);
     if (isHost(context.req.header("host") ?? "")) await next();
     else context.res = fail(WRONG_HOST, trace);
+    endRequest(trace, context.req.method, context.res.status);
     if (isLogged(trace, context.req.method, context.res.status, logShareOf(context.env)))
       logRequest(trace, context.req.method, context.res.status, logOf(context.env));
   });
@@ -83,7 +85,7 @@ function methodNotAllowed(context: Context<App>, methods: readonly string[]): Re
 
 /** Answers and logs something that could not be parsed as a request. */
 export function refuseUnparsed(failure: Failure, env: Env): Response {
-  const trace = beginTrace(undefined);
+  const trace = beginTrace();
   const answer = fail(failure, trace);
   const method = "none";
   if (isLogged(trace, method, answer.status, logShareOf(env)))

@@ -103,7 +103,9 @@ async function serve(
   handle: Handle,
 ): Promise<Result<AnyAnswer>> {
   const deployment = deploymentOf(context.env);
-  const identified = await identify(route, context, deployment, context.get("trace"));
+  const trace = context.get("trace");
+  const identified = await identify(route, context, deployment, trace);
+  const traced = deployment.tracing?.begin(trace, waitUntil);
   if (!identified.ok) return identified;
 
   const { principal } = identified.value;
@@ -115,7 +117,11 @@ async function serve(
   const { cell } = input.value.params as { cell?: string };
   const refusal = await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil);
   if (refusal !== undefined) return { ok: false, refusal };
-  return handle(deployment, identified.value, input.value);
+  return handle(
+    traced === undefined ? deployment : deployment.tracedBy(traced),
+    identified.value,
+    input.value,
+  );
 }
 
 async function identify(

@@ -9,6 +9,7 @@ import type { DirectoryCalls } from "../objects/calls.ts";
 import { objectsOf, type Objects } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
 import { defaultRuntime, type Runtime, type WallClock } from "../runtime.ts";
+import type { Work } from "../tracing/tracer.ts";
 import { Database } from "../projections/database.ts";
 import { DirectoryCopies } from "../projections/directory-copies.ts";
 import { mirrorTypes } from "../projections/mirror.ts";
@@ -17,6 +18,7 @@ import { Misconfigured } from "./fault.ts";
 import { Scrape } from "./metrics/scrape.ts";
 import { PageTokens } from "./page-token.ts";
 import { Readiness } from "./readiness.ts";
+import { RequestTracing } from "./request-tracing.ts";
 import { TypesCopy } from "./types-copy.ts";
 
 /** Everything that is made from the secrets. It is replaced when they change. */
@@ -35,7 +37,10 @@ export class Deployment {
   readonly log: typeof logEvent;
   readonly config: Config;
   readonly objects: Objects;
+  /** The fields that all messages have. */
   readonly envelope: Envelope;
+  /** Undefined if nothing is traced. */
+  readonly tracing: RequestTracing | undefined;
   readonly directory: DirectoryCopy;
   readonly types: TypesCopy;
   readonly readiness: Readiness;
@@ -47,7 +52,9 @@ export class Deployment {
     this.clock = clock;
     this.log = log;
     this.config = readConfig(env);
-    const objects = new Witness().watch(objectsOf(env, this.config));
+    const { tracing, limits } = this.config;
+    this.tracing = tracing && new RequestTracing(tracing, limits, clock, log);
+    const objects = new Witness().watch(objectsOf(env, this.config, this.tracing?.tracer));
     this.objects = {
       ...objects,
       directory: () => noticing(objects.directory(), (refusal) => this.directory.lose(refusal)),
@@ -63,8 +70,16 @@ export class Deployment {
     this.scrape = new Scrape(this);
   }
 
+  /**
+   * Returns this deployment for one traced request: its messages name the request's span. The copies and the
+   * answers that requests share belong to no request, so their messages name none.
+   */
+  tracedBy({ traces }: Work): Deployment {
+    return Object.create(this, { envelope: { value: { ...this.envelope, traces } } }) as Deployment;
+  }
+
   /** Refused if the signing secret is missing or too short. */
-  signed(): Result<Signed> {
+  readonly signed = (): Result<Signed> => {
     const read = secretsOf(this.env);
     if (!read.ok) return read;
     const secrets = read.value;
@@ -79,7 +94,7 @@ export class Deployment {
       };
     }
     return ok(this.#signed);
-  }
+  };
 }
 
 /** Wraps the calls of the directory, so that each of them can tell that it has gone back in time. */

@@ -2,6 +2,8 @@ import { v4 as newUuid } from "uuid";
 import type { Principal } from "../auth/principal.ts";
 import type { ErrorCode, Reason } from "../core/refusal.ts";
 import type { logEvent } from "../log.ts";
+import { parseTraceparent, type TraceContext } from "../tracing/trace-context.ts";
+import type { Work } from "../tracing/tracer.ts";
 
 /** The facts about a request for its log line and its answer's headers. */
 export interface Trace {
@@ -9,6 +11,14 @@ export interface Trace {
   requestId: string;
   /** The id that the caller sent. Only the log has it. */
   callerRequestId?: string;
+  /** The caller's span. */
+  parent?: TraceContext;
+  /** The caller's trace, or a new one. */
+  traceId: string;
+  /** The request's span. */
+  spanId: string;
+  /** Present if the request is traced. */
+  work?: Work;
   startedMs: number;
   route: string;
   code: ErrorCode | "OK";
@@ -16,25 +26,38 @@ export interface Trace {
   principal?: Principal;
 }
 
-/** Keeps the caller's request id if it is safe in a log. */
-export function beginTrace(given: string | undefined): Trace {
+/**
+ * Keeps the caller's request id if it is safe in a log, and continues the caller's trace. The ids of a new
+ * trace and of the request's span are digits of the request's own id, so whoever has the answer knows them.
+ */
+export function beginTrace(given?: string, traceparent?: string): Trace {
   const isSafe = given !== undefined && /^[A-Za-z0-9._-]{1,64}$/.test(given);
+  const requestId = newUuid();
+  const digits = requestId.replaceAll("-", "");
+  const parent = parseTraceparent(traceparent);
   return {
-    requestId: newUuid(),
+    requestId,
     ...(isSafe ? { callerRequestId: given } : {}),
+    ...(parent === undefined ? {} : { parent }),
+    traceId: parent?.traceId ?? digits,
+    spanId: digits.slice(-16),
     startedMs: Date.now(),
     route: "none",
     code: "OK",
   };
 }
 
-/** Both ids of a request, for a line in the log. */
+/** The ids of a request, for a line in the log. */
 export const loggedIds = ({
   requestId,
   callerRequestId,
-}: Pick<Trace, "requestId" | "callerRequestId">): Record<string, string> => ({
+  traceId,
+  spanId,
+}: Pick<Trace, "requestId" | "callerRequestId" | "traceId" | "spanId">): Record<string, string> => ({
   request_id: requestId,
   ...(callerRequestId === undefined ? {} : { caller_request_id: callerRequestId }),
+  trace_id: traceId,
+  span_id: spanId,
 });
 
 /**
@@ -49,7 +72,7 @@ export function logRequest(
 ): void {
   log("request", {
     route,
-    method: METHODS.has(method) ? method : "other",
+    method: knownMethod(method),
     status,
     code,
     ...(reason === undefined ? {} : { reason }),
@@ -59,6 +82,8 @@ export function logRequest(
     duration_ms: Date.now() - startedMs,
   });
 }
+
+export const knownMethod = (method: string): string => (METHODS.has(method) ? method : "other");
 
 /** Known methods. Others are logged as "other", because they are the caller's own text. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);

@@ -1,6 +1,8 @@
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
 import type { LocationHint } from "../location-hints.ts";
+import { callsOf } from "../tracing/traced-calls.ts";
+import type { Tracer } from "../tracing/tracer.ts";
 import type { DirectoryCalls, LedgerCalls, ShardCalls } from "./calls.ts";
 
 /**
@@ -13,22 +15,24 @@ export interface Objects {
   directory(): DirectoryCalls;
 }
 
-export function objectsOf(env: Env, config: Config): Objects {
+/** @param tracer records the calls whose messages have traces */
+export function objectsOf(env: Env, config: Config, tracer?: Tracer): Objects {
   const { shardLocationHint } = config;
+  const shardOptions = shardLocationHint === undefined ? {} : { locationHint: shardLocationHint };
   return {
-    ledger: (cell, locationHint) =>
-      env.CELL_LEDGER.getByName(
-        ledgerName(cell),
-        locationHint ? { locationHint: locationHint as LocationHint } : {},
-      ),
-    shard: (index) =>
-      env.CLAIM_SHARD.getByName(
-        shardName(index),
-        shardLocationHint === undefined ? {} : { locationHint: shardLocationHint },
-      ),
-    directory: () => env.DIRECTORY.getByName("directory"),
+    ledger: (cell, locationHint) => {
+      const name = ledgerName(cell);
+      const options = locationHint ? { locationHint: locationHint as LocationHint } : {};
+      return callsOf(env.CELL_LEDGER.getByName(name, options), name, tracer);
+    },
+    shard: (index) => {
+      const name = shardName(index);
+      return callsOf(env.CLAIM_SHARD.getByName(name, shardOptions), name, tracer);
+    },
+    directory: () => callsOf(env.DIRECTORY.getByName(DIRECTORY_NAME), DIRECTORY_NAME, tracer),
   };
 }
 
-const ledgerName = (cell: string): string => `cell-${cell}`;
-const shardName = (index: number): string => `shard-${index}`;
+export const ledgerName = (cell: string): string => `cell-${cell}`;
+export const shardName = (index: number): string => `shard-${index}`;
+export const DIRECTORY_NAME = "directory";

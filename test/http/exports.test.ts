@@ -144,11 +144,14 @@ describe.each([
       ...(status === 503 ? { retry_after_ms: 1_000 } : {}),
     });
     expect(received.text).not.toContain("internals");
+    const digits = String(last.request_id).replaceAll("-", "");
     expect(logged).toContainEqual(
       JSON.stringify({
         event: "stream_failed",
         request_id: last.request_id,
         caller_request_id: "the-request",
+        trace_id: digits,
+        span_id: digits.slice(-16),
         route: "exportRecords",
         code,
       }),

@@ -311,6 +311,8 @@ describe("every request", () => {
       log.mockRestore();
     }
     expect(lines).toHaveLength(3);
+    const requestId = answered.headers.get("x-request-id") ?? "";
+    const digits = requestId.replaceAll("-", "");
     expect(JSON.parse(lines[0] ?? "")).toEqual({
       event: "request",
       route: "getRecord",
@@ -320,8 +322,10 @@ describe("every request", () => {
       role: "cell",
       cell: "1",
       key_id: "the-key-id",
-      request_id: answered.headers.get("x-request-id"),
+      request_id: requestId,
       caller_request_id: "the-request",
+      trace_id: digits,
+      span_id: digits.slice(-16),
       duration_ms: expect.any(Number),
     });
     expect(JSON.parse(lines[1] ?? "")).toMatchObject({ route: "none", status: 404, code: "NOT_FOUND" });
