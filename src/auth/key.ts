@@ -45,7 +45,7 @@ export function parseKey(token: string): ParsedKey | undefined {
 }
 
 const FIELDS: ReadonlySet<string> = new Set(["v", "id", "role", "cell", "iat", "exp"]);
-const ROLES: readonly unknown[] = ["cell", "router", "operator", "scraper"] satisfies Role[];
+const ROLES: readonly unknown[] = ["cell", "router", "operator", "viewer", "scraper"] satisfies Role[];
 
 function payloadOf(bytes: Uint8Array): KeyPayload | undefined {
   const value = parseJson(decodeUtf8(bytes));

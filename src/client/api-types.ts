@@ -273,7 +273,7 @@ export interface HistoryPoint {
 /** The stored facts about a key, without the key itself. */
 export interface Key {
   id: string;
-  role: "cell" | "router" | "operator" | "scraper";
+  role: "cell" | "router" | "operator" | "viewer" | "scraper";
   cell_id: string | null;
   /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
@@ -374,7 +374,7 @@ export interface LookupResult {
 
 export interface MintedKey {
   id: string;
-  role: "cell" | "router" | "operator" | "scraper";
+  role: "cell" | "router" | "operator" | "viewer" | "scraper";
   cell_id: string | null;
   /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
@@ -414,7 +414,7 @@ export interface NewCell {
 }
 
 export interface NewKey {
-  role: "cell" | "router" | "operator" | "scraper";
+  role: "cell" | "router" | "operator" | "viewer" | "scraper";
   /** The cell of the key. Required for the role `cell`, refused for the others. */
   cell_id?: string | number | undefined;
   /** Lifetime in seconds, at most 34560000 (400 days). Left out: 90 days. */

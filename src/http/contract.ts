@@ -67,7 +67,7 @@ export function errorsOf(route: Route): RouteError[] {
     errors.push({
       code: "NOT_FOUND",
       reason: "CELL_UNKNOWN",
-      when: "The cell is not registered. Only operators get this error.",
+      when: "The cell is not registered. Only operators and viewers get this error.",
     });
   errors.push(...route.errors);
   errors.push({

@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
 import { isAllowed, type Roles } from "../../src/auth/policy.ts";
-import { routeIds, routes } from "../../src/http/contract.ts";
+import { routeIds, routes, type RouteId } from "../../src/http/contract.ts";
 import { isCellId, type Principal } from "../../src/auth/principal.ts";
 
 const cell: Principal = { role: "cell", keyId: "k", expiresAtMs: Infinity, cell: "1" };
 const router: Principal = { role: "router", keyId: "k", expiresAtMs: Infinity, cell: null };
 const scraper: Principal = { role: "scraper", keyId: "k", expiresAtMs: Infinity, cell: null };
+const viewer: Principal = { role: "viewer", keyId: "k", expiresAtMs: Infinity, cell: null };
 const operator: Principal = { role: "operator", keyId: "k", expiresAtMs: Infinity, cell: null };
 const everyone: Roles = ["cell", "router", "operator"];
 
@@ -32,6 +33,16 @@ test("a scraper may use one route, and no route is for scrapers alone", () => {
   const open = routeIds.filter((id) => isAllowed(scraper, routes[id].roles, undefined));
   expect(open.filter((id) => routes[id].roles !== "anyone")).toEqual(["getMetrics"]);
   expect(routes.getMetrics.roles).toContain("operator");
+});
+
+test("a viewer may use every route that an operator may use to read, and no other", () => {
+  const readingPosts = new Set<RouteId>(["lookupRecords", "lookupRoutes", "digestRecords", "classify"]);
+  const reads = (id: RouteId): boolean => routes[id].method === "GET" || readingPosts.has(id);
+  for (const id of routeIds)
+    expect([id, isAllowed(viewer, routes[id].roles, "7")]).toEqual([
+      id,
+      reads(id) && isAllowed(operator, routes[id].roles, "7"),
+    ]);
 });
 
 test.each(["1", "9", "10", "9223372036854775807"])("%s is a cell id", (id) =>

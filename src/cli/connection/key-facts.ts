@@ -21,3 +21,7 @@ export function keyFactsOf(key: string): KeyFacts | undefined {
     return undefined;
   }
 }
+
+/** Whether the key may read what only operators and viewers may read. */
+export const readsEverything = (facts: KeyFacts | undefined): boolean =>
+  facts?.role === "operator" || facts?.role === "viewer";

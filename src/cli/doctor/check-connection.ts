@@ -1,4 +1,4 @@
-import { keyFactsOf } from "../connection/key-facts.ts";
+import { keyFactsOf, readsEverything } from "../connection/key-facts.ts";
 import { bodyOf, type RawAnswer } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
@@ -79,10 +79,9 @@ async function checkKey(context: Context, nowMs: number): Promise<Check[]> {
     return [fail("key", "it is refused: revoked, or of another deployment", login, { days })];
   if (status !== 200) return [fail("key", `it can't be checked: HTTP ${status}`)];
   const about = `role ${facts.role}, expires in ${durationText(restMs)}`;
-  const role =
-    facts.role === "operator"
-      ? []
-      : [warn("role", `only operator keys can run all checks; this is ${facts.role}`)];
+  const role = readsEverything(facts)
+    ? []
+    : [warn("role", `only keys of operators and viewers can run all checks; this is ${facts.role}`)];
   if (restMs < SOON_MS) return [warn("key", about, `leasehold keys rotate ${facts.id}`, { days }), ...role];
   return [ok("key", about, { days }), ...role];
 }

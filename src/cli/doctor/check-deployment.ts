@@ -1,6 +1,6 @@
 import { isLeaseholdError } from "../../client/index.ts";
 import { bodyOf } from "../connection/send.ts";
-import { keyFactsOf } from "../connection/key-facts.ts";
+import { keyFactsOf, readsEverything } from "../connection/key-facts.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { durationText } from "../output/duration.ts";
@@ -18,13 +18,13 @@ export async function checkDeployment(context: Context, nowMs: number): Promise<
   const body = bodyOf(ready);
   const failed = Array.isArray(body["failed"]) ? body["failed"].map(String) : [];
   const { key } = await context.target();
-  const isOperator = keyFactsOf(key)?.role === "operator";
+  const canList = readsEverything(keyFactsOf(key));
   if (ready.status !== 200)
     return [
       fail("parts", `not ready: ${failed.join(", ") || `HTTP ${ready.status}`}`, "leasehold status", {
         failed: failed.length,
       }),
-      ...(isOperator ? await checkStale(context, nowMs) : []),
+      ...(canList ? await checkStale(context, nowMs) : []),
     ];
   const parts =
     body["status"] === "no_cells"
@@ -35,7 +35,7 @@ export async function checkDeployment(context: Context, nowMs: number): Promise<
     parts,
     d1,
     ...(body["d1"] === "up" ? checkCron(body["last_cron_run"], nowMs) : []),
-    ...(isOperator ? await checkStale(context, nowMs) : []),
+    ...(canList ? await checkStale(context, nowMs) : []),
   ];
 }
 

@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { keyFactsOf } from "../connection/key-facts.ts";
+import { keyFactsOf, readsEverything } from "../connection/key-facts.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
@@ -23,7 +23,7 @@ export async function doctor(context: Context, { output, probe }: DoctorOptions)
   const connection = await checkConnection(context);
   const checks = [...connection.checks];
   if (connection.isReachable) checks.push(...(await checkDeployment(context, connection.nowMs)));
-  if (connection.isReachable && keyFactsOf(key)?.role === "operator")
+  if (connection.isReachable && readsEverything(keyFactsOf(key)))
     checks.push(...(await checkCells(context, probe)));
   const failed = checks.filter(({ state }) => state === "fail").length;
   if (output !== undefined) await writeBundle(output, bundleOf(checks, connection.version));

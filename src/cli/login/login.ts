@@ -1,5 +1,5 @@
 import { readConfig, isContextName, writeConfig } from "../connection/config-file.ts";
-import { keyFactsOf, type KeyFacts } from "../connection/key-facts.ts";
+import { keyFactsOf, readsEverything, type KeyFacts } from "../connection/key-facts.ts";
 import { send } from "../connection/send.ts";
 import { checkKey, checkUrl } from "../connection/target.ts";
 import { CommandError, usageError } from "../framework/command-error.ts";
@@ -37,7 +37,7 @@ export async function login(context: Context, options: LoginOptions): Promise<Re
     document: { context: name, url, role: facts.role, cell: facts.cell, key_id: facts.id, file },
     text: () => `Saved the context ${name}: ${url} with a key of ${holder}, which expires in ${expiry}.`,
     notes: url.startsWith("http:") && !isLoopback(url) ? [PLAIN] : [],
-    nextSteps: facts.role === "operator" ? ["leasehold status"] : ["leasehold lookup NAME --type TYPE"],
+    nextSteps: readsEverything(facts) ? ["leasehold status"] : ["leasehold lookup NAME --type TYPE"],
   };
 }
 

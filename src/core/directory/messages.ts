@@ -23,8 +23,8 @@ export interface CellChange extends OperatorCall {
   updatedAtMs: number;
 }
 
-/** A `scraper` may only read metrics. */
-export type Role = "cell" | "router" | "operator" | "scraper";
+/** A `viewer` may read what operators may read, and change nothing. A `scraper` may only read metrics. */
+export type Role = "cell" | "router" | "operator" | "viewer" | "scraper";
 
 export interface MintedKey {
   keyId: string;

@@ -16,6 +16,7 @@ import { auditFull, route, type RouteError } from "./route.ts";
 import { cell, key, mintedKey, role } from "./schemas.ts";
 
 const operator = ["operator"] as const;
+const viewers = ["operator", "viewer"] as const;
 
 const cellParams = z.strictObject({ cell: cellId });
 const cellAnswer = z.strictObject({ cell });
@@ -75,7 +76,7 @@ export const cellRoutes = {
     about:
       "Lists the cells in the order of their ids. State and counts are read from each cell's ledger for " +
       "this answer.",
-    roles: operator,
+    roles: viewers,
     params: nothing,
     query: page,
     responses: {
@@ -260,7 +261,7 @@ export const keyRoutes = {
     path: "/v1/admin/keys",
     summary: "List keys",
     about: "Lists every key that was made or revoked here, the latest change last.",
-    roles: operator,
+    roles: viewers,
     params: nothing,
     query: page,
     responses: {

@@ -66,7 +66,7 @@ export const auditRoutes = {
     about:
       "Lists the changes that operators made, the latest first. The list is read from D1, where the cron " +
       "copies new entries once a minute. They are kept for the limit `audit_retention_s`, a year by default.",
-    roles: ["operator"],
+    roles: ["operator", "viewer"],
     params: nothing,
     query: z.strictObject({
       key_id: keyId.optional().meta({ description: "Only changes by this key." }),

@@ -5,6 +5,7 @@ import { batch, leaseAnswer, leasePage, placedLeaseAnswer } from "./schemas.ts";
 
 const params = z.strictObject({ cell: cellId, uuid });
 const roles = ["cell", "operator"] as const;
+const readers = ["cell", "operator", "viewer"] as const;
 
 const UUID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
 
@@ -261,7 +262,7 @@ export const leaseRoutes = {
     about:
       "Answers the lease: with its batch while it is granted, and with its outcome for at least 24 hours " +
       "after the decision.",
-    roles,
+    roles: readers,
     history: true,
     params,
     query: nothing,
@@ -282,7 +283,7 @@ export const leaseRoutes = {
     about:
       "Lists the cell's leases that are granted and not decided, oldest first, with counts instead of " +
       "the ops. The list is complete as of the call. If it cannot be complete, the call fails.",
-    roles,
+    roles: readers,
     history: true,
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject({

@@ -22,7 +22,7 @@ export const metricsRoutes = {
       "and others. A part that does not answer is a sample of `leasehold_up` with the value 0. Scrapes " +
       "within 15 seconds may get the same answer. Keys of the role `scraper` may call this route and no " +
       "other.",
-    roles: ["operator", "scraper"],
+    roles: ["operator", "viewer", "scraper"],
     params: nothing,
     query: nothing,
     responses: {

@@ -126,7 +126,7 @@ export const partRoutes = {
     path: "/v1/admin/parts/{part}",
     summary: "Read a part",
     about: "Reads whether a part has gone back in time, and what was noticed.",
-    roles,
+    roles: ["operator", "viewer"],
     params,
     query: nothing,
     responses: {

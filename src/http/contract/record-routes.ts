@@ -14,7 +14,7 @@ import {
   recordPage,
 } from "./schemas.ts";
 
-const everyone = ["cell", "router", "operator"] as const;
+const everyone = ["cell", "router", "operator", "viewer"] as const;
 
 const exampleRecord = {
   uuid: "5f0b5f0e-6c4e-4d0e-9f43-6f0a1f5b2d11",
@@ -126,7 +126,7 @@ export const recordRoutes = {
       "`page_size`. Only if one id has more records than fit into a page, the page ends within it " +
       "(`split`). A page may have few records or none although more follow: only an empty " +
       "`next_page_token` ends the list.",
-    roles: ["cell", "operator"],
+    roles: ["cell", "operator", "viewer"],
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject({ ...range, page_size: pageSize.optional(), page_token: pageToken.optional() }),
     responses: {
@@ -156,7 +156,7 @@ export const recordRoutes = {
       `send it as \`source_id_gt\`. The last line is \`end\` (\`complete\`, or \`continue\` after about ` +
       `${limitTable.exportRecords.default} records) or \`error\`. If the last line is neither, the stream ` +
       "broke off and is incomplete.",
-    roles: ["cell", "operator"],
+    roles: ["cell", "operator", "viewer"],
     params: z.strictObject({ cell: cellId }),
     query: z.strictObject(range),
     responses: {
@@ -186,7 +186,7 @@ export const recordRoutes = {
       `reading the records. Names whose leases are only granted don't count. A digest with \`held\` ` +
       "proves nothing. Ask for ranges of some thousand claims: a larger range is read in parts, and counts " +
       "as held if anything of the cell changes meanwhile.",
-    roles: ["cell", "operator"],
+    roles: ["cell", "operator", "viewer"],
     params: z.strictObject({ cell: cellId }),
     query: nothing,
     body: { schema: digestQuery, required: true },

@@ -6,8 +6,8 @@ import { minPosition } from "./min-position.ts";
 import { route, type RouteError } from "./route.ts";
 import { bucket, owner, problem, routeFacts } from "./schemas.ts";
 
-const everyone = ["cell", "router", "operator"] as const;
-const routers = ["router", "operator"] as const;
+const everyone = ["cell", "router", "operator", "viewer"] as const;
+const routers = ["router", "operator", "viewer"] as const;
 
 const behind: RouteError = {
   code: "UNAVAILABLE",

@@ -344,7 +344,7 @@ export const cell = z
   })
   .meta({ id: "Cell" });
 
-export const role = z.enum(["cell", "router", "operator", "scraper"]);
+export const role = z.enum(["cell", "router", "operator", "viewer", "scraper"]);
 
 const keyFields = {
   id: z.string(),

@@ -33,7 +33,7 @@ export const serviceRoutes = {
       "Lists leases that were granted some time ago and are not decided, oldest first. Candidates come " +
       "from the projection in D1, which is about a minute behind. Each candidate is confirmed with its " +
       "ledger, and leases that were decided since are left out.",
-    roles: ["operator"],
+    roles: ["operator", "viewer"],
     params: nothing,
     query: z.strictObject({
       older_than_s: z
@@ -79,7 +79,7 @@ export const serviceRoutes = {
     path: "/v1/limits",
     summary: "List limits",
     about: "Lists every limit of the deployment, with the variable that changes it.",
-    roles: ["cell", "router", "operator"],
+    roles: ["cell", "router", "operator", "viewer"],
     params: nothing,
     query: nothing,
     responses: { 200: { about: "All limits.", schema: z.strictObject({ limits: z.array(limit) }) } },

@@ -74,7 +74,7 @@ export const typeRoutes = {
     path: "/v1/admin/types",
     summary: "Read the declared types",
     about: "Reads the set of types, and which of them are in use.",
-    roles,
+    roles: ["operator", "viewer"],
     params: nothing,
     query: nothing,
     responses: {

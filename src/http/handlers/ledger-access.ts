@@ -8,20 +8,21 @@ import { reachLedger } from "../history-header.ts";
 import { LEDGER, reach, readTimeoutMs, withFailure } from "../reach.ts";
 
 /**
- * The caller in the core's terms. Routers never get here, because no route that calls a ledger allows them.
+ * The caller in the core's terms. Routers never get here, because no route that calls a ledger allows them. A
+ * viewer reads as an operator does, and no route that changes a ledger allows it.
  */
 export const callerOf = ({ role, keyId, expiresAtMs }: Principal): Caller => ({
-  role: role === "operator" ? "operator" : "cell",
+  role: role === "cell" ? "cell" : "operator",
   keyId,
   expiresAtMs,
 });
 
 /**
- * Turns an unknown cell into NOT_FOUND for operators, because an operator may name any cell. A cell's own key
- * keeps PERMISSION_DENIED.
+ * Turns an unknown cell into NOT_FOUND for operators and viewers, because they may name any cell. A cell's
+ * own key keeps PERMISSION_DENIED.
  */
 function withCellNotFound<T>(result: Result<T>, { role }: Principal): Result<T> {
-  if (result.ok || role !== "operator" || result.refusal.reason !== "CELL_UNKNOWN") return result;
+  if (result.ok || role === "cell" || result.refusal.reason !== "CELL_UNKNOWN") return result;
   return withFailure(result, { code: "NOT_FOUND" });
 }
 

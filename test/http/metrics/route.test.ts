@@ -1,7 +1,7 @@
 /** `GET /metrics` of a whole deployment in workerd. */
 import { beforeAll, expect, test } from "vitest";
 import { families, type FamilyName } from "../../../src/http/metrics/families.ts";
-import { mintScraper } from "../../suites/conformance/cases.ts";
+import { mintKeyOf } from "../../suites/conformance/cases.ts";
 import { claim, freshName } from "../../suites/conformance/leases.ts";
 import { readOpenMetrics, valueOf, type ReadFamily } from "../../support/open-metrics.ts";
 import { Api, env, startDeployment } from "../../support/workerd/api.ts";
@@ -81,5 +81,5 @@ test("a key of the role scraper reads metrics until it is revoked, and may call 
   await api.problem(403, "GET", "/v1/limits", { key });
   await api.json(200, "POST", `/v1/admin/keys/${id}/revoke`);
   await api.problem(401, "GET", "/metrics", { key });
-  expect((await api.send("GET", "/metrics", { key: await mintScraper(api) })).status).toBe(200);
+  expect((await api.send("GET", "/metrics", { key: await mintKeyOf("scraper", api) })).status).toBe(200);
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { families, type Family } from "../../../src/http/metrics/families.ts";
 import { serveFiles, type Served } from "../../standalone/served.ts";
 import { Client } from "../../suites/conformance/client.ts";
-import { mintScraper } from "../../suites/conformance/cases.ts";
+import { mintKeyOf } from "../../suites/conformance/cases.ts";
 import { claim, freshName } from "../../suites/conformance/leases.ts";
 import { isInPath } from "../../support/setup/programs.ts";
 import { alertRules } from "./alert-rules.ts";
@@ -43,7 +43,7 @@ describe.skipIf(!isInPath("prometheus"))("Prometheus", () => {
     ).json as { lease: { uuid: string } };
     await api.json(200, "POST", `/v1/cells/2/leases/${other.uuid}/rollback`, { key: "cell 2" });
     await coordinator.host.cron();
-    prometheus = await Prometheus.start(new URL(url).host, await mintScraper(api));
+    prometheus = await Prometheus.start(new URL(url).host, await mintKeyOf("scraper", api));
     const isUp = async (): Promise<void> =>
       expect(await prometheus.targets()).toEqual([{ health: "up", lastError: "" }]);
     await vi.waitFor(isUp, { timeout: 60_000, interval: 200 });

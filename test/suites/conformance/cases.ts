@@ -286,9 +286,9 @@ const badTypes: Case["bad"] = {
 
 const uuid = newUuid();
 
-/** Makes a key that may only read metrics. */
-export const mintScraper = async (api: Client): Promise<MintedKey> =>
-  (await api.json<{ key: MintedKey }>(201, "POST", "/v1/admin/keys", { body: { role: "scraper" } })).key;
+/** Makes a key of this role. */
+export const mintKeyOf = async (role: "viewer" | "scraper", api: Client): Promise<MintedKey> =>
+  (await api.json<{ key: MintedKey }>(201, "POST", "/v1/admin/keys", { body: { role } })).key;
 
 export const cases: Record<RouteId, Case> = {
   beginLease: {
@@ -862,11 +862,13 @@ export const cases: Record<RouteId, Case> = {
       { body: { role: "cell", cell_id: 1, expires_in_s: 60, note: "for a test" }, status: 201 },
       { body: { role: "router" }, status: 201 },
       { body: { role: "scraper" }, status: 201 },
+      { body: { role: "viewer" }, status: 201 },
     ],
     bad: {
       "no role": { body: {}, field: "role" },
       "an unknown role": { body: { role: "admin" }, field: "role" },
       "a cell key without a cell": { body: { role: "cell" }, field: "cell_id" },
+      "a viewer key with a cell": { body: { role: "viewer", cell_id: "1" }, field: "cell_id" },
       "a scraper key with a cell": { body: { role: "scraper", cell_id: "1" }, field: "cell_id" },
       "a router key with a cell": { body: { role: "router", cell_id: "1" }, field: "cell_id" },
       "a lifetime of 0": { body: { role: "router", expires_in_s: 0 }, field: "expires_in_s" },
@@ -978,7 +980,7 @@ export const cases: Record<RouteId, Case> = {
   getMetrics: {
     success: [
       { key: "operator", status: 200 },
-      { before: async (api) => ({ key: await mintScraper(api) }), status: 200 },
+      { before: async (api) => ({ key: await mintKeyOf("scraper", api) }), status: 200 },
     ],
     bad: {},
   },

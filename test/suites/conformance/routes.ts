@@ -5,7 +5,7 @@ import { Hmac } from "../../../src/auth/hmac.ts";
 import { makeKey } from "../../../src/auth/key.ts";
 import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
 import { parameterNames, type Route } from "../../../src/http/contract/route.ts";
-import { cases, mintScraper, type Bad, type Request } from "./cases.ts";
+import { cases, mintKeyOf, type Bad, type Request } from "./cases.ts";
 import { claim, freshName } from "./leases.ts";
 import { linesIn } from "./lines.ts";
 import type { MintedKey, Payload, Problem, Sent } from "./client.ts";
@@ -24,6 +24,8 @@ const keyOf = (role: string): NonNullable<Sent["key"]> =>
 const someoneAllowed = (route: Route): Sent["key"] =>
   route.roles === "anyone" ? null : keyOf(rolesOf(route)[0] ?? "operator");
 
+const fieldsOf = (json: unknown): string[] => Object.keys(json ?? {}).toSorted();
+
 /** Returns an operator's key with a wrong secret. */
 async function forgedKey(): Promise<`lhk_${string}`> {
   const iat = Math.floor(Date.now() / 1_000) - 10;
@@ -33,11 +35,11 @@ async function forgedKey(): Promise<`lhk_${string}`> {
 
 export function routeSuite(open: Open): void {
   let api: Coordinator;
-  let scraper: MintedKey;
+  let minted: Record<"viewer" | "scraper", MintedKey>;
 
   beforeAll(async () => {
     api = await open();
-    scraper = await mintScraper(api);
+    minted = { viewer: await mintKeyOf("viewer", api), scraper: await mintKeyOf("scraper", api) };
     // Types that are in use need no further message (T4), and neither does a copy of the directory.
     const body = { creates: [claim(freshName()), claim(`${freshName()}@example.com`, "1", "EMAILS")] };
     await api.json(201, "POST", "/v1/cells/1/leases", { key: "cell 1", body });
@@ -93,13 +95,13 @@ export function routeSuite(open: Open): void {
         test("a forged one: 401", () =>
           forgedKey().then((key) => refusedUnasked(401, route, path, { ...sent, key })));
 
-        const others = ["cell", "router", "operator", "scraper"].filter(
+        const others = ["cell", "router", "operator", "viewer", "scraper"].filter(
           (role) => !rolesOf(route).includes(role),
         );
         test.each(others)("of the role %s: 403", async (role) => {
           const refused = await refusedUnasked(403, route, path, {
             ...sent,
-            key: role === "scraper" ? scraper : keyOf(role),
+            key: role === "viewer" || role === "scraper" ? minted[role] : keyOf(role),
           });
           expect(refused).toMatchObject({ code: "PERMISSION_DENIED", retryable: false });
         });
@@ -241,6 +243,19 @@ export function routeSuite(open: Open): void {
         if (response?.mediaType === undefined) expect(received.text).toMatch(/\}\n$/);
       },
     );
+
+    if (rolesOf(route).includes("viewer"))
+      test("a viewer gets the operator's answer", async () => {
+        const { before, status, ...request } = first;
+        const { params, query, ...sent } = { ...request, ...(await before?.(api)) };
+        const path = pathOf(route, { params: params ?? {}, ...(query === undefined ? {} : { query }) });
+        const [byViewer, byOperator] = [
+          await api.send(route.method, path, { ...sent, key: minted.viewer }),
+          await api.send(route.method, path, { ...sent, key: "operator" }),
+        ];
+        expect(`${byViewer.status} ${byViewer.text}`).toMatch(new RegExp(`^${status} `));
+        expect(fieldsOf(byViewer.json)).toEqual(fieldsOf(byOperator.json));
+      });
 
     test("every success status is tested", () => {
       expect(new Set(success.map(({ status }) => status))).toEqual(
