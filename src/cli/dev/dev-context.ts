@@ -42,7 +42,7 @@ export async function saveContext(
 
 async function mayReplace({ prompt }: Io, name: string, url: string): Promise<boolean> {
   if (prompt === undefined) return false;
-  const question = `The context ${name} belongs to ${escapeControls(url)}. Replace it? Type ${name} to do so: `;
+  const question = `The context ${name} belongs to ${escapeControls(url)}. Type ${name} to replace it: `;
   return (await prompt.ask(question)).trim() === name;
 }
 

@@ -33,8 +33,8 @@ export function checkNode(version = process.versions.node): void {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   if (major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])) return;
   throw new CommandError(
-    `\`leasehold dev\` needs Node ${NEEDED.join(".")} or newer, because its databases need \`node:sqlite\`; ` +
-      `this is Node ${version}. All other commands work with this one`,
+    `\`leasehold dev\` needs Node ${NEEDED.join(".")} or newer, because its databases need ` +
+      `\`node:sqlite\`; this is Node ${version}. All other commands work with this one`,
     exitCodes.failed,
   );
 }

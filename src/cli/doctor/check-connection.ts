@@ -1,4 +1,5 @@
 import { keyFactsOf, readsEverything } from "../connection/key-facts.ts";
+import { isLoopback } from "../connection/loopback.ts";
 import { bodyOf, type RawAnswer } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
@@ -47,7 +48,7 @@ export async function checkConnection(context: Context): Promise<Connection> {
 }
 
 const checkTls = (url: string): Check =>
-  url.startsWith("https:") || /^http:\/\/(127\.|localhost\b|\[::1\])/.test(url)
+  url.startsWith("https:") || isLoopback(url)
     ? ok("tls", "the key is not sent in clear text")
     : fail("tls", "the URL has no TLS, so everybody in between can read the key: use https");
 

@@ -1,6 +1,7 @@
 import { Command, Option } from "commander";
 import { addApi } from "../api/add-api.ts";
 import { addAudit } from "../audit/add-audit.ts";
+import { addBench } from "../bench/add-bench.ts";
 import { addCells } from "../cells/add-cells.ts";
 import { addClaims } from "../claims/add-claims.ts";
 import { addCompletion } from "../completion/add-completion.ts";
@@ -55,6 +56,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addRoute(program, run);
   addApi(program, run);
   addDev(program, run);
+  addBench(program, run);
   addLogin(program, run);
   addContexts(program, run);
   addCompletion(program, run);

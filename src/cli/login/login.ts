@@ -1,5 +1,6 @@
 import { readConfig, isContextName, writeConfig } from "../connection/config-file.ts";
 import { keyFactsOf, readsEverything, type KeyFacts } from "../connection/key-facts.ts";
+import { isLoopback } from "../connection/loopback.ts";
 import { send } from "../connection/send.ts";
 import { checkKey, checkUrl } from "../connection/target.ts";
 import { CommandError, usageError } from "../framework/command-error.ts";
@@ -42,8 +43,6 @@ export async function login(context: Context, options: LoginOptions): Promise<Re
 }
 
 const PLAIN = "The URL has no TLS, so everybody between here and there can read the key. Use https.";
-
-const isLoopback = (url: string): boolean => /^http:\/\/(127\.|localhost|\[::1\])/.test(url);
 
 const holderOf = ({ role, cell }: KeyFacts): string => (cell === null ? `the role ${role}` : `cell ${cell}`);
 

@@ -117,7 +117,8 @@ test("mistakes are named before anything is started, and a wrong seed stops it",
   expect(home.run("dev", "--temporary", "--state", "a").status).toBe(2);
   writeFileSync(
     join(home.folder, "names.ndjson"),
-    '{"bucket":{"type":"USERNAMES","value":"ada"}}\n\n{"bucket":{"type":"USERNAMES","value":"b"},"cell_id":"7"}\n',
+    '{"bucket":{"type":"USERNAMES","value":"a"}}\n\n' +
+      '{"bucket":{"type":"USERNAMES","value":"b"},"cell_id":"7"}\n',
   );
   const port = String(await freePort());
   const wrong = home.run("dev", "--temporary", "--no-save", "--port", port, "--seed", "names.ndjson");

@@ -1,0 +1,131 @@
+/** `leasehold bench`: it measures, is bounded, and leaves no names behind. */
+import { expect, test } from "vitest";
+import { create, startCommandLine, type CommandLine } from "./command-line.ts";
+
+interface Document {
+  run: string;
+  cell: string;
+  leases: number;
+  calls: { op: string; count: number; p50_ms: number; failed: Record<string, number> }[];
+  clean_up: { destroyed: number; rolled_back: number };
+  problems: string[];
+  interrupted: boolean;
+}
+
+const claimsOf = (line: CommandLine, cell: string) =>
+  line.client().forCell(cell).records.list({ sourceType: "RAILS_TABLE_USERS" }).all();
+
+test("an operator's run has a cell and a key of its own, and gives all names up", async () => {
+  const line = await startCommandLine();
+  const args = ["bench", "--leases", "20", "--concurrency", "4", "--yes"];
+  const ran = await line.run([...args, "--json"]);
+  const { run, cell, leases, calls, clean_up: cleaned } = JSON.parse(ran.out) as Document;
+  expect({ code: ran.code, leases, cleaned }).toEqual({
+    code: 0,
+    leases: 20,
+    cleaned: { destroyed: 18, rolled_back: 0 },
+  });
+  expect(calls.map(({ op, count }) => [op, count])).toEqual([
+    ["begin", 20],
+    ["commit", 18],
+    ["rollback", 2],
+    ["lookup", 20],
+  ]);
+  expect(ran.out + ran.err).not.toContain("lhk_");
+  expect(await claimsOf(line, cell)).toEqual([]);
+  const keys = await line.client().keys.list().all();
+  expect(keys.map(({ note, revoked_at: at }) => [note, at !== null])).toEqual([
+    [`leasehold bench, run ${run}`, true],
+  ]);
+  // The second run uses the same cell.
+  expect(((await line.json(args)) as unknown as Document).cell).toBe(cell);
+});
+
+test("a key of a cell needs nothing else", async () => {
+  const line = await startCommandLine();
+  const env = { LEASEHOLD_KEY: line.coordinator.keys.cell("2") };
+  const { code, out } = await line.run(["bench", "--leases", "3", "--yes"], { env });
+  expect(code).toBe(0);
+  expect(out).toMatch(/^CALL +COUNT +PER S +P50 MS +P90 MS +P99 MS +MAX MS +FAILED\nbegin +3 /);
+  expect(line.sent.filter(({ path }) => path.startsWith("/v1/admin"))).toEqual([]);
+  const other = await line.run(["bench", "--cell", "1", "--yes"], { env });
+  expect(other).toMatchObject({ code: 2, err: expect.stringContaining("leave out --cell") });
+  const router = await line.run(["bench", "--yes"], { env: { LEASEHOLD_KEY: line.coordinator.keys.router } });
+  expect(router.code).toBe(5);
+});
+
+test("without --yes, nothing is sent to another machine, unless a person types its host", async () => {
+  const line = await startCommandLine();
+  expect((await line.run(["bench", "--leases", "1"])).code).toBe(2);
+  expect((await line.run(["bench", "--leases", "1"], { answers: ["yes"] })).code).toBe(2);
+  expect((await line.run(["bench", "--clean-up", "1f3b5c7d"])).code).toBe(2);
+  expect(line.sent).toEqual([]);
+  expect((await line.run(["bench", "--leases", "1"], { answers: ["leasehold.test"] })).code).toBe(0);
+  for (const args of [
+    ["--for", "11m"],
+    ["--concurrency", "129"],
+    ["--leases", "100001"],
+    ["--clean-up", "x"],
+  ])
+    expect((await line.run(["bench", ...args, "--yes"])).code).toBe(2);
+});
+
+test("Ctrl-C ends it with 130, and the names are given up all the same", async () => {
+  const line = await startCommandLine();
+  const interrupt = new AbortController();
+  line.coordinator.faults.observe(() => {
+    if (line.coordinator.faults.calls.length > 30) interrupt.abort(new Error("interrupted"));
+  });
+  const ran = await line.run(["bench", "--cell", "1", "--yes", "--json"], { signal: interrupt.signal });
+  expect(ran.code).toBe(130);
+  expect(ran.err).toContain("Cleaning up.");
+  expect(JSON.parse(ran.out)).toMatchObject({ interrupted: true, problems: [] });
+  expect(await claimsOf(line, "1")).toEqual([]);
+  expect(await line.client().forCell("1").leases.list().all()).toEqual([]);
+});
+
+test("a deployment that refuses everything ends it early: 1", async () => {
+  const line = await startCommandLine();
+  await line.client().cells.freeze("1");
+  const document = await line.json(["bench", "--cell", "1", "--yes"]);
+  const { leases, calls, problems } = document as unknown as Document;
+  expect(leases).toBeLessThan(1_100);
+  expect(calls[0]).toMatchObject({ op: "begin", count: 0, p50_ms: null });
+  expect(calls[0]?.failed["FAILED_PRECONDITION"]).toBeGreaterThanOrEqual(1_000);
+  expect(problems).toEqual([expect.stringContaining("1000 calls failed; the last: ")]);
+});
+
+test("what a killed run has left behind can be given up later, and nothing else is", async () => {
+  const line = await startCommandLine();
+  const { leases } = line.client("1");
+  const named = (id: string) => ({
+    ...create(id),
+    source: { type: "RAILS_TABLE_USERS" as const, id },
+  });
+  const names = ["leasehold-bench-1f3b5c7d-1", "leasehold-bench-1f3b5c7d-2", "leasehold-bench-1f3b5c7e-1"];
+  const { uuid } = await leases.begin({ creates: [...names.map(named), create("ada")] });
+  await leases.commit(uuid);
+  await leases.begin({ creates: [named("leasehold-bench-1f3b5c7d-3")] });
+  const ran = await line.run(["bench", "--clean-up", "1f3b5c7d", "--cell", "1", "--yes"]);
+  expect(ran).toMatchObject({
+    code: 0,
+    out: "Gave up 2 names of run 1f3b5c7d, and rolled back 1 leases.\n",
+  });
+  const left = await claimsOf(line, "1");
+  expect(left.map(({ bucket }) => bucket.value).toSorted()).toEqual(["ada", "leasehold-bench-1f3b5c7e-1"]);
+});
+
+test("if the names can't be given up, it says how to do it later", async () => {
+  const line = await startCommandLine();
+  const real = line.coordinator.fetch;
+  const fetch: typeof real = async (url, init) =>
+    (url instanceof Request ? url.url : url.toString()).includes("/records?")
+      ? Response.json({ code: "FAILED_PRECONDITION", detail: "not now" }, { status: 409 })
+      : real(url, init);
+  Object.assign(line, { coordinator: { ...line.coordinator, fetch } });
+  const ran = await line.run(["bench", "--leases", "2", "--cell", "1", "--yes"]);
+  expect(ran.code).toBe(1);
+  expect(ran.err).toMatch(
+    /Next: leasehold bench --clean-up [\da-f]{8} --cell 1 --source RAILS_TABLE_USERS\n/,
+  );
+});
