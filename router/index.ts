@@ -72,6 +72,7 @@ function makeRouter(env: Env): Router {
     ...(uploadTimeoutMs === undefined ? {} : { uploadTimeoutMs }),
     allowLocalHttp: settings.allowsLocalHttp,
     trustForwarded: settings.trustsForwarded,
+    ...(settings.traceShare === undefined ? {} : { traceShare: settings.traceShare }),
     showRoute: settings.showsRoute,
     hooks: {
       ...proxyMetrics.hooks,

@@ -13,6 +13,8 @@ export interface Settings {
   readonly allowsLocalHttp: boolean;
   readonly trustsForwarded: boolean;
   readonly showsRoute: boolean;
+  /** Undefined: no request gets a trace. */
+  readonly traceShare: number | undefined;
   /** Only those that are set: the package has the defaults. */
   readonly numbers: Readonly<Partial<Record<NumberOption, number>>>;
 }
@@ -41,7 +43,12 @@ const SWITCHES = [
 ] as const;
 
 /** The names of all variables, without the secrets. */
-export const settingNames: readonly string[] = ["ROUTER_RULES", ...SWITCHES, ...Object.keys(NUMBERS)];
+export const settingNames: readonly string[] = [
+  "ROUTER_RULES",
+  "ROUTER_TRACE_SHARE",
+  ...SWITCHES,
+  ...Object.keys(NUMBERS),
+];
 
 /** A shorter key could be guessed. */
 const MIN_KEY_LENGTH = 32;
@@ -81,6 +88,7 @@ export function readSettings(variables: Readonly<Record<string, unknown>>): Sett
     allowsLocalHttp: isOn("ROUTER_ALLOW_LOCAL_HTTP", false),
     trustsForwarded: isOn("ROUTER_TRUST_FORWARDED", false),
     showsRoute: isOn("ROUTER_SHOW_ROUTE", false),
+    traceShare: traceShareOf(textOf("ROUTER_TRACE_SHARE")),
     numbers: Object.fromEntries(
       Object.entries(NUMBERS).flatMap(([name, { option, min, max }]) => {
         const text = textOf(name);
@@ -92,6 +100,14 @@ export function readSettings(variables: Readonly<Record<string, unknown>>): Sett
       }),
     ),
   };
+}
+
+function traceShareOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const share = /^\d(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(share >= 0 && share <= 1))
+    throw new Error("ROUTER_TRACE_SHARE must be a share from 0 to 1 such as 0.01");
+  return share;
 }
 
 const isMetricsKey = (value: unknown): value is string =>

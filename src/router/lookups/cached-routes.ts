@@ -497,7 +497,9 @@ export class CachedRoutes implements Routes {
     const refusal = this.#refusal(lookup);
     if (refusal !== undefined) return refusal;
     const sentMs = this.#now();
-    const answer = answerOf(this.#options.source.find(lookup.name, this.#knownMin(lookup))).then((each) => {
+    const { traceparent } = lookup.options;
+    const asked = this.#options.source.find(lookup.name, this.#knownMin(lookup), traceparent);
+    const answer = answerOf(asked).then((each) => {
       this.#noteFailures([lookup], [each]);
       return each;
     });
@@ -532,7 +534,9 @@ export class CachedRoutes implements Routes {
     const together = [first, ...others];
     const names = together.map(({ name }) => name);
     const sentMs = this.#now();
-    const answers = answerOf(this.#options.source.findMany(names, this.#knownMin(first))).then((all) => {
+    const { traceparent } = first.options;
+    const asked = this.#options.source.findMany(names, this.#knownMin(first), traceparent);
+    const answers = answerOf(asked).then((all) => {
       const each = together.map((_, index) => ("kind" in all ? all : (all[index] ?? INCOMPLETE)));
       this.#noteFailures(together, each);
       return each;

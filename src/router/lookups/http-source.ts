@@ -1,3 +1,4 @@
+import { isTraceparent } from "../traceparent.ts";
 import { formatPositions, type Positions } from "../positions.ts";
 import type { RouterClock } from "./clock.ts";
 import { cachedMs, readJson, secondsOf, type RouterResponse } from "./read-body.ts";
@@ -42,6 +43,12 @@ interface Reply {
   retryAfterMs: number | undefined;
 }
 
+/** What a request has besides its content. */
+interface Sending {
+  signal: AbortSignal;
+  traceparent?: string | undefined;
+}
+
 /** The most names in one message: what a coordinator accepts by default. */
 const BATCH = 100;
 
@@ -58,14 +65,18 @@ export class HttpSource implements Source {
     this.#options = options;
   }
 
-  find(name: Name, minPositions: Positions): Promise<SourceAnswer> {
-    return this.#withDeadline((signal) => this.#find(name, minPositions, signal));
+  find(name: Name, minPositions: Positions, traceparent?: string): Promise<SourceAnswer> {
+    return this.#withDeadline((signal) => this.#find(name, minPositions, { signal, traceparent }));
   }
 
-  findMany(names: readonly Name[], minPositions: Positions): ReturnType<Source["findMany"]> {
+  findMany(
+    names: readonly Name[],
+    minPositions: Positions,
+    traceparent?: string,
+  ): ReturnType<Source["findMany"]> {
     return this.#withDeadline(async (signal) => {
       const batches = Array.from({ length: Math.ceil(names.length / BATCH) }, (_, at) =>
-        this.#findBatch(names.slice(at * BATCH, (at + 1) * BATCH), minPositions, signal),
+        this.#findBatch(names.slice(at * BATCH, (at + 1) * BATCH), minPositions, { signal, traceparent }),
       );
       return (await Promise.all(batches)).flat();
     });
@@ -74,7 +85,7 @@ export class HttpSource implements Source {
   report(shard: number, after: number | undefined): ReturnType<Source["report"]> {
     return this.#withDeadline(async (signal) => {
       const query = after === undefined ? "" : `?after=${after}`;
-      const reply = await this.#call("GET", `/v1/reports/${shard}${query}`, signal);
+      const reply = await this.#call("GET", `/v1/reports/${shard}${query}`, { signal });
       if (reply.kind === "failed") return reply;
       if (reply.status === 410) return { kind: "pruned" };
       const page = reply.status === 200 ? readReport(reply.body) : undefined;
@@ -84,7 +95,7 @@ export class HttpSource implements Source {
 
   cells(): ReturnType<Source["cells"]> {
     return this.#withDeadline(async (signal) => {
-      const reply = await this.#call("GET", "/v1/cells", signal);
+      const reply = await this.#call("GET", "/v1/cells", { signal });
       if (reply.kind === "failed") return reply;
       const list = reply.status === 200 ? readCells(reply.body) : undefined;
       return list === undefined ? failureOf(reply) : { ...list, ageMs: reply.cachedMs };
@@ -96,12 +107,12 @@ export class HttpSource implements Source {
     for (const controller of this.#running) controller.abort(new Error("the router is closed"));
   }
 
-  async #find({ type, value }: Name, min: Positions, signal: AbortSignal): Promise<SourceAnswer> {
+  async #find({ type, value }: Name, min: Positions, sending: Sending): Promise<SourceAnswer> {
     // `fetch` removes segments that are empty or made of dots. The URL would then name something else.
-    if (value === "" || value === "." || value === "..") return this.#findOne({ type, value }, min, signal);
+    if (value === "" || value === "." || value === "..") return this.#findOne({ type, value }, min, sending);
     const path = `/v1/route/${encodeURIComponent(type)}/${encodeURIComponent(value)}`;
     const query = min.size === 0 ? "" : `?min_position=${formatPositions(min)}`;
-    const reply = await this.#call("GET", path + query, signal);
+    const reply = await this.#call("GET", path + query, sending);
     if (reply.kind === "failed") return reply;
     if (reply.status === 400) return refusalOf(reply);
     const read = { 200: readFound, 404: readNone }[reply.status];
@@ -109,8 +120,8 @@ export class HttpSource implements Source {
   }
 
   /** Finds one name with a batch. */
-  async #findOne(name: Name, min: Positions, signal: AbortSignal): Promise<SourceAnswer> {
-    const reply = await this.#lookup([name], min, signal);
+  async #findOne(name: Name, min: Positions, sending: Sending): Promise<SourceAnswer> {
+    const reply = await this.#lookup([name], min, sending);
     if (reply.kind === "failed") return reply;
     if (reply.status === 400) return refusalOf(reply);
     const [answer] = (reply.status === 200 ? readResults(reply.body, 1) : undefined) ?? [];
@@ -120,26 +131,26 @@ export class HttpSource implements Source {
   async #findBatch(
     names: readonly Name[],
     min: Positions,
-    signal: AbortSignal,
+    sending: Sending,
     roundsLeft = BATCH_ROUNDS,
   ): Promise<SourceAnswer[]> {
-    const reply = await this.#lookup(names, min, signal);
+    const reply = await this.#lookup(names, min, sending);
     if (reply.kind === "failed") return names.map(() => reply);
     // One name that cannot exist fails the whole batch, so the others are sent again.
     const wrong = reply.status === 400 ? indexOf(reply) : undefined;
     if (wrong !== undefined && wrong < names.length && names.length > 1 && roundsLeft > 1) {
-      const others = await this.#findBatch(names.toSpliced(wrong, 1), min, signal, roundsLeft - 1);
+      const others = await this.#findBatch(names.toSpliced(wrong, 1), min, sending, roundsLeft - 1);
       return others.toSpliced(wrong, 0, refusalOf(reply));
     }
-    if (reply.status === 400) return Promise.all(names.map((name) => this.#find(name, min, signal)));
+    if (reply.status === 400) return Promise.all(names.map((name) => this.#find(name, min, sending)));
     const answers = reply.status === 200 ? readResults(reply.body, names.length) : undefined;
     return names.map((_, at) => aged(answers?.[at], reply));
   }
 
-  #lookup(names: readonly Name[], min: Positions, signal: AbortSignal): Promise<Reply | SourceFailure> {
+  #lookup(names: readonly Name[], min: Positions, sending: Sending): Promise<Reply | SourceFailure> {
     const positions = min.size === 0 ? {} : { min_position: formatPositions(min) };
     const body = JSON.stringify({ names: names.map(({ type, value }) => ({ type, value })), ...positions });
-    return this.#call("POST", "/v1/route", signal, body);
+    return this.#call("POST", "/v1/route", sending, body);
   }
 
   /** Ends the work when its time is up, even if `fetch` ignores its signal. */
@@ -169,7 +180,7 @@ export class HttpSource implements Source {
   async #call(
     method: string,
     path: string,
-    signal: AbortSignal,
+    { signal, traceparent }: Sending,
     body?: string,
   ): Promise<Reply | SourceFailure> {
     const { url, key, fetch } = this.#options;
@@ -185,6 +196,7 @@ export class HttpSource implements Source {
           // Full pages of reports never change. Everything else is only useful if it is new.
           ...(path.startsWith("/v1/reports/") ? {} : { "cache-control": "no-cache" }),
           ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...(traceparent !== undefined && isTraceparent(traceparent) ? { traceparent } : {}),
         },
         signal,
         redirect: "manual",

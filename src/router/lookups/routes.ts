@@ -76,6 +76,11 @@ export interface FindOptions {
    * what is stored or refreshed in the background.
    */
   waitUntil?: ((work: Promise<unknown>) => void) | undefined;
+  /**
+   * The `traceparent` (W3C Trace Context) of the request. It is sent with the question to the coordinator, if
+   * this call causes one. Calls that share a question send that of the first. Ignored if it is not valid.
+   */
+  traceparent?: string | undefined;
 }
 
 /** The answer that sent a request to a cell that does not have the name. */
@@ -84,7 +89,7 @@ export interface WrongRoute {
   position: number;
 }
 
-export interface CellsOptions extends Omit<FindOptions, "minPositions"> {
+export interface CellsOptions extends Omit<FindOptions, "minPositions" | "traceparent"> {
   /**
    * The list was asked for at most 15 s ago, of a coordinator that can read its directory, so that a cell
    * that is not in it does not exist. False by default.

@@ -59,10 +59,17 @@ export interface CellList {
 
 /** The coordinator as lookups see it. Each question ends by itself after some time. */
 export interface Source {
-  /** @param minPositions The answer is at least as new, or a failure (Q9). */
-  find(name: Name, minPositions: Positions): Promise<SourceAnswer>;
+  /**
+   * @param minPositions The answer is at least as new, or a failure (Q9).
+   * @param traceparent The span of the request for which the coordinator is asked.
+   */
+  find(name: Name, minPositions: Positions, traceparent?: string): Promise<SourceAnswer>;
   /** Answers in the order of the names, each of which may fail alone. */
-  findMany(names: readonly Name[], minPositions: Positions): Promise<readonly SourceAnswer[] | SourceFailure>;
+  findMany(
+    names: readonly Name[],
+    minPositions: Positions,
+    traceparent?: string,
+  ): Promise<readonly SourceAnswer[] | SourceFailure>;
   /** Reads a shard's report. Without `after`, an empty page that begins and ends at the newest position. */
   report(shard: number, after: number | undefined): Promise<ReportPage | ReportPruned | SourceFailure>;
   cells(): Promise<CellList | SourceFailure>;

@@ -56,11 +56,19 @@ export interface RouteFacts {
   readonly ruleType: string | null;
 }
 
+export interface RequestTrace {
+  readonly traceparent: string;
+  /** False if it is the client's own. */
+  readonly isNew: boolean;
+}
+
 export interface Forwarding {
   /** The URL of the client's request. */
   readonly url: URL;
   readonly clientAddress: string | undefined;
   readonly trustForwarded: boolean;
+  /** The request's trace. Undefined: its headers stay as they are. */
+  readonly trace?: RequestTrace | undefined;
 }
 
 /** Returns the headers for the cell. */
@@ -80,6 +88,11 @@ export function requestHeaders(request: Request, facts: RouteFacts, forwarding: 
   }
   if (isUpgrade) headers.set("upgrade", "websocket");
   for (const [name, value] of forwarded) headers.set(name, value);
+  if (forwarding.trace?.isNew === true) {
+    headers.set("traceparent", forwarding.trace.traceparent);
+    // It belongs to the trace that the client has sent, which is not valid.
+    headers.delete("tracestate");
+  }
   for (const [name, value] of factHeaders(facts)) headers.set(name, value);
   markRouter(headers);
   headers.set("x-gitlab-http-router-rule-action", facts.ruleAction);

@@ -39,6 +39,12 @@ export interface ProxyOptions {
    * yours that sets them. Default: false, which replaces them.
    */
   trustForwarded?: boolean;
+  /**
+   * Gives every request without a valid `traceparent` (W3C Trace Context) a new trace, which is sampled with
+   * this probability, from 0 to 1. Cells and the coordinator then get the trace of each request. Default: the
+   * headers of traces stay as they are, and the coordinator gets none.
+   */
+  traceShare?: number;
   /** Adds `Leasehold-Cell` and the other facts about the route to the answers for clients. Default: false. */
   showRoute?: boolean;
   /**
@@ -60,6 +66,7 @@ export interface ProxySettings extends Pick<ProxyOptions, "routes" | "ruleset" |
   /** The origin of a cell's address, or null if no request may be sent to it. */
   readonly originOf: (address: string) => string | null;
   readonly trustForwarded: boolean;
+  readonly traceShare: number | undefined;
   readonly showRoute: boolean;
   readonly hooks: ProxyHooks;
 }
@@ -87,6 +94,9 @@ export function settingsOf(options: ProxyOptions): ProxySettings {
       throw new TypeError(`\`${option}\` must be a whole number from 0 to ${max}; got ${String(value)}`);
     return value;
   };
+  const { traceShare } = options;
+  if (traceShare !== undefined && !(typeof traceShare === "number" && traceShare >= 0 && traceShare <= 1))
+    throw new TypeError(`\`traceShare\` must be a number from 0 to 1; got ${String(traceShare)}`);
   return {
     routes: options.routes,
     ruleset: options.ruleset,
@@ -101,6 +111,7 @@ export function settingsOf(options: ProxyOptions): ProxySettings {
     },
     originOf: cellOrigins(options.allowLocalHttp ?? false),
     trustForwarded: options.trustForwarded ?? false,
+    traceShare,
     showRoute: options.showRoute ?? false,
     ...(options.failurePage === undefined ? {} : { failurePage: options.failurePage }),
     hooks: options.hooks ?? {},

@@ -1,11 +1,12 @@
 import { callHook } from "../hooks.ts";
-import type { WrongRoute } from "../lookups/routes.ts";
+import type { FindOptions, WrongRoute } from "../lookups/routes.ts";
 import { mergePositions, positionsFromCookie, type Positions } from "../positions.ts";
+import { isTraceparent, newTraceparent } from "../traceparent.ts";
 import { classify } from "../rules/classify.ts";
 import type { Classification, Match } from "../rules/types.ts";
 import { attempt } from "./attempt.ts";
 import { failureOf, problemResponse, type FailureKind, type ProxyFailure } from "./failure.ts";
-import { answerHeaders, type Forwarding, type RouteFacts } from "./headers.ts";
+import { answerHeaders, type Forwarding, type RequestTrace, type RouteFacts } from "./headers.ts";
 import { isLooping } from "./loops.ts";
 import { settingsOf, type ProxyOptions, type ProxySettings } from "./options.ts";
 import { canSendAgain, sendAgain, wrongRuleOf } from "./send-again.ts";
@@ -80,6 +81,14 @@ function urlOf({ url }: Request): URL | null {
   }
 }
 
+/** Continues the client's trace, or begins one. */
+function traceOf(headers: Headers, share: number): RequestTrace {
+  const given = headers.get("traceparent");
+  return given !== null && isTraceparent(given)
+    ? { traceparent: given, isNew: false }
+    : { traceparent: newTraceparent(share), isNew: true };
+}
+
 type Chosen = Extract<Classification, { kind: "cell" }>;
 type Found = { readonly chosen: Chosen } | { readonly failure: ProxyFailure };
 
@@ -99,8 +108,9 @@ class Exchange {
     this.#request = request;
     this.#context = context;
     this.#settings = settings;
-    const { trustForwarded } = settings;
-    this.#forwarding = { url, clientAddress: context.clientAddress, trustForwarded };
+    const { trustForwarded, traceShare } = settings;
+    const trace = traceShare === undefined ? undefined : traceOf(request.headers, traceShare);
+    this.#forwarding = { url, clientAddress: context.clientAddress, trustForwarded, trace };
     const cookies = request.headers.get("cookie");
     this.#wrongRule = wrongRuleOf(cookies);
     this.#minPositions = positionsFromCookie(cookies);
@@ -262,8 +272,9 @@ class Exchange {
     return await this.#choose();
   }
 
-  #findOptions(): { minPositions: Positions; signal: AbortSignal; waitUntil: ProxyContext["waitUntil"] } {
+  #findOptions(): FindOptions {
     return {
+      traceparent: this.#forwarding.trace?.traceparent,
       minPositions: this.#minPositions,
       signal: this.#request.signal,
       waitUntil: this.#context.waitUntil,

@@ -451,6 +451,7 @@ test("a wrong option or variable causes a one-line error before anything is star
     [[...given, "--rules", rules], key, /^leasehold: .*router\.test\.ts is not a JSON document\n$/],
     [[...given, "--rules", `${rules}x`], key, /^leasehold: .*router\.test\.tsx cannot be read \(ENOENT\)\n$/],
     [given, { ...key, ROUTER_SHARED_CACHE: "yes" }, /^leasehold: ROUTER_SHARED_CACHE must be on or off\n$/],
+    [given, { ...key, ROUTER_TRACE_SHARE: "2" }, /^leasehold: ROUTER_TRACE_SHARE must be a share .*\n$/],
     [
       given,
       { ...key, ROUTER_BOUND_MS: "-1" },
