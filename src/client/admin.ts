@@ -1,8 +1,19 @@
-import type { Caller } from "./caller.ts";
+import { requireCell, type Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
+import type { LedgerHistory } from "./ledger-history.ts";
 import { listing, type Pages } from "./pages.ts";
-import type { Cell, CellChange, Key, MintedKey, NewCell, NewKey, Revocation } from "./api-types.ts";
+import type {
+  Cell,
+  CellChange,
+  CellStatus,
+  Key,
+  MintedKey,
+  NewCell,
+  NewKey,
+  Revocation,
+  StatusReport,
+} from "./api-types.ts";
 
 interface PageOptions extends CallOptions {
   pageSize?: number | undefined;
@@ -14,12 +25,35 @@ interface StateOptions extends CallOptions {
   reason?: string | undefined;
 }
 
-/** The cells of the deployment. For operators. */
+/** The cells of the deployment, for operators, and what the client's own cell says of itself. */
 export class Cells {
   readonly #caller: Caller;
+  readonly #cell: string | undefined;
+  readonly #history: LedgerHistory;
 
-  constructor(caller: Caller) {
+  constructor(caller: Caller, cell: string | undefined, history: LedgerHistory) {
     this.#caller = caller;
+    this.#cell = cell;
+    this.#history = history;
+  }
+
+  /**
+   * Reports the status of the client's cell. Parts that are left out stay as they were reported before.
+   * Throws `ResourceExhaustedError` (`STATUS_TOO_EARLY`) within 5 s of the cell's last report.
+   */
+  async reportStatus(report: StatusReport, options: CallOptions = {}): Promise<CellStatus> {
+    const input = { ...options, params: this.#params, body: report, history: this.#history };
+    return valueOf(await this.#caller.call("reportStatus", input)).status;
+  }
+
+  /** Returns what the client's cell said of itself last; null if it has never reported. */
+  async status(options: CallOptions = {}): Promise<CellStatus | null> {
+    const input = { ...options, params: this.#params, history: this.#history };
+    return valueOf(await this.#caller.call("getStatus", input)).status;
+  }
+
+  get #params(): { cell: string } {
+    return { cell: requireCell(this.#cell) };
   }
 
   /** Lists the cells in the order of their ids. */

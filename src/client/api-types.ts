@@ -133,6 +133,8 @@ export interface Cell {
    * `LEDGER_FULL`. Null: the cell's ledger cannot be reached.
    */
   stored_bytes: number | null;
+  /** What the cell said of itself last. Null: it has never reported, or its ledger cannot be reached. */
+  status: CellStatus | null;
   /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
   /**
@@ -154,6 +156,19 @@ export interface CellChange {
 export interface CellStateChange {
   /** Why you do this. The audit keeps it. */
   reason?: string | undefined;
+}
+
+/** What a cell said of itself last. Nothing is decided by it. */
+export interface CellStatus {
+  /** The id of a cell: a decimal int64 above 0. */
+  cell_id: string;
+  /** When the last report arrived, by the ledger's clock. */
+  reported_at: string;
+  /** Milliseconds from the last report until this answer. */
+  age_ms: number;
+  sdk: Sdk;
+  reconciliation?: ReportedReconciliation | undefined;
+  verification?: ReportedVerification | undefined;
 }
 
 /**
@@ -532,6 +547,34 @@ export interface RangeDigest {
   newest_updated_at: string | null;
 }
 
+/** What the run did, by result. */
+export interface ReconciliationCounts {
+  processed?: number | undefined;
+  committed?: number | undefined;
+  rolled_back?: number | undefined;
+  pending?: number | undefined;
+  orphaned?: number | undefined;
+  contradicted?: number | undefined;
+  failed?: number | undefined;
+}
+
+/** The last reconciliation. */
+export interface ReconciliationReport {
+  /** `aborted`: a list could not be read to its end, so some leases were left to the next run. */
+  outcome: "done" | "aborted";
+  /** Whether the run read all leases, and local rows without an outstanding lease. */
+  is_full?: boolean | undefined;
+  counts?: ReconciliationCounts | undefined;
+  /** Leases that are stale for the cell and that the run could not decide. */
+  stale_leases?: number | undefined;
+  /** Leases with names of deleted rows that the run tried to release without success. */
+  unreleased_deletions?: number | undefined;
+  /** Milliseconds from the start of the run until this was sent. At most ten years. */
+  started_ago_ms?: number | undefined;
+  /** Milliseconds from the end of the run until this was sent. At most ten years. */
+  ended_ago_ms?: number | undefined;
+}
+
 /**
  * The ownership of a name by a cell. `ACTIVE`: permanent. `LEASE_CREATING`: a granted lease creates it.
  * `LEASE_DESTROYING`: a lease that destroys it holds the name.
@@ -573,6 +616,49 @@ export interface Report {
    * question.
    */
   age_ms: number;
+}
+
+/** The last reconciliation that was reported. */
+export interface ReportedReconciliation {
+  /** `aborted`: a list could not be read to its end, so some leases were left to the next run. */
+  outcome: "done" | "aborted";
+  /** Whether the run read all leases, and local rows without an outstanding lease. */
+  is_full?: boolean | undefined;
+  counts?: ReconciliationCounts | undefined;
+  /** Leases that are stale for the cell and that the run could not decide. */
+  stale_leases?: number | undefined;
+  /** Leases with names of deleted rows that the run tried to release without success. */
+  unreleased_deletions?: number | undefined;
+  /** RFC 3339, in UTC, with milliseconds. */
+  started_at?: string | undefined;
+  /** RFC 3339, in UTC, with milliseconds. */
+  ended_at: string;
+  /** Milliseconds from the end of the run until this answer. */
+  ended_ago_ms: number;
+  /** When the last run that was done has ended. Left out: none was reported. */
+  last_done_at?: string | undefined;
+}
+
+/** The last verification that was reported. */
+export interface ReportedVerification {
+  /**
+   * How the run ended. `needs_approval`: it would change more than its limits allow, so it waits for a
+   * person.
+   */
+  status: "done" | "out_of_time" | "needs_approval" | "slot_lost" | "stopped" | "failed";
+  /** False for a dry run, which changes nothing. Left out: unknown. */
+  is_applied?: boolean | undefined;
+  counts?: VerificationCounts | undefined;
+  /** With `needs_approval`: which limit the run would exceed. */
+  approval_reason?: string | undefined;
+  /** RFC 3339, in UTC, with milliseconds. */
+  started_at?: string | undefined;
+  /** RFC 3339, in UTC, with milliseconds. */
+  ended_at: string;
+  /** Milliseconds from the end of the run until this answer. */
+  ended_ago_ms: number;
+  /** When the last run that was done has ended. Left out: none was reported. */
+  last_done_at?: string | undefined;
 }
 
 export interface Revocation {
@@ -642,6 +728,14 @@ export interface RouteResult {
    * question.
    */
   age_ms: number;
+}
+
+/** The code that the cell runs. */
+export interface Sdk {
+  /** The name of the SDK, or of your own code. */
+  name: string;
+  /** Its version. */
+  version: string;
 }
 
 /** The row of the cell's database that the name comes from. */
@@ -736,6 +830,13 @@ export interface StaleLease {
   confirmed: boolean;
 }
 
+/** What a cell says of itself. */
+export interface StatusReport {
+  sdk: Sdk;
+  reconciliation?: ReconciliationReport | undefined;
+  verification?: VerificationReport | undefined;
+}
+
 /** The entity that the name is about, such as a user or a group. */
 export interface Subject {
   type: SubjectType;
@@ -818,6 +919,50 @@ export interface UnavailableRoute {
     /** Milliseconds to wait before asking again. */
     retry_after_ms: number;
   };
+}
+
+/**
+ * What the verification has found and repaired so far, as in the report of the SDK. Drift is `missing`,
+ * `different`, `extra`, `duplicates` and `unnameable`.
+ */
+export interface VerificationCounts {
+  rows?: number | undefined;
+  claims?: number | undefined;
+  ranges?: number | undefined;
+  equal_ranges?: number | undefined;
+  records?: number | undefined;
+  missing?: number | undefined;
+  different?: number | undefined;
+  extra?: number | undefined;
+  created?: number | undefined;
+  replaced?: number | undefined;
+  destroyed?: number | undefined;
+  recent?: number | undefined;
+  leased?: number | undefined;
+  other_cell?: number | undefined;
+  duplicates?: number | undefined;
+  unnameable?: number | undefined;
+  needed?: number | undefined;
+  not_verified?: number | undefined;
+  changed?: number | undefined;
+}
+
+/** The last verification that did something. */
+export interface VerificationReport {
+  /**
+   * How the run ended. `needs_approval`: it would change more than its limits allow, so it waits for a
+   * person.
+   */
+  status: "done" | "out_of_time" | "needs_approval" | "slot_lost" | "stopped" | "failed";
+  /** False for a dry run, which changes nothing. Left out: unknown. */
+  is_applied?: boolean | undefined;
+  counts?: VerificationCounts | undefined;
+  /** With `needs_approval`: which limit the run would exceed. */
+  approval_reason?: string | undefined;
+  /** Milliseconds from the start of the run until this was sent. At most ten years. */
+  started_ago_ms?: number | undefined;
+  /** Milliseconds from the end of the run until this was sent. At most ten years. */
+  ended_ago_ms?: number | undefined;
 }
 
 /** Permission for one run to verify one cell. */
@@ -994,6 +1139,18 @@ export interface Operations {
     answer: {
       /** Whether the run still had a slot. */
       released: boolean;
+    };
+  };
+  reportStatus: {
+    body: StatusReport;
+    answer: {
+      status: CellStatus;
+    };
+  };
+  getStatus: {
+    body: undefined;
+    answer: {
+      status: CellStatus | null;
     };
   };
   listCells: {
@@ -1357,6 +1514,19 @@ export const operations = {
     path: "/v1/cells/{cell}/verification-slots/{uuid}/release",
     shape: { released: "boolean" },
   },
+  reportStatus: {
+    method: "PUT",
+    path: "/v1/cells/{cell}/status",
+    shape: {
+      status: {
+        cell_id: "string",
+        reported_at: "string",
+        age_ms: "number",
+        sdk: { name: "string", version: "string" },
+      },
+    },
+  },
+  getStatus: { method: "GET", path: "/v1/cells/{cell}/status", shape: { status: "any" } },
   listCells: {
     method: "GET",
     path: "/v1/admin/cells",
@@ -1371,6 +1541,7 @@ export const operations = {
           outstanding_leases: "any",
           unapplied_decisions: "any",
           stored_bytes: "any",
+          status: "any",
           created_at: "string",
           updated_at: "string",
         },
@@ -1391,6 +1562,7 @@ export const operations = {
         outstanding_leases: "any",
         unapplied_decisions: "any",
         stored_bytes: "any",
+        status: "any",
         created_at: "string",
         updated_at: "string",
       },
@@ -1409,6 +1581,7 @@ export const operations = {
         outstanding_leases: "any",
         unapplied_decisions: "any",
         stored_bytes: "any",
+        status: "any",
         created_at: "string",
         updated_at: "string",
       },
@@ -1427,6 +1600,7 @@ export const operations = {
         outstanding_leases: "any",
         unapplied_decisions: "any",
         stored_bytes: "any",
+        status: "any",
         created_at: "string",
         updated_at: "string",
       },
@@ -1445,6 +1619,7 @@ export const operations = {
         outstanding_leases: "any",
         unapplied_decisions: "any",
         stored_bytes: "any",
+        status: "any",
         created_at: "string",
         updated_at: "string",
       },
@@ -1463,6 +1638,7 @@ export const operations = {
         outstanding_leases: "any",
         unapplied_decisions: "any",
         stored_bytes: "any",
+        status: "any",
         created_at: "string",
         updated_at: "string",
       },

@@ -50,7 +50,7 @@ export class Client {
     this.records = new Records(caller, cell);
     this.routing = new Routing(caller);
     this.verificationSlots = new VerificationSlots(caller, cell);
-    this.cells = new Cells(caller);
+    this.cells = new Cells(caller, cell, this.history);
     this.keys = new Keys(caller);
     this.parts = new Parts(caller);
     this.types = new TypeSets(caller);

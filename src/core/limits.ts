@@ -314,6 +314,14 @@ export const limitTable = {
     unit: "ms",
     about: "how long a verification slot lasts after it was taken or renewed",
   },
+  // A cell reports once a minute, and after each verification. Its processes share this limit.
+  statusEveryMs: {
+    default: 5_000,
+    min: 0,
+    max: 600_000,
+    unit: "ms",
+    about: "the shortest time between two reports of a cell's status",
+  },
   maxRevokedKeys: {
     default: 10_000,
     min: 1,

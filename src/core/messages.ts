@@ -7,6 +7,7 @@
  * that end in `Ms` are milliseconds, and those that end in `AtMs` are milliseconds since 1970.
  */
 import type { Placement } from "./placement.ts";
+import type { ReportedStatus, StatusReport } from "./status.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
 
 export const MESSAGE_VERSION = 2;
@@ -218,6 +219,9 @@ export interface Caller {
 export interface CellCall extends Envelope {
   caller: Caller;
 }
+
+/** What a cell says of itself (U1). */
+export interface ReportStatus extends CellCall, StatusReport {}
 
 /**
  * Asks whether the caller's key is valid, for calls that the ledger itself doesn't serve. With `read`, the
@@ -494,6 +498,8 @@ export interface CellStatus {
   unappliedDecisions: number;
   /** The size of the ledger's database. */
   storedBytes: number;
+  /** What the cell said of itself last. Null: it has never reported. */
+  reported: ReportedStatus | null;
 }
 
 /** Revokes a key of the cell. */

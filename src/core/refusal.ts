@@ -48,7 +48,8 @@ export type Reason =
   | "TYPE_IN_USE"
   | "TYPES_CHANGED"
   | "REPORT_PRUNED"
-  | "AUDIT_FULL";
+  | "AUDIT_FULL"
+  | "STATUS_TOO_EARLY";
 
 export type OpList = "creates" | "destroys" | "replaces";
 

@@ -16,6 +16,7 @@ export const writePoints = {
     "prune",
     "set_state",
     "revoke_cell_key",
+    "report_status",
   ],
   shard: ["exchange", "clear"],
   /** Writes of a part that an operator reconciles. */

@@ -2,6 +2,7 @@ import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
 import type { Cell, MintedKey } from "../core/directory/messages.ts";
 import type { CellStatus, ClaimRecord, Lease, Op, OpKind } from "../core/messages.ts";
+import type { ReportedStatus, RunTimes } from "../core/status.ts";
 import { Types, type TypeKind } from "../core/types/types.ts";
 import type * as schemas from "./contract/schemas.ts";
 import type { StoredType } from "./types-copy.ts";
@@ -148,9 +149,44 @@ export function toApiCell(
     outstanding_leases: status?.outstandingLeases ?? null,
     unapplied_decisions: status?.unappliedDecisions ?? null,
     stored_bytes: status?.storedBytes ?? null,
+    status: status?.reported == null ? null : toApiStatus(cell, status.reported),
     created_at: timeOf(createdAtMs),
     // The directory has the name and the address; the ledger has the state.
     updated_at: timeOf(Math.max(updatedAtMs, status?.stateSetAtMs ?? 0)),
+  };
+}
+
+export function toApiStatus(
+  cell: string,
+  { reportedAtMs, nowMs, sdk, reconciliation, verification }: ReportedStatus,
+): z.input<typeof schemas.cellStatus> {
+  const agoMs = (atMs: number): number => Math.max(0, nowMs - atMs);
+  const timesOf = ({ startedAtMs, endedAtMs, lastDoneAtMs }: RunTimes) => ({
+    started_at: startedAtMs === undefined ? undefined : timeOf(startedAtMs),
+    ended_at: timeOf(endedAtMs),
+    ended_ago_ms: agoMs(endedAtMs),
+    last_done_at: lastDoneAtMs === undefined ? undefined : timeOf(lastDoneAtMs),
+  });
+  return {
+    cell_id: cell,
+    reported_at: timeOf(reportedAtMs),
+    age_ms: agoMs(reportedAtMs),
+    sdk,
+    reconciliation: reconciliation && {
+      outcome: reconciliation.outcome,
+      is_full: reconciliation.isFull,
+      ...timesOf(reconciliation),
+      counts: reconciliation.counts,
+      stale_leases: reconciliation.staleLeases,
+      unreleased_deletions: reconciliation.unreleasedDeletions,
+    },
+    verification: verification && {
+      status: verification.status,
+      is_applied: verification.isApplied,
+      ...timesOf(verification),
+      counts: verification.counts,
+      approval_reason: verification.approvalReason,
+    },
   };
 }
 

@@ -9,6 +9,7 @@ import { recordRoutes } from "./contract/record-routes.ts";
 import type { Route, RouteError } from "./contract/route.ts";
 import { routingRoutes } from "./contract/routing-routes.ts";
 import { serviceRoutes } from "./contract/service-routes.ts";
+import { statusRoutes } from "./contract/status-routes.ts";
 import { typeRoutes } from "./contract/type-routes.ts";
 import { verificationRoutes } from "./contract/verification-routes.ts";
 
@@ -19,6 +20,7 @@ export const routes = {
   ...routingRoutes,
   ...classifyRoutes,
   ...verificationRoutes,
+  ...statusRoutes,
   ...cellRoutes,
   ...keyRoutes,
   ...typeRoutes,
@@ -63,7 +65,7 @@ export function errorsOf(route: Route): RouteError[] {
       when: "The body did not arrive within the limit `body_read_ms`. Nothing was done. Send it again.",
     });
   }
-  if (isCellPath)
+  if (isCellPath && route.roles !== "anyone" && route.roles.includes("operator"))
     errors.push({
       code: "NOT_FOUND",
       reason: "CELL_UNKNOWN",

@@ -10,6 +10,7 @@ import { recordHandlers } from "./handlers/records.ts";
 import { classifyHandlers } from "./handlers/classify.ts";
 import { routingHandlers } from "./handlers/routing.ts";
 import { serviceHandlers } from "./handlers/service.ts";
+import { statusHandlers } from "./handlers/status.ts";
 import { typeHandlers } from "./handlers/types.ts";
 import { verificationHandlers } from "./handlers/verification.ts";
 
@@ -21,6 +22,7 @@ export const handlers: Handlers = {
   ...routingHandlers,
   ...classifyHandlers,
   ...verificationHandlers,
+  ...statusHandlers,
   ...cellHandlers,
   ...keyHandlers,
   ...typeHandlers,

@@ -16,6 +16,7 @@ const TAGS: Record<Group, string> = {
   records: "Which cell owns which name.",
   routing: "Where requests for a name go, and how long a router may keep the answer.",
   verification: "Slots, which limit how many cells verify at the same time.",
+  status: "What a cell says of itself: its SDK, its last reconciliation and verification.",
   cells: "The registered cells. For operators.",
   keys: "The keys that were made or revoked here. For operators.",
   types: "The types of names, subjects and sources that the deployment has declared. For operators.",

@@ -34,6 +34,8 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
     leaseStates: (message) => tell(ledger, ledger.leaseStates(message)),
     setState: (message) => tell(ledger, ledger.setState(message)),
     revoke: (message) => tell(ledger, ledger.revoke(message)),
+    reportStatus: (message) => tell(ledger, ledger.reportStatus(message)),
+    reportedStatus: (message) => tell(ledger, ledger.reportedStatus(message)),
     pullAudit: (message) => tell(ledger, ledger.pullAudit(message)),
     part: (message) => tell(ledger, ledger.part(message)),
     metrics: (message) => tell(ledger, ledger.metrics(message)),

@@ -19,6 +19,7 @@ import type {
 } from "../core/directory/messages.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
+import type { ReportedStatus } from "../core/status.ts";
 import type { DirectoryMetrics, LedgerMetrics, ShardMetrics } from "../core/metrics/messages.ts";
 
 // The calls of each object, independent of how messages reach it. Each method takes one message and returns
@@ -40,6 +41,8 @@ export interface LedgerCalls {
   pull(message: messages.Pull): Answer<messages.PullAnswer>;
   maintain(message: messages.Maintain): Answer<messages.MaintainAnswer>;
   status(message: messages.Envelope): Answer<messages.CellStatus>;
+  reportStatus(message: messages.ReportStatus): Answer<ReportedStatus>;
+  reportedStatus(message: messages.CellCall): Answer<ReportedStatus | null>;
   leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseStatus | null)[]>;
   setState(message: messages.SetState): Answer<null>;
   revoke(message: messages.RevokeCellKey): Answer<null>;

@@ -3,6 +3,7 @@ import type { AuditPage, PullAudit } from "../core/audit.ts";
 import type { Ledger } from "../core/ledger/ledger.ts";
 import type * as messages from "../core/messages.ts";
 import type { LedgerMetrics } from "../core/metrics/messages.ts";
+import type { ReportedStatus } from "../core/status.ts";
 import type { Env } from "../env.ts";
 import type { Answer, LedgerCalls } from "./calls.ts";
 import { makeLedger } from "./make.ts";
@@ -55,6 +56,14 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
 
   status(message: messages.Envelope): Answer<messages.CellStatus> {
     return this.#tell(this.#ledger.status(message));
+  }
+
+  reportStatus(message: messages.ReportStatus): Answer<ReportedStatus> {
+    return this.#tell(this.#ledger.reportStatus(message));
+  }
+
+  reportedStatus(message: messages.CellCall): Answer<ReportedStatus | null> {
+    return this.#tell(this.#ledger.reportedStatus(message));
   }
 
   leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseStatus | null)[]> {

@@ -64,6 +64,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   AUDIT_FULL: ["UNAVAILABLE", errors.UnavailableError],
   TYPE_IN_USE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   TYPES_CHANGED: ["UNAVAILABLE", errors.UnavailableError],
+  STATUS_TOO_EARLY: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   REPORT_PRUNED: ["FAILED_PRECONDITION", errors.ReportPrunedError],
 };
 

@@ -27,6 +27,8 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "routing.cells": ({ routing }) => routing.cells(),
   "verificationSlots.take": ({ verificationSlots }) => verificationSlots.take(UUID),
   "verificationSlots.release": ({ verificationSlots }) => verificationSlots.release(UUID),
+  "cells.reportStatus": ({ cells }) => cells.reportStatus({ sdk: { name: "x", version: "1" } }),
+  "cells.status": ({ cells }) => cells.status(),
   "cells.list": ({ cells }) => cells.list().all(),
   "cells.add": ({ cells }) => cells.add({ cell_id: "8", name: "eight", address: "https://eight.test" }),
   "cells.change": ({ cells }) => cells.change("8", { name: "ate" }),

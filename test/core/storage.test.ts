@@ -357,6 +357,7 @@ const proofs: Record<string, Proof> = {
   "meta.pruned_position": "after work",
   "meta.refused_through_ms": "after work",
   "meta.clock_marks": marks,
+  "meta.status": "after work",
   "Begins.#running": async () => [
     sizeOf((await running({ concurrentBegins: 7 }, 20)).ledger("1").object, "#begins.#running"),
     7,
@@ -626,6 +627,8 @@ async function busyCluster(): Promise<Cluster> {
         ledger.list({ ...c.envelope, caller: callerOf(), afterPosition: 0, createdAfterMs: 0, limit: 10 }),
       );
       await run(ledger.revoke({ ...c.envelope, keyId: `k${round}`, expiresAtMs: round }));
+      const sdk = { name: "leasehold", version: `${round}` };
+      await run(ledger.reportStatus({ ...c.envelope, caller: callerOf(), sdk }));
       await run(c.directory.object.takeSlot({ ...c.envelope, cell, uuid: `run-${round}` }));
     }
     for (let shard = 0; shard < SHARDS; shard += 1) {

@@ -181,8 +181,9 @@ export class Begins {
    * that were written before are in the database's size and are counted once more here, so the result may be
    * too large.
    *
-   * Two things are left to the gap between `ledgerBytes` and the platform's 10 GB: the small tables, and one
-   * more row of `leaseBytes`, because SQLite writes a changed row before it frees the pages of the old one.
+   * Two things are left to the gap between `ledgerBytes` and the platform's 10 GB: the small tables, with the
+   * status of the cell (U1), and one more row of `leaseBytes`, because SQLite writes a changed row before it
+   * frees the pages of the old one.
    */
   neededBytes(bytes = 0): number {
     const { auditEntries, fences, reasonBytes } = this.#limits;

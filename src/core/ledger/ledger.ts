@@ -27,6 +27,7 @@ import type {
   Pull,
   PullAnswer,
   ReconcileLedger,
+  ReportStatus,
   Reply,
   RevokeCellKey,
   SetState,
@@ -40,6 +41,7 @@ import { Histogram } from "../metrics/histogram.ts";
 import { LedgerCounters } from "../metrics/ledger-counters.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
+import type { ReportedStatus } from "../status.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { Begins, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
@@ -55,6 +57,7 @@ import { Pruner, type Pruned } from "./prune.ts";
 import { ledgerSchema } from "./schema.ts";
 import { ReadLimiter } from "./read-limiter.ts";
 import { SeenDirectory } from "./seen-directory.ts";
+import { StatusReports } from "./status-reports.ts";
 import { lacksSeen } from "./seen-change.ts";
 import { LedgerStore, type LeaseRow } from "./store.ts";
 
@@ -87,6 +90,7 @@ export class Ledger {
   readonly #pruner: Pruner;
   readonly #reconciler: LedgerReconciler;
   readonly #audit: Audit;
+  readonly #statusReports: StatusReports;
   readonly #counters = new LedgerCounters();
   readonly #beginDurations: Histogram;
   readonly #decisionDurations: Histogram;
@@ -141,6 +145,7 @@ export class Ledger {
       () => this.#history.raise(),
       () => this.#history.madeDurable(positions.last),
     );
+    this.#statusReports = new StatusReports(ports, limits, halt);
     this.#audit = new Audit(ports, limits, `the ledger of cell ${cell}`);
     const leaseAudit = new LeaseAudit(this.#audit, cell);
     this.#begins = new Begins(
@@ -332,9 +337,20 @@ export class Ledger {
           outstandingLeases: this.#begins.outstanding,
           unappliedDecisions: this.#deliveries.unapplied,
           storedBytes: this.#ports.sql.sizeBytes(),
+          reported: this.#statusReports.last,
         }),
       );
     });
+  }
+
+  /** Stores what the cell says of itself. */
+  reportStatus(message: ReportStatus): Promise<Reply<ReportedStatus>> {
+    return this.#answerCall(message, () => this.#statusReports.store(message));
+  }
+
+  /** Returns what the cell said of itself last. */
+  reportedStatus(message: CellCall): Promise<Reply<ReportedStatus | null>> {
+    return this.#answerCall(message, async () => this.#durable(ok(this.#statusReports.last)));
   }
 
   /**

@@ -8,6 +8,7 @@ export type Group =
   | "records"
   | "routing"
   | "verification"
+  | "status"
   | "cells"
   | "keys"
   | "types"

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { cellStates } from "../../core/messages.ts";
 import { errorCodes, type ErrorCode } from "../../core/refusal.ts";
+import { verificationStatuses } from "../../core/status.ts";
 import { MAX_TYPES } from "../../core/types/document.ts";
 import {
   bucketType,
@@ -10,6 +11,7 @@ import {
   sourceType,
   subjectType,
   time,
+  wellFormedText,
   wholeNumber,
 } from "./fields.ts";
 import { boundedList } from "./lists.ts";
@@ -307,6 +309,147 @@ export const digestAnswer = z.strictObject({
   digests: z.array(rangeDigest).meta({ description: "One digest per range, in the order of the request." }),
 });
 
+/** Ages of runs are limited, so that a time never is before 1970. */
+const MAX_AGO_MS = 315_360_000_000;
+
+const ago = (what: string) =>
+  z
+    .int()
+    .min(0)
+    .max(MAX_AGO_MS)
+    .meta({ description: `Milliseconds from ${what} until this was sent. At most ten years.` });
+
+const sdkWord = (what: string) =>
+  z
+    .string()
+    .regex(/^[\w.@/+-]{1,64}$/, "must be 1 to 64 letters, digits or characters of . _ - + @ /")
+    .meta({ description: what });
+
+const sdk = z
+  .strictObject({
+    name: sdkWord("The name of the SDK, or of your own code."),
+    version: sdkWord("Its version."),
+  })
+  .meta({ id: "Sdk", description: "The code that the cell runs." });
+
+const countsOf = <const Names extends readonly string[]>(names: Names) =>
+  z.strictObject(
+    Object.fromEntries(names.map((name) => [name, wholeNumber.optional()])) as Record<
+      Names[number],
+      z.ZodOptional<typeof wholeNumber>
+    >,
+  );
+
+const reconciliationFields = {
+  outcome: z.enum(["done", "aborted"]).meta({
+    description: "`aborted`: a list could not be read to its end, so some leases were left to the next run.",
+  }),
+  is_full: z.boolean().optional().meta({
+    description: "Whether the run read all leases, and local rows without an outstanding lease.",
+  }),
+  counts: countsOf(["processed", "committed", "rolled_back", "pending", "orphaned", "contradicted", "failed"])
+    .optional()
+    .meta({ id: "ReconciliationCounts", description: "What the run did, by result." }),
+  stale_leases: wholeNumber.optional().meta({
+    description: "Leases that are stale for the cell and that the run could not decide.",
+  }),
+  unreleased_deletions: wholeNumber.optional().meta({
+    description: "Leases with names of deleted rows that the run tried to release without success.",
+  }),
+};
+
+const verificationFields = {
+  status: z.enum(verificationStatuses).meta({
+    description:
+      "How the run ended. `needs_approval`: it would change more than its limits allow, so it waits for a " +
+      "person.",
+  }),
+  is_applied: z
+    .boolean()
+    .optional()
+    .meta({ description: "False for a dry run, which changes nothing. Left out: unknown." }),
+  counts: countsOf([
+    "rows",
+    "claims",
+    "ranges",
+    "equal_ranges",
+    "records",
+    "missing",
+    "different",
+    "extra",
+    "created",
+    "replaced",
+    "destroyed",
+    "recent",
+    "leased",
+    "other_cell",
+    "duplicates",
+    "unnameable",
+    "needed",
+    "not_verified",
+    "changed",
+  ])
+    .optional()
+    .meta({
+      id: "VerificationCounts",
+      description:
+        "What the verification has found and repaired so far, as in the report of the SDK. Drift is " +
+        "`missing`, `different`, `extra`, `duplicates` and `unnameable`.",
+    }),
+  approval_reason: wellFormedText(256, "With `needs_approval`: which limit the run would exceed.").optional(),
+};
+
+const agesOfRun = { started_ago_ms: ago("the start of the run").optional() };
+const timesOfRun = {
+  started_at: time.optional(),
+  ended_at: time,
+  ended_ago_ms: wholeNumber.meta({ description: "Milliseconds from the end of the run until this answer." }),
+  last_done_at: time
+    .optional()
+    .meta({ description: "When the last run that was done has ended. Left out: none was reported." }),
+};
+
+/** What a cell sends. */
+export const statusReport = z
+  .strictObject({
+    sdk,
+    reconciliation: z
+      .strictObject({
+        ...reconciliationFields,
+        ...agesOfRun,
+        ended_ago_ms: ago("the end of the run").optional(),
+      })
+      .optional()
+      .meta({ id: "ReconciliationReport", description: "The last reconciliation." }),
+    verification: z
+      .strictObject({
+        ...verificationFields,
+        ...agesOfRun,
+        ended_ago_ms: ago("the end of the run").optional(),
+      })
+      .optional()
+      .meta({ id: "VerificationReport", description: "The last verification that did something." }),
+  })
+  .meta({ id: "StatusReport", description: "What a cell says of itself." });
+
+/** What operators see. */
+export const cellStatus = z
+  .strictObject({
+    cell_id: cellId,
+    reported_at: time.meta({ description: "When the last report arrived, by the ledger's clock." }),
+    age_ms: wholeNumber.meta({ description: "Milliseconds from the last report until this answer." }),
+    sdk,
+    reconciliation: z
+      .strictObject({ ...reconciliationFields, ...timesOfRun })
+      .optional()
+      .meta({ id: "ReportedReconciliation", description: "The last reconciliation that was reported." }),
+    verification: z
+      .strictObject({ ...verificationFields, ...timesOfRun })
+      .optional()
+      .meta({ id: "ReportedVerification", description: "The last verification that was reported." }),
+  })
+  .meta({ id: "CellStatus", description: "What a cell said of itself last. Nothing is decided by it." });
+
 export const cell = z
   .strictObject({
     cell_id: cellId,
@@ -334,6 +477,10 @@ export const cell = z
       description:
         "The size of the cell's ledger in bytes. Near the limit `ledger_bytes`, begins are refused with " +
         "`LEDGER_FULL`. Null: the cell's ledger cannot be reached.",
+    }),
+    status: cellStatus.nullable().meta({
+      description:
+        "What the cell said of itself last. Null: it has never reported, or its ledger cannot be reached.",
     }),
     created_at: time,
     updated_at: time.meta({

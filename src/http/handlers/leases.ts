@@ -1,15 +1,7 @@
 import type * as z from "zod";
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
-import type {
-  BeginAnswer,
-  BeginRequest,
-  CellCall,
-  HistoryPoint,
-  Lease,
-  Outcome,
-  PlacedLease,
-} from "../../core/messages.ts";
+import type { BeginAnswer, BeginRequest, Lease, Outcome, PlacedLease } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
 import { invalid, opsOf, payloadHash, typesIn, type Batch } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
@@ -18,10 +10,9 @@ import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reasonFault } from "../reason.ts";
-import { seenBy } from "../history-header.ts";
 import { readTimeoutMs, withFailure } from "../reach.ts";
 import { NO_TYPES, storedTypes, toApiLease } from "../answers.ts";
-import { askLedger, authorize, callerOf } from "./ledger-access.ts";
+import { askerOf, askLedger, authorize } from "./ledger-access.ts";
 
 export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   async beginLease(call) {
@@ -99,13 +90,6 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
     });
   },
 };
-
-/** The fields of every call to a ledger. */
-const askerOf = (
-  { envelope }: Deployment,
-  principal: Principal,
-  seen: HistoryPoint | undefined,
-): CellCall => ({ ...envelope, ...seenBy(principal, seen), caller: callerOf(principal) });
 
 async function beginOf(
   call: Call<"beginLease" | "beginLeaseWithNewId">,

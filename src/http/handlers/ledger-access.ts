@@ -1,21 +1,28 @@
 import { v4 as newUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
-import type { Caller, Reply } from "../../core/messages.ts";
+import type { Caller, CellCall, HistoryPoint, Reply } from "../../core/messages.ts";
 import type { ErrorCode, Result } from "../../core/refusal.ts";
 import type { Deployment } from "../deployment.ts";
 import type { WaitUntil } from "../../runtime.ts";
-import { reachLedger } from "../history-header.ts";
+import { reachLedger, seenBy } from "../history-header.ts";
 import { LEDGER, reach, readTimeoutMs, withFailure } from "../reach.ts";
 
 /**
  * The caller in the core's terms. Routers never get here, because no route that calls a ledger allows them. A
  * viewer reads as an operator does, and no route that changes a ledger allows it.
  */
-export const callerOf = ({ role, keyId, expiresAtMs }: Principal): Caller => ({
+const callerOf = ({ role, keyId, expiresAtMs }: Principal): Caller => ({
   role: role === "cell" ? "cell" : "operator",
   keyId,
   expiresAtMs,
 });
+
+/** The fields of every call to a ledger. */
+export const askerOf = (
+  { envelope }: Deployment,
+  principal: Principal,
+  seen: HistoryPoint | undefined,
+): CellCall => ({ ...envelope, ...seenBy(principal, seen), caller: callerOf(principal) });
 
 /**
  * Turns an unknown cell into NOT_FOUND for operators and viewers, because they may name any cell. A cell's

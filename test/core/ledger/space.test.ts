@@ -5,7 +5,8 @@ import type { Limits } from "../../../src/core/limits.ts";
 import type { Exchange } from "../../../src/core/messages.ts";
 import { Cluster, type Call } from "../../support/cluster.ts";
 import type { Begins } from "../../../src/core/ledger/begins.ts";
-import { beginRequest, decideRequest } from "../../support/ops.ts";
+import openapi from "../../../openapi.json" with { type: "json" };
+import { beginRequest, callerOf, decideRequest } from "../../support/ops.ts";
 import { privateField } from "../../support/private-fields.ts";
 
 /** No sweep runs, so only deliveries of the ledger apply decisions. */
@@ -221,6 +222,44 @@ test.each<[string, Partial<Limits>, (n: number) => string[]]>([
   const granted = leases.filter((_lease, index) => answers[index]?.ok);
   expect(granted.length).toBeGreaterThan(1);
   await decideAll(c, granted);
+});
+
+test("[U1] [S3] a full ledger stores the largest status, and then decides all of its leases", async () => {
+  const c = await start({ ...small, statusEveryMs: 0 });
+  const leases = await fill(c, (n) => [`n${n}`]);
+  const most = Number.MAX_SAFE_INTEGER;
+  const counts = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, most]));
+  const { ReconciliationCounts, VerificationCounts } = openapi.components.schemas;
+  const report = {
+    ...c.envelope,
+    caller: callerOf(),
+    sdk: { name: "x".repeat(64), version: "x".repeat(64) },
+    reconciliation: {
+      outcome: "aborted" as const,
+      isFull: true,
+      startedAgoMs: 1,
+      endedAgoMs: 0,
+      counts: counts(Object.keys(ReconciliationCounts.properties)),
+      staleLeases: most,
+      unreleasedDeletions: most,
+    },
+    verification: {
+      status: "needs_approval" as const,
+      isApplied: true,
+      startedAgoMs: 1,
+      endedAgoMs: 0,
+      counts: counts(Object.keys(VerificationCounts.properties)),
+      approvalReason: "\u{1F600}".repeat(128),
+    },
+  };
+  for (let round = 0; round < 3; round += 1)
+    expect(await c.clock.runUntil(c.ledger("1").object.reportStatus(report))).toMatchObject({ ok: true });
+  const [row] = c
+    .ledger("1")
+    .database.prepare("SELECT octet_length(value) AS bytes FROM meta WHERE name = 'status'")
+    .all();
+  expect(Number(row?.["bytes"])).toBeLessThan(2_048);
+  await decideAll(c, leases);
 });
 
 /** What SQLite may need to add or change one row. */

@@ -317,4 +317,14 @@ export const scenarios: readonly Scenario[] = [
       await stage.releaseSlot(1);
     },
   },
+  {
+    title: "status report",
+    rules: "[U2]",
+    arrange: async (stage) => {
+      await stage.addCell(1);
+    },
+    act: async (stage) => {
+      await stage.reportStatus(1);
+    },
+  },
 ];

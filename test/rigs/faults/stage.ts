@@ -200,6 +200,23 @@ export class Stage {
     await this.until("releasing a slot", [{ status: 200 }], () => this.#slot("POST", cell, "/release"));
   }
 
+  /** If the first answer was lost, the repeated report may come too early, and then it was stored. */
+  async reportStatus(cell: Cell): Promise<void> {
+    const id = this.deployment.cell(cell);
+    const path = `/v1/cells/${id}/status`;
+    await this.until("reporting", [{ status: 200 }, { status: 429, reason: "STATUS_TOO_EARLY" }], () =>
+      this.client.send("PUT", path, {
+        key: `cell ${id}`,
+        body: { sdk: { name: "leasehold", version: "0.1.0" } },
+      }),
+    );
+    const { json } = await this.until("reading the status", [{ status: 200 }], () =>
+      this.client.send("GET", path, { key: `cell ${id}` }),
+    );
+    const { status } = json as { status?: { sdk: { version: string } } | null };
+    if (status?.sdk.version !== "0.1.0") throw new Error("the status was answered, but is not stored");
+  }
+
   #slot(method: "PUT" | "POST", cell: Cell, action = ""): Promise<Received> {
     const id = this.deployment.cell(cell);
     return this.client.send(method, `/v1/cells/${id}/verification-slots/${SLOT_UUID}${action}`, {

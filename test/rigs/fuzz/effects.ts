@@ -283,6 +283,13 @@ const finish: Effect = (changes, _, answer) =>
     ),
   );
 
+/** The only row of the cell's status. */
+const statusRow: Effect = (changes, request) =>
+  others(
+    changes,
+    changesIn(changes, `cell-${request.params?.["cell"]}`, "meta").filter(({ key }) => key === "status"),
+  );
+
 /**
  * The effects of routes that write. A writing route without an entry fails. Reading routes without an entry
  * change nothing.
@@ -299,6 +306,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
   digestRecords: none,
   takeVerificationSlot: slot,
   releaseVerificationSlot: slot,
+  reportStatus: statusRow,
   addCell: cellRow(true),
   changeCell: cellRow(false),
   changeTypes: declare,

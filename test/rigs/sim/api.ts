@@ -19,6 +19,7 @@ import type {
   SourceRange,
   Told,
 } from "../../../src/core/messages.ts";
+import type { ReportedStatus, StatusReport } from "../../../src/core/status.ts";
 import type { VerificationSlot } from "../../../src/core/directory/verification-slots.ts";
 import type { Answer, Clock } from "../../../src/core/ports.ts";
 import { LedgerHistory } from "../../../src/client/ledger-history.ts";
@@ -160,6 +161,14 @@ export class Api {
     page: { createdAfterMs: number; afterPosition: number; limit: number },
   ): Promise<Answer<LeasePage>> {
     return this.#asCell<LeasePage>(cell, caller, "list", page);
+  }
+
+  reportStatus(cell: string, caller: Caller, report: StatusReport): Promise<Answer<ReportedStatus>> {
+    return this.#asCell(cell, caller, "reportStatus", report);
+  }
+
+  reportedStatus(cell: string, caller: Caller): Promise<Answer<ReportedStatus | null>> {
+    return this.#asCell(cell, caller, "reportedStatus", {});
   }
 
   async lookup(shard: number, keys: BucketKey[]): Promise<Answer<LookupAnswer>> {

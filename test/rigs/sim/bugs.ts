@@ -66,6 +66,30 @@ export const bugs: Record<string, Bug> = {
     '"DELETE FROM audit WHERE number <= (SELECT number FROM audit WHERE id = ?)"',
     '"DELETE FROM audit WHERE ? IS NOT NULL"',
   ),
+  // What cells report
+  "a report is answered before it is durable": {
+    breaks: "U2",
+    violates: ["I34"],
+    patches: [
+      {
+        file: "src/core/ledger/status-reports.ts",
+        find: 'return this.#commits.submit("report_status", () => {',
+        put: 'return Promise.resolve().then(() => this.#ports.sql.transaction(["report_status"], () => {',
+      },
+      {
+        file: "src/core/ledger/status-reports.ts",
+        find: "return ok({ ...next, nowMs: now }); });",
+        put: "return ok({ ...next, nowMs: now }); }));",
+      },
+    ],
+  },
+  "a ledger stores every report": one(
+    "U3",
+    ["I34"],
+    "src/core/ledger/status-reports.ts",
+    "if (waitMs > 0)",
+    "if (waitMs < 0)",
+  ),
   // Reconciling parts that went back in time
   "a reconciling shard grants to any begin": one(
     "H6",

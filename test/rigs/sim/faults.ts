@@ -21,6 +21,7 @@ const RARE_WRITES: ReadonlySet<WritePoint> = new Set([
   "revoke_cell_key",
   "change_types",
   "use_types",
+  "report_status",
 ]);
 
 /**

@@ -60,6 +60,7 @@ export async function run({
     await simulation.start();
     simulation.act();
     simulation.tick();
+    simulation.reportStatuses();
     const last = simulation.scheduler.steps + steps * settings.stepsFactor;
     while (simulation.scheduler.steps < last && (await simulation.step()));
     await quiesce(simulation);

@@ -185,6 +185,8 @@ export interface SimulationSettings {
   parts: Record<PartFault, number>;
   /** Undefined in a run without routers. */
   routers?: RouterSettings;
+  /** Mean pause between two reports of a cell's status. Undefined in a run without reports. */
+  statusMs?: number;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
 }
@@ -301,7 +303,8 @@ export function drawSettings(seed: number): SimulationSettings {
   const withSpace = { ...settings, limits: { ...settings.limits, ...space, ...waits } };
   const withDrift = { ...withSpace, ...driftOf(Random.of(seed, "drifts"), withSpace, faultFactor) };
   const withTypes = { ...withDrift, ...typesOf(Random.of(seed, "types"), withDrift) };
-  return { ...withTypes, ...routersOf(Random.of(seed, "routers and caches"), withTypes) };
+  const withRouters = { ...withTypes, ...routersOf(Random.of(seed, "routers and caches"), withTypes) };
+  return { ...withRouters, ...statusesOf(Random.of(seed, "statuses"), withRouters) };
 }
 
 /**
@@ -379,6 +382,12 @@ function routersOf(random: Random, { activities: weights }: SimulationSettings):
     },
   };
 }
+
+/** In some runs cells report their status. The other runs are the same as if there were no reports. */
+const statusesOf = (random: Random, { limits }: SimulationSettings): Partial<SimulationSettings> =>
+  random.chance(0.1)
+    ? { statusMs: random.pick([200, 1_000]), limits: { ...limits, statusEveryMs: random.pick([100, 500]) } }
+    : {};
 
 /** In some runs decisions are sent at once, and in some they wait long for a begin. */
 const waitsOf = (random: Random): Pick<Limits, "decisionWaitMs"> => ({

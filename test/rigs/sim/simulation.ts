@@ -20,6 +20,7 @@ import { Random } from "./random.ts";
 import { RouteWatch } from "./judge/route-watch.ts";
 import { SimulatedCache, SimulatedRouter, type RouterContext } from "./routers.ts";
 import { Scheduler, type Owner } from "./scheduler.ts";
+import { reportStatus } from "./report-status.ts";
 import { Violation } from "./violation.ts";
 import type { Activity, PartFault, SimulationSettings } from "./simulation-settings.ts";
 
@@ -272,6 +273,22 @@ export class Simulation {
         if (this.#isActing && cell.isUp && random.chance(0.25))
           this.spawn(activities.reconcile(this, cell, random));
       this.tick();
+    });
+  }
+
+  /** In some runs, cells report their status all the time. */
+  reportStatuses(): void {
+    const { statusMs } = this.#settings;
+    if (statusMs === undefined) return;
+    for (const cell of this.cells) this.#reportStatus(cell, statusMs, 1);
+  }
+
+  #reportStatus(cell: Cell, statusMs: number, number: number): void {
+    const random = this.faults.stream(`status ${cell.id}`);
+    this.scheduler.after(random.exponential(statusMs), undefined, () => {
+      if (!this.#isActing) return;
+      if (cell.isUp) this.spawn(reportStatus(this, cell, number));
+      this.#reportStatus(cell, statusMs, number + 1);
     });
   }
 

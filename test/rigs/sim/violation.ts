@@ -44,6 +44,7 @@ export const invariants = {
   I31: "a router's answer was true within its bound, and a stale one within the grace period",
   I32: "a router never shows a smaller epoch or position of a name than it has shown",
   I33: "an operator's change has one audit entry, and no entry is dropped before D1 has it",
+  I34: "an acknowledged report of a cell is durable, and a ledger stores only so many reports",
 } as const;
 
 export type Invariant = keyof typeof invariants;

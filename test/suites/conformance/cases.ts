@@ -27,6 +27,7 @@ export interface Case {
 }
 
 const cell = { cell: "1" };
+const sdk = { name: "leasehold", version: "0.1.0" };
 
 const badParts: Case["bad"] = {
   "an unknown kind": { params: { part: "cell-1" }, field: "part" },
@@ -772,6 +773,79 @@ export const cases: Record<RouteId, Case> = {
       { key: "operator", params: { ...cell, uuid }, status: 200 },
     ],
     bad: { ...badCells, ...badUuids },
+  },
+  reportStatus: {
+    success: [
+      { key: "cell 1", params: cell, body: { sdk }, status: 200 },
+      {
+        key: "cell 2",
+        params: { cell: "2" },
+        body: {
+          sdk,
+          reconciliation: { outcome: "aborted", is_full: true, ended_ago_ms: 7, counts: { processed: 3 } },
+          verification: {
+            status: "needs_approval",
+            is_applied: true,
+            started_ago_ms: 60_000,
+            counts: { missing: 2, other_cell: 1 },
+            approval_reason: "too many",
+          },
+        },
+        status: 200,
+      },
+    ],
+    bad: {
+      "no SDK": { params: cell, body: {}, field: "sdk" },
+      "no version": { params: cell, body: { sdk: { name: "x" } }, field: "sdk.version" },
+      "a version that is too long": {
+        params: cell,
+        body: { sdk: { name: "x", version: "1".repeat(65) } },
+        field: "sdk.version",
+      },
+      "a version with a space": {
+        params: cell,
+        body: { sdk: { name: "x", version: "1 2" } },
+        field: "sdk.version",
+      },
+      "an unknown field": { params: cell, body: { sdk, hostname: "a" }, field: "hostname" },
+      "an unknown count": {
+        params: cell,
+        body: { sdk, reconciliation: { outcome: "done", counts: { lost: 1 } } },
+        field: "reconciliation.counts.lost",
+      },
+      "a negative count": {
+        params: cell,
+        body: { sdk, verification: { status: "done", counts: { missing: -1 } } },
+        field: "verification.counts.missing",
+      },
+      "a count that JSON does not represent exactly": {
+        params: cell,
+        body: { sdk, verification: { status: "done", counts: { missing: 2 ** 53 } } },
+        field: "verification.counts.missing",
+      },
+      "a run that did nothing": {
+        params: cell,
+        body: { sdk, verification: { status: "not_due" } },
+        field: "verification.status",
+      },
+      "an age before 1970": {
+        params: cell,
+        body: { sdk, reconciliation: { outcome: "done", ended_ago_ms: 315_360_000_001 } },
+        field: "reconciliation.ended_ago_ms",
+      },
+      "a reason that is too long": {
+        params: cell,
+        body: { sdk, verification: { status: "needs_approval", approval_reason: "x".repeat(257) } },
+        field: "verification.approval_reason",
+      },
+    },
+  },
+  getStatus: {
+    success: [
+      { key: "cell 1", params: cell, status: 200 },
+      { key: "operator", params: cell, status: 200 },
+    ],
+    bad: badCells,
   },
   listCells: { success: [{ query: "page_size=1", status: 200 }], bad: badPages },
   addCell: {

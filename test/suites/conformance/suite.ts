@@ -18,6 +18,7 @@ import { recordSuite } from "./records.ts";
 import { routeSuite } from "./routes.ts";
 import { routingSuite } from "./routing.ts";
 import { staleSuite } from "./stale.ts";
+import { statusSuite } from "./status.ts";
 import { verificationSuite } from "./verification.ts";
 
 export function conformanceSuite(name: string, start: Start): void {
@@ -40,6 +41,7 @@ export function conformanceSuite(name: string, start: Start): void {
     describe("routing", () => routingSuite(open));
     describe("exports", () => exportSuite(open));
     verificationSuite(open);
+    describe("the status of a cell", () => statusSuite(open));
     describe("pages", () => pageSuite(open));
     describe("stale leases", () => staleSuite(open));
     describe("cells and keys", () => adminSuite(open));

@@ -9,6 +9,7 @@ import { Evidence } from "./evidence.ts";
 import { LedgerWatch } from "./ledger-watch.ts";
 import { MessageWatch } from "./message-watch.ts";
 import { ShardWatch } from "./shard-watch.ts";
+import { StatusWatch } from "./status-watch.ts";
 import { TypeWatch } from "./type-watch.ts";
 import type { RouteWatch, Routed } from "./route-watch.ts";
 import { VerificationWatch } from "./verification-watch.ts";
@@ -22,6 +23,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   readonly verifications = new VerificationWatch(this, this.drifts);
   readonly types = new TypeWatch(this);
   readonly audit = new AuditWatch(this);
+  readonly statuses = new StatusWatch(this);
   /** Undefined in a run without routers. */
   routes: RouteWatch | undefined;
   readonly #ledgers = new LedgerWatch(this, (fact) => this.verifications.decided(fact));
@@ -79,6 +81,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   answered(call: Sent, reply: Reply<unknown>): void {
     this.#refresh();
     this.#messages.answered(call, reply);
+    if (call.method === "reportStatus") this.statuses.answered(call.to, reply);
     this.verifications.answered(call.method, call.message, reply);
     if (call.method === "digestRecords" && reply.ok)
       this.#digests.answered(call, reply.value as DigestRecordsAnswer);
@@ -97,6 +100,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.#ledgers.refresh();
     this.#shards.refresh();
     this.audit.refresh();
+    this.statuses.refresh();
     this.routes?.refresh();
     this.drifts.close();
   }

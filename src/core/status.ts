@@ -1,0 +1,66 @@
+/** Counts of a run, by their names in the API. */
+type ReportedCounts = Readonly<Partial<Record<string, number>>>;
+
+/** When a run was, before the report was sent. So the clock of the cell doesn't matter. */
+export interface RunAges {
+  startedAgoMs?: number | undefined;
+  endedAgoMs: number;
+}
+
+interface ReportedReconciliation {
+  outcome: "done" | "aborted";
+  isFull?: boolean | undefined;
+  counts?: ReportedCounts | undefined;
+  staleLeases?: number | undefined;
+  unreleasedDeletions?: number | undefined;
+}
+
+/** The statuses of runs that did something, as the SDK calls them, and `failed`. */
+export const verificationStatuses = [
+  "done",
+  "out_of_time",
+  "needs_approval",
+  "slot_lost",
+  "stopped",
+  "failed",
+] as const;
+
+interface ReportedVerification {
+  status: (typeof verificationStatuses)[number];
+  isApplied?: boolean | undefined;
+  counts?: ReportedCounts | undefined;
+  approvalReason?: string | undefined;
+}
+
+interface Sdk {
+  name: string;
+  version: string;
+}
+
+/** What a cell says of itself. A part that is left out stays as it was reported before (U3). */
+export interface StatusReport {
+  sdk: Sdk;
+  reconciliation?: (ReportedReconciliation & RunAges) | undefined;
+  verification?: (ReportedVerification & RunAges) | undefined;
+}
+
+/** When a run was, by the clock of the ledger. */
+export interface RunTimes {
+  startedAtMs?: number | undefined;
+  endedAtMs: number;
+  /** When the last run that was done has ended. */
+  lastDoneAtMs?: number | undefined;
+}
+
+export interface StoredStatus {
+  reportedAtMs: number;
+  sdk: Sdk;
+  reconciliation?: (ReportedReconciliation & RunTimes) | undefined;
+  verification?: (ReportedVerification & RunTimes) | undefined;
+}
+
+/** What a cell said of itself last. */
+export interface ReportedStatus extends StoredStatus {
+  /** When the ledger answered, for ages. */
+  nowMs: number;
+}
