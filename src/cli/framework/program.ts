@@ -15,6 +15,7 @@ import { addLookup } from "../lookup/add-lookup.ts";
 import { addRoute } from "../route/add-route.ts";
 import { addStatus } from "../status/add-status.ts";
 import { addTypes } from "../types/add-types.ts";
+import { addWatch } from "../watch/add-watch.ts";
 import { VERSION } from "./version.ts";
 import type { Run } from "./run.ts";
 
@@ -55,6 +56,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addAudit(program, run);
   addRoute(program, run);
   addApi(program, run);
+  addWatch(program, run);
   addDev(program, run);
   addBench(program, run);
   addLogin(program, run);

@@ -1,0 +1,25 @@
+import { Option, type Command } from "commander";
+import { cellId, duration } from "../framework/arguments.ts";
+import { withExamples } from "../framework/example.ts";
+import type { Run } from "../framework/run.ts";
+import { watch } from "./watch.ts";
+
+export function addWatch(program: Command, run: Run): void {
+  const command = program
+    .command("watch")
+    .description("Print when the owners of names change, or without names what happens in the deployment.")
+    .argument("[names...]", "names of one type, at most 1,000")
+    .option("--type <type>", "the bucket type of the names")
+    .addOption(new Option("--cell <id>", "only what concerns this cell").argParser(cellId))
+    .option("--from <position>", "continue there, as the end of a watch says; without names a time")
+    .addOption(
+      new Option("--interval <time>", "the time between two looks").argParser(duration).default(2, "2s"),
+    )
+    .action(run(watch));
+  withExamples(
+    command,
+    ["watch ada grace --type USERNAMES", "Print when one of two names changes hands"],
+    ["watch --cell 7 --jsonl", "Print what happens to cell 7, for a program"],
+    ["watch --from 1h", "Begin with the audit of the last hour"],
+  );
+}

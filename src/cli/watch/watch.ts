@@ -1,0 +1,114 @@
+import { readPositions } from "../../router/positions.ts";
+import type { Bucket } from "../../client/index.ts";
+import { keyFactsOf } from "../connection/key-facts.ts";
+import { messageOf, usageError } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import { durationText, secondsOf } from "../output/duration.ts";
+import { escapeLines, toJson } from "../output/escape.ts";
+import { printNextSteps } from "../output/print.ts";
+import { commandLine } from "../output/shell-word.ts";
+import { FleetWatch } from "./watch-fleet.ts";
+import { isOutage, NameWatch } from "./watch-names.ts";
+import type { Watched } from "./watch-event.ts";
+
+interface WatchOptions {
+  type?: string;
+  cell?: string;
+  from?: string;
+  interval: number;
+}
+
+/** As many names as ten lookups. */
+const MAX_NAMES = 1_000;
+
+const FIRST_BACKOFF_MS = 1_000;
+const MAX_BACKOFF_MS = 30_000;
+
+/** Prints what changes until Ctrl-C. An outage is reported and waited for. */
+export async function watch(
+  context: Context,
+  names: readonly string[],
+  options: WatchOptions,
+): Promise<undefined> {
+  if (context.format === "json") throw usageError("a watch is one document per line: give --jsonl");
+  const watched = await watchedBy(context, names, options);
+  const { io } = context;
+  let backoffMs = 0;
+  try {
+    for (;;) {
+      io.signal.throwIfAborted();
+      try {
+        await print(context, await watched.poll());
+        if (backoffMs > 0) await io.err.write("The deployment answers again.\n");
+        backoffMs = 0;
+      } catch (error) {
+        if (io.signal.aborted || !isOutage(error)) throw error;
+        backoffMs = Math.min(MAX_BACKOFF_MS, backoffMs === 0 ? FIRST_BACKOFF_MS : backoffMs * 2);
+        const why = escapeLines(messageOf(error));
+        await io.err.write(`No answer: ${why} Trying again in ${durationText(backoffMs)}.\n`);
+      }
+      await io.wait(backoffMs || options.interval * 1_000);
+    }
+  } finally {
+    const { type, cell } = options;
+    if (io.signal.aborted && watched.place !== undefined)
+      await printNextSteps(io, [
+        commandLine(
+          "watch",
+          ...flag("--type", type),
+          ...flag("--cell", cell),
+          ...flag("--from", watched.place),
+          ...(names.length === 0 ? [] : ["--", ...names]),
+        ),
+      ]);
+  }
+}
+
+const flag = (name: string, value: string | undefined): string[] =>
+  value === undefined ? [] : [name, value];
+
+async function watchedBy(
+  context: Context,
+  names: readonly string[],
+  { type, cell, from }: WatchOptions,
+): Promise<Watched> {
+  const { io } = context;
+  const facts = keyFactsOf((await context.target()).key);
+  const client = await context.client();
+  if (names.length === 0) {
+    if (type !== undefined) throw usageError("--type is only for names: give one, or leave it out");
+    return new FleetWatch(client, {
+      cell,
+      fromMs: from === undefined ? io.now() : timeOf(from, io.now()),
+      warn: (text) => void io.err.write(`Note: ${text}.\n`).catch(() => undefined),
+    });
+  }
+  if (names.length > MAX_NAMES) throw usageError(`give at most ${MAX_NAMES} names`);
+  if (type === undefined) throw usageError("--type is required: the bucket type of the names");
+  const buckets = names.map((value) => ({ type, value }) as Bucket);
+  const positions = from === undefined ? new Map<number, number>() : readPositions(from);
+  if (typeof positions === "string") throw usageError(`--from ${positions}`);
+  // Keys of cells may not read reports, so every look asks for all names.
+  const readsReports = facts?.role !== "cell";
+  if (from !== undefined && !readsReports) throw usageError("--from needs an operator or router key");
+  return new NameWatch(client, buckets, positions, { cell, readsReports });
+}
+
+/** Without names, the place is a time: that of the first audit entries. */
+function timeOf(given: string, nowMs: number): number {
+  const seconds = secondsOf(given);
+  if (seconds !== undefined) return nowMs - seconds * 1_000;
+  const ms = /^\d{4}-\d\d-\d\dT/.test(given) ? Date.parse(given) : NaN;
+  if (Number.isNaN(ms))
+    throw usageError("--from must be a time such as 2026-01-31T12:00:00Z, or how long ago, such as 10m");
+  return ms;
+}
+
+async function print(
+  { io, format }: Context,
+  events: readonly { document: Readonly<Record<string, unknown>>; text: string }[],
+): Promise<void> {
+  const at = new Date(io.now()).toISOString();
+  for (const { document, text } of events)
+    await io.out.write(format === "jsonl" ? `${toJson({ seen_at: at, ...document })}\n` : `${at}  ${text}\n`);
+}
