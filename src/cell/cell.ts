@@ -24,6 +24,7 @@ import { reconcile, type Finding, type ReconcileOptions, type ReconcileResult } 
 import { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
 import { ClientLeases, rollBackPatiently } from "./remote-leases.ts";
 import { SavedHistory } from "./saved-history.ts";
+import { StatusReporter } from "./status-reporter.ts";
 import type { AnyRow, AnyTable, NewRow, Where } from "./table.ts";
 import { ClaimableTables } from "./tables.ts";
 import { fieldsOfDuplicate, rememberFields, toValidationErrors } from "./validation.ts";
@@ -129,6 +130,7 @@ export class Cell<Tx> {
   readonly #leases: ClientLeases;
   readonly #history: SavedHistory;
   readonly #background = new BackgroundWork();
+  readonly #status: StatusReporter;
   #isChecked = false;
 
   constructor(options: CellOptions<Tx>) {
@@ -139,6 +141,7 @@ export class Cell<Tx> {
     this.#tables = new ClaimableTables(options.tables, options.types);
     this.#refuse(options.database.cascades(options.tables));
     this.#leases = new ClientLeases(client);
+    this.#status = new StatusReporter((report, each) => client.cells.reportStatus(report, each));
     this.#history = new SavedHistory(database.ledgerHistory, client.cell, client.history, (error) =>
       this.#callHook({ kind: "history_not_saved", error }),
     );
@@ -254,11 +257,21 @@ export class Cell<Tx> {
   }
 
   /** Reconciles periodically until stopped, for long-running processes. */
-  startReconciling(options: ReconcileLoopOptions = {}): ReconcileLoop {
+  startReconciling({ reportStatus = true, onRun, ...options }: ReconcileLoopOptions = {}): ReconcileLoop {
+    let startedMs = 0;
     return new ReconcileLoop(
-      (run) => this.reconcile(run),
-      options,
-      () => this.flush(),
+      (run) => {
+        startedMs = performance.now();
+        return this.reconcile(run);
+      },
+      {
+        ...options,
+        onRun: (run) => {
+          if (reportStatus) this.#status.reconciled(run, startedMs);
+          callHook(onRun, run);
+        },
+      },
+      () => this.#stopped(),
     );
   }
 
@@ -276,10 +289,21 @@ export class Cell<Tx> {
   }
 
   /** Verifies a few times a day until stopped. `apply` is true by default. */
-  startVerifying(options: VerificationLoopOptions = {}): VerificationLoop {
+  startVerifying({ reportStatus = true, onRun, ...options }: VerificationLoopOptions = {}): VerificationLoop {
     const run = (each: VerifyOptions): Promise<VerificationReport> => this.verify(each);
     const { cell = "" } = this.#options.client;
-    return new VerificationLoop(cell, run, { apply: true, ...options }, () => this.flush());
+    const reporting: VerificationLoopOptions["onRun"] = (each) => {
+      if (reportStatus) this.#status.verified(each);
+      callHook(onRun, each);
+    };
+    const loop = { apply: true, ...options, onRun: reporting };
+    return new VerificationLoop(cell, run, loop, () => this.#stopped());
+  }
+
+  /** A loop has stopped. */
+  async #stopped(): Promise<void> {
+    await this.#status.stop();
+    await this.flush();
   }
 
   get #preflightDeadlineMs(): number {

@@ -12,6 +12,8 @@ export interface ReconcileLoopOptions extends Omit<Partial<ReconcileOptions>, "f
    * committed leases can remain after a crash.
    */
   fullEveryMs?: number;
+  /** Whether to tell the coordinator after every run how it went, for operators: true by default. */
+  reportStatus?: boolean;
   /** Called after every run. */
   onRun?: (run: { full: boolean; result: ReconcileResult | undefined; error: unknown }) => void;
 }

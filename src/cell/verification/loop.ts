@@ -16,6 +16,8 @@ export interface VerificationLoopOptions extends Omit<VerifyOptions, "signal" | 
   fullEvery?: number;
   /** Wait before a failed run is retried: 60 s by default, varied at random by up to half. */
   retryMs?: number;
+  /** Whether to tell the coordinator after every run how it went, for operators: true by default. */
+  reportStatus?: boolean;
   /** Called after every run. */
   onRun?: (run: { report: VerificationReport | undefined; error: unknown }) => void;
 }
