@@ -20,7 +20,7 @@ export async function checkCells(context: Context, isProbed: boolean): Promise<C
     cells = (await take((await context.client()).cells.list(), MAX_CELLS)).items;
   } catch (error) {
     if (!isLeaseholdError(error)) throw error;
-    return [fail("cells", `they can't be listed: ${messageOf(error)}`)];
+    return [fail("cells", `they can't be listed: ${messageOf(error)}`, "leasehold cells ls")];
   }
   return [
     checkStates(cells),

@@ -1,6 +1,5 @@
 import { isLeaseholdError } from "../../client/index.ts";
 import { bodyOf } from "../connection/send.ts";
-import { keyFactsOf, readsEverything } from "../connection/key-facts.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { durationText } from "../output/duration.ts";
@@ -10,15 +9,22 @@ import { fail, ok, warn, type Check } from "./check.ts";
 /** The cron runs every minute. */
 const LATE_MS = 5 * 60_000;
 
+/** Says what fails, and when the cron last ran. */
+const READYZ = "leasehold api GET /readyz";
+
+const CELLS = "leasehold cells ls";
+
 const MAX_STALE = 1_000;
 
-/** Whether the parts answer, and whether D1 and the cron keep up. */
-export async function checkDeployment(context: Context, nowMs: number): Promise<Check[]> {
+/**
+ * Whether the parts answer, and whether D1 and the cron keep up.
+ *
+ * @param canList - the key may read what operators and viewers may read
+ */
+export async function checkDeployment(context: Context, nowMs: number, canList: boolean): Promise<Check[]> {
   const ready = await context.send({ method: "GET", path: "/readyz" });
   const body = bodyOf(ready);
   const failed = Array.isArray(body["failed"]) ? body["failed"].map(String) : [];
-  const { key } = await context.target();
-  const canList = readsEverything(keyFactsOf(key));
   if (ready.status !== 200)
     return [
       fail("parts", `not ready: ${failed.join(", ") || `HTTP ${ready.status}`}`, "leasehold status", {
@@ -30,7 +36,7 @@ export async function checkDeployment(context: Context, nowMs: number): Promise<
     body["status"] === "no_cells"
       ? warn("parts", "all parts answer, but there is no cell", "leasehold cells add --help")
       : ok("parts", "all parts answer");
-  const d1 = body["d1"] === "up" ? ok("d1", "it answers") : fail("d1", "it does not answer");
+  const d1 = body["d1"] === "up" ? ok("d1", "it answers") : fail("d1", "it does not answer", READYZ);
   return [
     parts,
     d1,
@@ -41,11 +47,11 @@ export async function checkDeployment(context: Context, nowMs: number): Promise<
 
 function checkCron(run: unknown, nowMs: number): Check[] {
   const { finished_at: at, cells_failed: failed } = (run ?? {}) as Record<string, unknown>;
-  if (typeof at !== "string") return [fail("cron", "it has never finished a run")];
+  if (typeof at !== "string") return [fail("cron", "it has never finished a run", READYZ)];
   const ageMs = nowMs - Date.parse(at);
   const facts = { age_s: Math.round(ageMs / 1_000), cells_failed: Number(failed) };
   const text = `it last finished ${durationText(ageMs)} ago, and ${facts.cells_failed} cells failed`;
-  if (ageMs > LATE_MS) return [fail("cron", `${text}; it should run every minute`, undefined, facts)];
+  if (ageMs > LATE_MS) return [fail("cron", `${text}; it should run every minute`, READYZ, facts)];
   if (facts.cells_failed > 0) return [fail("cron", text, "leasehold cells ls", facts)];
   return [ok("cron", text, facts)];
 }
@@ -66,16 +72,16 @@ async function checkStaleLeases(context: Context): Promise<Check> {
     return fail("stale leases", text, "leasehold leases ls --stale", facts);
   } catch (error) {
     if (!isLeaseholdError(error)) throw error;
-    return fail("stale leases", `they can't be listed: ${messageOf(error)}`);
+    return fail("stale leases", `they can't be listed: ${messageOf(error)}`, READYZ);
   }
 }
 
 /** How far the copies in D1 are behind the ledgers. */
 function checkCopies(pulledAt: unknown, nowMs: number): Check {
-  if (pulledAt === null) return fail("copies in d1", "some cell was never copied into D1");
-  if (typeof pulledAt !== "string") return fail("copies in d1", "their age is not known");
+  if (pulledAt === null) return fail("copies in d1", "some cell was never copied into D1", CELLS);
+  if (typeof pulledAt !== "string") return fail("copies in d1", "their age is not known", CELLS);
   const ageMs = nowMs - Date.parse(pulledAt);
   const facts = { age_s: Math.round(ageMs / 1_000) };
   const text = `they are ${durationText(ageMs)} old`;
-  return ageMs > LATE_MS ? fail("copies in d1", text, undefined, facts) : ok("copies in d1", text, facts);
+  return ageMs > LATE_MS ? fail("copies in d1", text, CELLS, facts) : ok("copies in d1", text, facts);
 }

@@ -22,9 +22,9 @@ export async function doctor(context: Context, { output, probe }: DoctorOptions)
   const { url, key, origin } = await context.target();
   const connection = await checkConnection(context);
   const checks = [...connection.checks];
-  if (connection.isReachable) checks.push(...(await checkDeployment(context, connection.nowMs)));
-  if (connection.isReachable && readsEverything(keyFactsOf(key)))
-    checks.push(...(await checkCells(context, probe)));
+  const canList = connection.isAccepted && readsEverything(keyFactsOf(key));
+  if (connection.isReachable) checks.push(...(await checkDeployment(context, connection.nowMs, canList)));
+  if (canList) checks.push(...(await checkCells(context, probe)));
   const failed = checks.filter(({ state }) => state === "fail").length;
   if (output !== undefined) await writeBundle(output, bundleOf(checks, connection.version));
   return {
