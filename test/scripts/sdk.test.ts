@@ -78,7 +78,8 @@ describe("the package", () => {
   test("has the program, with everything that it needs", async () => {
     expect(runProgram(project, "--version")).toMatch(/^\d+\.\d+\.\d+$/);
     expect(runProgram(project, "lookup", "--help")).toContain("leasehold lookup ada");
-    expect(runProgram(project, "dev", "--help")).toContain("leasehold dev --temporary");
+    for (const name of ["dev", "bench", "watch"])
+      expect(runProgram(project, name, "--help")).toContain(`Usage: leasehold ${name}`);
     const port = String(await freePort());
     // The seed is refused once the server runs, so the package has all of the server.
     const dev = ["dev", "--temporary", "--no-save", "--port", port, "--seed", "0"];
