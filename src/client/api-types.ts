@@ -26,10 +26,11 @@ export interface AuditEntry {
     | "commit_lease"
     | "rollback_lease"
     | "reconcile_part"
-    | "finish_part";
+    | "finish_part"
+    | "erase_history";
   /** The cell that the change is about. Null: none. */
   cell_id: string | null;
-  /** What was changed: a cell, a key, a lease or a part by its id, or `types`. */
+  /** What was changed: a cell, a key, a lease or a part by its id, a name by its hash, or `types`. */
   target: string;
   /** The part that made the change: `directory`, `ledger-7` or `shard-3`. */
   part: string;

@@ -18,6 +18,7 @@ export const auditActions = [
   "rollback_lease",
   "reconcile_part",
   "finish_part",
+  "erase_history",
 ] as const;
 
 export type AuditAction = (typeof auditActions)[number];
@@ -33,7 +34,7 @@ export interface AuditedChange {
   action: AuditAction;
   /** The cell that the change is about; null if it is about none. */
   cell: string | null;
-  /** What was changed: a cell, a key, a lease or a part by its id, or `types`. */
+  /** What was changed: a cell, a key, a lease or a part by its id, a name by its hash, or `types`. */
   target: string;
   /** Null: it did not exist before. */
   before: AuditState | null;

@@ -272,6 +272,21 @@ export const limitTable = {
     unit: "items",
     about: "audit entries that an object keeps until they are copied; then it refuses changes of operators",
   },
+  nameHistoryS: {
+    default: 7_776_000,
+    min: 60,
+    max: 315_360_000,
+    unit: "s",
+    about: "how long a shard keeps a claim that has ended; up to a 64th part longer",
+  },
+  // A row takes some 200 bytes, and at most 3 KB.
+  nameHistoryRows: {
+    default: 1_000_000,
+    min: 64,
+    max: 2_000_000,
+    unit: "items",
+    about: "claims that have ended, on one shard; above it, the oldest are dropped earlier",
+  },
   keyLifetimeS: {
     default: 34_560_000,
     min: 60,

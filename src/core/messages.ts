@@ -478,6 +478,59 @@ export interface DigestRecordsAnswer {
   next: DigestCursor | null;
 }
 
+/** Asks who has and had a name (K2). */
+export interface ListPeriods extends Envelope {
+  key: BucketKey;
+  /** Only periods with a smaller epoch. Null: from the latest one. */
+  before: number | null;
+  /** Only the period that has this moment. Null: all periods. */
+  atMs: number | null;
+  limit: number;
+}
+
+/** A claim from its beginning to its end. It never changes meanwhile: each change begins another one. */
+export interface Period {
+  /** The spelling. */
+  value: string;
+  cell: string;
+  subject: Subject;
+  source: Source;
+  epoch: number;
+  fromMs: number;
+  /** Null: the claim has not ended. */
+  untilMs: number | null;
+  /** The lease of the same cell that ended it. */
+  endedBy: { lease: string; kind: Exclude<OpKind, "create"> } | null;
+}
+
+export interface PeriodPage {
+  /** The latest first. There may be none although more follow. */
+  periods: Period[];
+  /** The `before` of the next page. Null: there are no more periods. */
+  next: number | null;
+  /** All periods that ended after this time are listed, unless they were erased. Null: all of them. */
+  completeSinceMs: number | null;
+}
+
+/** Erases the past periods of a name (K5). */
+export interface ErasePeriods extends OperatorCall {
+  key: BucketKey;
+  /** If true, nothing is changed. */
+  dryRun: boolean;
+}
+
+export interface ErasedPeriods {
+  erased: number;
+  /** One message erases a limited number of them, and another one continues. */
+  hasMore: boolean;
+}
+
+/** What a shard has left to do for the cron. */
+export interface ShardWork {
+  /** Audit entries that D1 may not have yet. */
+  auditEntries: number;
+}
+
 // Worker → ledger, for operators and the cron
 
 /**

@@ -19,6 +19,8 @@ export const writePoints = {
     "report_status",
   ],
   shard: ["exchange", "clear"],
+  /** Writes of a shard about claims that have ended. */
+  pastClaims: ["drop_past_claims", "erase_past_claims"],
   /** Writes of a part that an operator reconciles. */
   reconciliation: ["rebuild_leases", "accept_loss", "finish_reconciliation", "restore_directory"],
   directory: [

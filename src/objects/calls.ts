@@ -60,7 +60,10 @@ export interface ShardCalls {
   report(message: messages.ReportRequest): Answer<messages.Report>;
   listRecords(message: messages.ListRecordsRequest): Answer<messages.ListRecordsAnswer>;
   digestRecords(message: messages.DigestRecordsRequest): Answer<messages.DigestRecordsAnswer>;
-  ping(message: messages.Envelope): Answer<null>;
+  ping(message: messages.Envelope): Answer<messages.ShardWork>;
+  listPeriods(message: messages.ListPeriods): Answer<messages.PeriodPage>;
+  erasePeriods(message: messages.ErasePeriods): Answer<messages.ErasedPeriods>;
+  pullAudit(message: PullAudit): Answer<AuditPage>;
   part(message: messages.Envelope): Answer<messages.PartStatus>;
   metrics(message: messages.Envelope): Answer<ShardMetrics>;
   reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation>;

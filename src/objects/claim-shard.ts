@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import type { AuditPage, PullAudit } from "../core/audit.ts";
 import type * as messages from "../core/messages.ts";
 import type { ShardMetrics } from "../core/metrics/messages.ts";
 import type { Shard } from "../core/shard/shard.ts";
@@ -40,8 +41,20 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#tell(this.#shard.digestRecords(message));
   }
 
-  ping(message: messages.Envelope): Answer<null> {
+  ping(message: messages.Envelope): Answer<messages.ShardWork> {
     return this.#tell(this.#shard.ping(message));
+  }
+
+  listPeriods(message: messages.ListPeriods): Answer<messages.PeriodPage> {
+    return this.#tell(this.#shard.listPeriods(message));
+  }
+
+  erasePeriods(message: messages.ErasePeriods): Answer<messages.ErasedPeriods> {
+    return this.#tell(this.#shard.erasePeriods(message));
+  }
+
+  pullAudit(message: PullAudit): Answer<AuditPage> {
+    return this.#tell(this.#shard.pullAudit(message));
   }
 
   async #tell<T>(answer: Promise<messages.Reply<T>>): Answer<T> {

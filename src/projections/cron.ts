@@ -103,8 +103,8 @@ export async function runCron(
   ]);
   // The ledgers have told how far they have seen each shard, and each shard is told that now (H2). Before the
   // first cell is registered, there is nothing that a shard could do (P2).
-  if (!directory.ok || targets.length > 0) await pokeShards(run, shards, witness);
-  const copied = await copyAudits(run, directory.ok, visits);
+  const works = !directory.ok || targets.length > 0 ? await pokeShards(run, shards, witness) : [];
+  const copied = await copyAudits(run, directory.ok, visits, works);
   const marked = await markCells(run, visits);
 
   const results = [begun, directory, compared, mirrored, cursors, mirroredKeys, copied, marked, pruned];
@@ -184,33 +184,39 @@ const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 
 /**
  * Wakes the shards. A shard that lost its alarm would otherwise keep the holds of a begin that ended until
- * another begin meets them (M3). A shard that went back in time learns it here, at the latest (H2).
+ * another begin meets them (M3). A shard that went back in time learns it here, at the latest (H2). Returns
+ * what each of them has for this run.
  */
 async function pokeShards(
   { envelope, limits, objects, runtime }: CronRun,
   shards: number,
   witness: Witness,
-): Promise<void> {
-  await fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {
+): Promise<{ shard: number; auditEntries: number | null }[]> {
+  return fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {
+    let auditEntries: number | null = null;
     for (let left = witness.callsToTell(shard); left > 0; left -= 1) {
       const poked = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
         objects.shard(shard).ping(envelope),
       );
-      if (poked.kind === "ok") continue;
-      runtime.log("shard_failed", { shard, error: causeOf(poked) });
-      return;
+      if (poked.kind !== "ok") {
+        runtime.log("shard_failed", { shard, error: causeOf(poked) });
+        return { shard, auditEntries: null };
+      }
+      ({ auditEntries } = poked.value);
     }
+    return { shard, auditEntries };
   });
 }
 
 /**
- * Copies the audit entries of the directory, if it answers, and of the ledgers that have some. Returns
+ * Copies the audit entries of the directory, if it answers, and of ledgers and shards that have some. Returns
  * whether D1 has all of them now.
  */
 async function copyAudits(
   run: CronRun,
   doesAnswer: boolean,
   visits: readonly Visit[],
+  works: readonly { shard: number; auditEntries: number | null }[],
 ): Promise<Result<boolean>> {
   const { objects, limits } = run;
   const directory: AuditSource = {
@@ -223,11 +229,17 @@ async function copyAudits(
       part: `ledger-${cell}`,
       pull: (message) => objects.ledger(cell).pullAudit(message),
     }));
-  const sources = [...(doesAnswer ? [directory] : []), ...ledgers];
+  const shards = works
+    .filter(({ auditEntries }) => auditEntries !== null && auditEntries > 0)
+    .map(({ shard }): AuditSource => ({
+      part: `shard-${shard}`,
+      pull: (message) => objects.shard(shard).pullAudit(message),
+    }));
+  const sources = [...(doesAnswer ? [directory] : []), ...ledgers, ...shards];
   const copied = await fanOut(sources, limits.fanOut, (source) => copyAudit(run, source));
   const failed = copied.find((result) => !result.ok);
   if (failed !== undefined) return failed;
-  const areAllKnown = doesAnswer && visits.every(({ auditEntries }) => auditEntries !== null);
+  const areAllKnown = doesAnswer && [...visits, ...works].every(({ auditEntries }) => auditEntries !== null);
   return ok(areAllKnown && copied.every((result) => result.ok && result.value));
 }
 

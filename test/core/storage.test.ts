@@ -291,6 +291,19 @@ const proofs: Record<string, Proof> = {
     "[H1] the log keeps a constant number of rows, and each transaction raises the position",
   ),
   incarnation: async () => manyIncarnations(),
+  past_claim: at(
+    "test/core/shard/past-claims.test.ts",
+    "[K3] [M6] above the limit of rows, the oldest past claims are dropped",
+  ),
+  past_segment: at(
+    "test/core/shard/past-claims.test.ts",
+    "[K3] [M6] above the limit of rows, the oldest past claims are dropped",
+  ),
+  "PastClaims.#segments": at(
+    "test/core/shard/past-claims.test.ts",
+    "[K3] [M6] above the limit of rows, the oldest past claims are dropped",
+  ),
+  "meta.past_complete_since_ms": "after work",
   "ReadQueue.#waiting": at(
     "test/core/shard/read-queue.test.ts",
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",

@@ -65,6 +65,30 @@ test("a created claim costs at most 4 rows over its whole life, and a shard's tr
   expect(written).toBeGreaterThanOrEqual(3 * specs.length);
 });
 
+test("[K1] a claim that ends costs one row more than its destroy", async () => {
+  const w = await startObjects();
+  const specs: OpSpec[] = Array.from({ length: 40 }, (_, n) => ({ value: `past-${n}` }));
+  const shards = [...new Set(opsOf(w.envelope.placement, specs).map(({ shard }) => shard))];
+  const run = async (kind: OpSpec["kind"]): Promise<void> => {
+    const lease = w.uuid();
+    const ops = specs.map(({ value }) =>
+      kind === "destroy" ? { kind, value, subject: null, source: null } : { value },
+    );
+    await w.ledger("1").begin(beginRequest(w.envelope, lease, ops));
+    await w.ledger("1").decide(decideRequest(w.envelope, lease, "COMMITTED"));
+    await untilApplied(w.ledger("1"), w.envelope);
+  };
+  // Each shard has begun its first segment.
+  await run("create");
+  await run("destroy");
+  await run("create");
+  const counters = await Promise.all(shards.map((shard) => count(objects.shard(shard))));
+  await run("destroy");
+  const written = counters.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+  // The hold is made and dropped, the claim leaves its table and its index, and the past claim is kept.
+  expect(written).toBeLessThanOrEqual(5 * specs.length + 2 * shards.length);
+});
+
 test("[S2] a lease costs at most 6 rows in its ledger, from its grant until it is forgotten", async () => {
   const w = await startObjects();
   const lived = 50;

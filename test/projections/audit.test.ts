@@ -1,6 +1,11 @@
 import { beforeEach, expect, test, vi, afterEach } from "vitest";
+import { keyHash } from "../../src/core/key-hash.ts";
+import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { listAudit } from "../../src/projections/audit.ts";
 import { runCron } from "../../src/projections/cron.ts";
+import { untilApplied } from "../support/applied.ts";
+import { beginRequest, decideRequest, type OpSpec } from "../support/ops.ts";
+import { bucketType, bucketTypeNames } from "../support/types.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import { emptyD1, env, envelope, envWith, startFleet, valueOf } from "./fleet.ts";
@@ -162,4 +167,29 @@ test("[M6] the filters read their index, and the list the key of the table", asy
   expect(await planOf("target = 'k'")).toMatch(/^SEARCH audit USING INDEX audit_by_target/);
   for (const where of ["at_ms >= 5", "key_id = 'k'", "cell_id = '1'"])
     expect(await planOf(where)).not.toContain("TEMP B-TREE");
+});
+
+test("[O2] [K5] a run of the cron copies what operators have erased in shards", async () => {
+  const operator = { keyId: "operator-key", requestId: "r1", reason: "asked to be forgotten" };
+  const key = { type: 1, canonical: "ada" };
+  const shard = stubsOf(env).shard(shardOf(key.type, key.canonical, shardsOf(envelope().placement)));
+  const ledger = stubsOf(env).ledger("1");
+  const lease = async (specs: OpSpec[]): Promise<void> => {
+    const id = crypto.randomUUID();
+    valueOf(await ledger.begin(beginRequest(envelope(), id, specs)));
+    valueOf(await ledger.decide(decideRequest(envelope(), id, "COMMITTED")));
+    await untilApplied(ledger, envelope());
+  };
+  const type = bucketTypeNames.find((name) => bucketType(name) === key.type) ?? "ROUTES";
+  await lease([{ type, value: "ada" }]);
+  await lease([{ kind: "destroy", type, value: "ada", subject: null, source: null }]);
+  const message = { ...envelope(), operator, key, dryRun: false };
+  expect(valueOf(await shard.erasePeriods(message))).toEqual({ erased: 1, hasMore: false });
+  await runCron(env, Date.now());
+  const { entries, completeThroughMs } = await listed({ action: "erase_history" });
+  expect(entries).toMatchObject([
+    { cellId: null, target: keyHash(key), reason: "asked to be forgotten", before: '{"periods":1}' },
+  ]);
+  expect(completeThroughMs).not.toBeNull();
+  expect(valueOf(await shard.ping(envelope()))).toEqual({ auditEntries: 0 });
 });

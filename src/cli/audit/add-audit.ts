@@ -17,6 +17,7 @@ const ACTIONS = [
   "rollback_lease",
   "reconcile_part",
   "finish_part",
+  "erase_history",
 ] as const;
 
 export function addAudit(program: Command, run: Run): void {

@@ -15,6 +15,7 @@ import type {
 } from "../messages.ts";
 import type { Answer, Ports } from "../ports.ts";
 import { ok, refused } from "../refusal.ts";
+import type { PastClaims } from "./past-claims.ts";
 import type { ShardLog } from "./shard-log.ts";
 
 export interface KnowledgePeer {
@@ -36,6 +37,7 @@ export class ShardReconciler {
   readonly #history: History;
   readonly #commits: GroupCommit;
   readonly #ledger: KnowledgePeer;
+  readonly #pastClaims: PastClaims;
 
   constructor(
     shard: number,
@@ -45,6 +47,7 @@ export class ShardReconciler {
     history: History,
     commits: GroupCommit,
     ledger: KnowledgePeer,
+    pastClaims: PastClaims,
   ) {
     this.#shard = shard;
     this.#ports = ports;
@@ -53,6 +56,7 @@ export class ShardReconciler {
     this.#history = history;
     this.#commits = commits;
     this.#ledger = ledger;
+    this.#pastClaims = pastClaims;
   }
 
   /**
@@ -129,6 +133,7 @@ export class ShardReconciler {
       if (!this.#history.isLost) return undefined;
       const before = this.#log.position;
       this.#log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);
+      this.#pastClaims.incompleteBefore(this.#ports.clock.now());
       return { durable: this.#history.accept(seen, before + 1, false) };
     });
     if (accepted === undefined) return;
@@ -143,9 +148,11 @@ export class ShardReconciler {
         `shard ${this.#shard} has not accepted its loss; reconcile it, let every cell verify, then finish`,
       );
     }
-    const finished = await this.#commits.submit("finish_reconciliation", () =>
-      this.#history.state === "reconciling" ? { durable: this.#history.finish() } : undefined,
-    );
+    const finished = await this.#commits.submit("finish_reconciliation", () => {
+      if (this.#history.state !== "reconciling") return undefined;
+      this.#pastClaims.incompleteBefore(this.#ports.clock.now());
+      return { durable: this.#history.finish() };
+    });
     if (finished !== undefined) {
       finished.durable();
       this.#record("history_reconciled", reason);

@@ -1,4 +1,6 @@
+import { AUDIT_TABLE } from "../audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
+import { PAST_CLAIM_TABLES } from "./past-claims.ts";
 import { LOG_TABLE } from "./shard-log.ts";
 
 /** Append-only. Each step runs once per shard, in order. */
@@ -52,5 +54,7 @@ export const shardSchema: readonly (readonly string[])[] = [
      ) STRICT, WITHOUT ROWID`,
     INCARNATION_TABLE,
     LOG_TABLE,
+    ...PAST_CLAIM_TABLES,
+    AUDIT_TABLE,
   ],
 ];

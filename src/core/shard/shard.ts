@@ -1,3 +1,4 @@
+import { Audit, type AuditPage, type PullAudit } from "../audit.ts";
 import { GroupCommit } from "../group-commit.ts";
 import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../limits.ts";
@@ -6,18 +7,22 @@ import type {
   DigestRecordsAnswer,
   DigestRecordsRequest,
   Envelope,
+  ErasedPeriods,
+  ErasePeriods,
   Exchange,
   ExchangeAnswer,
   FinishReconciliation,
   HistoryPoint,
   HoldPage,
   ListHolds,
+  ListPeriods,
   ListRecordsAnswer,
   ListRecordsRequest,
   LookupAnswer,
   LookupFound,
   LookupRequest,
   PartStatus,
+  PeriodPage,
   Prepare,
   PrepareAnswer,
   ReconcileShard,
@@ -28,6 +33,7 @@ import type {
   Settle,
   SettleAnswer,
   ShardReconciliation,
+  ShardWork,
   Told,
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
@@ -44,6 +50,8 @@ import { digestRecords } from "./digest-records.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { holdPage } from "./hold-page.ts";
 import { ShardReconciler, type KnowledgePeer } from "./reconcile.ts";
+import { PastClaims } from "./past-claims.ts";
+import { readPeriods } from "./periods.ts";
 import { ShardLog } from "./shard-log.ts";
 import { Preparation } from "./prepare.ts";
 import { ReadQueue } from "./read-queue.ts";
@@ -72,6 +80,9 @@ const MAX_TRANSACTION_ROWS = 1_000;
  */
 const MAX_WAITING_PARTS = 100;
 
+/** Who the work of operators belongs to, which takes its turn like the work of a cell. */
+const OPERATORS = "operators";
+
 /** The holds that a message for metrics counts. */
 const MOST_HOLDS = 1_000;
 
@@ -83,9 +94,10 @@ export class Shard {
   readonly #ports: Ports;
   readonly #changes: ChangeCounts;
   readonly #store: ShardStore;
+  readonly #pastClaims: PastClaims;
+  readonly #audit: Audit;
   readonly #scans: ScanStore;
-  readonly #scanRows: number;
-  readonly #shardBytes: number;
+  readonly #limits: Limits;
   readonly #reads: ReadQueue;
   readonly #log: ShardLog;
   readonly #history: History;
@@ -105,10 +117,11 @@ export class Shard {
     this.#startedAtMs = ports.clock.now();
     this.#exchangeDurations = new Histogram(ports.clock);
     this.#changes = new ChangeCounts(ports.randomness);
-    this.#store = new ShardStore(ports.sql, (cell) => this.#changes.add(cell));
+    this.#pastClaims = new PastClaims(ports.sql, limits, () => this.#isFull);
+    this.#audit = new Audit(ports, limits, `shard ${index}`);
+    this.#store = new ShardStore(ports.sql, this.#pastClaims, (cell) => this.#changes.add(cell));
     this.#scans = new ScanStore(ports.sql);
-    this.#scanRows = limits.scanRows;
-    this.#shardBytes = limits.shardBytes;
+    this.#limits = limits;
     this.#reads = new ReadQueue(ports.clock, limits);
     this.#log = new ShardLog(ports.sql, ports.clock);
     this.#history = new History(ports, `shard ${index}`, this.#log.position);
@@ -138,7 +151,15 @@ export class Shard {
       },
     );
     this.#reader = new ShardReader(this.#store, this.#scans, this.#reads, this.#inquirer, limits);
-    this.#sweeper = new Sweeper(ports, limits, this.#store, this.#scans, this.#inquirer);
+    this.#sweeper = new Sweeper(
+      ports,
+      limits,
+      this.#store,
+      this.#scans,
+      this.#inquirer,
+      this.#pastClaims,
+      this.#commits,
+    );
     this.#reconciler = new ShardReconciler(
       index,
       ports,
@@ -147,6 +168,7 @@ export class Shard {
       this.#history,
       this.#commits,
       peers.ledger,
+      this.#pastClaims,
     );
   }
 
@@ -195,7 +217,8 @@ export class Shard {
 
   /** Writes the log row of a transaction that changed something. Runs at the end of each transaction. */
   #logTransaction(): void {
-    if (!this.#store.takeChanged() && !this.#log.hasJumped) return this.#log.discard();
+    const hasChanged = [this.#store.takeChanged(), this.#pastClaims.takeChanged()].includes(true);
+    if (!hasChanged && !this.#log.hasJumped) return this.#log.discard();
     this.#history.raise();
     this.#log.append();
   }
@@ -230,12 +253,16 @@ export class Shard {
     return answers;
   }
 
+  get #isFull(): boolean {
+    return this.#ports.sql.sizeBytes() > this.#limits.shardBytes;
+  }
+
   /** Why a shard without room for more names refuses a prepare. Only destroys make room. */
   #fullRefusal(): Refusal | undefined {
-    if (this.#ports.sql.sizeBytes() <= this.#shardBytes) return undefined;
+    if (!this.#isFull) return undefined;
     return refused(
       "RESOURCE_EXHAUSTED",
-      `a shard has reached its limit of ${this.#shardBytes} bytes; release names, and retry`,
+      `a shard has reached its limit of ${this.#limits.shardBytes} bytes; release names, and retry`,
       { reason: "SHARD_FULL", retryAfterMs: 60_000 },
     ).refusal;
   }
@@ -321,18 +348,86 @@ export class Shard {
   digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
     this.#counters.add("recordReads");
     return this.#read(message, () =>
-      this.#reads.run(message.cell, () => digestRecords(this.#scans, this.#changes, this.#scanRows, message)),
+      this.#reads.run(message.cell, () =>
+        digestRecords(this.#scans, this.#changes, this.#limits.scanRows, message),
+      ),
     );
   }
 
   /**
    * Called by the readiness check and by the cron. Confirms the placement, reads the disk, and sets the alarm
-   * again if it was lost (M3).
+   * again if it was lost (M3), or if past claims are due to be dropped (K3).
    */
-  ping(message: Envelope): Promise<Reply<null>> {
+  ping(message: Envelope): Promise<Reply<ShardWork>> {
     return this.#answer(message, async () => {
       this.#sweeper.arm();
-      return ok(null);
+      return ok({ auditEntries: this.#audit.count });
+    });
+  }
+
+  /** Returns who has and had a name, the latest first (K2). */
+  listPeriods(message: ListPeriods): Promise<Reply<PeriodPage>> {
+    this.#counters.add("lookups");
+    return this.#read(message, async () => {
+      // A hold whose lease is decided is cleared first, so the claim is what the lookup shows (R2).
+      if (message.before === null) {
+        const [current] = await this.#reader.lookup([message.key], message.traces);
+        if (current === undefined || current.found.kind === "unknown") return unknownOwner;
+      }
+      return this.#reads.run(OPERATORS, () => {
+        const page = readPeriods(this.#store, this.#pastClaims, this.#limits.scanRows, message);
+        // What was lost and is not verified yet may be missing (H6, K4).
+        const isReconciling = this.#history.state === "reconciling";
+        const completeSinceMs = isReconciling ? this.#ports.clock.now() : this.#pastClaims.completeSinceMs;
+        return { value: { ...page, completeSinceMs }, rows: page.rows };
+      });
+    });
+  }
+
+  /** Erases the past claims of a name (K5). A dry run returns what would be erased. */
+  erasePeriods(message: ErasePeriods): Promise<Reply<ErasedPeriods>> {
+    const { key, operator, dryRun } = message;
+    const most = this.#limits.scanRows;
+    return this.#answer(message, async () => {
+      if (dryRun) {
+        const found = this.#pastClaims.count(key, most + 1);
+        return ok({ erased: Math.min(found, most), hasMore: found > most });
+      }
+      const answer = await this.#commits.submit(
+        "erase_past_claims",
+        (): Reply<ErasedPeriods> => {
+          const full = this.#history.refusal ?? this.#audit.refusal;
+          if (full !== undefined) return { ok: false, refusal: full };
+          const result = this.#pastClaims.erase(key, most);
+          if (result.erased > 0) {
+            this.#audit.append(operator, {
+              action: "erase_history",
+              cell: null,
+              target: keyHash(key),
+              before: { periods: result.erased },
+              after: { periods: 0 },
+            });
+          }
+          return ok(result);
+        },
+        { weight: most, owner: OPERATORS },
+      );
+      const { refusal } = this.#history;
+      return refusal === undefined ? answer : { ok: false, refusal };
+    });
+  }
+
+  /** Returns the audit entries that were not copied yet, and drops those that were (O2). */
+  pullAudit(message: PullAudit): Promise<Reply<AuditPage>> {
+    return this.#read(message, async () => {
+      const { copied, limit } = message;
+      if (copied !== null) {
+        await this.#commits.submit("forget_audit", () => {
+          this.#audit.forget(copied);
+          return null;
+        });
+      }
+      return ok(this.#audit.page(limit));
     });
   }
 
@@ -410,6 +505,12 @@ export class Shard {
     return reply;
   }
 }
+
+const unknownOwner: Reply<never> = refused(
+  "UNAVAILABLE",
+  "the ledger that knows whether the name is taken cannot be reached",
+  { retryAfterMs: 1_000 },
+);
 
 const neverNone = (found: LookupFound): LookupFound => (found.kind === "none" ? { kind: "unknown" } : found);
 

@@ -2,6 +2,7 @@ import type { BucketKey, OpKind } from "../messages.ts";
 import type { Sql } from "../ports.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
 import { ManyRows } from "./many-rows.ts";
+import type { PastClaims } from "./past-claims.ts";
 import { bucketText, type Claimant, type FoundClaimRow, type Holding, type HoldRow } from "./rows.ts";
 
 /** What a bucket has: everything that a prepare needs to know of it. */
@@ -78,12 +79,14 @@ const DELETE_CLAIMS = new ManyRows(
 /** The SQL statements on the shard's tables. It makes no decisions. */
 export class ShardStore {
   readonly #sql: Sql;
+  readonly #pastClaims: Pick<PastClaims, "keep">;
   readonly #onChange: (cell: string) => void;
   #hasChanged = false;
 
   /** @param onChange is called with the cell of each hold that is made or ends */
-  constructor(sql: Sql, onChange: (cell: string) => void = () => {}) {
+  constructor(sql: Sql, pastClaims: Pick<PastClaims, "keep">, onChange: (cell: string) => void = () => {}) {
     this.#sql = sql;
+    this.#pastClaims = pastClaims;
     this.#onChange = onChange;
   }
 
@@ -144,7 +147,7 @@ export class ShardStore {
 
   /**
    * Carries out committed holds. The prepares have checked that a create has no claim, and that a destroy or
-   * replace has one.
+   * replace has one. What ends is kept in the same transaction (K1).
    */
   apply(holds: readonly HoldRow[], nowMs: number): void {
     const { create = [], destroy = [], replace = [] } = Object.groupBy(holds, ({ kind }) => kind);
@@ -152,6 +155,7 @@ export class ShardStore {
       this.#sql,
       create.map((hold) => [...keyOf(hold), nowMs, ...digestWordsOfHold(hold)]),
     );
+    this.#pastClaims.keep([...destroy, ...replace], nowMs);
     DELETE_CLAIMS.all(this.#sql, destroy.map(keyOf));
     for (const hold of replace) this.#replace(hold, nowMs);
   }

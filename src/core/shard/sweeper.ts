@@ -2,7 +2,9 @@ import type { HoldPosition } from "../messages.ts";
 import type { Limits } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
+import type { GroupCommit } from "../group-commit.ts";
 import type { Inquirer } from "./inquirer.ts";
+import type { PastClaims } from "./past-claims.ts";
 import type { HoldRow } from "./rows.ts";
 import { FIRST_HOLD, type ScanStore } from "./scan-store.ts";
 import type { ShardStore } from "./store.ts";
@@ -12,6 +14,10 @@ const PAGE_HOLDS = 500;
 
 /** The number of pages that one alarm reads. It stops earlier if it has asked about one page of holds. */
 const PAGES_PER_ALARM = 10;
+
+/** The past claims that one transaction drops, and the transactions of one alarm (K3). */
+const DROPPED_ROWS = 500;
+const DROPS_PER_ALARM = 10;
 
 /** One pass over all holds. It takes several alarms if there are many holds. */
 interface Pass {
@@ -29,6 +35,8 @@ interface Pass {
  * because no begin meets it (B8). A hold of a granted lease may stay for days: the older it is, the longer
  * the pause between two inquiries about it. When a hold is due follows from its age alone, so the sweeper
  * remembers nothing about single holds. A new instance inquires once more about each.
+ *
+ * The same alarm drops past claims that are due (K3).
  */
 export class Sweeper {
   readonly #ports: Ports;
@@ -36,16 +44,28 @@ export class Sweeper {
   readonly #store: ShardStore;
   readonly #scans: ScanStore;
   readonly #inquirer: Inquirer;
+  readonly #pastClaims: PastClaims;
+  readonly #commits: GroupCommit;
   readonly #alarm: AlarmSchedule;
   #pass: Pass | undefined;
   #lastPassMs = -Infinity;
 
-  constructor(ports: Ports, limits: Limits, store: ShardStore, scans: ScanStore, inquirer: Inquirer) {
+  constructor(
+    ports: Ports,
+    limits: Limits,
+    store: ShardStore,
+    scans: ScanStore,
+    inquirer: Inquirer,
+    pastClaims: PastClaims,
+    commits: GroupCommit,
+  ) {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
     this.#scans = scans;
     this.#inquirer = inquirer;
+    this.#pastClaims = pastClaims;
+    this.#commits = commits;
     this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
   }
 
@@ -59,11 +79,13 @@ export class Sweeper {
   }
 
   /**
-   * Sets the alarm for the next sweep if there are holds (M3). Called at the start, after each run, and when
-   * holds are made.
+   * Sets the alarm for the next sweep if there are holds (M3), or if past claims are due. Called at the
+   * start, when holds are made, and by the cron. No alarm waits for the months until past claims are due.
    */
   arm(): void {
-    if (this.#store.hasHolds()) this.#alarm.setBy(this.#ports.clock.now() + this.#limits.sweepAfterMs);
+    const now = this.#ports.clock.now();
+    const isDropDue = this.#pastClaims.dueMs(now) <= now;
+    if (this.#store.hasHolds() || isDropDue) this.#alarm.setBy(now + this.#limits.sweepAfterMs);
   }
 
   async run(): Promise<void> {
@@ -71,12 +93,26 @@ export class Sweeper {
     let nextMs = -Infinity;
     try {
       nextMs = await this.#sweep();
+      await this.#drop();
     } finally {
       const now = this.#ports.clock.now();
       const soonest = now + this.#limits.sweepAfterMs / 4;
       const latest = now + this.#limits.maxBackoffMs;
       if (this.#store.hasHolds()) this.#alarm.setBy(Math.max(soonest, Math.min(nextMs, latest)));
+      if (this.#pastClaims.dueMs(now) <= now) this.#alarm.setBy(soonest);
     }
+  }
+
+  async #drop(): Promise<void> {
+    const { clock } = this.#ports;
+    for (
+      let left = DROPS_PER_ALARM;
+      left > 0 && this.#pastClaims.dueMs(clock.now()) <= clock.now();
+      left -= 1
+    )
+      await this.#commits.submit("drop_past_claims", () => this.#pastClaims.drop(clock.now(), DROPPED_ROWS), {
+        weight: DROPPED_ROWS,
+      });
   }
 
   /** Reads the next pages of holds. Returns when the next sweep is due; that is at once if pages are left. */

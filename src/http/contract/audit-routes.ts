@@ -21,7 +21,8 @@ const auditEntry = z
     action,
     cell_id: cellId.nullable().meta({ description: "The cell that the change is about. Null: none." }),
     target: z.string().meta({
-      description: "What was changed: a cell, a key, a lease or a part by its id, or `types`.",
+      description:
+        "What was changed: a cell, a key, a lease or a part by its id, a name by its hash, or `types`.",
     }),
     part: z.string().meta({
       description: "The part that made the change: `directory`, `ledger-7` or `shard-3`.",
@@ -39,8 +40,8 @@ const MAX_TARGET = 64;
 const target = z
   .string()
   .max(MAX_TARGET)
-  .regex(/^[\w-]+$/, "must be the id of a cell, a key, a lease or a part, or `types`")
-  .meta({ description: "Only changes of this cell, key, lease or part, or of the `types`." });
+  .regex(/^[\w-]+$/, "must be the id of a cell, a key, a lease or a part, the hash of a name, or `types`")
+  .meta({ description: "Only changes of this cell, key, lease, part or hash of a name, or of the `types`." });
 
 const exampleEntry = {
   id: "0b0e8a52-5c0f-4b5e-9a35-2f0c8a1d7e11",
