@@ -90,6 +90,49 @@ export const bugs: Record<string, Bug> = {
     "if (waitMs > 0)",
     "if (waitMs < 0)",
   ),
+  // Past claims
+  "a replace keeps nothing of the claim that it ends": one(
+    "K1",
+    ["I35"],
+    "src/core/shard/store.ts",
+    "this.#pastClaims.keep([...destroy, ...replace], nowMs);",
+    "this.#pastClaims.keep(destroy, nowMs);",
+  ),
+  "a period begins when the name was created": one(
+    "K1",
+    ["I35"],
+    "src/core/shard/past-claims.ts",
+    "claim.updated_at_ms, max(at_ms, claim.updated_at_ms)",
+    "claim.created_at_ms, max(at_ms, claim.updated_at_ms)",
+  ),
+  "a read of periods leaves out the claim": one(
+    "K2",
+    ["I35"],
+    "src/core/shard/periods.ts",
+    "before === null ? store.claim(key) : undefined",
+    "before === 0 ? store.claim(key) : undefined",
+  ),
+  "past claims are never dropped": one(
+    "K3",
+    ["I35"],
+    "src/core/shard/past-claims.ts",
+    "if (oldest === undefined || this.dueMs(nowMs) > nowMs) return false;",
+    "return false;",
+  ),
+  "a shard that has accepted a loss counts as complete": one(
+    "K4",
+    ["I35"],
+    "src/core/shard/past-claims.ts",
+    "incompleteBefore(atMs: number): void {",
+    "incompleteBefore(atMs: number): void { if (atMs > 0) return;",
+  ),
+  "an erasure has no audit entry": one(
+    "K5",
+    ["I33"],
+    "src/core/shard/shard.ts",
+    "if (result.erased > 0) {",
+    "if (result.erased < 0) {",
+  ),
   // Reconciling parts that went back in time
   "a reconciling shard grants to any begin": one(
     "H6",

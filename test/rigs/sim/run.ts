@@ -4,6 +4,7 @@ import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } fr
 import { checkDigests, checkEpochs, checkSlots } from "./final-calls.ts";
 import { directoryGoesBack } from "./directory-going-back.ts";
 import { goBack } from "./going-back.ts";
+import { checkPastClaims } from "./final-past-claims.ts";
 import { checkVerified, verifyAll } from "./final-verification.ts";
 import { Violation } from "./violation.ts";
 import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
@@ -127,4 +128,5 @@ async function quiesce(simulation: Simulation): Promise<void> {
   await simulation.runUntil(checkSlots(simulation));
   const isDirectory = simulation.faults.stream("what goes back").chance(0.2);
   await (isDirectory ? directoryGoesBack(simulation) : goBack(simulation));
+  await checkPastClaims(simulation);
 }

@@ -54,6 +54,11 @@ export class Scheduler {
     return new Promise((resume) => void this.after(delayMs, owner, resume));
   }
 
+  /** Lets time pass at once. All events of that time are late. */
+  jump(ms: number): void {
+    this.#nowMs += ms;
+  }
+
   /** The next event and all that follows from it; false when there is none before `untilMs`. */
   async step(untilMs = Infinity): Promise<boolean> {
     for (;;) {

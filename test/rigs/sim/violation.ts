@@ -45,6 +45,7 @@ export const invariants = {
   I32: "a router never shows a smaller epoch or position of a name than it has shown",
   I33: "an operator's change has one audit entry, and no entry is dropped before D1 has it",
   I34: "an acknowledged report of a cell is durable, and a ledger stores only so many reports",
+  I35: "a shard keeps each claim that has ended, as it was, and says from when on it has all",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -43,12 +43,21 @@ export class Evidence {
   /** Whether the projection has a lease in this state. */
   isRecorded: (cell: string, lease: string, state: LeaseState) => boolean = () => false;
 
+  /** Whether shards may drop or erase claims that have ended. */
+  mayForget = false;
+
   /** The rows of a cell's database by name. */
   rowsOf: (cell: string) => ReadonlyMap<string, LocalRow> = () => new Map();
 
   constructor(coordinator: Coordinator) {
     this.coordinator = coordinator;
-    this.images = coordinator.shards.map(() => ({ version: -1, claims: new Map(), holds: new Map() }));
+    this.images = coordinator.shards.map(() => ({
+      version: -1,
+      claims: new Map(),
+      holds: new Map(),
+      pastClaims: 0,
+      wentBack: 0,
+    }));
   }
 
   /** The durable audit entries of a part. A part that is new may not have the table yet. */

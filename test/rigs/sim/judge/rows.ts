@@ -50,6 +50,10 @@ export interface ShardImage {
   version: number;
   claims: Map<string, ClaimRow>;
   holds: Map<string, HoldRow>;
+  /** The number of claims that have ended. */
+  pastClaims: number;
+  /** How often the disk had gone back when it was read. */
+  wentBack: number;
 }
 
 export const attemptOf = (
@@ -57,7 +61,7 @@ export const attemptOf = (
   { incarnation, counter }: { incarnation: number; counter: number },
 ): string => `${cell}/${incarnation}.${counter}`;
 export const factKey = (cell: string, lease: string): string => `${cell}/${lease}`;
-export const rowKey = ({ bucket_type, canonical }: ClaimRow | HoldRow): string =>
+export const rowKey = ({ bucket_type, canonical }: Pick<HoldRow, "bucket_type" | "canonical">): string =>
   nameKey({ type: bucket_type, canonical });
 
 export const isHoldOf = (hold: HoldRow, { cell, lease, execution }: Facts, op: Op): boolean =>

@@ -1,4 +1,5 @@
 import { shardOf } from "../../../../src/core/placement.ts";
+import type { PastClaimRow } from "../../../../src/core/shard/past-claims.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
@@ -35,6 +36,7 @@ export class ShardWatch {
       part.disk.readDurable<HoldRow>("SELECT * FROM hold").map((row) => [rowKey(row), row]),
     );
     const before = { claims: image.claims, holds: image.holds };
+    this.#checkKept(part, image, claims);
     image.claims = claims;
     image.holds = holds;
     for (const key of new Set([
@@ -54,6 +56,33 @@ export class ShardWatch {
       );
       this.checkProtected(key);
     }
+  }
+
+  /** Checks that the claims that a transaction ended became past claims, and that nothing else did (K1). */
+  #checkKept({ name, disk }: Part<object>, image: ShardImage, claims: ShardImage["claims"]): void {
+    const past = disk.readDurable<PastClaimRow>("SELECT * FROM past_claim");
+    const ended = [...image.claims].filter(([key, { epoch }]) => claims.get(key)?.epoch !== epoch);
+    const before = image.pastClaims;
+    const isSameHistory = image.wentBack === disk.wentBack;
+    image.pastClaims = past.length;
+    image.wentBack = disk.wentBack;
+    if (!isSameHistory) return;
+    for (const [key, claim] of ended) {
+      const hold = image.holds.get(key);
+      const row = past.find((each) => rowKey(each) === key && each.epoch === claim.epoch);
+      this.#evidence.check(
+        "I35",
+        row !== undefined && hold !== undefined && isKeptAs(row, claim, hold),
+        () => `${name} has ended the claim ${JSON.stringify(claim)}, but keeps ${JSON.stringify(row)}`,
+      );
+      this.#evidence.see("K1");
+    }
+    const added = past.length - before;
+    this.#evidence.check(
+      "I35",
+      added === ended.length || (this.#evidence.mayForget && added < ended.length),
+      () => `${name} has ended ${ended.length} claims, but keeps ${added} more than before`,
+    );
   }
 
   #checkShardOfKey(index: number, key: string): void {
@@ -148,6 +177,22 @@ export class ShardWatch {
     }
     throw new Violation("I5", `cell ${cell} uses ${key} without a claim`);
   }
+}
+
+function isKeptAs(row: PastClaimRow, claim: ClaimRow, hold: HoldRow): boolean {
+  return (
+    row.value === claim.value &&
+    row.cell === claim.cell &&
+    row.subject_type === claim.subject_type &&
+    row.subject_id === claim.subject_id &&
+    row.source_type === claim.source_type &&
+    row.source_id === claim.source_id &&
+    row.from_ms === claim.updated_at_ms &&
+    row.until_ms >= row.from_ms &&
+    row.ended_by === hold.lease &&
+    row.ended_kind === hold.kind &&
+    hold.cell === claim.cell
+  );
 }
 
 const identity = ({ cell, lease, incarnation, counter, epoch }: HoldRow): string =>
