@@ -103,7 +103,7 @@ test("does not report runs that did nothing, and reports a failed one", async ()
   expect(sent).toMatchObject([{ verification: { status: "failed" } }]);
 });
 
-test("[U3] a report that came too early comes again, one at a time, and then waits for the next run", async () => {
+test("[U3] a report that came too early comes again, one at a time, until the next run", async () => {
   let [attempts, underWay, most] = [0, 0, 0];
   const reporter = new StatusReporter(async () => {
     attempts += 1;

@@ -63,6 +63,25 @@ test("show: the names, and 4 for an unknown lease", async () => {
   expect(await line.run(["leases", "show", "x", "--cell", "1"])).toMatchObject({ code: 2 });
 });
 
+test("show and a dry run of a decision say what the cell reported last", async () => {
+  const line = await startCommandLine();
+  const uuid = await begin(line, "1", "ada");
+  const show = ["leases", "show", uuid, "--cell", "1"];
+  expect((await line.run(show)).err).toContain("The cell has never reported its status");
+  await line.client("1").cells.reportStatus({
+    sdk: { name: "my-cell", version: "3.1.0" },
+    reconciliation: { outcome: "aborted", ended_ago_ms: 7_200_000 },
+  });
+  await line.coordinator.advance(HOUR_MS);
+  const rollback = ["leases", "rollback", uuid, "--cell", "1", "--reason", "x", "--dry-run"];
+  for (const args of [show, rollback]) {
+    const { err } = await line.run(args);
+    expect(err).toMatch(
+      /The cell reported .* ago \(my-cell 3\.1\.0\), with a reconciliation that was aborted /,
+    );
+  }
+});
+
 describe.each([
   ["commit", "COMMITTED"],
   ["rollback", "ROLLED_BACK"],

@@ -4,6 +4,7 @@ import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../output/shell-word.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
+import { reportedLine } from "./reported-line.ts";
 import { leaseText } from "./show-lease.ts";
 
 interface DecideOptions extends ChangeOptions {
@@ -33,7 +34,8 @@ export async function decide(
   const reason = reasonOf(options);
   const { cell } = options;
   const { state, effect, undo } = decisions[decision];
-  const { leases } = (await context.client()).forCell(cell);
+  const client = (await context.client()).forCell(cell);
+  const { leases } = client;
   const before = await leases.get(uuid);
   if (before.state === state)
     return {
@@ -44,15 +46,20 @@ export async function decide(
     throw new CommandError(`lease ${uuid} is ${before.state}, which is final`, exitCodes.conflict, [
       commandLine("leases", "show", uuid, "--cell", cell),
     ]);
+  const reported = await reportedLine(client);
   if (options.dryRun === true)
     return {
       document: { lease: before, would_be: state, changed: false, dry_run: true },
       text: (style) => `${leaseText(before, style)}\n\nThe lease would be ${state}. ${effect}`,
-      notes: ["Nothing was changed."],
+      notes: [reported, "Nothing was changed."],
     };
   await confirm(context, options, {
     name: cell,
-    effect: `This makes lease ${uuid} of cell ${cell} ${state}, because: ${reason}\n${effect} ${undo}`,
+    effect: [
+      `This makes lease ${uuid} of cell ${cell} ${state}, because: ${reason}`,
+      `${effect} ${undo}`,
+      reported,
+    ].join("\n"),
   });
   const lease = await leases[decision](uuid, { reason });
   return {

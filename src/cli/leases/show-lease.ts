@@ -5,13 +5,16 @@ import type { Result } from "../output/result.ts";
 import { commandLine } from "../output/shell-word.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
+import { reportedLine } from "./reported-line.ts";
 
 export async function showLease(context: Context, uuid: string, { cell }: { cell: string }): Promise<Result> {
-  const client = await context.client();
-  const lease = await client.forCell(cell).leases.get(uuid);
+  const client = (await context.client()).forCell(cell);
+  const lease = await client.leases.get(uuid);
+  const notes = lease.state === "GRANTED" ? [await reportedLine(client)] : [];
   return {
     document: { lease },
     text: (style) => leaseText(lease, style),
+    notes,
     nextSteps:
       lease.state === "GRANTED"
         ? ["commit", "rollback"].map(
