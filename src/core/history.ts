@@ -1,4 +1,4 @@
-import type { DeclaredLoss, HistoryPoint, LostHistory, PartState, PartStatus } from "./messages.ts";
+import type { DeclaredLoss, HistoryPoint, LostHistory, Operator, PartState, PartStatus } from "./messages.ts";
 import { deleteMeta, readMeta, readMetaNumber, writeMeta } from "./meta.ts";
 import type { Ports, Sql } from "./ports.ts";
 import { refused, type Refusal } from "./refusal.ts";
@@ -48,7 +48,7 @@ interface StoredLoss extends LostHistory {
 interface Declaration {
   declared?: DeclaredLoss;
   dryRun: boolean;
-  reason: string;
+  operator: Operator;
 }
 
 /**
@@ -187,10 +187,10 @@ export class History {
    * a dry run. Returns whether the declaration counts. It does not if a loss was accepted since the operator
    * read this part: each accepted loss makes a new incarnation, above all earlier ones.
    */
-  async declare({ declared, dryRun, reason }: Declaration): Promise<boolean> {
+  async declare({ declared, dryRun, operator }: Declaration): Promise<boolean> {
     if (declared === undefined || declared.incarnation < this.#accepted) return false;
     if (dryRun) return true;
-    if (!this.isLost) this.#notice(null, "an operator", { reason });
+    if (!this.isLost) this.#notice(null, "an operator", { reason: operator.reason ?? "" });
     await this.#ports.sql.flush();
     return true;
   }

@@ -664,19 +664,13 @@ export interface DeclaredLoss {
   incarnation: number;
 }
 
-export interface ReconcileShard extends Envelope {
+export interface ReconcileShard extends OperatorCall {
   /** All cells of the deployment. Each of their ledgers is asked. */
   cells: string[];
   /** If true, nothing is changed. */
   dryRun: boolean;
   /** Present if the operator knows of a loss that the part has not noticed (H4). */
   declared?: DeclaredLoss;
-  /** Why the operator does this. It is logged. */
-  reason: string;
-}
-
-export interface FinishReconciliation extends Envelope {
-  reason: string;
 }
 
 /** The leases of one cell that the shard knew before it went back in time. */
@@ -698,10 +692,9 @@ export interface ShardReconciliation {
   unreachable: string[];
 }
 
-export interface ReconcileLedger extends Envelope {
+export interface ReconcileLedger extends OperatorCall {
   dryRun: boolean;
   declared?: DeclaredLoss;
-  reason: string;
   /** The revoked keys of the cell, from the directory (A1). */
   revokedKeys: { keyId: string; expiresAtMs: number }[];
 }

@@ -67,7 +67,7 @@ export interface ShardCalls {
   part(message: messages.Envelope): Answer<messages.PartStatus>;
   metrics(message: messages.Envelope): Answer<ShardMetrics>;
   reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation>;
-  finishReconciliation(message: messages.FinishReconciliation): Answer<messages.PartStatus>;
+  finishReconciliation(message: messages.OperatorCall): Answer<messages.PartStatus>;
   listHolds(message: messages.ListHolds): PeerAnswer<messages.HoldPage>;
 }
 

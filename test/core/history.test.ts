@@ -5,7 +5,7 @@ import { ok } from "../../src/core/refusal.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, decide, LOST, own, saveLedger, saveShard } from "../support/go-back.ts";
-import { beginRequest, decideRequest, exchangeOf, keyOf, opsOf } from "../support/ops.ts";
+import { beginRequest, decideRequest, exchangeOf, keyOf, operator, opsOf } from "../support/ops.ts";
 
 const lookup = (c: Cluster, name: string) =>
   c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", name)] }));
@@ -174,7 +174,7 @@ describe("a ledger that went back in time", () => {
     expect(await c.clock.runUntil(lost)).toEqual(LOST);
     await c.pass(60_000);
     expect(c.claims()).toEqual([]);
-    const message = { ...c.envelope, dryRun: false, reason: "restored", revokedKeys: [] };
+    const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [] };
     expect(await c.clock.runUntil(c.ledger("1").object.reconcile(message))).toMatchObject({ ok: true });
     await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
     await c.pass(120_000);
@@ -186,7 +186,7 @@ describe("a ledger that went back in time", () => {
     const seen = { incarnation: Number.MAX_SAFE_INTEGER, position: Number.MAX_SAFE_INTEGER };
     const lost = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["other"], { seen }));
     expect(await c.clock.runUntil(lost)).toEqual(LOST);
-    const message = { ...c.envelope, dryRun: false, reason: "a lie", revokedKeys: [] };
+    const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [] };
     await c.clock.runUntil(c.ledger("1").object.reconcile(message));
     for (const name of ["a", "b", "c"]) await own(c, "1", name);
     c.ledger("1").restart();
@@ -253,7 +253,7 @@ describe("a ledger that went back in time", () => {
       seen_position: 0,
     });
     // Its reconciliation gives the lease back to the cell (H7).
-    const message = { ...c.envelope, dryRun: false, reason: "restored", revokedKeys: [] };
+    const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [] };
     await c.clock.runUntil(c.ledger("1").object.reconcile(message));
     await c.pass(60_000);
     expect(await decide(c, "1", lease, "COMMITTED")).toMatchObject({ ok: true });

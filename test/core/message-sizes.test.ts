@@ -26,6 +26,7 @@ import {
 } from "../../src/core/messages.ts";
 import { MAX_TYPE_NUMBER, MAX_TYPES } from "../../src/core/types/document.ts";
 import { TYPE_KINDS } from "../../src/core/types/types.ts";
+import { operator } from "../support/ops.ts";
 
 /** The platform's limit of a row. */
 const ROW_BYTES = 2_000_000;
@@ -220,7 +221,7 @@ const messages: Record<string, unknown> = {
     dryRun: false,
     declared: { incarnation: POSITION },
     isPlacementConfirmed: true,
-    reason: ascii(max("reasonBytes"), 0),
+    operator: { ...operator, reason: ascii(max("reasonBytes"), 0) },
   } satisfies RestoreDirectory,
 };
 

@@ -4,10 +4,11 @@ import type { PartStatus } from "../../src/core/messages.ts";
 import type { OpSpec } from "../support/ops.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
-import { callerOf, keyOf } from "../support/ops.ts";
+import { callerOf, keyOf, operator } from "../support/ops.ts";
 import { begin, decide, LOST, own, saveLedger, saveShard } from "../support/go-back.ts";
 
 const REASON = "restored from a backup";
+const BY = { ...operator, reason: REASON };
 
 const verifyingBegin = (c: Cluster, cell: string, lease: string, names: string[]) =>
   begin(c, cell, lease, names, { isVerification: true });
@@ -25,7 +26,7 @@ const reconcileShard = (c: Cluster, more = {}) =>
       ...c.envelope,
       cells: ["1", "2"],
       dryRun: false,
-      reason: REASON,
+      operator: BY,
       ...more,
     }),
   );
@@ -35,14 +36,14 @@ const reconcileLedger = (c: Cluster, more = {}) =>
     c.ledger("1").object.reconcile({
       ...c.envelope,
       dryRun: false,
-      reason: REASON,
+      operator: BY,
       revokedKeys: [],
       ...more,
     }),
   );
 
 const finish = (c: Cluster) =>
-  c.clock.runUntil(c.shard(0).object.finishReconciliation({ ...c.envelope, reason: REASON }));
+  c.clock.runUntil(c.shard(0).object.finishReconciliation({ ...c.envelope, operator: BY }));
 
 const partOf = async (c: Cluster, part: "shard" | "ledger") => {
   const answer = await c.clock.runUntil(
@@ -517,4 +518,35 @@ test("[H6] [H7] a shard and a ledger that both went back are reconciled one afte
     for (const cell of ["1", "2"])
       expect(await begin(c, cell, c.uuid(), [`after-${cell}`])).toMatchObject({ ok: true });
   }
+});
+
+test("[O1] [O3] an accepted loss of a ledger has one entry, even without room for more", async () => {
+  const c = await Cluster.start({ shards: 1, limits: { auditEntries: 1 } });
+  await own(c, "1", "early");
+  const ledger = c.ledger("1").object;
+  await c.clock.runUntil(
+    ledger.revoke({ ...c.envelope, operator: BY, keyId: "k9", expiresAtMs: Number.MAX_SAFE_INTEGER }),
+  );
+  const declared = declaredOf(await partOf(c, "ledger"));
+  await reconcileLedger(c, { declared, dryRun: true });
+  await reconcileLedger(c, { declared });
+  await reconcileLedger(c, { declared });
+  const pulled = await c.clock.runUntil(ledger.pullAudit({ ...c.envelope, copied: null, limit: 10 }));
+  expect(pulled).toMatchObject({
+    ok: true,
+    value: {
+      entries: [
+        { action: "revoke_key" },
+        {
+          action: "reconcile_part",
+          cell: "1",
+          target: "ledger-1",
+          keyId: "operator-key",
+          reason: REASON,
+          before: '{"state":"lost"}',
+          after: '{"state":"complete","rebuilt_leases":0}',
+        },
+      ],
+    },
+  });
 });

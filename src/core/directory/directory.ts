@@ -81,7 +81,7 @@ export class Directory {
     );
     this.#audit = new Audit(ports, limits, "the directory");
     this.#slots = new VerificationSlots(ports, limits, this.#commits);
-    this.#reconciler = new DirectoryReconciler(ports, limits, store, history, this.#commits);
+    this.#reconciler = new DirectoryReconciler(ports, limits, store, history, this.#commits, this.#audit);
   }
 
   /**

@@ -122,7 +122,7 @@ export interface KeyPage {
 }
 
 /** A page of copies of the directory's rows, for a directory that has lost the rows themselves (H8). */
-export interface RestoreDirectory extends Envelope {
+export interface RestoreDirectory extends OperatorCall {
   cells: Cell[];
   keys: MintedKey[];
   /** Null: there is no copy, or it comes with another page. */
@@ -135,8 +135,6 @@ export interface RestoreDirectory extends Envelope {
   declared?: DeclaredLoss;
   /** True if a shard has confirmed the placement of this message, so that it may be restored (P1). */
   isPlacementConfirmed: boolean;
-  /** Why the operator does this. It is logged. */
-  reason: string;
 }
 
 /** What one page has restored, or would restore. */

@@ -1,3 +1,4 @@
+import type { Audit } from "../audit.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../history.ts";
 import type { Limits } from "../limits.ts";
@@ -19,6 +20,7 @@ export class DirectoryReconciler {
   readonly #store: DirectoryStore;
   readonly #history: History;
   readonly #commits: GroupCommit;
+  readonly #audit: Audit;
 
   constructor(
     ports: Pick<Ports, "clock" | "log">,
@@ -26,12 +28,14 @@ export class DirectoryReconciler {
     store: DirectoryStore,
     history: History,
     commits: GroupCommit,
+    audit: Audit,
   ) {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
     this.#history = history;
     this.#commits = commits;
+    this.#audit = audit;
   }
 
   /**
@@ -53,7 +57,7 @@ export class DirectoryReconciler {
       const { point } = this.#history;
       this.#ports.log("history_reconciled", {
         part: "the directory",
-        reason: page.reason,
+        reason: page.operator.reason ?? "",
         incarnation: point?.incarnation ?? 0,
         position: point?.position ?? 0,
       });
@@ -106,6 +110,14 @@ export class DirectoryReconciler {
     }
     if (!page.isLast) return { missing, durable: undefined };
     this.#store.forgetKeys(this.#ports.clock.now(), this.#limits.maxKeys);
+    // It needs no room (O3), because a directory that is lost hands out no entries.
+    this.#audit.append(page.operator, {
+      action: "reconcile_part",
+      cell: null,
+      target: "directory",
+      before: { state: this.#history.state },
+      after: { state: "complete" },
+    });
     const durable = this.#accept(page.seen);
     // Any type may have come into use after the copy was made (T6). The position is above all that were seen,
     // so D1 takes this set over.

@@ -181,6 +181,7 @@ export class Ledger {
       this.#commits,
       positions,
       this.#begins,
+      this.#audit,
       peers.shard,
     );
   }

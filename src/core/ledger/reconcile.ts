@@ -1,4 +1,5 @@
 import { ask } from "../ask.ts";
+import type { Audit } from "../audit.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../history.ts";
 import type { Limits } from "../limits.ts";
@@ -56,6 +57,7 @@ export class LedgerReconciler {
   readonly #commits: GroupCommit;
   readonly #positions: Positions;
   readonly #begins: Begins;
+  readonly #audit: Audit;
   readonly #shard: HoldsPeer;
   #accepting: Promise<Reply<LedgerReconciliation>> | undefined;
 
@@ -68,6 +70,7 @@ export class LedgerReconciler {
     commits: GroupCommit,
     positions: Positions,
     begins: Begins,
+    audit: Audit,
     shard: HoldsPeer,
   ) {
     this.#cell = cell;
@@ -78,6 +81,7 @@ export class LedgerReconciler {
     this.#commits = commits;
     this.#positions = positions;
     this.#begins = begins;
+    this.#audit = audit;
     this.#shard = shard;
   }
 
@@ -108,10 +112,10 @@ export class LedgerReconciler {
         { retryAfterMs: 10_000 },
       );
     }
-    await this.#accept(findings.seen, request);
+    await this.#accept(findings, request);
     this.#ports.log("history_reconciled", {
       part: `the ledger of cell ${this.#cell}`,
-      reason: request.reason,
+      reason: request.operator.reason ?? "",
       incarnation: this.#history.incarnation,
       position: this.#positions.last,
       leases: findings.leases.size,
@@ -274,13 +278,21 @@ export class LedgerReconciler {
     });
   }
 
-  async #accept(seen: HistoryPoint, { revokedKeys }: ReconcileLedger): Promise<void> {
+  async #accept({ seen, leases }: Findings, { revokedKeys, operator }: ReconcileLedger): Promise<void> {
     const accepted = await this.#commits.submit("accept_loss", () => {
       const firstPosition = this.#positions.last + 1;
       this.#positions.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
       this.#store.setLastPosition(this.#positions.last);
       this.#store.revoke(revokedKeys, this.#limits.maxRevokedKeys);
       this.#store.raiseStateVersion(STATE_VERSION_MARGIN);
+      // It needs no room (O3), because a ledger that is lost hands out no entries.
+      this.#audit.append(operator, {
+        action: "reconcile_part",
+        cell: this.#cell,
+        target: `ledger-${this.#cell}`,
+        before: { state: this.#history.state },
+        after: { state: "complete", rebuilt_leases: leases.size },
+      });
       return { durable: this.#history.accept(seen, firstPosition, true) };
     });
     accepted.durable();

@@ -4,10 +4,11 @@ import type { GroupCommit } from "../group-commit.ts";
 import { abovePoints, POSITION_MARGIN, TOLD_INCARNATIONS, type History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import type {
-  FinishReconciliation,
   HistoryPoint,
   Knowledge,
   KnowledgeRequest,
+  Operator,
+  OperatorCall,
   PartStatus,
   ReconcileShard,
   Reply,
@@ -79,7 +80,7 @@ export class ShardReconciler {
           { retryAfterMs: 10_000 },
         );
       }
-      await this.#accept(seen, request.reason);
+      await this.#accept(seen, request.operator);
     }
     return ok({ status: this.#history.status, lost, unreachable });
   }
@@ -128,7 +129,7 @@ export class ShardReconciler {
   }
 
   /** Another call may have accepted the loss during the wait (M1). */
-  async #accept(seen: HistoryPoint, reason: string): Promise<void> {
+  async #accept(seen: HistoryPoint, operator: Operator): Promise<void> {
     const accepted = await this.#commits.submit("accept_loss", () => {
       if (!this.#history.isLost) return undefined;
       const before = this.#log.position;
@@ -138,10 +139,10 @@ export class ShardReconciler {
     });
     if (accepted === undefined) return;
     accepted.durable();
-    this.#record("history_loss_accepted", reason);
+    this.#record("history_loss_accepted", operator);
   }
 
-  async finish({ reason }: FinishReconciliation): Promise<Reply<PartStatus>> {
+  async finish({ operator }: OperatorCall): Promise<Reply<PartStatus>> {
     if (this.#history.isLost) {
       return refused(
         "FAILED_PRECONDITION",
@@ -155,16 +156,16 @@ export class ShardReconciler {
     });
     if (finished !== undefined) {
       finished.durable();
-      this.#record("history_reconciled", reason);
+      this.#record("history_reconciled", operator);
     }
     return ok(this.#history.status);
   }
 
-  #record(event: string, reason: string): void {
+  #record(event: string, { reason }: Operator): void {
     const { point } = this.#history;
     this.#ports.log(event, {
       part: `shard ${this.#shard}`,
-      reason,
+      reason: reason ?? "",
       incarnation: point?.incarnation ?? 0,
       position: point?.position ?? 0,
     });

@@ -11,7 +11,6 @@ import type {
   ErasePeriods,
   Exchange,
   ExchangeAnswer,
-  FinishReconciliation,
   HistoryPoint,
   HoldPage,
   ListHolds,
@@ -21,6 +20,7 @@ import type {
   LookupAnswer,
   LookupFound,
   LookupRequest,
+  OperatorCall,
   PartStatus,
   PeriodPage,
   Prepare,
@@ -465,7 +465,7 @@ export class Shard {
   }
 
   /** Ends the reconciliation, once every cell has verified (H6). */
-  finishReconciliation(message: FinishReconciliation): Promise<Reply<PartStatus>> {
+  finishReconciliation(message: OperatorCall): Promise<Reply<PartStatus>> {
     return this.#answerAlways(message, () => this.#reconciler.finish(message));
   }
 

@@ -8,7 +8,7 @@ import { isPlacementConfirmed } from "../used-shard.ts";
 
 const ADVICE = "some rows may have been restored; read the part before you repeat the call";
 
-type Request = Pick<ReconcileLedger, "dryRun" | "declared" | "reason">;
+type Request = Pick<ReconcileLedger, "dryRun" | "declared" | "operator">;
 
 /**
  * Reconciles the directory from the copies in D1 (H8): first all cells, because they bring the placement
@@ -16,7 +16,7 @@ type Request = Pick<ReconcileLedger, "dryRun" | "declared" | "reason">;
  */
 export async function reconcileDirectory(
   deployment: Deployment,
-  { dryRun, declared, reason }: Request,
+  { dryRun, declared, operator }: Request,
 ): Promise<Result<DirectoryReconciliation>> {
   const { objects, envelope, config } = deployment;
   const directory = { name: DIRECTORY, advice: ADVICE };
@@ -33,7 +33,7 @@ export async function reconcileDirectory(
         ...envelope,
         ...(seen.value === undefined ? {} : { seen: seen.value }),
         dryRun,
-        reason,
+        operator,
         isPlacementConfirmed: confirmed.value,
         ...page,
       }),

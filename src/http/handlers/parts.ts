@@ -4,6 +4,7 @@ import type {
   CellState,
   HistoryPoint,
   LedgerReconciliation,
+  Operator,
   PartStatus,
   ReconcileLedger,
   Reply,
@@ -15,6 +16,7 @@ import type { partRoutes } from "../contract/part-routes.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { reconcileDirectory } from "./directory-part.ts";
+import { operatorOf } from "../operator.ts";
 import { reasonFault } from "../reason.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
 
@@ -33,7 +35,8 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
     return statusAnswer(deployment, { name: params.part }, target.value.status);
   },
 
-  async reconcilePart({ deployment, params, body }) {
+  async reconcilePart(call) {
+    const { deployment, params, body } = call;
     const { dry_run: dryRun, reason, declare_lost: isDeclared = false } = body;
     const fault = reasonFault(reason, deployment.config.limits);
     if (fault !== undefined) return fault;
@@ -41,17 +44,22 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
     if (!target.ok) return target;
     const declared = isDeclared ? await declaredLoss(deployment, params.part, target.value) : ok({});
     if (!declared.ok) return declared;
-    const done = await target.value.reconcile({ dryRun, reason, ...declared.value });
+    const operator = operatorOf(call, reason);
+    const done = await target.value.reconcile({ dryRun, operator, ...declared.value });
     if (!done.ok) return done;
     return ok({ status: 200, body: toApiReconciliation(params.part, dryRun, done.value) });
   },
 
-  async finishPart({ deployment, params, body: { reason } }) {
+  async finishPart(call) {
+    const { deployment, params, body } = call;
+    const { reason } = body;
     const fault = reasonFault(reason, deployment.config.limits);
     if (fault !== undefined) return fault;
     const target = await targetOf(deployment, params.part);
     if (!target.ok) return target;
-    return statusAnswer(deployment, { name: params.part, advice: UNSURE }, () => target.value.finish(reason));
+    return statusAnswer(deployment, { name: params.part, advice: UNSURE }, () =>
+      target.value.finish(operatorOf(call, reason)),
+    );
   },
 };
 
@@ -83,9 +91,9 @@ interface Reconciled {
 interface Target {
   status: () => Promise<Reply<PartStatus>>;
   reconcile: (
-    request: Pick<ReconcileLedger, "dryRun" | "declared" | "reason">,
+    request: Pick<ReconcileLedger, "dryRun" | "declared" | "operator">,
   ) => Promise<Result<Reconciled>>;
-  finish: (reason: string) => Promise<Reply<PartStatus>>;
+  finish: (operator: Operator) => Promise<Reply<PartStatus>>;
 }
 
 /** The calls of one kind of part. The first call of an object creates it, so it must exist. */
@@ -135,7 +143,7 @@ function shardTarget(deployment: Deployment, part: string, index: number): Resul
       );
       return done.ok ? ok(reconciledShard(done.value)) : done;
     },
-    finish: (reason) => objects.shard(index).finishReconciliation({ ...envelope, reason }),
+    finish: (operator) => objects.shard(index).finishReconciliation({ ...envelope, operator }),
   });
 }
 

@@ -5,6 +5,7 @@ import type { HistoryPoint } from "../../../src/core/messages.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { addCell as add } from "./add-cell.ts";
 import { LOST, saveDirectory } from "../../support/go-back.ts";
+import { operator } from "../../support/ops.ts";
 
 const REASON = "restored from a backup";
 
@@ -266,7 +267,7 @@ describe("the reconciliation of a directory", () => {
         isLast: true,
         dryRun: false,
         isPlacementConfirmed: false,
-        reason: REASON,
+        operator: { ...operator, reason: REASON },
         ...more,
       }),
     );
@@ -345,7 +346,7 @@ describe("the reconciliation of a directory", () => {
     expect(await read(c)).toEqual(before);
   });
 
-  test("[H4] [H8] an operator can declare a loss that nobody has noticed", async () => {
+  test("[H4] [H8] [O1] an operator can declare a loss that nobody has noticed", async () => {
     const c = await Cluster.start();
     const restore = saveDirectory(c);
     await add(c, "3");
@@ -367,6 +368,13 @@ describe("the reconciliation of a directory", () => {
       value: { status: { state: "complete" } },
     });
     expect((await read(c)).cells).toEqual(cells);
+    const pulled = await c.clock.runUntil(
+      c.directory.object.pullAudit({ ...c.envelope, copied: null, limit: 100 }),
+    );
+    const entries = pulled.ok ? pulled.value.entries : [];
+    expect(entries.filter(({ action }) => action === "reconcile_part")).toMatchObject([
+      { target: "directory", reason: REASON, before: '{"state":"lost"}', after: '{"state":"complete"}' },
+    ]);
   });
 
   test("[H4] [H8] a dry run tells no loss that is not durable yet", async () => {

@@ -14,6 +14,7 @@ import {
 import { no } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { LOST, saveDirectory } from "../../support/go-back.ts";
+import { operator } from "../../support/ops.ts";
 import { shipped } from "../../support/types.ts";
 import { addCell } from "./add-cell.ts";
 
@@ -370,7 +371,7 @@ describe("a directory with an older set than D1", () => {
     expect(await change(c, set.position, setOf(TWO))).toEqual(LOST);
     // The restored set is newer than the copy, so that D1 takes it over.
     const types = { position: copiedAt + 2_000_000, entries: setOf(TWO) };
-    const page = { cells: [], keys: [], types, isPlacementConfirmed: true, reason: "tested" };
+    const page = { cells: [], keys: [], types, isPlacementConfirmed: true, operator };
     const restored = await c.clock.runUntil(
       c.directory.object.reconcile({ ...c.envelope, ...page, isLast: true, dryRun: false }),
     );
@@ -412,7 +413,7 @@ describe("a directory that has gone back in time", () => {
           isLast: true,
           dryRun: false,
           isPlacementConfirmed: false,
-          reason: "restored from a backup",
+          operator,
           ...more,
         }),
       ),

@@ -9,7 +9,7 @@ import { ShardLog } from "../../../src/core/shard/shard-log.ts";
 import { isDecision } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { NodeSql } from "../../support/node-sql.ts";
-import { beginRequest, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";
+import { beginRequest, decideRequest, keyOf, operator, type OpSpec } from "../../support/ops.ts";
 
 const source = { type: "RAILS_TABLE_USERS", id: "1" } as const;
 const LOG_ROWS = 16_384;
@@ -134,7 +134,7 @@ describe("a report", () => {
       cells: ["1"],
       dryRun: false,
       declared,
-      reason: "test",
+      operator,
     });
     expect(await c.clock.runUntil(accepted)).toMatchObject({ ok: true });
     const pruned = { refusal: { code: "FAILED_PRECONDITION", reason: "REPORT_PRUNED" } };

@@ -7,6 +7,7 @@ import type {
   TypeSet,
 } from "../../../src/core/directory/messages.ts";
 import { isSameType, Types, type TypeEntry } from "../../../src/core/types/types.ts";
+import { operator } from "../../support/ops.ts";
 import { shipped } from "../../support/types.ts";
 import { storedTypes } from "./judge/type-watch.ts";
 import { read } from "./made-leases.ts";
@@ -242,7 +243,7 @@ class DirectoryStage {
       keys: copies,
       types,
       isPlacementConfirmed: true,
-      reason: "restored from a backup",
+      operator,
     };
     const before = this.#directory.disk.version;
     await this.#ask("reconcile", { ...page, isLast: true, dryRun: true });

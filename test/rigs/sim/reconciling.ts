@@ -1,4 +1,5 @@
 import type { PartStatus, ReconcileLedger, Reply } from "../../../src/core/messages.ts";
+import { operator } from "../../support/ops.ts";
 import type { Cell } from "./cell.ts";
 import type { LocalRow, Name } from "./local.ts";
 import { opsOf, read, type Made } from "./made-leases.ts";
@@ -95,8 +96,8 @@ export class Reconciling {
     this.#simulation.judge.see("H6");
   }
 
-  #fieldsFor(part: Part<object>): Pick<ReconcileLedger, "dryRun" | "declared" | "reason"> {
-    const fields = { dryRun: false, reason: "the simulation" };
+  #fieldsFor(part: Part<object>): Pick<ReconcileLedger, "dryRun" | "declared" | "operator"> {
+    const fields = { dryRun: false, operator };
     if (!this.#unaware.has(part)) return fields;
     this.#simulation.judge.see("an operator declared a loss");
     const incarnations = read<{ incarnation: number }>(part, "incarnation", "true");
@@ -152,7 +153,7 @@ export class Reconciling {
       });
     }
     const owned = new Map(rows.map((made) => [made, this.#claimant(made)]));
-    await this.#send(shard, "finishReconciliation", { reason: "the simulation" });
+    await this.#send(shard, "finishReconciliation", { operator });
     this.#expect(stateOf(shard) === "complete", () => `${shard.name} is not complete`);
     for (const [made, owner] of owned) {
       if (owner !== made.cell.id) continue;
