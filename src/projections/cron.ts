@@ -95,8 +95,6 @@ export async function runCron(
   );
   const pruned = await pruneHistory(run, startedAtMs);
   const prunedAudit = await pruneAudit(run, startedAtMs);
-  // A ledger says during its visit whether it has entries.
-  const auditAtMs = clock.now();
   const [mirroredKeys, { visits, compared }] = await Promise.all([
     mirrorKeys(run, watch),
     visitLedgers(run, targets, watch),
@@ -121,7 +119,8 @@ export async function runCron(
     leasesPruned: pruned.ok ? pruned.value : 0,
     error: failed === undefined ? null : causeOf(failed),
   };
-  const auditCopiedAtMs = copied.ok && copied.value ? auditAtMs : null;
+  // Ledgers of cells that were registered after the list of cells was read are not visited.
+  const auditCopiedAtMs = copied.ok && copied.value ? startedAtMs : null;
   await recordEnd(database, runId, scheduledAtMs, report, auditCopiedAtMs);
   log("cron_run", {
     duration_ms: report.durationMs,

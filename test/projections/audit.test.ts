@@ -8,7 +8,7 @@ import { beginRequest, decideRequest, type OpSpec } from "../support/ops.ts";
 import { bucketType, bucketTypeNames } from "../support/types.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 import { faultyD1 } from "./faulty-d1.ts";
-import { emptyD1, env, envelope, envWith, startFleet, valueOf } from "./fleet.ts";
+import { addCell, emptyD1, env, envelope, envWith, ledgerOf, startFleet, valueOf } from "./fleet.ts";
 
 beforeEach(() => startFleet("1", "2"));
 afterEach(() => void vi.useRealTimers());
@@ -153,6 +153,26 @@ test("[O2] a list has what a run copies while it is read, or does not claim to h
   const list = valueOf(await listAudit(busy, { limit: 100 }));
   expect(list.completeThroughMs).toBe(completeThroughMs);
   expect(list.entries.map(({ target }) => target)).toContain("k1");
+});
+
+test("[O2] a run that does not visit a new cell claims no entry that its ledger has by then", async () => {
+  const now = Date.now();
+  vi.useFakeTimers({ toFake: ["Date"], now });
+  // The run has read the list of cells by the time it prunes.
+  const { env: busy } = faultyD1(async (_, sql) => {
+    if (!sql.some((text) => text.includes("DELETE FROM audit"))) return undefined;
+    await addCell("3");
+    vi.useFakeTimers({ toFake: ["Date"], now: now + 1_000 });
+    valueOf(await ledgerOf("3").setState({ ...envelope(), state: "FROZEN", stateVersion: 0 }));
+    vi.useFakeTimers({ toFake: ["Date"], now: now + 2_000 });
+    return undefined;
+  });
+  await runCron(busy, now);
+  const { entries, completeThroughMs } = await listed({ action: "freeze_cell" });
+  expect(entries).toEqual([]);
+  expect(completeThroughMs).toBe(now);
+  await runCron(env, Date.now());
+  expect(await targets({ action: "freeze_cell" })).toEqual(["3"]);
 });
 
 test("[M6] the filters read their index, and the list the key of the table", async () => {

@@ -33,7 +33,7 @@ export async function emptyD1(): Promise<void> {
   );
 }
 
-async function addCell(cell: string): Promise<void> {
+export async function addCell(cell: string): Promise<void> {
   const message = {
     ...envelope(),
     cell,
