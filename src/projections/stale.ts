@@ -45,6 +45,8 @@ export interface StaleQuery {
   cell?: string;
   after?: StalePosition;
   limit: number;
+  /** Whether the listing may delete rows of D1 whose leases their ledgers don't have. */
+  deletesUnknown: boolean;
 }
 
 /** The ledger's answer about a candidate. `unknown`: it doesn't have this lease, or not any more. */
@@ -96,10 +98,11 @@ export async function listStale(env: Env, query: StaleQuery, clock = wallClock):
       }
       after = positionOf(candidate);
     }
-    await deleteUnknown(
-      database,
-      candidates.filter((_, index) => states[index] === "unknown"),
-    );
+    if (query.deletesUnknown)
+      await deleteUnknown(
+        database,
+        candidates.filter((_, index) => states[index] === "unknown"),
+      );
     if (found.value.length <= batch) return page(null);
   }
   return page(after ?? null);

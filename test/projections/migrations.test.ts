@@ -56,7 +56,7 @@ describe("the query plans", () => {
     const after = { createdAtMs: 1, cell: "1", createdPosition: 1 };
     for (const query of [{}, { cell: "1" }, { after }, { cell: "1", after }]) {
       const { env: watched, done } = faultyD1();
-      await listStale(watched, { olderThanS: 0, limit: 1, ...query });
+      await listStale(watched, { olderThanS: 0, limit: 1, deletesUnknown: true, ...query });
       const plan = await planOf(done, "FROM leases");
       expect(plan.match(/SEARCH leases USING INDEX leases_outstanding/g)).toHaveLength(2);
       expect(plan).not.toContain("SCAN leases");

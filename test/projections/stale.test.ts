@@ -19,7 +19,7 @@ beforeEach(() => startFleet("1", "2"));
 afterEach(() => void vi.useRealTimers());
 
 async function list(query: Partial<StaleQuery> = {}, from: Env = env): Promise<StalePage> {
-  const listed = await listStale(from, { olderThanS: 0, limit: 100, ...query });
+  const listed = await listStale(from, { olderThanS: 0, limit: 100, deletesUnknown: true, ...query });
   if (!listed.ok) throw new Error(listed.refusal.detail);
   return listed.value;
 }
@@ -197,7 +197,9 @@ describe("the stale listing", () => {
   });
 
   test("is refused while D1 is down", async () => {
-    expect(await listStale(faultyD1(() => "before").env, { olderThanS: 0, limit: 10 })).toMatchObject({
+    expect(
+      await listStale(faultyD1(() => "before").env, { olderThanS: 0, limit: 10, deletesUnknown: true }),
+    ).toMatchObject({
       ok: false,
       refusal: { code: "UNAVAILABLE" },
     });
