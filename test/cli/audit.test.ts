@@ -1,5 +1,6 @@
 /** `leasehold audit`: what the other commands leave behind. */
 import { expect, test } from "vitest";
+import { auditActions } from "../../src/core/audit.ts";
 import { create, startCommandLine, type CommandLine } from "./command-line.ts";
 
 interface Entry {
@@ -50,4 +51,10 @@ test("lists as a table, says up to when it is complete, and when it was cut", as
   expect(err).toContain("The list was cut after 2");
   expect(await line.run(["audit", "--cell", "9"])).toMatchObject({ code: 0, out: "" });
   expect((await line.run(["audit", "--action", "nothing"])).code).toBe(2);
+});
+
+test("finds every kind of change", async () => {
+  const line = await startCommandLine();
+  for (const action of auditActions)
+    expect([action, (await line.run(["audit", "--action", action])).code]).toEqual([action, 0]);
 });

@@ -1,24 +1,28 @@
 import { Option, type Command } from "commander";
+import type { AuditEntry } from "../../client/index.ts";
 import { cellId, duration, limitOption } from "../framework/arguments.ts";
 import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";
 import { listAudit } from "./list-audit.ts";
 
-const ACTIONS = [
-  "add_cell",
-  "change_cell",
-  "freeze_cell",
-  "unfreeze_cell",
-  "mint_key",
-  "revoke_key",
-  "change_types",
-  "begin_lease",
-  "commit_lease",
-  "rollback_lease",
-  "reconcile_part",
-  "finish_part",
-  "erase_history",
-] as const;
+/** The compiler compares them with those of the API. */
+const ACTIONS: Readonly<Record<AuditEntry["action"], true>> = {
+  add_cell: true,
+  change_cell: true,
+  freeze_cell: true,
+  drain_cell: true,
+  undrain_cell: true,
+  unfreeze_cell: true,
+  mint_key: true,
+  revoke_key: true,
+  change_types: true,
+  begin_lease: true,
+  commit_lease: true,
+  rollback_lease: true,
+  reconcile_part: true,
+  finish_part: true,
+  erase_history: true,
+};
 
 export function addAudit(program: Command, run: Run): void {
   const command = program
@@ -26,7 +30,7 @@ export function addAudit(program: Command, run: Run): void {
     .description("List what operators changed, the latest first: when, with which key, and why.")
     .addOption(new Option("--cell <id>", "only changes about this cell").argParser(cellId))
     .option("--key <id>", "only changes with this key")
-    .addOption(new Option("--action <action>", "only changes of this kind").choices(ACTIONS))
+    .addOption(new Option("--action <action>", "only changes of this kind").choices(Object.keys(ACTIONS)))
     .option("--target <id>", "only changes of this cell, key, lease or part, or of the `types`")
     .addOption(
       new Option("--since <time>", "only changes of the last 7d, 12h, and so on").argParser(duration),
