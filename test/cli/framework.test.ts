@@ -297,6 +297,10 @@ describe("api", () => {
     expect((await line.run([...freeze, "--reason", "test"])).err).toContain("give --yes");
     expect((await line.run([...freeze, "--reason", "test"], { answers: ["no"] })).code).toBe(2);
     expect((await line.run([...freeze, "--dry-run"])).err).toContain("Nothing was sent.");
+    const hidden = await line.run([...freeze, "--dry-run", "--data", "@-"], {
+      input: '{"reason":"\u009b2J"}',
+    });
+    expect(hidden.out).toContain('{"reason":"\\u{9b}2J"}');
     expect(line.sent).toEqual([]);
     expect((await line.run([...freeze, "--reason", "test"], { answers: ["POST"] })).code).toBe(0);
     expect(line.changes).toMatchObject([{ path: "/v1/admin/cells/1/freeze" }]);

@@ -60,7 +60,7 @@ export async function api(
 
 const wouldSend = (method: string, path: string, body: string | undefined): Result => ({
   document: { dry_run: true, method, path, body: body === undefined ? null : jsonOf(body) },
-  text: () => `Would send ${method} ${path}${body === undefined ? "" : ` with\n${body}`}`,
+  text: () => `Would send ${method} ${path}${body === undefined ? "" : ` with\n${escapeLines(body)}`}`,
   notes: ["Nothing was sent."],
 });
 
