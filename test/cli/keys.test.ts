@@ -85,3 +85,21 @@ test("rotate makes the same key anew, and the old one works until it is revoked"
   expect(keys.map(({ note }) => note)).toEqual(["web", "web"]);
   expect((await line.run(["keys", "rotate", "nothing"])).code).toBe(4);
 });
+
+test("a key in the place of its id is neither sent nor shown", async () => {
+  const line = await startCommandLine();
+  const key = (await line.run(["keys", "mint", "--role", "router"])).out.trim();
+  line.sent.length = 0;
+  for (const args of [
+    ["keys", "revoke", key, "--reason", "x", "--yes"],
+    ["keys", "rotate", key],
+    ["audit", "--key", key],
+    ["audit", "--target", key],
+  ])
+    for (const format of [[], ["--json"]]) {
+      const { code, out, err } = await line.run([...args, ...format]);
+      expect([args[0], code]).toEqual([args[0], 2]);
+      expect(`${out}${err}`).not.toContain(key);
+    }
+  expect(line.sent).toEqual([]);
+});

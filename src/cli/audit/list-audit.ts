@@ -1,5 +1,6 @@
 import type { AuditEntry, AuditOptions } from "../../client/index.ts";
-import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
+import { checkKeyId, pageSizeFor, type LimitOption } from "../framework/arguments.ts";
+import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { listResult, type Result } from "../output/result.ts";
 
@@ -11,8 +12,14 @@ interface ListOptions extends LimitOption {
   since?: number;
 }
 
+const TARGET = /^[\w-]{1,64}$/;
+
 export async function listAudit(context: Context, options: ListOptions): Promise<Result> {
   const { cell, key, action, target, since, limit } = options;
+  if (key !== undefined) checkKeyId(key, "--key");
+  // A key must not get into a URL, which proxies log.
+  if (target !== undefined && !TARGET.test(target))
+    throw usageError("--target must be the id of a cell, a key, a lease or a part, or `types`");
   const sinceMs = since === undefined ? undefined : context.io.now() - since * 1_000;
   const { items, isCut, completeThrough } = await read(context, limit, {
     cell,

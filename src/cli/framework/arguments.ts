@@ -1,6 +1,7 @@
 /** Readers of flags and arguments. Commander shows what they throw, and the command ends with 2. */
 import { InvalidArgumentError, Option } from "commander";
 import { secondsOf } from "../output/duration.ts";
+import { usageError } from "./command-error.ts";
 
 export const wholeNumber =
   (min: number, max: number) =>
@@ -31,6 +32,16 @@ export function cellId(text: string): string {
   if (!/^[1-9]\d{0,18}$/.test(text) || BigInt(text) >= 2n ** 63n)
     throw new InvalidArgumentError("It must be the id of a cell, a whole number above 0.");
   return text;
+}
+
+/**
+ * Refuses a key where its id belongs, without showing it. Commander would show what a reader refuses, so the
+ * command itself has to call this.
+ *
+ * @throws a usage error that begins with `name`
+ */
+export function checkKeyId(id: string, name: string): void {
+  if (!/^[\w-]{1,64}$/.test(id)) throw usageError(`${name} must be the id of a key, not the key itself`);
 }
 
 /** The default is what fits on a screen. */

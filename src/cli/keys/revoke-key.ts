@@ -1,6 +1,6 @@
 import type { Key } from "../../client/index.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
-import { usageError } from "../framework/command-error.ts";
+import { checkKeyId } from "../framework/arguments.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../output/shell-word.ts";
@@ -12,8 +12,6 @@ interface RevokeOptions extends ChangeOptions {
   cell?: string;
 }
 
-const KEY_ID = /^[\w-]{1,64}$/;
-
 /** What a person types to confirm. Ids of keys begin with a time, so their ends differ most. */
 const TYPED_CHARS = 8;
 
@@ -21,7 +19,7 @@ const PROPAGATION =
   "Its cell's leases refuse it at once, and everything else within 30 seconds. There is no undo.";
 
 export async function revokeKey(context: Context, id: string, options: RevokeOptions): Promise<Result> {
-  if (!KEY_ID.test(id)) throw usageError("ID must be the id of a key, not the key itself");
+  checkKeyId(id, "ID");
   const reason = reasonOf(options);
   const client = await context.client();
   const before = await findKey(client, id);

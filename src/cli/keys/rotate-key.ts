@@ -1,3 +1,4 @@
+import { checkKeyId } from "../framework/arguments.ts";
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
@@ -12,6 +13,7 @@ export async function rotateKey(
   id: string,
   options: { dryRun?: boolean; reason?: string },
 ): Promise<Result> {
+  checkKeyId(id, "ID");
   const client = await context.client();
   const old = await findKey(client, id);
   if (old === undefined)
