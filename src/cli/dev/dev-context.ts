@@ -1,4 +1,10 @@
-import { readConfig, writeConfig, isContextName, type Config } from "../connection/config-file.ts";
+import {
+  readConfig,
+  writeConfig,
+  isContextName,
+  type Config,
+  type SavedContext,
+} from "../connection/config-file.ts";
 import { usageError } from "../framework/command-error.ts";
 import type { Io } from "../framework/io.ts";
 import { escapeControls } from "../output/escape.ts";
@@ -10,11 +16,16 @@ interface Saved {
   note: string | undefined;
 }
 
-/** @throws a usage error before the server starts, if the file of contexts can't be used */
-export async function checkContextName(io: Io, name: string): Promise<void> {
+/**
+ * Returns the context that has this name now.
+ *
+ * @throws a usage error before the server starts, if the file of contexts can't be used
+ */
+export async function findContext(io: Io, name: string): Promise<SavedContext | undefined> {
   if (!isContextName(name))
     throw usageError("--save-as must have letters, digits, dots, dashes and underscores, at most 64");
-  await readConfig(io);
+  const { contexts } = await readConfig(io);
+  return Object.hasOwn(contexts, name) ? contexts[name] : undefined;
 }
 
 /**
@@ -46,10 +57,20 @@ async function mayReplace({ prompt }: Io, name: string, url: string): Promise<bo
   return (await prompt.ask(question)).trim() === name;
 }
 
-/** Forgets the context of a temporary coordinator, unless somebody has changed it meanwhile. */
-export async function forgetContext(io: Io, name: string, key: string): Promise<void> {
+/**
+ * Forgets the context of a temporary coordinator, unless somebody has changed it meanwhile. The one that it
+ * has replaced comes back: it may have the key of a state folder, or of a server on the same port.
+ */
+export async function forgetContext(
+  io: Io,
+  name: string,
+  key: string,
+  replaced: SavedContext | undefined,
+): Promise<void> {
   const config = await readConfig(io);
   if (config.contexts[name]?.key !== key) return;
+  if (replaced !== undefined)
+    return void (await writeConfig(io, { ...config, contexts: { ...config.contexts, [name]: replaced } }));
   const { [name]: _, ...contexts } = config.contexts;
   const rest: Config = { current: config.current === name ? null : config.current, contexts };
   await writeConfig(io, rest);

@@ -9,7 +9,7 @@ import { printResult } from "../output/print.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../output/shell-word.ts";
 import { fields } from "../output/table.ts";
-import { checkContextName, forgetContext, saveContext } from "./dev-context.ts";
+import { findContext, forgetContext, saveContext } from "./dev-context.ts";
 import { readSeeds, seedNames, type Seeded } from "./seed-names.ts";
 import { checkNode, DEV_CELLS, startServer, type DevServer } from "./start-server.ts";
 
@@ -36,7 +36,7 @@ export async function dev(context: Context, options: DevOptions): Promise<undefi
   checkNode();
   if (context.options.url !== undefined || context.options.context !== undefined)
     throw usageError("dev starts a deployment of its own: leave out --url and --context");
-  if (options.save) await checkContextName(io, options.saveAs);
+  const before = options.save ? await findContext(io, options.saveAs) : undefined;
   const types = options.types === undefined ? undefined : await readTypes(options.types);
   const isTemporary = options.temporary === true;
   const folder = isTemporary ? await mkdtemp(join(tmpdir(), "leasehold-dev-")) : stateOf(context, options);
@@ -54,7 +54,7 @@ export async function dev(context: Context, options: DevOptions): Promise<undefi
       await serve(context, options, server, folder);
     } finally {
       await server.stop();
-      if (isTemporary && options.save) await forgetContext(io, options.saveAs, server.keys.operator);
+      if (isTemporary && options.save) await forgetContext(io, options.saveAs, server.keys.operator, before);
     }
   } finally {
     if (isTemporary) await rm(folder, { recursive: true, force: true });

@@ -108,6 +108,14 @@ test("a temporary one leaves nothing behind, and does not replace the context of
   expect(second.ready.context).toBe(null);
   expect((await second.stop("SIGINT")).err).toContain("was kept: give another name with --save-as");
   expect(home.contexts).toEqual(saved);
+
+  const kept = { current: "dev", contexts: { dev: { url: first.ready.url, key: "lhk_c.d" } } };
+  writeFileSync(join(home.folder, "leasehold/config.json"), JSON.stringify(kept), { mode: 0o600 });
+  const third = await home.dev("--port", port, "--temporary");
+  expect(third.ready.context).toBe("dev");
+  expect(home.contexts).not.toEqual(kept);
+  expect((await third.stop("SIGINT")).code).toBe(0);
+  expect(home.contexts).toEqual(kept);
 });
 
 test("mistakes are named before anything is started, and a wrong seed stops it", async () => {
