@@ -54,7 +54,7 @@ async function sourceTypes(client: Client): Promise<Source["type"][]> {
     return Object.keys(types.source_types) as Source["type"][];
   } catch (error) {
     if (error instanceof PermissionDeniedError)
-      throw usageError("--source is required: only operator keys may read the declared types");
+      throw usageError("--source is required: only operators and viewers may read the declared types");
     throw error;
   }
 }

@@ -47,7 +47,7 @@ async function declaredTypes(client: Client): Promise<string[]> {
     return Object.keys(types.bucket_types);
   } catch (error) {
     if (error instanceof PermissionDeniedError)
-      throw usageError("--type is required: only operator keys may read the declared types");
+      throw usageError("--type is required: only operators and viewers may read the declared types");
     throw error;
   }
 }
