@@ -91,6 +91,29 @@ describe("is not green, and says why", () => {
     ]);
   });
 
+  test("a cell that has reported and is silent, and drift that a verification found", async () => {
+    const line = await startGreen();
+    await line.client("1").cells.reportStatus({ sdk: { name: "my-cell", version: "1" } });
+    await line.coordinator.advance(16 * 60_000);
+    await line.client("2").cells.reportStatus({
+      sdk: { name: "my-cell", version: "1" },
+      verification: { status: "done", counts: { missing: 3, duplicates: 1, other_cell: 3, recent: 9 } },
+    });
+    await line.coordinator.cron();
+    const { reasons, cells } = await statusOf(line, { now: () => Date.now() + 16 * 60_000 });
+    expect(reasons).toEqual([
+      {
+        problem: expect.stringMatching(/^Cell 1 is silent: it last reported 16m(?: \d+s)? ago\.$/),
+        next: "leasehold verify report --cell 1",
+      },
+      {
+        problem: "The last verification of cell 2 found drift: 3 missing, 1 duplicates.",
+        next: "leasehold verify report --cell 2",
+      },
+    ]);
+    expect(cells[1]).toMatchObject({ drift: { missing: 3, different: 0, duplicates: 1 } });
+  });
+
   test("parts that do not answer, each with a command", async () => {
     const line = await startGreen();
     spoil(line, "/readyz", () => problem({ detail: "2 parts", failed: ["shard 3", "ledger of cell 2"] }));

@@ -15,6 +15,7 @@ import { addLookup } from "../lookup/add-lookup.ts";
 import { addRoute } from "../route/add-route.ts";
 import { addStatus } from "../status/add-status.ts";
 import { addTypes } from "../types/add-types.ts";
+import { addVerify } from "../verify/add-verify.ts";
 import { addWatch } from "../watch/add-watch.ts";
 import { VERSION } from "./version.ts";
 import type { Run } from "./run.ts";
@@ -51,6 +52,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addLeases(program, run);
   addClaims(program, run);
   addCells(program, run);
+  addVerify(program, run);
   addKeys(program, run);
   addTypes(program, run);
   addAudit(program, run);

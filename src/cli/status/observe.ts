@@ -4,6 +4,7 @@ import { bodyOf, type RawAnswer } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { take } from "../output/result.ts";
+import { driftOf, type Drift } from "../verify/health.ts";
 
 export interface CellStatus {
   cell: string;
@@ -14,6 +15,10 @@ export interface CellStatus {
   oldest_stale_ms: number | null;
   unapplied_decisions: number | null;
   stored_bytes: number | null;
+  /** The age of what the cell reported last. */
+  reported_age_ms: number | null;
+  /** What the last verification found. */
+  drift: Drift | null;
 }
 
 /** What the deployment did not tell, and why. */
@@ -158,6 +163,8 @@ function statusOf(cell: Cell, stale: readonly StaleLease[]): CellStatus {
     oldest_stale_ms: own.length === 0 ? null : Math.max(...own.map(({ age_ms: ms }) => ms)),
     unapplied_decisions: cell.unapplied_decisions,
     stored_bytes: cell.stored_bytes,
+    reported_age_ms: cell.status?.age_ms ?? null,
+    drift: driftOf(cell.status),
   };
 }
 

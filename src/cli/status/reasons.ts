@@ -1,6 +1,7 @@
 import { durationText } from "../output/duration.ts";
 import { commandLine } from "../output/shell-word.ts";
 import { escapeControls } from "../output/escape.ts";
+import { driftText, isSilent } from "../verify/health.ts";
 import type { CellStatus, Observed } from "./observe.ts";
 
 /** Why a deployment is not green, and what to do next. */
@@ -130,7 +131,21 @@ function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
       problem: `Shards have not applied ${status.unapplied_decisions} decisions of cell ${cell}.`,
       next: "leasehold doctor",
     });
-  return [...reasons, ...limitReasons(status, limits, show)];
+  return [...reasons, ...reportReasons(status), ...limitReasons(status, limits, show)];
+}
+
+/** A cell that has never reported may be one that does not use the SDK, so it is no reason. */
+function reportReasons({ cell, reported_age_ms: ageMs, drift }: CellStatus): Reason[] {
+  const next = commandLine("verify", "report", "--cell", cell);
+  const found = driftText(drift);
+  return [
+    ...(ageMs !== null && isSilent(ageMs)
+      ? [{ problem: `Cell ${cell} is silent: it last reported ${durationText(ageMs)} ago.`, next }]
+      : []),
+    ...(found === ""
+      ? []
+      : [{ problem: `The last verification of cell ${cell} found drift: ${found}.`, next }]),
+  ];
 }
 
 function limitReasons(status: CellStatus, limits: Observed["limits"], next: string): Reason[] {
