@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { isInPath } from "../support/setup/programs.ts";
 import { startCommandLine } from "./command-line.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leasehold-completion-"));
@@ -57,13 +58,11 @@ describe("bash", () => {
   });
 });
 
-const has = (shell: string): boolean => spawnSync(shell, ["--version"]).error === undefined;
-
 describe.each([
   ["zsh", ["-n"]],
   ["fish", ["--no-execute"]],
 ])("%s", (shell, check) => {
-  test.runIf(has(shell))("accepts the syntax of its script", async () => {
+  test.runIf(isInPath(shell))("accepts the syntax of its script", async () => {
     const { status, stderr } = spawnSync(shell, [...check, await fileOf(shell)], { encoding: "utf8" });
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   });
@@ -75,7 +74,7 @@ describe.each([
   });
 });
 
-test.runIf(has("fish"))("fish completes", async () => {
+test.runIf(isInPath("fish"))("fish completes", async () => {
   const lines = ["leasehold context u", "leasehold lookup --tr"];
   const script = [`source ${await fileOf("fish")}`, ...lines.map((each) => `complete -C '${each}'`)].join(
     ";",

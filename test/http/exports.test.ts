@@ -144,7 +144,7 @@ describe.each([
       ...(status === 503 ? { retry_after_ms: 1_000 } : {}),
     });
     expect(received.text).not.toContain("internals");
-    const digits = String(last.request_id).replaceAll("-", "");
+    const digits = last.request_id.replaceAll("-", "");
     expect(logged).toContainEqual(
       JSON.stringify({
         event: "stream_failed",

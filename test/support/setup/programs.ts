@@ -49,6 +49,12 @@ export const systemPrograms: readonly SystemProgram[] = [
     isInstalled: () => isInPath("promtool") && isInPath("prometheus"),
   },
   {
+    name: "zsh and fish",
+    packages: ["zsh", "fish"],
+    neededBy: "tests of the completion of commands",
+    isInstalled: () => isInPath("zsh") && isInPath("fish"),
+  },
+  {
     name: "Spin",
     packages: ["spin"],
     neededBy: "npm run model",
