@@ -20,6 +20,6 @@ function lineOf(status: CellStatus | null): string {
   const run =
     reconciliation === undefined
       ? "no reconciliation"
-      : `a reconciliation that was ${reconciliation.outcome} ${durationText(reconciliation.ended_ago_ms)} ago`;
+      : `a reconciliation: ${reconciliation.outcome} ${durationText(reconciliation.ended_ago_ms)} ago`;
   return `The cell reported ${durationText(ageMs)} ago (${sdk.name} ${sdk.version}), with ${run}.`;
 }

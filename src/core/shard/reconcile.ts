@@ -1,4 +1,5 @@
 import { ask } from "../ask.ts";
+import type { Audit } from "../audit.ts";
 import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import { abovePoints, POSITION_MARGIN, TOLD_INCARNATIONS, type History } from "../history.ts";
@@ -9,6 +10,7 @@ import type {
   KnowledgeRequest,
   Operator,
   OperatorCall,
+  PartState,
   PartStatus,
   ReconcileShard,
   Reply,
@@ -39,6 +41,7 @@ export class ShardReconciler {
   readonly #commits: GroupCommit;
   readonly #ledger: KnowledgePeer;
   readonly #pastClaims: PastClaims;
+  readonly #audit: Audit;
 
   constructor(
     shard: number,
@@ -49,6 +52,7 @@ export class ShardReconciler {
     commits: GroupCommit,
     ledger: KnowledgePeer,
     pastClaims: PastClaims,
+    audit: Audit,
   ) {
     this.#shard = shard;
     this.#ports = ports;
@@ -58,6 +62,7 @@ export class ShardReconciler {
     this.#commits = commits;
     this.#ledger = ledger;
     this.#pastClaims = pastClaims;
+    this.#audit = audit;
   }
 
   /**
@@ -135,6 +140,8 @@ export class ShardReconciler {
       const before = this.#log.position;
       this.#log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);
       this.#pastClaims.incompleteBefore(this.#ports.clock.now());
+      // It needs no room (O3), because a shard that is lost hands out no entries.
+      this.#append(operator, "reconcile_part", "reconciling");
       return { durable: this.#history.accept(seen, before + 1, false) };
     });
     if (accepted === undefined) return;
@@ -150,15 +157,29 @@ export class ShardReconciler {
       );
     }
     const finished = await this.#commits.submit("finish_reconciliation", () => {
-      if (this.#history.state !== "reconciling") return undefined;
+      if (this.#history.state !== "reconciling") return ok(null);
+      const full = this.#audit.refusal;
+      if (full !== undefined) return { ok: false, refusal: full } as const;
       this.#pastClaims.incompleteBefore(this.#ports.clock.now());
-      return { durable: this.#history.finish() };
+      this.#append(operator, "finish_part", "complete");
+      return ok({ durable: this.#history.finish() });
     });
-    if (finished !== undefined) {
-      finished.durable();
+    if (!finished.ok) return finished;
+    if (finished.value !== null) {
+      finished.value.durable();
       this.#record("history_reconciled", operator);
     }
     return ok(this.#history.status);
+  }
+
+  #append(operator: Operator, action: "reconcile_part" | "finish_part", state: PartState): void {
+    this.#audit.append(operator, {
+      action,
+      cell: null,
+      target: `shard-${this.#shard}`,
+      before: { state: this.#history.state },
+      after: { state },
+    });
   }
 
   #record(event: string, { reason }: Operator): void {

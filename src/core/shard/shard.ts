@@ -169,6 +169,7 @@ export class Shard {
       this.#commits,
       peers.ledger,
       this.#pastClaims,
+      this.#audit,
     );
   }
 

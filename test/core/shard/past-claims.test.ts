@@ -4,7 +4,7 @@ import type { Limits } from "../../../src/core/limits.ts";
 import type { ListPeriods, Outcome, PeriodPage } from "../../../src/core/messages.ts";
 import { pastClaimsStatement } from "../../../src/core/shard/past-claims.ts";
 import { Cluster } from "../../support/cluster.ts";
-import { beginRequest, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";
+import { beginRequest, decideRequest, keyOf, operator, type OpSpec } from "../../support/ops.ts";
 
 const key = keyOf("ROUTES", "ada");
 const subject = (id: string): Pick<OpSpec, "subject"> => ({ subject: { type: "GROUP", id } });
@@ -184,14 +184,14 @@ test("[K4] a shard that accepts a loss is complete from then on at the earliest"
   const { object } = c.shard(0);
   const status = await c.clock.runUntil(object.part(c.envelope));
   const incarnation = status.ok ? (status.value.point?.incarnation ?? 0) : 0;
-  const more = { cells: ["1", "2"], dryRun: false, declared: { incarnation }, reason: "restored" };
+  const more = { cells: ["1", "2"], dryRun: false, declared: { incarnation }, operator };
   const acceptedMs = c.clock.now();
   expect(await c.clock.runUntil(object.reconcile({ ...c.envelope, ...more }))).toMatchObject({ ok: true });
   c.clock.jump(60_000);
   // While it is reconciling, no earlier moment is certain.
   expect((await periods(c)).completeSinceMs).toBe(c.clock.now());
   expect((await periods(c)).periods).toHaveLength(1);
-  await c.clock.runUntil(object.finishReconciliation({ ...c.envelope, reason: "verified" }));
+  await c.clock.runUntil(object.finishReconciliation({ ...c.envelope, operator }));
   const { completeSinceMs } = await periods(c);
   expect(completeSinceMs).toBeGreaterThanOrEqual(acceptedMs + 60_000);
   c.shard(0).restart();

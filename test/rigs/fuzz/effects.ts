@@ -365,6 +365,8 @@ const audited: Partial<Record<RouteId, AuditAction>> = {
   unfreezeCell: "unfreeze_cell",
   mintKey: "mint_key",
   revokeKey: "revoke_key",
+  reconcilePart: "reconcile_part",
+  finishPart: "finish_part",
 };
 
 /** Rows of `meta` that change with calls that have no entry: those that change nothing but a version. */

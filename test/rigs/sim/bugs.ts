@@ -66,6 +66,20 @@ export const bugs: Record<string, Bug> = {
     '"DELETE FROM audit WHERE number <= (SELECT number FROM audit WHERE id = ?)"',
     '"DELETE FROM audit WHERE ? IS NOT NULL"',
   ),
+  "an accepted loss of a shard has no audit entry": one(
+    "O1",
+    ["I33"],
+    "src/core/shard/reconcile.ts",
+    'this.#append(operator, "reconcile_part", "reconciling");',
+    "",
+  ),
+  "a finished reconciliation has no audit entry": one(
+    "O1",
+    ["I33"],
+    "src/core/shard/reconcile.ts",
+    'this.#append(operator, "finish_part", "complete");',
+    "",
+  ),
   // What cells report
   "a report is answered before it is durable": {
     breaks: "U2",

@@ -1,3 +1,4 @@
+import type { AuditAction } from "../../../src/core/audit.ts";
 import type { PartStatus, ReconcileLedger, Reply } from "../../../src/core/messages.ts";
 import { operator } from "../../support/ops.ts";
 import type { Cell } from "./cell.ts";
@@ -83,6 +84,7 @@ export class Reconciling {
     if (this.#random.chance(0.3)) part.crash();
     const done = await this.#send(part, "reconcile", fields);
     this.#expect(done?.ok === true && stateOf(part) === "complete", () => `${part.name} stays lost`);
+    this.#expectEntry(part, "reconcile_part");
     this.#simulation.judge.see("H7");
   }
 
@@ -93,7 +95,18 @@ export class Reconciling {
     if (this.#random.chance(0.3)) part.crash();
     const done = await this.#send(part, "reconcile", fields);
     this.#expect(done?.ok === true && stateOf(part) === "reconciling", () => `${part.name} stays lost`);
+    this.#expectEntry(part, "reconcile_part");
     this.#simulation.judge.see("H6");
+  }
+
+  /** What the operator did is on record (O1). */
+  #expectEntry(part: Part<object>, action: AuditAction): void {
+    const entries = read<{ action: AuditAction }>(part, "audit", "action = ?", action);
+    this.#simulation.judge.check(
+      "I33",
+      entries.length > 0,
+      () => `${part.name} has no entry about ${action}`,
+    );
   }
 
   #fieldsFor(part: Part<object>): Pick<ReconcileLedger, "dryRun" | "declared" | "operator"> {
@@ -155,6 +168,7 @@ export class Reconciling {
     const owned = new Map(rows.map((made) => [made, this.#claimant(made)]));
     await this.#send(shard, "finishReconciliation", { operator });
     this.#expect(stateOf(shard) === "complete", () => `${shard.name} is not complete`);
+    this.#expectEntry(shard, "finish_part");
     for (const [made, owner] of owned) {
       if (owner !== made.cell.id) continue;
       const stranger = this.#random.pick(cells);
