@@ -135,11 +135,18 @@ const decide =
     });
     if (state === "COMMITTED" && claims.length !== holds.length)
       return `${claims.length} claims changed under ${holds.length} holds`;
+    const ended = claims.filter((change) => !made(change));
+    const past = changesIn(changes, SHARD, "past_claim").filter(
+      (change) => made(change) && change.after?.["ended_by"] === uuid,
+    );
+    if (past.length !== ended.length)
+      return `${past.length} past claims were kept of ${ended.length} that have ended`;
     return others(
       changes,
       leases,
       holds,
       claims,
+      past,
       isFence ? changesIn(changes, ledger, "meta").filter(({ key }) => key === "fences") : [],
     );
   };
@@ -245,7 +252,7 @@ const slot: Effect = (changes, request) =>
 const ACCEPTED = {
   directory: ["history_accepted", "position", "types"],
   ledger: ["history_accepted", "cell_state_version"],
-  shard: ["history_accepted", "history_lost"],
+  shard: ["history_accepted", "history_lost", "past_complete_since_ms"],
 };
 
 /** The name of a part's object in `Change.object`. */
@@ -279,7 +286,7 @@ const finish: Effect = (changes, _, answer) =>
   others(
     changes,
     changesIn(changes, objectOf(answer), "meta").filter(
-      (change) => change.key === "history_lost" && gone(change),
+      (change) => (change.key === "history_lost" && gone(change)) || change.key === "past_complete_since_ms",
     ),
   );
 
@@ -353,7 +360,7 @@ function wrongRows(
 const isAudit = ({ table }: Change): boolean => table === "audit";
 
 /** The routes whose changes are on record if an operator makes them (O1). */
-const audited: Partial<Record<RouteId, AuditAction>> = {
+const audited: Partial<Record<RouteId, AuditAction | readonly AuditAction[]>> = {
   beginLease: "begin_lease",
   beginLeaseWithNewId: "begin_lease",
   commitLease: "commit_lease",
@@ -362,7 +369,8 @@ const audited: Partial<Record<RouteId, AuditAction>> = {
   changeCell: "change_cell",
   changeTypes: "change_types",
   freezeCell: "freeze_cell",
-  unfreezeCell: "unfreeze_cell",
+  unfreezeCell: ["unfreeze_cell", "undrain_cell"],
+  drainCell: "drain_cell",
   mintKey: "mint_key",
   revokeKey: "revoke_key",
   reconcilePart: "reconcile_part",
@@ -392,12 +400,12 @@ function wrongEntries(
   const lost = entries.find((change) => !made(change) && !copied.has(change.before?.["id"]));
   if (lost !== undefined) return `an audit entry was changed or lost: ${JSON.stringify(lost)}`;
   const own = entries.filter((change) => made(change) && change.object !== D1);
-  const action = key === "operator" && status < 300 ? audited[id] : undefined;
-  const foreign = own.find(({ after }) => after?.["action"] !== action);
+  const actions: readonly unknown[] = key === "operator" && status < 300 ? [audited[id] ?? []].flat() : [];
+  const foreign = own.find(({ after }) => !actions.includes(after?.["action"]));
   if (foreign !== undefined) return `an unexpected audit entry: ${JSON.stringify(foreign)}`;
   if (new Set(own.map(({ object }) => object)).size < own.length) return "a change has two audit entries";
   const inUse = new Set(typesInUse(real));
   const changed = real.some((change) => !isVersion(change) && !inUse.has(change));
-  if (action === undefined || changed === own.length > 0) return undefined;
+  if (actions.length === 0 || changed === own.length > 0) return undefined;
   return changed ? "a change by an operator has no audit entry" : "an audit entry without a change";
 }

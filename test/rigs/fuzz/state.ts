@@ -27,10 +27,11 @@ export interface Change {
  * - the incarnations and the log of shards, which a refused begin may write (docs/reference/limits.md, "A
  *   refused begin writes nothing where it is refused")
  * - how far the alarms and the cron have come
+ * - the segments of past claims, which begin by themselves with time
  * The runtime's own tables and files are left out too. They contain alarms, which reads may set (M3).
  */
 const BOOKKEEPING = new Set(["applied", "pruned_position"]);
-const BOOKKEEPING_TABLES = new Set(["incarnation", "log", "host_alarm"]);
+const BOOKKEEPING_TABLES = new Set(["incarnation", "log", "host_alarm", "past_segment"]);
 
 interface OpenDatabase {
   database: DatabaseSync;
