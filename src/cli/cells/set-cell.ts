@@ -1,9 +1,9 @@
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../output/shell-word.ts";
+import { commandLine } from "../../text/shell-word.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
-import { escapeControls } from "../output/escape.ts";
+import { escapeControls } from "../../text/escape.ts";
 import { findCell } from "./find-cell.ts";
 
 interface SetOptions extends ChangeOptions {

@@ -4,8 +4,8 @@ import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { failureOf } from "../framework/failure.ts";
 import { ClosedOutputError } from "../framework/io.ts";
-import { toJson } from "../output/escape.ts";
-import { commandLine } from "../output/shell-word.ts";
+import { toJson } from "../../text/escape.ts";
+import { commandLine } from "../../text/shell-word.ts";
 import type { RangeOptions } from "./list-claims.ts";
 
 interface ExportOptions extends RangeOptions {

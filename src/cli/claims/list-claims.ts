@@ -4,7 +4,7 @@ import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import { listResult, take, type Result } from "../output/result.ts";
-import { commandLine } from "../output/shell-word.ts";
+import { commandLine } from "../../text/shell-word.ts";
 
 export interface RangeOptions {
   cell: string;

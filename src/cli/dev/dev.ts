@@ -7,7 +7,7 @@ import { exitCodes } from "../framework/exit-codes.ts";
 import type { Context } from "../framework/context.ts";
 import { printResult } from "../output/print.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../output/shell-word.ts";
+import { commandLine } from "../../text/shell-word.ts";
 import { fields } from "../output/table.ts";
 import { findContext, forgetContext, saveContext } from "./dev-context.ts";
 import { readSeeds, seedNames, type Seeded } from "./seed-names.ts";

@@ -3,7 +3,7 @@ import { originOf } from "../../router/lookups/origin.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { take } from "../output/result.ts";
-import { commandLine } from "../output/shell-word.ts";
+import { commandLine } from "../../text/shell-word.ts";
 import { fail, ok, warn, type Check } from "./check.ts";
 
 const MAX_CELLS = 1_000;

@@ -2,7 +2,7 @@ import { isLeaseholdError } from "../../client/index.ts";
 import { bodyOf } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
-import { durationText } from "../output/duration.ts";
+import { durationText } from "../../text/duration.ts";
 import { take } from "../output/result.ts";
 import { fail, ok, warn, type Check } from "./check.ts";
 

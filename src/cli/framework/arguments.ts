@@ -1,6 +1,6 @@
 /** Readers of flags and arguments. Commander shows what they throw, and the command ends with 2. */
 import { InvalidArgumentError, Option } from "commander";
-import { secondsOf } from "../output/duration.ts";
+import { secondsOf } from "../../text/duration.ts";
 import { usageError } from "./command-error.ts";
 
 export const wholeNumber =

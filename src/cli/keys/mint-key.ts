@@ -2,7 +2,7 @@ import type { MintedKey, NewKey } from "../../client/index.ts";
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../output/shell-word.ts";
+import { commandLine } from "../../text/shell-word.ts";
 
 interface MintOptions {
   role: NewKey["role"];

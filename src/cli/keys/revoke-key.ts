@@ -3,8 +3,8 @@ import { keyFactsOf } from "../connection/key-facts.ts";
 import { checkKeyId } from "../framework/arguments.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../output/shell-word.ts";
-import { escapeControls } from "../output/escape.ts";
+import { commandLine } from "../../text/shell-word.ts";
+import { escapeControls } from "../../text/escape.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { findKey } from "./find-key.ts";
 

@@ -1,9 +1,9 @@
 import type { Client, Lease, StaleLease } from "../../client/index.ts";
 import type { Context } from "../framework/context.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
-import { durationText } from "../output/duration.ts";
+import { durationText } from "../../text/duration.ts";
 import { listResult, take, type Result } from "../output/result.ts";
-import { commandLine } from "../output/shell-word.ts";
+import { commandLine } from "../../text/shell-word.ts";
 
 interface ListOptions extends LimitOption {
   cell?: string;

@@ -1,5 +1,5 @@
 import { isLeaseholdError, type CellStatus, type Client } from "../../client/index.ts";
-import { durationText } from "../output/duration.ts";
+import { durationText } from "../../text/duration.ts";
 
 /**
  * Says what the cell reported last, because a cell that is alive decides its leases itself. Nothing depends

@@ -1,10 +1,10 @@
 import type { Bucket, Client, RouteAnswer } from "../../client/index.ts";
 import { usageError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { durationText } from "../output/duration.ts";
+import { durationText } from "../../text/duration.ts";
 import { fields } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../output/shell-word.ts";
+import { commandLine } from "../../text/shell-word.ts";
 import type { FoundName } from "./found-name.ts";
 
 interface Side {

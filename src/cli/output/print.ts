@@ -1,5 +1,5 @@
 import type { Io } from "../framework/io.ts";
-import { escapeLines, toJson } from "./escape.ts";
+import { escapeLines, toJson } from "../../text/escape.ts";
 import type { Result } from "./result.ts";
 import { styleOf } from "./style.ts";
 

@@ -4,7 +4,7 @@ import { checkRules, type RuleProblem } from "../../router/rules/check.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { escapeControls } from "../output/escape.ts";
+import { escapeControls } from "../../text/escape.ts";
 import type { Result } from "../output/result.ts";
 import { readRules } from "./read-rules.ts";
 

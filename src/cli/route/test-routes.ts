@@ -4,7 +4,7 @@ import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
 import { listResult, type Result } from "../output/result.ts";
-import { commandLine } from "../output/shell-word.ts";
+import { commandLine } from "../../text/shell-word.ts";
 import { readRules } from "./read-rules.ts";
 
 interface TestOptions {

@@ -1,13 +1,14 @@
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
-import { durationText } from "../output/duration.ts";
+import { durationText } from "../../text/duration.ts";
 import { printResult } from "../output/print.ts";
 import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
-import { observe, type CellStatus, type Observed } from "./observe.ts";
-import { reasonsOf, type Reason } from "./reasons.ts";
+import type { CellStatus, Observed } from "../../status/observed.ts";
+import { reasonsOf, type Reason } from "../../status/reasons.ts";
+import { observe } from "./observe.ts";
 
 interface StatusOptions {
   watch?: boolean;

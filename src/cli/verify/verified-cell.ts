@@ -1,6 +1,6 @@
 import type { CellStatus } from "../../client/index.ts";
 import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
-import { driftOf, hasDrift, isSilent, type Drift } from "./health.ts";
+import { driftOf, hasDrift, isSilent, type Drift } from "../../status/health.ts";
 
 /** What is known of the verifications of one cell. */
 export interface VerifiedCell {

@@ -1,6 +1,6 @@
 import type { CellStatus } from "../../client/index.ts";
 import type { Context } from "../framework/context.ts";
-import { durationText } from "../output/duration.ts";
+import { durationText } from "../../text/duration.ts";
 import type { Result } from "../output/result.ts";
 import { fields } from "../output/table.ts";
 import { exitCodeOf, sentenceOf, verifiedCell } from "./verified-cell.ts";

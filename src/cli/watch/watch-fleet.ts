@@ -1,5 +1,5 @@
 import { NotFoundError, type AuditEntry, type Cell, type Client } from "../../client/index.ts";
-import { escapeControls } from "../output/escape.ts";
+import { escapeControls } from "../../text/escape.ts";
 import { take } from "../output/result.ts";
 import type { Watched, WatchEvent } from "./watch-event.ts";
 

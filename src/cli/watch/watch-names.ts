@@ -5,7 +5,7 @@ import {
   type Client,
   type RouteAnswer,
 } from "../../client/index.ts";
-import { escapeControls } from "../output/escape.ts";
+import { escapeControls } from "../../text/escape.ts";
 import type { Watched, WatchEvent } from "./watch-event.ts";
 
 interface Name {

@@ -2,7 +2,7 @@
 export function shellWord(text: string): string {
   if (/^[\w./:@%+=,-]+$/.test(text)) return text;
   if (!/[\p{C}\p{Zl}\p{Zp}]/u.test(text)) return `'${text.replaceAll("'", String.raw`'\''`)}'`;
-  return `$'${[...Buffer.from(text)].map(byteOf).join("")}'`;
+  return `$'${[...new TextEncoder().encode(text)].map(byteOf).join("")}'`;
 }
 
 const byteOf = (byte: number): string => {

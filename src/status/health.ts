@@ -1,5 +1,3 @@
-import type { CellStatus } from "../../client/index.ts";
-
 /**
  * The counts of a verification that are drift. They don't add up: a drift that turns out to be a second row
  * with the same name is in `missing` or `different`, and in `duplicates`. Names of other cells are in
@@ -10,6 +8,13 @@ const kinds = ["missing", "different", "extra", "duplicates", "unnameable"] as c
 /** What a verification found, by kind. */
 export type Drift = Readonly<Record<(typeof kinds)[number], number>>;
 
+/** The part of a reported status that says what a verification found. */
+export interface ReportedStatus {
+  verification?:
+    | { counts?: { readonly [Kind in (typeof kinds)[number]]?: number | undefined } | undefined }
+    | undefined;
+}
+
 /**
  * A cell with `startReconciling` reports every minute, so many reports have failed then. It is also longer
  * than a deployment of the cell takes.
@@ -19,7 +24,7 @@ const SILENT_MS = 15 * 60_000;
 export const isSilent = (ageMs: number): boolean => ageMs > SILENT_MS;
 
 /** Null: no verification was reported, or without its counts. */
-export function driftOf(status: CellStatus | null): Drift | null {
+export function driftOf(status: ReportedStatus | null): Drift | null {
   const counts = status?.verification?.counts;
   if (counts === undefined) return null;
   return Object.fromEntries(kinds.map((kind) => [kind, counts[kind] ?? 0])) as Drift;

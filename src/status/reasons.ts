@@ -1,8 +1,8 @@
-import { durationText } from "../output/duration.ts";
-import { commandLine } from "../output/shell-word.ts";
-import { escapeControls } from "../output/escape.ts";
-import { driftText, isSilent } from "../verify/health.ts";
-import type { CellStatus, Observed } from "./observe.ts";
+import { durationText } from "../text/duration.ts";
+import { commandLine } from "../text/shell-word.ts";
+import { escapeControls } from "../text/escape.ts";
+import { driftText, isSilent } from "./health.ts";
+import type { CellStatus, Observed } from "./observed.ts";
 
 /** Why a deployment is not green, and what to do next. */
 export interface Reason {
