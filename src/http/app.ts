@@ -29,6 +29,14 @@ function makeApp(): Hono<App> {
   });
 
   for (const id of routeIds) hono.on(routes[id].method, routingPaths(routes[id]), bound(id));
+  // Imported at its first use, because most isolates never serve the console.
+  const serveConsolePage = async (context: Context<App>): Promise<Response> => {
+    const { serveConsole } = await import("../console/serve-console.ts");
+    const serve = (request: Request): Response | Promise<Response> =>
+      hono.fetch(request, context.env, executionOf(context));
+    return serveConsole({ request: context.req.raw, env: context.env, trace: context.get("trace"), serve });
+  };
+  for (const path of ["/console", "/console/*"]) hono.all(path, serveConsolePage);
   hono.notFound((context) => {
     const methods = methodsAt(rawPath(context.req.url));
     if (methods.length > 0) return methodNotAllowed(context, methods);
@@ -45,6 +53,15 @@ function makeApp(): Hono<App> {
     fail(logFault(error, context.get("trace"), logOf(context.env)), context.get("trace")),
   );
   return hono;
+}
+
+/** Outside of the Workers runtime, there is none. */
+function executionOf(context: Context<App>): Context<App>["executionCtx"] | undefined {
+  try {
+    return context.executionCtx;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Logs all requests if the variables are wrong. Such a deployment only answers errors. */

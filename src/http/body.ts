@@ -48,9 +48,9 @@ interface Reading {
 }
 
 /** Stops waiting at the deadline. Otherwise a caller who sends a byte now and then keeps a connection. */
-async function readInTime(
+export async function readInTime(
   request: Request,
-  { bodyBytes, bodyReadMs }: Limits,
+  { bodyBytes, bodyReadMs }: Pick<Limits, "bodyBytes" | "bodyReadMs">,
   clock: WallClock,
 ): Promise<Result<Uint8Array>> {
   const reading = startReading(request, bodyBytes);

@@ -1,3 +1,4 @@
+import { ConsoleSessions } from "../auth/console-sessions.ts";
 import { secretsOf, type Secrets } from "../auth/secrets.ts";
 import { KeyVerifier } from "../auth/verifier.ts";
 import { MESSAGE_VERSION, type Envelope, type Reply } from "../core/messages.ts";
@@ -26,6 +27,7 @@ interface Signed {
   secrets: Secrets;
   keys: KeyVerifier;
   tokens: PageTokens;
+  sessions: ConsoleSessions;
 }
 
 type DeploymentRuntime = Pick<Runtime, "clock" | "log">;
@@ -91,6 +93,7 @@ export class Deployment {
         secrets,
         keys: new KeyVerifier(secrets, this.config.limits),
         tokens: new PageTokens(secrets),
+        sessions: new ConsoleSessions(secrets),
       };
     }
     return ok(this.#signed);
