@@ -93,7 +93,7 @@ export default defineConfig({
         test: {
           ...patience,
           name: "workerd",
-          include: ["test/{objects,http,auth,projections}/**/*.test.ts"],
+          include: ["test/{objects,http,auth,projections,console}/**/*.test.ts"],
         },
       },
       {

@@ -1,0 +1,126 @@
+import type { Page } from "../layout.ts";
+import { html, type Markup } from "../markup.ts";
+import { agoOf, cellLink, factsOf, failedPage, nextLink, tableOf, type Outcome, type View } from "../view.ts";
+
+export async function keysPage(view: View): Promise<Page> {
+  const { api, input, nowMs } = view;
+  const listed = await api.call("listKeys", {
+    query: { page_size: "50", page_token: input.get("page_token") ?? "" },
+  });
+  if (!listed.ok) return failedPage("Keys", listed.problem);
+  return {
+    title: "Keys",
+    main: html`${tableOf("Keys in the order of their last change", listed.value.keys, [
+      { title: "Id", value: ({ id }) => html`<a class="id" href="/console/keys/${id}">${id}</a>` },
+      { title: "Role", value: ({ role }) => role },
+      { title: "Cell", value: ({ cell_id: cell }) => (cell === null ? null : cellLink(cell)) },
+      { title: "Note", value: ({ note }) => note },
+      { title: "Made", value: ({ created_at: at }) => agoOf(at, nowMs) },
+      { title: "Expires", value: ({ expires_at: at }) => at.slice(0, 10) },
+      {
+        title: "Revoked",
+        value: ({ revoked_at: at }) =>
+          at === null ? null : html`<span class="bad">${agoOf(at, nowMs)}</span>`,
+      },
+    ])}
+    ${nextLink(view, listed.value.next_page_token)} ${view.canChange ? mintForm(view) : undefined}`,
+  };
+}
+
+const ROLES = ["cell", "router", "operator", "viewer", "scraper"] as const;
+
+const mintForm = ({ formToken }: View): Markup =>
+  html`<h2>Make a key</h2>
+    <form class="stack panel" method="post" action="/console/keys">
+      <input type="hidden" name="token" value="${formToken}" />
+      <label for="role"
+        >Role
+        <select id="role" name="role">
+          ${ROLES.map((role) => html`<option>${role}</option>`)}
+        </select></label
+      >
+      <label for="cell"
+        >Cell <small>Only for the role cell</small><input id="cell" name="cell" maxlength="19"
+      /></label>
+      <label for="days"
+        >Days until it expires<input id="days" name="days" type="number" min="1" value="90"
+      /></label>
+      <label for="note"
+        >Note <small>What it is for</small><input id="note" name="note" maxlength="256"
+      /></label>
+      <label for="reason"
+        >Reason <small>The audit keeps it.</small><input id="reason" name="reason" required maxlength="500"
+      /></label>
+      <button class="primary">Make the key</button>
+    </form>`;
+
+/** The answer is the only page that ever has the key. */
+export async function mintKey({ api, input }: View): Promise<Page> {
+  const given = (name: string): string | undefined => input.get(name)?.trim() || undefined;
+  const days = Number(given("days") ?? "90");
+  const made = await api.call("mintKey", {
+    body: {
+      role: given("role"),
+      cell_id: given("cell"),
+      expires_in_s: Math.round(days * 86_400),
+      note: given("note"),
+      reason: given("reason"),
+    },
+  });
+  if (!made.ok) return failedPage("No key was made", made.problem);
+  const { key, id, role, expires_at: expiresAt } = made.value;
+  return {
+    title: "The new key",
+    main: html`<p class="panel warn" role="status">
+        Copy the key now. It is shown only here, and stored nowhere.
+      </p>
+      <p class="secret"><code>${key}</code></p>
+      ${factsOf([
+        ["Id", html`<a class="id" href="/console/keys/${id}">${id}</a>`],
+        ["Role", role],
+        ["Expires", expiresAt],
+      ])}
+      <p><a href="/console/keys">All keys</a></p>`,
+  };
+}
+
+const OWN_KEY = html`<p class="panel warn">This is your own key: your session ends with it.</p>`;
+
+export function revokePage({ rest, canChange, formToken, session }: View): Page {
+  const [id = ""] = rest;
+  const isOwn = id === session.keyId;
+  return {
+    title: `Key ${id}`,
+    main: html`<p>
+        <a href="/console/audit?key_id=${id}">What was changed with this key</a>,
+        <a href="/console/audit?target=${id}">what was changed about it</a>
+      </p>
+      ${
+        canChange
+          ? html`<h2>Revoke it</h2>
+              ${isOwn ? OWN_KEY : undefined}
+              <form class="stack panel" method="post" action="/console/keys/${id}">
+                <input type="hidden" name="token" value="${formToken}" />
+                <label for="cell"
+                  >Cell <small>Only of a cell key that was made offline</small
+                  ><input id="cell" name="cell" maxlength="19"
+                /></label>
+                <label for="reason"
+                  >Reason <small>The audit keeps it.</small
+                  ><input id="reason" name="reason" required maxlength="500"
+                /></label>
+                <button class="danger">Revoke the key, which is final</button>
+              </form>`
+          : undefined
+      }`,
+  };
+}
+
+export async function revokeKey({ api, rest, input }: View): Promise<Outcome> {
+  const cell = input.get("cell")?.trim() || undefined;
+  const revoked = await api.call("revokeKey", {
+    params: { id: rest[0] ?? "" },
+    body: { cell_id: cell, reason: input.get("reason") ?? "" },
+  });
+  return revoked.ok ? { location: "/console/keys" } : failedPage("The key was not revoked", revoked.problem);
+}

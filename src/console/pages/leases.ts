@@ -1,0 +1,236 @@
+import { durationText } from "../../text/duration.ts";
+import { problemNote, type Page } from "../layout.ts";
+import { fieldValue, html, type Markup } from "../markup.ts";
+import {
+  agoOf,
+  cellLink,
+  factsOf,
+  failedPage,
+  leaseLink,
+  nextLink,
+  stateOf,
+  tableOf,
+  type Outcome,
+  type View,
+} from "../view.ts";
+import type { AnswerOf } from "../console-api.ts";
+
+const PAGE = "50";
+
+type Lease = AnswerOf<"getLease">["lease"];
+
+/** Leases of all cells by age, the oldest first. */
+export async function leasesPage(view: View): Promise<Page> {
+  const { api, input } = view;
+  const cell = input.get("cell") ?? "";
+  const isStale = input.get("stale") === "1";
+  const listed = await api.call("listStaleLeases", {
+    query: {
+      page_size: PAGE,
+      cell,
+      older_than_s: isStale ? undefined : "0",
+      page_token: input.get("page_token") ?? "",
+    },
+  });
+  const filters = html`<form class="filters panel" action="/console/leases">
+    <label for="cell">Cell<input id="cell" name="cell" size="8" value="${fieldValue(cell)}" /></label>
+    <label class="check"
+      ><input type="checkbox" name="stale" value="1" ${isStale ? html`checked` : undefined} /> only stale
+      ones</label
+    >
+    <button>Filter</button>
+  </form>`;
+  if (!listed.ok)
+    return {
+      title: "Open leases",
+      status: listed.problem.status,
+      main: html`${filters}${problemNote(listed.problem)}`,
+    };
+  const { leases, last_pulled_at: pulledAt, next_page_token: token } = listed.value;
+  return {
+    title: isStale ? "Stale leases" : "Open leases",
+    main: html`${filters}${leases.length === 0 ? undefined : agesOf(leases)}
+      ${tableOf(`${leases.length} leases on this page, the oldest first`, leases, [
+        { title: "Lease", value: ({ cell_id: id, uuid }) => leaseLink(id, uuid) },
+        { title: "Cell", value: ({ cell_id: id }) => cellLink(id) },
+        { title: "Age", value: ({ age_ms: ms }) => durationText(ms), isNumber: true },
+        { title: "Names", value: ({ counts }) => countOf(counts), isNumber: true },
+        { title: "Confirmed", value: ({ confirmed }) => (confirmed ? "by its ledger" : "only in D1") },
+      ])}
+      ${nextLink(view, token)}
+      <p class="soft">
+        From D1, copied ${pulledAt === null ? "never for some cell" : agoOf(pulledAt, view.nowMs)}.
+      </p>`,
+  };
+}
+
+const countOf = ({ creates, destroys, replaces }: Lease["counts"]): number => creates + destroys + replaces;
+
+const BUCKETS = [
+  ["under 1 min", 60_000],
+  ["under 10 min", 600_000],
+  ["under 1 h", 3_600_000],
+  ["under 1 day", 86_400_000],
+  ["older", Infinity],
+] as const;
+
+/** The ages of the leases of this page, as a line of numbers. */
+function agesOf(leases: readonly { age_ms: number }[]): Markup {
+  const counts = BUCKETS.map(([name, below], index) => {
+    const from = index === 0 ? -1 : (BUCKETS[index - 1]?.[1] ?? 0);
+    return { name, count: leases.filter(({ age_ms: ms }) => ms >= from && ms < below).length };
+  });
+  return html`<dl class="tiles">
+    ${counts.map(
+      ({ name, count }) =>
+        html`<div>
+          <dt>${name}</dt>
+          <dd>${count}</dd>
+        </div>`,
+    )}
+  </dl>`;
+}
+
+export async function leasePage(view: View): Promise<Page> {
+  const [cell = "", uuid = ""] = view.rest;
+  const found = await view.api.call("getLease", { params: { cell, uuid } });
+  if (!found.ok) return failedPage("Lease", found.problem);
+  const { lease } = found.value;
+  const isOpen = lease.state === "GRANTED";
+  return {
+    title: `Lease ${lease.uuid}`,
+    main: html`${leaseFacts(lease)}${namesOf(lease)}
+    ${isOpen && view.canChange ? decisionForm(view, lease, undefined, view.input) : undefined}`,
+  };
+}
+
+const leaseFacts = (lease: Lease): Markup =>
+  factsOf([
+    ["Cell", cellLink(lease.cell_id)],
+    ["State", stateOf(lease.state)],
+    ["Age", durationText(lease.age_ms)],
+    ["Granted at", lease.created_at],
+    ["Decided at", lease.decided_at],
+    ["Decided by", lease.decided_by],
+    ["Decided by key", lease.decided_by_key],
+    ["Reason", lease.reason],
+    ["Names", countOf(lease.counts)],
+  ]);
+
+function namesOf({ creates = [], destroys = [], replaces = [] }: Lease): Markup {
+  const ops = [
+    ...creates.map(({ bucket }) => ({ op: "create", bucket })),
+    ...destroys.map(({ bucket }) => ({ op: "destroy", bucket })),
+    ...replaces.map(({ bucket }) => ({ op: "replace", bucket })),
+  ];
+  if (ops.length === 0) return html``;
+  return tableOf("Names of the lease", ops, [
+    { title: "Name", value: ({ bucket }) => nameLink(bucket) },
+    { title: "Type", value: ({ bucket }) => bucket.type },
+    { title: "Change", value: ({ op }) => op },
+  ]);
+}
+
+export const nameLink = ({ type, value }: { type: string; value: string }): Markup =>
+  html`<a href="/console/name?${new URLSearchParams({ type, value }).toString()}">${value}</a>`;
+
+const decisionForm = (
+  { formToken }: View,
+  { uuid, cell_id: cell }: Lease,
+  fault: string | undefined,
+  input: URLSearchParams,
+): Markup =>
+  html`<h2>Decide this lease</h2>
+    <p>
+      Its cell decides it by itself. Decide it here only if the cell is gone for good: the cell may have
+      committed or rolled back its own transaction. A decision is final.
+    </p>
+    ${fault === undefined ? undefined : html`<p class="panel bad" role="alert">${fault}</p>`}
+    <form class="stack panel" method="post" action="/console/leases/${cell}/${uuid}">
+      <input type="hidden" name="token" value="${formToken}" />
+      <label for="decision"
+        >Decision
+        <select id="decision" name="decision">
+          <option value="rollback">Roll back</option>
+          <option value="commit" ${input.get("decision") === "commit" ? html`selected` : undefined}>
+            Commit
+          </option>
+        </select></label
+      >
+      <label for="typed"
+        >Type the id of the cell<input
+          id="typed"
+          name="typed_cell"
+          required
+          autocomplete="off"
+          maxlength="19"
+      /></label>
+      <label for="reason"
+        >Reason <small>The audit keeps it.</small
+        ><input
+          id="reason"
+          name="reason"
+          required
+          maxlength="500"
+          value="${fieldValue(input.get("reason") ?? "")}"
+      /></label>
+      <button>Review the decision</button>
+    </form>`;
+
+/** The first form leads to a page that asks again, and its form decides. */
+export async function decideLease(view: View): Promise<Outcome> {
+  const { api, input, rest, formToken, canChange } = view;
+  const [cell = "", uuid = ""] = rest;
+  const decision = input.get("decision") === "commit" ? "commit" : "rollback";
+  const reason = input.get("reason") ?? "";
+  const isConfirmed = input.get("confirmed") === "yes";
+  // What a viewer sends goes to the API at once, which refuses it.
+  if (canChange && !isConfirmed) {
+    const found = await api.call("getLease", { params: { cell, uuid } });
+    if (!found.ok) return failedPage("Lease", found.problem);
+    const { lease } = found.value;
+    const fault =
+      input.get("typed_cell") !== cell
+        ? `The id that you typed is not the lease's cell: it is ${cell}. Nothing was done.`
+        : reason.trim() === ""
+          ? "Give a reason. Nothing was done."
+          : undefined;
+    const shown = fault ?? "It is decided already.";
+    if (fault !== undefined || lease.state !== "GRANTED")
+      return {
+        title: `Lease ${uuid}`,
+        status: 422,
+        main: html`${leaseFacts(lease)}${decisionForm(view, lease, shown, input)}`,
+      };
+    const verb = decision === "commit" ? "Commit" : "Roll back";
+    return {
+      title: `${verb} this lease of cell ${cell}?`,
+      main: html`${leaseFacts(lease)}${namesOf(lease)}
+        <form class="panel" method="post" action="/console/leases/${cell}/${uuid}">
+          ${[
+            ["token", formToken],
+            ["decision", decision],
+            ["typed_cell", cell],
+            ["reason", reason],
+            ["confirmed", "yes"],
+          ].map(
+            ([name = "", value = ""]) =>
+              html`<input type="hidden" name="${name}" value="${fieldValue(value)}" />`,
+          )}
+          <p>Reason: ${reason}</p>
+          <p class="actions">
+            <button class="danger">${verb}, which is final</button>
+            <a class="button" href="/console/leases/${cell}/${uuid}">Cancel</a>
+          </p>
+        </form>`,
+    };
+  }
+  if (canChange && input.get("typed_cell") !== cell) return { location: `/console/leases/${cell}/${uuid}` };
+  const decided = await api.call(decision === "commit" ? "commitLease" : "rollbackLease", {
+    params: { cell, uuid },
+    body: { reason },
+  });
+  return decided.ok
+    ? { location: `/console/leases/${cell}/${uuid}` }
+    : failedPage("The lease was not decided", decided.problem);
+}

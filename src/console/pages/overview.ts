@@ -1,0 +1,95 @@
+import { cellStatusOf, readinessOf, type Observed, type Unread } from "../../status/observed.ts";
+import { reasonsOf, type Reason } from "../../status/reasons.ts";
+import { durationText } from "../../text/duration.ts";
+import type { Answer } from "../console-api.ts";
+import type { Page } from "../layout.ts";
+import { html, type Markup } from "../markup.ts";
+import { allCells, cellLink, sizeOf, stateOf, tableOf, type View } from "../view.ts";
+
+/** The most stale leases that are counted. The oldest come first. */
+const MAX_STALE = 100;
+
+export async function overviewPage(view: View): Promise<Page> {
+  const observed = await observe(view);
+  const reasons = reasonsOf(observed);
+  const { cells, cron } = observed;
+  const stale = cells.reduce((sum, { stale_leases: count }) => sum + count, 0);
+  const open = cells.reduce((sum, { outstanding_leases: count }) => sum + (count ?? 0), 0);
+  return {
+    title: "Overview",
+    main: html`${verdictOf(reasons)}
+      <dl class="tiles">
+        ${tile("Cells", cells.length)} ${tile("Open leases", open)}
+        ${tile("Stale leases", `${stale}${stale >= MAX_STALE ? "+" : ""}`)}
+        ${tile("D1", observed.d1 ?? "unknown")}
+        ${tile("Cron finished", cron === null ? "never" : `${durationText(cron.age_ms)} ago`)}
+      </dl>
+      ${tableOf("Cells", cells, [
+        { title: "Cell", value: ({ cell }) => cellLink(cell) },
+        { title: "Name", value: ({ name }) => name },
+        { title: "State", value: ({ state }) => stateOf(state) },
+        { title: "Open leases", value: ({ outstanding_leases: count }) => count, isNumber: true },
+        { title: "Stale", value: ({ stale_leases: count }) => count, isNumber: true },
+        { title: "Unapplied", value: ({ unapplied_decisions: count }) => count, isNumber: true },
+        { title: "Size", value: ({ stored_bytes: bytes }) => sizeOf(bytes), isNumber: true },
+      ])}
+      <p class="soft">Version ${observed.version}, placement ${observed.placement}.</p>`,
+  };
+}
+
+const tile = (name: string, value: string | number): Markup =>
+  html`<div>
+    <dt>${name}</dt>
+    <dd>${value}</dd>
+  </div>`;
+
+const verdictOf = (reasons: readonly Reason[]): Markup =>
+  reasons.length === 0
+    ? html`<p class="panel banner good" role="status">Green: everything that was asked works.</p>`
+    : html`<div class="panel" role="status">
+        <p class="banner bad">&nbsp;Not green</p>
+        <ul class="reasons">
+          ${reasons.map(
+            ({ problem, next }) =>
+              html`<li>${problem} ${next === undefined ? undefined : html`<br /><code>${next}</code>`}</li>`,
+          )}
+        </ul>
+      </div>`;
+
+/** Asks what `leasehold status` asks. */
+async function observe({ api, session, nowMs }: View): Promise<Observed> {
+  const unread: Unread[] = [];
+  const read = <T>(what: string, answer: Answer<T>): T | undefined => {
+    if (answer.ok) return answer.value;
+    unread.push({ what, why: answer.problem.detail });
+    return undefined;
+  };
+  const [health, ready, listed, stale, allLimits] = await Promise.all([
+    api.call("getHealth"),
+    api.call("getReadiness"),
+    allCells(api),
+    api.call("listStaleLeases", { query: { page_size: String(MAX_STALE) } }),
+    api.call("listLimits"),
+  ]);
+  const limits = new Map(read("The list of limits", allLimits)?.limits.map((one) => [one.name, one.value]));
+  const { version = null, placement = null } = health.ok ? health.value : {};
+  const leases = read("The list of stale leases", stale)?.leases ?? [];
+  return {
+    url: "",
+    version,
+    placement,
+    ...readinessOf(
+      ready.ok ? 200 : ready.problem.status,
+      ready.ok ? { ...ready.value } : { ...ready.problem },
+      nowMs,
+    ),
+    cells: (read("The list of cells", listed) ?? []).map((cell) => cellStatusOf(cell, leases)),
+    cut: stale.ok && stale.value.next_page_token !== "",
+    unread,
+    limits: {
+      ledger_bytes: limits.get("ledger_bytes") ?? Infinity,
+      outstanding_leases: limits.get("outstanding_leases") ?? Infinity,
+    },
+    key: { role: session.role, expires_in_ms: session.keyExpiresAtMs - nowMs },
+  };
+}

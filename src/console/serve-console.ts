@@ -1,0 +1,188 @@
+import {
+  isConsoleRole,
+  principalOf,
+  type ConsoleSession,
+  type ConsoleSessions,
+} from "../auth/console-sessions.ts";
+import { decodeUtf8 } from "../auth/base64url.ts";
+import type { Env } from "../env.ts";
+import { accessRefusal } from "../http/access-refusal.ts";
+import { rawPath } from "../http/address.ts";
+import { readInTime } from "../http/body.ts";
+import { deploymentOf, type Deployment } from "../http/deployment.ts";
+import { secured } from "../http/headers.ts";
+import { sentence } from "../http/problem.ts";
+import type { Trace } from "../http/trace.ts";
+import { ConsoleApi, type Serve } from "./console-api.ts";
+import { endedCookie, sessionCookie, sessionTextOf } from "./cookie.ts";
+import { documentOf, type Page } from "./layout.ts";
+import { html } from "./markup.ts";
+import { isOwnOrigin, isPlain } from "./origin.ts";
+import { pageAt } from "./pages.ts";
+import { signInPage } from "./pages/sign-in.ts";
+import { style, stylePath } from "./style.ts";
+import type { Outcome } from "./view.ts";
+
+/** A request of the console, and what it runs in. */
+export interface ConsoleRequest {
+  request: Request;
+  env: Env;
+  trace: Trace;
+  /** Serves a request of the API inside the process. */
+  serve: Serve;
+}
+
+/** The largest form, sign-in included. */
+const MAX_FORM_BYTES = 16_384;
+
+/** Serves every path under `/console`. */
+export async function serveConsole({ request, env, trace, serve }: ConsoleRequest): Promise<Response> {
+  trace.route = "console";
+  const path = rawPath(request.url);
+  const send = (status: number, body: string | null, headers: Record<string, string>): Response =>
+    new Response(request.method === "HEAD" ? null : body, { status, headers: ofConsole(headers, trace) });
+  if (path === stylePath)
+    return send(200, style, {
+      "content-type": "text/css; charset=utf-8",
+      "cache-control": "public, max-age=31536000, immutable",
+    });
+  if (request.method !== "GET" && request.method !== "HEAD" && request.method !== "POST")
+    return send(405, "This path only supports GET, HEAD, POST.\n", {
+      "content-type": "text/plain; charset=utf-8",
+      allow: "GET, HEAD, POST",
+    });
+  const deployment = deploymentOf(env);
+  const signed = deployment.signed();
+  if (!signed.ok) return showPage({ ...noticePage("Not ready", signed.refusal.detail), status: 503 });
+  const { sessions, keys } = signed.value;
+  const nowMs = deployment.clock.now();
+  let session: ConsoleSession | undefined;
+  let formToken = "";
+
+  const url = new URL(request.url);
+  function showPage(page: Page, headers: Record<string, string> = {}): Response {
+    const shell = { path, search: url.searchParams.get("q") ?? "", session, formToken };
+    return send(page.status ?? 200, documentOf(page, shell), {
+      "content-type": "text/html; charset=utf-8",
+      ...headers,
+    });
+  }
+  const redirect = (location: string, headers: Record<string, string> = {}): Response =>
+    send(303, null, { location, ...headers });
+
+  let form: URLSearchParams | undefined;
+  if (request.method === "POST") {
+    if (!isOwnOrigin(request))
+      return showPage({
+        ...noticePage("Refused", "This form does not come from a page of this console. Nothing was done."),
+        status: 403,
+      });
+    const read = await readForm(request, deployment);
+    if (typeof read === "string") return showPage({ ...noticePage("Refused", read), status: 400 });
+    form = read;
+  }
+
+  if (path === "/console/sign-in" && form !== undefined) {
+    if (isPlain(request)) return showPage(signInPage(PLAIN, 400));
+    const principal = await keys.verify(`Bearer ${(form.get("key") ?? "").trim()}`, nowMs);
+    if (!principal.ok) return showPage(signInPage(sentence(principal.refusal.detail), 401));
+    const { role } = principal.value;
+    if (!isConsoleRole(role))
+      return showPage(
+        signInPage(`The console needs a key of an operator or a viewer; this is one of a ${role}.`, 403),
+      );
+    trace.principal = principal.value;
+    const refusal = await accessRefusal(deployment, principal.value, undefined, true, () => {});
+    if (refusal !== undefined)
+      return showPage(signInPage(sentence(refusal.detail), refusal.code === "UNAUTHENTICATED" ? 401 : 503));
+    const cookie = sessionCookie(request, await sessions.start(principal.value, role, nowMs));
+    return redirect("/console", { "set-cookie": cookie });
+  }
+
+  const text = sessionTextOf(request);
+  const found = text === undefined ? undefined : await sessions.read(text, nowMs);
+  if (found === undefined) {
+    const why = text === undefined ? undefined : "Your session has ended. Sign in again.";
+    const status = request.method === "POST" ? 401 : 200;
+    return showPage(
+      signInPage(why, status),
+      text === undefined ? {} : { "set-cookie": endedCookie(request) },
+    );
+  }
+  trace.principal = principalOf(found);
+  const refusal = await accessRefusal(deployment, trace.principal, undefined, true, () => {});
+  if (refusal?.code === "UNAUTHENTICATED")
+    return showPage(signInPage(`${sentence(refusal.detail)} Your session has ended.`, 401), {
+      "set-cookie": endedCookie(request),
+    });
+  session = found;
+  formToken = await sessions.formToken(found);
+  if (form !== undefined && !(await hasToken(sessions, found, form)))
+    return showPage({
+      ...noticePage("Refused", "The form is not of this session. Nothing was done. Open the page again."),
+      status: 403,
+    });
+  if (path === "/console/sign-out")
+    return form === undefined
+      ? redirect("/console")
+      : redirect("/console", { "set-cookie": endedCookie(request) });
+  if (path === "/console/sign-in") return redirect("/console");
+
+  const outcome: Outcome = await pageAt(path, form !== undefined, {
+    api: new ConsoleApi(serve, trace.principal, trace.requestId),
+    session,
+    input: form ?? url.searchParams,
+    rest: [],
+    url,
+    formToken,
+    canChange: session.role === "operator",
+    nowMs,
+  });
+  return "location" in outcome ? redirect(outcome.location) : showPage(outcome);
+}
+
+const PLAIN =
+  "This page was opened without TLS, so everybody between you and the deployment could read the key. " +
+  "Revoke the key, and open the console over https.";
+
+const hasToken = (
+  sessions: ConsoleSessions,
+  session: ConsoleSession,
+  form: URLSearchParams,
+): Promise<boolean> => sessions.isFormToken(session, form.get("token") ?? "");
+
+const noticePage = (title: string, text: string): Page => ({
+  title,
+  main: html`<p class="panel" role="alert">${text}</p>`,
+});
+
+/** Reads a form. A text says why it was refused. */
+async function readForm(request: Request, deployment: Deployment): Promise<URLSearchParams | string> {
+  const type = request.headers.get("content-type") ?? "";
+  if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type)) return "This is not a form.";
+  const { bodyReadMs } = deployment.config.limits;
+  const rules = { bodyBytes: MAX_FORM_BYTES, bodyReadMs };
+  const bytes = await readInTime(request, rules, deployment.clock);
+  if (!bytes.ok)
+    return bytes.refusal.reason === "BODY_TOO_LARGE"
+      ? `The form is larger than ${MAX_FORM_BYTES} bytes.`
+      : sentence(bytes.refusal.detail);
+  const text = decodeUtf8(bytes.value);
+  return text === undefined ? "The form is not UTF-8." : new URLSearchParams(text);
+}
+
+/**
+ * Only the style sheet may be loaded, and forms go only to this origin. With `no-referrer`, browsers would
+ * send forms with the origin `null`.
+ */
+const ofConsole = (own: Record<string, string>, { requestId }: Trace): Record<string, string> => ({
+  ...secured(
+    {
+      "content-security-policy":
+        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      ...own,
+    },
+    requestId,
+  ),
+  "referrer-policy": "same-origin",
+});

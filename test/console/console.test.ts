@@ -1,0 +1,267 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { claim, freshName } from "../suites/conformance/leases.ts";
+import type { MintedKey } from "../suites/conformance/client.ts";
+import { runCron } from "../../src/projections/cron.ts";
+import { keyOf, startDeployment, type Api } from "../support/workerd/api.ts";
+
+const ORIGIN = "https://leasehold.test";
+
+let api: Api;
+let operator: string;
+let viewer: string;
+
+interface Sent {
+  form?: Record<string, string>;
+  cookie?: string;
+  headers?: Record<string, string>;
+}
+
+/** Opens a page, or sends a form from a page of the console. */
+async function open(path: string, { form, cookie, headers }: Sent = {}): Promise<Response> {
+  return api.fetch(ORIGIN + path, {
+    redirect: "manual",
+    headers: {
+      ...(form === undefined ? {} : { origin: ORIGIN, "content-type": "application/x-www-form-urlencoded" }),
+      ...(cookie === undefined ? {} : { cookie }),
+      ...headers,
+    },
+    ...(form === undefined ? {} : { method: "POST", body: new URLSearchParams(form).toString() }),
+  });
+}
+
+const cookieOf = (answer: Response): string => answer.headers.get("set-cookie")?.split(";")[0] ?? "";
+
+const signIn = async (key: string): Promise<string> =>
+  cookieOf(await open("/console/sign-in", { form: { key } }));
+
+const tokenIn = (page: string): string => /name="token"\s+value="([\w-]+)"/.exec(page)?.[1] ?? "";
+
+const mint = async (role: string): Promise<{ id: string; key: MintedKey }> =>
+  api.json(201, "POST", "/v1/admin/keys", { body: { role } });
+
+beforeAll(async () => {
+  api = await startDeployment("1", "2");
+  operator = await signIn(await keyOf("operator"));
+  viewer = await signIn((await mint("viewer")).key);
+});
+
+const PAGES = [
+  "/console",
+  "/console/search?q=1",
+  "/console/name?type=ROUTES&value=nobody",
+  "/console/leases",
+  "/console/cells",
+  "/console/cells/1",
+  "/console/shards",
+  "/console/verification",
+  "/console/audit",
+  "/console/keys",
+  "/console/keys/some-key-id",
+  "/console/settings",
+  "/console/health",
+];
+
+describe("pages", () => {
+  test.each(PAGES)("%s has a heading, no script, and a strict policy", async (path) => {
+    const answer = await open(path, { cookie: operator });
+    const text = await answer.text();
+    expect([200, 404]).toContain(answer.status);
+    expect(text).toMatch(/<h1>[^<]+<\/h1>/);
+    expect(text).toContain("Sign out");
+    expect(text).not.toMatch(/<script|style=|\son\w+=/);
+    expect(answer.headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'self';/);
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+  });
+
+  test.each(PAGES)("%s shows a viewer no form that changes something", async (path) => {
+    const text = await (await open(path, { cookie: viewer })).text();
+    const forms = text.match(/method="post"\s+action="[^"]+"/g) ?? [];
+    expect(forms).toEqual([expect.stringContaining("/console/sign-out")]);
+  });
+
+  test("each style sheet has an address of its own, and is served", async () => {
+    const page = await (await open("/console")).text();
+    const answer = await open(/href="(\/console\/style-\w+\.css)"/.exec(page)?.[1] ?? "");
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/css; charset=utf-8"]);
+    await answer.arrayBuffer();
+  });
+
+  test("without a session, every page is the sign-in page", async () => {
+    for (const path of PAGES) expect(await (await open(path)).text()).toContain("<h1>Sign in</h1>");
+  });
+});
+
+describe("sessions", () => {
+  test("the cookie is only for this host, TLS and this site, and has no key", async () => {
+    const key = await keyOf("operator");
+    const answer = await open("/console/sign-in", { form: { key } });
+    const cookie = answer.headers.get("set-cookie") ?? "";
+    expect(answer.status).toBe(303);
+    expect(cookie).toMatch(/^__Host-leasehold-console=[\w.-]+; Max-Age=1800; Path=\/; HttpOnly;/);
+    expect(cookie).toMatch(/SameSite=Strict; Secure$/);
+    expect(cookie).not.toContain(key.slice(4, 40));
+  });
+
+  test.each(["router", "cell 1"] as const)("a key of the role %s is refused", async (name) => {
+    const answer = await open("/console/sign-in", { form: { key: await keyOf(name) } });
+    expect([answer.status, answer.headers.get("set-cookie")]).toEqual([403, null]);
+    await answer.arrayBuffer();
+  });
+
+  test("a wrong key, a large form and a form of another type are refused", async () => {
+    const headers = { "content-type": "text/plain" };
+    const answers = [
+      await open("/console/sign-in", { form: { key: "lhk_nothing" } }),
+      await open("/console/sign-in", { form: { key: "x".repeat(20_000) } }),
+      await open("/console/sign-in", { form: { key: "x" }, headers }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([401, 400, 400]);
+    await Promise.all(answers.map((answer) => answer.arrayBuffer()));
+  });
+
+  test("a page without TLS takes no key", async () => {
+    const answer = await api.fetch("http://leasehold.test/console/sign-in", {
+      method: "POST",
+      headers: { origin: "http://leasehold.test", "content-type": "application/x-www-form-urlencoded" },
+      body: new URLSearchParams({ key: await keyOf("operator") }).toString(),
+    });
+    expect([answer.status, answer.headers.get("set-cookie")]).toEqual([400, null]);
+    expect(await answer.text()).toContain("without TLS");
+  });
+
+  test("the API accepts no session, neither as a cookie nor as a key", async () => {
+    const [, session = ""] = operator.split("=");
+    for (const headers of [{ cookie: operator }, { authorization: `Bearer ${session}` }]) {
+      const answer = await open("/v1/admin/cells", { headers });
+      expect(answer.status).toBe(401);
+      await answer.arrayBuffer();
+    }
+  });
+
+  test("a changed session is none", async () => {
+    const answer = await open("/console", { cookie: operator.replace("=", "=A") });
+    expect(await answer.text()).toContain("Your session has ended");
+    expect(answer.headers.get("set-cookie")).toContain("Max-Age=0");
+  });
+
+  test("a session ends when its key is revoked", async () => {
+    const { id, key } = await mint("operator");
+    const cookie = await signIn(key);
+    expect(await (await open("/console", { cookie })).text()).toContain("Overview");
+    await api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, {});
+    expect(await (await open("/console", { cookie })).text()).toContain("The key was revoked");
+    const again = await open("/console/sign-in", { form: { key } });
+    expect(again.status).toBe(401);
+    await again.arrayBuffer();
+  });
+});
+
+describe("forms", () => {
+  const change = { change: "freeze", typed_cell: "2", reason: "a test" };
+  const stateOf = async (): Promise<unknown> => {
+    const { cells } = await api.json<{ cells: { state: string }[] }>(200, "GET", "/v1/admin/cells");
+    return cells[1]?.state;
+  };
+
+  test.each<[string, Sent["headers"]]>([
+    ["of another site", { origin: "https://evil.example" }],
+    ["of a sibling host", { origin: ORIGIN, "sec-fetch-site": "same-site" }],
+    ["without an origin", { origin: "null" }],
+  ])("a form %s is refused", async (_, headers = {}) => {
+    const page = await (await open("/console/cells/2", { cookie: operator })).text();
+    const form = { ...change, token: tokenIn(page) };
+    const answer = await open("/console/cells/2", { cookie: operator, form, headers });
+    expect(answer.status).toBe(403);
+    await answer.arrayBuffer();
+    expect(await stateOf()).toBe("ACTIVE");
+  });
+
+  test("a form without a token, or with that of another session, is refused", async () => {
+    const other = tokenIn(await (await open("/console", { cookie: viewer })).text());
+    expect(other).not.toBe("");
+    for (const token of ["", other]) {
+      const answer = await open("/console/cells/2", { cookie: operator, form: { ...change, token } });
+      expect(answer.status).toBe(403);
+      await answer.arrayBuffer();
+    }
+    expect(await stateOf()).toBe("ACTIVE");
+  });
+
+  test("the API's policy refuses a form that a viewer sends", async () => {
+    const token = tokenIn(await (await open("/console", { cookie: viewer })).text());
+    for (const [path, form] of [
+      ["/console/cells/2", change],
+      ["/console/keys", { role: "operator", days: "1", reason: "a test" }],
+      ["/console/keys/some-key-id", { reason: "a test" }],
+      [`/console/leases/1/${crypto.randomUUID()}`, { decision: "commit", reason: "x", typed_cell: "1" }],
+    ] as const) {
+      const answer = await open(path, { cookie: viewer, form: { ...form, token } });
+      expect(answer.status).toBe(403);
+      expect(await answer.text()).toContain("PERMISSION_DENIED");
+    }
+    expect(await stateOf()).toBe("ACTIVE");
+  });
+
+  test("an operator freezes a cell after typing its id, and makes a key that is shown once", async () => {
+    const token = tokenIn(await (await open("/console", { cookie: operator })).text());
+    const wrong = { ...change, token, typed_cell: "1" };
+    const refused = await open("/console/cells/2", { cookie: operator, form: wrong });
+    expect(refused.status).toBe(422);
+    await refused.arrayBuffer();
+    const done = await open("/console/cells/2", { cookie: operator, form: { ...change, token } });
+    expect([done.status, done.headers.get("location")]).toEqual([303, "/console/cells/2"]);
+    expect(await stateOf()).toBe("FROZEN");
+    const form = { token, role: "router", days: "2", reason: "a test", note: "" };
+    const made = await (await open("/console/keys", { cookie: operator, form })).text();
+    const [key = ""] = /lhk_[\w.-]+/.exec(made) ?? [];
+    await api.json(200, "GET", "/v1/limits", { key: key as MintedKey });
+    expect(await (await open("/console/keys", { cookie: operator })).text()).not.toContain(key);
+  });
+
+  test("a lease is decided after a reason, its cell's id and a second page", async () => {
+    const name = freshName();
+    const body = { creates: [claim(name)] };
+    const granted = { key: "cell 1", body } as const;
+    const { lease } = await api.json<{ lease: { uuid: string } }>(201, "POST", "/v1/cells/1/leases", granted);
+    const path = `/console/leases/1/${lease.uuid}`;
+    const page = await (await open(path, { cookie: operator })).text();
+    expect(page).toContain(name);
+    const form = { token: tokenIn(page), decision: "rollback", typed_cell: "1", reason: "its cell is gone" };
+    const mistyped = await open(path, { cookie: operator, form: { ...form, typed_cell: "2" } });
+    expect([mistyped.status, (await mistyped.text()).includes("Nothing was done")]).toEqual([422, true]);
+    const asked = await (await open(path, { cookie: operator, form })).text();
+    expect(asked).toContain("Roll back this lease of cell 1?");
+    expect(await (await open(path, { cookie: operator })).text()).toContain("GRANTED");
+    const decided = await open(path, { cookie: operator, form: { ...form, confirmed: "yes" } });
+    expect(decided.status).toBe(303);
+    const shown = await (await open(path, { cookie: operator })).text();
+    expect(shown).toContain("ROLLED_BACK");
+    expect(shown).toContain("its cell is gone");
+  });
+});
+
+test("hostile texts are shown as text, with invisible characters escaped", async () => {
+  const evil = `"><script>alert(1)</script>\u202Egnp\u200B`;
+  const query = new URLSearchParams({ q: evil, type: "ROUTES", value: evil }).toString();
+  for (const path of ["/console/search", "/console/name"]) {
+    const text = await (await open(`${path}?${query}`, { cookie: operator })).text();
+    expect(text).not.toContain("<script>");
+    expect(text).toContain(String.raw`\u{202e}gnp\u{200b}`);
+  }
+});
+
+test("open leases come in pages of 50, and each of them once", async () => {
+  for (let n = 0; n < 60; n += 1) {
+    const body = { creates: [claim(freshName())] };
+    await api.json(201, "POST", "/v1/cells/1/leases", { key: "cell 1", body });
+  }
+  await runCron(api.env, Date.now());
+  const leasesIn = (page: string): string[] => page.match(/(?<=leases\/1\/)[\da-f-]{36}/g) ?? [];
+  const first = await (await open("/console/leases?cell=1", { cookie: operator })).text();
+  const next = /href="([^"]+)">Next page/.exec(first)?.[1]?.replaceAll("&#38;", "&") ?? "";
+  const second = await (await open(next, { cookie: operator })).text();
+  expect(first.length).toBeLessThan(60_000);
+  expect([leasesIn(first).length, leasesIn(second).length]).toEqual([50, 10]);
+  expect(new Set([...leasesIn(first), ...leasesIn(second)]).size).toBe(60);
+  expect(second).not.toContain("Next page");
+});
