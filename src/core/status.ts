@@ -25,6 +25,13 @@ export const verificationStatuses = [
   "failed",
 ] as const;
 
+/**
+ * The counts of a verification that are drift. They don't add up: a drift that turns out to be a second row
+ * with the same name is in `missing` or `different`, and in `duplicates`. Names of other cells are in
+ * `missing` or `different` too.
+ */
+export const driftKinds = ["missing", "different", "extra", "duplicates", "unnameable"] as const;
+
 interface ReportedVerification {
   status: (typeof verificationStatuses)[number];
   isApplied?: boolean | undefined;

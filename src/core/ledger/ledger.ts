@@ -471,6 +471,7 @@ export class Ledger {
         ...this.#begins.counts(this.#ports.clock.now()),
         unappliedDecisions: this.#deliveries.unapplied,
         oldestUnappliedMs: this.#deliveries.oldestMs(this.#ports.clock.now()),
+        reported: this.#statusReports.last,
         ...this.#counters.counts(),
         beginDurations: this.#beginDurations.durations,
         decisionDurations: this.#decisionDurations.durations,

@@ -1,8 +1,9 @@
 import type { Outcome, PartState } from "../messages.ts";
+import type { ReportedStatus } from "../status.ts";
 import type { Durations } from "./histogram.ts";
 
-// What objects answer when they are asked for metrics. Everything is a plain number: what an instance has
-// counted since it started, and what it can tell without reading many rows.
+// What objects answer when they are asked for metrics: what an instance has counted since it started, and
+// what it can tell without reading many rows.
 
 /** What every object tells. */
 export interface PartMetrics {
@@ -44,6 +45,8 @@ export interface LedgerMetrics extends PartMetrics {
   /** The age of the oldest of them. 0 if there is none. */
   oldestUnappliedMs: number;
   runningBegins: number;
+  /** What the cell said of itself last. Null: it has never reported. */
+  reported: ReportedStatus | null;
   begins: BeginCount[];
   /** The first decision about each lease; repeated calls don't count. */
   decisions: DecisionCount[];

@@ -137,6 +137,42 @@ export const families = {
     help: "The age of the oldest outstanding lease. 0 if there is none.",
     labels: cell,
   },
+  leasehold_cell_reported_timestamp_seconds: {
+    type: "gauge",
+    help: "When the cell last reported its status, since 1970. Left out if it never has.",
+    labels: cell,
+  },
+  leasehold_cell_reconciled_timestamp_seconds: {
+    type: "gauge",
+    help:
+      "When the last reconciliation that the cell reported as done has ended, since 1970. Left out if " +
+      "there is none.",
+    labels: cell,
+  },
+  leasehold_cell_verified_timestamp_seconds: {
+    type: "gauge",
+    help:
+      "When the last verification that the cell reported as done has ended, since 1970. Left out if " +
+      "there is none.",
+    labels: cell,
+  },
+  leasehold_cell_drift: {
+    type: "gauge",
+    help:
+      "Differences that the last verification of the cell has found, repaired ones included. Kinds " +
+      "overlap, so they don't add up.",
+    labels: ["cell", "kind"],
+  },
+  leasehold_cell_stale_leases: {
+    type: "gauge",
+    help: "Stale leases that the last reconciliation of the cell could not decide.",
+    labels: cell,
+  },
+  leasehold_cell_sdk: {
+    type: "info",
+    help: "The code that sent the last report of the cell.",
+    labels: ["cell", "name", "version"],
+  },
   leasehold_exchanges: {
     type: "counter",
     help: `Messages with begins and decisions from ledgers, ${since}.`,

@@ -5,6 +5,7 @@ import type {
   PartMetrics,
   ShardMetrics,
 } from "../../core/metrics/messages.ts";
+import { driftKinds, type ReportedStatus } from "../../core/status.ts";
 import type { ProjectionMetrics } from "../../projections/metrics.ts";
 import type { Exposition } from "./exposition.ts";
 
@@ -45,7 +46,28 @@ export function addLedger(
   to.add("leasehold_leases_outstanding", { cell }, metrics.outstandingLeases);
   to.add("leasehold_leases_stale", { cell }, metrics.staleLeases);
   to.add("leasehold_lease_oldest_age_seconds", { cell }, metrics.oldestLeaseMs / 1_000);
+  if (metrics.reported !== null) addReported(to, cell, metrics.reported);
 }
+
+/** What the cell has not reported is left out, because 0 would say that all is well. */
+function addReported(to: Exposition, cell: string, status: ReportedStatus): void {
+  const { reportedAtMs, reconciliation, verification, sdk } = status;
+  const { name, version } = sdk;
+  const addTime = (family: TimeOfCell, atMs: number | undefined): void => {
+    if (atMs !== undefined) to.add(family, { cell }, atMs / 1_000);
+  };
+  addTime("leasehold_cell_reported_timestamp_seconds", reportedAtMs);
+  addTime("leasehold_cell_reconciled_timestamp_seconds", reconciliation?.lastDoneAtMs);
+  addTime("leasehold_cell_verified_timestamp_seconds", verification?.lastDoneAtMs);
+  const counts = verification?.counts;
+  if (counts !== undefined)
+    for (const kind of driftKinds) to.add("leasehold_cell_drift", { cell, kind }, counts[kind] ?? 0);
+  const stale = reconciliation?.staleLeases;
+  if (stale !== undefined) to.add("leasehold_cell_stale_leases", { cell }, stale);
+  to.add("leasehold_cell_sdk", { cell, name, version }, 1);
+}
+
+type TimeOfCell = `leasehold_cell_${"reported" | "reconciled" | "verified"}_timestamp_seconds`;
 
 export function addShard(
   to: Exposition,

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { LedgerMetrics, ShardMetrics } from "../../../src/core/metrics/messages.ts";
 import { begin, decide } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
-import { decideRequest, keyOf } from "../../support/ops.ts";
+import { callerOf, decideRequest, keyOf } from "../../support/ops.ts";
 
 async function allLedgerMetrics(c: Cluster, cell: string): Promise<LedgerMetrics> {
   const reply = await c.clock.runUntil(c.ledger(cell).object.metrics(c.envelope));
@@ -115,6 +115,20 @@ describe("a ledger counts", () => {
     expect(counts).toMatchObject({ outstandingLeases: 3, staleLeases: 2 });
     expect(oldestLeaseMs).toBeGreaterThanOrEqual(60_000);
     expect(oldestLeaseMs).toBeLessThan(70_000);
+  });
+
+  test("what the cell has reported, also after a restart", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    expect((await ledgerMetrics(c)).reported).toBeNull();
+    const sdk = { name: "my-cell", version: "1" };
+    const verification = { status: "done", endedAgoMs: 0, counts: { missing: 2 } } as const;
+    const request = { ...c.envelope, caller: callerOf(), sdk, verification };
+    await c.clock.runUntil(c.ledger("1").object.reportStatus(request));
+    c.ledger("1").restart();
+    expect((await ledgerMetrics(c)).reported).toMatchObject({
+      sdk,
+      verification: { status: "done", counts: { missing: 2 } },
+    });
   });
 
   test("decisions that a shard has not confirmed, and the age of the oldest one", async () => {

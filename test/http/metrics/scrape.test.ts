@@ -21,6 +21,18 @@ const ledger: LedgerMetrics = {
   unappliedDecisions: 3,
   oldestUnappliedMs: 30_250,
   runningBegins: 1,
+  reported: {
+    reportedAtMs: 200_500,
+    nowMs: 201_000,
+    sdk: { name: 'a"b\\c\n', version: "1.2.3" },
+    reconciliation: { outcome: "aborted", endedAtMs: 199_000, lastDoneAtMs: 150_500, staleLeases: 30 },
+    verification: {
+      status: "done",
+      endedAtMs: 100_250,
+      lastDoneAtMs: 100_250,
+      counts: { rows: 900, missing: 31, extra: 32, other_cell: 31, created: 2 },
+    },
+  },
   begins: [
     { result: "granted", reason: "", count: 7 },
     { result: "conflict", reason: "taken", count: 4 },
@@ -78,6 +90,7 @@ const projection: ProjectionMetrics = {
 
 /** A deployment that counts the calls, and in which some parts fail or hang. */
 class Fixture {
+  ledger = ledger;
   cells = ["1", "2"];
   nowMs = 0;
   calls: string[] = [];
@@ -112,7 +125,7 @@ class Fixture {
       objects: {
         directory: () => ({ metrics: () => this.#ask("directory", directory) }),
         shard: (index: number) => ({ metrics: () => this.#ask(`shard-${index}`, shard) }),
-        ledger: (cell: string) => ({ metrics: () => this.#ask(`ledger-${cell}`, ledger) }),
+        ledger: (cell: string) => ({ metrics: () => this.#ask(`ledger-${cell}`, this.ledger) }),
       } as unknown as Objects,
     },
     async () => this.#ask("d1", this.projection),
@@ -173,6 +186,19 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_leases_outstanding", { cell })).toBe(5);
   expect(of("leasehold_leases_stale", { cell })).toBe(2);
   expect(of("leasehold_lease_oldest_age_seconds", { cell })).toBe(90.5);
+  expect(of("leasehold_cell_reported_timestamp_seconds", { cell })).toBe(200.5);
+  expect(of("leasehold_cell_reconciled_timestamp_seconds", { cell })).toBe(150.5);
+  expect(of("leasehold_cell_verified_timestamp_seconds", { cell })).toBe(100.25);
+  expect(of("leasehold_cell_stale_leases", { cell })).toBe(30);
+  expect(of("leasehold_cell_sdk", { cell, name: 'a"b\\c\n', version: "1.2.3" })).toBe(1);
+  const drift = families.get("leasehold_cell_drift")?.samples.filter(({ labels }) => labels["cell"] === cell);
+  expect(drift?.map(({ labels, value }) => [labels["kind"], value])).toEqual([
+    ["missing", 31],
+    ["different", 0],
+    ["extra", 32],
+    ["duplicates", 0],
+    ["unnameable", 0],
+  ]);
   const shardFamilies = {
     leasehold_holds: 11,
     leasehold_waiting_reads: 12,
@@ -262,6 +288,22 @@ test("before the first run of the cron, no time of it is shown", async () => {
   expect(families.has("leasehold_cron_end_timestamp_seconds")).toBe(false);
   expect(families.has("leasehold_copy_oldest_timestamp_seconds")).toBe(false);
   expect(valueOf(families, "leasehold_cron_runs_failed")).toBe(26);
+});
+
+test("what a cell has not reported is left out, and not shown as 0", async () => {
+  const sdk = { name: "my-cell", version: "1" };
+  const failed = { status: "failed" as const, endedAtMs: 1 };
+  fixture.ledger = { ...ledger, reported: { reportedAtMs: 2_000, nowMs: 2_000, sdk, verification: failed } };
+  const some = [...(await fixture.read()).keys()].filter((name) => name.startsWith("leasehold_cell_"));
+  expect(some).toEqual([
+    "leasehold_cell_frozen",
+    "leasehold_cell_reported_timestamp_seconds",
+    "leasehold_cell_sdk",
+  ]);
+  fixture = new Fixture();
+  fixture.ledger = { ...ledger, reported: null };
+  const none = [...(await fixture.read()).keys()].filter((name) => name.startsWith("leasehold_cell_"));
+  expect(none).toEqual(["leasehold_cell_frozen"]);
 });
 
 test("[P2] before the first cell is registered, no shard and no ledger is asked", async () => {

@@ -42,6 +42,14 @@ describe.skipIf(!isInPath("prometheus"))("Prometheus", () => {
       })
     ).json as { lease: { uuid: string } };
     await api.json(200, "POST", `/v1/cells/2/leases/${other.uuid}/rollback`, { key: "cell 2" });
+    await api.json(200, "PUT", "/v1/cells/1/status", {
+      key: "cell 1",
+      body: {
+        sdk: { name: "my-cell", version: "3.1.0" },
+        reconciliation: { outcome: "done", stale_leases: 0 },
+        verification: { status: "done", counts: { missing: 2 } },
+      },
+    });
     await coordinator.host.cron();
     prometheus = await Prometheus.start(new URL(url).host, await mintKeyOf("scraper", api));
     const isUp = async (): Promise<void> =>
