@@ -18,6 +18,7 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
   gauge: [""],
   info: ["_info"],
   histogram: ["_bucket", "_sum", "_count"],
+  gaugehistogram: ["_bucket", "_gsum", "_gcount"],
 };
 
 const HEAD = /^# (TYPE|UNIT|HELP) ([a-z_]+) (.+)$/;

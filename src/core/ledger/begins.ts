@@ -13,6 +13,7 @@ import type {
   PlacedLease,
 } from "../messages.ts";
 import type { Ports } from "../ports.ts";
+import { agesIn } from "../metrics/histogram.ts";
 import type { LedgerMetrics } from "../metrics/messages.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
@@ -37,7 +38,7 @@ const MAX_PAUSE_MS = 250;
  */
 const ROW_BYTES = 8_192;
 /** The stale leases that a message for metrics counts. */
-const MOST_STALE = 1_000;
+const MOST_AGES = 1_000;
 /** The size of a fence without its reason. */
 const FENCE_BYTES = 512;
 /** The size of an audit entry about a lease or the cell without its reason. */
@@ -97,18 +98,19 @@ export class Begins {
     return this.#outstanding;
   }
 
-  /** Leases by their age. It reads one row if no lease is stale, and never more than `MOST_STALE`. */
+  /** Leases by their age. It reads the oldest `MOST_AGES` rows at most. */
   counts(
     nowMs: number,
-  ): Pick<LedgerMetrics, "outstandingLeases" | "staleLeases" | "oldestLeaseMs" | "runningBegins"> {
-    const agesMs = (limit: number): number[] =>
-      this.#store.granted(0, limit).map((row) => this.#store.leaseOf(row, nowMs).ageMs);
-    const isStale = (ageMs: number): boolean => ageMs >= this.#limits.staleS * 1_000;
-    const [oldestLeaseMs = 0] = agesMs(1);
+  ): Pick<
+    LedgerMetrics,
+    "outstandingLeases" | "staleLeases" | "oldestLeaseMs" | "leaseAges" | "runningBegins"
+  > {
+    const agesMs = this.#store.granted(0, MOST_AGES).map((row) => this.#store.leaseOf(row, nowMs).ageMs);
     return {
       outstandingLeases: this.#outstanding,
-      staleLeases: isStale(oldestLeaseMs) ? agesMs(MOST_STALE).filter(isStale).length : 0,
-      oldestLeaseMs,
+      staleLeases: agesMs.filter((ageMs) => ageMs >= this.#limits.staleS * 1_000).length,
+      oldestLeaseMs: agesMs[0] ?? 0,
+      leaseAges: agesIn(agesMs),
       runningBegins: this.#executing,
     };
   }

@@ -459,7 +459,7 @@ export class Ledger {
     return this.#answerAlways(message, async () => ok(this.#history.status));
   }
 
-  /** Returns what this instance has counted. It reads few rows and writes none. */
+  /** Returns what this instance has counted. It reads the oldest 1,000 leases at most, and writes nothing. */
   metrics(message: Envelope): Promise<Reply<LedgerMetrics>> {
     return this.#answerAlways(message, async () =>
       ok({

@@ -41,6 +41,8 @@ export interface LedgerMetrics extends PartMetrics {
   staleLeases: number;
   /** The age of the oldest outstanding lease. 0 if there is none. */
   oldestLeaseMs: number;
+  /** The ages of the oldest 1,000 outstanding leases. */
+  leaseAges: Durations;
   unappliedDecisions: number;
   /** The age of the oldest of them. 0 if there is none. */
   oldestUnappliedMs: number;

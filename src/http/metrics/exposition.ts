@@ -1,4 +1,4 @@
-import { BUCKETS_MS, type Durations } from "../../core/metrics/histogram.ts";
+import { AGE_BUCKETS_MS, BUCKETS_MS, type Durations } from "../../core/metrics/histogram.ts";
 import { families, type Family, type FamilyName, type HistogramName, type LabelsOf } from "./families.ts";
 
 /** The media type of OpenMetrics, to which the server adds the charset. */
@@ -19,23 +19,26 @@ export class Exposition {
     this.#linesOf(name).push(`${sampleName(name)}${labelText(labels)} ${value}`);
   }
 
-  /** Each bucket counts all durations up to its bound. */
+  /** Each bucket counts all durations up to its bound. A histogram that is a gauge has ages. */
   addHistogram<Name extends HistogramName>(
     name: Name,
     labels: LabelsOf<Name>,
     { counts, sumMs }: Durations,
   ): void {
     const lines = this.#linesOf(name);
+    const isGauge = families[name].type === "gaugehistogram";
+    const bounds = isGauge ? AGE_BUCKETS_MS : BUCKETS_MS;
+    const g = isGauge ? "g" : "";
     let count = 0;
     for (const [index, inBucket] of counts.entries()) {
       count += inBucket;
-      const bound = BUCKETS_MS[index];
+      const bound = bounds[index];
       const le = bound === undefined ? "+Inf" : boundText(bound / 1_000);
       lines.push(`${name}_bucket${labelText({ ...labels, le })} ${count}`);
     }
     lines.push(
-      `${name}_sum${labelText(labels)} ${sumMs / 1_000}`,
-      `${name}_count${labelText(labels)} ${count}`,
+      `${name}_${g}sum${labelText(labels)} ${sumMs / 1_000}`,
+      `${name}_${g}count${labelText(labels)} ${count}`,
     );
   }
 

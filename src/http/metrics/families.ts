@@ -1,6 +1,6 @@
 /** One family of metrics, as `GET /metrics` declares it. */
 export interface Family {
-  type: "counter" | "gauge" | "histogram" | "info";
+  type: "counter" | "gauge" | "histogram" | "gaugehistogram" | "info";
   help: string;
   labels: readonly string[];
 }
@@ -135,6 +135,11 @@ export const families = {
   leasehold_lease_oldest_age_seconds: {
     type: "gauge",
     help: "The age of the oldest outstanding lease. 0 if there is none.",
+    labels: cell,
+  },
+  leasehold_lease_age_seconds: {
+    type: "gaugehistogram",
+    help: "The ages of the outstanding leases, or of the oldest 1000 if there are more.",
     labels: cell,
   },
   leasehold_cell_reported_timestamp_seconds: {
@@ -273,7 +278,7 @@ export const families = {
 export type FamilyName = keyof typeof families;
 
 export type HistogramName = {
-  [Name in FamilyName]: (typeof families)[Name]["type"] extends "histogram" ? Name : never;
+  [Name in FamilyName]: (typeof families)[Name]["type"] extends "histogram" | "gaugehistogram" ? Name : never;
 }[FamilyName];
 
 /** The labels of a family, each with its value. */

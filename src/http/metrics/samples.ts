@@ -46,6 +46,7 @@ export function addLedger(
   to.add("leasehold_leases_outstanding", { cell }, metrics.outstandingLeases);
   to.add("leasehold_leases_stale", { cell }, metrics.staleLeases);
   to.add("leasehold_lease_oldest_age_seconds", { cell }, metrics.oldestLeaseMs / 1_000);
+  to.addHistogram("leasehold_lease_age_seconds", { cell }, metrics.leaseAges);
   if (metrics.reported !== null) addReported(to, cell, metrics.reported);
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { BUCKETS_MS, Histogram } from "../../../src/core/metrics/histogram.ts";
+import { agesIn, BUCKETS_MS, Histogram } from "../../../src/core/metrics/histogram.ts";
 import { VirtualClock } from "../../support/virtual-clock.ts";
 
 async function taking(histogram: Histogram, clock: { nowMs: number }, ms: number): Promise<void> {
@@ -33,6 +33,14 @@ test("[M4] a clock that goes back makes no duration negative", async () => {
   const { histogram, clock } = made();
   await taking(histogram, clock, -3_600_000);
   expect(histogram.durations).toEqual({ counts: [1, 0, 0, 0, 0, 0, 0, 0, 0], sumMs: 0 });
+});
+
+test("an age is counted in the first bucket whose bound it does not exceed", () => {
+  expect(agesIn([])).toEqual({ counts: [0, 0, 0, 0, 0, 0, 0], sumMs: 0 });
+  expect(agesIn([90_000_000, 600_000, 1_001, 1_000, 0])).toEqual({
+    counts: [2, 1, 0, 1, 0, 0, 1],
+    sumMs: 90_602_001,
+  });
 });
 
 test("work that fails is not counted, and fails its caller alone", async () => {

@@ -18,6 +18,7 @@ const ledger: LedgerMetrics = {
   outstandingLeases: 5,
   staleLeases: 2,
   oldestLeaseMs: 90_500,
+  leaseAges: { counts: [1, 2, 0, 4, 0, 0, 8], sumMs: 600_500 },
   unappliedDecisions: 3,
   oldestUnappliedMs: 30_250,
   runningBegins: 1,
@@ -252,6 +253,22 @@ test("a histogram has buckets that add up, a sum in seconds and a count", async 
   expect(countOf("leasehold_decision_duration_seconds")).toEqual([3, 3]);
   expect(countOf("leasehold_exchange_duration_seconds")).toEqual([5, 5]);
   expect(countOf("leasehold_shard_exchange_duration_seconds")).toEqual([13, 13, 13]);
+});
+
+test("the ages of leases are a histogram that is a gauge", async () => {
+  const samples = (await fixture.read()).get("leasehold_lease_age_seconds")?.samples ?? [];
+  const ofCell = samples.filter(({ labels }) => labels["cell"] === "1");
+  expect(ofCell.map(({ name, labels, value }) => [name.split("_").at(-1), labels["le"], value])).toEqual([
+    ["bucket", "1.0", 1],
+    ["bucket", "10.0", 3],
+    ["bucket", "60.0", 3],
+    ["bucket", "600.0", 7],
+    ["bucket", "3600.0", 7],
+    ["bucket", "86400.0", 7],
+    ["bucket", "+Inf", 15],
+    ["gsum", undefined, 600.5],
+    ["gcount", undefined, 15],
+  ]);
 });
 
 test("parts that fail or hang are samples, and the others are complete", async () => {

@@ -26,6 +26,7 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
   gauge: [""],
   info: ["_info"],
   histogram: ["_bucket", "_sum", "_count"],
+  gaugehistogram: ["_bucket", "_gsum", "_gcount"],
 };
 
 /** The names of all samples that a coordinator or a router can have. */
