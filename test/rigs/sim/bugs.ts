@@ -159,7 +159,7 @@ export const bugs: Record<string, Bug> = {
     "H4",
     ["I25"],
     "src/core/history.ts",
-    'if (!this.isLost) this.#notice(null, "an operator", { reason });',
+    'if (!this.isLost) this.#notice(null, "an operator", { reason: operator.reason ?? "" });',
     "",
   ),
   "epochs start again after a loss": one(
@@ -659,7 +659,7 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I11"],
     "src/core/shard/sweeper.ts",
-    "if (this.#store.hasHolds()) this.#alarm.setBy(this.#ports.clock.now() + this.#limits.sweepAfterMs);",
+    "if (this.#store.hasHolds() || isDropDue) this.#alarm.setBy(now + this.#limits.sweepAfterMs);",
     "",
   ),
   // Decisions
