@@ -280,6 +280,14 @@ export interface ForeignRecord {
   status: "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
 }
 
+export interface HistoryErasure {
+  bucket: Bucket;
+  /** Why you do this. The audit keeps it. */
+  reason: string;
+  /** If true, nothing is changed. */
+  dry_run: boolean;
+}
+
 /** A moment in the history of a part. */
 export interface HistoryPoint {
   incarnation: number;
@@ -488,6 +496,28 @@ export interface PartReconciliation {
   declare_lost?: boolean | undefined;
   /** Why you do this. The audit keeps it. */
   reason: string;
+}
+
+/** The time during which a name had one cell, subject, source and spelling. */
+export interface Period {
+  /** The id of a cell: a decimal int64 above 0. */
+  cell_id: string;
+  /** The name in the spelling of this claim. */
+  value: string;
+  subject: Subject;
+  source: Source;
+  /** The epoch of the claim. A later period has a larger one. */
+  epoch: number;
+  /** RFC 3339, in UTC, with milliseconds. */
+  from: string;
+  /** When the claim ended. Null: it has not ended. */
+  until: string | null;
+  /** The lease of the same cell that ended the claim. Null: it has not ended. */
+  ended_by: {
+    lease_uuid: string;
+    /** `replace`: another period of the same cell follows at once. */
+    kind: "destroy" | "replace";
+  } | null;
 }
 
 /** A problem (RFC 9457). Every 4xx and 5xx answer is one. */

@@ -1,9 +1,10 @@
 import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
 import type { Cell, MintedKey } from "../core/directory/messages.ts";
-import type { CellStatus, ClaimRecord, Lease, Op, OpKind } from "../core/messages.ts";
+import type { CellStatus, ClaimRecord, Lease, Op, OpKind, Period } from "../core/messages.ts";
 import type { ReportedStatus, RunTimes } from "../core/status.ts";
 import { Types, type TypeKind } from "../core/types/types.ts";
+import type { period as periodSchema } from "./contract/history-routes.ts";
 import type * as schemas from "./contract/schemas.ts";
 import type { StoredType } from "./types-copy.ts";
 
@@ -134,6 +135,20 @@ export function toApiRecordFor(
     status: record.status,
   };
 }
+
+export const toApiPeriod = (
+  types: Types,
+  { value, cell, subject, source, epoch, fromMs, untilMs, endedBy }: Period,
+): z.input<typeof periodSchema> => ({
+  cell_id: cell,
+  value,
+  subject: named(types, "subject", subject),
+  source: named(types, "source", source),
+  epoch,
+  from: timeOf(fromMs),
+  until: untilMs === null ? null : timeOf(untilMs),
+  ended_by: endedBy && { lease_uuid: endedBy.lease, kind: endedBy.kind },
+});
 
 /** `status` is undefined if the cell's ledger could not be reached. */
 export function toApiCell(

@@ -33,14 +33,16 @@ interface Document {
 }
 
 /**
- * Routes that the client doesn't use: pages for people, metrics, and the begin without an id. The client
- * chooses lease ids itself, so that it can repeat a begin.
+ * Routes that the client doesn't use: pages for people, metrics, the history of names, which only operators
+ * read, and the begin without an id. The client chooses lease ids itself, so that it can repeat a begin.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "getDocs",
   "getOpenApi",
   "getRoot",
   "getMetrics",
+  "listHistory",
+  "eraseHistory",
   "beginLeaseWithNewId",
 ]);
 

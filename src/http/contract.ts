@@ -2,6 +2,7 @@ import type { ErrorCode } from "../core/refusal.ts";
 import { cellRoutes, keyRoutes } from "./contract/admin-routes.ts";
 import { auditRoutes } from "./contract/audit-routes.ts";
 import { classifyRoutes } from "./contract/classify-route.ts";
+import { historyRoutes } from "./contract/history-routes.ts";
 import { partRoutes } from "./contract/part-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
 import { metricsRoutes } from "./contract/metrics-route.ts";
@@ -24,6 +25,7 @@ export const routes = {
   ...cellRoutes,
   ...keyRoutes,
   ...typeRoutes,
+  ...historyRoutes,
   ...auditRoutes,
   ...partRoutes,
   ...metricsRoutes,

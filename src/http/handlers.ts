@@ -2,6 +2,7 @@ import type { Handlers } from "./handler.ts";
 import { auditHandlers } from "./handlers/audit.ts";
 import { cellHandlers } from "./handlers/cells.ts";
 import { exportHandlers } from "./handlers/export.ts";
+import { historyHandlers } from "./handlers/history.ts";
 import { keyHandlers } from "./handlers/keys.ts";
 import { leaseHandlers } from "./handlers/leases.ts";
 import { metricsHandlers } from "./handlers/metrics.ts";
@@ -26,6 +27,7 @@ export const handlers: Handlers = {
   ...cellHandlers,
   ...keyHandlers,
   ...typeHandlers,
+  ...historyHandlers,
   ...auditHandlers,
   ...partHandlers,
   ...metricsHandlers,

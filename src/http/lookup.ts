@@ -38,6 +38,16 @@ export async function keyInPath(
     : refused("INVALID_ARGUMENT", key.refusal.detail.replace("`.value`", "`value`"), { field: "value" });
 }
 
+/** The key of the one name in a body. `field` is the bucket's field. */
+export async function keyOfBucket(
+  { types, config }: Deployment,
+  bucket: ApiBucket,
+  field: string,
+): Promise<Result<BucketKey>> {
+  const known = await types.forRead([{ kind: "bucket", name: bucket.type, field: `${field}.type` }]);
+  return known.ok ? keyOf(bucket, known.value, field, config.limits) : known;
+}
+
 /** The keys of the names in a list of a body, in order. `list` is the list's field. */
 export async function keysInBody(
   { types, config }: Deployment,

@@ -20,6 +20,7 @@ const TAGS: Record<Group, string> = {
   cells: "The registered cells. For operators.",
   keys: "The keys that were made or revoked here. For operators.",
   types: "The types of names, subjects and sources that the deployment has declared. For operators.",
+  history: "Who owned a name, and when. For operators.",
   audit: "What operators changed: who, when and why. For operators.",
   parts: "Shards and ledgers that have gone back in time. For operators.",
   service: "Limits, health and this documentation.",

@@ -6,6 +6,7 @@ type Method = "GET" | "POST" | "PUT" | "PATCH";
 export type Group =
   | "leases"
   | "records"
+  | "history"
   | "routing"
   | "verification"
   | "status"

@@ -94,10 +94,10 @@ export const batch = z
 
 // The schemas of answers.
 
-const subject = z
+export const subject = z
   .strictObject({ type: subjectType, id: z.string() })
   .meta({ id: "Subject", description: "The entity that the name is about, such as a user or a group." });
-const source = z
+export const source = z
   .strictObject({ type: sourceType, id: z.string() })
   .meta({ id: "Source", description: "The row of the cell's database that the name comes from." });
 

@@ -290,6 +290,15 @@ const finish: Effect = (changes, _, answer) =>
     ),
   );
 
+/** Past claims of the name, as many as the answer says, and nothing of its claim. */
+const erase: Effect = (changes, _, answer) => {
+  if (answer["dry_run"] === true) return others(changes);
+  const past = changesIn(changes, SHARD, "past_claim").filter(gone);
+  if (past.length !== answer["erased"]) return `${past.length} past claims were erased`;
+  const names = new Set(past.map(({ object, before }) => `${object} ${nameOf(before)}`));
+  return names.size > 1 ? "past claims of several names were erased" : others(changes, past);
+};
+
 /** The only row of the cell's status. */
 const statusRow: Effect = (changes, request) =>
   others(
@@ -322,6 +331,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
   unfreezeCell: setState,
   mintKey: mint,
   revokeKey: revoke,
+  eraseHistory: erase,
   reconcilePart: reconcile,
   finishPart: finish,
   listStaleLeases: forget,
@@ -375,6 +385,7 @@ const audited: Partial<Record<RouteId, AuditAction | readonly AuditAction[]>> = 
   revokeKey: "revoke_key",
   reconcilePart: "reconcile_part",
   finishPart: "finish_part",
+  eraseHistory: "erase_history",
 };
 
 /** Rows of `meta` that change with calls that have no entry: those that change nothing but a version. */

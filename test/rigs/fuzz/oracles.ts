@@ -101,7 +101,7 @@ function wrongAnswer(
 }
 
 /** Whether the request only wants an answer of a shard that has reached some position (Q3, Q9). */
-function asksForPosition({ query, rawQuery, body }: FuzzRequest): boolean {
+export function asksForPosition({ query, rawQuery, body }: FuzzRequest): boolean {
   const names = [...query.map(([name]) => name), ...new URLSearchParams(rawQuery).keys()];
   return (
     names.some((name) => name === "min_position" || name === "after") ||
@@ -258,7 +258,7 @@ const BEYOND_SCHEMAS = new RegExp(
   `^(${[
     "body|reason|note|page_token|value|cell_id|expires_in_s|min_position",
     String.raw`(ranges\[\d+\]\.)?source_id_(gt|lte)`,
-    String.raw`(bucket|source)_type(\[\d+\])?|bucket_types\[\d+\]|buckets\[\d+\]\.type`,
+    String.raw`(bucket|source)_type(\[\d+\])?|bucket_types\[\d+\]|bucket(s\[\d+\])?\.(type|value)`,
     String.raw`type|(claim|claims\[\d+\])(\.(type|bucket|value|[a-z]+([_A-Z][A-Za-z]+)?))?`,
     String.raw`(creates|destroys|replaces)\[\d+\]\.(bucket|subject|source)\.type`,
     String.raw`buckets\[\d+\]\.value|names\[\d+\]\.(type|value)`,

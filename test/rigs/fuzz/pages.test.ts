@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { routeIds, type RouteId } from "../../../src/http/contract.ts";
 import { sendAndCheck } from "./oracles.ts";
 import { FuzzServer } from "./server.ts";
+import { RESPELLED } from "./pools.ts";
 import { fuzz, TEST_MS } from "./settings.ts";
 import { flipped, routeOf, type FuzzRequest } from "./fuzz-request.ts";
 
@@ -20,6 +21,8 @@ const paged = routeIds.filter(
 );
 
 const RECORDS: [string, string][] = [["source_type", "RAILS_TABLE_USERS"]];
+/** A name that has a claim and a past claim. */
+const HISTORY = { bucket_type: "ROUTES", value: RESPELLED };
 const listings: readonly Listing[] = [
   { id: "listLeases", key: "cell 1", params: { cell: "1" }, query: [] },
   { id: "listLeases", key: "operator", params: { cell: "1" }, query: [] },
@@ -44,6 +47,8 @@ const listings: readonly Listing[] = [
   { id: "listStaleLeases", key: "operator", params: {}, query: [["older_than_s", "0"]] },
   { id: "listAudit", key: "operator", params: {}, query: [] },
   { id: "listAudit", key: "operator", params: {}, query: [["action", "mint_key"]] },
+  { id: "listHistory", key: "operator", params: HISTORY, query: [] },
+  { id: "listHistory", key: "operator", params: HISTORY, query: [["at", "2020-01-01T00:00:00Z"]] },
 ];
 
 let server: FuzzServer;

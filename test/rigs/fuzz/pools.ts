@@ -19,6 +19,9 @@ const spellings = (name: string): string[] => [
 ];
 export const names = Array.from({ length: 10 }, (_, index) => `${NAME_MARK}-${index}`);
 
+/** A name of cell 1 whose claim has replaced another one. */
+export const RESPELLED = `${NAME_MARK}-1`;
+
 export const REGISTERED = ["1", "2", "3", "4"];
 /**
  * The first number of the UUIDs of leases that are committed, and of those that are granted, one for each

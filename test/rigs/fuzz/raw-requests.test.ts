@@ -9,7 +9,7 @@ import { routeIds } from "../../../src/http/contract.ts";
 import { wrongEffect } from "./effects.ts";
 import { isStandalone, SETTLE_MS } from "./hosts.ts";
 import { nearlyValidRequests } from "./mutations.ts";
-import { finishShard, isBehind, printable, wrongLog, wrongProblem } from "./oracles.ts";
+import { asksForPosition, finishShard, isBehind, printable, wrongLog, wrongProblem } from "./oracles.ts";
 import { FuzzServer, type Received, type Sent } from "./server.ts";
 import { fuzz, TEST_MS, tooFewRuns } from "./settings.ts";
 import { routeOf, sentOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
@@ -319,7 +319,7 @@ function wrongExchange(twist: Twist, request: FuzzRequest, answers: readonly Rec
   if (isWhole) whole += 1;
   const own = isWhole ? answers.slice(0, -1) : answers;
   for (const answer of own) {
-    const wrong = wrongOne(twist, answer);
+    const wrong = wrongOne(twist, request, answer);
     if (wrong !== undefined) return wrong;
   }
   const changes = server.state.changes();
@@ -339,10 +339,12 @@ const isAccepted = ({ note, isBody }: Twist, { id }: FuzzRequest): boolean =>
   isStandalone && (note === TWO_SPACES || (isBody === true && routeOf(id).method === "GET"));
 
 /** An answer without a request id is not from the Worker. */
-function wrongOne(twist: Twist, answer: Received): string | undefined {
+function wrongOne(twist: Twist, request: FuzzRequest, answer: Received): string | undefined {
   const { status, headers, text } = answer;
   if (headers["x-request-id"] !== undefined) {
-    if (status >= 500 && !isBehind(answer)) return "a 5xx";
+    // The answer to a HEAD doesn't say why.
+    const mayBeBehind = status === 503 && text === "" && asksForPosition(request);
+    if (status >= 500 && !mayBeBehind && !isBehind(answer)) return "a 5xx";
     return status < 400 || text === "" ? undefined : wrongProblem(answer);
   }
   if (status === 500) return twist.isTooMuch ? undefined : "a 5xx of the runtime";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { Hmac } from "../../../src/auth/hmac.ts";
 import { makeKey, type KeyPayload } from "../../../src/auth/key.ts";
 import { isStandalone, SETTLE_MS, startHost, type FuzzedHost } from "./hosts.ts";
-import { DECIDED, names, OUTSTANDING, REGISTERED, UNREGISTERED, uuid } from "./pools.ts";
+import { DECIDED, names, OUTSTANDING, REGISTERED, RESPELLED, UNREGISTERED, uuid } from "./pools.ts";
 import { StateOnDisk, type Row } from "./state.ts";
 
 export interface Sent {
@@ -129,6 +129,9 @@ export class FuzzServer {
     await this.#must(201, "PUT", `/v1/cells/1/leases/${uuid(15)}`, {
       creates: names.slice(8, 9).map(claimOf),
     });
+    const respelled = `/v1/cells/1/leases/${uuid(RESPELLING)}`;
+    await this.#must(201, "PUT", respelled, { replaces: [claimOf(RESPELLED.toUpperCase(), 1)] });
+    await this.#must(200, "POST", `${respelled}/commit`, { reason: "initial state" });
     await this.#coordinator.cron();
     this.leaveBehind(2);
   }
@@ -208,6 +211,9 @@ export class FuzzServer {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 }
+
+/** The number of a UUID that no request names. */
+const RESPELLING = 30;
 
 const claimOf = (value: string, n: number): { bucket: object; subject: object; source: object } => ({
   bucket: { type: "ROUTES", value },

@@ -996,6 +996,54 @@ export const cases: Record<RouteId, Case> = {
       "a bad time": { query: "after=yesterday", field: "after" },
     },
   },
+  listHistory: {
+    success: [
+      {
+        params: { bucket_type: "ROUTES" },
+        query: "page_size=1",
+        status: 200,
+        before: async (api) => ({ params: { bucket_type: "ROUTES", value: (await committed(api)).value } }),
+      },
+      {
+        params: { bucket_type: "ROUTES", value: freshName() },
+        query: "at=2026-01-01T00:00:00Z",
+        status: 200,
+        before: async (api) => ({ key: await mintKeyOf("viewer", api) }),
+      },
+    ],
+    bad: {
+      ...badNames,
+      ...Object.fromEntries(
+        Object.entries({ ...badPages, "a bad time": { query: "at=yesterday", field: "at" } }).map(
+          ([name, bad]) => [name, { ...bad, params: { bucket_type: "ROUTES", value: "a" } }],
+        ),
+      ),
+    },
+  },
+  eraseHistory: {
+    success: [
+      { body: { bucket: claim("a")["bucket"], reason: "a test", dry_run: true }, status: 200 },
+      { body: { bucket: claim("a")["bucket"], reason: "a test", dry_run: false }, status: 200 },
+    ],
+    bad: {
+      "no bucket": { body: { reason: "a test", dry_run: true }, field: "bucket" },
+      "an unknown bucket type": {
+        body: { bucket: { type: "NAMES", value: "a" }, reason: "a test", dry_run: true },
+        field: "bucket.type",
+        isUndeclared: true,
+      },
+      "an empty value": {
+        body: { bucket: { type: "ROUTES", value: "" }, reason: "a test", dry_run: true },
+        field: "bucket.value",
+      },
+      "no reason": { body: { bucket: claim("a")["bucket"], dry_run: true }, field: "reason" },
+      "a blank reason": {
+        body: { bucket: claim("a")["bucket"], reason: " ", dry_run: true },
+        field: "reason",
+      },
+      "no dry_run": { body: { bucket: claim("a")["bucket"], reason: "a test" }, field: "dry_run" },
+    },
+  },
   getPart: {
     success: [
       { params: { part: "shard-0" }, status: 200 },

@@ -12,6 +12,7 @@ import { exportSuite } from "./exports.ts";
 import { historySuite } from "./history.ts";
 import { leaseSuite } from "./lease-suite.ts";
 import { limitSuite } from "./limits.ts";
+import { nameHistorySuite } from "./name-history.ts";
 import { nameSuite } from "./names.ts";
 import { pageSuite } from "./pages.ts";
 import { recordSuite } from "./records.ts";
@@ -35,6 +36,7 @@ export function conformanceSuite(name: string, start: Start): void {
     });
     describe("leases", () => leaseSuite(open));
     describe("the history of a ledger", () => historySuite(open));
+    describe("the history of a name", () => nameHistorySuite(open));
     describe("names", () => nameSuite(open));
     describe("records", () => recordSuite(open));
     describe("classifying for GitLab's router", () => classifySuite(open));

@@ -1,0 +1,70 @@
+import type { BucketKey } from "../../core/messages.ts";
+import { shardOf } from "../../core/placement.ts";
+import { ok } from "../../core/refusal.ts";
+import { storedTypes, toApiPeriod, timeOf } from "../answers.ts";
+import type { historyRoutes } from "../contract/history-routes.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Handlers } from "../handler.ts";
+import { keyInPath, keyOfBucket } from "../lookup.ts";
+import { operatorOf } from "../operator.ts";
+import { pageOf } from "../paging.ts";
+import { reach, readTimeoutMs } from "../reach.ts";
+import { reasonFault } from "../reason.ts";
+
+export const historyHandlers: Handlers<keyof typeof historyRoutes> = {
+  async listHistory(call) {
+    const { deployment, params, query } = call;
+    const key = await keyInPath(deployment, params);
+    if (!key.ok) return key;
+    // A token has the epoch of the last period that was visited.
+    const page = await pageOf<number>(call);
+    if (!page.ok) return page;
+    const { limit, position, next } = page.value;
+    const { objects, envelope, config, types } = deployment;
+    const shard = shardOfKey(deployment, key.value);
+    const listed = await reach(readTimeoutMs(config.limits), { name: `shard ${shard}` }, () =>
+      objects.shard(shard).listPeriods({
+        ...envelope,
+        key: key.value,
+        before: position ?? null,
+        atMs: query.at ?? null,
+        limit,
+      }),
+    );
+    if (!listed.ok) return listed;
+    const { periods, next: before, completeSinceMs } = listed.value;
+    const { type } = key.value;
+    const known = await types.forAnswer(storedTypes(periods.map((period) => ({ ...period, type }))));
+    if (!known.ok) return known;
+    const body = {
+      periods: periods.map((period) => toApiPeriod(known.value, period)),
+      complete_since: completeSinceMs === null ? null : timeOf(completeSinceMs),
+      next_page_token: await next(before ?? undefined),
+    };
+    return ok({ status: 200, body });
+  },
+
+  async eraseHistory(call) {
+    const { deployment, body } = call;
+    const { bucket, reason, dry_run: dryRun } = body;
+    const { objects, envelope, config } = deployment;
+    const fault = reasonFault(reason, config.limits);
+    if (fault !== undefined) return fault;
+    const key = await keyOfBucket(deployment, bucket, "bucket");
+    if (!key.ok) return key;
+    const shard = shardOfKey(deployment, key.value);
+    const target = { name: `shard ${shard}`, ...(dryRun ? {} : { advice: UNSURE }) };
+    const operator = operatorOf(call, reason);
+    const done = await reach(readTimeoutMs(config.limits), target, () =>
+      objects.shard(shard).erasePeriods({ ...envelope, key: key.value, operator, dryRun }),
+    );
+    if (!done.ok) return done;
+    const { erased, hasMore } = done.value;
+    return ok({ status: 200, body: { erased, has_more: hasMore, dry_run: dryRun } });
+  },
+};
+
+const UNSURE = "periods may have been erased, or may still be; you can repeat the call";
+
+const shardOfKey = ({ config }: Deployment, { type, canonical }: BucketKey): number =>
+  shardOf(type, canonical, config.shards);
