@@ -80,6 +80,7 @@ export type {
   OwnerCell,
   Part,
   PartReconciliation,
+  Period,
   Record,
   Source,
   SourceType,

@@ -1,7 +1,7 @@
-/** `leasehold claims`: list, show, export. */
+/** `leasehold claims`: list, show, export, history. */
 import { expect, test } from "vitest";
 import { ClosedOutputError } from "../../src/cli/framework/io.ts";
-import { claim, startCommandLine } from "./command-line.ts";
+import { claim, create, startCommandLine, type CommandLine } from "./command-line.ts";
 
 const range = ["--cell", "1", "--source", "RAILS_TABLE_USERS"];
 const names = ["ada", "barbara", "grace", "joan", "katherine"];
@@ -76,4 +76,52 @@ test("export ends quietly at a closed pipe, and refuses --json", async () => {
     err: "",
   });
   expect((await line.run(["claims", "export", ...range, "--json"])).code).toBe(2);
+});
+
+const ada = ["ADA", "--type", "USERNAMES"];
+
+/** Cell 1 has given a name to cell 2. */
+async function moveAda(line: CommandLine): Promise<void> {
+  await claim(line, "1", "ada");
+  const { leases } = line.client("1");
+  const { uuid } = await leases.begin({ destroys: [{ bucket: create("ada").bucket }] });
+  await leases.commit(uuid);
+  await claim(line, "2", "ada");
+}
+
+test("[K2] history: who has and had a name, or who had it at a time", async () => {
+  const line = await startCommandLine();
+  await moveAda(line);
+  const { out, err } = await line.run(["claims", "history", ...ada]);
+  expect(out).toMatch(/^\S+ +- +2 +ada +USER \d+ +RAILS_TABLE_USERS \d+ +-\n\S+ +\S+ +1 +ada .+ destroy /m);
+  expect(err).toContain("Nothing is missing, except what was erased.");
+  expect(await line.json(["claims", "history", ...ada, "--limit", "1"])).toMatchObject({
+    periods: [{ cell_id: "2", until: null }],
+    cut: true,
+    complete_since: null,
+  });
+  const early = await line.run(["claims", "history", ...ada, "--at", "2020-01-01T00:00:00Z"]);
+  expect(early).toMatchObject({ code: 0, out: "" });
+  expect(early.err).toContain("No known period covers this time.");
+  const bad = await line.run(["claims", "history", ...ada, "--at", "yesterday"]);
+  expect(bad.code).toBe(2);
+  expect(bad.err).toContain("`at` must be an RFC 3339 time");
+});
+
+test("[K5] erase-history: previews, asks for the name, and erases what has ended", async () => {
+  const line = await startCommandLine();
+  await moveAda(line);
+  const periods = async (): Promise<unknown> => (await line.json(["claims", "history", ...ada]))["periods"];
+  const erase = ["claims", "erase-history", ...ada];
+  const preview = await line.run([...erase, "--dry-run"]);
+  expect(preview.out).toContain("The name has 1 periods that have ended.");
+  const reason = ["--reason", "request 4711"];
+  const other = await line.run([...erase, ...reason], { answers: ["grace"] });
+  expect(other).toMatchObject({ code: 2, out: "" });
+  expect(await periods()).toHaveLength(2);
+  const done = await line.run([...erase, ...reason], { answers: ["ADA"] });
+  expect(done).toMatchObject({ code: 0, out: "1 periods were erased.\n" });
+  expect(await periods()).toMatchObject([{ cell_id: "2" }]);
+  const again = await line.run([...erase, ...reason, "--yes"]);
+  expect(again.out).toContain("Nothing was changed.");
 });

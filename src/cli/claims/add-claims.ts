@@ -2,8 +2,11 @@ import { Option, type Command } from "commander";
 import { cellId, limitOption } from "../framework/arguments.ts";
 import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";
+import { withChangeOptions } from "../safety/confirm.ts";
+import { eraseHistory } from "./erase-history.ts";
 import { exportClaims } from "./export-claims.ts";
 import { listClaims } from "./list-claims.ts";
+import { listHistory } from "./list-history.ts";
 import { showClaim } from "./show-claim.ts";
 
 const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
@@ -36,6 +39,32 @@ export function addClaims(program: Command, run: Run): void {
       .option("--after <id>", "continue behind this source id, as an interrupted export says")
       .action(run(exportClaims)),
     ["claims export --cell 7 --source RAILS_TABLE_USERS > users.ndjson", "Export the claims of a table"],
+  );
+  withExamples(
+    group
+      .command("history")
+      .description("List who has and had a name, the latest first.")
+      .argument("<name>", "the name, in any spelling")
+      .requiredOption("--type <type>", "the bucket type")
+      .addOption(new Option("--at <time>", "only who had it at this time, such as 2026-11-18T09:00:00Z"))
+      .addOption(limitOption())
+      .action(run(listHistory)),
+    ["claims history ada --type USERNAMES", "Who has and had the username ada"],
+    ["claims history ada --type USERNAMES --at 2026-11-18T09:00:00Z", "Who had it on that morning"],
+  );
+  withExamples(
+    withChangeOptions(
+      group
+        .command("erase-history")
+        .description("Erase the past periods of a name. This is final. Its current claim stays.")
+        .argument("<name>", "the name, in any spelling")
+        .requiredOption("--type <type>", "the bucket type")
+        .action(run(eraseHistory)),
+    ),
+    [
+      'claims erase-history ada --type USERNAMES --reason "request 4711 of a former user"',
+      "Erase who had the username ada before",
+    ],
   );
 }
 

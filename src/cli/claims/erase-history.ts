@@ -1,0 +1,59 @@
+import type { Bucket } from "../../client/index.ts";
+import type { Context } from "../framework/context.ts";
+import type { Result } from "../output/result.ts";
+import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
+import { callHistory } from "./call-history.ts";
+
+interface EraseOptions extends ChangeOptions {
+  type: Bucket["type"];
+}
+
+interface Erased {
+  erased: number;
+  has_more: boolean;
+}
+
+/** Erases the periods of a name that have ended. */
+export async function eraseHistory(context: Context, name: string, options: EraseOptions): Promise<Result> {
+  const reason = reasonOf(options);
+  const bucket = { type: options.type, value: name };
+  const erase = (dryRun: boolean): Promise<Erased> => {
+    // No entry is made of a dry run, so its reason is kept nowhere.
+    const body = JSON.stringify({ bucket, reason: reason || "a dry run", dry_run: dryRun });
+    return callHistory<Erased>(context, { method: "POST", path: "/v1/admin/history/erase", body });
+  };
+  const found = await erase(true);
+  const count = `${found.has_more ? "more than " : ""}${found.erased}`;
+  if (options.dryRun === true)
+    return {
+      document: { bucket, erased: found.erased, has_more: found.has_more, dry_run: true },
+      text: () => `The name has ${count} periods that have ended. They would be erased.`,
+      notes: ["Nothing was changed."],
+    };
+  if (found.erased === 0)
+    return {
+      document: { bucket, erased: 0, has_more: false, dry_run: false },
+      text: () => "The name has no period that has ended. Nothing was changed.",
+    };
+  await confirm(context, options, {
+    name,
+    effect: [
+      `This erases ${count} periods of the name ${name} (${options.type}), because: ${reason}`,
+      `Its current claim stays. ${FINAL}`,
+    ].join("\n"),
+  });
+  let erased = 0;
+  for (let hasMore = true; hasMore;) {
+    const done = await erase(false);
+    erased += done.erased;
+    hasMore = done.has_more;
+  }
+  return {
+    document: { bucket, erased, has_more: false, dry_run: false },
+    text: () => `${erased} periods were erased.`,
+    notes: [FINAL],
+    nextSteps: ["leasehold audit --action erase_history"],
+  };
+}
+
+const FINAL = "There is no undo, and the history doesn't say that something was erased.";
