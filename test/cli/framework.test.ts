@@ -55,6 +55,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   api: ["POST", "/v1/admin/cells/1/freeze"],
   "leases commit": ["0198c5a0-5f6e-7000-8000-000000000001", "--cell", "1"],
   "leases rollback": ["0198c5a0-5f6e-7000-8000-000000000001", "--cell", "1"],
+  "claims erase-history": ["ada", "--type", "USERNAMES"],
   "cells set": ["1", "--address", "https://new.example"],
   "cells freeze": ["1"],
   "cells drain": ["1"],
