@@ -62,8 +62,8 @@ function topOf({ path, search, session, formToken }: Shell): Markup {
       <form class="search" action="/console/search" role="search">
         <input
           name="q"
-          aria-label="Search for a name, lease, cell, subject or key"
-          placeholder="Name, lease, cell, subject, key"
+          aria-label="Search for a name, lease, cell or key"
+          placeholder="Name, lease, cell, key"
           value="${fieldValue(search)}"
           maxlength="1024"
         />

@@ -59,7 +59,7 @@ class FakeFleet {
       CLAIM_SHARD: counted({
         ping: () => {
           this.pings += 1;
-          return count(null);
+          return count({ auditEntries: 0 });
         },
       }),
       CELL_LEDGER: {

@@ -11,7 +11,7 @@ const MAX_ASKED = 100;
 /** The keys that are searched, in pages of 100. */
 const MAX_KEY_PAGES = 20;
 
-/** Says what a text is: a name of some type, a lease, a cell, a subject or a key. */
+/** Says what a text is: a name of some type, a lease, a cell or a key. */
 export async function searchPage(view: View): Promise<Page> {
   const text = (view.input.get("q") ?? "").trim();
   if (text === "")
