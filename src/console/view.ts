@@ -1,7 +1,7 @@
 import type { ConsoleSession } from "../auth/console-sessions.ts";
 import type { AnswerOf, ConsoleApi, Problem, Answer } from "./console-api.ts";
 import { problemNote, type Page } from "./layout.ts";
-import { html, type Markup, type Part } from "./markup.ts";
+import { fieldValue, html, type Markup, type Part } from "./markup.ts";
 import { durationText } from "../text/duration.ts";
 
 /** What a page is made from. */
@@ -139,3 +139,15 @@ export function barsOf(label: string, values: readonly { name: string; value: nu
     </svg>
   </figure>`;
 }
+
+/** To confirm a change of a cell, its id is typed. */
+export const typedCellField = html`<label for="typed"
+  >Type the id of the cell<input id="typed" name="typed_cell" required autocomplete="off" maxlength="19"
+/></label>`;
+
+/** @param value what was typed before, if the form comes again */
+export const reasonField = (value = ""): Markup =>
+  html`<label for="reason"
+    >Reason <small>The audit keeps it.</small
+    ><input id="reason" name="reason" required maxlength="500" value="${fieldValue(value)}"
+  /></label>`;

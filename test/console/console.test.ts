@@ -237,6 +237,13 @@ describe("forms", () => {
     const shown = await (await open(path, { cookie: operator })).text();
     expect(shown).toContain("ROLLED_BACK");
     expect(shown).toContain("its cell is gone");
+    const late = await open(path, { cookie: operator, form });
+    const text = await late.text();
+    expect([late.status, text.includes("decided already"), text.includes("Review the decision")]).toEqual([
+      422,
+      true,
+      false,
+    ]);
   });
 });
 

@@ -8,9 +8,11 @@ import {
   factsOf,
   failedPage,
   leaseLink,
+  reasonField,
   sizeOf,
   stateOf,
   tableOf,
+  typedCellField,
   type Cell,
   type Outcome,
   type View,
@@ -90,17 +92,7 @@ const stateForm = ({ formToken }: View, { cell_id: id, state }: Cell): Markup =>
             .map(([name, { label }]) => html`<option value="${name}">${label}</option>`)}
         </select></label
       >
-      <label for="typed"
-        >Type the id of the cell<input
-          id="typed"
-          name="typed_cell"
-          required
-          autocomplete="off"
-          maxlength="19"
-      /></label>
-      <label for="reason"
-        >Reason <small>The audit keeps it.</small><input id="reason" name="reason" required maxlength="500"
-      /></label>
+      ${typedCellField} ${reasonField()}
       <button class="danger">Change the state</button>
     </form>`;
 

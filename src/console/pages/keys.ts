@@ -1,6 +1,16 @@
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
-import { agoOf, cellLink, factsOf, failedPage, nextLink, tableOf, type Outcome, type View } from "../view.ts";
+import {
+  agoOf,
+  cellLink,
+  factsOf,
+  failedPage,
+  nextLink,
+  reasonField,
+  tableOf,
+  type Outcome,
+  type View,
+} from "../view.ts";
 
 export async function keysPage(view: View): Promise<Page> {
   const { api, input, nowMs } = view;
@@ -48,9 +58,7 @@ const mintForm = ({ formToken }: View): Markup =>
       <label for="note"
         >Note <small>What it is for</small><input id="note" name="note" maxlength="256"
       /></label>
-      <label for="reason"
-        >Reason <small>The audit keeps it.</small><input id="reason" name="reason" required maxlength="500"
-      /></label>
+      ${reasonField()}
       <button class="primary">Make the key</button>
     </form>`;
 
@@ -105,10 +113,7 @@ export function revokePage({ rest, canChange, formToken, session }: View): Page 
                   >Cell <small>Only of a cell key that was made offline</small
                   ><input id="cell" name="cell" maxlength="19"
                 /></label>
-                <label for="reason"
-                  >Reason <small>The audit keeps it.</small
-                  ><input id="reason" name="reason" required maxlength="500"
-                /></label>
+                ${reasonField()}
                 <button class="danger">Revoke the key, which is final</button>
               </form>`
           : undefined

@@ -8,8 +8,10 @@ import {
   failedPage,
   leaseLink,
   nextLink,
+  reasonField,
   stateOf,
   tableOf,
+  typedCellField,
   type Outcome,
   type View,
 } from "../view.ts";
@@ -157,23 +159,7 @@ const decisionForm = (
           </option>
         </select></label
       >
-      <label for="typed"
-        >Type the id of the cell<input
-          id="typed"
-          name="typed_cell"
-          required
-          autocomplete="off"
-          maxlength="19"
-      /></label>
-      <label for="reason"
-        >Reason <small>The audit keeps it.</small
-        ><input
-          id="reason"
-          name="reason"
-          required
-          maxlength="500"
-          value="${fieldValue(input.get("reason") ?? "")}"
-      /></label>
+      ${typedCellField} ${reasonField(input.get("reason") ?? "")}
       <button>Review the decision</button>
     </form>`;
 
@@ -195,12 +181,18 @@ export async function decideLease(view: View): Promise<Outcome> {
         : reason.trim() === ""
           ? "Give a reason. Nothing was done."
           : undefined;
-    const shown = fault ?? "It is decided already.";
-    if (fault !== undefined || lease.state !== "GRANTED")
+    if (lease.state !== "GRANTED")
       return {
         title: `Lease ${uuid}`,
         status: 422,
-        main: html`${leaseFacts(lease)}${decisionForm(view, lease, shown, input)}`,
+        main: html`<p class="panel bad" role="alert">It is decided already. Nothing was done.</p>
+          ${leaseFacts(lease)}`,
+      };
+    if (fault !== undefined)
+      return {
+        title: `Lease ${uuid}`,
+        status: 422,
+        main: html`${leaseFacts(lease)}${decisionForm(view, lease, fault, input)}`,
       };
     const verb = decision === "commit" ? "Commit" : "Roll back";
     return {
