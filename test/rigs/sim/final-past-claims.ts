@@ -29,6 +29,8 @@ export async function checkPastClaims(simulation: Simulation): Promise<void> {
     await simulation.pass(coordinator.limits.sweepAfterMs, STEPS);
   }
   for (const part of coordinator.shards) {
+    // A shard that is lost does nothing until an operator has reconciled it (H4).
+    if (isLost(part)) continue;
     const left = rowsOf(part).find(({ until_ms: untilMs }) => untilMs < isIdle);
     judge.check(
       "I35",
@@ -38,6 +40,11 @@ export async function checkPastClaims(simulation: Simulation): Promise<void> {
   }
   judge.see("K3");
 }
+
+const isLost = ({ disk }: Part<object>): boolean =>
+  disk
+    .readDurable<{ value: string }>("SELECT value FROM meta WHERE name = 'history_lost'")
+    .some(({ value }) => !(JSON.parse(value) as { isReconciling: boolean }).isReconciling);
 
 const rowsOf = ({ disk }: Part<object>): PastClaimRow[] =>
   disk.readDurable<PastClaimRow>("SELECT * FROM past_claim ORDER BY epoch DESC");
