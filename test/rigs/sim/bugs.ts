@@ -1,7 +1,8 @@
 import { registerHooks } from "node:module";
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import type { Invariant } from "./violation.ts";
+
+const PROJECT = new URL("../../../", import.meta.url);
 
 interface Patch {
   /** The path from the project's root. */
@@ -33,7 +34,7 @@ const one = (
 });
 
 /**
- * `--bug` plants these bugs while modules are loaded. The files on disk do not change. If a piece of source
+ * `--bug` plants these bugs into what is loaded. The files on disk do not change. If a piece of source
  * no longer exists, planting fails, so a bug that is not planted cannot pass as not found.
  */
 export const bugs: Record<string, Bug> = {
@@ -1153,25 +1154,35 @@ const SMALL_SIZES: readonly Patch[] = [
   { file: "src/core/shard/report.ts", find: "const CHUNK_ROWS = 32;", put: "const CHUNK_ROWS = 1;" },
 ];
 
-/** Plants a bug, and makes some sizes small. Must run before any module of the protocol is imported. */
-export function plant(name?: string): void {
+/**
+ * The changed sources of a bug, by path from the project's root. They make some sizes small as well. Throws
+ * if the bug is unknown or does not match its file.
+ */
+export function plantedSources(name?: string): ReadonlyMap<string, string> {
   const bug = name === undefined ? { patches: [] } : bugs[name];
   if (bug === undefined)
     throw new Error(`unknown bug "${name}"; known bugs:\n  ${Object.keys(bugs).join("\n  ")}`);
   const sources = new Map<string, string>();
   for (const { file, find, put } of [...SMALL_SIZES, ...bug.patches]) {
-    const url = new URL(`../../../${file}`, import.meta.url).href;
-    const source = sources.get(url) ?? readFileSync(fileURLToPath(url), "utf8");
+    const source = sources.get(file) ?? readFileSync(new URL(file, PROJECT), "utf8");
     const pattern = patternOf(find);
     if (source.split(pattern).length !== 2)
       throw new Error(
         `${name ?? "the sizes"} cannot be planted: ${file} must contain exactly once:\n${find}`,
       );
     sources.set(
-      url,
+      file,
       source.replace(pattern, () => put),
     );
   }
+  return sources;
+}
+
+/** Plants a bug in the modules of this thread. Must run before any module of the protocol is imported. */
+export function plant(name?: string): void {
+  const sources = new Map(
+    [...plantedSources(name)].map(([file, source]) => [new URL(file, PROJECT).href, source]),
+  );
   registerHooks({
     load: (url, context, next) => {
       const source = sources.get(url);

@@ -7,9 +7,6 @@ import type { Network } from "./network.ts";
 import type { Part } from "./part.ts";
 import type { Owner } from "./scheduler.ts";
 
-// Imported dynamically: it uses the platform's types, which this TypeScript project does not have.
-const WITNESS = "../../../src/objects/witness.ts";
-
 type Calls = Record<string, (message: object) => Promise<Reply<unknown>>>;
 
 interface Objects {
@@ -30,7 +27,11 @@ export class Isolate {
   readonly #network: Network;
   readonly #coordinator: Coordinator;
   readonly #owner: Owner;
-  readonly #module = import(WITNESS) as Promise<{ Witness: new () => Witness }>;
+  // A string, because the module uses the platform's types, which this TypeScript project does not have.
+  // oxlint-disable-next-line typescript/no-unnecessary-type-assertion
+  readonly #module = import("../../../src/objects/witness.ts" as string) as Promise<{
+    Witness: new () => Witness;
+  }>;
   readonly #saveTypes: (set: TypeSet) => Promise<Result<number>>;
   #witness: Witness | undefined;
   #types: TypesCopy;

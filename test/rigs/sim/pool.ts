@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { simulatorWith } from "./bundle.ts";
 import type { RunResult } from "./run.ts";
 
 export interface Job {
@@ -15,14 +16,14 @@ export interface PoolOptions {
   onResult: (result: RunResult) => boolean;
 }
 
-/** A thread that has loaded the protocol, optionally with a planted bug. It runs one job at a time. */
+/** A thread that has loaded a simulator. It runs one job at a time. */
 class SimThread {
   readonly #worker: Worker;
   #resolve: (result: RunResult) => void = () => {};
   #reject: (error: Error) => void = () => {};
 
-  constructor(bug: string | undefined) {
-    this.#worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData: { bug } });
+  constructor(simulator: string) {
+    this.#worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData: { simulator } });
     this.#worker.on("message", (result: RunResult) => this.#resolve(result));
     this.#worker.on("error", (error) =>
       this.#reject(error instanceof Error ? error : new Error(String(error))),
@@ -44,9 +45,10 @@ class SimThread {
 
 /** Runs seeds on several threads until none is left or `onResult` returns false. */
 export async function runAll({ threads, bug, next, onResult }: PoolOptions): Promise<void> {
+  const simulator = await simulatorWith(bug);
   let isOver = false;
   const work = async (): Promise<void> => {
-    const thread = new SimThread(bug);
+    const thread = new SimThread(simulator);
     try {
       while (!isOver) {
         const job = next();
@@ -63,7 +65,7 @@ export async function runAll({ threads, bug, next, onResult }: PoolOptions): Pro
   await Promise.all(Array.from({ length: threads }, work));
 }
 
-/** Runs each job with its own bug. A bug is planted while modules load, so each job gets a new thread. */
+/** Runs each job with its own bug, and so with a simulator and a thread of its own. */
 export async function runPlanted(
   jobs: readonly (Job & { bug: string })[],
   threads: number,
@@ -73,7 +75,7 @@ export async function runPlanted(
   const work = async (): Promise<void> => {
     for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
       const { bug, seed, steps } = job;
-      const thread = new SimThread(bug);
+      const thread = new SimThread(await simulatorWith(bug));
       try {
         results.push({ bug, result: await thread.run({ seed, steps }) });
       } finally {

@@ -12,9 +12,6 @@ import type { Part } from "./part.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
 import type { SimulationSettings } from "./simulation-settings.ts";
 
-// Imported dynamically: it uses the platform's types, which this TypeScript project does not have.
-const CRON = "../../../src/projections/cron.ts";
-
 interface CronContext {
   clock: { now: () => number; after: (delayMs: number, then: () => void) => () => void };
   uuid: () => string;
@@ -287,7 +284,10 @@ export class Cron {
       uuid: () => random.uuid(),
       log: (event) => see(`log ${event}`),
     };
-    this.#run = (import(CRON) as Promise<{ runCron: RunCron }>).then(({ runCron }) => runCron);
+    // A string, because the module uses the platform's types, which this TypeScript project does not have.
+    // oxlint-disable-next-line typescript/no-unnecessary-type-assertion
+    const imported = import("../../../src/projections/cron.ts" as string) as Promise<{ runCron: RunCron }>;
+    this.#run = imported.then(({ runCron }) => runCron);
   }
 
   /** Waits for the import, which takes real time, before the first event. */
