@@ -1,44 +1,9 @@
-import axe from "axe-core";
-import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { tabTo } from "../../support/browser/tab-to.ts";
+import { violations } from "../../support/browser/violations.ts";
 import { eventually } from "./eventually.ts";
 import { freshName, BrowserSession } from "./browser-session.ts";
 import type { SharedExample } from "./shared-example.ts";
-
-interface Violation {
-  id: string;
-  nodes: { target: unknown[]; failureSummary?: string }[];
-}
-
-/** Returns the violations that axe finds in light and in dark mode. Only the colors differ between them. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  const light = await violationsIn(page, "light", {});
-  const dark = await violationsIn(page, "dark", { runOnly: ["color-contrast"] });
-  return [...light, ...dark];
-}
-
-async function violationsIn(
-  page: Page,
-  colorScheme: "light" | "dark",
-  options: axe.RunOptions,
-): Promise<string[]> {
-  await page.emulateMedia({ colorScheme });
-  const asked = JSON.stringify({ ...options, resultTypes: ["violations"], preload: false });
-  const found: Violation[] = await page.evaluate(`axe.run(${asked}).then(({ violations }) => violations)`);
-  return found.flatMap(({ id, nodes }) =>
-    nodes.map(({ target, failureSummary }) => `${colorScheme} ${id} ${String(target)} ${failureSummary}`),
-  );
-}
-
-/** Presses Tab until an element that matches the selector has the focus. */
-async function tabTo(page: Page, isThere: string): Promise<void> {
-  for (let presses = 0; presses < 30; presses += 1) {
-    await page.keyboard.press("Tab");
-    if ((await page.evaluate(`document.activeElement?.matches(${JSON.stringify(isThere)})`)) === true) return;
-  }
-  throw new Error(`no Tab leads to ${isThere}`);
-}
 
 const ROUTER_PAGES = ["/", "/nobody-has-this", "/-/nothing"];
 const CELL_PAGES = ["/-/cells/1", "/-/cells/1/account", "/-/cells/1/operations", "/-/cells/1/nothing"];
