@@ -55,7 +55,9 @@ function topOf({ path, search, session, formToken }: Shell): Markup {
     return html`<header class="top">
       <div class="bar"><a class="brand" href="/console">Leasehold</a></div>
     </header>`;
-  const current = sections.findLast(([at]) => path === at || path.startsWith(`${at}/`))?.[0];
+  const current = sections.find(
+    ([at]) => path === at || (at !== "/console" && path.startsWith(`${at}/`)),
+  )?.[0];
   return html`<header class="top">
     <div class="bar">
       <a class="brand" href="/console">Leasehold</a>

@@ -2,6 +2,7 @@ import type { ConsoleSession } from "../auth/console-sessions.ts";
 import type { AnswerOf, ConsoleApi, Problem, Answer } from "./console-api.ts";
 import { problemNote, type Page } from "./layout.ts";
 import { fieldValue, html, type Markup, type Part } from "./markup.ts";
+import { countText, sizeText } from "./amounts.ts";
 import { durationText } from "../text/duration.ts";
 
 /** What a page is made from. */
@@ -46,52 +47,16 @@ export async function allCells(api: ConsoleApi): Promise<Answer<Cell[]>> {
 
 const MAX_CELLS = 1_000;
 
-interface Column<T> {
-  title: string;
-  value: (row: T) => Part;
-  isNumber?: boolean;
-}
-
-/** The first column names the row. */
-export function tableOf<T>(caption: string, rows: readonly T[], columns: readonly Column<T>[]): Markup {
-  if (rows.length === 0) return html`<p class="panel soft">${caption}: none.</p>`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
-    <table>
-      <caption>
-        ${caption}
-      </caption>
-      <thead>
-        <tr>
-          ${columns.map(
-            ({ title, isNumber }) =>
-              html`<th scope="col" ${isNumber === true ? html`class="number"` : undefined}>${title}</th>`,
-          )}
-        </tr>
-      </thead>
-      <tbody>
-        ${rows.map(
-          (row) =>
-            html`<tr>
-              ${columns.map(({ value, isNumber }, index) =>
-                index === 0
-                  ? html`<th scope="row">${value(row)}</th>`
-                  : html`<td ${isNumber === true ? html`class="number"` : undefined}>
-                      ${value(row) ?? "-"}
-                    </td>`,
-              )}
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
-}
-
+/** Leaves out facts without a value. */
 export const factsOf = (facts: readonly (readonly [string, Part])[]): Markup =>
   html`<dl class="facts panel">
-    ${facts.map(
-      ([name, value]) =>
-        html`<dt>${name}</dt>
-          <dd>${value ?? "-"}</dd>`,
+    ${facts.map(([name, value]) =>
+      value === null || value === undefined
+        ? undefined
+        : html`<div>
+            <dt>${name}</dt>
+            <dd>${typeof value === "number" ? countText(value) : value}</dd>
+          </div>`,
     )}
   </dl>`;
 
@@ -115,30 +80,13 @@ export const stateOf = (state: string | null): Markup =>
     ? html`<span class="state good">${state}</span>`
     : html`<span class="state ${state === null ? "bad" : "warn"}">${state ?? "UNREACHABLE"}</span>`;
 
-export const sizeOf = (bytes: number | null): Part =>
-  bytes === null ? null : `${(bytes / 1_000_000).toFixed(1)} MB`;
+/** A moment, and how long ago it was. */
+export const whenOf = (time: string | null | undefined, nowMs: number): Part =>
+  time === null || time === undefined
+    ? null
+    : html`${agoOf(time, nowMs)} <span class="soft">${time.slice(0, 19).replace("T", " ")} UTC</span>`;
 
-/** A bar for each value, with the numbers in the table beside it. */
-export function barsOf(label: string, values: readonly { name: string; value: number }[]): Markup {
-  const most = Math.max(1, ...values.map(({ value }) => value));
-  const height = 18 * values.length;
-  return html`<figure class="panel">
-    <figcaption class="soft">${label}</figcaption>
-    <svg viewBox="0 0 600 ${height}" role="img" aria-label="${label}">
-      ${values.map(
-        ({ name, value }, index) =>
-          html`<text x="0" y="${18 * index + 13}">${name}</text>
-            <rect
-              x="90"
-              y="${18 * index + 3}"
-              width="${Math.round((500 * value) / most)}"
-              height="12"
-              rx="2"
-            />`,
-      )}
-    </svg>
-  </figure>`;
-}
+export const sizeOf = (bytes: number | null): Part => (bytes === null ? null : sizeText(bytes));
 
 /** To confirm a change of a cell, its id is typed. */
 export const typedCellField = html`<label for="typed"

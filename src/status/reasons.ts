@@ -7,8 +7,17 @@ import type { CellStatus, Observed } from "./observed.ts";
 /** Why a deployment is not green, and what to do next. */
 export interface Reason {
   problem: string;
+  /** A command. */
   next?: string;
+  about: Topic;
 }
+
+/** What a reason is about, so that the console can link to it. */
+export type Topic =
+  | { part: "deployment" | "cells" | "keys" }
+  | { part: "cell" | "stale_leases" | "report"; cell: string };
+
+const DEPLOYMENT: Topic = { part: "deployment" };
 
 /** The cron runs every minute. */
 const CRON_LATE_MS = 5 * 60_000;
@@ -41,19 +50,25 @@ function partReasons({
       {
         problem: "No cell is registered yet, so nothing can be claimed.",
         next: "leasehold cells add --help",
+        about: { part: "cells" },
       },
     ];
   if (readiness !== "failed") return [];
   if (parts.length === 0 && failure === null) return [];
   if (parts.length === 0)
     return [
-      { problem: `The deployment is not ready: ${escapeControls(failure ?? "")}.`, next: "leasehold doctor" },
+      {
+        problem: `The deployment is not ready: ${escapeControls(failure ?? "")}.`,
+        next: "leasehold doctor",
+        about: DEPLOYMENT,
+      },
     ];
   return parts.map((part) => ({
     problem: isLost
       ? `Of the parts that fail, at least one has lost history. This part fails: ${escapeControls(part)}.`
       : `This part does not answer: ${escapeControls(part)}.`,
     next: nextOfPart(part),
+    about: DEPLOYMENT,
   }));
 }
 
@@ -69,6 +84,7 @@ const unreadReasons = ({ unread }: Observed): Reason[] =>
   unread.map(({ what, why }) => ({
     problem: `${what} can't be read: ${escapeControls(why)}.`,
     next: "leasehold doctor",
+    about: DEPLOYMENT,
   }));
 
 function projectionReasons({ readiness, d1, cron }: Observed): Reason[] {
@@ -77,6 +93,7 @@ function projectionReasons({ readiness, d1, cron }: Observed): Reason[] {
       {
         problem: "D1 does not answer, so stale leases can't be listed and types can't be changed.",
         next: "leasehold doctor",
+        about: DEPLOYMENT,
       },
     ];
   return readiness === "failed" ? [] : cronReasons(cron);
@@ -88,6 +105,7 @@ function cronReasons(cron: Observed["cron"]): Reason[] {
       {
         problem: "The cron has not finished a run yet. It should run every minute.",
         next: "leasehold doctor",
+        about: DEPLOYMENT,
       },
     ];
   const reasons: Reason[] = [];
@@ -95,11 +113,13 @@ function cronReasons(cron: Observed["cron"]): Reason[] {
     reasons.push({
       problem: `The cron last finished ${durationText(cron.age_ms)} ago. It should run every minute.`,
       next: "leasehold doctor",
+      about: DEPLOYMENT,
     });
   if (cron.cells_failed > 0)
     reasons.push({
       problem: `The last run of the cron failed for ${count(cron.cells_failed, "cell")}.`,
       next: "leasehold cells ls",
+      about: { part: "cells" },
     });
   return reasons;
 }
@@ -107,17 +127,21 @@ function cronReasons(cron: Observed["cron"]): Reason[] {
 function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
   const { cell, state, stale_leases: stale, oldest_stale_ms: oldestMs } = status;
   const show = commandLine("cells", "show", cell);
+  const about: Topic = { part: "cell", cell };
   const reasons: Reason[] = [];
-  if (state === null) reasons.push({ problem: `The ledger of cell ${cell} can't be reached.`, next: show });
+  if (state === null)
+    reasons.push({ problem: `The ledger of cell ${cell} can't be reached.`, next: show, about });
   if (state === "FROZEN")
     reasons.push({
       problem: `Cell ${cell} is frozen, so its begins are refused.`,
       next: `leasehold cells thaw ${cell} --reason TEXT`,
+      about,
     });
   if (state === "DRAINING")
     reasons.push({
       problem: `Cell ${cell} is draining, so its begins are refused.`,
       next: `leasehold cells undrain ${cell} --reason TEXT`,
+      about,
     });
   if (stale > 0)
     reasons.push({
@@ -125,11 +149,13 @@ function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
         `Cell ${cell} has ${count(stale, "stale lease")}; the oldest was granted ` +
         `${durationText(oldestMs ?? 0)} ago.`,
       next: commandLine("leases", "ls", "--stale", "--cell", cell),
+      about: { part: "stale_leases", cell },
     });
   if ((status.unapplied_decisions ?? 0) >= MANY_UNAPPLIED)
     reasons.push({
       problem: `Shards have not applied ${status.unapplied_decisions} decisions of cell ${cell}.`,
       next: "leasehold doctor",
+      about: DEPLOYMENT,
     });
   return [...reasons, ...reportReasons(status), ...limitReasons(status, limits, show)];
 }
@@ -137,14 +163,15 @@ function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
 /** A cell that has never reported may be one that does not use the SDK, so it is no reason. */
 function reportReasons({ cell, reported_age_ms: ageMs, drift }: CellStatus): Reason[] {
   const next = commandLine("verify", "report", "--cell", cell);
+  const about: Topic = { part: "report", cell };
   const found = driftText(drift);
   return [
     ...(ageMs !== null && isSilent(ageMs)
-      ? [{ problem: `Cell ${cell} is silent: it last reported ${durationText(ageMs)} ago.`, next }]
+      ? [{ problem: `Cell ${cell} is silent: it last reported ${durationText(ageMs)} ago.`, next, about }]
       : []),
     ...(found === ""
       ? []
-      : [{ problem: `The last verification of cell ${cell} found drift: ${found}.`, next }]),
+      : [{ problem: `The last verification of cell ${cell} found drift: ${found}.`, next, about }]),
   ];
 }
 
@@ -156,7 +183,13 @@ function limitReasons(status: CellStatus, limits: Observed["limits"], next: stri
   ] as const;
   return used.flatMap(([name, value, limit]) =>
     value !== null && value >= NEAR * limit
-      ? [{ problem: `Cell ${status.cell} uses ${value} of ${limit} of the limit ${name}.`, next }]
+      ? [
+          {
+            problem: `Cell ${status.cell} uses ${value} of ${limit} of the limit ${name}.`,
+            next,
+            about: { part: "cell", cell: status.cell },
+          },
+        ]
       : [],
   );
 }
@@ -167,6 +200,7 @@ const keyReasons = ({ key }: Observed): Reason[] =>
         {
           problem: `Your key expires in ${durationText(key.expires_in_ms)}.`,
           next: "leasehold keys rotate --help",
+          about: { part: "keys" },
         },
       ]
     : [];

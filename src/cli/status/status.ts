@@ -7,7 +7,7 @@ import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
 import type { CellStatus, Observed } from "../../status/observed.ts";
-import { reasonsOf, type Reason } from "../../status/reasons.ts";
+import { reasonsOf } from "../../status/reasons.ts";
 import { observe } from "./observe.ts";
 
 interface StatusOptions {
@@ -35,7 +35,10 @@ export async function status(
 
 async function statusOnce(context: Context): Promise<Result> {
   const observed = await observe(context);
-  const reasons = reasonsOf(observed);
+  const reasons = reasonsOf(observed).map(({ problem, next }) => ({
+    problem,
+    ...(next !== undefined && { next }),
+  }));
   const isGreen = reasons.length === 0;
   return {
     document: { green: isGreen, ...observed, reasons },
@@ -45,7 +48,7 @@ async function statusOnce(context: Context): Promise<Result> {
   };
 }
 
-function textOf(observed: Observed, reasons: readonly Reason[], style: Style): string {
+function textOf(observed: Observed, reasons: readonly { problem: string }[], style: Style): string {
   const { url, version, placement, readiness, d1, cron, cells, key } = observed;
   const head = reasons.length === 0 ? style.good("GREEN") : style.bad("NOT GREEN");
   const facts = fields([

@@ -1,9 +1,21 @@
+import { tableOf } from "../table.ts";
 import { auditActions } from "../../core/audit.ts";
+import type { AnswerOf } from "../console-api.ts";
 import { problemNote, type Page } from "../layout.ts";
-import { fieldValue, html, type Part } from "../markup.ts";
-import { agoOf, cellLink, nextLink, tableOf, type View } from "../view.ts";
+import { fieldValue, html, type Markup, type Part } from "../markup.ts";
+import { agoOf, cellLink, leaseLink, nextLink, type View } from "../view.ts";
 
-const FILTERS = ["action", "cell", "target", "key_id", "after", "before"] as const;
+const FIELDS = [
+  ["cell", "Cell", "7"],
+  ["target", "Target", "id"],
+  ["key_id", "Key", "id"],
+  ["after", "From", "2026-11-25T12:00:00Z"],
+  ["before", "Before", "2026-11-26T12:00:00Z"],
+] as const;
+
+const FILTERS = ["action", ...FIELDS.map(([name]) => name)];
+
+type Entry = AnswerOf<"listAudit">["entries"][number];
 
 export async function auditPage(view: View): Promise<Page> {
   const { api, input, nowMs } = view;
@@ -22,13 +34,14 @@ export async function auditPage(view: View): Promise<Page> {
         )}
       </select></label
     >
-    ${FILTERS.slice(1).map(
-      (name) =>
+    ${FIELDS.map(
+      ([name, title, example]) =>
         html`<label for="${name}"
-          >${name.replace("_", " ")}<input
+          >${title}<input
             id="${name}"
             name="${name}"
-            size="12"
+            size="14"
+            placeholder="${example}"
             value="${fieldValue(given[name] ?? "")}"
         /></label>`,
     )}
@@ -44,19 +57,22 @@ export async function auditPage(view: View): Promise<Page> {
   return {
     title: "Audit",
     main: html`${filters}
-      ${tableOf("What operators changed, the latest first", entries, [
-        { title: "When", value: ({ at }) => agoOf(at, nowMs) },
-        { title: "What", value: ({ action }) => action },
-        { title: "Target", value: ({ target }) => html`<span class="id">${target}</span>` },
-        { title: "Cell", value: ({ cell_id: cell }) => (cell === null ? null : cellLink(cell)) },
-        { title: "Reason", value: ({ reason }) => reason },
-        {
-          title: "Key",
-          value: ({ key_note: note, key_id: id }) => note ?? html`<span class="id">${id}</span>`,
-        },
-        { title: "Before", value: ({ before }) => statesOf(before) },
-        { title: "After", value: ({ after }) => statesOf(after) },
-      ])}
+      ${tableOf(
+        "What operators changed, the latest first",
+        entries,
+        [
+          { title: "When", value: ({ at }) => agoOf(at, nowMs) },
+          { title: "What", value: ({ action }) => html`<code>${action}</code>` },
+          { title: "Target", value: (entry) => targetOf(entry) },
+          { title: "Change", value: (entry) => changeOf(entry) },
+          { title: "Reason", value: ({ reason }) => reason },
+          {
+            title: "Key",
+            value: ({ key_note: note, key_id: id }) => keyLink(id, note ?? `${id.slice(0, 8)}…`),
+          },
+        ],
+        "No change of an operator fits. The cron copies new ones once a minute.",
+      )}
       ${nextLink(view, token)}
       <p class="soft">
         ${through === null ? "Some entries are not copied into D1 yet." : html`Complete up to ${through}.`}
@@ -64,5 +80,28 @@ export async function auditPage(view: View): Promise<Page> {
   };
 }
 
-const statesOf = (state: Record<string, unknown> | null): Part =>
-  state === null ? null : html`<span class="id">${JSON.stringify(state)}</span>`;
+/** Links to what was changed, if it has a page. */
+function targetOf({ action, target, cell_id: cell }: Entry): Part {
+  if (cell !== null && target === cell) return html`cell ${cellLink(cell)}`;
+  if (cell !== null && action.endsWith("_lease")) return html`lease ${leaseLink(cell, target)}`;
+  if (action.endsWith("_key")) return html`key ${keyLink(target, target)}`;
+  return html`<span class="id">${target}</span
+    >${cell === null ? undefined : html` of cell ${cellLink(cell)}`}`;
+}
+
+const keyLink = (id: string, text: string): Markup =>
+  html`<a class="id" href="/console/keys/${id}">${text}</a>`;
+
+/** What differs between the states before and after. */
+function changeOf({ before, after }: Entry): Part {
+  const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
+  const changes = [...names].flatMap((name) => {
+    const [from, to] = [valueText(before?.[name]), valueText(after?.[name])];
+    if (from === to) return [];
+    return [from === "" ? html`${name}: ${to}` : html`${name}: ${from} → ${to === "" ? "none" : to}`];
+  });
+  return changes.length === 0 ? null : html`${changes.map((change) => html`<div>${change}</div>`)}`;
+}
+
+const valueText = (value: unknown): string =>
+  value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);

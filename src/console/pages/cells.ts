@@ -1,9 +1,9 @@
+import { tableOf } from "../table.ts";
+import { barsOf } from "../bars.ts";
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
 import {
-  agoOf,
   allCells,
-  barsOf,
   cellLink,
   factsOf,
   failedPage,
@@ -11,12 +11,13 @@ import {
   reasonField,
   sizeOf,
   stateOf,
-  tableOf,
   typedCellField,
+  whenOf,
   type Cell,
   type Outcome,
   type View,
 } from "../view.ts";
+import { sizeText } from "../amounts.ts";
 import { durationText } from "../../text/duration.ts";
 
 export async function cellsPage({ api }: View): Promise<Page> {
@@ -25,10 +26,11 @@ export async function cellsPage({ api }: View): Promise<Page> {
   const sizes = cells.value.map(({ cell_id: id, stored_bytes: bytes }) => ({
     name: `cell ${id}`,
     value: bytes ?? 0,
+    text: sizeText(bytes ?? 0),
   }));
   return {
     title: "Cells",
-    main: html`${tableOf(`${cells.value.length} cells`, cells.value, [
+    main: html`${tableOf(`Cells, ${cells.value.length}`, cells.value, [
       { title: "Cell", value: ({ cell_id: id }) => cellLink(id) },
       { title: "Name", value: ({ name }) => name },
       { title: "State", value: ({ state }) => stateOf(state) },
@@ -61,8 +63,8 @@ export async function cellPage(view: View): Promise<Page> {
         ["Open leases", cell.outstanding_leases],
         ["Unapplied decisions", cell.unapplied_decisions],
         ["Size of its ledger", sizeOf(cell.stored_bytes)],
-        ["Registered", agoOf(cell.created_at, view.nowMs)],
-        ["Changed", agoOf(cell.updated_at, view.nowMs)],
+        ["Registered", whenOf(cell.created_at, view.nowMs)],
+        ["Changed", whenOf(cell.updated_at, view.nowMs)],
       ])}
       ${
         leases.ok

@@ -1,6 +1,8 @@
+import { tableOf } from "../table.ts";
 import type { Page } from "../layout.ts";
 import { html } from "../markup.ts";
-import { agoOf, factsOf, failedPage, tableOf, type View } from "../view.ts";
+import { countText } from "../amounts.ts";
+import { agoOf, factsOf, failedPage, type View } from "../view.ts";
 import { problemNote } from "../layout.ts";
 
 export async function settingsPage({ api }: View): Promise<Page> {
@@ -10,7 +12,12 @@ export async function settingsPage({ api }: View): Promise<Page> {
     title: "Settings and limits",
     main: html`${tableOf("Limits", limits.value.limits, [
       { title: "Limit", value: ({ name }) => name },
-      { title: "Value", value: ({ value }) => value, isNumber: true },
+      {
+        title: "Value",
+        value: ({ value, default: usual }) =>
+          value === usual ? value : html`<strong>${countText(value)}</strong>`,
+        isNumber: true,
+      },
       { title: "Default", value: ({ default: usual }) => usual, isNumber: true },
       { title: "Variable", value: ({ variable }) => html`<code>${variable}</code>` },
     ])}

@@ -1,3 +1,4 @@
+import { tableOf } from "../table.ts";
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
 import {
@@ -7,7 +8,6 @@ import {
   failedPage,
   nextLink,
   reasonField,
-  tableOf,
   type Outcome,
   type View,
 } from "../view.ts";

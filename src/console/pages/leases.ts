@@ -1,3 +1,4 @@
+import { tableOf } from "../table.ts";
 import { durationText } from "../../text/duration.ts";
 import { problemNote, type Page } from "../layout.ts";
 import { fieldValue, html, type Markup } from "../markup.ts";
@@ -10,7 +11,7 @@ import {
   nextLink,
   reasonField,
   stateOf,
-  tableOf,
+  whenOf,
   typedCellField,
   type Outcome,
   type View,
@@ -97,22 +98,22 @@ export async function leasePage(view: View): Promise<Page> {
   const [cell = "", uuid = ""] = view.rest;
   const found = await view.api.call("getLease", { params: { cell, uuid } });
   if (!found.ok) return failedPage("Lease", found.problem);
+  const { nowMs } = view;
   const { lease } = found.value;
   const isOpen = lease.state === "GRANTED";
   return {
     title: `Lease ${lease.uuid}`,
-    main: html`${leaseFacts(lease)}${namesOf(lease)}
+    main: html`${leaseFacts(lease, nowMs)}${namesOf(lease)}
     ${isOpen && view.canChange ? decisionForm(view, lease, undefined, view.input) : undefined}`,
   };
 }
 
-const leaseFacts = (lease: Lease): Markup =>
+const leaseFacts = (lease: Lease, nowMs: number): Markup =>
   factsOf([
     ["Cell", cellLink(lease.cell_id)],
     ["State", stateOf(lease.state)],
-    ["Age", durationText(lease.age_ms)],
-    ["Granted at", lease.created_at],
-    ["Decided at", lease.decided_at],
+    ["Granted", whenOf(lease.created_at, nowMs)],
+    ["Decided", whenOf(lease.decided_at, nowMs)],
     ["Decided by", lease.decided_by],
     ["Decided by key", lease.decided_by_key],
     ["Reason", lease.reason],
@@ -165,7 +166,7 @@ const decisionForm = (
 
 /** The first form leads to a page that asks again, and its form decides. */
 export async function decideLease(view: View): Promise<Outcome> {
-  const { api, input, rest, formToken, canChange } = view;
+  const { api, input, rest, formToken, canChange, nowMs } = view;
   const [cell = "", uuid = ""] = rest;
   const decision = input.get("decision") === "commit" ? "commit" : "rollback";
   const reason = input.get("reason") ?? "";
@@ -186,18 +187,18 @@ export async function decideLease(view: View): Promise<Outcome> {
         title: `Lease ${uuid}`,
         status: 422,
         main: html`<p class="panel bad" role="alert">It is decided already. Nothing was done.</p>
-          ${leaseFacts(lease)}`,
+          ${leaseFacts(lease, nowMs)}`,
       };
     if (fault !== undefined)
       return {
         title: `Lease ${uuid}`,
         status: 422,
-        main: html`${leaseFacts(lease)}${decisionForm(view, lease, fault, input)}`,
+        main: html`${leaseFacts(lease, nowMs)}${decisionForm(view, lease, fault, input)}`,
       };
     const verb = decision === "commit" ? "Commit" : "Roll back";
     return {
       title: `${verb} this lease of cell ${cell}?`,
-      main: html`${leaseFacts(lease)}${namesOf(lease)}
+      main: html`${leaseFacts(lease, nowMs)}${namesOf(lease)}
         <form class="panel" method="post" action="/console/leases/${cell}/${uuid}">
           ${[
             ["token", formToken],

@@ -1,25 +1,24 @@
 import { problemNote, type Page } from "../layout.ts";
-import { fieldValue, html } from "../markup.ts";
-import { agoOf, cellLink, factsOf, leaseLink, stateOf, type View } from "../view.ts";
+import { fieldValue, html, type Markup } from "../markup.ts";
+import { cellLink, factsOf, leaseLink, stateOf, whenOf, type View } from "../view.ts";
 
 /** One name: its record, and what a router learns of it. */
 export async function namePage({ api, input, nowMs }: View): Promise<Page> {
   const [type, value] = [input.get("type") ?? "", input.get("value") ?? ""];
   const params = { bucket_type: type, value };
+  const declared = await api.call("getTypes");
+  const types = declared.ok ? Object.keys(declared.value.types.bucket_types) : [];
+  const lookUp = lookUpForm(types, type, value);
+  if (value === "" || type === "") return { title: "Look up a name", main: lookUp };
   const [record, route] = await Promise.all([
     api.call("getRecord", { params }),
     api.call("getRoute", { params }),
   ]);
   const found = record.ok && "uuid" in record.value.record ? record.value.record : undefined;
   return {
-    title: `Name ${value === "" ? "(none)" : ""}`.trim(),
+    title: `Name ${value}`,
     status: record.ok ? 200 : record.problem.status,
-    main: html`<form class="filters panel" action="/console/name">
-        <label for="type">Type<input id="type" name="type" value="${fieldValue(type)}" /></label>
-        <label for="value">Name<input id="value" name="value" value="${fieldValue(value)}" /></label>
-        <button>Look up</button>
-      </form>
-      <p class="panel"><code>${value}</code> <span class="soft">${type}</span></p>
+    main: html`<p class="soft">Of the type ${type}.</p>
       <h2>Owner</h2>
       ${
         found === undefined
@@ -37,8 +36,8 @@ export async function namePage({ api, input, nowMs }: View): Promise<Page> {
                 "Held by lease",
                 found.lease_uuid === null ? "no lease" : leaseLink(found.cell_id, found.lease_uuid),
               ],
-              ["Claimed", agoOf(found.created_at, nowMs)],
-              ["Changed", agoOf(found.updated_at, nowMs)],
+              ["Claimed", whenOf(found.created_at, nowMs)],
+              ["Changed", whenOf(found.updated_at, nowMs)],
             ])
       }
       <h2>As a router sees it</h2>
@@ -54,6 +53,24 @@ export async function namePage({ api, input, nowMs }: View): Promise<Page> {
               ["May be kept", route.value.settled ? "yes" : "no: a lease holds it"],
             ])
           : problemNote(route.problem)
-      }`,
+      }
+      <h2>Another name</h2>
+      ${lookUp}`,
   };
 }
+
+const lookUpForm = (types: readonly string[], type: string, value: string): Markup =>
+  html`<form class="filters panel" action="/console/name">
+    <label for="type"
+      >Type
+      <select id="type" name="type" required>
+        ${[...new Set([...types, ...(type === "" ? [] : [type])])].map(
+          (each) => html`<option ${each === type ? html`selected` : undefined}>${each}</option>`,
+        )}
+      </select></label
+    >
+    <label for="value"
+      >Name<input id="value" name="value" required maxlength="1024" value="${fieldValue(value)}"
+    /></label>
+    <button>Look up</button>
+  </form>`;

@@ -1,10 +1,12 @@
+import { tableOf } from "../table.ts";
 import { cellStatusOf, readinessOf, type Observed, type Unread } from "../../status/observed.ts";
-import { reasonsOf, type Reason } from "../../status/reasons.ts";
+import { reasonsOf, type Reason, type Topic } from "../../status/reasons.ts";
+import { countText } from "../amounts.ts";
 import { durationText } from "../../text/duration.ts";
 import type { Answer } from "../console-api.ts";
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
-import { allCells, cellLink, sizeOf, stateOf, tableOf, type View } from "../view.ts";
+import { allCells, cellLink, sizeOf, stateOf, type View } from "../view.ts";
 
 /** The most stale leases that are counted. The oldest come first. */
 const MAX_STALE = 100;
@@ -24,7 +26,7 @@ export async function overviewPage(view: View): Promise<Page> {
         ${tile("D1", observed.d1 ?? "unknown")}
         ${tile("Cron finished", cron === null ? "never" : `${durationText(cron.age_ms)} ago`)}
       </dl>
-      ${tableOf("Cells", cells, [
+      ${tableOf(`Cells, ${countText(cells.length)}`, cells, [
         { title: "Cell", value: ({ cell }) => cellLink(cell) },
         { title: "Name", value: ({ name }) => name },
         { title: "State", value: ({ state }) => stateOf(state) },
@@ -40,21 +42,45 @@ export async function overviewPage(view: View): Promise<Page> {
 const tile = (name: string, value: string | number): Markup =>
   html`<div>
     <dt>${name}</dt>
-    <dd>${value}</dd>
+    <dd>${typeof value === "number" ? countText(value) : value}</dd>
   </div>`;
 
 const verdictOf = (reasons: readonly Reason[]): Markup =>
   reasons.length === 0
     ? html`<p class="panel banner good" role="status">Green: everything that was asked works.</p>`
-    : html`<div class="panel" role="status">
-        <p class="banner bad">&nbsp;Not green</p>
+    : html`<section class="panel verdict" role="status">
+        <h2 class="bad">
+          Not green, for ${reasons.length === 1 ? "one reason" : `${reasons.length} reasons`}
+        </h2>
         <ul class="reasons">
           ${reasons.map(
-            ({ problem, next }) =>
-              html`<li>${problem} ${next === undefined ? undefined : html`<br /><code>${next}</code>`}</li>`,
+            ({ problem, next, about }) =>
+              html`<li>
+                ${problem} ${linkTo(about)}
+                ${next === undefined ? undefined : html`<br /><code>${next}</code>`}
+              </li>`,
           )}
         </ul>
-      </div>`;
+      </section>`;
+
+function linkTo(about: Topic): Markup {
+  switch (about.part) {
+    case "deployment":
+      return html`<a href="/console/health">Health</a>`;
+    case "cells":
+      return html`<a href="/console/cells">Cells</a>`;
+    case "keys":
+      return html`<a href="/console/keys">Keys</a>`;
+    case "cell":
+      return html`<a href="/console/cells/${about.cell}">Cell ${about.cell}</a>`;
+    case "stale_leases":
+      return html`<a href="/console/leases?cell=${about.cell}&amp;stale=1"
+        >Stale leases of cell ${about.cell}</a
+      >`;
+    case "report":
+      return html`<a href="/console/cells/${about.cell}#reported">Report of cell ${about.cell}</a>`;
+  }
+}
 
 /** Asks what `leasehold status` asks. */
 async function observe({ api, session, nowMs }: View): Promise<Observed> {

@@ -1,6 +1,9 @@
+import { tableOf } from "../table.ts";
+import { barsOf } from "../bars.ts";
 import type { Page } from "../layout.ts";
 import { html } from "../markup.ts";
-import { barsOf, factsOf, failedPage, sizeOf, tableOf, type View } from "../view.ts";
+import { sizeText } from "../amounts.ts";
+import { factsOf, failedPage, sizeOf, type View } from "../view.ts";
 
 type Samples = ReadonlyMap<string, number>;
 
@@ -23,11 +26,12 @@ export async function shardsPage({ api }: View): Promise<Page> {
   const sizes = shards.map((shard) => ({
     name: `shard ${shard}`,
     value: of("leasehold_object_size_bytes", shard) ?? 0,
+    text: sizeText(of("leasehold_object_size_bytes", shard) ?? 0),
   }));
   return {
     title: "Shards",
     main: html`${barsOf("Sizes of the shards", sizes)}
-    ${tableOf(`${shards.length} shards; counts since the instance of each started`, shards, [
+    ${tableOf(`Shards, ${shards.length}`, shards, [
       { title: "Shard", value: (shard) => shard },
       {
         title: "Answers",
