@@ -35,6 +35,7 @@ const system = [
   "test/{bench,examples,scripts}/**/*.test.ts",
   "test/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
   "test/cli/program/**/*.test.ts",
+  "test/console/browser/**/*.test.ts",
   "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
   "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads}/**/*.test.ts",
   "test/router/first-page.test.ts",
@@ -94,6 +95,7 @@ export default defineConfig({
           ...patience,
           name: "workerd",
           include: ["test/{objects,http,auth,projections,console}/**/*.test.ts"],
+          exclude: system,
         },
       },
       {
