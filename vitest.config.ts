@@ -127,7 +127,7 @@ export default defineConfig({
                 ...(await bindings()),
                 LEASEHOLD_SHARDS: "2",
                 FAULT_SCENARIOS: String(FAULT_SCENARIOS),
-                FAULT_PAIRS: process.env["FAULT_PAIRS"] ?? String(today),
+                FAULT_ROWS: process.env["FAULT_ROWS"] ?? String(today),
               },
             },
           })),

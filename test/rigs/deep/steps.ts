@@ -26,10 +26,10 @@ export const steps: readonly Step[] = [
     command: ["node", sim, "--minutes", "60"],
   },
   {
-    name: "fault-pairs",
+    name: "fault-rows",
     description: "the whole fault matrix, including every pair of writes",
     command: ["vitest", "run", "--project", "faults"],
-    env: { FAULT_PAIRS: "all" },
+    env: { FAULT_ROWS: "all" },
   },
   {
     name: "every-case",

@@ -20,8 +20,8 @@ export interface Row {
   at: string;
   /** The durable writes that the row covers, in order. */
   writes: string[];
-  /** Whether the row is about two consecutive writes. */
-  isPair: boolean;
+  /** The row runs on one of so many days. A crash around a write runs every day. */
+  days: number;
   /** Creates the faults for one run. */
   arm: () => ArmedFault[];
 }
@@ -34,6 +34,9 @@ const required = {
 
 const ofCalls: readonly CallFault[] = ["drop", "lose_answer", "twice", "late", "stale", "reset_after"];
 const ofPairs: readonly CallFault[] = ["lose_answer", "twice", "late"];
+/** Rows other than crashes take turns, so that a run takes minutes. */
+const DAYS_OF_CALLS = 2;
+const DAYS_OF_PAIRS = 14;
 /** The caller cannot distinguish these, so each call gets one of them, in turn. */
 const refusals: readonly CallFault[] = ["overloaded", "retryable", "reset"];
 
@@ -68,7 +71,7 @@ function callRows(
     fault: kind,
     at: keyOf(call),
     writes,
-    isPair: false,
+    days: DAYS_OF_CALLS,
     arm: () => [armFault(call, { kind })],
   }));
   return isD1 ? [...rows, ...d1Rows(scenario, call, nthOfD1, writes)] : rows;
@@ -100,7 +103,7 @@ function d1Rows(scenario: Scenario, call: CallRecord, nthOfD1: number, writes: s
         fault: `${carriedOut ? "fails afterwards" : "fails"}: ${text}`,
         at: keyOf(call),
         writes,
-        isPair: false,
+        days: DAYS_OF_CALLS,
         arm: armed,
       };
     });
@@ -115,7 +118,7 @@ function writeRows(scenario: Scenario, write: WriteRecord): Row[] {
     fault: kind,
     at: keyOf(write),
     writes: [keyOf(write)],
-    isPair: false,
+    days: 1,
     arm: () => [armFault(write, { kind })],
   }));
 }
@@ -128,7 +131,7 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
     fault: "cut",
     at,
     writes,
-    isPair: true,
+    days: DAYS_OF_PAIRS,
     arm: () => [armFault(first, { kind: "cut" })],
   };
   const [one, other] = [first.call, second.call];
@@ -150,7 +153,7 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
           : armFault(nextOf(first, second, other, kind), { kind }, { write, after: earlier }),
       ];
     };
-    return { scenario, fault: kind, at, writes, isPair: true, arm: armed };
+    return { scenario, fault: kind, at, writes, days: DAYS_OF_PAIRS, arm: armed };
   });
   return [cut, ...both];
 }

@@ -1,27 +1,25 @@
 /**
- * Selects the rows that run with every change: all single faults, and a different part of the pairs each day.
+ * Selects the rows that run with every change: every crash around a write, and a different part of the other
+ * faults each day.
  */
 import { env } from "../../support/workerd/api.ts";
 import type { Row } from "./matrix.ts";
 
-/** The number of parts that the pairs are divided into. */
-const PARTS = 14;
-
-const { FAULT_PAIRS } = env as unknown as {
+const { FAULT_ROWS } = env as unknown as {
   /** `all`, or the number of a day. */
-  FAULT_PAIRS: string;
+  FAULT_ROWS: string;
 };
 
-if (!/^(all|\d+)$/.test(FAULT_PAIRS))
-  throw new Error(`FAULT_PAIRS must be all, or the number of a day, not ${JSON.stringify(FAULT_PAIRS)}`);
+if (!/^(all|\d+)$/.test(FAULT_ROWS))
+  throw new Error(`FAULT_ROWS must be all, or the number of a day, not ${JSON.stringify(FAULT_ROWS)}`);
 
-export function isInSlice({ isPair, fault, at }: Row): boolean {
-  return !isPair || FAULT_PAIRS === "all" || partOf(`${fault} at ${at}`) === Number(FAULT_PAIRS) % PARTS;
+export function isInSlice({ days, fault, at }: Row): boolean {
+  return FAULT_ROWS === "all" || hashOf(`${fault} at ${at}`) % days === Number(FAULT_ROWS) % days;
 }
 
-/** A stable part for each title, spread evenly. */
-function partOf(title: string): number {
+/** The same for a title each time, and evenly spread. */
+function hashOf(title: string): number {
   let hash = 0;
   for (const character of title) hash = (Math.imul(hash, 31) + (character.codePointAt(0) ?? 0)) >>> 0;
-  return hash % PARTS;
+  return hash;
 }
