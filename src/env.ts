@@ -1,6 +1,7 @@
 import type { AnyD1Database } from "drizzle-orm/d1";
 import { readConfig, type Config } from "./config.ts";
 import type { LocationHint } from "./location-hints.ts";
+import type { AnalyticsDataset } from "./http/analytics.ts";
 import type { DirectoryCalls, LedgerCalls, ShardCalls } from "./objects/calls.ts";
 
 /**
@@ -19,6 +20,8 @@ export interface Env {
   CLAIM_SHARD: Namespace<ShardCalls>;
   DIRECTORY: Namespace<DirectoryCalls>;
   DB: AnyD1Database;
+  /** Without it, requests are not counted. */
+  ANALYTICS?: AnalyticsDataset;
   /** Signs keys and page tokens. It has at least 32 characters. */
   LEASEHOLD_SIGNING_SECRET?: string;
   /** Still accepted while the signing secret is rotated. */

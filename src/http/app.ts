@@ -2,6 +2,7 @@ import { Hono, type Context } from "hono";
 import { RegExpRouter } from "hono/router/reg-exp-router";
 import { configOf, type Env } from "../env.ts";
 import { isPathOf, rawPath, routingPaths } from "./address.ts";
+import { countRequest } from "./analytics.ts";
 import { bind, fail, type App } from "./bind.ts";
 import { routeIds, routes, type RouteId } from "./contract.ts";
 import { logOf } from "./deployment.ts";
@@ -24,6 +25,7 @@ function makeApp(): Hono<App> {
     if (isHost(context.req.header("host") ?? "")) await next();
     else context.res = fail(WRONG_HOST, trace);
     endRequest(trace, context.req.method, context.res.status);
+    countRequest(trace, context.req.method, context.res.status, context.env.ANALYTICS);
     if (isLogged(trace, context.req.method, context.res.status, logShareOf(context.env)))
       logRequest(trace, context.req.method, context.res.status, logOf(context.env));
   });
