@@ -64,7 +64,7 @@ function topOf({ path, search, session, formToken }: Shell): Markup {
       <form class="search" action="/console/search" role="search">
         <input
           name="q"
-          aria-label="Search for a name, lease, cell or key"
+          aria-label="Search for a name, lease, request, cell, key or source"
           placeholder="Name, lease, cell, key"
           value="${fieldValue(search)}"
           maxlength="1024"

@@ -7,7 +7,8 @@ import { decideLease, leasePage, leasesPage } from "./pages/leases.ts";
 import { namePage } from "./pages/name.ts";
 import { overviewPage } from "./pages/overview.ts";
 import { searchPage } from "./pages/search.ts";
-import { shardsPage, verificationPage } from "./pages/shards.ts";
+import { shardsPage } from "./pages/shards.ts";
+import { verificationPage } from "./pages/verification.ts";
 import type { Outcome, View } from "./view.ts";
 
 type Make = (view: View) => Promise<Outcome> | Outcome;

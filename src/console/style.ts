@@ -35,6 +35,7 @@ nav a:hover { color: var(--ink); }
 nav a[aria-current] { color: var(--ink); font-weight: 600; box-shadow: inset 0 -3px var(--accent); }
 main { max-width: 76rem; margin: 0 auto; padding: 1rem 1rem 4rem; }
 h1 { font-size: 1.55rem; line-height: 1.25; margin: .8rem 0 1rem; overflow-wrap: anywhere; }
+h3 { font-size: 1rem; margin: 0 0 .5rem; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
 p { margin: 0 0 1rem; }
 code, .id { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
@@ -68,7 +69,7 @@ caption { text-align: left; padding: .7rem 1.1rem; font-weight: 600; }
 th, td { text-align: left; padding: .45rem 1.1rem; border-top: 1px solid var(--line);
   vertical-align: top; overflow-wrap: anywhere; }
 thead th { font-weight: 500; font-size: .82rem; color: var(--soft); white-space: nowrap; }
-tbody th { font-weight: 500; }
+tbody th { font-weight: 500; } th .soft { font-weight: 400; }
 tbody tr:hover { background: var(--tint); }
 .number { text-align: right; white-space: nowrap; }
 time, td code, .short { white-space: nowrap; }
@@ -106,7 +107,7 @@ svg rect { fill: var(--bar); }
   .facts div { grid-template-columns: minmax(0, 1fr); } .facts { gap: .5rem; }
   .facts dt { font-size: .82rem; }
   .bar form.search { order: 1; flex: 1 1 100%; } .search input { flex: 1; }
-  header .bar { gap: .5rem .6rem; } header button { padding-inline: .6rem; }
+  header .bar { gap: .5rem .6rem; } header button { padding-inline: .6rem; } .who .id { display: none; }
   nav ul { gap: 0; margin: 0 -.4rem; } nav a { padding: .25rem .4rem .4rem; font-size: .9rem; }
   .tiles { grid-template-columns: repeat(2, 1fr); }
   .filters label:not(.check) { flex: 1 1 40%; } .filters input, .filters select { width: 100%; }

@@ -72,6 +72,10 @@ export const cellLink = (cell: string): Markup => html`<a href="/console/cells/$
 export const leaseLink = (cell: string, uuid: string): Markup =>
   html`<a class="id" href="/console/leases/${cell}/${uuid}">${uuid}</a>`;
 
+/** A subject or a source. */
+export const entityOf = ({ type, id }: { type: string; id: string }): Markup =>
+  html`<span class="short">${type}</span> ${id}`;
+
 export const agoOf = (time: string | null, nowMs: number): Part =>
   time === null ? null : html`<time datetime="${time}">${durationText(nowMs - Date.parse(time))} ago</time>`;
 

@@ -3,15 +3,15 @@
  * with the same name is in `missing` or `different`, and in `duplicates`. Names of other cells are in
  * `missing` or `different` too.
  */
-const kinds = ["missing", "different", "extra", "duplicates", "unnameable"] as const;
+export const driftKinds = ["missing", "different", "extra", "duplicates", "unnameable"] as const;
 
 /** What a verification found, by kind. */
-export type Drift = Readonly<Record<(typeof kinds)[number], number>>;
+export type Drift = Readonly<Record<(typeof driftKinds)[number], number>>;
 
 /** The part of a reported status that says what a verification found. */
 export interface ReportedStatus {
   verification?:
-    | { counts?: { readonly [Kind in (typeof kinds)[number]]?: number | undefined } | undefined }
+    | { counts?: { readonly [Kind in (typeof driftKinds)[number]]?: number | undefined } | undefined }
     | undefined;
 }
 
@@ -27,14 +27,14 @@ export const isSilent = (ageMs: number): boolean => ageMs > SILENT_MS;
 export function driftOf(status: ReportedStatus | null): Drift | null {
   const counts = status?.verification?.counts;
   if (counts === undefined) return null;
-  return Object.fromEntries(kinds.map((kind) => [kind, counts[kind] ?? 0])) as Drift;
+  return Object.fromEntries(driftKinds.map((kind) => [kind, counts[kind] ?? 0])) as Drift;
 }
 
 export const hasDrift = (drift: Drift | null): boolean =>
-  drift !== null && kinds.some((kind) => drift[kind] > 0);
+  drift !== null && driftKinds.some((kind) => drift[kind] > 0);
 
 /** Such as `3 missing, 1 extra`. Empty: there is no drift. */
 export const driftText = (drift: Drift | null): string =>
   drift === null
     ? ""
-    : kinds.flatMap((kind) => (drift[kind] > 0 ? [`${drift[kind]} ${kind}`] : [])).join(", ");
+    : driftKinds.flatMap((kind) => (drift[kind] > 0 ? [`${drift[kind]} ${kind}`] : [])).join(", ");

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { claim, freshName } from "../suites/conformance/leases.ts";
+import { applied, begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import type { MintedKey } from "../suites/conformance/client.ts";
 import { runCron } from "../../src/projections/cron.ts";
 import { keyOf, startDeployment, type Api } from "../support/workerd/api.ts";
@@ -244,6 +244,97 @@ describe("forms", () => {
       true,
       false,
     ]);
+  });
+});
+
+describe("what pages show", () => {
+  const textOf = async (path: string): Promise<string> => {
+    const text = await (await open(path, { cookie: operator })).text();
+    return text.replaceAll(/<[^>]+>/g, " ").replaceAll(/\s+/g, " ");
+  };
+
+  const takeAndDrop = async (name: string): Promise<void> => {
+    const op = claim(name, 4_711);
+    for (const body of [{ creates: [op] }, { destroys: [op] }]) {
+      const { lease } = await api.json<{ lease: { uuid: string } }>(201, "POST", "/v1/cells/1/leases", {
+        key: "cell 1",
+        body,
+      });
+      await api.json(200, "POST", `/v1/cells/1/leases/${lease.uuid}/commit`, { key: "cell 1" });
+    }
+  };
+
+  test("a name has the history of its owners", async () => {
+    const name = freshName();
+    expect(await textOf(`/console/name?type=ROUTES&value=${name}`)).toContain("No cell had this name.");
+    await takeAndDrop(name);
+    await committed(api, name);
+    const text = await textOf(`/console/name?type=ROUTES&value=${name}`);
+    expect(text.match(/GROUP 7/g)).toHaveLength(3);
+    expect(text).toMatch(/ ago [\d-]+ [\d:]+ UTC now 1 name-/);
+    expect(text).toMatch(/destroy, [\da-f-]{36}/);
+  });
+
+  test("a cell has what it reported, with its drift by kind, and so has the verification page", async () => {
+    expect(await textOf("/console/cells/2")).toContain("The cell has never reported its status.");
+    const body = {
+      sdk: { name: "leasehold", version: "9.9.9" },
+      reconciliation: { outcome: "done", ended_ago_ms: 5_000, counts: { processed: 3, committed: 1 } },
+      verification: {
+        status: "needs_approval",
+        approval_reason: "1234 repairs",
+        counts: { rows: 20_000, claims: 19_000, missing: 1_230, extra: 4 },
+      },
+    };
+    await api.json(200, "PUT", "/v1/cells/2/status", { key: "cell 2", body });
+    const cell = await textOf("/console/cells/2");
+    expect(cell).toContain("leasehold 9.9.9");
+    expect(cell).toContain("3 processed, 1 committed");
+    expect(cell).toContain("20,000 rows, 19,000 claims");
+    expect(cell).toMatch(/missing +1,230 +different +0 +extra +4 +duplicates +0/);
+    expect(await textOf("/console/verification")).toMatch(
+      /needs approval *, ended \ds ago +1230 missing, 4 extra/,
+    );
+    expect(await textOf("/console")).toContain("Report of cell 2");
+  });
+
+  test("a lease has what its cell reported last beside the decision", async () => {
+    const { uuid } = await begun(api);
+    const path = `/console/leases/1/${uuid}`;
+    expect(await textOf(path)).toContain(
+      "The cell has never reported its status, so it may or may not be alive.",
+    );
+    await api.json(200, "PUT", "/v1/cells/1/status", {
+      key: "cell 1",
+      body: { sdk: { name: "leasehold", version: "9.9.9" } },
+    });
+    expect(await textOf(path)).toMatch(
+      /The cell reported \ds ago \(leasehold 9\.9\.9\), with no reconciliation/,
+    );
+    await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/rollback`, { key: "cell 1" });
+  });
+
+  test("claims are counted by type when somebody asks", async () => {
+    expect(await textOf("/console/cells/1")).not.toContain("in all");
+    await applied(api, (await committed(api)).value);
+    expect(await textOf("/console/cells/1?count=1")).toMatch(/Claims by type, (?:at least )?\d+ in all/);
+  });
+
+  test("the search finds a request of the audit, and the names of a source", async () => {
+    const id = `request-${crypto.randomUUID()}`;
+    await api.json(200, "POST", "/v1/admin/cells/1/freeze", { body: {}, headers: { "x-request-id": id } });
+    await api.json(200, "POST", "/v1/admin/cells/1/unfreeze", { body: {} });
+    await runCron(api.env, Date.now());
+    expect(await textOf(`/console/search?q=${id}`)).toContain(`Request ${id}: freeze_cell of 1`);
+    const name = freshName();
+    const body = { creates: [claim(name, 815)] };
+    const granted = { key: "cell 1", body } as const;
+    const { lease } = await api.json<{ lease: { uuid: string } }>(201, "POST", "/v1/cells/1/leases", granted);
+    await api.json(200, "POST", `/v1/cells/1/leases/${lease.uuid}/commit`, { key: "cell 1" });
+    const found = await textOf("/console/search?q=RAILS_TABLE_ROUTES+815");
+    expect(found).toContain("Found: 1");
+    expect(found).toContain(name);
+    expect(await textOf("/console/search?q=RAILS_TABLE_ROUTES+81")).toContain("Nothing found");
   });
 });
 

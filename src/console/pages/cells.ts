@@ -17,6 +17,8 @@ import {
   type Outcome,
   type View,
 } from "../view.ts";
+import { claimsOf } from "../claims-by-type.ts";
+import { reportedOf } from "../reported.ts";
 import { sizeText } from "../amounts.ts";
 import { durationText } from "../../text/duration.ts";
 
@@ -66,6 +68,11 @@ export async function cellPage(view: View): Promise<Page> {
         ["Registered", whenOf(cell.created_at, view.nowMs)],
         ["Changed", whenOf(cell.updated_at, view.nowMs)],
       ])}
+      <h2 id="reported">What the cell reported last</h2>
+      ${reportedOf(cell.status)}
+      <h2>Claims</h2>
+      ${await claimsOf(view, id)}
+      <h2>Leases</h2>
       ${
         leases.ok
           ? tableOf("Open leases, the first 20", leases.value.leases, [

@@ -1,8 +1,9 @@
 import { tableOf } from "../table.ts";
 import type { Page } from "../layout.ts";
-import { html } from "../markup.ts";
+import { html, type Markup } from "../markup.ts";
+import { samplesIn, type Samples } from "../samples.ts";
 import { countText } from "../amounts.ts";
-import { agoOf, factsOf, failedPage, type View } from "../view.ts";
+import { factsOf, failedPage, whenOf, type View } from "../view.ts";
 import { problemNote } from "../layout.ts";
 
 export async function settingsPage({ api }: View): Promise<Page> {
@@ -41,28 +42,52 @@ export async function settingsPage({ api }: View): Promise<Page> {
 }
 
 export async function healthPage({ api, nowMs }: View): Promise<Page> {
-  const [health, ready] = await Promise.all([api.call("getHealth"), api.call("getReadiness")]);
+  const [health, ready, metrics] = await Promise.all([
+    api.call("getHealth"),
+    api.call("getReadiness"),
+    api.call("getMetrics"),
+  ]);
   const run = ready.ok ? ready.value.last_cron_run : null;
+  const parts = metrics.ok ? partsIn(samplesIn(metrics.value)) : [];
+  const failed = parts.filter(({ isUp }) => !isUp);
   return {
     title: "Health",
-    main: html`${factsOf([
-      ["Worker", health.ok ? html`<span class="good">answers</span>` : "fails"],
-      ["Version", health.ok ? health.value.version : null],
-      [
-        "Parts",
-        ready.ok ? html`<span class="good">all answer</span>` : html`<span class="bad">some fail</span>`,
-      ],
-      ["D1", ready.ok ? ready.value.d1 : null],
-      ["Cron finished", run === null ? "unknown" : agoOf(run.finished_at, nowMs)],
-      ["Cells that its last run failed for", run?.cells_failed],
-    ])}
-    ${ready.ok ? undefined : problemNote(ready.problem)}
-    ${
-      ready.ok
-        ? undefined
-        : html`<ul class="panel reasons">
-            ${ready.problem.failed?.map((part) => html`<li>${part}</li>`)}
-          </ul>`
-    }`,
+    main: html`<p class="panel banner ${ready.ok ? "good" : "bad"}" role="status">
+        ${ready.ok ? "Ready: all parts answer." : "Not ready: some part fails."}
+      </p>
+      ${ready.ok ? undefined : problemNote(ready.problem)}
+      ${
+        failed.length === 0
+          ? undefined
+          : tableOf("Parts that don't answer", failed, [
+              { title: "Part", value: ({ part }) => html`<span class="bad">${part}</span>` },
+              {
+                title: "Next",
+                value: ({ part }) => html`<code>leasehold api GET /v1/admin/parts/${part}</code>`,
+              },
+            ])
+      }
+      ${factsOf([
+        ["Version", health.ok ? health.value.version : null],
+        ["Placement", health.ok ? health.value.placement : null],
+        [
+          "Parts that answer",
+          parts.length === 0 ? null : `${parts.length - failed.length} of ${parts.length}`,
+        ],
+        ["D1", ready.ok ? stateText(ready.value.d1) : null],
+        ["Cron finished", run === null ? "never" : whenOf(run.finished_at, nowMs)],
+        ["Cells that its last run failed for", run?.cells_failed],
+      ])}
+      <p class="soft">
+        Run <code>leasehold doctor</code> for a check from outside, with what to do about each finding.
+      </p>`,
   };
 }
+
+const stateText = (d1: string): Markup => html`<span class="${d1 === "up" ? "good" : "bad"}">${d1}</span>`;
+
+const partsIn = (samples: Samples): { part: string; isUp: boolean }[] =>
+  [...samples].flatMap(([name, value]) => {
+    const [, part] = /^leasehold_up\{part="([\w-]+)"\}$/.exec(name) ?? [];
+    return part === undefined ? [] : [{ part, isUp: value === 1 }];
+  });

@@ -1,4 +1,7 @@
 import { tableOf } from "../table.ts";
+import { leaseAgesOf } from "../lease-ages.ts";
+import { samplesIn } from "../samples.ts";
+import { lineOfStatus } from "../../status/line-of-status.ts";
 import { durationText } from "../../text/duration.ts";
 import { problemNote, type Page } from "../layout.ts";
 import { fieldValue, html, type Markup } from "../markup.ts";
@@ -27,14 +30,14 @@ export async function leasesPage(view: View): Promise<Page> {
   const { api, input } = view;
   const cell = input.get("cell") ?? "";
   const isStale = input.get("stale") === "1";
-  const listed = await api.call("listStaleLeases", {
-    query: {
-      page_size: PAGE,
-      cell,
-      older_than_s: isStale ? undefined : "0",
-      page_token: input.get("page_token") ?? "",
-    },
-  });
+  const token = input.get("page_token") ?? "";
+  const [listed, metrics] = await Promise.all([
+    api.call("listStaleLeases", {
+      query: { page_size: PAGE, cell, older_than_s: isStale ? undefined : "0", page_token: token },
+    }),
+    token === "" ? api.call("getMetrics") : undefined,
+  ]);
+  const ages = metrics?.ok === true ? leaseAgesOf(samplesIn(metrics.value), cell) : undefined;
   const filters = html`<form class="filters panel" action="/console/leases">
     <label for="cell">Cell<input id="cell" name="cell" size="8" value="${fieldValue(cell)}" /></label>
     <label class="check"
@@ -49,18 +52,18 @@ export async function leasesPage(view: View): Promise<Page> {
       status: listed.problem.status,
       main: html`${filters}${problemNote(listed.problem)}`,
     };
-  const { leases, last_pulled_at: pulledAt, next_page_token: token } = listed.value;
+  const { leases, last_pulled_at: pulledAt, next_page_token: next } = listed.value;
   return {
     title: isStale ? "Stale leases" : "Open leases",
-    main: html`${filters}${leases.length === 0 ? undefined : agesOf(leases)}
-      ${tableOf(`${leases.length} leases on this page, the oldest first`, leases, [
+    main: html`${filters}${ages}
+      ${tableOf("The oldest first", leases, [
         { title: "Lease", value: ({ cell_id: id, uuid }) => leaseLink(id, uuid) },
         { title: "Cell", value: ({ cell_id: id }) => cellLink(id) },
         { title: "Age", value: ({ age_ms: ms }) => durationText(ms), isNumber: true },
         { title: "Names", value: ({ counts }) => countOf(counts), isNumber: true },
         { title: "Confirmed", value: ({ confirmed }) => (confirmed ? "by its ledger" : "only in D1") },
       ])}
-      ${nextLink(view, token)}
+      ${nextLink(view, next)}
       <p class="soft">
         From D1, copied ${pulledAt === null ? "never for some cell" : agoOf(pulledAt, view.nowMs)}.
       </p>`,
@@ -69,31 +72,6 @@ export async function leasesPage(view: View): Promise<Page> {
 
 const countOf = ({ creates, destroys, replaces }: Lease["counts"]): number => creates + destroys + replaces;
 
-const BUCKETS = [
-  ["under 1 min", 60_000],
-  ["under 10 min", 600_000],
-  ["under 1 h", 3_600_000],
-  ["under 1 day", 86_400_000],
-  ["older", Infinity],
-] as const;
-
-/** The ages of the leases of this page, as a line of numbers. */
-function agesOf(leases: readonly { age_ms: number }[]): Markup {
-  const counts = BUCKETS.map(([name, below], index) => {
-    const from = index === 0 ? -1 : (BUCKETS[index - 1]?.[1] ?? 0);
-    return { name, count: leases.filter(({ age_ms: ms }) => ms >= from && ms < below).length };
-  });
-  return html`<dl class="tiles">
-    ${counts.map(
-      ({ name, count }) =>
-        html`<div>
-          <dt>${name}</dt>
-          <dd>${count}</dd>
-        </div>`,
-    )}
-  </dl>`;
-}
-
 export async function leasePage(view: View): Promise<Page> {
   const [cell = "", uuid = ""] = view.rest;
   const found = await view.api.call("getLease", { params: { cell, uuid } });
@@ -101,10 +79,11 @@ export async function leasePage(view: View): Promise<Page> {
   const { nowMs } = view;
   const { lease } = found.value;
   const isOpen = lease.state === "GRANTED";
+  const reported = isOpen && view.canChange ? await reportedNote(view, cell) : undefined;
   return {
     title: `Lease ${lease.uuid}`,
     main: html`${leaseFacts(lease, nowMs)}${namesOf(lease)}
-    ${isOpen && view.canChange ? decisionForm(view, lease, undefined, view.input) : undefined}`,
+    ${reported && decisionForm(view, lease, undefined, reported)}`,
   };
 }
 
@@ -137,11 +116,21 @@ function namesOf({ creates = [], destroys = [], replaces = [] }: Lease): Markup 
 export const nameLink = ({ type, value }: { type: string; value: string }): Markup =>
   html`<a href="/console/name?${new URLSearchParams({ type, value }).toString()}">${value}</a>`;
 
+/** What the cell reported last: one that is alive decides its leases by itself. */
+async function reportedNote({ api }: View, cell: string): Promise<Markup> {
+  const answer = await api.call("getStatus", { params: { cell } });
+  return html`<div class="panel">
+    <h3>What the cell reported last</h3>
+    <p>${answer.ok ? lineOfStatus(answer.value.status) : answer.problem.detail}</p>
+    <p><a href="/console/cells/${cell}#reported">The whole report of cell ${cell}</a></p>
+  </div>`;
+}
+
 const decisionForm = (
-  { formToken }: View,
+  { formToken, input }: View,
   { uuid, cell_id: cell }: Lease,
   fault: string | undefined,
-  input: URLSearchParams,
+  reported: Markup,
 ): Markup =>
   html`<h2>Decide this lease</h2>
     <p>
@@ -149,20 +138,23 @@ const decisionForm = (
       committed or rolled back its own transaction. A decision is final.
     </p>
     ${fault === undefined ? undefined : html`<p class="panel bad" role="alert">${fault}</p>`}
-    <form class="stack panel" method="post" action="/console/leases/${cell}/${uuid}">
-      <input type="hidden" name="token" value="${formToken}" />
-      <label for="decision"
-        >Decision
-        <select id="decision" name="decision">
-          <option value="rollback">Roll back</option>
-          <option value="commit" ${input.get("decision") === "commit" ? html`selected` : undefined}>
-            Commit
-          </option>
-        </select></label
-      >
-      ${typedCellField} ${reasonField(input.get("reason") ?? "")}
-      <button>Review the decision</button>
-    </form>`;
+    <div class="beside">
+      <form class="stack panel" method="post" action="/console/leases/${cell}/${uuid}">
+        <input type="hidden" name="token" value="${formToken}" />
+        <label for="decision"
+          >Decision
+          <select id="decision" name="decision">
+            <option value="rollback">Roll back</option>
+            <option value="commit" ${input.get("decision") === "commit" ? html`selected` : undefined}>
+              Commit
+            </option>
+          </select></label
+        >
+        ${typedCellField} ${reasonField(input.get("reason") ?? "")}
+        <button>Review the decision</button>
+      </form>
+      ${reported}
+    </div>`;
 
 /** The first form leads to a page that asks again, and its form decides. */
 export async function decideLease(view: View): Promise<Outcome> {
@@ -193,7 +185,7 @@ export async function decideLease(view: View): Promise<Outcome> {
       return {
         title: `Lease ${uuid}`,
         status: 422,
-        main: html`${leaseFacts(lease, nowMs)}${decisionForm(view, lease, fault, input)}`,
+        main: html`${leaseFacts(lease, nowMs)}${decisionForm(view, lease, fault, await reportedNote(view, cell))}`,
       };
     const verb = decision === "commit" ? "Commit" : "Roll back";
     return {

@@ -1,18 +1,25 @@
+import { tableOf } from "../table.ts";
+import type { AnswerOf } from "../console-api.ts";
 import { problemNote, type Page } from "../layout.ts";
 import { fieldValue, html, type Markup } from "../markup.ts";
-import { cellLink, factsOf, leaseLink, stateOf, whenOf, type View } from "../view.ts";
+import { cellLink, entityOf, factsOf, leaseLink, nextLink, stateOf, whenOf, type View } from "../view.ts";
 
 /** One name: its record, and what a router learns of it. */
-export async function namePage({ api, input, nowMs }: View): Promise<Page> {
+export async function namePage(view: View): Promise<Page> {
+  const { api, input, nowMs } = view;
   const [type, value] = [input.get("type") ?? "", input.get("value") ?? ""];
   const params = { bucket_type: type, value };
   const declared = await api.call("getTypes");
   const types = declared.ok ? Object.keys(declared.value.types.bucket_types) : [];
   const lookUp = lookUpForm(types, type, value);
   if (value === "" || type === "") return { title: "Look up a name", main: lookUp };
-  const [record, route] = await Promise.all([
+  const [record, route, history] = await Promise.all([
     api.call("getRecord", { params }),
     api.call("getRoute", { params }),
+    api.call("listHistory", {
+      params,
+      query: { page_size: "50", page_token: input.get("page_token") ?? "" },
+    }),
   ]);
   const found = record.ok && "uuid" in record.value.record ? record.value.record : undefined;
   return {
@@ -30,8 +37,8 @@ export async function namePage({ api, input, nowMs }: View): Promise<Page> {
               ["Status", stateOf(found.status)],
               ["Canonical form", found.bucket.value],
               ["Epoch", found.epoch],
-              ["Subject", `${found.subject.type} ${found.subject.id}`],
-              ["Source", `${found.source.type} ${found.source.id}`],
+              ["Subject", entityOf(found.subject)],
+              ["Source", entityOf(found.source)],
               [
                 "Held by lease",
                 found.lease_uuid === null ? "no lease" : leaseLink(found.cell_id, found.lease_uuid),
@@ -54,9 +61,44 @@ export async function namePage({ api, input, nowMs }: View): Promise<Page> {
             ])
           : problemNote(route.problem)
       }
+      <h2>History</h2>
+      ${history.ok ? historyOf(history.value, view) : problemNote(history.problem)}
       <h2>Another name</h2>
       ${lookUp}`,
   };
+}
+
+function historyOf(history: AnswerOf<"listHistory">, view: View): Markup {
+  const { periods, complete_since: since, next_page_token: token } = history;
+  const { nowMs } = view;
+  return html`${tableOf(
+    "Who owned it, the latest first",
+    periods,
+    [
+      { title: "From", value: ({ from }) => whenOf(from, nowMs) },
+      {
+        title: "Until",
+        value: ({ until }) => (until === null ? html`<span class="good">now</span>` : whenOf(until, nowMs)),
+      },
+      { title: "Cell", value: ({ cell_id: cell }) => cellLink(cell) },
+      { title: "Spelling", value: ({ value }) => value },
+      { title: "Subject", value: ({ subject }) => entityOf(subject) },
+      { title: "Source", value: ({ source }) => entityOf(source) },
+      { title: "Epoch", value: ({ epoch }) => epoch, isNumber: true },
+      {
+        title: "Ended by",
+        value: ({ cell_id: cell, ended_by: end }) =>
+          end === null ? null : html`${end.kind}, ${leaseLink(cell, end.lease_uuid)}`,
+      },
+    ],
+    token === "" ? "No cell had this name." : "No period on this page.",
+  )}
+  ${nextLink(view, token)}
+  ${
+    since === null
+      ? undefined
+      : html`<p class="soft">Periods that ended before ${whenOf(since, nowMs)} are not kept.</p>`
+  }`;
 }
 
 const lookUpForm = (types: readonly string[], type: string, value: string): Markup =>

@@ -1,7 +1,14 @@
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
-import { allCells, cellLink, leaseLink, type View } from "../view.ts";
+import { agoOf, allCells, cellLink, entityOf, leaseLink, type View } from "../view.ts";
 import { nameLink } from "./leases.ts";
+
+const HINT =
+  "Give a name, the id of a lease, a request, a cell or a key, or a source such as RAILS_TABLE_USERS 42. " +
+  "Subjects have no index: search for their source, whose names show the subject.";
+
+/** The form of the ids of requests. Callers may choose their own. */
+const REQUEST = /^[\w-]{8,64}$/;
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
@@ -11,31 +18,32 @@ const MAX_ASKED = 100;
 /** The keys that are searched, in pages of 100. */
 const MAX_KEY_PAGES = 20;
 
-/** Says what a text is: a name of some type, a lease, a cell or a key. */
+/** The latest audit entries that are searched for a request. */
+const MAX_ENTRIES = 1_000;
+
+/** Says what a text is: a name of some type, a lease, a request, a cell, a key or a source. */
 export async function searchPage(view: View): Promise<Page> {
   const text = (view.input.get("q") ?? "").trim();
-  if (text === "")
-    return { title: "Search", main: html`<p class="panel">Give a name, a lease, a cell or a key.</p>` };
-  const [names, leases, cell, key] = await Promise.all([
+  if (text === "") return { title: "Search", main: html`<p class="panel empty">${HINT}</p>` };
+  const [names, leases, entries, sources, cell, key] = await Promise.all([
     namesOf(view, text),
     UUID.test(text) ? leasesOf(view, text) : [],
+    REQUEST.test(text) ? entriesOf(view, text) : [],
+    sourcesOf(view, text),
     /^[1-9]\d{0,18}$/.test(text) ? cellOf(view, text) : [],
     /^[\w-]{8,64}$/.test(text) ? keyOf(view, text) : [],
   ]);
-  const found = [...cell, ...leases, ...key, ...names];
+  const found = [...cell, ...leases, ...key, ...entries, ...sources, ...names];
   return {
-    title: `Found for this text: ${found.length}`,
+    title: found.length === 0 ? "Nothing found" : `Found: ${found.length}`,
     main: html`<p class="panel"><code>${text}</code></p>
       ${
         found.length === 0
-          ? html`<p>It is no name, lease, cell or key that is known here.</p>`
+          ? html`<p class="panel empty">${HINT}</p>`
           : html`<ul class="panel reasons">
               ${found.map((each) => html`<li>${each}</li>`)}
             </ul>`
-      }
-      <p class="soft">
-        Subjects are not indexed: search for a name of the subject, or export the records of its cell.
-      </p>`,
+      }`,
   };
 }
 
@@ -67,6 +75,44 @@ async function leasesOf({ api }: View, uuid: string): Promise<Markup[]> {
       return found.ok
         ? [html`Lease ${leaseLink(cell, uuid)} of cell ${cellLink(cell)}: ${found.value.lease.state}`]
         : [];
+    }),
+  );
+  return answers.flat();
+}
+
+/** What operators changed with a request. */
+async function entriesOf({ api, nowMs }: View, requestId: string): Promise<Markup[]> {
+  const listed = await api.call("listAudit", { query: { page_size: String(MAX_ENTRIES) } });
+  if (!listed.ok) return [html`Requests can't be searched: ${listed.problem.detail}`];
+  return listed.value.entries
+    .filter(({ request_id: id }) => id === requestId)
+    .map(
+      ({ action, target, at }) =>
+        html`Request ${requestId}: <code>${action}</code> of
+          <a class="id" href="/console/audit?target=${target}">${target}</a>, ${agoOf(at, nowMs)}`,
+    );
+}
+
+/** The names of a source with a decimal id, such as `RAILS_TABLE_USERS 42`. */
+async function sourcesOf({ api }: View, text: string): Promise<Markup[]> {
+  const [, type = "", id = ""] = /^([A-Z][A-Z0-9_]{0,63})[ :]+([1-9]\d{0,17}|0)$/.exec(text) ?? [];
+  if (id === "") return [];
+  const cells = await allCells(api);
+  if (!cells.ok) return [html`Sources can't be searched: ${cells.problem.detail}`];
+  const range = {
+    source_type: type,
+    source_id_gt: id === "0" ? undefined : String(BigInt(id) - 1n),
+    source_id_lte: id,
+  };
+  const answers = await Promise.all(
+    cells.value.slice(0, MAX_ASKED).map(async ({ cell_id: cell }) => {
+      const listed = await api.call("listRecords", { params: { cell }, query: range });
+      if (!listed.ok) return [];
+      return listed.value.records.map(
+        ({ bucket, subject }) =>
+          html`Name ${nameLink(bucket)} of the type ${bucket.type}, with the source ${text} and the subject
+          ${entityOf(subject)}, owned by cell ${cellLink(cell)}`,
+      );
     }),
   );
   return answers.flat();

@@ -24,7 +24,7 @@ const PAGES = [
   "/console/leases",
   "/console/leases?cell=5&stale=1",
   "/console/cells",
-  "/console/cells/2",
+  "/console/cells/2?count=1",
   "/console/cells/3",
   "/console/shards",
   "/console/verification",
