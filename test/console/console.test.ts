@@ -321,8 +321,8 @@ describe("what pages show", () => {
   });
 
   test("the search finds a request of the audit, and the names of a source", async () => {
-    const id = `request-${crypto.randomUUID()}`;
-    await api.json(200, "POST", "/v1/admin/cells/1/freeze", { body: {}, headers: { "x-request-id": id } });
+    const frozen = await api.send("POST", "/v1/admin/cells/1/freeze", { body: {} });
+    const id = frozen.headers.get("x-request-id");
     await api.json(200, "POST", "/v1/admin/cells/1/unfreeze", { body: {} });
     await runCron(api.env, Date.now());
     expect(await textOf(`/console/search?q=${id}`)).toContain(`Request ${id}: freeze_cell of 1`);

@@ -181,12 +181,14 @@ export async function decideLease(view: View): Promise<Outcome> {
         main: html`<p class="panel bad" role="alert">It is decided already. Nothing was done.</p>
           ${leaseFacts(lease, nowMs)}`,
       };
-    if (fault !== undefined)
+    if (fault !== undefined) {
+      const reported = await reportedNote(view, cell);
       return {
         title: `Lease ${uuid}`,
         status: 422,
-        main: html`${leaseFacts(lease, nowMs)}${decisionForm(view, lease, fault, await reportedNote(view, cell))}`,
+        main: html`${leaseFacts(lease, nowMs)}${decisionForm(view, lease, fault, reported)}`,
       };
+    }
     const verb = decision === "commit" ? "Commit" : "Roll back";
     return {
       title: `${verb} this lease of cell ${cell}?`,

@@ -7,9 +7,6 @@ const HINT =
   "Give a name, the id of a lease, a request, a cell or a key, or a source such as RAILS_TABLE_USERS 42. " +
   "Subjects have no index: search for their source, whose names show the subject.";
 
-/** The form of the ids of requests. Callers may choose their own. */
-const REQUEST = /^[\w-]{8,64}$/;
-
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 /** The cells whose ledgers are asked for a lease. */
@@ -28,7 +25,7 @@ export async function searchPage(view: View): Promise<Page> {
   const [names, leases, entries, sources, cell, key] = await Promise.all([
     namesOf(view, text),
     UUID.test(text) ? leasesOf(view, text) : [],
-    REQUEST.test(text) ? entriesOf(view, text) : [],
+    UUID.test(text) ? entriesOf(view, text) : [],
     sourcesOf(view, text),
     /^[1-9]\d{0,18}$/.test(text) ? cellOf(view, text) : [],
     /^[\w-]{8,64}$/.test(text) ? keyOf(view, text) : [],

@@ -123,7 +123,7 @@ describe.skipIf(isBrowserSkipped())("the console in a browser", () => {
     const page = await openPage({ viewport: PHONE });
     await signIn(page, viewerKey);
     await page.goto(`${site.url}/console/cells/2`);
-    expect(await page.locator("main form").count()).toBe(0);
+    expect(await page.locator("main form[method=post]").count()).toBe(0);
     expect(await page.innerText(".who")).toContain("viewer");
     await page.context().close();
   });
