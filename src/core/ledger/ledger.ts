@@ -467,7 +467,7 @@ export class Ledger {
         state: this.#history.state,
         sizeBytes: this.#ports.sql.sizeBytes(),
         waitingWrites: this.#commits.waiting,
-        isFrozen: this.#store.cellState() === "FROZEN",
+        cellState: this.#store.cellState(),
         ...this.#begins.counts(this.#ports.clock.now()),
         unappliedDecisions: this.#deliveries.unapplied,
         oldestUnappliedMs: this.#deliveries.oldestMs(this.#ports.clock.now()),

@@ -1,4 +1,4 @@
-import type { Outcome, PartState } from "../messages.ts";
+import type { CellState, Outcome, PartState } from "../messages.ts";
 import type { ReportedStatus } from "../status.ts";
 import type { Durations } from "./histogram.ts";
 
@@ -35,7 +35,7 @@ export interface DecisionCount {
 }
 
 export interface LedgerMetrics extends PartMetrics {
-  isFrozen: boolean;
+  cellState: CellState;
   outstandingLeases: number;
   /** Outstanding leases older than `staleS`. 1,000 means that many or more. */
   staleLeases: number;

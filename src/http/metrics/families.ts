@@ -1,3 +1,5 @@
+import { cellStates } from "../../core/messages.ts";
+
 /** One family of metrics, as `GET /metrics` declares it. */
 export interface Family {
   type: "counter" | "gauge" | "histogram" | "gaugehistogram" | "info";
@@ -66,10 +68,10 @@ export const families = {
     help: "Registered cells that this answer leaves out, because there are more than metrics_cells allows.",
     labels: [],
   },
-  leasehold_cell_frozen: {
+  leasehold_cell_state: {
     type: "gauge",
-    help: "1 if an operator has frozen the cell.",
-    labels: cell,
+    help: `1 for the state of the cell, and 0 for the others: ${cellStates.join(", ")}.`,
+    labels: ["cell", "state"],
   },
   leasehold_begins: {
     type: "counter",

@@ -1,4 +1,5 @@
 import type { Limits } from "../../core/limits.ts";
+import { cellStates } from "../../core/messages.ts";
 import type {
   DirectoryMetrics,
   LedgerMetrics,
@@ -29,7 +30,8 @@ export function addLedger(
 ): void {
   addPart(to, part, metrics);
   to.add("leasehold_object_limit_bytes", { part }, ledgerBytes);
-  to.add("leasehold_cell_frozen", { cell }, Number(metrics.isFrozen));
+  for (const state of cellStates)
+    to.add("leasehold_cell_state", { cell, state }, Number(metrics.cellState === state));
   for (const { result, reason, count } of metrics.begins)
     to.add("leasehold_begins", { cell, result, reason }, count);
   to.add("leasehold_begins_running", { cell }, metrics.runningBegins);

@@ -62,7 +62,7 @@ describe("a ledger counts", () => {
       { result: "conflict", reason: "leased", count: 1 },
       { result: "refused", reason: "CELL_FROZEN", count: 1 },
     ]);
-    expect(other.isFrozen).toBe(true);
+    expect(other.cellState).toBe("FROZEN");
   });
 
   test("a begin whose shard cannot be reached as failed", async () => {

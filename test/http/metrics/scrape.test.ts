@@ -14,7 +14,7 @@ const part = { startedAtMs: 1_500, state: "complete" as const, sizeBytes: 4_096,
 
 const ledger: LedgerMetrics = {
   ...part,
-  isFrozen: true,
+  cellState: "DRAINING",
   outstandingLeases: 5,
   staleLeases: 2,
   oldestLeaseMs: 90_500,
@@ -174,7 +174,8 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_history_lost", { part: "directory" })).toBe(1);
   expect(of("leasehold_history_lost", { part: "shard-1" })).toBe(0);
   expect(of("leasehold_reconciling", { part: "shard-1" })).toBe(1);
-  expect(of("leasehold_cell_frozen", { cell })).toBe(1);
+  expect(of("leasehold_cell_state", { cell, state: "DRAINING" })).toBe(1);
+  expect(of("leasehold_cell_state", { cell, state: "FROZEN" })).toBe(0);
   expect(of("leasehold_begins", { cell, result: "granted" })).toBe(7);
   expect(of("leasehold_begins", { cell, result: "conflict", reason: "taken" })).toBe(4);
   expect(of("leasehold_begins_running", { cell })).toBe(1);
@@ -313,14 +314,14 @@ test("what a cell has not reported is left out, and not shown as 0", async () =>
   fixture.ledger = { ...ledger, reported: { reportedAtMs: 2_000, nowMs: 2_000, sdk, verification: failed } };
   const some = [...(await fixture.read()).keys()].filter((name) => name.startsWith("leasehold_cell_"));
   expect(some).toEqual([
-    "leasehold_cell_frozen",
+    "leasehold_cell_state",
     "leasehold_cell_reported_timestamp_seconds",
     "leasehold_cell_sdk",
   ]);
   fixture = new Fixture();
   fixture.ledger = { ...ledger, reported: null };
   const none = [...(await fixture.read()).keys()].filter((name) => name.startsWith("leasehold_cell_"));
-  expect(none).toEqual(["leasehold_cell_frozen"]);
+  expect(none).toEqual(["leasehold_cell_state"]);
 });
 
 test("[P2] before the first cell is registered, no shard and no ledger is asked", async () => {

@@ -91,7 +91,8 @@ describe.skipIf(!isInPath("prometheus"))("Prometheus", () => {
     const cell = dashboards.find(({ uid }) => uid === "leasehold-cell");
     const gauges = cell === undefined ? [] : queriesOf(cell).filter((query) => !query.includes("rate("));
     expect(gauges.length).toBeGreaterThan(5);
-    for (const query of gauges) expect([query, (await prometheus.query(query)).length]).toEqual([query, 1]);
+    for (const query of gauges)
+      expect([query, (await prometheus.query(query)).length > 0]).toEqual([query, true]);
   });
 
   test("evaluates every alert rule", async () => {
