@@ -15,7 +15,6 @@ const unreachable: Record<string, string> = {
   accept_loss: "a part must go back in time first, as in the simulation",
   finish_reconciliation: "a part must go back in time first, as in the simulation",
   drop_past_claims: "claims must be months old first; the unit tests and the simulation write it",
-  erase_past_claims: "only an operator's call writes it; the unit tests and the simulation make it",
   restore_directory: "the directory must go back in time first",
 };
 

@@ -318,6 +318,19 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
+    title: "erased history",
+    rules: "[K5]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await stage.own("owned", 1, TAKEN);
+      await stage.begin("replaced", 1, { replace: TAKEN });
+      await stage.decide("replaced", "commit");
+    },
+    act: async (stage) => {
+      await stage.eraseHistory(nameOn(0));
+    },
+  },
+  {
     title: "status report",
     rules: "[U2]",
     arrange: async (stage) => {

@@ -217,6 +217,20 @@ export class Stage {
     if (status?.sdk.version !== "0.1.0") throw new Error("the status was answered, but is not stored");
   }
 
+  /** Erases what has ended of a name, and checks that nothing is left. A repeated call finds nothing to do. */
+  async eraseHistory(value: string): Promise<void> {
+    const body = { bucket: { type: "ROUTES", value }, reason: "a test", dry_run: false };
+    await this.until("erasing a history", [{ status: 200 }], () =>
+      this.client.send("POST", "/v1/admin/history/erase", { body }),
+    );
+    const { json } = await this.until("reading a history", [{ status: 200 }], () =>
+      this.client.send("GET", `/v1/admin/history/ROUTES/${value}`),
+    );
+    const { periods } = json as unknown as { periods: { until: string | null }[] };
+    if (periods.some(({ until }) => until !== null))
+      throw new Error("the erasure was answered, but the periods are still there");
+  }
+
   #slot(method: "PUT" | "POST", cell: Cell, action = ""): Promise<Received> {
     const id = this.deployment.cell(cell);
     return this.client.send(method, `/v1/cells/${id}/verification-slots/${SLOT_UUID}${action}`, {
