@@ -18,6 +18,9 @@ export interface AuditEntry {
     | "freeze_cell"
     | "drain_cell"
     | "undrain_cell"
+    | "start_removal"
+    | "cancel_removal"
+    | "remove_cell"
     | "unfreeze_cell"
     | "mint_key"
     | "revoke_key"
@@ -121,7 +124,7 @@ export interface Cell {
    * FROZEN: begins are refused, and everything else works. DRAINING: like FROZEN, but the begins of a
    * verification are granted. Null: the cell's ledger cannot be reached.
    */
-  state: "ACTIVE" | "DRAINING" | "FROZEN" | null;
+  state: "ACTIVE" | "DRAINING" | "FROZEN" | "REMOVING" | "REMOVED" | null;
   /** The number of leases that are granted and not decided. Null: the cell's ledger cannot be reached. */
   outstanding_leases: number | null;
   /**
@@ -1313,7 +1316,7 @@ export interface Operations {
       /** The parts that did not answer. While there are any, only a dry run works. */
       unreachable: readonly string[];
       /** For a ledger: the state of the cell that is left. A later change of it is lost. */
-      cell_state?: "ACTIVE" | "DRAINING" | "FROZEN" | undefined;
+      cell_state?: "ACTIVE" | "DRAINING" | "FROZEN" | "REMOVING" | "REMOVED" | undefined;
       /** For the directory: what the copies in D1 have that the directory has lost. */
       restored?:
         | {

@@ -244,6 +244,8 @@ export interface BeginRequest extends CellCall {
   allowMissing: boolean;
   /** Present if a verification makes this begin (H6, X1). */
   isVerification?: true;
+  /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
+  isRemoval?: true;
 }
 
 export interface DecideRequest extends CellCall {
@@ -252,6 +254,8 @@ export interface DecideRequest extends CellCall {
   lease: string;
   outcome: Outcome;
   reason?: string;
+  /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
+  isRemoval?: true;
 }
 
 export interface LeaseRequest extends CellCall {
@@ -535,10 +539,13 @@ export interface ShardWork {
 
 /**
  * `FROZEN`: the ledger grants no begin. `DRAINING`: it grants only those of a verification (X1). Everything
- * else works in both.
+ * else works in both. `REMOVING`: it grants only the leases of the removal (X3). `REMOVED`: the cell has no
+ * claims, and its keys are refused (X4).
  */
-export const cellStates = ["ACTIVE", "DRAINING", "FROZEN"] as const;
+export const cellStates = ["ACTIVE", "DRAINING", "FROZEN", "REMOVING", "REMOVED"] as const;
 export type CellState = (typeof cellStates)[number];
+/** The states that an operator sets. */
+export type SettableState = Exclude<CellState, "REMOVING" | "REMOVED">;
 
 export interface CellStatus {
   cell: string;
@@ -553,6 +560,80 @@ export interface CellStatus {
   storedBytes: number;
   /** What the cell said of itself last. Null: it has never reported. */
   reported: ReportedStatus | null;
+  /** The position of the last change of a lease. While it stays the same, no claim of the cell changes. */
+  position: number;
+  /** Null: no removal has started. */
+  removal: StoredRemoval | null;
+}
+
+/** What a ledger stores of the removal of its cell. */
+export interface StoredRemoval {
+  /** The number of claims that the export has. */
+  records: number;
+  /** The number of claims that its committed leases have released. */
+  released: number;
+  /** Whether a step has begun, so that the removal cannot be cancelled any more (X3). */
+  hasBegun: boolean;
+}
+
+/** Starts a removal of a cell whose claims were compared with an export (X2). */
+export interface StartRemoval extends OperatorCall {
+  stateVersion: number;
+  /** The ledger's position before the claims were compared. */
+  position: number;
+  /** The number of claims that the export has. */
+  records: number;
+}
+
+/** Ends a removal that no step has begun. */
+export interface CancelRemoval extends OperatorCall {
+  stateVersion: number;
+}
+
+/** Releases up to `limit` claims of a cell that is being removed. */
+export interface RemovalStep extends OperatorCall {
+  limit: number;
+}
+
+export interface RemovalProgress {
+  /** `REMOVED`: no claim is left. */
+  state: CellState;
+  /** The claims that this step has released. */
+  released: number;
+  /** The claims of the export that no step has released yet. */
+  left: number;
+}
+
+/** Asks a shard for some claims of a cell, whatever they are. */
+export interface ListCellClaims extends Envelope {
+  cell: string;
+  limit: number;
+}
+
+export interface CellClaims {
+  claims: (BucketKey & { epoch: number })[];
+}
+
+/** A position in a shard's claims of one cell: source type, source order, bucket type, canonical form. */
+export type CellClaimPosition = [number, string, number, string];
+
+/** Counts claims of a cell, as far as one message gets (M7). */
+export interface CountCellClaims extends Envelope {
+  cell: string;
+  /** Where to continue. Null: at the first claim. */
+  behind: CellClaimPosition | null;
+}
+
+export interface ClaimCount {
+  sourceType: number;
+  type: number;
+  claims: number;
+}
+
+export interface CellClaimCounts {
+  counts: ClaimCount[];
+  /** Null: no claim follows. */
+  next: CellClaimPosition | null;
 }
 
 /** Revokes a key of the cell. */
@@ -566,7 +647,7 @@ export interface RevokeCellKey extends OperatorCall {
  * message that asks for another state is refused (A2).
  */
 export interface SetState extends OperatorCall {
-  state: CellState;
+  state: SettableState;
   stateVersion: number;
 }
 

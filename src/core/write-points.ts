@@ -18,6 +18,8 @@ export const writePoints = {
     "revoke_cell_key",
     "report_status",
   ],
+  /** Writes of a ledger whose cell is removed. */
+  removal: ["start_removal", "cancel_removal", "begin_removal", "finish_removal"],
   shard: ["exchange", "clear"],
   /** Writes of a shard about claims that have ended. */
   pastClaims: ["drop_past_claims", "erase_past_claims"],

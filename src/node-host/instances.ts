@@ -33,6 +33,9 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
     status: (message) => tell(ledger, ledger.status(message)),
     leaseStates: (message) => tell(ledger, ledger.leaseStates(message)),
     setState: (message) => tell(ledger, ledger.setState(message)),
+    startRemoval: (message) => tell(ledger, ledger.startRemoval(message)),
+    cancelRemoval: (message) => tell(ledger, ledger.cancelRemoval(message)),
+    removalStep: (message) => tell(ledger, ledger.removalStep(message)),
     revoke: (message) => tell(ledger, ledger.revoke(message)),
     reportStatus: (message) => tell(ledger, ledger.reportStatus(message)),
     reportedStatus: (message) => tell(ledger, ledger.reportedStatus(message)),
@@ -63,6 +66,8 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
     reconcile: (message) => tell(shard, shard.reconcile(message)),
     finishReconciliation: (message) => tell(shard, shard.finishReconciliation(message)),
     listHolds: (message) => shard.listHolds(message),
+    listCellClaims: (message) => shard.listCellClaims(message),
+    countCellClaims: (message) => tell(shard, shard.countCellClaims(message)),
   };
   return { calls, alarm: () => shard.alarm() };
 }

@@ -45,6 +45,9 @@ export interface LedgerCalls {
   reportedStatus(message: messages.CellCall): Answer<ReportedStatus | null>;
   leaseStates(message: messages.Envelope & { leases: string[] }): Answer<(messages.LeaseStatus | null)[]>;
   setState(message: messages.SetState): Answer<null>;
+  startRemoval(message: messages.StartRemoval): Answer<null>;
+  cancelRemoval(message: messages.CancelRemoval): Answer<null>;
+  removalStep(message: messages.RemovalStep): Answer<messages.RemovalProgress>;
   revoke(message: messages.RevokeCellKey): Answer<null>;
   pullAudit(message: PullAudit): Answer<AuditPage>;
   part(message: messages.Envelope): Answer<messages.PartStatus>;
@@ -69,6 +72,8 @@ export interface ShardCalls {
   reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation>;
   finishReconciliation(message: messages.OperatorCall): Answer<messages.PartStatus>;
   listHolds(message: messages.ListHolds): PeerAnswer<messages.HoldPage>;
+  listCellClaims(message: messages.ListCellClaims): PeerAnswer<messages.CellClaims>;
+  countCellClaims(message: messages.CountCellClaims): Answer<messages.CellClaimCounts>;
 }
 
 export interface DirectoryCalls {

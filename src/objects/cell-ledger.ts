@@ -74,6 +74,18 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return this.#tell(this.#ledger.setState(message));
   }
 
+  startRemoval(message: messages.StartRemoval): Answer<null> {
+    return this.#tell(this.#ledger.startRemoval(message));
+  }
+
+  cancelRemoval(message: messages.CancelRemoval): Answer<null> {
+    return this.#tell(this.#ledger.cancelRemoval(message));
+  }
+
+  removalStep(message: messages.RemovalStep): Answer<messages.RemovalProgress> {
+    return this.#tell(this.#ledger.removalStep(message));
+  }
+
   revoke(message: messages.RevokeCellKey): Answer<null> {
     return this.#tell(this.#ledger.revoke(message));
   }

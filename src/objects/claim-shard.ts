@@ -41,6 +41,10 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#tell(this.#shard.digestRecords(message));
   }
 
+  countCellClaims(message: messages.CountCellClaims): Answer<messages.CellClaimCounts> {
+    return this.#tell(this.#shard.countCellClaims(message));
+  }
+
   ping(message: messages.Envelope): Answer<messages.ShardWork> {
     return this.#tell(this.#shard.ping(message));
   }
@@ -75,6 +79,10 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
 
   finishReconciliation(message: messages.OperatorCall): Answer<messages.PartStatus> {
     return this.#tell(this.#shard.finishReconciliation(message));
+  }
+
+  listCellClaims(message: messages.ListCellClaims): Promise<messages.Reply<messages.CellClaims>> {
+    return this.#shard.listCellClaims(message);
   }
 
   listHolds(message: messages.ListHolds): Promise<messages.Reply<messages.HoldPage>> {

@@ -25,6 +25,7 @@ export function makeLedger(id: Named, ports: Ports, env: Env): Ledger {
       exchange: (shard, message) => objects.shard(shard).exchange(message),
       settle: (shard, message) => objects.shard(shard).settle(message),
       listHolds: (shard, message) => objects.shard(shard).listHolds(message),
+      listCellClaims: (shard, message) => objects.shard(shard).listCellClaims(message),
     },
   });
   return servedBy(ledger, name, tracer);

@@ -3,7 +3,7 @@ import { driftOf, type Drift, type ReportedStatus } from "./health.ts";
 export interface CellStatus {
   cell: string;
   name: string;
-  state: "ACTIVE" | "DRAINING" | "FROZEN" | null;
+  state: "ACTIVE" | "DRAINING" | "FROZEN" | "REMOVING" | "REMOVED" | null;
   outstanding_leases: number | null;
   stale_leases: number;
   oldest_stale_ms: number | null;

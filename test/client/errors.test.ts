@@ -40,6 +40,13 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   LEASE_COMMITTED: ["FAILED_PRECONDITION", errors.LeaseCommittedError],
   CELL_FROZEN: ["FAILED_PRECONDITION", errors.CellFrozenError],
   CELL_DRAINING: ["FAILED_PRECONDITION", errors.CellDrainingError],
+  CELL_NOT_DRAINING: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
+  CELL_HAS_LEASES: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
+  CELL_REMOVING: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
+  CELL_NOT_REMOVING: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
+  CELL_REMOVED: ["PERMISSION_DENIED", errors.PermissionDeniedError],
+  REMOVAL_BEGUN: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
+  EXPORT_DIFFERS: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   CELL_UNKNOWN: ["NOT_FOUND", errors.NotFoundError],
   ROUTE_UNKNOWN: ["NOT_FOUND", errors.NotFoundError],
   // A conflict about a cell, not about a name.

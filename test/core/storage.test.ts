@@ -368,6 +368,11 @@ const proofs: Record<string, Proof> = {
   "meta.cell_state_set_at_ms": "after work",
   "meta.cell_state_version": "after work",
   "meta.pruned_position": "after work",
+  "meta.removal": at(
+    "test/core/ledger/removal.test.ts",
+    "[X3] a removal can be cancelled until its first step",
+  ),
+  "Removal.#running": at("test/core/ledger/removal.test.ts", "[X3] calls at the same time share one step"),
   "meta.refused_through_ms": "after work",
   "meta.clock_marks": marks,
   "meta.status": "after work",

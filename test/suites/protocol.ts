@@ -4,7 +4,7 @@
  * (docs/reference/protocol.md).
  */
 import { describe, expect, test } from "vitest";
-import type { CellState, OperatorCall } from "../../src/core/messages.ts";
+import type { OperatorCall, SettableState } from "../../src/core/messages.ts";
 import type { Ledger } from "../../src/core/ledger/ledger.ts";
 import type { LookupFound, Outcome } from "../../src/core/messages.ts";
 import type { Shard } from "../../src/core/shard/shard.ts";
@@ -543,7 +543,7 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       const [first, second] = [objects.uuid(), objects.uuid()];
       await begin(objects, "1", first, ["ada"]);
       await begin(objects, "1", second, ["bob"]);
-      const set = (state: CellState, stateVersion: number) =>
+      const set = (state: SettableState, stateVersion: number) =>
         objects.runUntil(objects.ledger("1").setState({ ...objects.envelope, state, stateVersion }));
       await set("DRAINING", 0);
       const draining = no("FAILED_PRECONDITION", { reason: "CELL_DRAINING" });

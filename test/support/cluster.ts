@@ -233,6 +233,10 @@ export class Cluster {
           this.#send(from.name, `shard ${index}`, "listHolds", message, (copy) =>
             this.shard(index).object.listHolds(copy),
           ),
+        listCellClaims: (index, message) =>
+          this.#send(from.name, `shard ${index}`, "listCellClaims", message, (copy) =>
+            this.shard(index).object.listCellClaims(copy),
+          ),
       },
     };
   }

@@ -355,7 +355,18 @@ export class Begins {
   }
 }
 
-function stateRefusal(state: CellState, { isVerification }: BeginRequest): Refusal | undefined {
+function stateRefusal(state: CellState, { isVerification, isRemoval }: BeginRequest): Refusal | undefined {
+  if (isRemoval === true) {
+    // A cancelled removal grants nothing, not even to a step that is under way (X3).
+    if (state === "REMOVING" || state === "REMOVED") return undefined;
+    return refused("FAILED_PRECONDITION", "the cell is not being removed", { reason: "CELL_NOT_REMOVING" })
+      .refusal;
+  }
+  if (state === "REMOVING")
+    return refused("FAILED_PRECONDITION", "the cell is being removed and cannot begin leases", {
+      reason: "CELL_REMOVING",
+    }).refusal;
+  if (state === "REMOVED") return cellRemoved().refusal;
   if (state === "FROZEN")
     return refused(
       "FAILED_PRECONDITION",
@@ -406,9 +417,19 @@ export const rolledBack = (): { ok: false; refusal: Refusal } =>
     reason: "LEASE_ROLLED_BACK",
   });
 
+export const cellRemoved = (): { ok: false; refusal: Refusal } =>
+  refused(
+    "PERMISSION_DENIED",
+    "the cell was removed: its names are released, and its id is never used again",
+    {
+      reason: "CELL_REMOVED",
+    },
+  );
+
 /** Returns why the key of a cell is refused (A1). The directory knows the revoked keys of operators. */
 export function keyRefusal(store: LedgerStore, { role, keyId, expiresAtMs }: Caller): Refusal | undefined {
   if (role !== "cell") return undefined;
+  if (store.cellState() === "REMOVED") return cellRemoved().refusal;
   if (store.isRevoked(keyId))
     return refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" })
       .refusal;

@@ -14,13 +14,14 @@ export class LeaseAudit {
   }
 
   /** Returns why an operator may not begin or decide a lease: its entry has no room (O3). */
-  refusalOf({ caller }: BeginRequest | DecideRequest): Refusal | undefined {
-    return caller.role === "operator" ? this.#audit.refusal : undefined;
+  refusalOf(request: BeginRequest | DecideRequest): Refusal | undefined {
+    return isAudited(request) ? this.#audit.refusal : undefined;
   }
 
   /** Must be called in the transaction that grants the lease. */
-  begun({ caller, requestId, lease }: BeginRequest, row: LeaseRow): void {
-    if (caller.role !== "operator") return;
+  begun(request: BeginRequest, row: LeaseRow): void {
+    if (!isAudited(request)) return;
+    const { caller, requestId, lease } = request;
     this.#audit.append(
       { keyId: caller.keyId, requestId, reason: null },
       { action: "begin_lease", cell: this.#cell, target: lease, before: null, after: stateOf(row) },
@@ -29,8 +30,8 @@ export class LeaseAudit {
 
   /** Must be called in the transaction that decides the lease. A lease that was never granted has no row. */
   decided(request: DecideRequest, before: LeaseRow | null): void {
+    if (!isAudited(request)) return;
     const { caller, requestId, reason, lease, outcome } = request;
-    if (caller.role !== "operator") return;
     this.#audit.append(
       { keyId: caller.keyId, requestId, reason: reason ?? null },
       {
@@ -43,6 +44,10 @@ export class LeaseAudit {
     );
   }
 }
+
+/** The leases of a removal have no entries of their own: the removal has one when it starts and ends. */
+const isAudited = ({ caller, isRemoval }: BeginRequest | DecideRequest): boolean =>
+  caller.role === "operator" && isRemoval !== true;
 
 const stateOf = ({ state, created_at_ms, creates, destroys, replaces, missing }: LeaseRow): AuditState => ({
   state,

@@ -3,6 +3,7 @@ import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type {
   Authorize,
+  CancelRemoval,
   BeginAnswer,
   BeginRequest,
   CellCall,
@@ -27,10 +28,13 @@ import type {
   Pull,
   PullAnswer,
   ReconcileLedger,
+  RemovalProgress,
+  RemovalStep,
   ReportStatus,
   Reply,
   RevokeCellKey,
   SetState,
+  StartRemoval,
   Told,
   PlacedLease,
 } from "../messages.ts";
@@ -44,7 +48,7 @@ import type { Ports } from "../ports.ts";
 import type { ReportedStatus } from "../status.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
-import { Begins, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
+import { Begins, cellRemoved, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { answerQuestion } from "./inquiry.ts";
@@ -54,6 +58,7 @@ import { LeaseAudit } from "./lease-audit.ts";
 import { ShardLinks, type ShardPeer } from "./shard-links.ts";
 import { Positions, positionAt } from "./position.ts";
 import { Pruner, type Pruned } from "./prune.ts";
+import { Removal, type ClaimsPeer } from "./removal.ts";
 import { ledgerSchema } from "./schema.ts";
 import { ReadLimiter } from "./read-limiter.ts";
 import { SeenDirectory } from "./seen-directory.ts";
@@ -63,7 +68,7 @@ import { LedgerStore, type LeaseRow } from "./store.ts";
 
 export interface LedgerPeers {
   directory: DirectoryPeer;
-  shard: ShardPeer & HoldsPeer;
+  shard: ShardPeer & HoldsPeer & ClaimsPeer;
 }
 
 /** The pause before work that one alarm did not finish is continued. */
@@ -89,6 +94,7 @@ export class Ledger {
   readonly #reads: ReadLimiter;
   readonly #pruner: Pruner;
   readonly #reconciler: LedgerReconciler;
+  readonly #removal: Removal;
   readonly #audit: Audit;
   readonly #statusReports: StatusReports;
   readonly #counters = new LedgerCounters();
@@ -170,6 +176,20 @@ export class Ledger {
       this.#deliveries,
       this.#counters,
       leaseAudit,
+    );
+    this.#removal = new Removal(
+      cell,
+      ports,
+      limits,
+      this.#store,
+      this.#commits,
+      this.#begins,
+      this.#decisions,
+      this.#deliveries,
+      links,
+      this.#audit,
+      this.#statusReports,
+      peers.shard,
     );
     this.#pruner = new Pruner(ports, limits, this.#store, this.#commits, this.#begins, this.#decisions);
     this.#reconciler = new LedgerReconciler(
@@ -338,6 +358,8 @@ export class Ledger {
           outstandingLeases: this.#begins.outstanding,
           unappliedDecisions: this.#deliveries.unapplied,
           storedBytes: this.#ports.sql.sizeBytes(),
+          position: this.#store.lastPosition(),
+          removal: this.#store.removal ?? null,
           reported: this.#statusReports.last,
         }),
       );
@@ -376,6 +398,13 @@ export class Ledger {
         const full = this.#audit.refusal;
         if (full !== undefined) return { ok: false, refusal: full };
         const before = this.#store.cellState();
+        if (before === "REMOVED") return cellRemoved();
+        if (before === "REMOVING")
+          return refused(
+            "FAILED_PRECONDITION",
+            `cell ${this.#cell} is being removed; cancel that first, or go on with it`,
+            { reason: "CELL_REMOVING" },
+          );
         // A change that keeps the state also makes a new version, so that messages sent before it are refused
         // afterwards (A2).
         this.#store.setCellState(message.state, this.#ports.clock.now());
@@ -383,6 +412,19 @@ export class Ledger {
         return ok(null);
       });
     });
+  }
+
+  startRemoval(message: StartRemoval): Promise<Reply<null>> {
+    return this.#answer(message, () => this.#removal.start(message));
+  }
+
+  cancelRemoval(message: CancelRemoval): Promise<Reply<null>> {
+    return this.#answer(message, () => this.#removal.cancel(message));
+  }
+
+  /** Releases some of the cell's claims. The last step marks the cell as removed. */
+  removalStep(message: RemovalStep): Promise<Reply<RemovalProgress>> {
+    return this.#answer(message, () => this.#removal.step(message));
   }
 
   /**

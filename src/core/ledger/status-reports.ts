@@ -1,7 +1,7 @@
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type { Reply, ReportStatus } from "../messages.ts";
-import { readMeta, writeMeta } from "../meta.ts";
+import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import type { Halt, Ports } from "../ports.ts";
 import { ok, refused } from "../refusal.ts";
 import type { ReportedStatus, RunAges, RunTimes, StatusReport, StoredStatus } from "../status.ts";
@@ -44,6 +44,11 @@ export class StatusReports {
       writeMeta(this.#ports.sql, "status", JSON.stringify(next));
       return ok({ ...next, nowMs: now });
     });
+  }
+
+  /** Must be called in the transaction that ends the cell (X4). */
+  forget(): void {
+    deleteMeta(this.#ports.sql, "status");
   }
 
   /** A clock that has gone back since the last report makes nobody wait (M4). */

@@ -8,9 +8,10 @@ import {
   type LeaseState,
   type PlacedLease,
   type ShardPositions,
+  type StoredRemoval,
 } from "../messages.ts";
 import { laterPoint } from "../history.ts";
-import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
+import { deleteMeta, readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { decodeExecutions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
@@ -357,6 +358,23 @@ export class LedgerStore {
     // People see this time. It grows even if the clock was set back.
     this.setNumber("cell_state_set_at_ms", Math.max(nowMs, this.number("cell_state_set_at_ms") + 1));
     this.setNumber("cell_state_version", this.number("cell_state_version") + 1);
+  }
+
+  /** The removal of the cell. Undefined before it starts. */
+  get removal(): StoredRemoval | undefined {
+    const removal = readMeta(this.#sql, "removal");
+    return removal === undefined ? undefined : (JSON.parse(String(removal)) as StoredRemoval);
+  }
+
+  setRemoval(removal: StoredRemoval | undefined): void {
+    if (removal === undefined) deleteMeta(this.#sql, "removal");
+    else writeMeta(this.#sql, "removal", JSON.stringify(removal));
+  }
+
+  /** Must be called in the transaction that commits a lease of the removal (X3). */
+  addReleased(claims: number): void {
+    const { removal } = this;
+    if (removal !== undefined) this.setRemoval({ ...removal, released: removal.released + claims });
   }
 
   /** Makes versions of the state that were assigned before a loss invalid (A2). */

@@ -3,6 +3,10 @@ import { GroupCommit } from "../group-commit.ts";
 import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../limits.ts";
 import type {
+  CellClaimCounts,
+  CellClaims,
+  CountCellClaims,
+  ListCellClaims,
   Decision,
   DigestRecordsAnswer,
   DigestRecordsRequest,
@@ -343,6 +347,28 @@ export class Shard {
   listRecords(message: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
     this.#counters.add("recordReads");
     return this.#read(message, () => this.#reader.listRecords(message));
+  }
+
+  /** Returns some claims of a cell that is removed, held or not (X3). */
+  listCellClaims(message: ListCellClaims): Promise<Reply<CellClaims>> {
+    this.#counters.add("recordReads");
+    return this.#read(message, () =>
+      this.#reads.run(message.cell, () => {
+        const claims = this.#store.claimsOf(message.cell, Math.min(message.limit, this.#limits.scanRows));
+        return { value: { claims }, rows: claims.length };
+      }),
+    );
+  }
+
+  /** Counts claims of a cell by their types, held or not. */
+  countCellClaims(message: CountCellClaims): Promise<Reply<CellClaimCounts>> {
+    this.#counters.add("recordReads");
+    return this.#read(message, () =>
+      this.#reads.run(message.cell, () => {
+        const value = this.#store.countClaims(message.cell, message.behind, this.#limits.scanRows);
+        return { value, rows: value.counts.reduce((sum, { claims }) => sum + claims, 0) };
+      }),
+    );
   }
 
   /** Returns digests of ranges (R4). */

@@ -1,9 +1,16 @@
-import type { BucketKey, OpKind } from "../messages.ts";
+import type { BucketKey, CellClaimCounts, CellClaimPosition, ClaimCount, OpKind } from "../messages.ts";
 import type { Sql } from "../ports.ts";
 import { digestWordsOfHold } from "./digest-words.ts";
 import { ManyRows } from "./many-rows.ts";
 import type { PastClaims } from "./past-claims.ts";
-import { bucketText, type Claimant, type FoundClaimRow, type Holding, type HoldRow } from "./rows.ts";
+import {
+  bucketText,
+  type Claimant,
+  type ClaimRow,
+  type FoundClaimRow,
+  type Holding,
+  type HoldRow,
+} from "./rows.ts";
 
 /** What a bucket has: everything that a prepare needs to know of it. */
 export interface Occupants {
@@ -104,6 +111,37 @@ export class ShardStore {
       type,
       canonical,
     )[0];
+  }
+
+  /** Returns some claims of a cell, in the order of the index by source. */
+  claimsOf(cell: string, limit: number): { type: number; canonical: string; epoch: number }[] {
+    return this.#sql.all(
+      `SELECT bucket_type AS type, canonical, epoch FROM claim WHERE cell = ?
+        ORDER BY source_type, source_order, bucket_type, canonical LIMIT ?`,
+      cell,
+      limit,
+    );
+  }
+
+  /** Counts the next `rows` claims of a cell in the same order, and says where to continue. */
+  countClaims(cell: string, behind: CellClaimPosition | null, rows: number): CellClaimCounts {
+    const from = behind ?? [0, "", 0, ""];
+    const next = `FROM claim
+       WHERE cell = ? AND (source_type, source_order, bucket_type, canonical) > (?, ?, ?, ?)
+       ORDER BY source_type, source_order, bucket_type, canonical`;
+    const counts = this.#sql.all<ClaimCount>(
+      `SELECT source_type AS sourceType, bucket_type AS type, count(*) AS claims
+         FROM (SELECT source_type, bucket_type ${next} LIMIT ?) GROUP BY source_type, bucket_type`,
+      cell,
+      ...from,
+      rows,
+    );
+    const [last] = this.#sql.all<ClaimRow>(`SELECT * ${next} LIMIT 1 OFFSET ?`, cell, ...from, rows - 1);
+    return {
+      counts,
+      next:
+        last === undefined ? null : [last.source_type, last.source_order, last.bucket_type, last.canonical],
+    };
   }
 
   holdOn(bucketType: number, canonical: string): HoldRow | undefined {

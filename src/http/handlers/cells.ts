@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import { fanOut } from "../../core/fan-out.ts";
 import type { Cell } from "../../core/directory/messages.ts";
-import type { CellState, CellStatus } from "../../core/messages.ts";
+import type { CellStatus, SettableState } from "../../core/messages.ts";
 import { ok, refused, type Refusal, type Result } from "../../core/refusal.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import type { cellRoutes } from "../contract/admin-routes.ts";
@@ -146,7 +146,7 @@ interface Changed {
 
 async function setState(
   call: Call<"freezeCell" | "drainCell" | "unfreezeCell">,
-  state: CellState,
+  state: SettableState,
 ): Promise<Result<Changed>> {
   const { deployment, params, body } = call;
   const { objects, envelope } = deployment;

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { AuditEntry } from "../../../src/core/audit.ts";
 import type { Operator } from "../../../src/core/messages.ts";
-import type { BeginRequest, CellState, Caller, DecideRequest } from "../../../src/core/messages.ts";
+import type { BeginRequest, SettableState, Caller, DecideRequest } from "../../../src/core/messages.ts";
 import { Cluster } from "../../support/cluster.ts";
 import { beginRequest, decideRequest } from "../../support/ops.ts";
 
@@ -22,7 +22,7 @@ const decide = (
 ) => c.clock.runUntil(ledger(c).decide(decideRequest(c.envelope, lease, outcome, more)));
 const byOperator = { caller: byAda, requestId: "request-7", reason: "a test" };
 
-async function setState(c: Cluster, state: CellState) {
+async function setState(c: Cluster, state: SettableState) {
   const status = await c.clock.runUntil(ledger(c).status(c.envelope));
   const stateVersion = status.ok ? status.value.stateVersion : 0;
   return c.clock.runUntil(ledger(c).setState({ ...c.envelope, operator: ada, state, stateVersion }));

@@ -1,0 +1,332 @@
+import type { Audit, AuditAction, AuditState } from "../audit.ts";
+import { ask } from "../ask.ts";
+import type { GroupCommit } from "../group-commit.ts";
+import type { Limits } from "../limits.ts";
+import {
+  MESSAGE_VERSION,
+  type Caller,
+  type CancelRemoval,
+  type CellClaims,
+  type ListCellClaims,
+  type Op,
+  type Operator,
+  type RemovalProgress,
+  type RemovalStep,
+  type Reply,
+  type StartRemoval,
+} from "../messages.ts";
+import { shardsOf } from "../placement.ts";
+import type { Answer, Ports } from "../ports.ts";
+import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
+import type { Begins } from "./begins.ts";
+import type { Decisions } from "./decisions.ts";
+import type { Deliveries } from "./deliveries.ts";
+import { encodePayload } from "./payload.ts";
+import type { ShardLinks } from "./shard-links.ts";
+import type { StatusReports } from "./status-reports.ts";
+import type { LedgerStore } from "./store.ts";
+
+export interface ClaimsPeer {
+  listCellClaims(shard: number, message: ListCellClaims): Promise<Reply<CellClaims>>;
+}
+
+/** The hash of the batch of a removal's lease. No begin from outside has it: theirs are digests. */
+const REMOVAL = "removal";
+
+/** The leases of earlier steps that one step commits. A step leaves one at most, unless there was a loss. */
+const MOST_LEFT_OVER = 100;
+
+/**
+ * Removes a cell (X2 to X4). Each step releases a bounded number of the cell's claims with a lease of this
+ * ledger, so every rule about leases holds for it. What is left to do is read from the shards and from the
+ * rows of the leases, so a step can be repeated after any crash, by anyone.
+ */
+export class Removal {
+  readonly #cell: string;
+  readonly #ports: Ports;
+  readonly #limits: Limits;
+  readonly #store: LedgerStore;
+  readonly #commits: GroupCommit;
+  readonly #begins: Begins;
+  readonly #decisions: Decisions;
+  readonly #deliveries: Deliveries;
+  readonly #links: ShardLinks;
+  readonly #audit: Audit;
+  readonly #statusReports: StatusReports;
+  readonly #shard: ClaimsPeer;
+  #running: Promise<Reply<RemovalProgress>> | undefined;
+  /** The shard that is asked first, because the last step found claims there. */
+  #first = 0;
+
+  constructor(
+    cell: string,
+    ports: Ports,
+    limits: Limits,
+    store: LedgerStore,
+    commits: GroupCommit,
+    begins: Begins,
+    decisions: Decisions,
+    deliveries: Deliveries,
+    links: ShardLinks,
+    audit: Audit,
+    statusReports: StatusReports,
+    shard: ClaimsPeer,
+  ) {
+    this.#cell = cell;
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#store = store;
+    this.#commits = commits;
+    this.#begins = begins;
+    this.#decisions = decisions;
+    this.#deliveries = deliveries;
+    this.#links = links;
+    this.#audit = audit;
+    this.#statusReports = statusReports;
+    this.#shard = shard;
+  }
+
+  /** Starts a removal, if no claim of the cell can have changed since its export was compared (X2). */
+  start(message: StartRemoval): Promise<Reply<null>> {
+    return this.#commits.submit("start_removal", () => {
+      const full = this.#audit.refusal;
+      if (full !== undefined) return { ok: false, refusal: full };
+      const state = this.#store.cellState();
+      if (state !== "DRAINING")
+        return refused("FAILED_PRECONDITION", `cell ${this.#cell} is ${state}; drain it first`, {
+          reason: "CELL_NOT_DRAINING",
+        });
+      if (message.stateVersion !== this.#store.number("cell_state_version"))
+        return changedMeanwhile(`cell ${this.#cell}`);
+      const open = this.#begins.outstanding;
+      const unapplied = this.#deliveries.unapplied;
+      if (open > 0 || unapplied > 0)
+        return refused(
+          "FAILED_PRECONDITION",
+          `cell ${this.#cell} has ${open} open leases and ${unapplied} decisions that a shard has not ` +
+            "applied yet; decide the leases, wait for the shards, export again, and repeat this call",
+          { reason: "CELL_HAS_LEASES" },
+        );
+      if (message.position !== this.#store.lastPosition())
+        return changedMeanwhile(`the claims of cell ${this.#cell}`);
+      const { records } = message;
+      this.#store.setCellState("REMOVING", this.#ports.clock.now());
+      this.#store.setRemoval({ records, released: 0, hasBegun: false });
+      this.#append(message.operator, "start_removal", "DRAINING", { state: "REMOVING", records });
+      return ok(null);
+    });
+  }
+
+  /** Ends a removal that no step has begun (X3). */
+  cancel(message: CancelRemoval): Promise<Reply<null>> {
+    return this.#commits.submit("cancel_removal", () => {
+      const full = this.#audit.refusal;
+      if (full !== undefined) return { ok: false, refusal: full };
+      const state = this.#store.cellState();
+      if (state !== "REMOVING") return this.#notRemoving();
+      if (message.stateVersion !== this.#store.number("cell_state_version"))
+        return changedMeanwhile(`cell ${this.#cell}`);
+      if (this.#store.removal?.hasBegun !== false)
+        return refused(
+          "FAILED_PRECONDITION",
+          `the removal of cell ${this.#cell} has released names, so it cannot be cancelled; go on with it`,
+          { reason: "REMOVAL_BEGUN" },
+        );
+      this.#store.setCellState("DRAINING", this.#ports.clock.now());
+      this.#store.setRemoval(undefined);
+      this.#append(message.operator, "cancel_removal", "REMOVING", { state: "DRAINING" });
+      return ok(null);
+    });
+  }
+
+  /** Carries out the next step. A call that arrives while a step runs joins it. */
+  step(message: RemovalStep): Promise<Reply<RemovalProgress>> {
+    this.#running ??= this.#step(message).finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #step(message: RemovalStep): Promise<Reply<RemovalProgress>> {
+    const begun = await this.#begin();
+    if (!begun.ok) return begun;
+    const left = await this.#commitLeftOver(message);
+    if (!left.ok) return left;
+    const found = await this.#nextClaims(message);
+    if (!found.ok) return found;
+    if (found.value.length > 0) return this.#release(found.value, message);
+    return this.#finish(message);
+  }
+
+  /** From here on, the removal cannot be cancelled, and all open leases are its own (X3). */
+  #begin(): Promise<Reply<null>> {
+    return this.#commits.submit("begin_removal", () => {
+      const state = this.#store.cellState();
+      // A shard that went back in time may have claims of a removed cell again, so its steps can be repeated.
+      if (state !== "REMOVING" && state !== "REMOVED") return this.#notRemoving();
+      const { removal } = this.#store;
+      if (removal === undefined || removal.hasBegun) return ok(null);
+      const [open] = this.#store.granted(0, 1);
+      if (open !== undefined)
+        return refused(
+          "FAILED_PRECONDITION",
+          `cell ${this.#cell} has an open lease that its removal did not begin, ${open.lease}; decide it, ` +
+            "and repeat this call",
+          { reason: "CELL_HAS_LEASES" },
+        );
+      this.#store.setRemoval({ ...removal, hasBegun: true });
+      return ok(null);
+    });
+  }
+
+  /** A step that ended early may have left a granted lease, and so may a loss (H7). */
+  async #commitLeftOver(message: RemovalStep): Promise<Reply<null>> {
+    for (const { lease } of this.#store.granted(0, MOST_LEFT_OVER)) {
+      const committed = await this.#commit(lease, message);
+      if (!committed.ok) return committed;
+    }
+    return ok(null);
+  }
+
+  async #commit(lease: string, { placement, operator }: RemovalStep): Promise<Reply<null>> {
+    const decided = await this.#decisions.decide({
+      version: MESSAGE_VERSION,
+      placement,
+      caller: callerOf(operator),
+      requestId: operator.requestId,
+      lease,
+      outcome: "COMMITTED",
+      isRemoval: true,
+      ...(operator.reason === null ? {} : { reason: operator.reason }),
+    });
+    return decided.ok ? ok(null) : decided;
+  }
+
+  /** Returns destroys of claims of one shard. None: no shard has a claim of the cell. */
+  async #nextClaims({ placement, limit }: RemovalStep): Promise<Reply<Op[]>> {
+    const shards = shardsOf(placement);
+    for (let offset = 0; offset < shards; offset += 1) {
+      const shard = (this.#first + offset) % shards;
+      const answer = await this.#askShard(shard, placement, limit);
+      if (answer.kind !== "ok")
+        return refused(
+          "UNAVAILABLE",
+          `shard ${shard} did not list the claims of cell ${this.#cell}; repeat this call`,
+          { retryAfterMs: 1_000 },
+        );
+      const { claims } = answer.value;
+      if (claims.length === 0) continue;
+      this.#first = shard;
+      return ok(
+        claims.map(({ type, canonical, epoch }, index) => ({
+          kind: "destroy",
+          index,
+          type,
+          canonical,
+          value: canonical,
+          epoch,
+          shard,
+        })),
+      );
+    }
+    return ok([]);
+  }
+
+  #askShard(shard: number, placement: string, limit: number): Promise<Answer<CellClaims>> {
+    const { batchOps, scanRows, exchangeTimeoutMs } = this.#limits;
+    const seen = this.#links.points.get(shard);
+    const message: ListCellClaims = {
+      version: MESSAGE_VERSION,
+      placement,
+      ...(seen === undefined ? {} : { seen }),
+      cell: this.#cell,
+      limit: Math.max(1, Math.min(limit, batchOps, scanRows)),
+    };
+    return ask(this.#ports.clock, exchangeTimeoutMs, () => this.#shard.listCellClaims(shard, message));
+  }
+
+  /** Destroys the claims as they were listed (B10). What has a hold of another lease stays. */
+  async #release(listed: readonly Op[], message: RemovalStep): Promise<Reply<RemovalProgress>> {
+    const { placement, operator } = message;
+    const ops = this.#fitting(listed);
+    const lease = this.#ports.randomness.uuid();
+    const begun = await this.#begins.begin({
+      version: MESSAGE_VERSION,
+      placement,
+      caller: callerOf(operator),
+      requestId: operator.requestId,
+      lease,
+      ops,
+      payloadHash: REMOVAL,
+      // An earlier step may have destroyed some of them since they were listed.
+      allowMissing: true,
+      isRemoval: true,
+    });
+    if (!("ok" in begun)) return { ok: false, refusal: begun };
+    if (!begun.ok) return begun;
+    const committed = await this.#commit(lease, message);
+    if (!committed.ok) return committed;
+    return ok(this.#progress(ops.length - begun.value.lease.counts.missing));
+  }
+
+  /** The ops whose lease fits into a row. */
+  #fitting(ops: readonly Op[]): Op[] {
+    let fitting = [...ops];
+    while (
+      fitting.length > 1 &&
+      new TextEncoder().encode(encodePayload(fitting)).length > this.#limits.leaseBytes
+    )
+      fitting = fitting.slice(0, Math.ceil(fitting.length / 2));
+    return fitting;
+  }
+
+  /** Marks the cell as removed, once no shard has a claim of it and nothing can put one there (X4). */
+  #finish({ operator }: RemovalStep): Promise<Reply<RemovalProgress>> {
+    return this.#commits.submit("finish_removal", () => {
+      const full = this.#audit.refusal;
+      if (full !== undefined) return { ok: false, refusal: full };
+      const state = this.#store.cellState();
+      if (state === "REMOVED") return ok(this.#progress(0));
+      if (state !== "REMOVING") return this.#notRemoving();
+      if (this.#begins.outstanding > 0 || this.#deliveries.unapplied > 0)
+        return refused(
+          "UNAVAILABLE",
+          `shards have not applied all decisions of cell ${this.#cell} yet; repeat this call`,
+          { retryAfterMs: 1_000 },
+        );
+      this.#store.setCellState("REMOVED", this.#ports.clock.now());
+      this.#statusReports.forget();
+      this.#append(operator, "remove_cell", "REMOVING", {
+        state: "REMOVED",
+        records: this.#store.removal?.records ?? null,
+      });
+      return ok(this.#progress(0));
+    });
+  }
+
+  #progress(released: number): RemovalProgress {
+    const { records, released: all } = this.#store.removal ?? { records: 0, released: 0 };
+    const state = this.#store.cellState();
+    // A shard that went back in time may have claims again that were released before.
+    return { state, released, left: state === "REMOVED" ? 0 : Math.max(0, records - all) };
+  }
+
+  #notRemoving(): { ok: false; refusal: Refusal } {
+    return refused(
+      "FAILED_PRECONDITION",
+      `cell ${this.#cell} is ${this.#store.cellState()}; nobody is removing it`,
+      { reason: "CELL_NOT_REMOVING" },
+    );
+  }
+
+  #append(operator: Operator, action: AuditAction, before: string, after: AuditState): void {
+    const cell = this.#cell;
+    this.#audit.append(operator, { action, cell, target: cell, before: { state: before }, after });
+  }
+}
+
+const callerOf = ({ keyId }: Operator): Caller => ({
+  role: "operator",
+  keyId,
+  expiresAtMs: Number.MAX_SAFE_INTEGER,
+});
