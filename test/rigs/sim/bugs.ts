@@ -148,6 +148,42 @@ export const bugs: Record<string, Bug> = {
     "if (result.erased > 0) {",
     "if (result.erased < 0) {",
   ),
+  // Removing a cell
+  "a removal starts with an open lease": one(
+    "X2",
+    ["I36"],
+    "src/core/ledger/removal.ts",
+    "if (open > 0 || unapplied > 0)",
+    "if (open < 0)",
+  ),
+  "a removal starts although the cell has changed since it was compared": one(
+    "X2",
+    ["I36"],
+    "src/core/ledger/removal.ts",
+    "if (message.position !== this.#store.lastPosition())",
+    "if (message.position > this.#store.lastPosition())",
+  ),
+  "a removal does not name the epochs that it has listed": one(
+    "X3",
+    ["I36"],
+    "src/core/ledger/removal.ts",
+    "value: canonical,\n          epoch,",
+    "value: canonical,",
+  ),
+  "a removal is cancelled after its first step": one(
+    "X3",
+    ["I36"],
+    "src/core/ledger/removal.ts",
+    "this.#store.setRemoval({ ...removal, hasBegun: true });",
+    "this.#store.setRemoval({ ...removal, hasBegun: false });",
+  ),
+  "a removal ends when the first shard has no claims": one(
+    "X4",
+    ["I36"],
+    "src/core/ledger/removal.ts",
+    "if (claims.length === 0) continue;",
+    "if (claims.length === 0) return ok([]);",
+  ),
   // Reconciling parts that went back in time
   "a reconciling shard grants to any begin": one(
     "H6",

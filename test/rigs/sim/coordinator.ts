@@ -66,6 +66,8 @@ export class Coordinator {
             exchange: (index, message) => network.send(self, this.shard(index), "exchange", message),
             settle: (index, message) => network.send(self, this.shard(index), "settle", message),
             listHolds: (index, message) => network.send(self, this.shard(index), "listHolds", message),
+            listCellClaims: (index, message) =>
+              network.send(self, this.shard(index), "listCellClaims", message),
           },
         });
         return telling(ledger, TELLING.ledger);

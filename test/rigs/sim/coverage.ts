@@ -86,6 +86,7 @@ function expected(): string[] {
     "refused LEDGER_FULL",
     "a freeze held",
     "granted while draining",
+    "a removal released names",
     "a revocation held",
     "a forgotten revocation held",
     "cleaned up without a cron",

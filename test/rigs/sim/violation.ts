@@ -46,6 +46,7 @@ export const invariants = {
   I33: "an operator's change has one audit entry, and no entry is dropped before D1 has it",
   I34: "an acknowledged report of a cell is durable, and a ledger stores only so many reports",
   I35: "a shard keeps each claim that has ended, as it was, and says from when on it has all",
+  I36: "a removal starts only from a drained cell without leases, and releases its claims and nothing else",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -29,10 +29,14 @@ const STATES: ReadonlyMap<AuditAction, CellState> = new Map<AuditAction, CellSta
   ["drain_cell", "DRAINING"],
   ["undrain_cell", "ACTIVE"],
   ["unfreeze_cell", "ACTIVE"],
+  ["start_removal", "REMOVING"],
+  ["cancel_removal", "DRAINING"],
+  ["remove_cell", "REMOVED"],
 ]);
 
 const ENTRIES = "SELECT id, action, target FROM audit ORDER BY number";
-const DECISIONS = "SELECT lease, state FROM lease WHERE decided_by = 'operator'";
+const DECISIONS =
+  "SELECT lease, state FROM lease WHERE decided_by = 'operator' AND payload_hash <> 'removal'";
 const STATE = "SELECT value FROM meta WHERE name = 'cell_state'";
 
 /**

@@ -32,6 +32,8 @@ export class Evidence {
   readonly frozen = new Set<string>();
   /** Cells whose draining was acknowledged and that were not made active since. */
   readonly draining = new Set<string>();
+  /** Cells that an operator removes. */
+  readonly removing = new Set<string>();
   /** Leases that a verification has begun. */
   readonly verified = new Set<string>();
   /** Keys whose revocation was acknowledged. */

@@ -149,10 +149,11 @@ export class LedgerWatch {
       !this.#evidence.released.has(attempt),
       () => `attempt ${attempt} of lease ${lease} is granted after it was released`,
     );
+    if (this.#evidence.removing.has(cell)) this.#grantedToRemoval(fact);
     const keys = this.#evidence.keysOf.get(factKey(cell, lease)) ?? new Set();
     this.#evidence.require(
       "I17",
-      [...keys].some((key) => !this.#evidence.revoked.has(key)),
+      this.#evidence.removing.has(cell) || [...keys].some((key) => !this.#evidence.revoked.has(key)),
       () => `lease ${lease} was granted to revoked keys only: ${[...keys].join(" ")}`,
     );
     this.#evidence.require(
@@ -163,7 +164,7 @@ export class LedgerWatch {
     const isVerified = this.#evidence.verified.has(factKey(cell, lease));
     this.#evidence.require(
       "I17",
-      isVerified || !this.#evidence.draining.has(cell),
+      isVerified || this.#evidence.removing.has(cell) || !this.#evidence.draining.has(cell),
       () => `lease ${lease} is granted to cell ${cell}, which is draining, and no verification began it`,
     );
     if (isVerified && this.#evidence.draining.has(cell)) this.#evidence.see("granted while draining");
@@ -202,6 +203,16 @@ export class LedgerWatch {
     );
   }
 
+  /** A removal only gives up claims, each as it was listed (B10). */
+  #grantedToRemoval({ cell, lease, ops }: Facts): void {
+    this.#evidence.check(
+      "I36",
+      ops.every(({ kind, epoch }) => kind === "destroy" && epoch !== undefined),
+      () => `lease ${lease} of cell ${cell}, which is being removed, is more than destroys of listed claims`,
+    );
+    this.#evidence.see("a removal released names");
+  }
+
   #decided(fact: Facts): void {
     this.#evidence.see("C1");
     fact.decidedAtMs = this.#evidence.coordinator.nowMs();
@@ -209,7 +220,8 @@ export class LedgerWatch {
     const { cell, lease, state } = fact;
     this.#evidence.check(
       "I6",
-      this.#evidence.requested.has(`${factKey(cell, lease)}/${state}`),
+      this.#evidence.requested.has(`${factKey(cell, lease)}/${state}`) ||
+        (this.#evidence.removing.has(cell) && state === "COMMITTED"),
       () => `lease ${lease} of cell ${cell} is ${state}, but no caller requested that`,
     );
     this.#onDecided(fact);

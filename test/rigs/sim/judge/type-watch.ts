@@ -116,6 +116,8 @@ export class TypeWatch {
       used.every((each) => each === undefined || isCopied(each)),
       () => `${number}:${canonical} is held by lease ${lease} with a type that D1 does not have`,
     );
+    // A removal takes the canonical names from the claims, and makes none.
+    if (this.#evidence.removing.has(cell)) return;
     const made = this.#made.get(factKey(cell, lease)) ?? [];
     const its = made.filter(({ op }) => op.type === number && op.canonical === canonical);
     this.#evidence.check(

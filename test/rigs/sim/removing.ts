@@ -1,0 +1,195 @@
+import type { CellStatus, RemovalProgress } from "../../../src/core/messages.ts";
+import { activities } from "./activity.ts";
+import { isRefused } from "./api.ts";
+import type { Cell } from "./cell.ts";
+import { drawNewRows } from "./draw-rows.ts";
+import type { Random } from "./random.ts";
+import type { Simulation } from "./simulation.ts";
+
+// A phase of some runs, near their end: an operator removes a dead cell (X2 to X4), under faults and while
+// the other cells work. What it may release is checked with each grant, and what is left at the end.
+
+const PASS_STEPS = 20_000;
+const FIRST_ROUNDS = 6;
+/** The steps that are tried under faults, and without. */
+const STEPS_WITH_FAULTS = 12;
+const MOST_STEPS = 200;
+const PAUSE_MS = 60_000;
+
+export async function removeCell(simulation: Simulation): Promise<void> {
+  const random = simulation.faults.stream("removal");
+  // Names for the cell that is removed.
+  const cell = random.pick(simulation.cells);
+  for (let round = 0; round < FIRST_ROUNDS; round += 1)
+    await simulation.runUntil(activities.create(simulation, cell, random));
+  const stage = new RemovalStage(simulation, cell, random);
+  await stage.refuseEarlyStarts();
+  await stage.start();
+  if (stage.random.chance(0.5)) await stage.cancelAndStart();
+  await stage.stepUnderFaults();
+  await stage.finish();
+}
+
+class RemovalStage {
+  readonly random: Random;
+  readonly #simulation: Simulation;
+  readonly #cell: Cell;
+  readonly #others: readonly Cell[];
+  /** Whether a step was sent. */
+  #hasBegun = false;
+
+  constructor(simulation: Simulation, cell: Cell, random: Random) {
+    this.#simulation = simulation;
+    this.random = random;
+    this.#cell = cell;
+    this.#others = simulation.cells.filter((other) => other !== cell);
+  }
+
+  /** A cell that is active, has a lease, or has changed since it was compared is not removed (X2). */
+  async refuseEarlyStarts(): Promise<void> {
+    const compared = await this.#status();
+    await this.#expectRefused(compared, "an active cell");
+    const lease = this.random.uuid();
+    const creates = drawNewRows(this.#simulation, this.#cell, this.random, 1);
+    const { api, caller, id } = this.#cell;
+    const begun =
+      creates.length > 0 &&
+      (await this.#run(
+        api.begin(id, caller, {
+          lease,
+          ops: this.#cell.opsOf({ creates, destroys: [], replaces: [] }),
+          allowMissing: false,
+        }),
+      ));
+    await this.#setState();
+    if (begun === false || begun.kind !== "ok") return;
+    await this.#expectRefused(await this.#status(), "a cell with an open lease");
+    const { position } = await this.#status();
+    await this.#run(api.decide(id, caller, lease, "ROLLED_BACK"));
+    await this.#simulation.pass(PAUSE_MS, PASS_STEPS);
+    await this.#expectRefused({ ...(await this.#status()), position }, "a cell that has changed");
+  }
+
+  /** From here on, the cell's process and its database are gone. */
+  async start(): Promise<void> {
+    const { judge } = this.#simulation;
+    this.#cell.crash();
+    this.#cell.local.rows.clear();
+    for (const [name, owner] of judge.inUse) if (owner === this.#cell.id) judge.inUse.delete(name);
+    judge.removing.add(this.#cell.id);
+    // Shards apply the last decisions meanwhile.
+    await this.#simulation.pass(PAUSE_MS, PASS_STEPS);
+    await this.#run(this.#simulation.cron());
+    await this.#start();
+  }
+
+  async #start(): Promise<void> {
+    const { stateVersion, position } = await this.#status();
+    const message = { stateVersion, position, records: 0 };
+    const started = await this.#toLedger<null>("startRemoval", message);
+    this.#expect(started.kind === "ok", () => `the removal does not start: ${JSON.stringify(started)}`);
+    this.#simulation.judge.see("X2");
+  }
+
+  async cancelAndStart(): Promise<void> {
+    const { stateVersion } = await this.#status();
+    const cancelled = await this.#toLedger<null>("cancelRemoval", { stateVersion });
+    this.#expect(cancelled.kind === "ok", () => "a removal without a step cannot be cancelled");
+    await this.#start();
+  }
+
+  /** Steps are repeated after crashes and lost messages, by two operators at a time. */
+  async stepUnderFaults(): Promise<void> {
+    const { faults, coordinator } = this.#simulation;
+    faults.areOff = false;
+    for (let step = 0; step < STEPS_WITH_FAULTS; step += 1) {
+      const steps = this.random.chance(0.3) ? [this.#step(), this.#step()] : [this.#step()];
+      for (const cell of this.#others) {
+        const kind = this.random.pick(["create", "rename", "steal"] as const);
+        // A cell that dies never ends what it does.
+        if (cell.isUp) this.#simulation.spawn(activities[kind](this.#simulation, cell, this.random));
+      }
+      if (this.random.chance(0.4)) this.random.pick(coordinator.parts).crash();
+      await this.#run(Promise.all(steps));
+      if (this.random.chance(0.3)) await this.#expectNoCancel();
+    }
+    faults.areOff = true;
+    faults.partitions = [];
+    for (const cell of this.#others) cell.restart();
+  }
+
+  async finish(): Promise<void> {
+    const { judge } = this.#simulation;
+    let isRemoved = false;
+    for (let step = 0; step < MOST_STEPS && !isRemoved; step += 1) {
+      const answer = await this.#run(this.#step());
+      isRemoved = answer.kind === "ok" && answer.value.state === "REMOVED";
+      if (answer.kind !== "ok") await this.#simulation.pass(PAUSE_MS, PASS_STEPS);
+    }
+    this.#expect(isRemoved, () => "the removal does not end");
+    this.#expectNothing("claims");
+    await this.#simulation.pass(10 * PAUSE_MS, PASS_STEPS);
+    this.#expectNothing("claims");
+    this.#expectNothing("holds");
+    const { caller } = this.#cell;
+    const answer = await this.#toLedger<null>("authorize", { caller });
+    this.#expect(isRefused(answer, "CELL_REMOVED"), () => "the key of a removed cell is not refused");
+    judge.see("X4");
+  }
+
+  #expectNothing(what: "claims" | "holds"): void {
+    const { id } = this.#cell;
+    for (const image of this.#simulation.judge.images) {
+      const left = [...image[what].values()].find(({ cell }) => cell === id);
+      this.#expect(left === undefined, () => `cell ${id} is removed, but has ${left?.canonical} (${what})`);
+    }
+  }
+
+  async #expectRefused({ stateVersion, position }: CellStatus, what: string): Promise<void> {
+    const message = { stateVersion, position, records: 0 };
+    const started = await this.#toLedger<null>("startRemoval", message);
+    this.#expect(started.kind !== "ok", () => `the removal of ${what} starts`);
+  }
+
+  /** Once a step was carried out, the removal cannot be cancelled (X3). */
+  async #expectNoCancel(): Promise<void> {
+    const status = await this.#toLedger<CellStatus>("status", {});
+    if (status.kind !== "ok" || !this.#hasBegun) return;
+    const { stateVersion } = status.value;
+    const cancelled = await this.#toLedger<null>("cancelRemoval", { stateVersion });
+    this.#expect(cancelled.kind !== "ok", () => "a removal that has released names is cancelled");
+    this.#simulation.judge.see("X3");
+  }
+
+  async #step() {
+    const limit = this.random.between(1, 3);
+    const answer = await this.#simulation.operator.toLedger<RemovalProgress>(this.#cell.id, "removalStep", {
+      limit,
+    });
+    if (answer.kind === "ok") this.#hasBegun = true;
+    return answer;
+  }
+
+  async #setState(): Promise<void> {
+    const { stateVersion } = await this.#status();
+    await this.#toLedger<null>("setState", { state: "DRAINING", stateVersion });
+  }
+
+  async #status(): Promise<CellStatus> {
+    const status = await this.#toLedger<CellStatus>("status", {});
+    if (status.kind !== "ok") throw new Error("a ledger does not answer although there are no faults");
+    return status.value;
+  }
+
+  #toLedger<T>(method: string, fields: object) {
+    return this.#run(this.#simulation.operator.toLedger<T>(this.#cell.id, method, fields));
+  }
+
+  #run<T>(work: Promise<T>): Promise<T> {
+    return this.#simulation.runUntil(work);
+  }
+
+  #expect(isRight: boolean, message: () => string): void {
+    this.#simulation.judge.check("I36", isRight, message);
+  }
+}
