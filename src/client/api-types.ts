@@ -275,6 +275,15 @@ export type ExportLine =
       error: Problem;
     };
 
+/** What an export has of one source type. */
+export interface ExportedClaims {
+  source_type: SourceType;
+  /** The number of claims in the export. */
+  count: number;
+  /** The digest of these claims, computed as for `POST …/records/digests`. */
+  hash: string;
+}
+
 /** The part of another cell's record that a cell may see. */
 export interface ForeignRecord {
   bucket: Bucket;
@@ -629,6 +638,65 @@ export interface Record {
   created_at: string;
   /** RFC 3339, in UTC, with milliseconds. */
   updated_at: string;
+}
+
+/** What a removal of a cell would release, and how far it is. */
+export interface Removal {
+  /** The id of a cell: a decimal int64 above 0. */
+  cell_id: string;
+  /**
+   * `REMOVING`: a removal has started. `REMOVED`: it has ended, and the cell has no claims. Otherwise
+   * none has started.
+   */
+  state: "ACTIVE" | "DRAINING" | "FROZEN" | "REMOVING" | "REMOVED";
+  /** Leases that are granted and not decided. */
+  outstanding_leases: number;
+  /** Decisions that a shard has not applied yet. */
+  unapplied_decisions: number;
+  /**
+   * The claims that the cell has now, by their types. The removal releases their names, and keeps
+   * everything else.
+   */
+  claims: readonly {
+    source_type: SourceType;
+    bucket_type: BucketType;
+    count: number;
+  }[];
+  /** The sum of the counts. */
+  claims_total: number;
+  /** False: the cell has more claims than one call counts, so the counts are too small. */
+  is_complete: boolean;
+  /** Null: no removal has started. */
+  progress: {
+    /** The claims that the export has. */
+    exported_claims: number;
+    /** The claims that steps have released. */
+    released_claims: number;
+    /** True until the first step has begun. */
+    can_be_cancelled: boolean;
+  } | null;
+}
+
+export interface RemovalCancel {
+  /** Why you do this. The audit keeps it. */
+  reason: string;
+}
+
+export interface RemovalStart {
+  /** Why you do this. The audit keeps it. */
+  reason: string;
+  /** One entry for each source type. A type without claims may be left out. */
+  export: readonly ExportedClaims[];
+}
+
+export interface RemovalStep {
+  /** Why you do this. The audit keeps it. */
+  reason: string;
+  /**
+   * The most claims to release, by default 1000. A value above the limit of a begin (`batch_ops`) counts
+   * as that limit.
+   */
+  limit?: number | undefined;
 }
 
 export interface Report {

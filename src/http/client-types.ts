@@ -33,8 +33,9 @@ interface Document {
 }
 
 /**
- * Routes that the client doesn't use: pages for people, metrics, the history of names, which only operators
- * read, and the begin without an id. The client chooses lease ids itself, so that it can repeat a begin.
+ * Routes that the client doesn't use: pages for people, metrics, the history of names and the removal of
+ * cells, which only operators need, and the begin without an id. The client chooses lease ids itself, so that
+ * it can repeat a begin.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "getDocs",
@@ -43,6 +44,10 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   "getMetrics",
   "listHistory",
   "eraseHistory",
+  "getRemoval",
+  "startRemoval",
+  "stepRemoval",
+  "cancelRemoval",
   "beginLeaseWithNewId",
 ]);
 

@@ -7,6 +7,7 @@ import { partRoutes } from "./contract/part-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
 import { metricsRoutes } from "./contract/metrics-route.ts";
 import { recordRoutes } from "./contract/record-routes.ts";
+import { removalRoutes } from "./contract/removal-routes.ts";
 import type { Route, RouteError } from "./contract/route.ts";
 import { routingRoutes } from "./contract/routing-routes.ts";
 import { serviceRoutes } from "./contract/service-routes.ts";
@@ -23,6 +24,7 @@ export const routes = {
   ...verificationRoutes,
   ...statusRoutes,
   ...cellRoutes,
+  ...removalRoutes,
   ...keyRoutes,
   ...typeRoutes,
   ...historyRoutes,

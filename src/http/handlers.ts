@@ -9,6 +9,7 @@ import { metricsHandlers } from "./handlers/metrics.ts";
 import { partHandlers } from "./handlers/parts.ts";
 import { recordHandlers } from "./handlers/records.ts";
 import { classifyHandlers } from "./handlers/classify.ts";
+import { removalHandlers } from "./handlers/removal.ts";
 import { routingHandlers } from "./handlers/routing.ts";
 import { serviceHandlers } from "./handlers/service.ts";
 import { statusHandlers } from "./handlers/status.ts";
@@ -25,6 +26,7 @@ export const handlers: Handlers = {
   ...verificationHandlers,
   ...statusHandlers,
   ...cellHandlers,
+  ...removalHandlers,
   ...keyHandlers,
   ...typeHandlers,
   ...historyHandlers,

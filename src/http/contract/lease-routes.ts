@@ -65,6 +65,11 @@ const beginErrors: readonly RouteError[] = [
     when: "An operator drains the cell, so only its verification can begin leases.",
   },
   {
+    code: "FAILED_PRECONDITION",
+    reason: "CELL_REMOVING",
+    when: "An operator removes the cell, so it cannot begin leases.",
+  },
+  {
     code: "ABORTED",
     when:
       "Only leases are in the way. Nothing was granted. Try again after `Retry-After`, with the " +

@@ -42,7 +42,7 @@ export const digestRecords: Handler<"digestRecords"> = async (call) => {
     ranges: ranges.value,
     cursor: null,
   };
-  const answers = await countedRead(call, () => askShards(deployment, request));
+  const answers = await countedRead(call, () => digestsOf(deployment, MAX_CALLS, request));
   if (!answers.ok) return answers;
   const sums = ranges.value.map((_, index) => sumOf(answers.value.flatMap((each) => each[index] ?? [])));
   const digests = sums.map(apiDigestOf);
@@ -72,14 +72,18 @@ function rangesOf(given: readonly GivenRange[], limits: Limits): Result<SourceRa
   return ok(ranges);
 }
 
-/** Asks all shards. If one fails, all of it fails, because a digest without a shard would be wrong. */
-async function askShards(
+/**
+ * Asks all shards, with `calls` messages in all. If one fails, all of it fails, because a digest without a
+ * shard would be wrong.
+ */
+export async function digestsOf(
   deployment: Deployment,
+  calls: number,
   request: DigestRecordsRequest,
 ): Promise<Result<RangeDigest[][]>> {
   const { shards, limits } = deployment.config;
   const answers = await fanOut([...Array(shards).keys()], limits.fanOut, (shard) =>
-    readDigests(request.ranges.length, Math.floor(MAX_CALLS / shards), (cursor) =>
+    readDigests(request.ranges.length, Math.floor(calls / shards), (cursor) =>
       reach(readTimeoutMs(limits), { name: `shard ${shard}` }, () =>
         deployment.objects.shard(shard).digestRecords({ ...request, cursor }),
       ),

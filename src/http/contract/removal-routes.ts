@@ -1,0 +1,246 @@
+import * as z from "zod";
+import { limitTable } from "../../core/limits.ts";
+import { cellStates } from "../../core/messages.ts";
+import { MAX_TYPES } from "../../core/types/document.ts";
+import { bucketType, cellId, nothing, reason, sourceType, wholeNumber } from "./fields.ts";
+import { boundedList } from "./lists.ts";
+import { auditFull, route, type RouteError } from "./route.ts";
+import { cell } from "./schemas.ts";
+
+const operator = ["operator"] as const;
+const cellParams = z.strictObject({ cell: cellId });
+const cellAnswer = z.strictObject({ cell });
+
+const state = z.enum(cellStates);
+
+const removal = z
+  .strictObject({
+    cell_id: cellId,
+    state: state.meta({
+      description:
+        "`REMOVING`: a removal has started. `REMOVED`: it has ended, and the cell has no claims. " +
+        "Otherwise none has started.",
+    }),
+    outstanding_leases: wholeNumber.meta({ description: "Leases that are granted and not decided." }),
+    unapplied_decisions: wholeNumber.meta({ description: "Decisions that a shard has not applied yet." }),
+    claims: z
+      .array(z.strictObject({ source_type: sourceType, bucket_type: bucketType, count: wholeNumber }))
+      .meta({
+        description:
+          "The claims that the cell has now, by their types. The removal releases their names, and keeps " +
+          "everything else.",
+      }),
+    claims_total: wholeNumber.meta({ description: "The sum of the counts." }),
+    is_complete: z.boolean().meta({
+      description: "False: the cell has more claims than one call counts, so the counts are too small.",
+    }),
+    progress: z
+      .strictObject({
+        exported_claims: wholeNumber.meta({ description: "The claims that the export has." }),
+        released_claims: wholeNumber.meta({ description: "The claims that steps have released." }),
+        can_be_cancelled: z.boolean().meta({ description: "True until the first step has begun." }),
+      })
+      .nullable()
+      .meta({ description: "Null: no removal has started." }),
+  })
+  .meta({ id: "Removal", description: "What a removal of a cell would release, and how far it is." });
+
+const exported = z
+  .strictObject({
+    source_type: sourceType,
+    count: wholeNumber.meta({ description: "The number of claims in the export." }),
+    hash: z
+      .string()
+      .regex(/^[\da-f]{32}$/, "must be 32 hexadecimal digits in lower case")
+      .meta({
+        description: "The digest of these claims, computed as for `POST …/records/digests`.",
+        examples: ["0".repeat(32)],
+      }),
+  })
+  .meta({ id: "ExportedClaims", description: "What an export has of one source type." });
+
+const unknownCell: RouteError = {
+  code: "NOT_FOUND",
+  reason: "CELL_UNKNOWN",
+  when: "The cell is not registered.",
+};
+const unreachable: RouteError = {
+  code: "UNAVAILABLE",
+  when: "The directory, the cell's ledger or a shard cannot be reached. Repeat the call.",
+};
+const hasLeases: RouteError = {
+  code: "FAILED_PRECONDITION",
+  reason: "CELL_HAS_LEASES",
+  when: "The cell has open leases, or decisions that a shard has not applied. Decide the leases, or wait.",
+};
+const notRemoving: RouteError = {
+  code: "FAILED_PRECONDITION",
+  reason: "CELL_NOT_REMOVING",
+  when: "Nobody is removing the cell.",
+};
+const changedMeanwhile: RouteError = {
+  code: "FAILED_PRECONDITION",
+  reason: "CONCURRENT_CHANGE",
+  when: "The cell or one of its leases has changed during the call. Nothing was done.",
+};
+
+export const removalRoutes = {
+  getRemoval: route({
+    group: "cells",
+    method: "GET",
+    path: "/v1/admin/cells/{cell}/removal",
+    summary: "Show what a removal would release",
+    about:
+      "Counts the claims of a cell by their types, and shows its open leases and the state of its removal. " +
+      "Changes nothing.",
+    roles: ["operator", "viewer"],
+    params: cellParams,
+    query: nothing,
+    responses: {
+      200: {
+        about: "The cell's claims, and the state of its removal.",
+        schema: z.strictObject({ removal }),
+        example: {
+          removal: {
+            cell_id: "7",
+            state: "DRAINING",
+            outstanding_leases: 0,
+            unapplied_decisions: 0,
+            claims: [{ source_type: "RAILS_TABLE_USERS", bucket_type: "USERNAMES", count: 4_211 }],
+            claims_total: 4_211,
+            is_complete: true,
+            progress: null,
+          },
+        },
+      },
+    },
+    errors: [unknownCell, unreachable],
+    example: { params: { cell: "7" } },
+  }),
+  startRemoval: route({
+    group: "cells",
+    method: "POST",
+    path: "/v1/admin/cells/{cell}/removal",
+    summary: "Start the removal of a cell",
+    about:
+      "Starts the removal of a cell that is draining and has no open leases. The call gives the counts and " +
+      "digests of an export, and is refused unless the export has every claim of the cell. From then on, " +
+      "the cell is `REMOVING` and can begin nothing. This call releases no name: the steps do.",
+    roles: operator,
+    params: cellParams,
+    query: nothing,
+    body: {
+      schema: z
+        .strictObject({
+          reason,
+          export: boundedList(exported, MAX_TYPES, {
+            description: "One entry for each source type. A type without claims may be left out.",
+          }),
+        })
+        .meta({ id: "RemovalStart" }),
+      required: true,
+    },
+    responses: { 200: { about: "The cell is being removed.", schema: cellAnswer } },
+    errors: [
+      unknownCell,
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "CELL_NOT_DRAINING",
+        when: "The cell is not draining. Drain it first.",
+      },
+      hasLeases,
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "EXPORT_DIFFERS",
+        when: "The export is not what the cell has now. Export again. Nothing was done.",
+      },
+      changedMeanwhile,
+      unreachable,
+      auditFull,
+    ],
+    example: {
+      params: { cell: "7" },
+      body: {
+        reason: "its hardware is lost",
+        export: [
+          { source_type: "RAILS_TABLE_USERS", count: 4_211, hash: "5d0ab1c44f0be7a09e3c6fd20c8a7715" },
+        ],
+      },
+    },
+  }),
+  stepRemoval: route({
+    group: "cells",
+    method: "POST",
+    path: "/v1/admin/cells/{cell}/removal/steps",
+    summary: "Release the next claims of a cell that is being removed",
+    about:
+      "Releases some claims of one shard, and says how many are left. Repeat it until the state is " +
+      "`REMOVED`. It can be repeated after any failure, and by anyone. The first step ends the time in " +
+      "which the removal can be cancelled. The audit has the reason of the last step.",
+    roles: operator,
+    params: cellParams,
+    query: nothing,
+    body: {
+      schema: z
+        .strictObject({
+          reason,
+          limit: z
+            .int()
+            .min(1)
+            .max(limitTable.batchOps.max)
+            .optional()
+            .meta({
+              description:
+                `The most claims to release, by default ${limitTable.batchOps.default}. A value above the ` +
+                "limit of a begin (`batch_ops`) counts as that limit.",
+            }),
+        })
+        .meta({ id: "RemovalStep" }),
+      required: true,
+    },
+    responses: {
+      200: {
+        about: "What this step has done.",
+        schema: z.strictObject({
+          state,
+          released_claims: wholeNumber.meta({ description: "The claims that this step has released." }),
+          claims_left: wholeNumber.meta({
+            description:
+              "The claims of the export that no step has released. After a ledger went back in time, " +
+              "the number may be too large.",
+          }),
+        }),
+        example: { state: "REMOVING", released_claims: 1_000, claims_left: 3_211 },
+      },
+    },
+    errors: [unknownCell, notRemoving, hasLeases, unreachable, auditFull],
+    example: { params: { cell: "7" }, body: { reason: "its hardware is lost" } },
+  }),
+  cancelRemoval: route({
+    group: "cells",
+    method: "POST",
+    path: "/v1/admin/cells/{cell}/removal/cancel",
+    summary: "Cancel the removal of a cell",
+    about:
+      "Ends a removal that has released nothing, because no step of it has begun. The cell is draining " +
+      "again.",
+    roles: operator,
+    params: cellParams,
+    query: nothing,
+    body: { schema: z.strictObject({ reason }).meta({ id: "RemovalCancel" }), required: true },
+    responses: { 200: { about: "The cell is draining.", schema: cellAnswer } },
+    errors: [
+      unknownCell,
+      notRemoving,
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "REMOVAL_BEGUN",
+        when: "A step has begun, so names may be released. Go on with the steps.",
+      },
+      changedMeanwhile,
+      unreachable,
+      auditFull,
+    ],
+    example: { params: { cell: "7" }, body: { reason: "the disk could be read after all" } },
+  }),
+};
