@@ -60,7 +60,7 @@ const stateOf = (known: Known, rows: Map<string, LeaseRow>): string | undefined 
 function expectedClaims(stage: Stage, rows: Map<string, LeaseRow>): object[] {
   const claims = new Map<string, object>();
   for (const known of stage.leases.values()) {
-    if (stateOf(known, rows) !== "COMMITTED") continue;
+    if (stateOf(known, rows) !== "COMMITTED" || stage.removed.has(known.cell)) continue;
     const { create = [], destroy = [], replace = [] } = known.batch;
     const cell = stage.deployment.cell(known.cell);
     for (const canonical of create) claims.set(canonical, { canonical, cell, subject: "1" });
@@ -75,7 +75,10 @@ export async function expectConsistent(stage: Stage): Promise<void> {
   const rows = await leaseRows(stage);
   for (const [name, known] of stage.leases) expectKept(name, known, rows.get(known.uuid));
   const uuids = new Set([...stage.leases.values()].map(({ uuid }) => uuid));
-  expect([...rows.keys()].filter((uuid) => !uuids.has(uuid))).toEqual([]);
+  const unknown = [...rows.values()].filter(
+    ({ lease, cell }) => !uuids.has(lease) && !stage.removed.has(cell),
+  );
+  expect(unknown).toEqual([]);
   expect(
     [...rows.values()]
       .filter(({ open }) => open === 1)
@@ -118,6 +121,8 @@ function expectKept(name: string, { states }: Known, row: LeaseRow | undefined):
 export async function expectFinal(stage: Stage): Promise<void> {
   const rows = await leaseRows(stage);
   for (const [name, known] of stage.leases) {
+    // The key of a removed cell is refused (X4).
+    if (stage.removed.has(known.cell)) continue;
     const state = rows.get(known.uuid)?.state;
     if (state === "COMMITTED")
       await stage.decide(name, "rollback", [{ status: 409, reason: "LEASE_COMMITTED" }]);

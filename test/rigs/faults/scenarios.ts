@@ -70,6 +70,16 @@ async function halfDecided(
   );
 }
 
+/** Prepares a cell with a name that is ready to be removed. */
+async function drained(stage: Stage): Promise<void> {
+  await warm(stage, [1, 2]);
+  await stage.own("owned", 1, TAKEN.slice(0, 1));
+  await stage.own("other", 2, TAKEN.slice(1));
+  await stage.freeze(1, "drain");
+  await stage.ring("ledger1");
+  await stage.readDigest(1);
+}
+
 export const scenarios: readonly Scenario[] = [
   {
     title: "first use",
@@ -188,6 +198,24 @@ export const scenarios: readonly Scenario[] = [
       await stage.begin("a", 1, { create: [onFirst] }, [{ status: 409, reason: "CELL_FROZEN" }]);
       await stage.decide("before", "commit");
     },
+  },
+  {
+    title: "removal that is cancelled",
+    rules: "[X2] [X3]",
+    arrange: (stage) => drained(stage),
+    act: async (stage) => {
+      await stage.startRemoval(1);
+      await stage.cancelRemoval(1);
+    },
+  },
+  {
+    title: "removal",
+    rules: "[X3] [X4]",
+    arrange: async (stage) => {
+      await drained(stage);
+      await stage.startRemoval(1);
+    },
+    act: (stage) => stage.removeCell(1),
   },
   {
     title: "key revocation",

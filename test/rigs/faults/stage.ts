@@ -54,6 +54,9 @@ export class Stage {
   readonly types = new Map<string, number>();
   /** The cells that the directory must list, with their names. */
   readonly cells = new Map<string, string>();
+  /** The cells that were removed. Their leases and claims are those of the removal. */
+  readonly removed = new Set<Cell>();
+  readonly #exports = new Map<Cell, object[]>();
   readonly envelope: OperatorCall = {
     version: MESSAGE_VERSION,
     placement: placementOf(SHARDS),
@@ -238,11 +241,57 @@ export class Stage {
     });
   }
 
-  async freeze(cell: Cell, how: "freeze" | "unfreeze"): Promise<void> {
+  async freeze(cell: Cell, how: "freeze" | "drain" | "unfreeze"): Promise<void> {
     const id = this.deployment.cell(cell);
     await this.until(`the ${how}`, [{ status: 200 }], () =>
       this.client.send("POST", `/v1/admin/cells/${id}/${how}`),
     );
+  }
+
+  /** Reads the digest of what a cell has, as an export gives it. */
+  async readDigest(cell: Cell): Promise<void> {
+    const id = this.deployment.cell(cell);
+    const digest = { source_type: "RAILS_TABLE_ROUTES", ranges: [{}] };
+    const { json } = await this.until("reading the digest", [{ status: 200 }], () =>
+      this.client.send("POST", `/v1/cells/${id}/records/digests`, { body: digest }),
+    );
+    const [{ count, hash } = { count: 0, hash: "" }] = json["digests"] as { count: number; hash: string }[];
+    if (count === 0) throw new Error("the cell has no claims");
+    this.#exports.set(cell, [{ source_type: digest.source_type, count, hash }]);
+  }
+
+  /** Starts the removal of a drained cell. A repeated call may find that it has started. */
+  async startRemoval(cell: Cell): Promise<void> {
+    const body = { reason: "a test", export: this.#exports.get(cell) };
+    const started = { status: 409, reason: "CELL_NOT_DRAINING" };
+    await this.until("starting a removal", [{ status: 200 }, started], () =>
+      this.client.send("POST", `/v1/admin/cells/${this.deployment.cell(cell)}/removal`, { body }),
+    );
+  }
+
+  /** A repeated call may find that the removal was cancelled. */
+  async cancelRemoval(cell: Cell): Promise<void> {
+    const id = this.deployment.cell(cell);
+    const cancelled = { status: 409, reason: "CELL_NOT_REMOVING" };
+    await this.until("cancelling a removal", [{ status: 200 }, cancelled], () =>
+      this.client.send("POST", `/v1/admin/cells/${id}/removal/cancel`, { body: { reason: "a test" } }),
+    );
+    await this.until("a step after a cancellation", [cancelled], () =>
+      this.client.send("POST", `/v1/admin/cells/${id}/removal/steps`, { body: { reason: "a test" } }),
+    );
+  }
+
+  /** Repeats steps until the cell is removed. */
+  async removeCell(cell: Cell): Promise<void> {
+    const id = this.deployment.cell(cell);
+    this.removed.add(cell);
+    for (let state = ""; state !== "REMOVED";) {
+      const { json } = await this.until("a step of a removal", [{ status: 200 }], () =>
+        this.client.send("POST", `/v1/admin/cells/${id}/removal/steps`, { body: { reason: "a test" } }),
+      );
+      state = String(json["state"]);
+      await this.deployment.delivered();
+    }
   }
 
   /** Uses a shard for the first time. */

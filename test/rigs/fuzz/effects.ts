@@ -173,6 +173,32 @@ const setState: Effect = (changes, _, answer) => {
   );
 };
 
+const REMOVAL_ROWS = new Set([
+  "removal",
+  "cell_state",
+  "cell_state_set_at_ms",
+  "cell_state_version",
+  "status",
+]);
+
+/** The state of the removal. A step may also end claims of the cell with a lease, and no other cell's. */
+const removal: Effect = (changes, request) => {
+  const cell = request.params?.["cell"] ?? "";
+  const ledger = `cell-${cell}`;
+  const isOwn = ({ before, after }: Change): boolean => (before ?? after)?.["cell"] === cell;
+  const ended =
+    request.id === "stepRemoval"
+      ? [
+          ...changesIn(changes, ledger, "lease"),
+          ...changesIn(changes, SHARD, "hold").filter(isOwn),
+          ...changesIn(changes, SHARD, "claim").filter((change) => gone(change) && isOwn(change)),
+          ...changesIn(changes, SHARD, "past_claim").filter((change) => made(change) && isOwn(change)),
+        ]
+      : [];
+  const rows = changesIn(changes, ledger, "meta").filter(({ key }) => REMOVAL_ROWS.has(key));
+  return others(changes, rows, ended);
+};
+
 /**
  * The types of a begin come into use before the ledger is asked, so also if the begin is refused then (T2).
  * Nothing else of the set changes.
@@ -329,6 +355,9 @@ const effects: Partial<Record<RouteId, Effect>> = {
   freezeCell: setState,
   drainCell: setState,
   unfreezeCell: setState,
+  startRemoval: removal,
+  stepRemoval: removal,
+  cancelRemoval: removal,
   mintKey: mint,
   revokeKey: revoke,
   eraseHistory: erase,
@@ -381,6 +410,9 @@ const audited: Partial<Record<RouteId, AuditAction | readonly AuditAction[]>> = 
   freezeCell: "freeze_cell",
   unfreezeCell: ["unfreeze_cell", "undrain_cell"],
   drainCell: "drain_cell",
+  startRemoval: "start_removal",
+  stepRemoval: "remove_cell",
+  cancelRemoval: "cancel_removal",
   mintKey: "mint_key",
   revokeKey: "revoke_key",
   reconcilePart: "reconcile_part",
@@ -393,8 +425,12 @@ const VERSIONS = new Set(["cell_state_set_at_ms", "cell_state_version", "positio
 
 /** A ledger without a stored state is active. */
 const isVersion = ({ table, key, before, after }: Change): boolean =>
-  table === "meta" &&
-  (VERSIONS.has(key) || (key === "cell_state" && before === undefined && after?.["value"] === "ACTIVE"));
+  table === "cell"
+    ? before !== undefined && JSON.stringify({ ...before, ...updated(after) }) === JSON.stringify(after)
+    : table === "meta" &&
+      (VERSIONS.has(key) || (key === "cell_state" && before === undefined && after?.["value"] === "ACTIVE"));
+
+const updated = (row: Row | undefined): object => ({ updated_at_ms: row?.["updated_at_ms"] });
 
 /**
  * Checks that a change by an operator has one entry in each object that made it, and nothing else has one
@@ -416,7 +452,11 @@ function wrongEntries(
   if (foreign !== undefined) return `an unexpected audit entry: ${JSON.stringify(foreign)}`;
   if (new Set(own.map(({ object }) => object)).size < own.length) return "a change has two audit entries";
   const inUse = new Set(typesInUse(real));
-  const changed = real.some((change) => !isVersion(change) && !inUse.has(change));
+  // Of the steps of a removal, only the last has an entry.
+  const changed =
+    id === "stepRemoval"
+      ? real.some((change) => change.key === "cell_state")
+      : real.some((change) => !isVersion(change) && !inUse.has(change));
   if (actions.length === 0 || changed === own.length > 0) return undefined;
   return changed ? "a change by an operator has no audit entry" : "an audit entry without a change";
 }

@@ -4,7 +4,7 @@ import { routes, type RouteId } from "../../../src/http/contract.ts";
 import { listLimitsOf } from "../../../src/http/contract/lists.ts";
 import type { Route } from "../../../src/http/contract/route.ts";
 import { limitTable } from "../../../src/core/limits.ts";
-import { DECIDED, NAME_MARK, names, OUTSTANDING, REGISTERED, uuid } from "./pools.ts";
+import { DECIDED, NAME_MARK, names, OUTSTANDING, REGISTERED, REMOVABLE, uuid } from "./pools.ts";
 import { goodKeys, orphanKeys, type FuzzServer, type Sent } from "./server.ts";
 import { takes, valuesOf } from "./schema.ts";
 import { isObject, textOf, type Tree } from "./tree.ts";
@@ -139,6 +139,11 @@ function withSense(request: FuzzRequest): FuzzRequest {
     if (key === "operator") return { ...request, body: { reason } };
     return { ...request, body: body === undefined ? undefined : {} };
   }
+  if (request.id === "startRemoval" || request.id === "stepRemoval" || request.id === "cancelRemoval")
+    return withRemovableCell(request, REMOVABLE[request.id]);
+  // Most random ranges end before they begin.
+  if (request.id === "digestRecords" && isObject(request.body) && request.params["cell"] !== REGISTERED[0])
+    return { ...request, body: { ...request.body, ranges: [{}] } };
   if (request.id === "mintKey" && isObject(request.body)) {
     const { cell_id: cell = "1", ...rest } = request.body;
     return { ...request, body: rest["role"] === "cell" ? { ...rest, cell_id: cell } : rest };
@@ -149,6 +154,25 @@ function withSense(request: FuzzRequest): FuzzRequest {
     return { ...request, body: given.length === 0 ? named : { claims: given.map(withOneName) } };
   }
   return request;
+}
+
+/**
+ * Often uses a cell that is ready for the call, because a random cell seldom is. An export must not name a
+ * source type twice.
+ */
+function withRemovableCell(request: FuzzRequest, cell: string): FuzzRequest {
+  const { body, params } = request;
+  if (!isObject(body)) return request;
+  const exported = Array.isArray(body["export"]) ? body["export"] : [];
+  const isChosen = exported.length === 0 || params["cell"] === REGISTERED[0];
+  return {
+    ...request,
+    params: isChosen ? { ...params, cell } : params,
+    body:
+      body["export"] === undefined || exported.length === 0
+        ? body
+        : { ...body, export: isChosen ? [] : exported.slice(0, 1) },
+  };
 }
 
 /** A claim of a classification must have exactly one name, in any of its forms. */

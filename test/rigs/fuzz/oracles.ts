@@ -268,6 +268,10 @@ const BEYOND_SCHEMAS = new RegExp(
 
 const checkedLines = new WeakMap<FuzzServer, number>();
 
+/** The log has the reason of an operator who declares or accepts a loss, whatever it says. */
+const withoutReason = (line: string): string =>
+  line.startsWith('{"event":"history_') ? line.replace(/"reason":"(\\.|[^"\\])*"/, "") : line;
+
 /**
  * Checks the log lines since the last call. Lines arrive late, so a line may belong to an earlier request.
  */
@@ -277,7 +281,7 @@ export function wrongLog(server: FuzzServer, isFaultless = true): string | undef
   for (const line of server.logged.slice(from)) {
     if (isFaultless && !/^\{"event":"(?!fault)/.test(line)) return `logged: ${line}`;
     if (line.includes("lhk_") || line.includes(server.secret)) return `a secret in the log: ${line}`;
-    if (line.toLowerCase().includes(NAME_MARK)) return `a name in the log: ${line}`;
+    if (withoutReason(line).toLowerCase().includes(NAME_MARK)) return `a name in the log: ${line}`;
   }
   return undefined;
 }

@@ -29,6 +29,8 @@ export const REGISTERED = ["1", "2", "3", "4"];
  */
 export const DECIDED = 0;
 export const OUTSTANDING = 10;
+/** Cells of which one is ready for each call of a removal: without claims. */
+export const REMOVABLE = { startRemoval: "21", stepRemoval: "22", cancelRemoval: "23" };
 /** Cells that are never registered. The first one has a key. */
 export const UNREGISTERED = ["77", "9223372036854775807"];
 /** Cells that a random request may register. */

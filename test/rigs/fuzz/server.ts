@@ -7,7 +7,16 @@ import { join } from "node:path";
 import { Hmac } from "../../../src/auth/hmac.ts";
 import { makeKey, type KeyPayload } from "../../../src/auth/key.ts";
 import { isStandalone, SETTLE_MS, startHost, type FuzzedHost } from "./hosts.ts";
-import { DECIDED, names, OUTSTANDING, REGISTERED, RESPELLED, UNREGISTERED, uuid } from "./pools.ts";
+import {
+  DECIDED,
+  names,
+  OUTSTANDING,
+  REGISTERED,
+  REMOVABLE,
+  RESPELLED,
+  UNREGISTERED,
+  uuid,
+} from "./pools.ts";
 import { StateOnDisk, type Row } from "./state.ts";
 
 export interface Sent {
@@ -132,8 +141,19 @@ export class FuzzServer {
     const respelled = `/v1/cells/1/leases/${uuid(RESPELLING)}`;
     await this.#must(201, "PUT", respelled, { replaces: [claimOf(RESPELLED.toUpperCase(), 1)] });
     await this.#must(200, "POST", `${respelled}/commit`, { reason: "initial state" });
+    for (const [call, cell] of Object.entries(REMOVABLE)) await this.#prepareRemoval(cell, call);
     await this.#coordinator.cron();
     this.leaveBehind(2);
+  }
+
+  /** Registers a cell and drains it. For steps and for the cancellation, its removal has started. */
+  async #prepareRemoval(cell: string, call: string): Promise<void> {
+    const added = { cell_id: cell, name: "to be removed", address: "https://removed.example" };
+    await this.#must(201, "POST", "/v1/admin/cells", added);
+    await this.#must(200, "POST", `/v1/admin/cells/${cell}/drain`, {});
+    if (call === "startRemoval") return;
+    const started = { reason: "initial state", export: [] };
+    await this.#must(200, "POST", `/v1/admin/cells/${cell}/removal`, started);
   }
 
   /** Inserts leases into D1 that no ledger has, as after a restored backup. */

@@ -131,6 +131,26 @@ const badCells: Case["bad"] = Object.fromEntries(
   ]),
 );
 
+/** The digest of no claims. */
+const NO_CLAIMS = "0".repeat(32);
+
+let drained = 0;
+/** Adds a cell without claims, and drains it. */
+async function drainedCell(api: Client): Promise<string> {
+  const id = String(7_000 + (drained += 1));
+  const body = { cell_id: id, name: "to be removed", address: "https://removed.test" };
+  await api.json(201, "POST", "/v1/admin/cells", { body });
+  await api.json(200, "POST", `/v1/admin/cells/${id}/drain`, {});
+  return id;
+}
+
+async function removingCell(api: Client): Promise<string> {
+  const id = await drainedCell(api);
+  const body = { reason: "a test", export: [] };
+  await api.json(200, "POST", `/v1/admin/cells/${id}/removal`, { body });
+  return id;
+}
+
 const badPages: Case["bad"] = {
   "page_size 0": { query: "page_size=0", field: "page_size" },
   "a negative page_size": { query: "page_size=-1", field: "page_size" },
@@ -928,6 +948,64 @@ export const cases: Record<RouteId, Case> = {
     success: [{ params: { cell: "2" }, body: { reason: "a test" }, status: 200 }],
     bad: {
       ...badCells,
+      "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
+    },
+  },
+  getRemoval: { success: [{ params: { cell: "2" }, status: 200 }], bad: badCells },
+  startRemoval: {
+    success: [
+      {
+        body: {
+          reason: "a test",
+          export: [{ source_type: "RAILS_TABLE_ROUTES", count: 0, hash: NO_CLAIMS }],
+        },
+        status: 200,
+        before: async (api) => ({ params: { cell: await drainedCell(api) } }),
+      },
+    ],
+    bad: {
+      ...badCells,
+      "no export": { params: { cell: "2" }, body: { reason: "a test" }, field: "export" },
+      "no reason": { params: { cell: "2" }, body: { export: [] }, field: "reason" },
+      "a blank reason": { params: { cell: "2" }, body: { reason: " ", export: [] }, field: "reason" },
+      "a bad hash": {
+        params: { cell: "2" },
+        body: { reason: "a test", export: [{ source_type: "RAILS_TABLE_ROUTES", count: 0, hash: "x" }] },
+        field: "export[0].hash",
+      },
+    },
+  },
+  stepRemoval: {
+    success: [
+      {
+        body: { reason: "a test", limit: 5 },
+        status: 200,
+        before: async (api) => ({ params: { cell: await removingCell(api) } }),
+      },
+    ],
+    bad: {
+      ...badCells,
+      "no reason": { params: { cell: "2" }, body: {}, field: "reason" },
+      "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
+      "limit 0": { params: { cell: "2" }, body: { reason: "a test", limit: 0 }, field: "limit" },
+      "a limit that is too large": {
+        params: { cell: "2" },
+        body: { reason: "a test", limit: 5_001 },
+        field: "limit",
+      },
+    },
+  },
+  cancelRemoval: {
+    success: [
+      {
+        body: { reason: "a test" },
+        status: 200,
+        before: async (api) => ({ params: { cell: await removingCell(api) } }),
+      },
+    ],
+    bad: {
+      ...badCells,
+      "no reason": { params: { cell: "2" }, body: {}, field: "reason" },
       "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
     },
   },

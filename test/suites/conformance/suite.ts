@@ -16,6 +16,7 @@ import { nameHistorySuite } from "./name-history.ts";
 import { nameSuite } from "./names.ts";
 import { pageSuite } from "./pages.ts";
 import { recordSuite } from "./records.ts";
+import { removalSuite } from "./removals.ts";
 import { routeSuite } from "./routes.ts";
 import { routingSuite } from "./routing.ts";
 import { staleSuite } from "./stale.ts";
@@ -37,6 +38,7 @@ export function conformanceSuite(name: string, start: Start): void {
     describe("leases", () => leaseSuite(open));
     describe("the history of a ledger", () => historySuite(open));
     describe("the history of a name", () => nameHistorySuite(open));
+    describe("the removal of a cell", () => removalSuite(open));
     describe("names", () => nameSuite(open));
     describe("records", () => recordSuite(open));
     describe("classifying for GitLab's router", () => classifySuite(open));
