@@ -1,6 +1,8 @@
 /** `leasehold cells`. */
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { startCommandLine } from "./command-line.ts";
+import { startCommandLine, type CommandLine } from "./command-line.ts";
 
 const reason = ["--reason", "a test"];
 
@@ -74,4 +76,132 @@ test("undrain does not thaw a frozen cell", async () => {
   expect(code).toBe(3);
   expect(err).toContain("cell 2 is FROZEN, not DRAINING: nothing was changed");
   expect(err).toContain("leasehold cells thaw 2 --reason TEXT");
+});
+
+describe("remove", () => {
+  /** A draining cell 2 with claims, and a name of cell 1. */
+  async function drained(claims = 5): Promise<CommandLine> {
+    const line = await startCommandLine();
+    const names = Array.from({ length: claims }, (_, index) => `Group/Näme-${index}`);
+    const owned = claims === 0 ? [] : ([["2", names]] as const);
+    for (const [cell, values] of [["1", ["other"]], ...owned] as const) {
+      const creates = values.map((value, index) => ({
+        bucket: { type: "ROUTES" as const, value },
+        subject: { type: "GROUP" as const, id: "7" },
+        source: { type: "RAILS_TABLE_ROUTES" as const, id: String(index + 1) },
+      }));
+      const { uuid } = await line.client(cell).leases.begin({ creates });
+      await line.client(cell).leases.commit(uuid);
+    }
+    await line.client().cells.drain("2");
+    return line;
+  }
+
+  const remove = ["cells", "remove", "2"];
+
+  test("--dry-run shows what would be released, and changes nothing", async () => {
+    const line = await drained();
+    const { code, out, err } = await line.run([...remove, "--dry-run"]);
+    expect(code).toBe(0);
+    expect(out).toMatch(/names to release +5\n/);
+    expect(out).toMatch(/RAILS_TABLE_ROUTES +ROUTES +5/);
+    expect(err).toContain("Next: leasehold cells remove 2 --export FILE --reason TEXT");
+    expect(line.changes).toEqual([]);
+  });
+
+  test("exports the claims to a private file, releases them, and prints what it did", async () => {
+    const line = await drained();
+    const file = join(line.home, "cell-2.jsonl");
+    const args = [...remove, "--export", file, ...reason];
+    expect((await line.run(args, { answers: ["1"] })).code).toBe(2);
+    expect(existsSync(file)).toBe(false);
+    expect(line.changes).toEqual([]);
+    const { code, out, err, asked } = await line.run(args, { answers: ["2"] });
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: "Cell 2 is removed. This run has released 5 names.\n",
+    });
+    expect(asked[0]).toContain("It releases 5 names, for good.");
+    expect(err).toContain("leasehold cells remove 2 --cancel --reason TEXT");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const lines = readFileSync(file, "utf8").trim().split("\n");
+    expect(lines.map((text) => (JSON.parse(text) as { cell_id: string }).cell_id)).toEqual(
+      Array<string>(5).fill("2"),
+    );
+    expect(await line.json(["cells", "show", "2"])).toMatchObject({ cell: { state: "REMOVED" } });
+    expect((await line.run(["lookup", "other"])).out).toContain("cell-1");
+    expect((await line.run([...remove, ...reason, "--yes"])).out).toContain("is removed already");
+  });
+
+  test("overwrites nothing, and is refused for a cell that is active or has open leases", async () => {
+    const line = await drained();
+    const file = join(line.home, "taken");
+    writeFileSync(file, "mine");
+    const args = ["--export", file, ...reason, "--yes"];
+    expect(await line.run([...remove, ...args])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("cannot be created"),
+    });
+    expect(readFileSync(file, "utf8")).toBe("mine");
+    expect((await line.run([...remove, ...reason, "--yes"])).err).toContain("--export FILE is required");
+    expect(await line.run(["cells", "remove", "1", ...args])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("leasehold cells drain 1 --reason TEXT"),
+    });
+    expect(await line.json(["cells", "show", "2"])).toMatchObject({ cell: { state: "DRAINING" } });
+  });
+
+  test("after Ctrl-C, the same command goes on without a second export", async () => {
+    const line = await drained();
+    const file = join(line.home, "cell-2.jsonl");
+    const args = [...remove, "--export", file, ...reason, "--yes"];
+    const interrupt = new AbortController();
+    const real = line.coordinator;
+    let steps = 0;
+    const fetch: typeof real.fetch = async (url, init) => {
+      const path = new URL(url instanceof Request ? url.url : url).pathname;
+      if (path.endsWith("/steps") && (steps += 1) === 2) interrupt.abort(new Error("interrupted"));
+      return real.fetch(url, init);
+    };
+    Object.assign(line, { coordinator: { ...real, fetch } });
+    const stopped = await line.run(args, { signal: interrupt.signal });
+    Object.assign(line, { coordinator: real });
+    expect(stopped).toMatchObject({
+      code: 130,
+      err: expect.stringContaining("The same command goes on with it"),
+    });
+    const { mtimeMs } = statSync(file);
+    expect(await line.run(args)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("Cell 2 is removed."),
+      err: expect.stringContaining("was not written"),
+    });
+    expect(await line.json([...remove, "--dry-run"])).toMatchObject({
+      removal: { claims_total: 0, progress: { exported_claims: 5, released_claims: 5 } },
+    });
+    expect(statSync(file).mtimeMs).toBe(mtimeMs);
+  });
+
+  test("--cancel ends a removal that has released nothing", async () => {
+    const line = await drained(0);
+    expect((await line.run([...remove, "--cancel", ...reason, "--yes"])).code).toBe(3);
+    await line.client().cells.drain("2");
+    const body = JSON.stringify({ reason: "a test", export: [] });
+    const started = await line.run([
+      "api",
+      "POST",
+      "/v1/admin/cells/2/removal",
+      "--data",
+      body,
+      ...reason,
+      "--yes",
+    ]);
+    expect(started.code).toBe(0);
+    expect(await line.run([...remove, "--cancel", ...reason], { answers: ["2"] })).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("is cancelled"),
+      err: expect.stringContaining("To undo it: leasehold cells remove 2 --export FILE --reason TEXT"),
+    });
+    expect(await line.json(["cells", "show", "2"])).toMatchObject({ cell: { state: "DRAINING" } });
+  });
 });

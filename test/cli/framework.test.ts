@@ -60,6 +60,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "cells freeze": ["1"],
   "cells drain": ["1"],
   "cells undrain": ["1"],
+  "cells remove": ["1"],
   "cells thaw": ["1"],
   "keys revoke": ["0198c5a0-5f6e-7000-8000-000000000001"],
   "types apply": [],

@@ -6,13 +6,16 @@ import { withChangeOptions } from "../safety/confirm.ts";
 import { addCell } from "./add-cell.ts";
 import { drainCell, freezeCell, thawCell, undrainCell } from "./freeze-cell.ts";
 import { listCells } from "./list-cells.ts";
+import { removeCell } from "./remove-cell.ts";
 import { setCell } from "./set-cell.ts";
 import { showCell } from "./show-cell.ts";
 
 const HINTS = ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"];
 
 export function addCells(program: Command, run: Run): void {
-  const group = program.command("cells").description("Cells: list, register, change, freeze and drain them.");
+  const group = program
+    .command("cells")
+    .description("Cells: list, register, change, freeze, drain and remove them.");
   const one = (name: string, about: string): Command =>
     group.command(name).description(about).argument("<id>", "the id of the cell", cellId);
   withExamples(
@@ -59,5 +62,14 @@ export function addCells(program: Command, run: Run): void {
   withExamples(
     withChangeOptions(one("undrain", "Let a draining cell begin leases again.")).action(run(undrainCell)),
     ['cells undrain 7 --reason "it stays"', "End the draining of cell 7"],
+  );
+  withExamples(
+    withChangeOptions(
+      one("remove", "Export the claims of a dead cell, then release them. Repeated, it goes on.")
+        .option("--export <file>", "the file for the export; it must not exist yet")
+        .option("--cancel", "end a removal that has released nothing"),
+    ).action(run(removeCell)),
+    ["cells remove 7 --dry-run", "Show what a removal of cell 7 would release"],
+    ['cells remove 7 --export cell-7.jsonl --reason "its hardware is lost"', "Remove cell 7"],
   );
 }

@@ -2,7 +2,7 @@ import type { Bucket } from "../../client/index.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
-import { callHistory } from "./call-history.ts";
+import { callRoute } from "../connection/call-route.ts";
 
 interface EraseOptions extends ChangeOptions {
   type: Bucket["type"];
@@ -20,7 +20,7 @@ export async function eraseHistory(context: Context, name: string, options: Eras
   const erase = (dryRun: boolean): Promise<Erased> => {
     // No entry is made of a dry run, so its reason is kept nowhere.
     const body = JSON.stringify({ bucket, reason: reason || "a dry run", dry_run: dryRun });
-    return callHistory<Erased>(context, { method: "POST", path: "/v1/admin/history/erase", body });
+    return callRoute<Erased>(context, { method: "POST", path: "/v1/admin/history/erase", body });
   };
   const found = await erase(true);
   const count = `${found.has_more ? "more than " : ""}${found.erased}`;

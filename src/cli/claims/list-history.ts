@@ -2,7 +2,7 @@ import type { Bucket, Period } from "../../client/index.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import type { Context } from "../framework/context.ts";
 import { listResult, type Result } from "../output/result.ts";
-import { callHistory } from "./call-history.ts";
+import { callRoute } from "../connection/call-route.ts";
 
 interface HistoryOptions extends LimitOption {
   type: Bucket["type"];
@@ -57,7 +57,7 @@ async function read(context: Context, name: string, { type, at, limit }: History
   do {
     const query = new URLSearchParams({ page_size: String(pageSizeFor(limit)), page_token: token });
     if (at !== undefined) query.set("at", at);
-    const page = await callHistory<Page>(context, { method: "GET", path: `${path}?${query}` });
+    const page = await callRoute<Page>(context, { method: "GET", path: `${path}?${query}` });
     items.push(...page.periods);
     // Segments may be dropped between two pages, so the last page knows best.
     completeSince = page.complete_since;

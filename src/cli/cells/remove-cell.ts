@@ -1,0 +1,257 @@
+import { isLeaseholdError } from "../../client/index.ts";
+import type { ExportedClaims, Removal } from "../../client/api-types.ts";
+import { commandLine } from "../../text/shell-word.ts";
+import { callRoute } from "../connection/call-route.ts";
+import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import { exitCodes } from "../framework/exit-codes.ts";
+import { failureOf } from "../framework/failure.ts";
+import { fields, table } from "../output/table.ts";
+import type { Result } from "../output/result.ts";
+import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
+import { exportCell } from "./export-cell.ts";
+
+interface RemoveOptions extends ChangeOptions {
+  export?: string;
+  cancel?: boolean;
+}
+
+interface Step {
+  state: Removal["state"];
+  released_claims: number;
+  claims_left: number;
+}
+
+const PROGRESS_EVERY = 10_000;
+/** A step may wait for shards. */
+const STEP_TIMEOUT_MS = 60_000;
+/** Failures in a row after which the command gives up. It can be repeated. */
+const MOST_FAILURES = 20;
+const PAUSE_MS = 1_000;
+
+/** Removes a cell: exports its claims, then releases them in steps. Repeated, it goes on where it ended. */
+export async function removeCell(context: Context, id: string, options: RemoveOptions): Promise<Result> {
+  const reason = reasonOf(options);
+  if (options.cancel === true && options.export !== undefined)
+    throw usageError("give --export or --cancel, not both");
+  const removal = await read(context, id);
+  if (options.cancel === true) return cancel(context, removal, options, reason);
+  if (options.dryRun === true) return preview(removal);
+  if (removal.state === "REMOVED" && removal.claims_total === 0)
+    return {
+      document: { removal, changed: false, dry_run: false },
+      text: () => `Cell ${id} is removed already. Nothing was changed.`,
+    };
+  const isStarted = removal.progress !== null;
+  if (!isStarted) refuseUnready(removal, options);
+  await confirm(context, options, { name: id, effect: effectOf(removal, reason) });
+  if (!isStarted) await start(context, id, options.export ?? "", reason);
+  else if (options.export !== undefined)
+    await context.io.err.write(`The removal has started before: ${options.export} was not written.\n`);
+  const released = await release(context, removal, reason);
+  return {
+    document: {
+      removal: await read(context, id),
+      released_claims: released,
+      export: isStarted ? null : options.export,
+      changed: true,
+      dry_run: false,
+    },
+    text: () => `Cell ${id} is removed. This run has released ${released} names.`,
+    notes: [FINAL, ...(isStarted ? [] : [`The export is in ${options.export}.`])],
+    nextSteps: ["leasehold audit --action remove_cell"],
+  };
+}
+
+const FINAL = "There is no undo: other cells may take the names, and the id is never used again.";
+
+async function read(context: Context, id: string): Promise<Removal> {
+  const request = { method: "GET", path: pathOf(id) };
+  return (await callRoute<{ removal: Removal }>(context, request)).removal;
+}
+
+const pathOf = (id: string, rest = ""): string => `/v1/admin/cells/${id}/removal${rest}`;
+
+const removeLine = (id: string): string =>
+  `${commandLine("cells", "remove", id)} --export FILE --reason TEXT`;
+
+/** @throws if the removal cannot start, before anything is asked or sent */
+function refuseUnready(removal: Removal, options: RemoveOptions): void {
+  const { cell_id: id, state, outstanding_leases: leases, is_complete: isComplete } = removal;
+  if (state !== "DRAINING")
+    throw new CommandError(
+      `cell ${id} is ${state}: drain it first. Nothing was changed`,
+      exitCodes.conflict,
+      [`${commandLine("cells", "drain", id)} --reason TEXT`],
+    );
+  if (leases > 0)
+    throw new CommandError(
+      `cell ${id} has ${leases} open leases: decide them first. Nothing was changed`,
+      exitCodes.conflict,
+      [commandLine("leases", "ls", "--cell", id)],
+    );
+  if (!isComplete)
+    throw new CommandError(
+      `cell ${id} has more claims than a removal can compare. Nothing was changed`,
+      exitCodes.conflict,
+    );
+  if (options.export === undefined)
+    throw usageError("--export FILE is required: a removal starts only with an export of the cell's claims", [
+      removeLine(id),
+    ]);
+}
+
+function effectOf(removal: Removal, reason: string): string {
+  const { cell_id: id, claims_total: total, progress } = removal;
+  const what = progress === null ? `removes cell ${id}` : `goes on with the removal of cell ${id}`;
+  return `This ${what}, because: ${reason}\nIt releases ${total} names, for good. ${FINAL}`;
+}
+
+/** Waits until shards have applied the last decisions, because the removal starts only then. */
+async function settle(context: Context, id: string): Promise<Removal> {
+  for (let tries = 1; ; tries += 1) {
+    const removal = await read(context, id);
+    const { unapplied_decisions: unapplied } = removal;
+    if (unapplied === 0) return removal;
+    if (tries === MOST_FAILURES)
+      throw new CommandError(
+        `shards have not applied ${unapplied} decisions of cell ${id} yet: nothing was changed`,
+        exitCodes.unavailable,
+        ["leasehold status"],
+      );
+    await context.io.wait(PAUSE_MS);
+  }
+}
+
+async function start(context: Context, id: string, path: string, reason: string): Promise<void> {
+  const { claims } = await settle(context, id);
+  const sources = [...new Set(claims.map(({ source_type: source }) => source))];
+  const exported = await exportCell(context, await context.client(), id, sources, path);
+  const body = JSON.stringify({ reason, export: exported } satisfies {
+    reason: string;
+    export: ExportedClaims[];
+  });
+  await callRoute(context, { method: "POST", path: pathOf(id), body, timeoutMs: STEP_TIMEOUT_MS });
+  await context.io.err.write(
+    `The removal has started. Until its first step, this undoes it: ${cancelLine(id)}\n`,
+  );
+}
+
+const cancelLine = (id: string): string => `${commandLine("cells", "remove", id)} --cancel --reason TEXT`;
+
+/** Repeats steps until the cell is removed. Returns how many claims they have released. */
+async function release(context: Context, { cell_id: id }: Removal, reason: string): Promise<number> {
+  const { err, signal, wait } = context.io;
+  const request = {
+    method: "POST",
+    path: pathOf(id, "/steps"),
+    body: JSON.stringify({ reason }),
+    timeoutMs: STEP_TIMEOUT_MS,
+  };
+  let released = 0;
+  for (let failures = 0; ;) {
+    try {
+      signal.throwIfAborted();
+      const step = await callRoute<Step>(context, request);
+      failures = 0;
+      const before = released;
+      released += step.released_claims;
+      if (Math.floor(before / PROGRESS_EVERY) < Math.floor(released / PROGRESS_EVERY))
+        await err.write(`${released} names released, ${step.claims_left} left\n`);
+      if (step.state === "REMOVED" && step.released_claims === 0) return released;
+    } catch (error) {
+      failures += 1;
+      if (signal.aborted || failures === MOST_FAILURES || !mayPass(error))
+        throw interrupted(context, id, released, error);
+      await wait(PAUSE_MS);
+    }
+  }
+}
+
+/** Whether a step may succeed if it is repeated. */
+const mayPass = (error: unknown): boolean =>
+  isLeaseholdError(error)
+    ? error.retryable
+    : error instanceof CommandError && error.exitCode === exitCodes.unavailable;
+
+function interrupted({ io }: Context, id: string, released: number, error: unknown): CommandError {
+  const { message = messageOf(error), exitCode } = failureOf(error, io.signal.aborted);
+  return new CommandError(
+    `the removal of cell ${id} stopped after ${released} names of this run: ${message}. The same command ` +
+      "goes on with it",
+    exitCode === exitCodes.ok ? exitCodes.failed : exitCode,
+    [`${commandLine("cells", "remove", id)} --reason TEXT`],
+  );
+}
+
+async function cancel(
+  context: Context,
+  removal: Removal,
+  options: RemoveOptions,
+  reason: string,
+): Promise<Result> {
+  const { cell_id: id, progress, state } = removal;
+  if (progress === null || state !== "REMOVING")
+    throw new CommandError(`cell ${id} is ${state}: there is no removal to cancel`, exitCodes.conflict);
+  if (!progress.can_be_cancelled)
+    throw new CommandError(
+      `the removal of cell ${id} has begun to release names, so it cannot be cancelled`,
+      exitCodes.conflict,
+      [`${commandLine("cells", "remove", id)} --reason TEXT`],
+    );
+  if (options.dryRun === true)
+    return {
+      document: { removal, would_be: "DRAINING", changed: false, dry_run: true },
+      text: () => `The removal of cell ${id} would be cancelled. The cell would be DRAINING.`,
+      notes: ["Nothing was changed."],
+    };
+  await confirm(context, options, {
+    name: id,
+    effect: `This cancels the removal of cell ${id}, because: ${reason}\nNo name was released.`,
+  });
+  const body = JSON.stringify({ reason });
+  await callRoute(context, { method: "POST", path: pathOf(id, "/cancel"), body });
+  return {
+    document: { removal: await read(context, id), changed: true, dry_run: false, undo: removeLine(id) },
+    text: () => `The removal of cell ${id} is cancelled. The cell is draining, and has all its names.`,
+    notes: [`To undo it: ${removeLine(id)}`],
+    nextSteps: [`${commandLine("cells", "undrain", id)} --reason TEXT`],
+  };
+}
+
+function preview(removal: Removal): Result {
+  const { cell_id: id, state, claims, claims_total: total, progress } = removal;
+  const { outstanding_leases: leases, unapplied_decisions: unapplied, is_complete: isComplete } = removal;
+  return {
+    document: { removal, changed: false, dry_run: true },
+    text: (style) =>
+      [
+        fields([
+          ["cell", id],
+          ["state", state],
+          ["open leases", leases],
+          ["unapplied", unapplied],
+          ["names to release", `${isComplete ? "" : "more than "}${total}`],
+          ["released before", progress?.released_claims],
+        ]),
+        ...(claims.length === 0 ? [] : [table(claims, COLUMNS, style)]),
+      ].join("\n\n"),
+    notes: ["Nothing was changed."],
+    nextSteps: nextOf(removal),
+  };
+}
+
+const COLUMNS = [
+  { title: "SOURCE", value: ({ source_type: source }: Removal["claims"][number]) => source },
+  { title: "TYPE", value: ({ bucket_type: type }: Removal["claims"][number]) => type },
+  { title: "NAMES", value: ({ count }: Removal["claims"][number]) => count, isNumber: true },
+];
+
+function nextOf({ cell_id: id, state, outstanding_leases: leases, progress }: Removal): string[] {
+  if (state === "REMOVED") return [];
+  if (progress !== null) return [`${commandLine("cells", "remove", id)} --reason TEXT`];
+  return [
+    ...(leases > 0 ? [commandLine("leases", "ls", "--cell", id)] : []),
+    state === "DRAINING" ? removeLine(id) : `${commandLine("cells", "drain", id)} --reason TEXT`,
+  ];
+}
