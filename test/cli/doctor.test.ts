@@ -117,11 +117,49 @@ describe("finds", () => {
     const checks = await checksOf(line);
     expect(checks.get("addresses")).toMatchObject({
       state: "fail",
-      detail: "the addresses of cells 2 are not bare https origins, so routers refuse them",
+      detail: "cell 2: no bare https origin, so routers refuse it",
       next: "leasehold cells set 2 --address URL --reason TEXT",
     });
-    expect(checks.get("cells")?.detail).toBe("cells 1 are frozen");
-    expect(checks.get("cells' answers")?.detail).toContain("cells 1, 2 don't answer");
+    expect(checks.get("cells")?.detail).toBe("cell 1 is frozen");
+    expect(checks.get("cells' answers")?.detail).toContain("don't answer: cells 1, 2");
+  });
+});
+
+describe("finds in what cells report and in their addresses", () => {
+  test("frozen and draining cells, both in one line", async () => {
+    const line = await startHealthy();
+    await line.client().cells.freeze("1");
+    await line.client().cells.drain("2");
+    expect((await checksOf(line)).get("cells")).toMatchObject({
+      state: "warn",
+      detail: "cell 1 is frozen; cell 2 is draining",
+      next: "leasehold cells show 1",
+    });
+  });
+
+  test("silent cells, and drift", async () => {
+    const line = await startHealthy();
+    const sdk = { name: "test", version: "1" };
+    await line.client("1").cells.reportStatus({ sdk });
+    expect((await checksOf(line)).get("reports")?.state).toBe("ok");
+    await line.coordinator.advance(3_600_000);
+    await line
+      .client("2")
+      .cells.reportStatus({ sdk, verification: { status: "done", counts: { missing: 3 } } });
+    expect((await checksOf(line)).get("reports")).toMatchObject({
+      state: "warn",
+      detail: "cell 1 is silent; cell 2 found drift in its last verification",
+      next: "leasehold verify status",
+    });
+  });
+
+  test("cells with the same address", async () => {
+    const line = await startHealthy();
+    for (const cell of ["1", "2"]) await line.client().cells.change(cell, { address: "https://one.example" });
+    expect((await checksOf(line)).get("addresses")).toMatchObject({
+      state: "warn",
+      detail: "cells 1, 2: another cell has the same one",
+    });
   });
 });
 

@@ -2,6 +2,7 @@ import { isLeaseholdError, type Cell } from "../../client/index.ts";
 import { originOf } from "../../router/lookups/origin.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
+import { driftOf, hasDrift, isSilent } from "../../status/health.ts";
 import { take } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { fail, ok, warn, type Check } from "./check.ts";
@@ -24,52 +25,79 @@ export async function checkCells(context: Context, isProbed: boolean): Promise<C
   }
   return [
     checkStates(cells),
+    checkReports(cells),
     checkAddresses(cells),
     ...(isProbed ? [await probeAll(context, cells.slice(0, PROBED))] : []),
   ];
 }
 
 function checkStates(cells: readonly Cell[]): Check {
-  const lost = cells.filter(({ state }) => state === null).map(({ cell_id: id }) => id);
-  const frozen = cells.filter(({ state }) => state === "FROZEN").map(({ cell_id: id }) => id);
-  const draining = cells.filter(({ state }) => state === "DRAINING").map(({ cell_id: id }) => id);
+  const [lost, frozen, draining] = [null, "FROZEN", "DRAINING"].map((wanted) =>
+    idsOf(cells.filter(({ state }) => state === wanted)),
+  ) as [string[], string[], string[]];
   const facts = {
     cells: cells.length,
     unreachable: lost.length,
     frozen: frozen.length,
     draining: draining.length,
   };
-  if (lost.length > 0)
-    return fail(
-      "cells",
-      `the ledgers of cells ${lost.join(", ")} can't be reached`,
-      "leasehold status",
-      facts,
-    );
-  if (frozen.length > 0)
-    return warn("cells", `cells ${frozen.join(", ")} are frozen`, `leasehold cells show ${frozen[0]}`, facts);
-  if (draining.length > 0)
-    return warn(
-      "cells",
-      `cells ${draining.join(", ")} are draining`,
-      `leasehold cells show ${draining[0]}`,
-      facts,
-    );
-  return ok("cells", `${cells.length} cells are active`, facts);
+  const found = [
+    ...saying(lost, "can't be reached", "can't be reached"),
+    ...saying(frozen, "is frozen", "are frozen"),
+    ...saying(draining, "is draining", "are draining"),
+  ].join("; ");
+  if (lost.length > 0) return fail("cells", found, "leasehold status", facts);
+  const [first] = [...frozen, ...draining];
+  return first === undefined
+    ? ok("cells", `${cells.length} cells are active`, facts)
+    : warn("cells", found, commandLine("cells", "show", first), facts);
+}
+
+/** What cells report. One that has never reported may be a cell that does not use the SDK. */
+function checkReports(cells: readonly Cell[]): Check {
+  const silent = idsOf(cells.filter(({ status }) => status !== null && isSilent(status.age_ms)));
+  const drifting = idsOf(cells.filter(({ status }) => hasDrift(driftOf(status))));
+  const facts = { silent: silent.length, drifting: drifting.length };
+  const found = [
+    ...saying(silent, "is silent", "are silent"),
+    ...saying(drifting, "found drift in its last verification", "found drift in their last verification"),
+  ].join("; ");
+  return found === ""
+    ? ok("reports", "no cell is silent or has found drift", facts)
+    : warn("reports", found, "leasehold verify status", facts);
 }
 
 function checkAddresses(cells: readonly Cell[]): Check {
-  const wrong = cells.filter(({ address }) => originOf(address) === undefined).map(({ cell_id: id }) => id);
-  const facts = { wrong: wrong.length };
-  return wrong.length === 0
+  const wrong = idsOf(cells.filter(({ address }) => originOf(address) === undefined));
+  const shared = [...Map.groupBy(cells, ({ address }) => originOf(address) ?? "").entries()]
+    .filter(([origin, { length }]) => origin !== "" && length > 1)
+    .flatMap(([, several]) => idsOf(several));
+  const facts = { wrong: wrong.length, shared: shared.length };
+  if (wrong.length > 0)
+    return fail(
+      "addresses",
+      `${textOf(wrong)}: no bare https origin, so routers refuse it`,
+      `${commandLine("cells", "set", wrong[0])} --address URL --reason TEXT`,
+      facts,
+    );
+  return shared.length === 0
     ? ok("addresses", "routers can use all of them", facts)
-    : fail(
-        "addresses",
-        `the addresses of cells ${wrong.join(", ")} are not bare https origins, so routers refuse them`,
-        `${commandLine("cells", "set", wrong[0])} --address URL --reason TEXT`,
-        facts,
-      );
+    : warn("addresses", `${textOf(shared)}: another cell has the same one`, "leasehold cells ls", facts);
 }
+
+const idsOf = (cells: readonly Cell[]): string[] => cells.map(({ cell_id: id }) => id);
+
+/** The ids that one line names. */
+const NAMED = 10;
+
+/** Such as `cell 7`, or `cells 7, 8`. */
+const textOf = (ids: readonly string[]): string =>
+  `cell${ids.length === 1 ? "" : "s"} ${ids.slice(0, NAMED).join(", ")}` +
+  (ids.length > NAMED ? ` and ${ids.length - NAMED} more` : "");
+
+/** Such as `cell 7 is frozen`. Nothing if there are no ids. */
+const saying = (ids: readonly string[], one: string, several: string): string[] =>
+  ids.length === 0 ? [] : [`${textOf(ids)} ${ids.length === 1 ? one : several}`];
 
 /** Any answer counts, because a cell need not serve `/`. The key is not sent. */
 async function probeAll({ io }: Context, cells: readonly Cell[]): Promise<Check> {
@@ -90,7 +118,7 @@ async function probeAll({ io }: Context, cells: readonly Cell[]): Promise<Check>
     ? ok("cells' answers", `${probed} addresses answer from here`, facts)
     : warn(
         "cells' answers",
-        `the addresses of cells ${silent.join(", ")} don't answer from here`,
+        `from here, the addresses of these don't answer: ${textOf(silent)}`,
         commandLine("cells", "show", silent[0]),
         facts,
       );
