@@ -220,7 +220,7 @@ export class Stage {
     if (status?.sdk.version !== "0.1.0") throw new Error("the status was answered, but is not stored");
   }
 
-  /** Erases what has ended of a name, and checks that nothing is left. A repeated call finds nothing to do. */
+  /** Erases what has ended of a name. A repeated call finds nothing to do. Checks that nothing is left. */
   async eraseHistory(value: string): Promise<void> {
     const body = { bucket: { type: "ROUTES", value }, reason: "a test", dry_run: false };
     await this.until("erasing a history", [{ status: 200 }], () =>
