@@ -10,6 +10,10 @@ const settings = new Set([
   "LEASEHOLD_OTLP_ENDPOINT",
   "LEASEHOLD_OTLP_HEADERS",
   "LEASEHOLD_TRACE_SHARE",
+  "LEASEHOLD_ACCESS_TEAM_DOMAIN",
+  "LEASEHOLD_ACCESS_AUDIENCE",
+  "LEASEHOLD_ACCESS_OPERATORS",
+  "LEASEHOLD_ACCESS_VIEWERS",
 ]);
 /** Variables that are not passed to the Worker, and cause no warning. */
 const others = new Set([

@@ -1,3 +1,4 @@
+import { readAccess, type AccessSettings } from "./auth/access-settings.ts";
 import { readLimits, type Limits } from "./core/limits.ts";
 import { MAX_SHARDS, placementOf, type Placement } from "./core/placement.ts";
 import { locationHints, type LocationHint } from "./location-hints.ts";
@@ -14,6 +15,8 @@ export interface Config {
   requestLogShare: number;
   /** Undefined: nothing is traced. */
   tracing: TracingSettings | undefined;
+  /** Undefined: the console does not accept users of Cloudflare Access. */
+  access: AccessSettings | undefined;
 }
 
 /** The number can never be changed. See docs/decisions/0049-sixteen-shards-by-default.md for its choice. */
@@ -34,6 +37,7 @@ export function readConfig(variables: Readonly<Record<string, unknown>>): Config
     shardLocationHint,
     requestLogShare,
     tracing: readTracing(variables),
+    access: readAccess(variables),
   };
 }
 

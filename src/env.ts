@@ -38,6 +38,13 @@ export interface Env {
   LEASEHOLD_OTLP_HEADERS?: string;
   /** The share of requests that are traced. */
   LEASEHOLD_TRACE_SHARE?: string;
+  /** The domain of the team whose users the console accepts, such as `acme.cloudflareaccess.com`. */
+  LEASEHOLD_ACCESS_TEAM_DOMAIN?: string;
+  /** The audience tag of the Access application. */
+  LEASEHOLD_ACCESS_AUDIENCE?: string;
+  /** Email addresses, separated by commas. `*@example.com` stands for all of a domain. */
+  LEASEHOLD_ACCESS_OPERATORS?: string;
+  LEASEHOLD_ACCESS_VIEWERS?: string;
 }
 
 const configs = new WeakMap<Env, Config>();

@@ -19,6 +19,8 @@ export interface ConsoleSession {
   role: ConsoleRole;
   keyExpiresAtMs: number;
   expiresAtMs: number;
+  /** The address of a user of Cloudflare Access. Undefined: somebody signed in with a key. */
+  email?: string;
 }
 
 export const isConsoleRole = (role: string): role is ConsoleRole => role === "operator" || role === "viewer";

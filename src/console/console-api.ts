@@ -1,5 +1,6 @@
 import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
+import { errorCodes } from "../core/refusal.ts";
 import { routes, type RouteId, type Routes } from "../http/contract.ts";
 import type { Route } from "../http/contract/route.ts";
 import type { problem } from "../http/contract/schemas.ts";
@@ -43,6 +44,8 @@ export class ConsoleApi {
   }
 
   async call<Id extends RouteId>(id: Id, sent: Sent = {}): Promise<Answer<AnswerOf<Id>>> {
+    const [dots] = Object.entries(sent.params ?? {}).find(([, value]) => isDots(value)) ?? [];
+    if (dots !== undefined) return { ok: false, problem: dotsProblem(dots, this.#requestId) };
     const response = await this.#send(routes[id], sent);
     // Read as bytes, because workerd warns about text whose media type does not declare it.
     const text = new TextDecoder().decode(await response.arrayBuffer());
@@ -71,6 +74,19 @@ export class ConsoleApi {
     return this.#serve(request);
   }
 }
+
+/** URLs leave out such a segment, also if it is percent-encoded, so the request would go to another route. */
+const isDots = (value: string): boolean => value === "." || value === "..";
+
+const dotsProblem = (param: string, requestId: string): Problem => ({
+  type: "/docs#error-invalid_argument",
+  ...errorCodes.INVALID_ARGUMENT,
+  code: "INVALID_ARGUMENT",
+  detail:
+    `\`${param}\` must not be \`.\` or \`..\` here, because no address can have it. ` +
+    "Use `POST /v1/records/lookup`.",
+  request_id: requestId,
+});
 
 const isJson = (response: Response): boolean =>
   response.headers.get("content-type")?.includes("json") === true;

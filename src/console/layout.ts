@@ -71,7 +71,9 @@ function topOf({ path, search, session, formToken }: Shell): Markup {
         />
         <button>Search</button>
       </form>
-      <span class="who">${session.role} <span class="id">${session.keyId.slice(0, 8)}</span></span>
+      <span class="who"
+        >${session.role} <span class="id">${session.email ?? session.keyId.slice(0, 8)}</span></span
+      >
       <form method="post" action="/console/sign-out">
         <input type="hidden" name="token" value="${formToken}" /><button>Sign out</button>
       </form>

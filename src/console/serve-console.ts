@@ -4,7 +4,9 @@ import {
   type ConsoleSession,
   type ConsoleSessions,
 } from "../auth/console-sessions.ts";
+import type { AccessUser } from "../auth/access-verifier.ts";
 import { decodeUtf8 } from "../auth/base64url.ts";
+import { errorCodes } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { accessRefusal } from "../http/access-refusal.ts";
 import { rawPath } from "../http/address.ts";
@@ -20,6 +22,7 @@ import { html } from "./markup.ts";
 import { isOwnOrigin, isPlain } from "./origin.ts";
 import { pageAt } from "./pages.ts";
 import { signInPage } from "./pages/sign-in.ts";
+import { SignInLimit } from "./sign-in-limit.ts";
 import { style, stylePath } from "./style.ts";
 import type { Outcome } from "./view.ts";
 
@@ -84,8 +87,18 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
 
   if (path === "/console/sign-in" && form !== undefined) {
     if (isPlain(request)) return showPage(signInPage(PLAIN, 400));
+    const address = request.headers.get("cf-connecting-ip");
+    const limit = limitOf(deployment);
+    const waitS = limit.waitS(address, nowMs);
+    if (waitS !== undefined)
+      return showPage(signInPage(`Too many sign-ins have failed. Try again in ${waitS} s.`, 429), {
+        "retry-after": String(waitS),
+      });
     const principal = await keys.verify(`Bearer ${(form.get("key") ?? "").trim()}`, nowMs);
-    if (!principal.ok) return showPage(signInPage(sentence(principal.refusal.detail), 401));
+    if (!principal.ok) {
+      limit.failed(address, nowMs);
+      return showPage(signInPage(sentence(principal.refusal.detail), 401));
+    }
     const { role } = principal.value;
     if (!isConsoleRole(role))
       return showPage(
@@ -100,7 +113,14 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
   }
 
   const text = sessionTextOf(request);
-  const found = text === undefined ? undefined : await sessions.read(text, nowMs);
+  let found = text === undefined ? undefined : await sessions.read(text, nowMs);
+  const assertion = request.headers.get("cf-access-jwt-assertion");
+  if (found === undefined && deployment.access !== undefined && assertion !== null) {
+    const user = await deployment.access.verify(assertion, nowMs);
+    if (!user.ok)
+      return showPage(signInPage(sentence(user.refusal.detail), errorCodes[user.refusal.code].status));
+    found = sessionOfUser(user.value);
+  }
   if (found === undefined) {
     const why = text === undefined ? undefined : "Your session has ended. Sign in again.";
     const status = request.method === "POST" ? 401 : 200;
@@ -122,10 +142,12 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
       ...noticePage("Refused", "The form is not of this session. Nothing was done. Open the page again."),
       status: 403,
     });
-  if (path === "/console/sign-out")
-    return form === undefined
-      ? redirect("/console")
-      : redirect("/console", { "set-cookie": endedCookie(request) });
+  if (path === "/console/sign-out") {
+    if (form === undefined) return redirect("/console");
+    return found.email === undefined
+      ? redirect("/console", { "set-cookie": endedCookie(request) })
+      : redirect("/cdn-cgi/access/logout");
+  }
   if (path === "/console/sign-in") return redirect("/console");
 
   const outcome: Outcome = await pageAt(path, form !== undefined, {
@@ -141,9 +163,31 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
   return "location" in outcome ? redirect(outcome.location) : showPage(outcome);
 }
 
+const limits = new WeakMap<Deployment, SignInLimit>();
+
+function limitOf(deployment: Deployment): SignInLimit {
+  const limit = limits.get(deployment) ?? new SignInLimit();
+  limits.set(deployment, limit);
+  return limit;
+}
+
 const PLAIN =
   "This page was opened without TLS, so everybody between you and the deployment could read the key. " +
   "Revoke the key, and open the console over https.";
+
+/** Access vouches for each request, so this session needs no cookie. */
+const sessionOfUser = ({ id, email, role, issuedAtMs, expiresAtMs }: AccessUser): ConsoleSession => ({
+  // Tokens of forms hold until Access issues another assertion.
+  id: `access ${id} ${issuedAtMs}`,
+  keyId: accessKeyId(id),
+  role,
+  keyExpiresAtMs: expiresAtMs,
+  expiresAtMs,
+  email,
+});
+
+/** What the audit has in place of the id of a key. Revoking it shuts the user out. */
+const accessKeyId = (user: string): string => `access-${user}`;
 
 const hasToken = (
   sessions: ConsoleSessions,

@@ -1,3 +1,4 @@
+import { AccessVerifier } from "../auth/access-verifier.ts";
 import { ConsoleSessions } from "../auth/console-sessions.ts";
 import { secretsOf, type Secrets } from "../auth/secrets.ts";
 import { KeyVerifier } from "../auth/verifier.ts";
@@ -47,6 +48,8 @@ export class Deployment {
   readonly types: TypesCopy;
   readonly readiness: Readiness;
   readonly scrape: Scrape;
+  /** Undefined if the console does not accept users of Cloudflare Access. */
+  readonly access: AccessVerifier | undefined;
   #signed: Signed | undefined;
 
   constructor(env: Env, { clock, log }: DeploymentRuntime = defaultRuntime) {
@@ -54,7 +57,8 @@ export class Deployment {
     this.clock = clock;
     this.log = log;
     this.config = readConfig(env);
-    const { tracing, limits } = this.config;
+    const { tracing, limits, access } = this.config;
+    this.access = access && new AccessVerifier(access);
     this.tracing = tracing && new RequestTracing(tracing, limits, clock, log);
     const objects = new Witness().watch(objectsOf(env, this.config, this.tracing?.tracer));
     this.objects = {

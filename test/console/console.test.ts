@@ -119,6 +119,21 @@ describe("sessions", () => {
     await Promise.all(answers.map((answer) => answer.arrayBuffer()));
   });
 
+  test("after ten failures from an address in a minute, its sign-ins are refused", async () => {
+    const from = async (address: string, key: string): Promise<Response> => {
+      const headers = { "cf-connecting-ip": address };
+      const answer = await open("/console/sign-in", { form: { key }, headers });
+      await answer.arrayBuffer();
+      return answer;
+    };
+    const key = await keyOf("operator");
+    for (let n = 0; n < 10; n += 1) expect((await from("192.0.2.1", "lhk_wrong")).status).toBe(401);
+    const refused = await from("192.0.2.1", key);
+    expect([refused.status, refused.headers.get("set-cookie")]).toEqual([429, null]);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await from("192.0.2.2", key)).status).toBe(303);
+  });
+
   test("a page without TLS takes no key", async () => {
     const answer = await api.fetch("http://leasehold.test/console/sign-in", {
       method: "POST",
@@ -336,6 +351,16 @@ describe("what pages show", () => {
     expect(found).toContain(name);
     expect(await textOf("/console/search?q=RAILS_TABLE_ROUTES+81")).toContain("Nothing found");
   });
+});
+
+test.each([
+  ["ROUTES", "."],
+  ["ROUTES", ".."],
+  ["..", "limits"],
+])("a name %s %s leads to no other route", async (type, value) => {
+  const query = new URLSearchParams({ type, value }).toString();
+  const text = await (await open(`/console/name?${query}`, { cookie: operator })).text();
+  expect(text.match(/no address can have it/g)).toHaveLength(3);
 });
 
 test("hostile texts are shown as text, with invisible characters escaped", async () => {

@@ -116,6 +116,10 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
       ledger_bytes: limits.get("ledger_bytes") ?? Infinity,
       outstanding_leases: limits.get("outstanding_leases") ?? Infinity,
     },
-    key: { role: session.role, expires_in_ms: session.keyExpiresAtMs - nowMs },
+    // Access renews its assertions by itself.
+    key:
+      session.email === undefined
+        ? { role: session.role, expires_in_ms: session.keyExpiresAtMs - nowMs }
+        : null,
   };
 }

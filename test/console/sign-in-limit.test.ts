@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { SignInLimit } from "../../src/console/sign-in-limit.ts";
+
+test("a window lasts a minute from its first failure", () => {
+  const limit = new SignInLimit();
+  for (let n = 0; n < 10; n += 1) limit.failed("a", n * 1_000);
+  expect(limit.waitS("a", 20_000)).toBe(40);
+  expect(limit.waitS("b", 20_000)).toBeUndefined();
+  expect(limit.waitS(null, 20_000)).toBeUndefined();
+  expect(limit.waitS("a", 60_000)).toBeUndefined();
+  limit.failed("a", 60_000);
+  expect(limit.waitS("a", 60_000)).toBeUndefined();
+});
+
+test("addresses that change don't evade the limit of all", () => {
+  const limit = new SignInLimit();
+  for (let n = 0; n < 100; n += 1) limit.failed(`address-${n}`, 0);
+  expect([limit.waitS("another", 1_000), limit.waitS(null, 1_000)]).toEqual([59, 59]);
+});
