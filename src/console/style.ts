@@ -48,7 +48,7 @@ code, .id { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
 .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
 .banner { border-left: 5px solid currentcolor; font-size: 1.15rem; font-weight: 600; }
 .verdict { border-left: 5px solid var(--bad); } .verdict h2 { margin: 0 0 .6rem; }
-.reasons { margin: 0; padding: 0; list-style: none; }
+.reasons { margin: 0; padding: 0; list-style: none; } .reasons.panel { padding: .9rem 1.1rem; }
 .reasons li { padding: .6rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
 .reasons li:first-child { border-top: 0; padding-top: 0; }
 .reasons li:last-child { padding-bottom: 0; }
@@ -101,7 +101,7 @@ figure { margin: 0; } figcaption { font-weight: 600; font-size: .9rem; margin-bo
 svg { display: block; width: 100%; height: .8rem; border-radius: 3px; background: var(--page); }
 svg rect { fill: var(--bar); }
 .secret { padding: .9rem; border: 2px dashed var(--warn); border-radius: 8px; overflow-wrap: anywhere; }
-.narrow { max-width: 30rem; margin-inline: auto; } .narrow input { width: 100%; }
+.narrow { max-width: 30rem; } .narrow input { width: 100%; }
 @media (max-width: 40rem) {
   h1 { font-size: 1.3rem; }
   .facts div { grid-template-columns: minmax(0, 1fr); } .facts { gap: .5rem; }

@@ -332,7 +332,24 @@ describe("what pages show", () => {
   test("claims are counted by type when somebody asks", async () => {
     expect(await textOf("/console/cells/1")).not.toContain("in all");
     await applied(api, (await committed(api)).value);
-    expect(await textOf("/console/cells/1?count=1")).toMatch(/Claims by type, (?:at least )?\d+ in all/);
+    expect(await textOf("/console/cells/1?count=1")).toMatch(/Claims by type, \d+ in all +ROUTES \d/);
+  });
+
+  test("a draining cell shows its claims, and a removed one has no form", async () => {
+    await api.json(201, "POST", "/v1/admin/cells", {
+      body: { cell_id: "3", name: "Gone", address: "https://cell-3.test" },
+    });
+    await api.json(200, "POST", "/v1/admin/cells/3/drain", { body: {} });
+    expect(await textOf("/console/cells/3")).toContain("The cell has no claims.");
+    const body = { reason: "a test", export: [] };
+    await api.json(200, "POST", "/v1/admin/cells/3/removal", { body });
+    const removing = await textOf("/console/cells/3");
+    expect(removing).toContain("This cell is being removed");
+    expect(removing).toContain("Can be cancelled yes");
+    await api.json(200, "POST", "/v1/admin/cells/3/removal/steps", { body: { reason: "a test" } });
+    const removed = await textOf("/console/cells/3");
+    expect(removed).toContain("This cell is removed, so its state can't be changed.");
+    expect(removed).not.toContain("Change its state");
   });
 
   test("the search finds a request of the audit, and the names of a source", async () => {

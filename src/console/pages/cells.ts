@@ -17,7 +17,7 @@ import {
   type Outcome,
   type View,
 } from "../view.ts";
-import { claimsOf } from "../claims-by-type.ts";
+import { claimsByType } from "../claims-by-type.ts";
 import { reportedOf } from "../reported.ts";
 import { sizeText } from "../amounts.ts";
 import { durationText } from "../../text/duration.ts";
@@ -71,7 +71,7 @@ export async function cellPage(view: View): Promise<Page> {
       <h2 id="reported">What the cell reported last</h2>
       ${reportedOf(cell.status)}
       <h2>Claims</h2>
-      ${await claimsOf(view, id)}
+      ${await claimsByType(view, cell)}
       <h2>Leases</h2>
       ${
         leases.ok
@@ -89,8 +89,13 @@ export async function cellPage(view: View): Promise<Page> {
   };
 }
 
-const stateForm = ({ formToken }: View, { cell_id: id, state }: Cell): Markup =>
-  html`<h2>Change its state</h2>
+function stateForm({ formToken }: View, { cell_id: id, state }: Cell): Markup {
+  if (state === "REMOVING" || state === "REMOVED")
+    return html`<p class="panel empty">
+      ${state === "REMOVED" ? "This cell is removed" : "This cell is being removed"}, so its state can't be
+      changed. <code>leasehold cells remove --help</code>
+    </p>`;
+  return html`<h2>Change its state</h2>
     <form class="stack panel" method="post" action="/console/cells/${id}">
       <input type="hidden" name="token" value="${formToken}" />
       <label for="state"
@@ -104,6 +109,7 @@ const stateForm = ({ formToken }: View, { cell_id: id, state }: Cell): Markup =>
       ${typedCellField} ${reasonField()}
       <button class="danger">Change the state</button>
     </form>`;
+}
 
 const changes = {
   freeze: { label: "Freeze: refuse begins", route: "freezeCell", from: ["ACTIVE", "DRAINING"] },
