@@ -14,6 +14,7 @@ const settings = new Set([
   "LEASEHOLD_ACCESS_AUDIENCE",
   "LEASEHOLD_ACCESS_OPERATORS",
   "LEASEHOLD_ACCESS_VIEWERS",
+  "LEASEHOLD_WEBHOOK_HOSTS",
 ]);
 /** Variables that are not passed to the Worker, and cause no warning. */
 const others = new Set([

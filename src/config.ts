@@ -17,7 +17,11 @@ export interface Config {
   tracing: TracingSettings | undefined;
   /** Undefined: the console does not accept users of Cloudflare Access. */
   access: AccessSettings | undefined;
+  /** `public`: webhooks go to public hosts over https. `any`: to private ones too, and to loopback over http. */
+  webhookHosts: WebhookHosts;
 }
+
+export type WebhookHosts = "public" | "any";
 
 /** The number can never be changed. See docs/decisions/0049-sixteen-shards-by-default.md for its choice. */
 const DEFAULT_SHARDS = "16";
@@ -38,6 +42,7 @@ export function readConfig(variables: Readonly<Record<string, unknown>>): Config
     requestLogShare,
     tracing: readTracing(variables),
     access: readAccess(variables),
+    webhookHosts: webhookHostsOf(variables["LEASEHOLD_WEBHOOK_HOSTS"]),
   };
 }
 
@@ -48,6 +53,12 @@ function requestLogShareOf(given: unknown): number {
   const share = typeof given === "string" && /^\d(\.\d+)?$/.test(given) ? Number(given) : Number.NaN;
   if (share >= 0 && share <= 1) return share;
   throw new Error("LEASEHOLD_REQUEST_LOG must be all, errors, or a share from 0 to 1 such as 0.01");
+}
+
+function webhookHostsOf(given: unknown): WebhookHosts {
+  if (given === undefined || given === "" || given === "public") return "public";
+  if (given === "any") return "any";
+  throw new Error("LEASEHOLD_WEBHOOK_HOSTS must be public or any");
 }
 
 function shardsOf(given: unknown): number {

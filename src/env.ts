@@ -45,6 +45,8 @@ export interface Env {
   /** Email addresses, separated by commas. `*@example.com` stands for all of a domain. */
   LEASEHOLD_ACCESS_OPERATORS?: string;
   LEASEHOLD_ACCESS_VIEWERS?: string;
+  /** `public` or `any`: the hosts to which webhooks may go. */
+  LEASEHOLD_WEBHOOK_HOSTS?: string;
 }
 
 const configs = new WeakMap<Env, Config>();

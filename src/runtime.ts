@@ -19,11 +19,14 @@ export type WaitUntil = (work: Promise<unknown>) => void;
 export interface Runtime {
   clock: WallClock;
   uuid: () => string;
+  /** At least 0 and less than 1. */
+  fraction: () => number;
   log: typeof logEvent;
 }
 
 export const defaultRuntime: Runtime = {
   clock: wallClock,
   uuid: () => crypto.randomUUID(),
+  fraction: () => Math.random(),
   log: logEvent,
 };

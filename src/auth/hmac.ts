@@ -17,7 +17,7 @@ export class Hmac {
    * `purpose` derives a key of its own, so that a signature made for one use is not valid for another. Empty:
    * signs with the secret itself.
    */
-  constructor(secret: string, purpose = "") {
+  constructor(secret: string | Uint8Array, purpose = "") {
     this.#key = importKey(secret, purpose);
   }
 
@@ -31,8 +31,8 @@ export class Hmac {
   }
 }
 
-async function importKey(secret: string, purpose: string): Promise<Key> {
-  const key = await importRaw(Uint8Array.from(utf8.encode(secret)));
+async function importKey(secret: string | Uint8Array, purpose: string): Promise<Key> {
+  const key = await importRaw(Uint8Array.from(typeof secret === "string" ? utf8.encode(secret) : secret));
   return purpose === ""
     ? key
     : importRaw(new Uint8Array(await crypto.subtle.sign(HMAC, key, utf8.encode(purpose))));

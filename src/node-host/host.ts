@@ -96,7 +96,7 @@ export class Host {
 
   cron(): Promise<CronReport> {
     const { clock, log } = this.#options;
-    return runCron(this.#env, clock.now(), { clock, uuid: newUuid, log });
+    return runCron(this.#env, clock.now(), { clock, uuid: newUuid, fraction: () => Math.random(), log });
   }
 
   /** Opens an object that has been used before, so that its alarm rings. */

@@ -21,6 +21,7 @@ const OPTIONS: ReadonlySet<string> = new Set(["cells", "shards", "types", "varia
 const VARIABLES: ReadonlySet<string> = new Set([
   ...limitNames.map(limitVariable),
   "LEASEHOLD_REQUEST_LOG",
+  "LEASEHOLD_WEBHOOK_HOSTS",
   "LEASEHOLD_SHARD_LOCATION_HINT",
 ]);
 
