@@ -30,7 +30,11 @@ export interface AuditEntry {
     | "rollback_lease"
     | "reconcile_part"
     | "finish_part"
-    | "erase_history";
+    | "erase_history"
+    | "add_webhook"
+    | "change_webhook"
+    | "remove_webhook"
+    | "test_webhook";
   /** The cell that the change is about. Null: none. */
   cell_id: string | null;
   /** What was changed: a cell, a key, a lease or a part by its id, a name by its hash, or `types`. */

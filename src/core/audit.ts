@@ -22,6 +22,10 @@ export const auditActions = [
   "reconcile_part",
   "finish_part",
   "erase_history",
+  "add_webhook",
+  "change_webhook",
+  "remove_webhook",
+  "test_webhook",
 ] as const;
 
 export type AuditAction = (typeof auditActions)[number];

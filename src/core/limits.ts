@@ -287,6 +287,29 @@ export const limitTable = {
     unit: "items",
     about: "claims that have ended, on one shard; above it, the oldest are dropped earlier",
   },
+  // D1 allows a run of the cron 1,000 statements, and each endpoint reserves 12 of them.
+  webhooks: { default: 10, min: 1, max: 16, unit: "items", about: "endpoints of webhooks" },
+  webhookQueue: {
+    default: 1_000,
+    min: 1,
+    max: 10_000,
+    unit: "items",
+    about: "messages that wait for one endpoint; further events wait until there is room",
+  },
+  webhookTimeoutMs: {
+    default: 5_000,
+    min: 50,
+    max: 10_000,
+    unit: "ms",
+    about: "one attempt to deliver a message to an endpoint",
+  },
+  webhookRetryS: {
+    default: 86_400,
+    min: 1,
+    max: 604_800,
+    unit: "s",
+    about: "how long a message to an endpoint is tried again before it is given up",
+  },
   keyLifetimeS: {
     default: 34_560_000,
     min: 60,

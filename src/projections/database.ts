@@ -1,4 +1,6 @@
+import type { SQL } from "drizzle-orm";
 import { drizzle, type DrizzleD1Database } from "drizzle-orm/d1";
+import { SQLiteAsyncDialect } from "drizzle-orm/sqlite-core";
 import { ask } from "../core/ask.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
@@ -6,6 +8,29 @@ import { defaultRuntime, type Runtime } from "../runtime.ts";
 import { withoutQuotes } from "./failure.ts";
 
 export type Orm = DrizzleD1Database;
+
+/** What is used of D1 itself. */
+interface Client {
+  prepare(sql: string): { bind(...values: unknown[]): unknown };
+  batch(statements: readonly unknown[]): Promise<{ results: Record<string, unknown>[] }[]>;
+}
+
+const dialect = new SQLiteAsyncDialect();
+
+/**
+ * Runs statements in one transaction, and returns the rows of each. drizzle's own `batch` fails with
+ * statements that are written in SQL.
+ */
+export async function runBatch(orm: Orm, statements: readonly SQL[]): Promise<Record<string, unknown>[][]> {
+  const { $client: client } = orm as unknown as { $client: Client };
+  const answers = await client.batch(
+    statements.map((statement) => {
+      const { sql, params } = dialect.sqlToQuery(statement);
+      return client.prepare(sql).bind(...params);
+    }),
+  );
+  return answers.map(({ results }) => results);
+}
 
 interface Bounds {
   timeoutMs: number;
@@ -22,6 +47,11 @@ const MAX_STATEMENTS = 1_000;
 /** The pause between two attempts. It is long enough for a database that has moved to be found again. */
 const PAUSE_MS = 100;
 
+/** Statements that an instance may still run. */
+export interface Statements {
+  left: number;
+}
+
 /**
  * The only access to D1. Every access is limited in time and returns a result. A failed access is tried once
  * more, so all work must be idempotent, even if the first attempt was carried out. Each request or run makes
@@ -32,7 +62,7 @@ export class Database {
   readonly #bounds: Bounds;
   readonly #runtime: Runtime;
   #stalled = false;
-  #statementsLeft = MAX_STATEMENTS;
+  readonly #statements: Statements = { left: MAX_STATEMENTS };
 
   constructor(env: Env, bounds: Partial<Bounds> = {}, runtime = defaultRuntime) {
     this.#orm = drizzle(env.DB);
@@ -42,23 +72,35 @@ export class Database {
 
   /** The statements that this instance may still run. Failed attempts count. */
   get statementsLeft(): number {
-    return this.#statementsLeft;
+    return this.#statements.left;
+  }
+
+  /** Keeps statements for one later access, so that other accesses cannot use them up. */
+  reserve(count: number): Statements {
+    this.#statements.left -= count;
+    return { left: count };
   }
 
   /**
    * Runs one access. `name` identifies it in the log.
    *
-   * @param statements the number of statements that the access runs
+   * @param count the number of statements that the access runs
+   * @param statements those that it may use
    */
-  async run<T>(name: string, work: (orm: Orm) => Promise<T>, statements = 1): Promise<Result<T>> {
+  async run<T>(
+    name: string,
+    work: (orm: Orm) => Promise<T>,
+    count = 1,
+    statements = this.#statements,
+  ): Promise<Result<T>> {
     const { timeoutMs, attempts } = this.#bounds;
     const { clock, log } = this.#runtime;
     let cause = this.#stalled
       ? "it did not answer an earlier access in time"
       : "the statements of this invocation are used up";
     for (let attempt = 1; attempt <= attempts && !this.#stalled; attempt += 1) {
-      if (this.#statementsLeft < statements) break;
-      this.#statementsLeft -= statements;
+      if (statements.left < count) break;
+      statements.left -= count;
       if (attempt > 1) await new Promise<void>((resume) => void clock.after(PAUSE_MS, resume));
       const answer = await ask(clock, timeoutMs, () => outcomeOf(work(this.#orm)));
       if (answer.kind === "ok") return ok(answer.value);

@@ -4,11 +4,12 @@ import type { AuditAction } from "../core/audit.ts";
 import type { Role } from "../core/directory/messages.ts";
 import type { LeaseState, SeenChange } from "../core/messages.ts";
 import type { TypeEntry } from "../core/types/types.ts";
+import type { Thresholds, WebhookEvent } from "./webhooks/events.ts";
 
 /*
  * The projection in D1: copies of what the ledgers and the directory have, made by the cron. It decides
- * nothing, and can be made again from an empty database, except for the audit. `STRICT` and `WITHOUT ROWID`
- * are added to the generated SQL by hand, because drizzle has no option for them.
+ * nothing, and can be made again from an empty database, except for the audit and the webhooks. `STRICT` and
+ * `WITHOUT ROWID` are added to the generated SQL by hand, because drizzle has no option for them.
  */
 
 /** The registered cells, and how far each cell's ledger is copied. */
@@ -70,7 +71,12 @@ export const keys = sqliteTable(
     expiresAtMs: integer("expires_at_ms").notNull(),
     revokedAtMs: integer("revoked_at_ms"),
   },
-  (table) => [index("keys_by_position").on(table.position)],
+  (table) => [
+    index("keys_by_position").on(table.position),
+    index("keys_by_expiry")
+      .on(table.expiresAtMs)
+      .where(sql`revoked_at_ms IS NULL`),
+  ],
 );
 
 /**
@@ -152,4 +158,77 @@ export const cronRuns = sqliteTable(
     auditCopiedAtMs: integer("audit_copied_at_ms"),
   },
   (table) => [primaryKey({ columns: [table.startedAtMs, table.runId] })],
+);
+
+/**
+ * The endpoints that operators are told through. Only D1 has them. The secret of an endpoint is not
+ * stored: it follows from the signing secret and the id.
+ */
+export const webhooks = sqliteTable("webhooks", {
+  webhookId: text("webhook_id").notNull().primaryKey(),
+  url: text("url").notNull(),
+  events: text("events", { mode: "json" }).$type<readonly WebhookEvent[]>().notNull(),
+  thresholds: text("thresholds", { mode: "json" }).$type<Thresholds>().notNull(),
+  forS: integer("for_s").notNull(),
+  resolveS: integer("resolve_s").notNull(),
+  isEnabled: integer("is_enabled", { mode: "boolean" }).notNull(),
+  /** Identifies the last change by an operator. */
+  version: text("version").notNull(),
+  createdAtMs: integer("created_at_ms").notNull(),
+  updatedAtMs: integer("updated_at_ms").notNull(),
+  delivered: integer("delivered").notNull().default(0),
+  failedAttempts: integer("failed_attempts").notNull().default(0),
+  givenUp: integer("given_up").notNull().default(0),
+  /** The first of the failed attempts since the last success. NULL: the last attempt succeeded. */
+  failingSinceMs: integer("failing_since_ms"),
+  lastError: text("last_error"),
+});
+
+/** What holds, or held a moment ago, for each endpoint. There is no row for what doesn't hold. */
+export const webhookAlerts = sqliteTable(
+  "webhook_alerts",
+  {
+    webhookId: text("webhook_id").notNull(),
+    event: text("event").$type<WebhookEvent>().notNull(),
+    /** A cell, a key or a part by its id, or `cron`. */
+    subject: text("subject").notNull(),
+    /** Part of the ids of both messages, so that overlapping runs make the same messages. */
+    episode: text("episode").notNull(),
+    state: text("state").$type<"pending" | "firing">().notNull(),
+    heldSinceMs: integer("held_since_ms").notNull(),
+    /** When a run first found that it no longer holds. NULL: it holds. */
+    clearedSinceMs: integer("cleared_since_ms"),
+  },
+  (table) => [primaryKey({ columns: [table.webhookId, table.event, table.subject] })],
+);
+
+/** The messages to endpoints: those to be delivered, and the latest of those that are finished. */
+export const webhookDeliveries = sqliteTable(
+  "webhook_deliveries",
+  {
+    /** The `webhook-id` of the message, which stays the same in every attempt. */
+    messageId: text("message_id").notNull().primaryKey(),
+    webhookId: text("webhook_id").notNull(),
+    event: text("event").$type<WebhookEvent | "test">().notNull(),
+    status: text("status").$type<"firing" | "resolved" | "test">().notNull(),
+    subject: text("subject").notNull(),
+    body: text("body").notNull(),
+    state: text("state").$type<"pending" | "delivered" | "given_up">().notNull(),
+    createdAtMs: integer("created_at_ms").notNull(),
+    dueAtMs: integer("due_at_ms").notNull(),
+    attempts: integer("attempts").notNull().default(0),
+    /** The run that sends it now, until this time. */
+    claimedBy: text("claimed_by"),
+    claimedUntilMs: integer("claimed_until_ms").notNull().default(0),
+    finishedAtMs: integer("finished_at_ms"),
+    /** The HTTP status of the last answer. NULL: there was none. */
+    httpStatus: integer("http_status"),
+    lastError: text("last_error"),
+  },
+  (table) => [
+    index("webhook_deliveries_by_time").on(table.webhookId, table.createdAtMs),
+    index("webhook_deliveries_due")
+      .on(table.webhookId, table.dueAtMs)
+      .where(sql`state = 'pending'`),
+  ],
 );

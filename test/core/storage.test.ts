@@ -535,6 +535,9 @@ const proofs: Record<string, Proof> = {
     "test/projections/audit.test.ts",
     "[O2] entries go when they are older than the retention, and no earlier",
   ),
+  webhooks: at("test/projections/webhooks.test.ts", "the number of endpoints is limited"),
+  webhook_alerts: at("test/projections/webhooks.test.ts", "alerts of a cell that is gone are resolved"),
+  webhook_deliveries: at("test/projections/webhooks.test.ts", "only the latest 100 are kept"),
   cron_runs: at(
     "test/projections/history.test.ts",
     "is pruned after its retention, and outstanding leases stay",

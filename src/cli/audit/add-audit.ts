@@ -25,6 +25,10 @@ const ACTIONS: Readonly<Record<AuditEntry["action"], true>> = {
   reconcile_part: true,
   finish_part: true,
   erase_history: true,
+  add_webhook: true,
+  change_webhook: true,
+  remove_webhook: true,
+  test_webhook: true,
 };
 
 export function addAudit(program: Command, run: Run): void {

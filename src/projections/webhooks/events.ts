@@ -1,0 +1,23 @@
+/** What an endpoint can be told of. Each event has a rule (`rules/`). */
+export const webhookEvents = ["stale_leases", "history_lost", "cron_failed", "key_expiring"] as const;
+
+export type WebhookEvent = (typeof webhookEvents)[number];
+
+/** The thresholds that an operator can set, and the unit of each. */
+export const thresholdTable = {
+  stale_leases: { default: 1, min: 1, max: 1_000_000, about: "Stale leases of one cell." },
+  key_expiring: { default: 7, min: 1, max: 400, about: "Days until a key expires." },
+} as const satisfies Partial<
+  Record<WebhookEvent, { default: number; min: number; max: number; about: string }>
+>;
+
+export type Threshold = keyof typeof thresholdTable;
+
+export type Thresholds = Partial<Record<Threshold, number>>;
+
+/** The threshold of an event for one endpoint. 0 for an event that has none. */
+export function thresholdOf(event: WebhookEvent, given: Thresholds): number {
+  if (!(event in thresholdTable)) return 0;
+  const name = event as Threshold;
+  return given[name] ?? thresholdTable[name].default;
+}
