@@ -13,16 +13,16 @@ export interface CronRun {
   runtime: Runtime;
   /** After this time, no page is requested. The next run continues. */
   deadlineMs: number;
+  /** The statements that the run keeps for its end. */
+  reservedStatements: number;
 }
 
-/**
- * The statements that a run keeps for its end: the marks of the cells, its own row, and second attempts.
- */
-const RESERVED_STATEMENTS = 100;
+/** They are enough for the marks of the cells, the run's own row, and second attempts. */
+export const END_STATEMENTS = 100;
 
 /** Whether the run may still request a page, and write it. */
-export const hasRoom = ({ database, deadlineMs, runtime }: CronRun): boolean =>
-  database.statementsLeft > RESERVED_STATEMENTS && runtime.clock.now() < deadlineMs;
+export const hasRoom = ({ database, deadlineMs, reservedStatements, runtime }: CronRun): boolean =>
+  database.statementsLeft > reservedStatements && runtime.clock.now() < deadlineMs;
 
 /**
  * How long a run waits for one answer of an object. The object's work continues after that. The functions

@@ -15,9 +15,11 @@ import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { DirectoryWatch } from "./directory-watch.ts";
 import { mirrorCells, mirrorKeys, mirrorTypes } from "./mirror.ts";
-import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
+import { CALL_TIMEOUT_MS, END_STATEMENTS, type CronRun } from "./cron-run.ts";
+import { isLostBy } from "./lost-part.ts";
 import { cells, cronRuns } from "./schema.ts";
 import { visitLedgers, type Visit, type VisitTarget } from "./visits.ts";
+import { notify, statementsOfWebhooks } from "./webhooks/notify.ts";
 
 export interface CronReport {
   startedAtMs: number;
@@ -68,11 +70,13 @@ export async function runCron(
     database,
     runtime,
     deadlineMs: startedAtMs + RUN_MS,
+    reservedStatements: END_STATEMENTS,
   };
   const runId = runtime.uuid();
   const begun = await database.run("begin run", (orm) =>
     orm.insert(cronRuns).values({ startedAtMs, runId, scheduledAtMs }).onConflictDoNothing(),
   );
+  run.reservedStatements += await statementsOfWebhooks(database);
   const watch = new DirectoryWatch(run);
   const directory = await watch.readSnapshot();
   const mirrored = directory.ok ? await mirrorSnapshot(database, directory.value) : directory;
@@ -101,7 +105,12 @@ export async function runCron(
   ]);
   // The ledgers have told how far they have seen each shard, and each shard is told that now (H2). Before the
   // first cell is registered, there is nothing that a shard could do (P2).
-  const works = !directory.ok || targets.length > 0 ? await pokeShards(run, shards, witness) : [];
+  const parts = new Map(
+    visits.flatMap(({ cell, isLost }) => (isLost === null ? [] : [[`ledger-${cell}`, isLost]])),
+  );
+  const isDirectoryLost = directory.ok ? false : directory.refusal.reason === "HISTORY_LOST" || null;
+  if (isDirectoryLost !== null) parts.set("directory", isDirectoryLost);
+  const works = !directory.ok || targets.length > 0 ? await pokeShards(run, shards, witness, parts) : [];
   const copied = await copyAudits(run, directory.ok, visits, works);
   const marked = await markCells(run, visits);
 
@@ -131,6 +140,8 @@ export async function runCron(
     leases_pruned: report.leasesPruned,
     ...(report.error === null ? {} : { error: report.error }),
   });
+  const { error, cellsFailed } = report;
+  await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts });
   return report;
 }
 
@@ -190,6 +201,7 @@ async function pokeShards(
   { envelope, limits, objects, runtime }: CronRun,
   shards: number,
   witness: Witness,
+  parts: Map<string, boolean>,
 ): Promise<{ shard: number; auditEntries: number | null }[]> {
   return fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {
     let auditEntries: number | null = null;
@@ -197,6 +209,8 @@ async function pokeShards(
       const poked = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
         objects.shard(shard).ping(envelope),
       );
+      const isLost = isLostBy(poked);
+      if (isLost !== null) parts.set(`shard-${shard}`, isLost);
       if (poked.kind !== "ok") {
         runtime.log("shard_failed", { shard, error: causeOf(poked) });
         return { shard, auditEntries: null };

@@ -6,6 +6,7 @@ import type { Envelope, HistoryPoint, Reply, ToldDirectory } from "../core/messa
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { causeOf } from "./failure.ts";
+import { isLostBy } from "./lost-part.ts";
 import { DIRECTORY, readSeen } from "./directory-copies.ts";
 import { seenPoints } from "./schema.ts";
 
@@ -78,7 +79,11 @@ export class DirectoryWatch {
       call({ ...envelope, ...(seen === undefined ? {} : { seen }) }),
     );
     if (asked.kind !== "ok")
-      return refused("UNAVAILABLE", `the directory cannot be reached: ${causeOf(asked)}`);
+      return refused(
+        "UNAVAILABLE",
+        `the directory cannot be reached: ${causeOf(asked)}`,
+        isLostBy(asked) === true ? { reason: "HISTORY_LOST" } : {},
+      );
     const { point } = asked.value;
     const isRemembered = point === null || isSamePoint(seen, point) || (await this.#remember(seen, point));
     return ok({ answer: asked.value, isRemembered });

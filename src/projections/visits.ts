@@ -5,6 +5,7 @@ import type { Result } from "../core/refusal.ts";
 import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "./cron-run.ts";
 import { causeOf } from "./failure.ts";
 import type { DirectorySighting, DirectoryWatch } from "./directory-watch.ts";
+import { isLostBy } from "./lost-part.ts";
 import { LedgerPull, type PullResult, type PullTarget } from "./pull.ts";
 
 /** A cell to visit. Without a cursor (D1 is down), its ledger is woken but not pulled. */
@@ -16,6 +17,8 @@ export interface Visit extends PullResult {
   cell: string;
   /** The audit entries that D1 may not have yet. Null: the ledger has not said. */
   auditEntries: number | null;
+  /** Whether the ledger has lost changes. Null: it has not said. */
+  isLost: boolean | null;
 }
 
 /** The visits of one run, and whether the directory has all points that the ledgers have seen of it. */
@@ -89,6 +92,7 @@ async function wake(
       ...pulled,
       cell,
       auditEntries: null,
+      isLost: null,
       error: pulled.error ?? "the run had no time left to wake this ledger",
     };
   const woken = await ask(run.runtime.clock, CALL_TIMEOUT_MS, async () =>
@@ -102,5 +106,5 @@ async function wake(
   if (error !== null) run.runtime.log("cell_failed", { cell, error });
   const { directory, auditEntries } =
     woken.kind === "ok" ? woken.value : { directory: null, auditEntries: null };
-  return { ...pulled, cell, directory, auditEntries, error };
+  return { ...pulled, cell, directory, auditEntries, isLost: isLostBy(woken), error };
 }

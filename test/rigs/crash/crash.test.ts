@@ -80,11 +80,16 @@ test("every durable write has a failpoint round, or a reason to have none", () =
 
 test("every write of the cron to D1 has a failpoint round, or a reason to have none", () => {
   const sources = join(root, "src/projections");
-  const tasks = readdirSync(sources).flatMap((name) =>
-    [
-      ...readFileSync(join(sources, name), "utf8").matchAll(/database\.run\(\s*"([^"]+)"|\.run\("(health)"/g),
-    ].map(([, task, other]) => task ?? other ?? ""),
-  );
+  const files = readdirSync(sources, { recursive: true, encoding: "utf8" });
+  const tasks = files
+    .filter((name) => name.endsWith(".ts"))
+    .flatMap((name) =>
+      [
+        ...readFileSync(join(sources, name), "utf8").matchAll(
+          /database\.run\(\s*"([^"]+)"|\.run\("(health)"/g,
+        ),
+      ].map(([, task, other]) => task ?? other ?? ""),
+    );
   // Routes write or read these: the health check, the stale listing and the directory's reconciliation.
   const others = new Set([
     "health",
@@ -92,6 +97,13 @@ test("every write of the cron to D1 has a failpoint round, or a reason to have n
     "read stale leases",
     "delete unknown leases",
     "restart keys",
+    "list webhooks",
+    "add webhook",
+    "change webhook",
+    "remove webhook",
+    "begin test",
+    "end test",
+    "list deliveries",
   ]);
   const writes = tasks.filter((task) => !others.has(task) && !task.startsWith("read "));
   const named = [...failpoints.map(({ name }) => name), ...Object.keys(exempt)].filter((name) =>

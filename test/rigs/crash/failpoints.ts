@@ -95,6 +95,10 @@ export const exempt: Readonly<Record<string, string>> = {
   "shard:record_lost_history": "only after the storage went back in time",
   "cron:mark lost": "only after a ledger was restored from a backup",
   "cron:unmark lost": "only after a ledger was restored from a backup",
+  "cron:save alerts": "only with a webhook",
+  "cron:claim messages": "only with a webhook",
+  "cron:record attempts": "only with a webhook",
+  "cron:release messages": "only with a webhook, and at the end of a run's time",
 };
 
 /** Every write of the objects, named as failpoints are. */
@@ -120,6 +124,10 @@ const statements: readonly [RegExp, string | null][] = [
   [/^delete from "cron_runs"/, "prune runs"],
   [/^\s*DELETE FROM leases WHERE \(cell_id, created_position\) IN/, "prune leases"],
   [/^\s*INSERT INTO audit/, "save audit"],
+  [/^\s*INSERT INTO webhook_deliveries/, "save alerts"],
+  [/^\s*UPDATE webhook_deliveries SET claimed_by = NULL/, "release messages"],
+  [/^\s*UPDATE webhook_deliveries SET claimed_by/, "claim messages"],
+  [/^\s*UPDATE webhooks SET\s+delivered/, "record attempts"],
   [/^\s*DELETE FROM audit WHERE \(at_ms, id\) IN/, "prune audit"],
 ];
 

@@ -1,0 +1,33 @@
+import { ok } from "../../../core/refusal.ts";
+import { cells } from "../../schema.ts";
+import type { Rule } from "./rule.ts";
+
+const ledgerOf = (cell: string): string => `ledger-${cell}`;
+
+/** A part lacks changes that others have seen of it, so it went back in time. */
+export const historyLost: Rule = {
+  event: "history_lost",
+  resolved: (part) => `The part ${part} has its history again, or its loss was accepted.`,
+  holds: () => true,
+  async read({ database }, { parts }) {
+    const copies = await database.run("read cells behind", (orm) =>
+      orm.select({ cell: cells.cellId, lostAtMs: cells.lostAtMs }).from(cells),
+    );
+    if (!copies.ok) return copies;
+    const known = new Set(copies.value.map(({ cell }) => ledgerOf(cell)));
+    const lost = new Set(
+      copies.value.filter((cell) => cell.lostAtMs !== null).map(({ cell }) => ledgerOf(cell)),
+    );
+    for (const [part, isLost] of parts) if (isLost) lost.add(part);
+    return ok({
+      found: [...lost].toSorted().map((part) => ({
+        subject: part,
+        cell: /^ledger-(\d+)$/.exec(part)?.[1] ?? null,
+        value: 1,
+        text: `The part ${part} has lost changes, so it was set back. Reconcile it.`,
+      })),
+      // A cell that D1 doesn't have any more is not visited.
+      isFine: (part) => parts.get(part) === false || (part.startsWith("ledger-") && !known.has(part)),
+    });
+  },
+};

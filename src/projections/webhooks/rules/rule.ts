@@ -1,0 +1,44 @@
+import type { Result } from "../../../core/refusal.ts";
+import type { CronRun } from "../../cron-run.ts";
+import type { WebhookEvent } from "../events.ts";
+
+/** What one run of the cron has found out by its end. */
+export interface RunFacts {
+  nowMs: number;
+  /** The error of the run as a whole. Null: there was none. */
+  error: string | null;
+  cellsFailed: number;
+  /**
+   * Whether each part has lost changes: `directory`, `ledger-7`, `shard-3`. Parts that are absent are
+   * unknown.
+   */
+  parts: ReadonlyMap<string, boolean>;
+}
+
+/** Something that a rule looks at, whether or not it is over the threshold. It has no names of claims. */
+export interface Finding {
+  /** A cell, a key or a part by its id, or `cron`. */
+  subject: string;
+  cell: string | null;
+  /** Compared with the endpoint's threshold. */
+  value: number;
+  /** A sentence for people. */
+  text: string;
+}
+
+export interface Findings {
+  found: readonly Finding[];
+  /** Whether a subject that was not found is known to be fine. Otherwise its alerts stay as they are. */
+  isFine: (subject: string) => boolean;
+}
+
+/** The condition of one event. */
+export interface Rule {
+  event: WebhookEvent;
+  /** The sentence about a subject that is fine again. */
+  resolved: (subject: string) => string;
+  /** Whether the condition holds. */
+  holds: (finding: Finding, threshold: number) => boolean;
+  /** `thresholds`: those of the endpoints, so that nothing is read that concerns none of them. */
+  read: (run: CronRun, facts: RunFacts, thresholds: readonly number[]) => Promise<Result<Findings>>;
+}

@@ -1,0 +1,13 @@
+import type { WebhookEvent } from "../events.ts";
+import { cronFailed } from "./cron-failed.ts";
+import { historyLost } from "./history-lost.ts";
+import { keyExpiring } from "./key-expiring.ts";
+import type { Rule } from "./rule.ts";
+import { staleLeases } from "./stale-leases.ts";
+
+export const rules: Readonly<Record<WebhookEvent, Rule>> = {
+  stale_leases: staleLeases,
+  history_lost: historyLost,
+  cron_failed: cronFailed,
+  key_expiring: keyExpiring,
+};

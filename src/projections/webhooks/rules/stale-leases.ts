@@ -1,0 +1,44 @@
+import { and, count, eq, lt } from "drizzle-orm";
+import { ok } from "../../../core/refusal.ts";
+import { cells, leases } from "../../schema.ts";
+import type { Rule } from "./rule.ts";
+
+/** A copy that is older than this says nothing about the leases of now. */
+const FRESH_MS = 180_000;
+
+/** A cell has leases that were granted long ago and are not decided. */
+export const staleLeases: Rule = {
+  event: "stale_leases",
+  resolved: (cell) => `Cell ${cell} has fewer stale leases than the threshold again.`,
+  holds: ({ value }, threshold) => value >= threshold,
+  async read({ database, limits }, { nowMs }) {
+    const copies = await database.run("read fresh cells", (orm) =>
+      orm.select({ cell: cells.cellId, copiedAtMs: cells.lastPulledAtMs }).from(cells),
+    );
+    if (!copies.ok) return copies;
+    const known = new Set(copies.value.map(({ cell }) => cell));
+    const fresh = new Set(
+      copies.value
+        .filter(({ copiedAtMs }) => copiedAtMs !== null && copiedAtMs > nowMs - FRESH_MS)
+        .map(({ cell }) => cell),
+    );
+    const stale = await database.run("read stale counts", (orm) =>
+      orm
+        .select({ cell: leases.cellId, count: count() })
+        .from(leases)
+        .where(and(eq(leases.state, "GRANTED"), lt(leases.createdAtMs, nowMs - limits.staleS * 1_000)))
+        .groupBy(leases.cellId),
+    );
+    if (!stale.ok) return stale;
+    const found = stale.value
+      .filter(({ cell }) => fresh.has(cell))
+      .map(({ cell, count: value }) => ({
+        subject: cell,
+        cell,
+        value,
+        text: `Cell ${cell} has ${value} stale ${value === 1 ? "lease" : "leases"}.`,
+      }));
+    // A cell that D1 doesn't have any more has no leases.
+    return ok({ found, isFine: (cell) => fresh.has(cell) || !known.has(cell) });
+  },
+};

@@ -1,0 +1,303 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Secrets } from "../../src/auth/secrets.ts";
+import type { CronRun } from "../../src/projections/cron-run.ts";
+import { Database, type Orm, type Statements } from "../../src/projections/database.ts";
+import { deliver } from "../../src/projections/webhooks/deliver.ts";
+import { evaluate } from "../../src/projections/webhooks/evaluate.ts";
+import { notify } from "../../src/projections/webhooks/notify.ts";
+import type { RunFacts } from "../../src/projections/webhooks/rules/rule.ts";
+import type { Sender } from "../../src/projections/webhooks/send.ts";
+import {
+  addWebhook,
+  beginTest,
+  listWebhooks,
+  removeWebhook,
+  type Webhook,
+} from "../../src/projections/webhooks/store.ts";
+import { configOf } from "../../src/env.ts";
+import { objectsOf } from "../../src/objects/objects.ts";
+import { defaultRuntime, type Runtime } from "../../src/runtime.ts";
+import { operator } from "../support/ops.ts";
+import { env, envelope, envWith, startFleet, valueOf } from "./fleet.ts";
+
+beforeEach(() => startFleet("1"));
+
+const NOW = Date.parse("2026-11-20T12:00:00Z");
+const LONG_AGO = NOW - 3_600_000;
+
+/** A clock that stands still until it is moved. */
+function stoppedClock() {
+  const clock = { now: () => time.nowMs, after: defaultRuntime.clock.after };
+  const time = { nowMs: NOW };
+  return { clock, pass: (ms: number) => void (time.nowMs += ms) };
+}
+
+/** Calls `before` and `after` around each access to D1, with its name. */
+class WatchedDatabase extends Database {
+  before: (name: string) => Promise<unknown> = async () => {};
+  after: (name: string) => void = () => {};
+
+  override async run<T>(name: string, work: (orm: Orm) => Promise<T>, ...rest: [number?, Statements?]) {
+    await this.before(name);
+    const result = await super.run(name, work, ...rest);
+    this.after(name);
+    return result;
+  }
+}
+
+function runOf(clock: Runtime["clock"] = stoppedClock().clock, database = new WatchedDatabase(env)) {
+  const run: CronRun = {
+    envelope: envelope(),
+    limits: configOf(env).limits,
+    objects: objectsOf(env, configOf(env)),
+    database,
+    runtime: { ...defaultRuntime, clock, log: () => {} },
+    deadlineMs: NOW + 45_000,
+    reservedStatements: 0,
+  };
+  return { run, database };
+}
+
+const factsOf = (lost: readonly string[] = [], intact: readonly string[] = []): RunFacts => ({
+  nowMs: NOW,
+  error: null,
+  cellsFailed: 0,
+  parts: new Map([
+    ...lost.map((part) => [part, true] as const),
+    ...intact.map((part) => [part, false] as const),
+  ]),
+});
+
+const change = (atMs = NOW) => ({ operator, auditId: crypto.randomUUID(), atMs });
+
+async function add(id: string, more: Partial<Webhook> = {}): Promise<Webhook> {
+  const webhook: Webhook = {
+    webhookId: id,
+    url: "https://hooks.example.com/a",
+    events: ["history_lost"],
+    thresholds: {},
+    forS: 60,
+    resolveS: 60,
+    isEnabled: true,
+    version: `version ${id}`,
+    createdAtMs: NOW,
+    updatedAtMs: NOW,
+    delivered: 0,
+    failedAttempts: 0,
+    givenUp: 0,
+    failingSinceMs: null,
+    lastError: null,
+    ...more,
+  };
+  valueOf(await addWebhook(new Database(env), webhook, change(), configOf(env).limits));
+  return webhook;
+}
+
+const stored = async <T>(query: string): Promise<T[]> => (await env.DB.prepare(query).all<T>()).results;
+
+const insertAlert = (
+  webhook: string,
+  subject: string,
+  state: string,
+  clearedMs: number | null,
+  event = "history_lost",
+) =>
+  env.DB.prepare(
+    `INSERT INTO webhook_alerts (webhook_id, event, subject, episode, state, held_since_ms, cleared_since_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  )
+    .bind(webhook, event, subject, `${webhook}-${subject}`, state, LONG_AGO, clearedMs)
+    .run();
+
+const insertMessages = (webhook: string, count: number) =>
+  env.DB.prepare(
+    `INSERT INTO webhook_deliveries (message_id, webhook_id, event, status, subject, body, state,
+                                     created_at_ms, due_at_ms)
+     SELECT ?1 || value, ?1, 'history_lost', 'firing', 'x', '{}', 'pending', ?2, ?2 FROM json_each(?3)`,
+  )
+    .bind(webhook, LONG_AGO, JSON.stringify([...Array(count).keys()]))
+    .run();
+
+const secrets: Secrets = { current: "s".repeat(40), previous: undefined };
+
+const senderOf = (run: CronRun, fetch: Sender["fetch"]): Sender => ({
+  secrets,
+  clock: run.runtime.clock,
+  hosts: "public",
+  timeoutMs: 1_000,
+  fetch,
+});
+
+describe("alerts", () => {
+  test("an alert that holds again meanwhile is not resolved by a run that read it before", async () => {
+    const webhook = await add("a");
+    await insertAlert("a", "shard-1", "firing", LONG_AGO);
+    const { run, database } = runOf();
+    database.before = async (name) => {
+      if (name === "save alerts")
+        await env.DB.prepare("UPDATE webhook_alerts SET cleared_since_ms = ?")
+          .bind(NOW - 1_000)
+          .run();
+    };
+    valueOf(await evaluate(run, [webhook], factsOf([], ["shard-1"])));
+    expect(await stored("SELECT state, cleared_since_ms AS ms FROM webhook_alerts")).toEqual([
+      { state: "firing", ms: NOW - 1_000 },
+    ]);
+    expect(await stored("SELECT 1 FROM webhook_deliveries")).toEqual([]);
+    database.before = async () => {};
+    await env.DB.prepare("UPDATE webhook_alerts SET cleared_since_ms = ?").bind(LONG_AGO).run();
+    valueOf(await evaluate(run, [webhook], factsOf([], ["shard-1"])));
+    expect(await stored("SELECT status FROM webhook_deliveries")).toEqual([{ status: "resolved" }]);
+    expect(await stored("SELECT 1 FROM webhook_alerts")).toEqual([]);
+  });
+
+  test("an endpoint whose queue is full takes no turn from the others", async () => {
+    const endpoints = [await add("dead"), await add("well")];
+    await insertMessages("dead", configOf(env).limits.webhookQueue);
+    const parts = [...Array(2_500).keys()].map((n) => `shard-${n}`);
+    await env.DB.prepare(
+      `INSERT INTO webhook_alerts (webhook_id, event, subject, episode, state, held_since_ms)
+       SELECT 'dead', 'history_lost', value, 'e' || value, 'pending', ?1 FROM json_each(?2)`,
+    )
+      .bind(LONG_AGO, JSON.stringify(parts))
+      .run();
+    await insertAlert("well", "shard-0", "pending", null);
+    const { run, database } = runOf();
+    valueOf(await evaluate(run, endpoints, factsOf(parts)));
+    expect(await stored("SELECT subject FROM webhook_deliveries WHERE webhook_id = 'well'")).toEqual([
+      { subject: "shard-0" },
+    ]);
+    expect(database.statementsLeft).toBeGreaterThan(900);
+  });
+
+  test("alerts of a cell that is gone are resolved", async () => {
+    const webhook = await add("a", { events: ["history_lost", "stale_leases"], resolveS: 0 });
+    await insertAlert("a", "ledger-9", "firing", LONG_AGO);
+    await insertAlert("a", "9", "firing", LONG_AGO, "stale_leases");
+    valueOf(await evaluate(runOf().run, [webhook], factsOf()));
+    expect(await stored("SELECT subject FROM webhook_deliveries ORDER BY subject")).toEqual([
+      { subject: "9" },
+      { subject: "ledger-9" },
+    ]);
+  });
+
+  test("endpoints above a lowered limit are served", async () => {
+    await add("a", { url: "http://hooks.example.com/" });
+    await add("b", { url: "http://hooks.example.com/" });
+    await insertMessages("a", 1);
+    await insertMessages("b", 1);
+    const { run } = runOf();
+    await notify(
+      envWith({ LEASEHOLD_WEBHOOKS: "1" }),
+      { ...run, limits: { ...run.limits, webhooks: 1 } },
+      factsOf(),
+    );
+    expect(await stored("SELECT failed_attempts AS failed FROM webhooks")).toEqual([
+      { failed: 1 },
+      { failed: 1 },
+    ]);
+  });
+});
+
+test("the number of endpoints is limited", async () => {
+  const { limits } = configOf(envWith({ LEASEHOLD_WEBHOOKS: "1" }));
+  const webhook = await add("a");
+  const second = { ...webhook, webhookId: "b", version: "version b" };
+  expect(await addWebhook(new Database(env), second, change(), limits)).toMatchObject({
+    refusal: { code: "RESOURCE_EXHAUSTED" },
+  });
+  expect(valueOf(await listWebhooks(new Database(env)))).toHaveLength(1);
+});
+
+const OPEN =
+  "SELECT count(*) AS n FROM webhook_deliveries WHERE state = 'pending' AND claimed_by IS NOT NULL";
+
+describe("delivery", () => {
+  test("what was sent is recorded, even if other accesses use up the statements meanwhile", async () => {
+    const webhook = await add("a");
+    await insertMessages("a", 1);
+    const { run, database } = runOf();
+    await deliver(
+      run,
+      [webhook],
+      senderOf(run, async () => {
+        database.reserve(database.statementsLeft);
+        return new Response(null, { status: 204 });
+      }),
+    );
+    expect(await stored("SELECT state, attempts FROM webhook_deliveries")).toEqual([
+      { state: "delivered", attempts: 1 },
+    ]);
+  });
+
+  test("messages that a run has no time for are free for the next run", async () => {
+    const webhook = await add("a");
+    await insertMessages("a", 3);
+    const { clock, pass } = stoppedClock();
+    const { run, database } = runOf(clock);
+    database.after = (name) => {
+      if (name === "claim messages") pass(20_000);
+    };
+    let sent = 0;
+    const fetch = async (): Promise<Response> => {
+      sent += 1;
+      return new Response(null, { status: 200 });
+    };
+    await deliver(run, [webhook], senderOf(run, fetch));
+    expect(sent).toBe(0);
+    expect(await stored(OPEN)).toEqual([{ n: 0 }]);
+    database.after = () => {};
+    await deliver(run, [webhook], senderOf(run, fetch));
+    expect(sent).toBe(3);
+  });
+
+  test("a slow endpoint leaves time for the others", async () => {
+    const slow = await add("slow");
+    await insertMessages("slow", 20);
+    const { clock, pass } = stoppedClock();
+    const { run } = runOf(clock);
+    await deliver(
+      run,
+      [slow],
+      senderOf(run, async () => {
+        pass(2_000);
+        return new Response(null, { status: 200 });
+      }),
+    );
+    expect(await stored("SELECT count(*) AS n FROM webhook_deliveries WHERE state = 'delivered'")).toEqual([
+      { n: 3 },
+    ]);
+    expect(await stored(OPEN)).toEqual([{ n: 0 }]);
+  });
+});
+
+describe("test messages", () => {
+  test("only the latest 100 are kept", async () => {
+    const webhook = await add("a");
+    for (let n = 0; n < 103; n += 1) {
+      const message = { messageId: `m${String(n).padStart(3, "0")}`, body: "{}" };
+      valueOf(await beginTest(new Database(env), webhook, message, change(NOW + n)));
+    }
+    expect(await stored("SELECT count(*) AS n, min(message_id) AS first FROM webhook_deliveries")).toEqual([
+      { n: 100, first: "m003" },
+    ]);
+  });
+
+  test("[O1] none is stored for a webhook that was removed or changed meanwhile", async () => {
+    const webhook = await add("a");
+    const database = new Database(env);
+    const message = { messageId: "m", body: "{}" };
+    expect(await beginTest(database, { ...webhook, version: "earlier" }, message, change())).toMatchObject({
+      ok: false,
+      refusal: { reason: "CONCURRENT_CHANGE" },
+    });
+    valueOf(await removeWebhook(database, webhook, change()));
+    expect(await beginTest(database, webhook, message, change())).toMatchObject({ ok: false });
+    expect(valueOf(await listWebhooks(database))).toEqual([]);
+    expect(await stored("SELECT 1 FROM webhook_deliveries")).toEqual([]);
+    expect(await stored("SELECT action FROM audit ORDER BY action")).toEqual([
+      { action: "add_webhook" },
+      { action: "remove_webhook" },
+    ]);
+  });
+});
