@@ -465,6 +465,25 @@ export interface NewKey {
   reason?: string | undefined;
 }
 
+export interface NewWebhook {
+  /**
+   * Where messages are sent: an https URL. Its host must be public, unless the coordinator runs with
+   * `LEASEHOLD_WEBHOOK_HOSTS=any`.
+   */
+  url: string;
+  /** The events that the endpoint is told of. Left out when it is added: all of them. */
+  events?: readonly ("stale_leases" | "history_lost" | "cron_failed" | "key_expiring")[] | undefined;
+  thresholds?: WebhookThresholds | undefined;
+  /** How many seconds a condition must hold before it fires. 300 by default. */
+  for_s?: number | undefined;
+  /** How many seconds it must not hold before it is resolved. 300 by default. */
+  resolve_s?: number | undefined;
+  /** False: nothing is evaluated or sent for this endpoint. */
+  enabled?: boolean | undefined;
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
+}
+
 /** The cell that owns the name. */
 export interface OwnerCell {
   /** The id of a cell: a decimal int64 above 0. */
@@ -1080,6 +1099,98 @@ export interface VerificationSlot {
   expires_at: string;
   /** Milliseconds from this answer until the slot expires, by the directory's clock. */
   expires_in_ms: number;
+}
+
+/** An endpoint that is told of events, without its secret. */
+export interface Webhook {
+  /** The id of the webhook. */
+  id: string;
+  /** Where messages are sent. A viewer sees only its origin, because its path may be a secret. */
+  url: string;
+  /** The events that the endpoint is told of. Left out when it is added: all of them. */
+  events: readonly ("stale_leases" | "history_lost" | "cron_failed" | "key_expiring")[];
+  thresholds: WebhookThresholds;
+  /** How many seconds a condition must hold before it fires. 300 by default. */
+  for_s: number;
+  /** How many seconds it must not hold before it is resolved. 300 by default. */
+  resolve_s: number;
+  /** False: nothing is evaluated or sent for this endpoint. */
+  enabled: boolean;
+  /** RFC 3339, in UTC, with milliseconds. */
+  created_at: string;
+  /** RFC 3339, in UTC, with milliseconds. */
+  updated_at: string;
+  /** The first of the failed attempts since the last success. Null: the last one succeeded. */
+  failing_since: string | null;
+  /** Why the last attempt failed. */
+  last_error: string | null;
+  /** Messages that were delivered. */
+  delivered: number;
+  /** Attempts that failed. */
+  failed_attempts: number;
+  /** Messages that were given up. */
+  given_up: number;
+  /** Messages that wait. */
+  queued: number;
+  /** When the oldest of them was made. */
+  oldest_queued_at: string | null;
+}
+
+export interface WebhookChange {
+  /**
+   * Where messages are sent: an https URL. Its host must be public, unless the coordinator runs with
+   * `LEASEHOLD_WEBHOOK_HOSTS=any`.
+   */
+  url?: string | undefined;
+  /** The events that the endpoint is told of. Left out when it is added: all of them. */
+  events?: readonly ("stale_leases" | "history_lost" | "cron_failed" | "key_expiring")[] | undefined;
+  thresholds?: WebhookThresholds | undefined;
+  /** How many seconds a condition must hold before it fires. 300 by default. */
+  for_s?: number | undefined;
+  /** How many seconds it must not hold before it is resolved. 300 by default. */
+  resolve_s?: number | undefined;
+  /** False: nothing is evaluated or sent for this endpoint. */
+  enabled?: boolean | undefined;
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
+}
+
+/** A message to an endpoint. */
+export interface WebhookDelivery {
+  /** The `webhook-id` of the message, in every attempt. */
+  message_id: string;
+  event: "stale_leases" | "history_lost" | "cron_failed" | "key_expiring" | "test";
+  status: "firing" | "resolved" | "test";
+  /** A cell, a key or a part by its id, or `cron` or `test`. */
+  subject: string;
+  state: "pending" | "delivered" | "given_up";
+  attempts: number;
+  /** RFC 3339, in UTC, with milliseconds. */
+  created_at: string;
+  /** Not before this time. Null: there is none. */
+  next_attempt_at: string | null;
+  finished_at: string | null;
+  /** Of the last answer. Null: there was none. */
+  http_status: number | null;
+  last_error: string | null;
+}
+
+export interface WebhookRemoval {
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
+}
+
+export interface WebhookTest {
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
+}
+
+/** The thresholds that are not the default ones. */
+export interface WebhookThresholds {
+  /** Stale leases of one cell. 1 by default. */
+  stale_leases?: number | undefined;
+  /** Days until a key expires. 7 by default. */
+  key_expiring?: number | undefined;
 }
 
 /** The body and the answer of every operation. */

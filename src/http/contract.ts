@@ -13,6 +13,7 @@ import { routingRoutes } from "./contract/routing-routes.ts";
 import { serviceRoutes } from "./contract/service-routes.ts";
 import { statusRoutes } from "./contract/status-routes.ts";
 import { typeRoutes } from "./contract/type-routes.ts";
+import { webhookRoutes } from "./contract/webhook-routes.ts";
 import { verificationRoutes } from "./contract/verification-routes.ts";
 
 /** The whole HTTP API: every route by its id. */
@@ -29,6 +30,7 @@ export const routes = {
   ...typeRoutes,
   ...historyRoutes,
   ...auditRoutes,
+  ...webhookRoutes,
   ...partRoutes,
   ...metricsRoutes,
   ...serviceRoutes,

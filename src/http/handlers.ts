@@ -14,6 +14,7 @@ import { routingHandlers } from "./handlers/routing.ts";
 import { serviceHandlers } from "./handlers/service.ts";
 import { statusHandlers } from "./handlers/status.ts";
 import { typeHandlers } from "./handlers/types.ts";
+import { webhookHandlers } from "./handlers/webhooks.ts";
 import { verificationHandlers } from "./handlers/verification.ts";
 
 /** The handler of each route. It doesn't compile if a route of the contract has none. */
@@ -31,6 +32,7 @@ export const handlers: Handlers = {
   ...typeHandlers,
   ...historyHandlers,
   ...auditHandlers,
+  ...webhookHandlers,
   ...partHandlers,
   ...metricsHandlers,
   ...serviceHandlers,

@@ -22,6 +22,7 @@ const TAGS: Record<Group, string> = {
   types: "The types of names, subjects and sources that the deployment has declared. For operators.",
   history: "Who owned a name, and when. For operators.",
   audit: "What operators changed: who, when and why. For operators.",
+  webhooks: "Endpoints that are told of events. For operators.",
   parts: "Shards and ledgers that have gone back in time. For operators.",
   service: "Limits, health and this documentation.",
 };

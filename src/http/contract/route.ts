@@ -15,6 +15,7 @@ export type Group =
   | "types"
   | "audit"
   | "parts"
+  | "webhooks"
   | "service";
 
 /** One way in which a call can fail, in addition to the errors of all routes of its kind (`errorsOf`). */

@@ -49,6 +49,7 @@ const listings: readonly Listing[] = [
   { id: "listAudit", key: "operator", params: {}, query: [["action", "mint_key"]] },
   { id: "listHistory", key: "operator", params: HISTORY, query: [] },
   { id: "listHistory", key: "operator", params: HISTORY, query: [["at", "2020-01-01T00:00:00Z"]] },
+  { id: "listDeliveries", key: "operator", params: { id: "fz-id" }, query: [] },
 ];
 
 let server: FuzzServer;

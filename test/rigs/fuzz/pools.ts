@@ -59,6 +59,7 @@ export const pools: Readonly<Record<string, readonly string[]>> = {
   min_position: ["0:0", "0:0,1:0,2:0,3:0", "0:1,3:1", "1:20,2:30", `3:${Number.MAX_SAFE_INTEGER}`, "4:1"],
   after: ["0", "1", "2", "30", String(Number.MAX_SAFE_INTEGER)],
   address: ["https://cell.example", "http://127.0.0.1:9001/base"],
+  url: ["https://hooks.invalid/a", "https://hooks.invalid/b"],
   reason: ["the cell is gone"],
   // By the ids of their schemas.
   BucketType: shipped.names("bucket"),

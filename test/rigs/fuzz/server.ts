@@ -11,6 +11,7 @@ import {
   DECIDED,
   names,
   OUTSTANDING,
+  pools,
   REGISTERED,
   REMOVABLE,
   RESPELLED,
@@ -144,6 +145,38 @@ export class FuzzServer {
     for (const [call, cell] of Object.entries(REMOVABLE)) await this.#prepareRemoval(cell, call);
     await this.#coordinator.cron();
     this.leaveBehind(2);
+    for (const id of pools["id"] ?? []) this.#insertWebhook(id);
+  }
+
+  /**
+   * Inserts an endpoint with two messages, because the ids of those that are added are random. Its address
+   * may not be used, so nothing is sent.
+   */
+  #insertWebhook(id: string): void {
+    this.state.insert("webhooks", {
+      webhook_id: id,
+      url: "http://hooks.invalid/",
+      events: '["history_lost"]',
+      thresholds: "{}",
+      for_s: 0,
+      resolve_s: 0,
+      is_enabled: 0,
+      version: id,
+      created_at_ms: 1,
+      updated_at_ms: 1,
+    });
+    for (const number of [1, 2])
+      this.state.insert("webhook_deliveries", {
+        message_id: `${id} ${number}`,
+        webhook_id: id,
+        event: "history_lost",
+        status: "firing",
+        subject: "shard-0",
+        body: "{}",
+        state: "delivered",
+        created_at_ms: number,
+        due_at_ms: number,
+      });
   }
 
   /** Registers a cell and drains it. For steps and for the cancellation, its removal has started. */

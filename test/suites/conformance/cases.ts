@@ -29,6 +29,22 @@ export interface Case {
 const cell = { cell: "1" };
 const sdk = { name: "leasehold", version: "0.1.0" };
 
+const badId = { params: { id: "a.b" }, field: "id" };
+
+/** A disabled endpoint. There is room for 10 of them, so an earlier one is used again. */
+const webhook = async (api: Client): Promise<Partial<Request>> => {
+  interface Webhook {
+    id: string;
+  }
+  const path = "/v1/admin/webhooks";
+  const { webhooks } = await api.json<{ webhooks: Webhook[] }>(200, "GET", path);
+  const known = webhooks[0];
+  if (known !== undefined) return { params: { id: known.id } };
+  const body = { url: "https://hooks.invalid/b", enabled: false };
+  const added = await api.json<{ webhook: Webhook }>(201, "POST", path, { body });
+  return { params: { id: added.webhook.id } };
+};
+
 const badParts: Case["bad"] = {
   "an unknown kind": { params: { part: "cell-1" }, field: "part" },
   "no number": { params: { part: "shard" }, field: "part" },
@@ -1121,6 +1137,50 @@ export const cases: Record<RouteId, Case> = {
       },
       "no dry_run": { body: { bucket: claim("a")["bucket"], reason: "a test" }, field: "dry_run" },
     },
+  },
+  listWebhooks: { success: [{ status: 200 }], bad: {} },
+  addWebhook: {
+    success: [{ status: 201, body: { url: "https://hooks.invalid/a", enabled: false } }],
+    bad: {
+      "no url": { body: {}, field: "url" },
+      "a url with a query": { body: { url: "https://hooks.invalid/?a=1" }, field: "url" },
+      "a url with credentials": { body: { url: "https://a:b@hooks.invalid/" }, field: "url" },
+      "a private host": { body: { url: "https://10.0.0.1/" }, field: "url" },
+      "plain http": { body: { url: "http://hooks.invalid/" }, field: "url" },
+      "an unknown event": {
+        body: { url: "https://hooks.invalid/", events: ["look"] },
+        field: "events[0]",
+      },
+      "an event twice": {
+        body: { url: "https://hooks.invalid/", events: ["cron_failed", "cron_failed"] },
+        field: "events",
+      },
+      "a threshold of 0": {
+        body: { url: "https://hooks.invalid/", thresholds: { stale_leases: 0 } },
+        field: "thresholds.stale_leases",
+      },
+      "an empty reason": { body: { url: "https://hooks.invalid/", reason: " " }, field: "reason" },
+    },
+  },
+  changeWebhook: {
+    success: [{ params: { id: uuid }, body: { enabled: false }, status: 200, before: webhook }],
+    bad: {
+      "no change": { params: { id: uuid }, body: { reason: "a test" }, field: "body" },
+      "a loopback host": { params: { id: uuid }, body: { url: "https://[::1]/" }, field: "url" },
+      "a negative time": { params: { id: uuid }, body: { for_s: -1 }, field: "for_s" },
+    },
+  },
+  removeWebhook: {
+    success: [{ params: { id: uuid }, status: 200, before: webhook }],
+    bad: { "an empty reason": { params: { id: uuid }, body: { reason: " " }, field: "reason" } },
+  },
+  testWebhook: {
+    success: [{ params: { id: uuid }, status: 200, before: webhook }],
+    bad: { "a bad id": badId },
+  },
+  listDeliveries: {
+    success: [{ params: { id: uuid }, status: 200, before: webhook }],
+    bad: { "a bad id": badId },
   },
   getPart: {
     success: [
