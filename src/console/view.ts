@@ -67,6 +67,10 @@ export function nextLink({ url }: View, token: string): Markup | undefined {
   return html`<p><a class="button" href="${next.pathname + next.search}">Next page</a></p>`;
 }
 
+/** What tables of cells say if there are none. */
+export const NO_CELLS = html`No cell is registered yet. Register one with
+  <code>leasehold cells add --help</code>`;
+
 export const cellLink = (cell: string): Markup => html`<a href="/console/cells/${cell}">${cell}</a>`;
 
 export const leaseLink = (cell: string, uuid: string): Markup =>

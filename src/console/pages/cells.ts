@@ -4,6 +4,7 @@ import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
 import {
   allCells,
+  NO_CELLS,
   cellLink,
   factsOf,
   failedPage,
@@ -32,15 +33,20 @@ export async function cellsPage({ api }: View): Promise<Page> {
   }));
   return {
     title: "Cells",
-    main: html`${tableOf(`Cells, ${cells.value.length}`, cells.value, [
-      { title: "Cell", value: ({ cell_id: id }) => cellLink(id) },
-      { title: "Name", value: ({ name }) => name },
-      { title: "State", value: ({ state }) => stateOf(state) },
-      { title: "Open leases", value: (cell) => cell.outstanding_leases, isNumber: true },
-      { title: "Unapplied", value: (cell) => cell.unapplied_decisions, isNumber: true },
-      { title: "Size", value: (cell) => sizeOf(cell.stored_bytes), isNumber: true },
-      { title: "Address", value: ({ address }) => address },
-    ])}${sizes.length === 0 || sizes.length > 50 ? undefined : barsOf("Sizes of the ledgers", sizes)}`,
+    main: html`${tableOf(
+      `Cells, ${cells.value.length}`,
+      cells.value,
+      [
+        { title: "Cell", value: ({ cell_id: id }) => cellLink(id) },
+        { title: "Name", value: ({ name }) => name },
+        { title: "State", value: ({ state }) => stateOf(state) },
+        { title: "Open leases", value: (cell) => cell.outstanding_leases, isNumber: true },
+        { title: "Unapplied", value: (cell) => cell.unapplied_decisions, isNumber: true },
+        { title: "Size", value: (cell) => sizeOf(cell.stored_bytes), isNumber: true },
+        { title: "Address", value: ({ address }) => address },
+      ],
+      NO_CELLS,
+    )}${sizes.length === 0 || sizes.length > 50 ? undefined : barsOf("Sizes of the ledgers", sizes)}`,
   };
 }
 
@@ -75,10 +81,15 @@ export async function cellPage(view: View): Promise<Page> {
       <h2>Leases</h2>
       ${
         leases.ok
-          ? tableOf("Open leases, the first 20", leases.value.leases, [
-              { title: "Lease", value: ({ uuid }) => leaseLink(id, uuid) },
-              { title: "Age", value: ({ age_ms: ms }) => durationText(ms), isNumber: true },
-            ])
+          ? tableOf(
+              "Open leases, the first 20",
+              leases.value.leases,
+              [
+                { title: "Lease", value: ({ uuid }) => leaseLink(id, uuid) },
+                { title: "Age", value: ({ age_ms: ms }) => durationText(ms), isNumber: true },
+              ],
+              "No lease of this cell is open.",
+            )
           : html`<p class="panel bad">${leases.problem.detail}</p>`
       }
       <p>

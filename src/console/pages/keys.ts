@@ -20,19 +20,24 @@ export async function keysPage(view: View): Promise<Page> {
   if (!listed.ok) return failedPage("Keys", listed.problem);
   return {
     title: "Keys",
-    main: html`${tableOf("Keys in the order of their last change", listed.value.keys, [
-      { title: "Id", value: ({ id }) => html`<a class="id" href="/console/keys/${id}">${id}</a>` },
-      { title: "Role", value: ({ role }) => role },
-      { title: "Cell", value: ({ cell_id: cell }) => (cell === null ? null : cellLink(cell)) },
-      { title: "Note", value: ({ note }) => note },
-      { title: "Made", value: ({ created_at: at }) => agoOf(at, nowMs) },
-      { title: "Expires", value: ({ expires_at: at }) => at.slice(0, 10) },
-      {
-        title: "Revoked",
-        value: ({ revoked_at: at }) =>
-          at === null ? null : html`<span class="bad">${agoOf(at, nowMs)}</span>`,
-      },
-    ])}
+    main: html`${tableOf(
+      "Keys in the order of their last change",
+      listed.value.keys,
+      [
+        { title: "Id", value: ({ id }) => html`<a class="id" href="/console/keys/${id}">${id}</a>` },
+        { title: "Role", value: ({ role }) => role },
+        { title: "Cell", value: ({ cell_id: cell }) => (cell === null ? null : cellLink(cell)) },
+        { title: "Note", value: ({ note }) => note },
+        { title: "Made", value: ({ created_at: at }) => agoOf(at, nowMs) },
+        { title: "Expires", value: ({ expires_at: at }) => at.slice(0, 10) },
+        {
+          title: "Revoked",
+          value: ({ revoked_at: at }) =>
+            at === null ? null : html`<span class="bad">${agoOf(at, nowMs)}</span>`,
+        },
+      ],
+      "No key was made here or with the API yet. Keys that are made offline are not listed.",
+    )}
     ${nextLink(view, listed.value.next_page_token)} ${view.canChange ? mintForm(view) : undefined}`,
   };
 }

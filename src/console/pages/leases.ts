@@ -53,19 +53,29 @@ export async function leasesPage(view: View): Promise<Page> {
       main: html`${filters}${problemNote(listed.problem)}`,
     };
   const { leases, last_pulled_at: pulledAt, next_page_token: next } = listed.value;
+  const none = isStale ? "No lease is stale." : "No lease is open.";
   return {
     title: isStale ? "Stale leases" : "Open leases",
     main: html`${filters}${ages}
-      ${tableOf("The oldest first", leases, [
-        { title: "Lease", value: ({ cell_id: id, uuid }) => leaseLink(id, uuid) },
-        { title: "Cell", value: ({ cell_id: id }) => cellLink(id) },
-        { title: "Age", value: ({ age_ms: ms }) => durationText(ms), isNumber: true },
-        { title: "Names", value: ({ counts }) => countOf(counts), isNumber: true },
-        { title: "Confirmed", value: ({ confirmed }) => (confirmed ? "by its ledger" : "only in D1") },
-      ])}
+      ${tableOf(
+        "The oldest first",
+        leases,
+        [
+          { title: "Lease", value: ({ cell_id: id, uuid }) => leaseLink(id, uuid) },
+          { title: "Cell", value: ({ cell_id: id }) => cellLink(id) },
+          { title: "Age", value: ({ age_ms: ms }) => durationText(ms), isNumber: true },
+          { title: "Names", value: ({ counts }) => countOf(counts), isNumber: true },
+          { title: "Confirmed", value: ({ confirmed }) => (confirmed ? "by its ledger" : "only in D1") },
+        ],
+        next === "" ? none : "No lease of this page is open any more.",
+      )}
       ${nextLink(view, next)}
       <p class="soft">
-        From D1, copied ${pulledAt === null ? "never for some cell" : agoOf(pulledAt, view.nowMs)}.
+        ${
+          pulledAt === null
+            ? "D1 does not have the leases of every cell yet."
+            : html`From D1, copied ${agoOf(pulledAt, view.nowMs)}.`
+        }
       </p>`,
   };
 }

@@ -6,7 +6,7 @@ import { durationText } from "../../text/duration.ts";
 import type { Answer } from "../console-api.ts";
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
-import { allCells, cellLink, sizeOf, stateOf, type View } from "../view.ts";
+import { allCells, NO_CELLS, cellLink, sizeOf, stateOf, type View } from "../view.ts";
 
 /** The most stale leases that are counted. The oldest come first. */
 const MAX_STALE = 100;
@@ -26,15 +26,20 @@ export async function overviewPage(view: View): Promise<Page> {
         ${tile("D1", observed.d1 ?? "unknown")}
         ${tile("Cron finished", cron === null ? "never" : `${durationText(cron.age_ms)} ago`)}
       </dl>
-      ${tableOf(`Cells, ${countText(cells.length)}`, cells, [
-        { title: "Cell", value: ({ cell }) => cellLink(cell) },
-        { title: "Name", value: ({ name }) => name },
-        { title: "State", value: ({ state }) => stateOf(state) },
-        { title: "Open leases", value: ({ outstanding_leases: count }) => count, isNumber: true },
-        { title: "Stale", value: ({ stale_leases: count }) => count, isNumber: true },
-        { title: "Unapplied", value: ({ unapplied_decisions: count }) => count, isNumber: true },
-        { title: "Size", value: ({ stored_bytes: bytes }) => sizeOf(bytes), isNumber: true },
-      ])}
+      ${tableOf(
+        `Cells, ${countText(cells.length)}`,
+        cells,
+        [
+          { title: "Cell", value: ({ cell }) => cellLink(cell) },
+          { title: "Name", value: ({ name }) => name },
+          { title: "State", value: ({ state }) => stateOf(state) },
+          { title: "Open leases", value: ({ outstanding_leases: count }) => count, isNumber: true },
+          { title: "Stale", value: ({ stale_leases: count }) => count, isNumber: true },
+          { title: "Unapplied", value: ({ unapplied_decisions: count }) => count, isNumber: true },
+          { title: "Size", value: ({ stored_bytes: bytes }) => sizeOf(bytes), isNumber: true },
+        ],
+        NO_CELLS,
+      )}
       <p class="soft">Version ${observed.version}, placement ${observed.placement}.</p>`,
   };
 }

@@ -3,7 +3,7 @@ import { html } from "../markup.ts";
 import { driftBars, driftIn, verificationOf } from "../reported.ts";
 import { samplesIn } from "../samples.ts";
 import { tableOf } from "../table.ts";
-import { agoOf, allCells, cellLink, factsOf, failedPage, type View } from "../view.ts";
+import { agoOf, allCells, NO_CELLS, cellLink, factsOf, failedPage, type View } from "../view.ts";
 import { driftOf } from "../../status/health.ts";
 
 /** What the last verification of each cell found, as the cells reported it. */
@@ -23,17 +23,22 @@ export async function verificationPage({ api, nowMs }: View): Promise<Page> {
         "Drift by kind, in all cells",
         cells.value.map(({ status }) => driftOf(status)),
       )}
-      ${tableOf("Last verification of each cell", cells.value, [
-        { title: "Cell", value: ({ cell_id: id }) => cellLink(id) },
-        { title: "Name", value: ({ name }) => name },
-        { title: "Ended", value: ({ status }) => verificationOf(status) },
-        { title: "Drift", value: ({ status }) => driftIn(status) },
-        { title: "Rows", value: ({ status }) => status?.verification?.counts?.rows, isNumber: true },
-        {
-          title: "Last done",
-          value: ({ status }) => agoOf(status?.verification?.last_done_at ?? null, nowMs),
-        },
-      ])}
+      ${tableOf(
+        "Last verification of each cell",
+        cells.value,
+        [
+          { title: "Cell", value: ({ cell_id: id }) => cellLink(id) },
+          { title: "Name", value: ({ name }) => name },
+          { title: "Ended", value: ({ status }) => verificationOf(status) },
+          { title: "Drift", value: ({ status }) => driftIn(status) },
+          { title: "Rows", value: ({ status }) => status?.verification?.counts?.rows, isNumber: true },
+          {
+            title: "Last done",
+            value: ({ status }) => agoOf(status?.verification?.last_done_at ?? null, nowMs),
+          },
+        ],
+        NO_CELLS,
+      )}
       <p class="soft">
         Each cell verifies itself and reports what it found. Run
         <code>leasehold verify report --cell ID</code> for all counts. Slots limit how many cells verify at
