@@ -143,6 +143,12 @@ function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
       next: `leasehold cells undrain ${cell} --reason TEXT`,
       about,
     });
+  if (state === "REMOVING")
+    reasons.push({
+      problem: `Cell ${cell} is being removed, and its removal has not ended.`,
+      next: `leasehold cells remove ${cell} --reason TEXT`,
+      about,
+    });
   if (stale > 0)
     reasons.push({
       problem:

@@ -25,8 +25,11 @@ interface Step {
 const PROGRESS_EVERY = 10_000;
 /** A step may wait for shards. */
 const STEP_TIMEOUT_MS = 60_000;
-/** Failures in a row after which the command gives up. It can be repeated. */
-const MOST_FAILURES = 20;
+/**
+ * Failures in a row after which the command gives up. It can be repeated. A ledger may wait for a minute
+ * before it sends a decision again.
+ */
+const MOST_FAILURES = 150;
 const PAUSE_MS = 1_000;
 
 /** Removes a cell: exports its claims, then releases them in steps. Repeated, it goes on where it ended. */

@@ -16,13 +16,14 @@ const PROBE_MS = 5_000;
 
 /** Whether cells are reachable, for the coordinator and for routers. */
 export async function checkCells(context: Context, isProbed: boolean): Promise<Check[]> {
-  let cells: readonly Cell[];
+  let listed: readonly Cell[];
   try {
-    cells = (await take((await context.client()).cells.list(), MAX_CELLS)).items;
+    listed = (await take((await context.client()).cells.list(), MAX_CELLS)).items;
   } catch (error) {
     if (!isLeaseholdError(error)) throw error;
     return [fail("cells", `they can't be listed: ${messageOf(error)}`, "leasehold cells ls")];
   }
+  const cells = listed.filter(({ state }) => state !== "REMOVED");
   return [
     checkStates(cells),
     checkReports(cells),
@@ -32,22 +33,24 @@ export async function checkCells(context: Context, isProbed: boolean): Promise<C
 }
 
 function checkStates(cells: readonly Cell[]): Check {
-  const [lost, frozen, draining] = [null, "FROZEN", "DRAINING"].map((wanted) =>
+  const [lost, frozen, draining, removing] = [null, "FROZEN", "DRAINING", "REMOVING"].map((wanted) =>
     idsOf(cells.filter(({ state }) => state === wanted)),
-  ) as [string[], string[], string[]];
+  ) as [string[], string[], string[], string[]];
   const facts = {
     cells: cells.length,
     unreachable: lost.length,
     frozen: frozen.length,
     draining: draining.length,
+    removing: removing.length,
   };
   const found = [
     ...saying(lost, "can't be reached", "can't be reached"),
     ...saying(frozen, "is frozen", "are frozen"),
     ...saying(draining, "is draining", "are draining"),
+    ...saying(removing, "is being removed", "are being removed"),
   ].join("; ");
   if (lost.length > 0) return fail("cells", found, "leasehold status", facts);
-  const [first] = [...frozen, ...draining];
+  const [first] = [...frozen, ...draining, ...removing];
   return first === undefined
     ? ok("cells", `${cells.length} cells are active`, facts)
     : warn("cells", found, commandLine("cells", "show", first), facts);

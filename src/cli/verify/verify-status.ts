@@ -11,7 +11,9 @@ const MAX_CELLS = 1_000;
 export async function verifyStatus(context: Context): Promise<Result> {
   const client = await context.client();
   const { items, isCut } = await take(client.cells.list(), MAX_CELLS);
-  const cells = items.map(({ cell_id: id, status, state }) => verifiedCell(id, status, state !== null));
+  const cells = items
+    .filter(({ state }) => state !== "REMOVED")
+    .map(({ cell_id: id, status, state }) => verifiedCell(id, status, state !== null));
   return listResult<VerifiedCell>({
     name: "cells",
     items: cells,

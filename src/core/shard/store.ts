@@ -12,6 +12,18 @@ import {
   type HoldRow,
 } from "./rows.ts";
 
+const FIRST_CLAIM: CellClaimPosition = [0, "", 0, ""];
+
+const NEXT_CLAIMS = `FROM claim
+    WHERE cell = ? AND (source_type, source_order, bucket_type, canonical) > (?, ?, ?, ?)
+    ORDER BY source_type, source_order, bucket_type, canonical`;
+
+/** Both read only the index `claim_by_source`; a test checks the query plan. */
+export const countStatement = `SELECT source_type AS sourceType, bucket_type AS type, count(*) AS claims
+   FROM (SELECT source_type, bucket_type ${NEXT_CLAIMS} LIMIT ?) GROUP BY source_type, bucket_type`;
+export const lastCountedStatement = `SELECT source_type, source_order, bucket_type, canonical ${NEXT_CLAIMS}
+  LIMIT 1 OFFSET ?`;
+
 /** What a bucket has: everything that a prepare needs to know of it. */
 export interface Occupants {
   claim: Claimant | undefined;
@@ -125,18 +137,11 @@ export class ShardStore {
 
   /** Counts the next `rows` claims of a cell in the same order, and says where to continue. */
   countClaims(cell: string, behind: CellClaimPosition | null, rows: number): CellClaimCounts {
-    const from = behind ?? [0, "", 0, ""];
-    const next = `FROM claim
-       WHERE cell = ? AND (source_type, source_order, bucket_type, canonical) > (?, ?, ?, ?)
-       ORDER BY source_type, source_order, bucket_type, canonical`;
-    const counts = this.#sql.all<ClaimCount>(
-      `SELECT source_type AS sourceType, bucket_type AS type, count(*) AS claims
-         FROM (SELECT source_type, bucket_type ${next} LIMIT ?) GROUP BY source_type, bucket_type`,
-      cell,
-      ...from,
-      rows,
-    );
-    const [last] = this.#sql.all<ClaimRow>(`SELECT * ${next} LIMIT 1 OFFSET ?`, cell, ...from, rows - 1);
+    const bindings = [cell, ...(behind ?? FIRST_CLAIM)];
+    const counts = this.#sql.all<ClaimCount>(countStatement, ...bindings, rows);
+    const [last] = this.#sql.all<
+      Pick<ClaimRow, "source_type" | "source_order" | "bucket_type" | "canonical">
+    >(lastCountedStatement, ...bindings, rows - 1);
     return {
       counts,
       next:

@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
 import type { BeginRequest, RemovalProgress, Reply } from "../../../src/core/messages.ts";
 import { Cluster, type Fate } from "../../support/cluster.ts";
-import { beginRequest, callerOf, decideRequest, type OpSpec } from "../../support/ops.ts";
+import { saveLedger } from "../../support/go-back.ts";
+import { beginRequest, callerOf, decideRequest, operator, type OpSpec } from "../../support/ops.ts";
 
 const no = (reason: string, code = "FAILED_PRECONDITION"): object => ({
   ok: false,
@@ -191,6 +192,34 @@ test("[X3] counts each released claim once, also if the answer of a step is lost
     else await c.pass(1_000);
   }
   expect((await status(c)).removal).toEqual({ records: 12, released: 12, hasBegun: true });
+});
+
+test("[X3] [H7] commits the lease of a step that a reconciled ledger has granted again", async () => {
+  const c = await start();
+  await own(c, "1", names(12));
+  await drain(c);
+  await startRemoval(c, { records: 12 });
+  await step(c, 2);
+  const restore = saveLedger(c);
+  // The ledger loses a grant whose holds are still on the shard.
+  const exchanges: number[] = [];
+  c.fate = ({ from, method }): Fate =>
+    from === "ledger 1" && method === "exchange" && exchanges.push(0) > 1 ? "lose" : "deliver";
+  await step(c, 2);
+  expect(c.holds()).not.toEqual([]);
+  restore();
+  c.fate = () => "deliver";
+  const declared = { incarnation: 0 };
+  const part = await run(c, ledger(c).part(c.envelope));
+  if (part.ok) declared.incarnation = part.value.point?.incarnation ?? 0;
+  const by = { ...operator, reason: "restored from a backup" };
+  const message = { ...c.envelope, dryRun: false, operator: by, revokedKeys: [], declared };
+  expect(await run(c, ledger(c).reconcile(message))).toMatchObject({ ok: true, value: { leases: 1 } });
+  expect(await status(c)).toMatchObject({ state: "REMOVING", outstandingLeases: 1 });
+  await finish(c);
+  await c.pass(120_000);
+  expect(claimsOf(c, "1")).toEqual([]);
+  expect(c.holds()).toEqual([]);
 });
 
 test("[X4] a removed cell has no claim, its key is refused, and its state is final", async () => {
