@@ -17,7 +17,7 @@ export interface Config {
   tracing: TracingSettings | undefined;
   /** Undefined: the console does not accept users of Cloudflare Access. */
   access: AccessSettings | undefined;
-  /** `public`: webhooks go to public hosts over https. `any`: to private ones too, and to loopback over http. */
+  /** `public`: public hosts only, over https. `any`: private hosts too, and loopback over http. */
   webhookHosts: WebhookHosts;
 }
 

@@ -472,7 +472,16 @@ export interface NewWebhook {
    */
   url: string;
   /** The events that the endpoint is told of. Left out when it is added: all of them. */
-  events?: readonly ("stale_leases" | "history_lost" | "cron_failed" | "key_expiring")[] | undefined;
+  events?:
+    | readonly (
+        | "stale_leases"
+        | "history_lost"
+        | "cell_silent"
+        | "cell_drift"
+        | "cron_failed"
+        | "key_expiring"
+      )[]
+    | undefined;
   thresholds?: WebhookThresholds | undefined;
   /** How many seconds a condition must hold before it fires. 300 by default. */
   for_s?: number | undefined;
@@ -1108,7 +1117,14 @@ export interface Webhook {
   /** Where messages are sent. A viewer sees only its origin, because its path may be a secret. */
   url: string;
   /** The events that the endpoint is told of. Left out when it is added: all of them. */
-  events: readonly ("stale_leases" | "history_lost" | "cron_failed" | "key_expiring")[];
+  events: readonly (
+    | "stale_leases"
+    | "history_lost"
+    | "cell_silent"
+    | "cell_drift"
+    | "cron_failed"
+    | "key_expiring"
+  )[];
   thresholds: WebhookThresholds;
   /** How many seconds a condition must hold before it fires. 300 by default. */
   for_s: number;
@@ -1143,7 +1159,16 @@ export interface WebhookChange {
    */
   url?: string | undefined;
   /** The events that the endpoint is told of. Left out when it is added: all of them. */
-  events?: readonly ("stale_leases" | "history_lost" | "cron_failed" | "key_expiring")[] | undefined;
+  events?:
+    | readonly (
+        | "stale_leases"
+        | "history_lost"
+        | "cell_silent"
+        | "cell_drift"
+        | "cron_failed"
+        | "key_expiring"
+      )[]
+    | undefined;
   thresholds?: WebhookThresholds | undefined;
   /** How many seconds a condition must hold before it fires. 300 by default. */
   for_s?: number | undefined;
@@ -1159,7 +1184,14 @@ export interface WebhookChange {
 export interface WebhookDelivery {
   /** The `webhook-id` of the message, in every attempt. */
   message_id: string;
-  event: "stale_leases" | "history_lost" | "cron_failed" | "key_expiring" | "test";
+  event:
+    | "stale_leases"
+    | "history_lost"
+    | "cell_silent"
+    | "cell_drift"
+    | "cron_failed"
+    | "key_expiring"
+    | "test";
   status: "firing" | "resolved" | "test";
   /** A cell, a key or a part by its id, or `cron` or `test`. */
   subject: string;
@@ -1189,6 +1221,10 @@ export interface WebhookTest {
 export interface WebhookThresholds {
   /** Stale leases of one cell. 1 by default. */
   stale_leases?: number | undefined;
+  /** Minutes without a report of a cell. 15 by default. */
+  cell_silent?: number | undefined;
+  /** Drifts of one kind in a cell. 1 by default. */
+  cell_drift?: number | undefined;
   /** Days until a key expires. 7 by default. */
   key_expiring?: number | undefined;
 }

@@ -704,6 +704,9 @@ interface SeesDirectory {
 export interface MaintainAnswer extends SeesDirectory {
   /** Outcomes that were deleted by this call. */
   pruned: number;
+  state: CellState;
+  /** What the cell said of itself last. Null: it has never reported. */
+  reported: ReportedStatus | null;
   /** Decisions that some shard has not applied yet. */
   unapplied: number;
   /** Audit entries that D1 may not have yet. */

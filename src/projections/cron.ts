@@ -141,7 +141,8 @@ export async function runCron(
     ...(report.error === null ? {} : { error: report.error }),
   });
   const { error, cellsFailed } = report;
-  await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts });
+  const statuses = new Map(visits.map(({ cell, reported }) => [cell, reported]));
+  await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses });
   return report;
 }
 

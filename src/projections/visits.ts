@@ -1,7 +1,8 @@
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
-import type { HistoryPoint } from "../core/messages.ts";
+import type { HistoryPoint, MaintainAnswer } from "../core/messages.ts";
 import type { Result } from "../core/refusal.ts";
+import type { ReportedStatus } from "../core/status.ts";
 import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "./cron-run.ts";
 import { causeOf } from "./failure.ts";
 import type { DirectorySighting, DirectoryWatch } from "./directory-watch.ts";
@@ -19,6 +20,8 @@ export interface Visit extends PullResult {
   auditEntries: number | null;
   /** Whether the ledger has lost changes. Null: it has not said. */
   isLost: boolean | null;
+  /** What the cell said of itself last. Null: nothing, or it is being removed. Undefined: not known. */
+  reported: ReportedStatus | null | undefined;
 }
 
 /** The visits of one run, and whether the directory has all points that the ledgers have seen of it. */
@@ -93,6 +96,7 @@ async function wake(
       cell,
       auditEntries: null,
       isLost: null,
+      reported: undefined,
       error: pulled.error ?? "the run had no time left to wake this ledger",
     };
   const woken = await ask(run.runtime.clock, CALL_TIMEOUT_MS, async () =>
@@ -106,5 +110,10 @@ async function wake(
   if (error !== null) run.runtime.log("cell_failed", { cell, error });
   const { directory, auditEntries } =
     woken.kind === "ok" ? woken.value : { directory: null, auditEntries: null };
-  return { ...pulled, cell, directory, auditEntries, isLost: isLostBy(woken), error };
+  const reported = woken.kind === "ok" ? reportOf(woken.value) : undefined;
+  return { ...pulled, cell, directory, auditEntries, isLost: isLostBy(woken), reported, error };
 }
+
+/** A cell that is being removed has no one left to report. */
+const reportOf = ({ state, reported }: MaintainAnswer): ReportedStatus | null =>
+  state === "REMOVING" || state === "REMOVED" ? null : reported;

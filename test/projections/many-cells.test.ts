@@ -17,6 +17,9 @@ const MAX_STATEMENTS = 1_000;
 const CELLS = limitTable.maxCells.max;
 const PAGE_ROWS = 2;
 
+/** What a ledger without work answers. */
+const IDLE = { pruned: 0, unapplied: 0, auditEntries: 0, directory: null };
+
 const answer = async <T>(value: T): Promise<Reply<T>> => ({ ok: true, value });
 
 /** A deployment whose objects answer at once, and count their calls. Only D1 is real. */
@@ -69,7 +72,7 @@ class FakeFleet {
             pull: (message: Pull) => count(this.#pull(cell, message)),
             maintain: () => {
               this.woken.set(cell, (this.woken.get(cell) ?? 0) + 1);
-              return count({ pruned: 0, unapplied: 0, auditEntries: 0, directory: null });
+              return count({ ...IDLE, state: "ACTIVE", reported: null });
             },
           };
         },

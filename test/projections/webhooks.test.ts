@@ -62,6 +62,7 @@ const factsOf = (lost: readonly string[] = [], intact: readonly string[] = []): 
   nowMs: NOW,
   error: null,
   cellsFailed: 0,
+  statuses: new Map(),
   parts: new Map([
     ...lost.map((part) => [part, true] as const),
     ...intact.map((part) => [part, false] as const),

@@ -230,6 +230,39 @@ test("an endpoint can choose its threshold and its events", async () => {
   expect(to.received).toHaveLength(0);
 });
 
+test("a cell that stops reporting, and drift that it has reported", async () => {
+  const at = await world();
+  const to = await receiver();
+  await at.add(to.url, { events: ["cell_silent", "cell_drift"], thresholds: { cell_drift: 3 }, for_s: 0 });
+  const { url, fetch, keys } = at.coordinator;
+  const client = createClient({ url, fetch, key: keys.cell("1"), cell: "1" });
+  const report = async (missing: number): Promise<void> => {
+    const counts = { rows: 9, claims: 9, equal_ranges: 1, records: 9, missing, extra: 1 };
+    const verification = { status: "done" as const, ended_ago_ms: 0, counts };
+    await client.cells.reportStatus({ sdk: { name: "test", version: "1" }, verification });
+  };
+  await report(2);
+  await at.minutes(3);
+  expect(to.received).toHaveLength(0);
+  await report(3);
+  await at.minutes(3);
+  expect(messagesOf(to.received)).toMatchObject([
+    {
+      type: "leasehold.cell_drift.firing",
+      text: "[Leasehold] Firing: The last verification of cell 1 found 3 missing, 1 extra.",
+      data: { subject: "1", cell_id: "1", value: 3 },
+    },
+  ]);
+  await at.minutes(16);
+  expect(typesOf(to.received).slice(1)).toEqual(["leasehold.cell_silent.firing"]);
+  await report(0);
+  await at.minutes(5);
+  expect(typesOf(to.received).slice(2).toSorted()).toEqual([
+    "leasehold.cell_drift.resolved",
+    "leasehold.cell_silent.resolved",
+  ]);
+});
+
 test("a key that is about to expire fires, and its revocation resolves it", async () => {
   const at = await world({ LEASEHOLD_KEY_LIFETIME_S: String(6 * 86_400) });
   const to = await receiver();

@@ -340,6 +340,8 @@ export class Ledger {
       const { total } = await this.#tidy();
       return ok({
         pruned: total,
+        state: this.#store.cellState(),
+        reported: this.#statusReports.last,
         unapplied: this.#deliveries.unapplied,
         auditEntries: this.#audit.count,
         directory: this.#directory.point ?? null,

@@ -51,7 +51,12 @@ const threshold = (name: Threshold) => {
 };
 
 const thresholds = z
-  .strictObject({ stale_leases: threshold("stale_leases"), key_expiring: threshold("key_expiring") })
+  .strictObject({
+    stale_leases: threshold("stale_leases"),
+    cell_silent: threshold("cell_silent"),
+    cell_drift: threshold("cell_drift"),
+    key_expiring: threshold("key_expiring"),
+  })
   .meta({ id: "WebhookThresholds", description: "The thresholds that are not the default ones." });
 
 const holdTime = (description: string) => z.int().min(0).max(86_400).meta({ description });

@@ -1,4 +1,5 @@
 import type { Result } from "../../../core/refusal.ts";
+import type { ReportedStatus } from "../../../core/status.ts";
 import type { CronRun } from "../../cron-run.ts";
 import type { WebhookEvent } from "../events.ts";
 
@@ -13,7 +14,15 @@ export interface RunFacts {
    * unknown.
    */
   parts: ReadonlyMap<string, boolean>;
+  /** What each cell said of itself last. Null: nothing. Undefined: its ledger did not answer. */
+  statuses: ReadonlyMap<string, ReportedStatus | null | undefined>;
 }
+
+/** A cell without a finding is fine, unless its ledger did not answer. A cell that is gone is fine too. */
+export const isKnownFine =
+  (statuses: RunFacts["statuses"]) =>
+  (cell: string): boolean =>
+    !statuses.has(cell) || statuses.get(cell) !== undefined;
 
 /** Something that a rule looks at, whether or not it is over the threshold. It has no names of claims. */
 export interface Finding {

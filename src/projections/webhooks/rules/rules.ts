@@ -1,4 +1,6 @@
 import type { WebhookEvent } from "../events.ts";
+import { cellDrift } from "./cell-drift.ts";
+import { cellSilent } from "./cell-silent.ts";
 import { cronFailed } from "./cron-failed.ts";
 import { historyLost } from "./history-lost.ts";
 import { keyExpiring } from "./key-expiring.ts";
@@ -8,6 +10,8 @@ import { staleLeases } from "./stale-leases.ts";
 export const rules: Readonly<Record<WebhookEvent, Rule>> = {
   stale_leases: staleLeases,
   history_lost: historyLost,
+  cell_silent: cellSilent,
+  cell_drift: cellDrift,
   cron_failed: cronFailed,
   key_expiring: keyExpiring,
 };
