@@ -36,7 +36,14 @@ const GROWING = new Set([
 ]);
 
 /** Values that a class only gets passed. They are not part of what it keeps. */
-const PASSED = new Set(["CheckedDeployment", "CronRun", "Envelope"]);
+const PASSED = new Set([
+  "AccessSettings",
+  "CheckedDeployment",
+  "Config",
+  "CronRun",
+  "Envelope",
+  "ScrapedDeployment",
+]);
 
 interface Source {
   file: string;
