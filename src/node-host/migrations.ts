@@ -165,6 +165,10 @@ CREATE TABLE \`webhooks\` (
 --> statement-breakpoint
 CREATE INDEX \`keys_by_expiry\` ON \`keys\` (\`expires_at_ms\`) WHERE revoked_at_ms IS NULL;`,
   },
+  {
+    name: "0003_webhook_gaps.sql",
+    sql: "ALTER TABLE `webhook_alerts` ADD `seen_at_ms` integer DEFAULT 0 NOT NULL;",
+  },
 ];
 
 /**

@@ -198,6 +198,8 @@ export const webhookAlerts = sqliteTable(
     heldSinceMs: integer("held_since_ms").notNull(),
     /** When a run first found that it no longer holds. NULL: it holds. */
     clearedSinceMs: integer("cleared_since_ms"),
+    /** When a run last saw that it holds, while it is pending, or that it doesn't, while it is clearing. */
+    seenAtMs: integer("seen_at_ms").notNull().default(0),
   },
   (table) => [primaryKey({ columns: [table.webhookId, table.event, table.subject] })],
 );

@@ -536,7 +536,7 @@ const proofs: Record<string, Proof> = {
     "[O2] entries go when they are older than the retention, and no earlier",
   ),
   webhooks: at("test/projections/webhooks.test.ts", "the number of endpoints is limited"),
-  webhook_alerts: at("test/projections/webhooks.test.ts", "alerts of a cell that is gone are resolved"),
+  webhook_alerts: at("test/projections/webhooks.test.ts", "alerts of keys are limited, and all of them end"),
   webhook_deliveries: at("test/projections/webhooks.test.ts", "only the latest 100 are kept"),
   cron_runs: at(
     "test/projections/history.test.ts",

@@ -4,6 +4,7 @@ import type { CronRun } from "../../src/projections/cron-run.ts";
 import { Database, type Orm, type Statements } from "../../src/projections/database.ts";
 import { deliver } from "../../src/projections/webhooks/deliver.ts";
 import { evaluate } from "../../src/projections/webhooks/evaluate.ts";
+import { giveUpOld } from "../../src/projections/webhooks/give-up.ts";
 import { notify } from "../../src/projections/webhooks/notify.ts";
 import type { RunFacts } from "../../src/projections/webhooks/rules/rule.ts";
 import type { Sender } from "../../src/projections/webhooks/send.ts";
@@ -58,8 +59,12 @@ function runOf(clock: Runtime["clock"] = stoppedClock().clock, database = new Wa
   return { run, database };
 }
 
-const factsOf = (lost: readonly string[] = [], intact: readonly string[] = []): RunFacts => ({
-  nowMs: NOW,
+const factsOf = (
+  lost: readonly string[] = [],
+  intact: readonly string[] = [],
+  nowMs: number = NOW,
+): RunFacts => ({
+  nowMs,
   error: null,
   cellsFailed: 0,
   statuses: new Map(),
@@ -104,10 +109,11 @@ const insertAlert = (
   event = "history_lost",
 ) =>
   env.DB.prepare(
-    `INSERT INTO webhook_alerts (webhook_id, event, subject, episode, state, held_since_ms, cleared_since_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO webhook_alerts (webhook_id, event, subject, episode, state, held_since_ms, cleared_since_ms,
+                                 seen_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   )
-    .bind(webhook, event, subject, `${webhook}-${subject}`, state, LONG_AGO, clearedMs)
+    .bind(webhook, event, subject, `${webhook}-${subject}`, state, LONG_AGO, clearedMs, NOW - 60_000)
     .run();
 
 const insertMessages = (webhook: string, count: number) =>
@@ -157,10 +163,10 @@ describe("alerts", () => {
     await insertMessages("dead", configOf(env).limits.webhookQueue);
     const parts = [...Array(2_500).keys()].map((n) => `shard-${n}`);
     await env.DB.prepare(
-      `INSERT INTO webhook_alerts (webhook_id, event, subject, episode, state, held_since_ms)
-       SELECT 'dead', 'history_lost', value, 'e' || value, 'pending', ?1 FROM json_each(?2)`,
+      `INSERT INTO webhook_alerts (webhook_id, event, subject, episode, state, held_since_ms, seen_at_ms)
+       SELECT 'dead', 'history_lost', value, 'e' || value, 'pending', ?1, ?3 FROM json_each(?2)`,
     )
-      .bind(LONG_AGO, JSON.stringify(parts))
+      .bind(LONG_AGO, JSON.stringify(parts), NOW - 60_000)
       .run();
     await insertAlert("well", "shard-0", "pending", null);
     const { run, database } = runOf();
@@ -180,6 +186,55 @@ describe("alerts", () => {
       { subject: "9" },
       { subject: "ledger-9" },
     ]);
+  });
+
+  test("alerts of keys are limited, and all of them end", async () => {
+    const webhook = await add("a", { events: ["key_expiring"], forS: 0, resolveS: 0 });
+    await env.DB.prepare(
+      `INSERT INTO keys (key_id, position, role, created_at_ms, expires_at_ms)
+       SELECT 'key-' || value, value, 'router', 0, ?1 + value FROM json_each(?2)`,
+    )
+      .bind(NOW + 3_600_000, JSON.stringify([...Array(1_100).keys()]))
+      .run();
+    const { run } = runOf();
+    const evaluateAt = async (nowMs: number): Promise<void> =>
+      void valueOf(await evaluate(run, [webhook], factsOf([], [], nowMs)));
+    const states = "SELECT state, count(*) AS n FROM webhook_alerts GROUP BY state";
+    for (let minute = 0; minute < 6; minute += 1) await evaluateAt(NOW + minute * 60_000);
+    expect(await stored(states)).toEqual([{ state: "firing", n: 1_000 }]);
+    await env.DB.prepare("DELETE FROM webhook_deliveries").run();
+    await env.DB.prepare("UPDATE keys SET revoked_at_ms = 1 WHERE position < 300").run();
+    for (let minute = 6; minute < 10; minute += 1) await evaluateAt(NOW + minute * 60_000);
+    expect(await stored(states)).toEqual([{ state: "firing", n: 800 }]);
+    expect(await stored("SELECT status, count(*) AS n FROM webhook_deliveries GROUP BY status")).toEqual([
+      { status: "firing", n: 100 },
+      { status: "resolved", n: 300 },
+    ]);
+  });
+
+  test("what was before a gap without runs does not count", async () => {
+    const webhook = await add("a", { forS: 120, resolveS: 120 });
+    const { run } = runOf();
+    const evaluateAt = async (minute: number, isLost: boolean): Promise<string[]> => {
+      const parts = ["shard-1"];
+      const facts = factsOf(isLost ? parts : [], isLost ? [] : parts, NOW + minute * 60_000);
+      valueOf(await evaluate(run, [webhook], facts));
+      const messages = await stored<{ status: string }>(
+        "SELECT status FROM webhook_deliveries ORDER BY status",
+      );
+      return messages.map(({ status }) => status);
+    };
+    await evaluateAt(0, true);
+    expect(await evaluateAt(4, true)).toEqual([]);
+    // Nothing is known about the part in these runs.
+    for (let minute = 5; minute < 9; minute += 1)
+      valueOf(await evaluate(run, [webhook], factsOf([], [], NOW + minute * 60_000)));
+    expect(await evaluateAt(9, true)).toEqual([]);
+    expect(await evaluateAt(12, true)).toEqual(["firing"]);
+    await evaluateAt(13, false);
+    expect(await evaluateAt(17, false)).toEqual(["firing"]);
+    expect(await evaluateAt(18, false)).toEqual(["firing"]);
+    expect(await evaluateAt(19, false)).toEqual(["firing", "resolved"]);
   });
 
   test("endpoints above a lowered limit are served", async () => {
@@ -250,6 +305,74 @@ describe("delivery", () => {
     database.after = () => {};
     await deliver(run, [webhook], senderOf(run, fetch));
     expect(sent).toBe(3);
+  });
+
+  test("no attempt lasts longer than what is left of its endpoint's time", async () => {
+    const webhook = await add("a");
+    await insertMessages("a", 3);
+    const { run } = runOf();
+    const limitsMs: number[] = [];
+    let nowMs = NOW;
+    // The first attempt takes 4 of the 5 seconds, the second one gets no answer.
+    const clock: Runtime["clock"] = {
+      now: () => nowMs,
+      after: (delayMs, then) => {
+        limitsMs.push(delayMs);
+        if (limitsMs.length === 1) nowMs += 4_000;
+        else queueMicrotask(then);
+        return () => {};
+      },
+    };
+    const fetch = (): Promise<Response> =>
+      limitsMs.length === 0 ? Promise.resolve(new Response(null, { status: 200 })) : new Promise(() => {});
+    const sender = { ...senderOf(run, fetch), clock, timeoutMs: 4_500 };
+    await deliver({ ...run, runtime: { ...run.runtime, clock } }, [webhook], sender);
+    expect(limitsMs).toEqual([4_500, 1_000]);
+    // The second one says nothing about the endpoint, so it is as if it had not been made.
+    expect(await stored("SELECT state, attempts FROM webhook_deliveries ORDER BY message_id")).toEqual([
+      { state: "delivered", attempts: 1 },
+      { state: "pending", attempts: 0 },
+      { state: "pending", attempts: 0 },
+    ]);
+    expect(await stored(OPEN)).toEqual([{ n: 0 }]);
+  });
+
+  test.each([
+    { what: "disabled", change: "UPDATE webhooks SET is_enabled = 0", sentTo: [] },
+    { what: "removed", change: "DELETE FROM webhooks", sentTo: [] },
+    {
+      what: "changed",
+      change: "UPDATE webhooks SET url = 'https://b.example.com/'",
+      sentTo: ["https://b.example.com/"],
+    },
+  ])("an endpoint that was $what since the run began", async ({ change: statement, sentTo }) => {
+    const webhook = await add("a");
+    await insertMessages("a", 1);
+    await env.DB.prepare(statement).run();
+    const { run } = runOf();
+    const addresses: unknown[] = [];
+    const fetch: Sender["fetch"] = async (url) => {
+      addresses.push(url);
+      return new Response(null, { status: 200 });
+    };
+    await deliver(run, [webhook], senderOf(run, fetch));
+    expect(addresses).toEqual(sentTo);
+  });
+
+  test("messages that are too old are given up, also those of a disabled endpoint", async () => {
+    await add("a", { isEnabled: false });
+    await insertMessages("a", 150);
+    const { run } = runOf();
+    const giveUpAfter = (webhookRetryS: number): Promise<unknown> =>
+      giveUpOld({ ...run, limits: { ...run.limits, webhookRetryS } });
+    await giveUpAfter(3_601);
+    expect(await stored("SELECT DISTINCT state FROM webhook_deliveries")).toEqual([{ state: "pending" }]);
+    await giveUpAfter(3_600);
+    await giveUpAfter(3_600);
+    expect(await stored("SELECT given_up AS n FROM webhooks")).toEqual([{ n: 150 }]);
+    expect(
+      await stored("SELECT state, last_error AS error, count(*) AS n FROM webhook_deliveries GROUP BY 1, 2"),
+    ).toEqual([{ state: "given_up", error: "too old to be sent", n: 100 }]);
   });
 
   test("a slow endpoint leaves time for the others", async () => {

@@ -210,12 +210,14 @@ test("a condition that ends before its time sends nothing", async () => {
   expect(to.received).toHaveLength(0);
 });
 
-test("runs that are missed only delay", async () => {
+test("a condition that held before a gap without runs must hold again for its time", async () => {
   const at = await world();
   const to = await receiver();
   await at.add(to.url);
   await at.leaveStaleLease();
   await at.minutes(1, 30 * MINUTE_MS);
+  await at.minutes(2);
+  expect(to.received).toHaveLength(0);
   await at.minutes(1);
   expect(typesOf(to.received)).toEqual(["leasehold.stale_leases.firing"]);
 });

@@ -5,13 +5,18 @@ import type { CronRun } from "../cron-run.ts";
 import { runBatch, type Statements } from "../database.ts";
 import { jsonArray } from "../json-rows.ts";
 import type { webhookDeliveries, webhooks } from "../schema.ts";
+import { expiryOf } from "./give-up.ts";
 import { pruneMessages } from "./prune-messages.ts";
 import { send, type Attempt, type Sender } from "./send.ts";
 
 type Endpoint = typeof webhooks.$inferSelect;
-type Claimed = Pick<typeof webhookDeliveries.$inferSelect, "messageId" | "body" | "attempts" | "createdAtMs">;
+type Claimed = Pick<
+  typeof webhookDeliveries.$inferSelect,
+  "messageId" | "body" | "attempts" | "createdAtMs"
+> &
+  Pick<Endpoint, "url">;
 
-/** After this time, a run begins no attempt. */
+/** A run delivers for this time, or for that of one attempt if that is longer. */
 const DELIVERY_MS = 15_000;
 /** No other run sends a message that was claimed this recently. It is longer than a run delivers. */
 const CLAIM_MS = 60_000;
@@ -23,7 +28,10 @@ const WIDTH = 6;
 export const CLAIM_STATEMENTS = 4;
 /** The statements that record what came of the attempts, with a second attempt. */
 export const RECORD_STATEMENTS = 8;
-/** An endpoint begins no attempt after this time, so that a slow one leaves time for the others. */
+/**
+ * An endpoint has this time, or that of one attempt if that is longer. So a slow one leaves time for the
+ * others, and one that was removed or changed meanwhile soon gets nothing more.
+ */
 const ENDPOINT_MS = 5_000;
 
 const FIRST_PAUSE_MS = 30_000;
@@ -36,7 +44,7 @@ const LONGEST_PAUSE_MS = 3_600_000;
  * per run at most.
  */
 export async function deliver(run: CronRun, endpoints: readonly Endpoint[], sender: Sender): Promise<void> {
-  const deadlineMs = run.runtime.clock.now() + DELIVERY_MS;
+  const deadlineMs = run.runtime.clock.now() + Math.max(DELIVERY_MS, sender.timeoutMs);
   await fanOut(orderOf(endpoints, deadlineMs), WIDTH, async (endpoint) => {
     const { clock, log } = run.runtime;
     if (clock.now() >= deadlineMs || run.database.statementsLeft < CLAIM_STATEMENTS + RECORD_STATEMENTS)
@@ -65,7 +73,7 @@ interface Sent extends Attempt {
 
 async function deliverTo(
   run: CronRun,
-  { webhookId, url }: Endpoint,
+  { webhookId }: Endpoint,
   sender: Sender,
   deadlineMs: number,
   reserved: Statements,
@@ -75,14 +83,17 @@ async function deliverTo(
   const claimed = await claim(run, webhookId, claimId);
   if (!claimed.ok) return claimed;
   const sent: Sent[] = [];
-  const untilMs = Math.min(deadlineMs, clock.now() + ENDPOINT_MS);
-  for (const { messageId, body, attempts, createdAtMs } of claimed.value) {
-    if (clock.now() >= untilMs) break;
-    const attempt = await send(sender, { webhookId, url, messageId, body });
+  const untilMs = Math.min(deadlineMs, clock.now() + Math.max(ENDPOINT_MS, sender.timeoutMs));
+  for (const { messageId, body, attempts, createdAtMs, url } of claimed.value) {
+    const leftMs = untilMs - clock.now();
+    if (leftMs <= 0) break;
+    const timeoutMs = Math.min(sender.timeoutMs, leftMs);
+    const attempt = await send({ ...sender, timeoutMs }, { webhookId, url, messageId, body });
+    // An attempt that was cut short says nothing about the endpoint. The next run repeats it.
+    if (attempt.isTimeout && timeoutMs < sender.timeoutMs) break;
     const nowMs = clock.now();
     const dueAtMs = nowMs + pauseOf(attempts + 1, fraction());
-    const isOver =
-      attempt.isDelivered || attempt.isGone || dueAtMs > createdAtMs + run.limits.webhookRetryS * 1_000;
+    const isOver = attempt.isDelivered || attempt.isGone || createdAtMs <= expiryOf(run.limits, dueAtMs);
     sent.push({ ...attempt, messageId, dueAtMs: isOver ? null : dueAtMs });
     if (!attempt.isDelivered) break;
   }
@@ -99,10 +110,11 @@ function pauseOf(attempts: number, fraction: number): number {
 }
 
 /**
- * Claims messages that are due, the oldest first. An attempt of this access that was carried out although its
- * answer was lost has claimed the same messages.
+ * Claims messages that are due, the oldest first, and reads the address again, because the endpoint may have
+ * been removed, disabled or changed since the run has read it. An attempt of this access that was carried out
+ * although its answer was lost has claimed the same messages.
  */
-async function claim({ database, runtime }: CronRun, webhookId: string, claimId: string) {
+async function claim({ database, limits, runtime }: CronRun, webhookId: string, claimId: string) {
   const nowMs = runtime.clock.now();
   const claimed = await database.run(
     "claim messages",
@@ -113,13 +125,15 @@ async function claim({ database, runtime }: CronRun, webhookId: string, claimId:
           WHERE message_id IN (
             SELECT message_id FROM webhook_deliveries
             WHERE webhook_id = ${webhookId} AND state = 'pending' AND due_at_ms <= ${nowMs}
-              AND claimed_until_ms <= ${nowMs}
+              AND claimed_until_ms <= ${nowMs} AND created_at_ms > ${expiryOf(limits, nowMs)}
+              AND EXISTS (SELECT 1 FROM webhooks WHERE webhook_id = ${webhookId} AND is_enabled)
             ORDER BY created_at_ms, message_id LIMIT ${MAX_MESSAGES}
           )`,
         sql`
-          SELECT message_id AS messageId, body, attempts, created_at_ms AS createdAtMs FROM webhook_deliveries
+          SELECT message_id AS messageId, body, attempts, message.created_at_ms AS createdAtMs, url
+          FROM webhook_deliveries AS message JOIN webhooks USING (webhook_id)
           WHERE webhook_id = ${webhookId} AND claimed_by = ${claimId} AND state = 'pending'
-          ORDER BY created_at_ms, message_id`,
+          ORDER BY message.created_at_ms, message_id`,
       ]),
     CLAIM_STATEMENTS / 2,
   );

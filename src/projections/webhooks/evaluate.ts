@@ -19,20 +19,33 @@ type Observed = { holds: true; finding: Finding } | { holds: false } | undefined
  * overlap.
  */
 interface Step extends Pick<Alert, "event" | "subject" | "episode" | "clearedSinceMs"> {
-  to: "pending" | "firing" | "resolved" | "dropped" | "removed" | "clearing" | "holding";
+  to:
+    | "pending"
+    | "firing"
+    | "resolved"
+    | "dropped"
+    | "removed"
+    | "clearing"
+    | "holding"
+    | "seen"
+    | "restarted";
   webhookId: string;
   body: string | null;
 }
 
 /** The steps of one endpoint in one run. The next run continues. */
 const MAX_STEPS = 500;
+/** Nobody knows what was in a longer time without a run that saw the condition, so its time begins anew. */
+const MAX_GAP_MS = 180_000;
 
 /**
  * Evaluates the rules for each endpoint, and puts messages into its queue. An alert fires after its condition
- * held for `for_s`, and is resolved after it did not for `resolve_s`. Both need two runs that have seen it,
- * so missed runs only delay. A step and its message are one transaction, and the id of the message follows
- * from the alert, so runs that overlap or are repeated make the same message. If the queue of an endpoint is
- * full, its alerts stay as they are until there is room.
+ * held for `for_s`, and is resolved after it did not for `resolve_s`. Both need two runs that have seen it.
+ * Gaps of more than `MAX_GAP_MS`, in which no run looked or could find out, don't count.
+ *
+ * A step and its message are one transaction, and the id of the message follows from the alert, so runs that
+ * overlap or are repeated make the same message. If the queue of an endpoint is full, its alerts stay as they
+ * are until there is room.
  */
 export async function evaluate(
   run: CronRun,
@@ -65,14 +78,20 @@ export async function evaluate(
     }
   }
   for (const step of removed(endpoints, kept.value)) stepsById.get(step.webhookId)?.push(step);
+  const seen = await saveSightings(run, [...stepsById.values()].flat().filter(isSighting), facts.nowMs);
+  if (!seen.ok) return seen;
   return saveSteps(run, inTurns([...stepsById.values()].map(mostUrgent)), facts.nowMs);
 }
+
+/** These only record what was seen. A run takes all of them, because those left out would become gaps. */
+const isSighting = ({ to }: Step): boolean => to === "seen" || to === "restarted";
 
 /**
  * Changes without a message come first. Alerts that wait for room in the queue, and new alerts, take turns,
  * so that neither keeps the other from its progress.
  */
-function mostUrgent(steps: readonly Step[]): Step[] {
+function mostUrgent(all: readonly Step[]): Step[] {
+  const steps = all.filter((step) => !isSighting(step));
   const begun = steps.filter(({ to }) => to === "pending");
   const told = steps.filter(({ body }) => body !== null);
   const others = steps.filter(({ to, body }) => to !== "pending" && body === null);
@@ -141,19 +160,22 @@ function stepsOf(
 
 /** What becomes of an alert. Undefined: it stays as it is, also if nothing is known about its subject. */
 function nextOf(
-  { state, heldSinceMs, clearedSinceMs }: Alert,
+  { state, heldSinceMs, clearedSinceMs, seenAtMs }: Alert,
   observed: Observed,
   { forS, resolveS }: Endpoint,
   nowMs: number,
 ): Step["to"] | undefined {
   if (observed === undefined) return undefined;
+  const isGap = nowMs - seenAtMs > MAX_GAP_MS;
   if (state === "pending") {
     if (!observed.holds) return "dropped";
-    return nowMs - heldSinceMs >= forS * 1_000 ? "firing" : undefined;
+    if (isGap) return "restarted";
+    return nowMs - heldSinceMs >= forS * 1_000 ? "firing" : "seen";
   }
   if (observed.holds) return clearedSinceMs === null ? undefined : "holding";
   if (clearedSinceMs === null) return "clearing";
-  return nowMs - clearedSinceMs >= resolveS * 1_000 ? "resolved" : undefined;
+  if (isGap) return "restarted";
+  return nowMs - clearedSinceMs >= resolveS * 1_000 ? "resolved" : "seen";
 }
 
 /** Alerts of events that an operator has taken from an endpoint end without a message. */
@@ -163,6 +185,23 @@ const removed = (endpoints: readonly Endpoint[], alerts: readonly Alert[]): Step
     .filter(({ webhookId, event }) => !(eventsOf.get(webhookId) ?? []).includes(event))
     .map((alert) => ({ ...alert, to: "removed", body: null }));
 };
+
+async function saveSightings(
+  { database }: CronRun,
+  sightings: readonly Step[],
+  nowMs: number,
+): Promise<Result<null>> {
+  const rows = sightings.map(({ to, webhookId, event, subject, episode, clearedSinceMs }) => ({
+    json: JSON.stringify({ to, webhookId, event, subject, episode, clearedSinceMs }),
+  }));
+  for (const group of inStatements(rows)) {
+    const saved = await database.run("save sightings", (orm) =>
+      runBatch(orm, [see(jsonArray(group), nowMs)]),
+    );
+    if (!saved.ok) return saved;
+  }
+  return ok(null);
+}
 
 async function saveSteps(
   { database, limits }: CronRun,
@@ -245,9 +284,22 @@ const end = (json: string) => sql`
        OR step.value ->> 'to' = 'removed'
   )`;
 
+/** Records what was seen again. After a gap, the time begins anew. */
+const see = (json: string, nowMs: number) => sql`
+  UPDATE webhook_alerts SET
+    held_since_ms = iif(state = 'pending' AND step ->> 'to' = 'restarted', ${nowMs}, held_since_ms),
+    cleared_since_ms = iif(state = 'firing' AND step ->> 'to' = 'restarted', ${nowMs}, cleared_since_ms),
+    seen_at_ms = max(seen_at_ms, ${nowMs})
+  FROM (
+    SELECT step.value AS step, alert.webhook_id AS id, alert.event AS its_event, alert.subject AS its_subject
+    ${current(json)}
+  )
+  WHERE webhook_id = id AND event = its_event AND subject = its_subject`;
+
 /** Notes that a firing alert no longer holds, or that it holds again. */
 const mark = (json: string, nowMs: number) => sql`
-  UPDATE webhook_alerts SET cleared_since_ms = iif(cleared_since_ms IS NULL, ${nowMs}, NULL)
+  UPDATE webhook_alerts SET cleared_since_ms = iif(cleared_since_ms IS NULL, ${nowMs}, NULL),
+    seen_at_ms = ${nowMs}
   WHERE (webhook_id, event, subject) IN (
     SELECT alert.webhook_id, alert.event, alert.subject ${current(json)}
     WHERE alert.state = 'firing'
@@ -255,9 +307,9 @@ const mark = (json: string, nowMs: number) => sql`
   )`;
 
 const begin = (json: string, nowMs: number) => sql`
-  INSERT INTO webhook_alerts (webhook_id, event, subject, episode, state, held_since_ms)
+  INSERT INTO webhook_alerts (webhook_id, event, subject, episode, state, held_since_ms, seen_at_ms)
   SELECT value ->> 'webhookId', value ->> 'event', value ->> 'subject', value ->> 'episode',
-         'pending', ${nowMs}
+         'pending', ${nowMs}, ${nowMs}
   FROM json_each(${json})
   WHERE value ->> 'to' = 'pending'
     AND EXISTS (SELECT 1 FROM webhooks WHERE webhook_id = value ->> 'webhookId')

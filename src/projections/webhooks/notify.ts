@@ -6,10 +6,11 @@ import type { Database } from "../database.ts";
 import { webhooks } from "../schema.ts";
 import { CLAIM_STATEMENTS, deliver, RECORD_STATEMENTS } from "./deliver.ts";
 import { evaluate } from "./evaluate.ts";
+import { giveUpOld } from "./give-up.ts";
 import type { RunFacts } from "./rules/rule.ts";
 
 /** What the rules and the steps of alerts need. */
-const EVALUATION_STATEMENTS = 40;
+const EVALUATION_STATEMENTS = 50;
 /** What one endpoint needs, with second attempts. */
 const ENDPOINT_STATEMENTS = CLAIM_STATEMENTS + RECORD_STATEMENTS;
 
@@ -34,6 +35,7 @@ export async function notify(env: Env, run: CronRun, facts: RunFacts): Promise<v
   );
   if (!endpoints.ok || endpoints.value.length === 0) return;
   await evaluate(run, endpoints.value, facts);
+  await giveUpOld(run);
   const secrets = secretsOf(env);
   if (!secrets.ok) return runtime.log("webhooks_unsigned", { error: secrets.refusal.detail });
   await deliver(run, endpoints.value, {

@@ -9,6 +9,7 @@ export interface Attempt {
   isDelivered: boolean;
   /** Whether another attempt is pointless. */
   isGone: boolean;
+  isTimeout: boolean;
   httpStatus: number | null;
   error: string | null;
 }
@@ -59,7 +60,9 @@ export async function send(sender: Sender, { webhookId, url, messageId, body }: 
     return outcomeOf(answer.status);
   })().catch(() => failed(null, "no connection, or it broke off"));
   const { promise: timeout, resolve } = Promise.withResolvers<Attempt>();
-  const cancel = clock.after(timeoutMs, () => resolve(failed(null, `no answer within ${timeoutMs} ms`)));
+  const cancel = clock.after(timeoutMs, () =>
+    resolve({ ...failed(null, `no answer within ${timeoutMs} ms`), isTimeout: true }),
+  );
   const attempt = await Promise.race([work, timeout]);
   cancel();
   abort.abort();
@@ -68,7 +71,7 @@ export async function send(sender: Sender, { webhookId, url, messageId, body }: 
 
 function outcomeOf(status: number): Attempt {
   if (status >= 200 && status < 300)
-    return { isDelivered: true, isGone: false, httpStatus: status, error: null };
+    return { isDelivered: true, isGone: false, isTimeout: false, httpStatus: status, error: null };
   if (status >= 300 && status < 400) return failed(status, `a redirect (${status}), which is not followed`);
   return { ...failed(status, `the answer ${status}`), isGone: status === 410 };
 }
@@ -76,6 +79,7 @@ function outcomeOf(status: number): Attempt {
 const failed = (httpStatus: number | null, error: string): Attempt => ({
   isDelivered: false,
   isGone: false,
+  isTimeout: false,
   httpStatus,
   error,
 });

@@ -96,6 +96,8 @@ export const exempt: Readonly<Record<string, string>> = {
   "cron:mark lost": "only after a ledger was restored from a backup",
   "cron:unmark lost": "only after a ledger was restored from a backup",
   "cron:save alerts": "only with a webhook",
+  "cron:save sightings": "only with a webhook",
+  "cron:give up messages": "only with a webhook",
   "cron:claim messages": "only with a webhook",
   "cron:record attempts": "only with a webhook",
   "cron:release messages": "only with a webhook, and at the end of a run's time",
@@ -128,6 +130,8 @@ const statements: readonly [RegExp, string | null][] = [
   [/^\s*UPDATE webhook_deliveries SET claimed_by = NULL/, "release messages"],
   [/^\s*UPDATE webhook_deliveries SET claimed_by/, "claim messages"],
   [/^\s*UPDATE webhooks SET\s+delivered/, "record attempts"],
+  [/^\s*UPDATE webhooks SET given_up/, "give up messages"],
+  [/^\s*UPDATE webhook_alerts SET\s+held_since_ms/, "save sightings"],
   [/^\s*DELETE FROM audit WHERE \(at_ms, id\) IN/, "prune audit"],
 ];
 

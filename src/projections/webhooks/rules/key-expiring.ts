@@ -1,32 +1,57 @@
-import { and, asc, gt, isNull, lte } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, lte, notInArray } from "drizzle-orm";
 import { ok } from "../../../core/refusal.ts";
-import { keys } from "../../schema.ts";
+import type { Orm } from "../../database.ts";
+import { keys, webhookAlerts } from "../../schema.ts";
 import type { Rule } from "./rule.ts";
 
 const DAY_MS = 86_400_000;
 
-/** The keys that one run looks at. */
-const MAX_FINDINGS = 1_000;
+const EVENT = "key_expiring";
 
-/** A key that is not revoked expires soon. Keys that were made offline are unknown here. */
+/** The keys that have alerts at a time. The next keys get theirs when some of these are over. */
+const MAX_ALERTS = 1_000;
+
+const COLUMNS = { id: keys.keyId, role: keys.role, cell: keys.cellId, expiresAtMs: keys.expiresAtMs };
+
+/** The keys that have an alert at some endpoint. */
+const subjects = (orm: Orm) =>
+  orm.select({ subject: webhookAlerts.subject }).from(webhookAlerts).where(eq(webhookAlerts.event, EVENT));
+
+/**
+ * A key that is not revoked expires soon. Keys that were made offline are unknown here. All keys that have an
+ * alert are looked at, so that each alert ends.
+ */
 export const keyExpiring: Rule = {
-  event: "key_expiring",
+  event: EVENT,
   resolved: (key) => `The key ${key} has expired or was revoked, or expires later than the threshold.`,
   holds: ({ value }, threshold) => value <= threshold,
   async read({ database }, { nowMs }, thresholds) {
     const untilMs = nowMs + Math.max(0, ...thresholds) * DAY_MS;
-    const expiring = await database.run("read expiring keys", (orm) =>
-      orm
-        .select({ id: keys.keyId, role: keys.role, cell: keys.cellId, expiresAtMs: keys.expiresAtMs })
-        .from(keys)
-        .where(and(isNull(keys.revokedAtMs), gt(keys.expiresAtMs, nowMs), lte(keys.expiresAtMs, untilMs)))
-        .orderBy(asc(keys.expiresAtMs))
-        .limit(MAX_FINDINGS),
+    const isExpiring = and(
+      isNull(keys.revokedAtMs),
+      gt(keys.expiresAtMs, nowMs),
+      lte(keys.expiresAtMs, untilMs),
     );
-    if (!expiring.ok) return expiring;
-    const isComplete = expiring.value.length < MAX_FINDINGS;
+    const told = await database.run("read told keys", (orm) =>
+      orm
+        .selectDistinct({ subject: webhookAlerts.subject, key: COLUMNS })
+        .from(webhookAlerts)
+        .leftJoin(keys, and(eq(keys.keyId, webhookAlerts.subject), isExpiring))
+        .where(eq(webhookAlerts.event, EVENT)),
+    );
+    if (!told.ok) return told;
+    const others = await database.run("read expiring keys", (orm) =>
+      orm
+        .select(COLUMNS)
+        .from(keys)
+        .where(and(isExpiring, notInArray(keys.keyId, subjects(orm))))
+        .orderBy(asc(keys.expiresAtMs))
+        .limit(Math.max(0, MAX_ALERTS - told.value.length)),
+    );
+    if (!others.ok) return others;
+    const expiring = [...told.value.flatMap(({ key }) => key ?? []), ...others.value];
     return ok({
-      found: expiring.value.map(({ id, role, cell, expiresAtMs }) => ({
+      found: expiring.map(({ id, role, cell, expiresAtMs }) => ({
         subject: id,
         cell,
         value: (expiresAtMs - nowMs) / DAY_MS,
@@ -34,7 +59,7 @@ export const keyExpiring: Rule = {
           `The ${role} key ${id}${cell === null ? "" : ` of cell ${cell}`} expires at ` +
           `${new Date(expiresAtMs).toISOString()}. Rotate it.`,
       })),
-      isFine: () => isComplete,
+      isFine: () => true,
     });
   },
 };

@@ -1,0 +1,1 @@
+ALTER TABLE `webhook_alerts` ADD `seen_at_ms` integer DEFAULT 0 NOT NULL;
