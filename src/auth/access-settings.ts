@@ -1,3 +1,5 @@
+import { asciiLowerCase } from "./ascii-lower-case.ts";
+
 /** How the console accepts the users of Cloudflare Access. */
 export interface AccessSettings {
   /** The issuer of the assertions, such as `https://acme.cloudflareaccess.com`. */
@@ -19,7 +21,7 @@ export function readAccess(variables: Readonly<Record<string, unknown>>): Access
     const given = variables[name];
     return typeof given === "string" ? given.trim() : "";
   };
-  const team = of("LEASEHOLD_ACCESS_TEAM_DOMAIN").toLowerCase();
+  const team = asciiLowerCase(of("LEASEHOLD_ACCESS_TEAM_DOMAIN"));
   const audience = of("LEASEHOLD_ACCESS_AUDIENCE");
   const operators = emailsOf("LEASEHOLD_ACCESS_OPERATORS", of("LEASEHOLD_ACCESS_OPERATORS"));
   const viewers = emailsOf("LEASEHOLD_ACCESS_VIEWERS", of("LEASEHOLD_ACCESS_VIEWERS"));
@@ -39,8 +41,7 @@ export function readAccess(variables: Readonly<Record<string, unknown>>): Access
 }
 
 function emailsOf(name: string, given: string): string[] {
-  const emails = given
-    .toLowerCase()
+  const emails = asciiLowerCase(given)
     .split(",")
     .map((email) => email.trim())
     .filter((email) => email !== "");

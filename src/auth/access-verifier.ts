@@ -1,7 +1,10 @@
 import { decode, verify } from "hono/jwt";
 import * as z from "zod";
+import { ask } from "../core/ask.ts";
+import type { Clock } from "../core/ports.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { AccessSettings } from "./access-settings.ts";
+import { asciiLowerCase } from "./ascii-lower-case.ts";
 import type { ConsoleRole } from "./console-sessions.ts";
 
 /** A user of Cloudflare Access who may use the console. */
@@ -18,6 +21,8 @@ export interface AccessUser {
 const KEYS_MS = 3_600_000;
 /** An assertion can name any key, so keys are read again for it only this often. */
 const READ_AGAIN_MS = 60_000;
+/** After a failed read, nothing is read for this time. */
+const AFTER_FAILURE_MS = 10_000;
 const READ_TIMEOUT_MS = 3_000;
 const MAX_KEYS_LENGTH = 65_536;
 const MAX_ASSERTION_LENGTH = 16_384;
@@ -36,17 +41,27 @@ const claims = z.object({
   nbf: z.number().optional(),
 });
 
-type KeySet = z.output<typeof keySet>;
+type Keys = z.output<typeof keySet>["keys"];
+
+/** A read of the keys, which may still be running. */
+interface Reading {
+  startedAtMs: number;
+  keys: Promise<Result<Keys>>;
+}
 
 const invalid = (why: string) => refused("UNAUTHENTICATED", `the assertion of Cloudflare Access ${why}`);
 
 /** Checks what Cloudflare Access adds to requests, against the keys of the team. */
 export class AccessVerifier {
   readonly #settings: AccessSettings;
-  #known: { keys: KeySet["keys"]; readAtMs: number } | undefined;
+  readonly #clock: Pick<Clock, "after">;
+  #known: { keys: Keys; readAtMs: number } | undefined;
+  /** The latest read, while it runs or after it has failed. */
+  #reading: Reading | undefined;
 
-  constructor(settings: AccessSettings) {
+  constructor(settings: AccessSettings, clock: Pick<Clock, "after">) {
     this.#settings = settings;
+    this.#clock = clock;
   }
 
   /** Refuses an assertion that is not valid now, and a user who has no role. */
@@ -71,7 +86,7 @@ export class AccessVerifier {
     const { sub, email, iat, exp, nbf = iat } = read.data;
     if (exp * 1_000 <= nowMs) return invalid("has expired; reload the page");
     if (Math.max(nbf, iat) * 1_000 > nowMs + CLOCK_ERROR_MS) return invalid("is not valid yet");
-    const role = this.#roleOf(email.toLowerCase());
+    const role = this.#roleOf(asciiLowerCase(email));
     if (role === undefined)
       return refused(
         "PERMISSION_DENIED",
@@ -87,20 +102,37 @@ export class AccessVerifier {
     return isIn(this.#settings.viewers) ? "viewer" : undefined;
   }
 
-  async #keysFor(keyId: string, nowMs: number): Promise<Result<KeySet["keys"]>> {
+  async #keysFor(keyId: string, nowMs: number): Promise<Result<Keys>> {
     const known = this.#known;
     const ageMs = known === undefined ? Infinity : nowMs - known.readAtMs;
     const hasKey = known?.keys.some(({ kid }) => kid === keyId) === true;
     if (known !== undefined && ageMs < (hasKey ? KEYS_MS : READ_AGAIN_MS)) return ok(known.keys);
+    const latest = this.#reading;
+    if (latest === undefined || nowMs - latest.startedAtMs >= AFTER_FAILURE_MS) return this.#read(nowMs);
+    // The read belongs to another request, and never ends if that is cancelled. So it needs its own timer.
+    const read = await ask(this.#clock, READ_TIMEOUT_MS, () => latest.keys);
+    return read.kind === "ok" ? ok(read.value) : UNREADABLE;
+  }
+
+  #read(nowMs: number): Promise<Result<Keys>> {
+    const reading: Reading = { startedAtMs: nowMs, keys: this.#readOnce(nowMs) };
+    this.#reading = reading;
+    return reading.keys;
+  }
+
+  async #readOnce(nowMs: number): Promise<Result<Keys>> {
     try {
       const keys = await readKeys(`${this.#settings.issuer}/cdn-cgi/access/certs`);
       this.#known = { keys, readAtMs: nowMs };
+      this.#reading = undefined;
       return ok(keys);
     } catch {
-      return refused("UNAVAILABLE", "the keys of Cloudflare Access can't be read; try again later");
+      return UNREADABLE;
     }
   }
 }
+
+const UNREADABLE = refused("UNAVAILABLE", "the keys of Cloudflare Access can't be read; try again later");
 
 function keyIdOf(assertion: string): string | undefined {
   try {
@@ -111,7 +143,7 @@ function keyIdOf(assertion: string): string | undefined {
   }
 }
 
-async function readKeys(url: string): Promise<KeySet["keys"]> {
+async function readKeys(url: string): Promise<Keys> {
   const answer = await fetch(url, { redirect: "manual", signal: AbortSignal.timeout(READ_TIMEOUT_MS) });
   const text = await answer.text();
   if (!answer.ok || text.length > MAX_KEYS_LENGTH) throw new Error(`HTTP ${answer.status}`);

@@ -74,9 +74,7 @@ function topOf({ path, search, session, formToken }: Shell): Markup {
       <span class="who"
         >${session.role} <span class="id">${session.email ?? session.keyId.slice(0, 8)}</span></span
       >
-      <form method="post" action="/console/sign-out">
-        <input type="hidden" name="token" value="${formToken}" /><button>Sign out</button>
-      </form>
+      ${signOut(session, formToken)}
     </div>
     <nav class="bar" aria-label="Pages">
       <ul>
@@ -90,6 +88,17 @@ function topOf({ path, search, session, formToken }: Shell): Markup {
     </nav>
   </header>`;
 }
+
+/**
+ * Cloudflare Access signs out at its own address, and sends the browser to that of the team. Browsers don't
+ * let the answer to a form do that under this policy (`form-action`), so it is a link.
+ */
+const signOut = ({ email }: ConsoleSession, formToken: string): Markup =>
+  email === undefined
+    ? html`<form method="post" action="/console/sign-out">
+        <input type="hidden" name="token" value="${formToken}" /><button>Sign out</button>
+      </form>`
+    : html`<a class="button" href="/cdn-cgi/access/logout">Sign out</a>`;
 
 /** Why something could not be read or done, in the API's words. */
 export const problemNote = ({ title, detail, code, reason, request_id: id }: Problem): Markup =>

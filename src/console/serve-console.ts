@@ -142,12 +142,8 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
       ...noticePage("Refused", "The form is not of this session. Nothing was done. Open the page again."),
       status: 403,
     });
-  if (path === "/console/sign-out") {
-    if (form === undefined) return redirect("/console");
-    return found.email === undefined
-      ? redirect("/console", { "set-cookie": endedCookie(request) })
-      : redirect("/cdn-cgi/access/logout");
-  }
+  if (path === "/console/sign-out")
+    return redirect("/console", form === undefined ? {} : { "set-cookie": endedCookie(request) });
   if (path === "/console/sign-in") return redirect("/console");
 
   const outcome: Outcome = await pageAt(path, form !== undefined, {

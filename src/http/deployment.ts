@@ -58,7 +58,7 @@ export class Deployment {
     this.log = log;
     this.config = readConfig(env);
     const { tracing, limits, access } = this.config;
-    this.access = access && new AccessVerifier(access);
+    this.access = access && new AccessVerifier(access, clock);
     this.tracing = tracing && new RequestTracing(tracing, limits, clock, log);
     const objects = new Witness().watch(objectsOf(env, this.config, this.tracing?.tracer));
     this.objects = {

@@ -469,6 +469,10 @@ const proofs: Record<string, Proof> = {
     "checks a signature once, and remembers a limited number of keys",
   ),
   "KeyVerifier.#accepted": "after work",
+  "AccessVerifier.#reading": at(
+    "test/console/access.test.ts",
+    "requests share one read of the keys, and a failure for 10 seconds",
+  ),
   "PageTokens.#accepted": "after work",
   "ConsoleSessions.#session": "after work",
   "ConsoleSessions.#form": "after work",
