@@ -614,6 +614,23 @@ export interface CellClaims {
   claims: (BucketKey & { epoch: number })[];
 }
 
+/** Searches a shard for names that a subject has, as far as one message gets (M7). */
+export interface FindNames extends Envelope {
+  subjectType: number;
+  subjectId: string;
+  /** Where to continue. Null: at the first claim. */
+  behind: BucketKey | null;
+  /** The most names to answer. */
+  limit: number;
+}
+
+/** Names whose claims have the subject. Holds are not considered: look the names up. */
+export interface FoundNames {
+  keys: BucketKey[];
+  /** Null: no claim follows. */
+  next: BucketKey | null;
+}
+
 /** A position in a shard's claims of one cell: source type, source order, bucket type, canonical form. */
 export type CellClaimPosition = [number, string, number, string];
 

@@ -67,6 +67,7 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
     finishReconciliation: (message) => tell(shard, shard.finishReconciliation(message)),
     listHolds: (message) => shard.listHolds(message),
     listCellClaims: (message) => shard.listCellClaims(message),
+    findNames: (message) => tell(shard, shard.findNames(message)),
     countCellClaims: (message) => tell(shard, shard.countCellClaims(message)),
   };
   return { calls, alarm: () => shard.alarm() };

@@ -74,6 +74,7 @@ export interface ShardCalls {
   listHolds(message: messages.ListHolds): PeerAnswer<messages.HoldPage>;
   listCellClaims(message: messages.ListCellClaims): PeerAnswer<messages.CellClaims>;
   countCellClaims(message: messages.CountCellClaims): Answer<messages.CellClaimCounts>;
+  findNames(message: messages.FindNames): Answer<messages.FoundNames>;
 }
 
 export interface DirectoryCalls {

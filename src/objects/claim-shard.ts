@@ -41,6 +41,10 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#tell(this.#shard.digestRecords(message));
   }
 
+  findNames(message: messages.FindNames): Answer<messages.FoundNames> {
+    return this.#tell(this.#shard.findNames(message));
+  }
+
   countCellClaims(message: messages.CountCellClaims): Answer<messages.CellClaimCounts> {
     return this.#tell(this.#shard.countCellClaims(message));
   }

@@ -42,6 +42,27 @@ test("show: the row behind a name, and 4 without an owner", async () => {
   });
 });
 
+test("find: the names of a subject, in all cells", async () => {
+  const line = await startCommandLine();
+  await claim(line, "1", ...names);
+  await claim(line, "2", "mary");
+  const { claims } = (await line.json(["claims", "ls", "--cell", "2"])) as {
+    claims: { subject: { type: string; id: string } }[];
+  };
+  const { type = "", id = "" } = claims[0]?.subject ?? {};
+  const { out, err } = await line.run(["claims", "find", type, id]);
+  expect(out).toMatch(/^USERNAMES +mary +2 +ACTIVE +RAILS_TABLE_USERS \d+ +\d+$/m);
+  expect(err).toContain("Next: leasehold claims history --type USERNAMES -- mary");
+  expect(await line.run(["claims", "find", "USER", "nobody"])).toMatchObject({
+    code: 0,
+    out: "",
+    err: "No cell has a name of USER nobody.\n",
+  });
+  const undeclared = await line.run(["claims", "find", "PET", "1"]);
+  expect(undeclared.code).toBe(2);
+  expect(undeclared.err).toContain("PET");
+});
+
 test("export prints a line for each claim, and continues with the command that it prints", async () => {
   const line = await startCommandLine();
   await claim(line, "1", ...names);

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { applied, begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import type { MintedKey } from "../suites/conformance/client.ts";
 import { runCron } from "../../src/projections/cron.ts";
@@ -367,6 +367,20 @@ describe("what pages show", () => {
     expect(found).toContain("Found: 1");
     expect(found).toContain(name);
     expect(await textOf("/console/search?q=RAILS_TABLE_ROUTES+81")).toContain("Nothing found");
+  });
+
+  test("the search finds the names of a subject, and goes on behind the first page", async () => {
+    const value = freshName();
+    const subject = { type: "PROJECT", id: `search ${value}` };
+    const creates = Array.from({ length: 101 }, (_, n) => ({ ...claim(`${value}-${n}`, n), subject }));
+    const granted = { key: "cell 1", body: { creates } } as const;
+    const { lease } = await api.json<{ lease: { uuid: string } }>(201, "POST", "/v1/cells/1/leases", granted);
+    await api.json(200, "POST", `/v1/cells/1/leases/${lease.uuid}/commit`, { key: "cell 1" });
+    const path = `/console/search?${new URLSearchParams({ q: `PROJECT ${subject.id}` })}`;
+    await vi.waitUntil(async () => (await textOf(path)).includes("Found: 101"));
+    const text = await (await open(path, { cookie: operator })).text();
+    const [, next = ""] = /href="([^"]+)">Search on/.exec(text) ?? [];
+    expect(await textOf(next.replaceAll("&#38;", "&"))).toMatch(/Found: 1(?!\d)/);
   });
 });
 

@@ -14,7 +14,7 @@ export const decide = (c: Cluster, cell: string, lease: string, outcome: Outcome
   c.clock.runUntil(c.ledger(cell).object.decide(decideRequest(c.envelope, lease, outcome)));
 
 /** Makes a cell the owner of a name. */
-export async function own(c: Cluster, cell: string, name: string): Promise<void> {
+export async function own(c: Cluster, cell: string, name: string | OpSpec): Promise<void> {
   const lease = c.uuid();
   await begin(c, cell, lease, [name]);
   await decide(c, cell, lease, "COMMITTED");

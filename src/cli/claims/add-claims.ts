@@ -5,6 +5,7 @@ import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
 import { eraseHistory } from "./erase-history.ts";
 import { exportClaims } from "./export-claims.ts";
+import { findClaims } from "./find-claims.ts";
 import { listClaims } from "./list-claims.ts";
 import { listHistory } from "./list-history.ts";
 import { showClaim } from "./show-claim.ts";
@@ -28,6 +29,16 @@ export function addClaims(program: Command, run: Run): void {
       .requiredOption("--type <type>", "the bucket type")
       .action(run(showClaim)),
     ["claims show ada --type USERNAMES", "Show who has the username ada, and for which row"],
+  );
+  withExamples(
+    group
+      .command("find")
+      .description("List the claims of all cells for a subject. This reads every claim of the coordinator.")
+      .argument("<subject-type>", "the type of the subject")
+      .argument("<subject-id>", "the id of the subject")
+      .addOption(limitOption())
+      .action(run(findClaims)),
+    ["claims find USER 42", "The names of a user, in whatever cell"],
   );
   withExamples(
     withRange(

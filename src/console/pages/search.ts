@@ -4,8 +4,7 @@ import { agoOf, allCells, cellLink, entityOf, leaseLink, type View } from "../vi
 import { nameLink } from "./leases.ts";
 
 const HINT =
-  "Give a name, the id of a lease, a request, a cell or a key, or a source such as RAILS_TABLE_USERS 42. " +
-  "Subjects have no index: search for their source, whose names show the subject.";
+  "Give a name, the id of a lease, a request, a cell or a key, or a subject or a source such as USER 42.";
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
@@ -18,19 +17,20 @@ const MAX_KEY_PAGES = 20;
 /** The latest audit entries that are searched for a request. */
 const MAX_ENTRIES = 1_000;
 
-/** Says what a text is: a name of some type, a lease, a request, a cell, a key or a source. */
+/** Says what a text is: a name of some type, a lease, a request, a cell, a key, a subject or a source. */
 export async function searchPage(view: View): Promise<Page> {
   const text = (view.input.get("q") ?? "").trim();
   if (text === "") return { title: "Search", main: html`<p class="panel empty">${HINT}</p>` };
-  const [names, leases, entries, sources, cell, key] = await Promise.all([
+  const [names, leases, entries, sources, subjects, cell, key] = await Promise.all([
     namesOf(view, text),
     UUID.test(text) ? leasesOf(view, text) : [],
     UUID.test(text) ? entriesOf(view, text) : [],
     sourcesOf(view, text),
+    subjectsOf(view, text),
     /^[1-9]\d{0,18}$/.test(text) ? cellOf(view, text) : [],
     /^[\w-]{8,64}$/.test(text) ? keyOf(view, text) : [],
   ]);
-  const found = [...cell, ...leases, ...key, ...entries, ...sources, ...names];
+  const found = [...cell, ...leases, ...key, ...entries, ...subjects, ...sources, ...names];
   return {
     title: found.length === 0 ? "Nothing found" : `Found: ${found.length}`,
     main: html`<p class="panel"><code>${text}</code></p>
@@ -113,6 +113,31 @@ async function sourcesOf({ api }: View, text: string): Promise<Markup[]> {
     }),
   );
   return answers.flat();
+}
+
+/** The names of a subject, such as `USER 42`, as far as one call of the API searches. */
+async function subjectsOf({ api, input }: View, text: string): Promise<Markup[]> {
+  const [, type = "", id = ""] = /^([A-Z][A-Z0-9_]{0,63})[ :]+(\S.*)$/.exec(text) ?? [];
+  if (id === "") return [];
+  const token = input.get("page_token") ?? "";
+  const query = { subject_type: type, subject_id: id, page_token: token };
+  const searched = await api.call("searchRecords", { query });
+  if (!searched.ok)
+    return searched.problem.field === "subject_type"
+      ? []
+      : [html`Subjects can't be searched: ${searched.problem.detail}`];
+  const { records, next_page_token: next } = searched.value;
+  const found = records.map(
+    ({ bucket, cell_id: cell }) =>
+      html`Name ${nameLink(bucket)} of the type ${bucket.type}, with the subject ${text}, owned by cell
+      ${cellLink(cell)}`,
+  );
+  if (next === "") return found;
+  const more = `/console/search?${new URLSearchParams({ q: text, page_token: next })}`;
+  return [
+    ...found,
+    html`Not all claims are searched for the subject yet. <a class="button" href="${more}">Search on</a>`,
+  ];
 }
 
 async function cellOf({ api }: View, id: string): Promise<Markup[]> {

@@ -4,6 +4,8 @@ import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../limits.ts";
 import type {
   CellClaimCounts,
+  FindNames,
+  FoundNames,
   CellClaims,
   CountCellClaims,
   ListCellClaims,
@@ -367,6 +369,17 @@ export class Shard {
       this.#reads.run(message.cell, () => {
         const value = this.#store.countClaims(message.cell, message.behind, this.#limits.scanRows);
         return { value, rows: value.counts.reduce((sum, { claims }) => sum + claims, 0) };
+      }),
+    );
+  }
+
+  /** Searches the claims of all cells for the names of a subject. */
+  findNames(message: FindNames): Promise<Reply<FoundNames>> {
+    this.#counters.add("recordReads");
+    return this.#read(message, () =>
+      this.#reads.run(OPERATORS, () => {
+        const rows = this.#limits.scanRows;
+        return { value: this.#store.findNames(message, rows), rows };
       }),
     );
   }

@@ -1,7 +1,16 @@
 import * as z from "zod";
 import { limitTable } from "../../core/limits.ts";
 import { MAX_TYPES } from "../../core/types/document.ts";
-import { bucketType, cellId, nothing, pageSize, pageToken, sourceType } from "./fields.ts";
+import {
+  bucketType,
+  cellId,
+  nextPageToken,
+  nothing,
+  pageSize,
+  pageToken,
+  sourceType,
+  subjectType,
+} from "./fields.ts";
 import { boundedList } from "./lists.ts";
 import { route, tooManyReads, type RouteError } from "./route.ts";
 import {
@@ -12,9 +21,15 @@ import {
   lookupResult,
   recordAnswer,
   recordPage,
+  wholeRecord,
 } from "./schemas.ts";
 
 const everyone = ["cell", "router", "operator", "viewer"] as const;
+
+/** The messages that one search sends to shards, each of which visits up to `scan_rows` claims. */
+export const SEARCH_CALLS = 50;
+
+const CLAIMS_PER_SEARCH = (SEARCH_CALLS * limitTable.scanRows.default).toLocaleString("en");
 
 const exampleRecord = {
   uuid: "5f0b5f0e-6c4e-4d0e-9f43-6f0a1f5b2d11",
@@ -114,6 +129,34 @@ export const recordRoutes = {
     },
     errors: [unsure],
     example: { body: { buckets: [{ type: "USERNAMES", value: "alice" }] } },
+  }),
+  searchRecords: route({
+    group: "records",
+    method: "GET",
+    path: "/v1/admin/records",
+    summary: "Search the names of a subject",
+    about:
+      "Lists the records of all cells that have a subject. Subjects have no index, so a search reads every " +
+      `claim: about ${CLAIMS_PER_SEARCH} in one call. A page may have few records or none although more ` +
+      "follow: only an empty `next_page_token` ends the search. A name of a lease that is open, or was " +
+      "committed a moment ago, may be missing.",
+    roles: ["operator", "viewer"],
+    params: nothing,
+    query: z.strictObject({
+      subject_type: subjectType,
+      subject_id: z.string().meta({ description: "The id of the subject.", examples: ["42"] }),
+      page_size: pageSize.optional(),
+      page_token: pageToken.optional(),
+    }),
+    responses: {
+      200: {
+        about: "A page of records.",
+        schema: z.strictObject({ records: z.array(wholeRecord), next_page_token: nextPageToken }),
+        example: { records: [exampleRecord], next_page_token: "" },
+      },
+    },
+    errors: [unsure],
+    example: { query: { subject_type: "PROJECT", subject_id: "278964" } },
   }),
   listRecords: route({
     group: "records",

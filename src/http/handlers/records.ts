@@ -12,6 +12,7 @@ import { pageOf } from "../paging.ts";
 import { storedTypes, toApiRecordFor, timeOf, toApiRecord } from "../answers.ts";
 import { isSplit } from "../record-merge.ts";
 import { digestRecords } from "./digest-records.ts";
+import { searchRecords } from "./search-records.ts";
 import { MAX_CALLS, rangeOf, readRange, selectionOf } from "./record-range.ts";
 
 export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "exportRecords">> = {
@@ -77,6 +78,8 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
     };
     return ok({ status: 200, body });
   },
+
+  searchRecords,
 
   digestRecords,
 };

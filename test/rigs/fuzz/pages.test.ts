@@ -23,6 +23,11 @@ const paged = routeIds.filter(
 const RECORDS: [string, string][] = [["source_type", "RAILS_TABLE_USERS"]];
 /** A name that has a claim and a past claim. */
 const HISTORY = { bucket_type: "ROUTES", value: RESPELLED };
+/** A subject with names in several cells. */
+const SUBJECT: [string, string][] = [
+  ["subject_type", "USER"],
+  ["subject_id", "0"],
+];
 const listings: readonly Listing[] = [
   { id: "listLeases", key: "cell 1", params: { cell: "1" }, query: [] },
   { id: "listLeases", key: "operator", params: { cell: "1" }, query: [] },
@@ -42,6 +47,7 @@ const listings: readonly Listing[] = [
     query: [...RECORDS, ["bucket_type", "ROUTES"]],
   },
   { id: "listRecords", key: "operator", params: { cell: "2" }, query: RECORDS },
+  { id: "searchRecords", key: "operator", params: {}, query: SUBJECT },
   { id: "listCells", key: "operator", params: {}, query: [] },
   { id: "listKeys", key: "operator", params: {}, query: [] },
   { id: "listStaleLeases", key: "operator", params: {}, query: [["older_than_s", "0"]] },

@@ -1090,6 +1090,35 @@ export const cases: Record<RouteId, Case> = {
       "a bad time": { query: "after=yesterday", field: "after" },
     },
   },
+  searchRecords: {
+    success: [
+      {
+        query: "subject_type=GROUP&subject_id=7&page_size=1",
+        status: 200,
+        before: async (api) => {
+          await committed(api);
+          return {};
+        },
+      },
+      {
+        query: "subject_type=GROUP&subject_id=nobody",
+        status: 200,
+        before: async (api) => ({ key: await mintKeyOf("viewer", api) }),
+      },
+    ],
+    bad: {
+      "no type": { query: "subject_id=7", field: "subject_type" },
+      "an undeclared type": {
+        query: "subject_type=PET&subject_id=7",
+        field: "subject_type",
+        isUndeclared: true,
+      },
+      "no id": { query: "subject_type=GROUP", field: "subject_id" },
+      "an empty id": { query: "subject_type=GROUP&subject_id=", field: "subject_id" },
+      "an id with a control character": { query: "subject_type=GROUP&subject_id=a%0Ab", field: "subject_id" },
+      ...within("subject_type=GROUP&subject_id=7", badPages),
+    },
+  },
   listHistory: {
     success: [
       {

@@ -13,6 +13,7 @@ import { historySuite } from "./history.ts";
 import { leaseSuite } from "./lease-suite.ts";
 import { limitSuite } from "./limits.ts";
 import { nameHistorySuite } from "./name-history.ts";
+import { searchSuite } from "./searches.ts";
 import { nameSuite } from "./names.ts";
 import { pageSuite } from "./pages.ts";
 import { recordSuite } from "./records.ts";
@@ -38,6 +39,7 @@ export function conformanceSuite(name: string, start: Start): void {
     describe("leases", () => leaseSuite(open));
     describe("the history of a ledger", () => historySuite(open));
     describe("the history of a name", () => nameHistorySuite(open));
+    describe("the search for the names of a subject", () => searchSuite(open));
     describe("the removal of a cell", () => removalSuite(open));
     describe("names", () => nameSuite(open));
     describe("records", () => recordSuite(open));
