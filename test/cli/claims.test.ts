@@ -47,10 +47,10 @@ test("find: the names of a subject, in all cells", async () => {
   await claim(line, "1", ...names);
   await claim(line, "2", "mary");
   const { claims } = (await line.json(["claims", "ls", "--cell", "2"])) as {
-    claims: { subject: { type: string; id: string } }[];
+    claims: { subject: { id: string } }[];
   };
-  const { type = "", id = "" } = claims[0]?.subject ?? {};
-  const { out, err } = await line.run(["claims", "find", type, id]);
+  const ids = claims.map(({ subject }) => subject.id);
+  const { out, err } = await line.run(["claims", "find", "USER", ...ids]);
   expect(out).toMatch(/^USERNAMES +mary +2 +ACTIVE +RAILS_TABLE_USERS \d+ +\d+$/m);
   expect(err).toContain("Next: leasehold claims history --type USERNAMES -- mary");
   expect(await line.run(["claims", "find", "USER", "nobody"])).toMatchObject({

@@ -376,7 +376,7 @@ describe("what pages show", () => {
     const granted = { key: "cell 1", body: { creates } } as const;
     const { lease } = await api.json<{ lease: { uuid: string } }>(201, "POST", "/v1/cells/1/leases", granted);
     await api.json(200, "POST", `/v1/cells/1/leases/${lease.uuid}/commit`, { key: "cell 1" });
-    const path = `/console/search?${new URLSearchParams({ q: `PROJECT ${subject.id}` })}`;
+    const path = `/console/search?${String(new URLSearchParams({ q: `PROJECT ${subject.id}` }))}`;
     await vi.waitUntil(async () => (await textOf(path)).includes("Found: 101"));
     const text = await (await open(path, { cookie: operator })).text();
     const [, next = ""] = /href="([^"]+)">Search on/.exec(text) ?? [];

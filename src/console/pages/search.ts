@@ -133,7 +133,7 @@ async function subjectsOf({ api, input }: View, text: string): Promise<Markup[]>
       ${cellLink(cell)}`,
   );
   if (next === "") return found;
-  const more = `/console/search?${new URLSearchParams({ q: text, page_token: next })}`;
+  const more = `/console/search?${String(new URLSearchParams({ q: text, page_token: next }))}`;
   return [
     ...found,
     html`Not all claims are searched for the subject yet. <a class="button" href="${more}">Search on</a>`,

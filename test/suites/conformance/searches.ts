@@ -34,7 +34,7 @@ export function searchSuite(open: Open): void {
     let token = "";
     do {
       const query = { subject_type: "GROUP", subject_id: id, page_size: String(size), page_token: token };
-      const path = `/v1/admin/records?${new URLSearchParams(query)}`;
+      const path = `/v1/admin/records?${String(new URLSearchParams(query))}`;
       const page = await api.json<Page>(200, "GET", path, {});
       expect(page.records.length).toBeLessThanOrEqual(size);
       found.push(...page.records);
