@@ -476,6 +476,7 @@ export interface NewWebhook {
     | readonly (
         | "stale_leases"
         | "history_lost"
+        | "contradiction"
         | "cell_silent"
         | "cell_drift"
         | "cron_failed"
@@ -1120,6 +1121,7 @@ export interface Webhook {
   events: readonly (
     | "stale_leases"
     | "history_lost"
+    | "contradiction"
     | "cell_silent"
     | "cell_drift"
     | "cron_failed"
@@ -1163,6 +1165,7 @@ export interface WebhookChange {
     | readonly (
         | "stale_leases"
         | "history_lost"
+        | "contradiction"
         | "cell_silent"
         | "cell_drift"
         | "cron_failed"
@@ -1187,6 +1190,7 @@ export interface WebhookDelivery {
   event:
     | "stale_leases"
     | "history_lost"
+    | "contradiction"
     | "cell_silent"
     | "cell_drift"
     | "cron_failed"

@@ -718,12 +718,21 @@ interface SeesDirectory {
   directory: HistoryPoint | null;
 }
 
+/** The contradictions between a cell and its ledger (U4). */
+export interface SeenContradictions {
+  count: number;
+  /** When the last one was counted. */
+  lastAtMs: number;
+}
+
 export interface MaintainAnswer extends SeesDirectory {
   /** Outcomes that were deleted by this call. */
   pruned: number;
   state: CellState;
   /** What the cell said of itself last. Null: it has never reported. */
   reported: ReportedStatus | null;
+  /** Null: there was none. */
+  contradictions: SeenContradictions | null;
   /** Decisions that some shard has not applied yet. */
   unapplied: number;
   /** Audit entries that D1 may not have yet. */

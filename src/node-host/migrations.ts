@@ -169,6 +169,12 @@ CREATE INDEX \`keys_by_expiry\` ON \`keys\` (\`expires_at_ms\`) WHERE revoked_at
     name: "0003_webhook_gaps.sql",
     sql: "ALTER TABLE `webhook_alerts` ADD `seen_at_ms` integer DEFAULT 0 NOT NULL;",
   },
+  {
+    name: "0004_contradictions.sql",
+    sql: `ALTER TABLE \`cells\` ADD \`contradicted_at_ms\` integer;--> statement-breakpoint
+ALTER TABLE \`cells\` ADD \`contradictions\` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE \`cells\` ADD \`contradiction_seen_at_ms\` integer;`,
+  },
 ];
 
 /**

@@ -260,17 +260,19 @@ async function copyAudits(
 /** Stores how fresh each cell's copy is, unless D1 was restored from a backup since the cell was read. */
 async function markCells({ database, runtime }: CronRun, visits: readonly Visit[]): Promise<Result<null>> {
   const nowMs = runtime.clock.now();
-  const rows = visits.map(({ cell, position, pages, completeAtMs, error }) => ({
+  const rows = visits.map(({ cell, position, pages, completeAtMs, contradictions, error }) => ({
     json: JSON.stringify({
       cell_id: cell,
       position,
       visited_at_ms: pages > 0 ? nowMs : null,
       at_ms: completeAtMs,
       error: error ?? (completeAtMs === null ? INCOMPLETE : null),
+      contradicted_at_ms: contradictions?.lastAtMs ?? null,
+      contradictions: contradictions?.count ?? null,
     }),
   }));
   for (const part of inStatements(rows)) {
-    const marked = await database.run("mark cells", (orm) => orm.run(updateMarks(part)));
+    const marked = await database.run("mark cells", (orm) => orm.run(updateMarks(part, nowMs)));
     if (!marked.ok) return marked;
   }
   return ok(null);
@@ -278,8 +280,20 @@ async function markCells({ database, runtime }: CronRun, visits: readonly Visit[
 
 const INCOMPLETE = "one run could not pull all changes; the next runs continue";
 
-const updateMarks = (rows: readonly JsonRow[]) => sql`
+/** A contradiction that is older when it is seen first has nobody to be told. D1 may have been lost. */
+const MAX_CONTRADICTION_AGE_MS = 86_400_000;
+
+/** A later contradiction is recognized by its time, which only grows. Runs that overlap change nothing. */
+const updateMarks = (rows: readonly JsonRow[], nowMs: number) => sql`
   UPDATE cells SET
+    contradiction_seen_at_ms = iif(
+      mark.contradicted_at_ms > coalesce(cells.contradicted_at_ms, ${nowMs - MAX_CONTRADICTION_AGE_MS}),
+      ${nowMs}, cells.contradiction_seen_at_ms),
+    contradictions =
+      iif(mark.contradicted_at_ms > coalesce(cells.contradicted_at_ms, 0), mark.contradictions,
+      cells.contradictions),
+    contradicted_at_ms = nullif(
+      max(coalesce(cells.contradicted_at_ms, 0), coalesce(mark.contradicted_at_ms, 0)), 0),
     last_pulled_at_ms =
       coalesce(max(coalesce(cells.last_pulled_at_ms, 0), mark.at_ms), cells.last_pulled_at_ms),
     visited_at_ms = coalesce(mark.visited_at_ms, cells.visited_at_ms),
@@ -287,7 +301,8 @@ const updateMarks = (rows: readonly JsonRow[]) => sql`
   FROM (
     SELECT value ->> 'cell_id' AS cell_id, value ->> 'position' AS position,
            value ->> 'visited_at_ms' AS visited_at_ms, value ->> 'at_ms' AS at_ms,
-           value ->> 'error' AS error
+           value ->> 'error' AS error, value ->> 'contradicted_at_ms' AS contradicted_at_ms,
+           value ->> 'contradictions' AS contradictions
     FROM json_each(${jsonArray(rows)})
   ) AS mark
   WHERE cells.cell_id = mark.cell_id AND cells.pulled_position >= mark.position`;

@@ -35,6 +35,11 @@ export const cells = sqliteTable("cells", {
   visitedAtMs: integer("visited_at_ms"),
   /** The error of the last run with this cell; NULL if there was none. */
   lastError: text("last_error"),
+  /** When its ledger last counted a contradiction, by its clock (U4). NULL: never. */
+  contradictedAtMs: integer("contradicted_at_ms"),
+  contradictions: integer("contradictions").notNull().default(0),
+  /** When a run first saw that one. NULL: it was already old then, or there is none. */
+  contradictionSeenAtMs: integer("contradiction_seen_at_ms"),
 });
 
 /**

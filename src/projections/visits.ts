@@ -1,6 +1,6 @@
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
-import type { HistoryPoint, MaintainAnswer } from "../core/messages.ts";
+import type { HistoryPoint, MaintainAnswer, SeenContradictions } from "../core/messages.ts";
 import type { Result } from "../core/refusal.ts";
 import type { ReportedStatus } from "../core/status.ts";
 import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "./cron-run.ts";
@@ -22,6 +22,8 @@ export interface Visit extends PullResult {
   isLost: boolean | null;
   /** What the cell said of itself last. Null: nothing, or it is being removed. Undefined: not known. */
   reported: ReportedStatus | null | undefined;
+  /** Null: there was none, or the ledger has not said. */
+  contradictions: SeenContradictions | null;
 }
 
 /** The visits of one run, and whether the directory has all points that the ledgers have seen of it. */
@@ -97,6 +99,7 @@ async function wake(
       auditEntries: null,
       isLost: null,
       reported: undefined,
+      contradictions: null,
       error: pulled.error ?? "the run had no time left to wake this ledger",
     };
   const woken = await ask(run.runtime.clock, CALL_TIMEOUT_MS, async () =>
@@ -111,7 +114,17 @@ async function wake(
   const { directory, auditEntries } =
     woken.kind === "ok" ? woken.value : { directory: null, auditEntries: null };
   const reported = woken.kind === "ok" ? reportOf(woken.value) : undefined;
-  return { ...pulled, cell, directory, auditEntries, isLost: isLostBy(woken), reported, error };
+  const contradictions = woken.kind === "ok" ? woken.value.contradictions : null;
+  return {
+    ...pulled,
+    cell,
+    directory,
+    auditEntries,
+    isLost: isLostBy(woken),
+    reported,
+    contradictions,
+    error,
+  };
 }
 
 /** A cell that is being removed has no one left to report. */

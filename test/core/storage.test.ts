@@ -376,6 +376,10 @@ const proofs: Record<string, Proof> = {
   "meta.refused_through_ms": "after work",
   "meta.clock_marks": marks,
   "meta.status": "after work",
+  "meta.contradictions": at(
+    "test/core/ledger/contradictions.test.ts",
+    "[U4] a refused commit is counted before its answer, also through a crash",
+  ),
   "Begins.#running": async () => [
     sizeOf((await running({ concurrentBegins: 7 }, 20)).ledger("1").object, "#begins.#running"),
     7,

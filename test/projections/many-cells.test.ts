@@ -18,7 +18,7 @@ const CELLS = limitTable.maxCells.max;
 const PAGE_ROWS = 2;
 
 /** What a ledger without work answers. */
-const IDLE = { pruned: 0, unapplied: 0, auditEntries: 0, directory: null };
+const IDLE = { pruned: 0, contradictions: null, unapplied: 0, auditEntries: 0, directory: null };
 
 const answer = async <T>(value: T): Promise<Reply<T>> => ({ ok: true, value });
 

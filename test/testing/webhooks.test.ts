@@ -265,6 +265,31 @@ test("a cell that stops reporting, and drift that it has reported", async () => 
   ]);
 });
 
+test("a contradiction fires once whatever `for_s` is, and again when there is another", async () => {
+  const at = await world();
+  const to = await receiver();
+  await at.add(to.url, { events: ["contradiction"], for_s: 3_600 });
+  const { url, fetch, keys } = at.coordinator;
+  const client = createClient({ url, fetch, key: keys.cell("1"), cell: "1" });
+  const contradict = (): Promise<unknown> => client.leases.commit(crypto.randomUUID()).catch(() => {});
+  await at.minutes(3);
+  await contradict();
+  await at.minutes(4);
+  expect(messagesOf(to.received)).toMatchObject([
+    { type: "leasehold.contradiction.firing", data: { subject: "1", cell_id: "1", value: 1 } },
+  ]);
+  await at.minutes(20);
+  expect(typesOf(to.received)).toEqual([
+    "leasehold.contradiction.firing",
+    "leasehold.contradiction.resolved",
+  ]);
+  await contradict();
+  await at.minutes(4);
+  expect(messagesOf(to.received).slice(2)).toMatchObject([
+    { type: "leasehold.contradiction.firing", data: { value: 2 } },
+  ]);
+});
+
 test("a key that is about to expire fires, and its revocation resolves it", async () => {
   const at = await world({ LEASEHOLD_KEY_LIFETIME_S: String(6 * 86_400) });
   const to = await receiver();

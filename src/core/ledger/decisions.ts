@@ -6,6 +6,7 @@ import type { LedgerCounters } from "../metrics/ledger-counters.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
+import type { Contradictions } from "./contradictions.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { LeaseAudit } from "./lease-audit.ts";
 import type { Positions } from "./position.ts";
@@ -29,6 +30,7 @@ export class Decisions {
   readonly #deliveries: Deliveries;
   readonly #counters: LedgerCounters;
   readonly #audit: LeaseAudit;
+  readonly #contradictions: Contradictions;
   #fences: number;
 
   constructor(
@@ -42,6 +44,7 @@ export class Decisions {
     deliveries: Deliveries,
     counters: LedgerCounters,
     audit: LeaseAudit,
+    contradictions: Contradictions,
   ) {
     this.#ports = ports;
     this.#limits = limits;
@@ -53,11 +56,16 @@ export class Decisions {
     this.#deliveries = deliveries;
     this.#counters = counters;
     this.#audit = audit;
+    this.#contradictions = contradictions;
     this.#fences = store.count(2);
   }
 
   async decide(request: DecideRequest): Promise<Result<PlacedLease>> {
-    const decided = await this.#commits.submit("decide", () => this.#write(request));
+    const decided = await this.#commits.submit("decide", () => {
+      const result = this.#write(request);
+      this.#contradictions.decided(request, result);
+      return result;
+    });
     if (!decided.ok) {
       if (decided.refusal.reason !== undefined)
         this.#ports.log("decision_refused", { lease: request.lease, reason: decided.refusal.reason });

@@ -49,6 +49,7 @@ import type { ReportedStatus } from "../status.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { Begins, cellRemoved, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
+import { Contradictions } from "./contradictions.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
 import { answerQuestion } from "./inquiry.ts";
@@ -96,6 +97,7 @@ export class Ledger {
   readonly #reconciler: LedgerReconciler;
   readonly #removal: Removal;
   readonly #audit: Audit;
+  readonly #contradictions: Contradictions;
   readonly #statusReports: StatusReports;
   readonly #counters = new LedgerCounters();
   readonly #beginDurations: Histogram;
@@ -151,7 +153,8 @@ export class Ledger {
       () => this.#history.raise(),
       () => this.#history.madeDurable(positions.last),
     );
-    this.#statusReports = new StatusReports(ports, limits, halt);
+    this.#contradictions = new Contradictions(ports);
+    this.#statusReports = new StatusReports(ports, limits, this.#contradictions, halt);
     this.#audit = new Audit(ports, limits, `the ledger of cell ${cell}`);
     const leaseAudit = new LeaseAudit(this.#audit, cell);
     this.#begins = new Begins(
@@ -176,6 +179,7 @@ export class Ledger {
       this.#deliveries,
       this.#counters,
       leaseAudit,
+      this.#contradictions,
     );
     this.#removal = new Removal(
       cell,
@@ -342,6 +346,7 @@ export class Ledger {
         pruned: total,
         state: this.#store.cellState(),
         reported: this.#statusReports.last,
+        contradictions: this.#contradictions.seen,
         unapplied: this.#deliveries.unapplied,
         auditEntries: this.#audit.count,
         directory: this.#directory.point ?? null,

@@ -4,6 +4,7 @@ import type { Reply, ReportStatus } from "../messages.ts";
 import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import type { Halt, Ports } from "../ports.ts";
 import { ok, refused } from "../refusal.ts";
+import type { Contradictions } from "./contradictions.ts";
 import type { ReportedStatus, RunAges, RunTimes, StatusReport, StoredStatus } from "../status.ts";
 
 type StatusPorts = Pick<Ports, "sql" | "clock">;
@@ -16,11 +17,13 @@ type StatusPorts = Pick<Ports, "sql" | "clock">;
 export class StatusReports {
   readonly #ports: StatusPorts;
   readonly #limits: Limits;
+  readonly #contradictions: Contradictions;
   readonly #commits: GroupCommit;
 
-  constructor(ports: StatusPorts, limits: Limits, halt: Halt) {
+  constructor(ports: StatusPorts, limits: Limits, contradictions: Contradictions, halt: Halt) {
     this.#ports = ports;
     this.#limits = limits;
+    this.#contradictions = contradictions;
     this.#commits = new GroupCommit(ports.sql, ports.clock, halt);
   }
 
@@ -42,6 +45,8 @@ export class StatusReports {
         });
       const next = statusAfter(stored, report, now);
       writeMeta(this.#ports.sql, "status", JSON.stringify(next));
+      const contradicted = report.reconciliation?.counts?.["contradicted"] ?? 0;
+      if (contradicted > 0) this.#contradictions.add(contradicted);
       return ok({ ...next, nowMs: now });
     });
   }

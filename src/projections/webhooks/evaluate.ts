@@ -143,7 +143,8 @@ function stepsOf(
       body: null,
     }));
   const changed = alerts.flatMap((alert): Step[] => {
-    const to = nextOf(alert, observed(alert.subject), endpoint, nowMs);
+    const forS = rule.isMomentary === true ? 0 : endpoint.forS;
+    const to = nextOf(alert, observed(alert.subject), { ...endpoint, forS }, nowMs);
     if (to === undefined) return [];
     const { subject, episode, clearedSinceMs } = alert;
     const step = { to, webhookId, event, subject, episode, clearedSinceMs };

@@ -2,6 +2,7 @@
 export const webhookEvents = [
   "stale_leases",
   "history_lost",
+  "contradiction",
   "cell_silent",
   "cell_drift",
   "cron_failed",

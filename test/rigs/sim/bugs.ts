@@ -105,6 +105,13 @@ export const bugs: Record<string, Bug> = {
     "if (waitMs > 0)",
     "if (waitMs < 0)",
   ),
+  "a contradiction is not counted": one(
+    "U4",
+    ["I34"],
+    "src/core/ledger/decisions.ts",
+    "this.#contradictions.decided(request, result);",
+    "",
+  ),
   // Past claims
   "a replace keeps nothing of the claim that it ends": one(
     "K1",

@@ -44,7 +44,7 @@ export const invariants = {
   I31: "a router's answer was true within its bound, and a stale one within the grace period",
   I32: "a router never shows a smaller epoch or position of a name than it has shown",
   I33: "an operator's change has one audit entry, and no entry is dropped before D1 has it",
-  I34: "an acknowledged report of a cell is durable, and a ledger stores only so many reports",
+  I34: "reports and contradictions are durable when they are answered, and reports are not too frequent",
   I35: "a shard keeps each claim that has ended, as it was, and says from when on it has all",
   I36: "a removal starts only from a drained cell without leases, and releases its claims and nothing else",
 } as const;

@@ -46,6 +46,8 @@ export interface Rule {
   event: WebhookEvent;
   /** The sentence about a subject that is fine again. */
   resolved: (subject: string) => string;
+  /** Whether it is something that happens rather than lasts. It fires after two runs, whatever `for_s` is. */
+  isMomentary?: boolean;
   /** Whether the condition holds. */
   holds: (finding: Finding, threshold: number) => boolean;
   /** `thresholds`: those of the endpoints, so that nothing is read that concerns none of them. */

@@ -1,6 +1,7 @@
 import type { WebhookEvent } from "../events.ts";
 import { cellDrift } from "./cell-drift.ts";
 import { cellSilent } from "./cell-silent.ts";
+import { contradiction } from "./contradiction.ts";
 import { cronFailed } from "./cron-failed.ts";
 import { historyLost } from "./history-lost.ts";
 import { keyExpiring } from "./key-expiring.ts";
@@ -10,6 +11,7 @@ import { staleLeases } from "./stale-leases.ts";
 export const rules: Readonly<Record<WebhookEvent, Rule>> = {
   stale_leases: staleLeases,
   history_lost: historyLost,
+  contradiction,
   cell_silent: cellSilent,
   cell_drift: cellDrift,
   cron_failed: cronFailed,

@@ -1,4 +1,4 @@
-import type { DigestRecordsAnswer, Reply } from "../../../../src/core/messages.ts";
+import type { DecideRequest, DigestRecordsAnswer, Reply } from "../../../../src/core/messages.ts";
 import { nameKey, type LocalChange } from "../local.ts";
 import type { Sent, Witness } from "../network.ts";
 import type { Part } from "../part.ts";
@@ -82,6 +82,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.#refresh();
     this.#messages.answered(call, reply);
     if (call.method === "reportStatus") this.statuses.answered(call.to, reply);
+    if (call.method === "decide") this.statuses.decided(call.to, call.message as DecideRequest, reply);
     this.verifications.answered(call.method, call.message, reply);
     if (call.method === "digestRecords" && reply.ok)
       this.#digests.answered(call, reply.value as DigestRecordsAnswer);
