@@ -59,7 +59,10 @@ describe.each(leaves)("leasehold $name", ({ name, path, command }) => {
 });
 
 /** Flags without which a command complains about something else first. */
-const EXTRA: Readonly<Record<string, readonly string[]>> = { "cells set": ["--name", "x"] };
+const EXTRA: Readonly<Record<string, readonly string[]>> = {
+  "cells set": ["--name", "x"],
+  "webhooks set": ["--disable"],
+};
 
 const destructive = leaves.filter(({ command }) => {
   const flags = flagsOf(command);

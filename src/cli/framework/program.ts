@@ -17,6 +17,7 @@ import { addStatus } from "../status/add-status.ts";
 import { addTypes } from "../types/add-types.ts";
 import { addVerify } from "../verify/add-verify.ts";
 import { addWatch } from "../watch/add-watch.ts";
+import { addWebhooks } from "../webhooks/add-webhooks.ts";
 import { VERSION } from "./version.ts";
 import type { Run } from "./run.ts";
 
@@ -54,6 +55,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addCells(program, run);
   addVerify(program, run);
   addKeys(program, run);
+  addWebhooks(program, run);
   addTypes(program, run);
   addAudit(program, run);
   addRoute(program, run);

@@ -1,0 +1,89 @@
+import { InvalidArgumentError, Option, type Command } from "commander";
+import type { Webhook, WebhookThresholds } from "../../client/api-types.ts";
+import { secondsOf } from "../../text/duration.ts";
+
+type Event = Webhook["events"][number];
+type Threshold = keyof WebhookThresholds;
+
+/** The compiler compares them with those of the API. */
+const EVENTS: Readonly<Record<Event, true>> = {
+  stale_leases: true,
+  history_lost: true,
+  contradiction: true,
+  cell_silent: true,
+  cell_drift: true,
+  cron_failed: true,
+  key_expiring: true,
+};
+const THRESHOLDS: Readonly<Record<Threshold, true>> = {
+  stale_leases: true,
+  cell_silent: true,
+  cell_drift: true,
+  key_expiring: true,
+};
+
+const eventNames = Object.keys(EVENTS) as Event[];
+
+/** The settings that `add` and `set` have. */
+export interface SettingOptions {
+  events?: Event[];
+  /** Null: the default. */
+  thresholds?: Partial<Record<Threshold, number | null>>;
+  for?: number;
+  resolve?: number;
+}
+
+export const withSettings = (command: Command): Command =>
+  command
+    .addOption(
+      new Option("--events <list>", "what it is told of, separated by commas, or all").argParser(events),
+    )
+    .addOption(
+      new Option("--thresholds <list>", "such as stale_leases=10,cell_drift=default").argParser(thresholds),
+    )
+    .addOption(
+      new Option("--for <time>", "how long a condition must hold, such as 5m; 300s by default").argParser(
+        holdTime,
+      ),
+    )
+    .addOption(
+      new Option("--resolve <time>", "how long it must not hold until it is resolved").argParser(holdTime),
+    );
+
+function events(text: string): Event[] {
+  if (text === "all") return eventNames;
+  const given = text.split(",").map((name) => name.trim());
+  const wrong = given.find((name) => !Object.hasOwn(EVENTS, name));
+  if (wrong !== undefined || new Set(given).size < given.length)
+    throw new InvalidArgumentError(`It must be all, or some of ${eventNames.join(", ")}, each once.`);
+  return given as Event[];
+}
+
+function thresholds(text: string): Partial<Record<Threshold, number | null>> {
+  return Object.fromEntries(
+    text.split(",").map((each) => {
+      const [name = "", value = ""] = each.trim().split("=");
+      if (!Object.hasOwn(THRESHOLDS, name) || !/^(?:\d{1,7}|default)$/.test(value))
+        throw new InvalidArgumentError(
+          `It must be NAME=NUMBER or NAME=default, with a name of ${Object.keys(THRESHOLDS).join(", ")}.`,
+        );
+      return [name, value === "default" ? null : Number(value)];
+    }),
+  );
+}
+
+function holdTime(text: string): number {
+  const seconds = secondsOf(text);
+  if (seconds === undefined || seconds > 86_400)
+    throw new InvalidArgumentError("It must be a time of at most a day, such as 0s, 90s, 10m or 2h.");
+  return seconds;
+}
+
+/** The thresholds after a change, without those that are the default. */
+export const thresholdsAfter = (
+  before: WebhookThresholds,
+  given: SettingOptions["thresholds"] = {},
+): WebhookThresholds =>
+  Object.fromEntries(
+    Object.entries({ ...before, ...given }).filter(([, value]) => value !== null && value !== undefined),
+  );
