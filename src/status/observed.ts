@@ -11,8 +11,27 @@ export interface CellStatus {
   stored_bytes: number | null;
   /** The age of what the cell reported last. */
   reported_age_ms: number | null;
+  /** How the last reconciliation ended. */
+  reconciliation: "done" | "aborted" | null;
   /** What the last verification found. */
   drift: Drift | null;
+}
+
+/** A cell whose leases the cron could not copy. */
+export interface FailedCopy {
+  cell: string;
+  error: string;
+  is_set_back: boolean;
+}
+
+/** The service whose keys are all about to expire: a cell, the routers, or what scrapes the metrics. */
+export interface ExpiringKeys {
+  role: string;
+  cell: string | null;
+  /** One of the keys. */
+  id: string;
+  /** Until the last of them expires. */
+  expires_in_ms: number;
 }
 
 /** What the deployment did not tell, and why. */
@@ -35,7 +54,9 @@ export interface Observed {
   has_lost_history: boolean;
   d1: string | null;
   cron: { finished_at: string; age_ms: number; cells_failed: number } | null;
+  failed_copies: readonly FailedCopy[];
   cells: readonly CellStatus[];
+  expiring_keys: readonly ExpiringKeys[];
   /** More cells or stale leases exist than were read. */
   cut: boolean;
   unread: readonly Unread[];
@@ -51,7 +72,9 @@ interface ObservedCell {
   outstanding_leases: number | null;
   unapplied_decisions: number | null;
   stored_bytes: number | null;
-  status: (ReportedStatus & { age_ms: number }) | null;
+  status:
+    | (ReportedStatus & { age_ms: number; reconciliation?: { outcome: "done" | "aborted" } | undefined })
+    | null;
 }
 
 interface ObservedLease {
@@ -108,8 +131,48 @@ export function cellStatusOf(cell: ObservedCell, stale: readonly ObservedLease[]
     unapplied_decisions: cell.unapplied_decisions,
     stored_bytes: cell.stored_bytes,
     reported_age_ms: cell.status?.age_ms ?? null,
+    reconciliation: cell.status?.reconciliation?.outcome ?? null,
     drift: driftOf(cell.status),
   };
+}
+
+interface ObservedCopy {
+  cell_id: string;
+  error: string;
+  is_set_back: boolean;
+}
+
+export const failedCopyOf = ({ cell_id: cell, error, is_set_back }: ObservedCopy): FailedCopy => ({
+  cell,
+  error,
+  is_set_back,
+});
+
+interface ObservedKey {
+  id: string;
+  role: string;
+  cell_id: string | null;
+  expires_at: string;
+  revoked_at: string | null;
+}
+
+/** From this time before its expiry on, a key should be replaced. */
+export const KEY_SOON_MS = 7 * 86_400_000;
+
+/** The keys of people, who are told of their own key. */
+const PERSONAL: ReadonlySet<string> = new Set(["operator", "viewer"]);
+
+/** The services whose last key expires soon. Keys that have expired are no longer in use. */
+export function expiringKeysOf(keys: readonly ObservedKey[], nowMs: number): ExpiringKeys[] {
+  const valid = keys
+    .filter(({ role, revoked_at: revokedAt }) => !PERSONAL.has(role) && revokedAt === null)
+    .map((key) => ({ ...key, expiresInMs: Date.parse(key.expires_at) - nowMs }))
+    .filter(({ expiresInMs }) => expiresInMs > 0)
+    .toSorted((a, b) => b.expiresInMs - a.expiresInMs);
+  return [...Map.groupBy(valid, ({ role, cell_id: cell }) => `${role} ${cell ?? ""}`).values()]
+    .flatMap(([last]) => last ?? [])
+    .filter(({ expiresInMs }) => expiresInMs < KEY_SOON_MS)
+    .map(({ role, cell_id: cell, id, expiresInMs }) => ({ role, cell, id, expires_in_ms: expiresInMs }));
 }
 
 export const textOf = (value: unknown): string | null => (typeof value === "string" ? value : null);

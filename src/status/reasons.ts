@@ -2,7 +2,13 @@ import { durationText } from "../text/duration.ts";
 import { commandLine } from "../text/shell-word.ts";
 import { escapeControls } from "../text/escape.ts";
 import { driftText, isSilent } from "./health.ts";
-import type { CellStatus, Observed } from "./observed.ts";
+import {
+  KEY_SOON_MS,
+  type CellStatus,
+  type ExpiringKeys,
+  type FailedCopy,
+  type Observed,
+} from "./observed.ts";
 
 /** Why a deployment is not green, and what to do next. */
 export interface Reason {
@@ -28,14 +34,14 @@ const NEAR = 0.9;
 /** Decisions that wait for a shard. A busy cell has some at any moment. */
 const MANY_UNAPPLIED = 1_000;
 
-const KEY_SOON_MS = 7 * 86_400_000;
-
 /** An empty list: the deployment is green. */
 export const reasonsOf = (observed: Observed): Reason[] => [
   ...partReasons(observed),
   ...projectionReasons(observed),
+  ...observed.failed_copies.map(copyReason),
   ...unreadReasons(observed),
   ...observed.cells.flatMap((cell) => cellReasons(cell, observed.limits)),
+  ...observed.expiring_keys.map(expiringReason),
   ...keyReasons(observed),
 ];
 
@@ -77,7 +83,7 @@ function nextOfPart(part: string): string {
   const [, shard] = /^shard (\d+)$/.exec(part) ?? [];
   const [, cell] = /^ledger of cell (\d+)$/.exec(part) ?? [];
   const id = shard === undefined ? (cell === undefined ? part : `ledger-${cell}`) : `shard-${shard}`;
-  return commandLine("api", "GET", `/v1/admin/parts/${id}`);
+  return commandLine("parts", "show", id);
 }
 
 const unreadReasons = ({ unread }: Observed): Reason[] =>
@@ -87,7 +93,8 @@ const unreadReasons = ({ unread }: Observed): Reason[] =>
     about: DEPLOYMENT,
   }));
 
-function projectionReasons({ readiness, d1, cron }: Observed): Reason[] {
+function projectionReasons(observed: Observed): Reason[] {
+  const { readiness, d1 } = observed;
   if (d1 === "down")
     return [
       {
@@ -96,10 +103,11 @@ function projectionReasons({ readiness, d1, cron }: Observed): Reason[] {
         about: DEPLOYMENT,
       },
     ];
-  return readiness === "failed" ? [] : cronReasons(cron);
+  return readiness === "failed" ? [] : cronReasons(observed);
 }
 
-function cronReasons(cron: Observed["cron"]): Reason[] {
+/** What the cron could not copy, one by one, is in `failed_copies`. */
+function cronReasons({ cron, failed_copies: copies }: Pick<Observed, "cron" | "failed_copies">): Reason[] {
   if (cron === null)
     return [
       {
@@ -115,13 +123,35 @@ function cronReasons(cron: Observed["cron"]): Reason[] {
       next: "leasehold doctor",
       about: DEPLOYMENT,
     });
-  if (cron.cells_failed > 0)
+  if (cron.cells_failed > 0 && copies.length === 0)
     reasons.push({
       problem: `The last run of the cron failed for ${count(cron.cells_failed, "cell")}.`,
       next: "leasehold cells ls",
       about: { part: "cells" },
     });
   return reasons;
+}
+
+function copyReason({ cell, error, is_set_back: isSetBack }: FailedCopy): Reason {
+  const part = `ledger-${cell}`;
+  return {
+    problem: isSetBack
+      ? `The storage of cell ${cell}'s ledger was set back: it lacks changes that were copied from it before.`
+      : `The cron could not copy the leases of cell ${cell}: ${escapeControls(error)}.`,
+    next: isSetBack
+      ? `${commandLine("parts", "reconcile", part)} --declare-lost --dry-run`
+      : commandLine("parts", "show", part),
+    about: { part: "cell", cell },
+  };
+}
+
+function expiringReason({ role, cell, id, expires_in_ms: ms }: ExpiringKeys): Reason {
+  const whose = cell === null ? `of the role ${role}` : `of cell ${cell}`;
+  return {
+    problem: `The last key ${whose} expires in ${durationText(ms)}.`,
+    next: `${commandLine("keys", "rotate", id)} --reason TEXT`,
+    about: { part: "keys" },
+  };
 }
 
 function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
@@ -167,13 +197,22 @@ function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
 }
 
 /** A cell that has never reported may be one that does not use the SDK, so it is no reason. */
-function reportReasons({ cell, reported_age_ms: ageMs, drift }: CellStatus): Reason[] {
+function reportReasons({ cell, reported_age_ms: ageMs, reconciliation, drift }: CellStatus): Reason[] {
   const next = commandLine("verify", "report", "--cell", cell);
   const about: Topic = { part: "report", cell };
   const found = driftText(drift);
   return [
     ...(ageMs !== null && isSilent(ageMs)
       ? [{ problem: `Cell ${cell} is silent: it last reported ${durationText(ageMs)} ago.`, next, about }]
+      : []),
+    ...(reconciliation === "aborted"
+      ? [
+          {
+            problem: `The last reconciliation of cell ${cell} was aborted, so its leases may stay open.`,
+            next,
+            about,
+          },
+        ]
       : []),
     ...(found === ""
       ? []

@@ -114,14 +114,63 @@ describe("is not green, and says why", () => {
     expect(cells[1]).toMatchObject({ drift: { missing: 3, different: 0, duplicates: 1 } });
   });
 
+  test("a reconciliation that was aborted", async () => {
+    const line = await startGreen();
+    await line.client("1").cells.reportStatus({
+      sdk: { name: "my-cell", version: "1" },
+      reconciliation: { outcome: "aborted" },
+    });
+    expect((await statusOf(line)).reasons).toEqual([
+      {
+        problem: "The last reconciliation of cell 1 was aborted, so its leases may stay open.",
+        next: "leasehold verify report --cell 1",
+      },
+    ]);
+  });
+
+  test("a cell that the cron could not copy, and why", async () => {
+    const line = await startGreen();
+    const copies = [
+      { cell_id: "1", error: "it did not answer", is_set_back: false, last_pulled_at: null },
+      { cell_id: "2", error: "the ledger was set back", is_set_back: true, last_pulled_at: null },
+    ];
+    spoil(line, "/v1/admin/copies/failed", () => Response.json({ copies, next_page_token: "" }));
+    expect((await statusOf(line)).reasons).toEqual([
+      {
+        problem: "The cron could not copy the leases of cell 1: it did not answer.",
+        next: "leasehold parts show ledger-1",
+      },
+      {
+        problem: expect.stringContaining("The storage of cell 2's ledger was set back"),
+        next: "leasehold parts reconcile ledger-2 --declare-lost --dry-run",
+      },
+    ]);
+  });
+
+  test("the last key of a cell that expires soon, but no key that has a successor", async () => {
+    const line = await startGreen();
+    const keys = line.client().keys;
+    const key = { role: "cell", cell_id: "1", expires_in_s: 3_600 } as const;
+    const { id } = await keys.mint(key);
+    const { reasons } = await statusOf(line);
+    expect(reasons).toEqual([
+      {
+        problem: expect.stringMatching(/^The last key of cell 1 expires in (59m|1h)/),
+        next: `leasehold keys rotate ${id} --reason TEXT`,
+      },
+    ]);
+    await keys.mint({ ...key, expires_in_s: 30 * 86_400 });
+    expect((await statusOf(line)).green).toBe(true);
+  });
+
   test("parts that do not answer, each with a command", async () => {
     const line = await startGreen();
     spoil(line, "/readyz", () => problem({ detail: "2 parts", failed: ["shard 3", "ledger of cell 2"] }));
     expect((await statusOf(line)).reasons).toEqual([
-      { problem: "This part does not answer: shard 3.", next: "leasehold api GET /v1/admin/parts/shard-3" },
+      { problem: "This part does not answer: shard 3.", next: "leasehold parts show shard-3" },
       {
         problem: "This part does not answer: ledger of cell 2.",
-        next: "leasehold api GET /v1/admin/parts/ledger-2",
+        next: "leasehold parts show ledger-2",
       },
     ]);
   });

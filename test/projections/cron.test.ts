@@ -4,6 +4,7 @@ import type { DeclaredTypes, MintedKey, TypeSet } from "../../src/core/directory
 import { positionAt } from "../../src/core/ledger/position.ts";
 import { runCron, type CronReport } from "../../src/projections/cron.ts";
 import { Database } from "../../src/projections/database.ts";
+import { listFailedCopies } from "../../src/projections/failed-copies.ts";
 import { mirrorTypes } from "../../src/projections/mirror.ts";
 import { defaultRuntime } from "../../src/runtime.ts";
 import {
@@ -559,6 +560,9 @@ describe("a copy that no longer matches its source", () => {
           expect(events).toContain("ledger_lost_changes");
           expect(await lostAtMs()).toBeGreaterThan(0);
           expect(await countRows("cells", "cell_id = '1' AND last_error LIKE '%set back%'")).toBe(1);
+          expect(await listFailedCopies(env, 1, undefined)).toMatchObject({
+            value: { copies: [{ cell: "1", isSetBack: true }], next: undefined },
+          });
           // Everything that the ledger has now is copied, and every run says it again.
           const held = await leasesInLedger("1");
           expect(await cursorOf("1")).toBe(Math.max(...held.map(({ position }) => position)));
@@ -584,6 +588,7 @@ describe("a copy that no longer matches its source", () => {
       });
       expect(await run()).toMatchObject({ cellsPulled: 2, cellsFailed: 0, cellsBehind: [] });
       expect(await lostAtMs()).toBeNull();
+      expect(await listFailedCopies(env, 1, undefined)).toMatchObject({ value: { copies: [] } });
       expect(events.at(-2)).toBe("ledger_has_changes_again");
     });
   });

@@ -1,14 +1,26 @@
 import { isLeaseholdError, type Client } from "../../client/index.ts";
+import { callRoute } from "../connection/call-route.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { bodyOf, type RawAnswer } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { take } from "../output/result.ts";
-import { cellStatusOf, readinessOf, textOf, type Observed, type Unread } from "../../status/observed.ts";
+import {
+  cellStatusOf,
+  expiringKeysOf,
+  failedCopyOf,
+  readinessOf,
+  textOf,
+  type FailedCopy,
+  type Observed,
+  type Unread,
+} from "../../status/observed.ts";
 
 /** A deployment has at most 1,000 cells. */
 const MAX_CELLS = 1_000;
 const MAX_STALE = 1_000;
+/** With more keys, nothing is said about those that expire: the newest may be among the others. */
+const MAX_KEYS = 1_000;
 
 export async function observe(context: Context): Promise<Observed> {
   const { url, key } = await context.target();
@@ -26,6 +38,10 @@ export async function observe(context: Context): Promise<Observed> {
     take(client.leases.listStale(), MAX_STALE),
   );
   const limits = await attempt(unread, "The list of limits", () => limitsOf(client));
+  const copies = await attempt(unread, "The list of failed copies", () => failedCopies(context));
+  const keys = await attempt(unread, "The list of keys", () =>
+    take(client.keys.list({ pageSize: MAX_KEYS }), MAX_KEYS),
+  );
   const facts = keyFactsOf(key);
   return {
     url,
@@ -33,6 +49,8 @@ export async function observe(context: Context): Promise<Observed> {
     placement: textOf(bodyOf(health)["placement"]),
     ...readinessOf(ready.status, bodyOf(ready), nowMs),
     cells: cells?.items.map((cell) => cellStatusOf(cell, stale?.items ?? [])) ?? [],
+    failed_copies: copies ?? [],
+    expiring_keys: keys === undefined || keys.isCut ? [] : expiringKeysOf(keys.items, nowMs),
     cut: cells?.isCut === true || stale?.isCut === true,
     unread,
     limits: limits ?? null,
@@ -63,12 +81,22 @@ const nothing = (url: string, unread: readonly Unread[]): Observed => ({
   has_lost_history: false,
   d1: null,
   cron: null,
+  failed_copies: [],
   cells: [],
+  expiring_keys: [],
   cut: false,
   unread,
   limits: null,
   key: null,
 });
+
+async function failedCopies(context: Context): Promise<FailedCopy[]> {
+  const page = await callRoute<{ copies: Parameters<typeof failedCopyOf>[0][] }>(context, {
+    method: "GET",
+    path: "/v1/admin/copies/failed",
+  });
+  return page.copies.map(failedCopyOf);
+}
 
 /** The deployment's clock. The times that it tells are not compared with the clock of this machine. */
 function timeOf(answer: RawAnswer): number | undefined {

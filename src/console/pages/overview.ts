@@ -1,5 +1,12 @@
 import { tableOf } from "../table.ts";
-import { cellStatusOf, readinessOf, type Observed, type Unread } from "../../status/observed.ts";
+import {
+  cellStatusOf,
+  expiringKeysOf,
+  failedCopyOf,
+  readinessOf,
+  type Observed,
+  type Unread,
+} from "../../status/observed.ts";
 import { reasonsOf, type Reason, type Topic } from "../../status/reasons.ts";
 import { countText } from "../amounts.ts";
 import { durationText } from "../../text/duration.ts";
@@ -10,6 +17,9 @@ import { allCells, NO_CELLS, cellLink, sizeOf, stateOf, type View } from "../vie
 
 /** The most stale leases that are counted. The oldest come first. */
 const MAX_STALE = 100;
+
+/** With more keys, nothing is said about those that expire: the newest may be among the others. */
+const MAX_KEYS = 1_000;
 
 export async function overviewPage(view: View): Promise<Page> {
   const observed = await observe(view);
@@ -95,15 +105,18 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     unread.push({ what, why: answer.problem.detail });
     return undefined;
   };
-  const [health, ready, listed, stale, allLimits] = await Promise.all([
+  const [health, ready, listed, stale, allLimits, copies, keys] = await Promise.all([
     api.call("getHealth"),
     api.call("getReadiness"),
     allCells(api),
     api.call("listStaleLeases", { query: { page_size: String(MAX_STALE) } }),
     api.call("listLimits"),
+    api.call("listFailedCopies"),
+    api.call("listKeys", { query: { page_size: String(MAX_KEYS) } }),
   ]);
   const limits = new Map(read("The list of limits", allLimits)?.limits.map((one) => [one.name, one.value]));
   const { version = null, placement = null } = health.ok ? health.value : {};
+  const allKeys = read("The list of keys", keys);
   const leases = read("The list of stale leases", stale)?.leases ?? [];
   return {
     url: "",
@@ -115,6 +128,8 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
       nowMs,
     ),
     cells: (read("The list of cells", listed) ?? []).map((cell) => cellStatusOf(cell, leases)),
+    failed_copies: (read("The list of failed copies", copies)?.copies ?? []).map(failedCopyOf),
+    expiring_keys: allKeys?.next_page_token === "" ? expiringKeysOf(allKeys.keys, nowMs) : [],
     cut: stale.ok && stale.value.next_page_token !== "",
     unread,
     limits: {

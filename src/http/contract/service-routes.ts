@@ -147,6 +147,53 @@ export const serviceRoutes = {
     errors: [{ code: "UNAVAILABLE", when: "At least one part does not answer. `failed` lists them." }],
     example: {},
   }),
+  listFailedCopies: route({
+    group: "service",
+    method: "GET",
+    path: "/v1/admin/copies/failed",
+    summary: "List the cells that the cron could not copy",
+    about:
+      "Lists the cells whose leases the cron could not copy into D1 when it last visited them, and why. " +
+      "Their stale leases may be missing in the listing. Cells are in the order of their ids as text.",
+    roles: ["operator", "viewer"],
+    params: nothing,
+    query: z.strictObject({ page_size: pageSize.optional(), page_token: pageToken.optional() }),
+    responses: {
+      200: {
+        about: "A page of cells.",
+        schema: z.strictObject({
+          copies: z.array(
+            z.strictObject({
+              cell_id: cellId,
+              error: z.string().meta({ description: "Why the last visit failed." }),
+              is_set_back: z.boolean().meta({
+                description:
+                  "Whether the cell's ledger lacks changes that were copied before, because its storage " +
+                  "was set back.",
+              }),
+              last_pulled_at: time.nullable().meta({
+                description: "The copy is at least as recent as this. Null: there is none.",
+              }),
+            }),
+          ),
+          next_page_token: nextPageToken,
+        }),
+        example: {
+          copies: [
+            {
+              cell_id: "7",
+              error: "the ledger did not answer in time",
+              is_set_back: false,
+              last_pulled_at: "2026-11-20T12:00:00.000Z",
+            },
+          ],
+          next_page_token: "",
+        },
+      },
+    },
+    errors: [{ code: "UNAVAILABLE", when: "D1 cannot be reached." }],
+    example: {},
+  }),
   getOpenApi: route({
     group: "service",
     method: "GET",

@@ -1,6 +1,7 @@
 import openapi from "../../../openapi.json" with { type: "json" };
 import { limitNames, limitTable, limitVariable, apiLimitName } from "../../core/limits.ts";
 import { ok } from "../../core/refusal.ts";
+import { listFailedCopies } from "../../projections/failed-copies.ts";
 import { listStale, type StalePosition } from "../../projections/stale.ts";
 import type { serviceRoutes } from "../contract/service-routes.ts";
 import { describedApi } from "../docs/described.ts";
@@ -9,6 +10,9 @@ import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { withFailure } from "../reach.ts";
 import { NO_TYPES, timeOf, toApiLease } from "../answers.ts";
+
+/** The error of D1 is only for the log, so this replaces it. */
+const UNREADABLE_PROJECTION = { detail: "the projection in D1 cannot be read; try again later" };
 
 export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   async listStaleLeases(call) {
@@ -34,9 +38,7 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
       },
       deployment.clock,
     );
-    // The error of D1 is only for the log, so it is replaced here.
-    if (!listed.ok)
-      return withFailure(listed, { detail: "the projection in D1 cannot be read; try again later" });
+    if (!listed.ok) return withFailure(listed, UNREADABLE_PROJECTION);
     const { leases, lastPulledAtMs, next: nextPosition } = listed.value;
     const body = {
       leases: leases.map((lease) => ({
@@ -74,6 +76,24 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
     const lastRun =
       cron === null ? null : { finished_at: timeOf(cron.finishedAtMs), cells_failed: cron.cellsFailed };
     return ok({ status: 200, body: { status, d1, last_cron_run: lastRun } });
+  },
+
+  async listFailedCopies(call) {
+    const page = await pageOf<string>(call);
+    if (!page.ok) return page;
+    const { limit, position, next } = page.value;
+    const listed = await listFailedCopies(call.deployment.env, limit, position);
+    if (!listed.ok) return withFailure(listed, UNREADABLE_PROJECTION);
+    const body = {
+      copies: listed.value.copies.map(({ cell, error, isSetBack, lastPulledAtMs }) => ({
+        cell_id: cell,
+        error,
+        is_set_back: isSetBack,
+        last_pulled_at: lastPulledAtMs === null ? null : timeOf(lastPulledAtMs),
+      })),
+      next_page_token: await next(listed.value.next),
+    };
+    return ok({ status: 200, body });
   },
 
   async getOpenApi({ deployment, waitUntil }) {

@@ -48,6 +48,7 @@ const listings: readonly Listing[] = [
   },
   { id: "listRecords", key: "operator", params: { cell: "2" }, query: RECORDS },
   { id: "searchRecords", key: "operator", params: {}, query: SUBJECT },
+  { id: "listFailedCopies", key: "operator", params: {}, query: [] },
   { id: "listCells", key: "operator", params: {}, query: [] },
   { id: "listKeys", key: "operator", params: {}, query: [] },
   { id: "listStaleLeases", key: "operator", params: {}, query: [["older_than_s", "0"]] },

@@ -146,6 +146,7 @@ export class FuzzServer {
     await this.#coordinator.cron();
     this.leaveBehind(2);
     for (const id of pools["id"] ?? []) this.#insertWebhook(id);
+    this.#failCopies(REGISTERED);
   }
 
   /**
@@ -194,6 +195,12 @@ export class FuzzServer {
     this.state.changes();
     for (const cell of REGISTERED)
       for (let n = 0; n < count; n += 1) this.state.insert("leases", leftOver(cell));
+  }
+
+  /** Notes for cells that the cron could not copy them, which no request brings about. */
+  #failCopies(cells: Iterable<string>): void {
+    for (const cell of cells)
+      this.state.execute("UPDATE cells SET last_error = 'down' WHERE cell_id = ?", cell);
   }
 
   async #must(status: number, method: string, target: string, body?: unknown): Promise<Received> {

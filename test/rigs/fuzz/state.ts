@@ -74,12 +74,15 @@ export class StateOnDisk {
 
   /** Inserts a row into D1 without the server. */
   insert(table: string, row: Row): void {
+    const [names, marks] = [Object.keys(row).join(", "), Object.keys(row).fill("?").join(", ")];
+    this.execute(`INSERT INTO ${table} (${names}) VALUES (${marks})`, ...Object.values(row));
+  }
+
+  /** Runs a statement in D1 without the server. */
+  execute(statement: string, ...bindings: unknown[]): void {
     const [file = ""] = [...this.#open].find(([, { object }]) => object === D1) ?? [];
     const database = new DatabaseSync(file, { timeout: 5_000 });
-    const [names, marks] = [Object.keys(row).join(", "), Object.keys(row).fill("?").join(", ")];
-    database
-      .prepare(`INSERT INTO ${table} (${names}) VALUES (${marks})`)
-      .run(...(Object.values(row) as SQLInputValue[]));
+    database.prepare(statement).run(...(bindings as SQLInputValue[]));
     database.close();
   }
 

@@ -1259,6 +1259,13 @@ export const cases: Record<RouteId, Case> = {
       "a bad cell": { query: "cell=x", field: "cell" },
     },
   },
+  listFailedCopies: {
+    success: [
+      { query: "page_size=5", status: 200 },
+      { before: async (api) => ({ key: await mintKeyOf("viewer", api) }), status: 200 },
+    ],
+    bad: badPages,
+  },
   listLimits: {
     success: [
       { key: "router", status: 200 },
