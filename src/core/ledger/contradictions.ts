@@ -3,6 +3,9 @@ import { readMeta, writeMeta } from "../meta.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../refusal.ts";
 
+/** A report may have any number. The count stays an integer that D1 can store. */
+const MAX_COUNT = 1_000_000_000;
+
 /**
  * How often the cell has saved rows whose names it doesn't have, as far as the ledger knows (U4). The count
  * is durable, because an instance may end before anybody has read what it has counted.
@@ -31,6 +34,7 @@ export class Contradictions {
   add(count: number): void {
     const before = this.seen ?? { count: 0, lastAtMs: 0 };
     const lastAtMs = Math.max(this.#ports.clock.now(), before.lastAtMs + 1);
-    writeMeta(this.#ports.sql, "contradictions", JSON.stringify({ count: before.count + count, lastAtMs }));
+    const total = Math.min(MAX_COUNT, before.count + count);
+    writeMeta(this.#ports.sql, "contradictions", JSON.stringify({ count: total, lastAtMs }));
   }
 }

@@ -44,4 +44,6 @@ test("[U4] what a reconciliation has found is counted, and what an operator trie
   await report(2);
   await report(0);
   expect(await seen(c)).toMatchObject({ count: 2 });
+  await report(Number.MAX_SAFE_INTEGER);
+  expect(await seen(c)).toMatchObject({ count: 1_000_000_000 });
 });

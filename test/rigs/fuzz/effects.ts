@@ -330,11 +330,16 @@ const erase: Effect = (changes, _, answer) => {
   return names.size > 1 ? "past claims of several names were erased" : others(changes, past);
 };
 
-/** The only row of the cell's status. */
+/** The row of the cell's status, and the one that counts contradictions that a reconciliation has found. */
 const statusRow: Effect = (changes, request) =>
-  others(
-    changes,
-    changesIn(changes, `cell-${request.params?.["cell"]}`, "meta").filter(({ key }) => key === "status"),
+  others(changes, [
+    ...changesIn(changes, `cell-${request.params?.["cell"]}`, "meta").filter(({ key }) => key === "status"),
+    ...contradictionsIn(changes, request),
+  ]);
+
+const contradictionsIn = (changes: readonly Change[], request: FuzzRequest): Change[] =>
+  changesIn(changes, `cell-${request.params?.["cell"]}`, "meta").filter(
+    ({ key }) => key === "contradictions",
   );
 
 /** The row of the webhook, and what is removed with it. A removal may find nothing else. */
@@ -404,7 +409,9 @@ function wrongRows(
   if (status === 429 && request.id === "takeVerificationSlot") return slot(real, request, {}, server, status);
   if (status >= 300) {
     const isBegin = request.id === "beginLease" || request.id === "beginLeaseWithNewId";
-    return others(real, isBegin ? typesInUse(real) : []);
+    // A refused commit is counted (U4).
+    const counted = request.id === "commitLease" ? contradictionsIn(real, request) : [];
+    return others(real, isBegin ? typesInUse(real) : counted);
   }
   const isRead = routeOf(request.id).method === "GET";
   const effect = effects[request.id] ?? (isRead ? none : undefined);
