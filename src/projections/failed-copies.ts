@@ -5,7 +5,7 @@ import { Database } from "./database.ts";
 import { cells } from "./schema.ts";
 
 /** A cell whose leases the cron could not copy when it last visited the cell. */
-export interface FailedCopy {
+interface FailedCopy {
   cell: string;
   error: string;
   isSetBack: boolean;
