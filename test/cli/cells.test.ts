@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { startCommandLine, type CommandLine } from "./command-line.ts";
+import { spoil, startCommandLine, type CommandLine } from "./command-line.ts";
 
 const reason = ["--reason", "a test"];
 
@@ -103,7 +103,7 @@ describe("remove", () => {
     const line = await drained();
     const { code, out, err } = await line.run([...remove, "--dry-run"]);
     expect(code).toBe(0);
-    expect(out).toMatch(/names to release +5\n/);
+    expect(out).toMatch(/claims to release +5\n/);
     expect(out).toMatch(/RAILS_TABLE_ROUTES +ROUTES +5/);
     expect(err).toContain("Next: leasehold cells remove 2 --export FILE --reason TEXT");
     expect(line.changes).toEqual([]);
@@ -119,9 +119,9 @@ describe("remove", () => {
     const { code, out, err, asked } = await line.run(args, { answers: ["2"] });
     expect({ code, out }).toEqual({
       code: 0,
-      out: "Cell 2 is removed. This run has released 5 names.\n",
+      out: "Cell 2 is removed. This run has released 5 claims.\n",
     });
-    expect(asked[0]).toContain("It releases 5 names, for good.");
+    expect(asked[0]).toContain("It releases 5 claims, for good.");
     expect(err).toContain("leasehold cells remove 2 --cancel --reason TEXT");
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const lines = readFileSync(file, "utf8").trim().split("\n");
@@ -139,8 +139,8 @@ describe("remove", () => {
     writeFileSync(file, "mine");
     const args = ["--export", file, ...reason, "--yes"];
     expect(await line.run([...remove, ...args])).toMatchObject({
-      code: 2,
-      err: expect.stringContaining("cannot be created"),
+      code: 3,
+      err: expect.stringContaining("is no claim, so the file is no export"),
     });
     expect(readFileSync(file, "utf8")).toBe("mine");
     expect((await line.run([...remove, ...reason, "--yes"])).err).toContain("--export FILE is required");
@@ -174,12 +174,69 @@ describe("remove", () => {
     expect(await line.run(args)).toMatchObject({
       code: 0,
       out: expect.stringContaining("Cell 2 is removed."),
-      err: expect.stringContaining("was not written"),
+      err: expect.stringContaining("this run exports nothing"),
     });
     expect(await line.json([...remove, "--dry-run"])).toMatchObject({
       removal: { claims_total: 0, progress: { exported_claims: 5, released_claims: 5 } },
     });
     expect(statSync(file).mtimeMs).toBe(mtimeMs);
+  });
+
+  test("a refused start says that it has not started, and the same command uses its export", async () => {
+    const line = await drained();
+    const file = join(line.home, "cell-2.jsonl");
+    const args = [...remove, "--export", file, ...reason, "--yes"];
+    const real = line.coordinator;
+    const fail = (status: number, problem: object) => {
+      spoil(line, "/v1/admin/cells/2/removal", () => Response.json(problem, { status, headers }));
+      const { fetch } = line.coordinator;
+      const onlyPosts: typeof fetch = (url, init) =>
+        (init?.method === "POST" ? fetch : real.fetch)(url, init);
+      Object.assign(line, { coordinator: { ...real, fetch: onlyPosts } });
+    };
+    const headers = { "content-type": "application/problem+json" };
+    const common = { title: "t", detail: "d", code: "FAILED_PRECONDITION", retryable: false };
+    fail(409, { ...common, reason: "CELL_HAS_LEASES" });
+    const refused = await line.run(args);
+    expect(refused.err).toContain("the removal of cell 2 has not started: d");
+    expect(refused.err).toContain(`Next: leasehold cells remove 2 --export ${file} --reason TEXT`);
+    fail(409, { ...common, reason: "EXPORT_DIFFERS" });
+    expect(await line.run(args)).toMatchObject({
+      code: 3,
+      err: expect.stringContaining("give the name of another file"),
+    });
+    fail(500, {});
+    expect((await line.run(args)).err).toContain("may have started");
+    Object.assign(line, { coordinator: real });
+    const done = await line.run(args);
+    expect(done.err).toContain(`${file} exists, and is used as it is`);
+    expect(done.out).toContain("Cell 2 is removed.");
+  });
+
+  test("an export that lost a line is refused by the coordinator", async () => {
+    const line = await drained();
+    const file = join(line.home, "cell-2.jsonl");
+    writeFileSync(file, "");
+    const { code, err } = await line.run([...remove, "--export", file, ...reason, "--yes"]);
+    expect({ code, err }).toEqual({ code: 3, err: expect.stringContaining("has 5 claims") });
+    expect(await line.json(["cells", "show", "2"])).toMatchObject({ cell: { state: "DRAINING" } });
+  });
+
+  test("Ctrl-C during the pause between two steps says how to go on", async () => {
+    const line = await drained();
+    const interrupt = new AbortController();
+    spoil(line, "/v1/admin/cells/2/removal/steps", () =>
+      Response.json({ title: "t", code: "UNAVAILABLE", retryable: true }, { status: 503 }),
+    );
+    const wait = async (): Promise<void> => {
+      interrupt.abort(new Error("interrupted"));
+      throw new Error("the wait was aborted");
+    };
+    const args = [...remove, "--export", join(line.home, "cell-2.jsonl"), ...reason, "--yes"];
+    expect(await line.run(args, { signal: interrupt.signal, wait })).toMatchObject({
+      code: 130,
+      err: expect.stringContaining("The same command goes on with it"),
+    });
   });
 
   test("--cancel ends a removal that has released nothing", async () => {

@@ -1,6 +1,8 @@
+import { existsSync } from "node:fs";
 import { open, rm, type FileHandle } from "node:fs/promises";
+import { dirname } from "node:path";
 import type { Client, Source } from "../../client/index.ts";
-import type { ExportedClaims, Record } from "../../client/api-types.ts";
+import type { ExportedClaims } from "../../client/api-types.ts";
 import { canonicalize } from "../../core/canonical/canonicalize.ts";
 import { DigestSum, digestWordsOf } from "../../core/digest.ts";
 import { typesOf } from "../../core/types/document.ts";
@@ -16,40 +18,44 @@ const LINES_AT_ONCE = 500;
 const MAX_BYTES = 1_024;
 
 /**
- * Writes all claims of a cell to a new file, one per line, that only its owner can read. Returns what the
- * coordinator compares with the cell's claims. The digests are those of the lines that were written.
+ * Writes all claims of a cell to a file, one per line, that only its owner can read. Without `sources`, all
+ * declared source types are exported. A file that exists is not written: it is the export of an earlier run.
+ * Returns what the coordinator compares with the cell's claims, as it is read back from the file.
  */
 export async function exportCell(
   { io }: Context,
   client: Client,
   cell: string,
-  sources: readonly Source["type"][],
+  sources: readonly Source["type"][] | undefined,
   path: string,
 ): Promise<ExportedClaims[]> {
   const types = await readTypes(client);
+  if (existsSync(path)) {
+    await io.err.write(`${path} exists, and is used as it is.\n`);
+    return readExport(types, path);
+  }
   const file = await create(path);
   try {
-    const exported: ExportedClaims[] = [];
     let count = 0;
-    for (const source of sources) {
-      const sum = new DigestSum();
-      let lines = "";
+    let lines = "";
+    for (const source of sources ?? (types.names("source") as Source["type"][])) {
       const claims = client.forCell(cell).records.export({ sourceType: source, signal: io.signal });
       for await (const claim of claims) {
-        sum.add(wordsOf(types, claim));
         lines += `${toJson(claim)}\n`;
         count += 1;
         if (count % LINES_AT_ONCE === 0) {
-          await file.write(lines);
+          // `write` may write a part only.
+          await file.appendFile(lines);
           lines = "";
         }
         if (count % PROGRESS_EVERY === 0) await io.err.write(`${count} claims exported\n`);
       }
-      await file.write(lines);
-      exported.push({ source_type: source, count: sum.count, hash: sum.hash });
     }
+    await file.appendFile(lines);
     // The removal starts only once the export cannot be lost.
     await file.sync();
+    await syncFolder(dirname(path));
+    const exported = await readExport(types, path);
     await io.err.write(`${count} claims exported to ${path}\n`);
     return exported;
   } catch (error) {
@@ -75,7 +81,61 @@ async function create(path: string): Promise<FileHandle> {
   }
 }
 
-function wordsOf(types: Types, { bucket, subject, source }: Record) {
+/** Makes the name of a new file durable. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+/** Returns the digests of the claims that a file has. */
+async function readExport(types: Types, path: string): Promise<ExportedClaims[]> {
+  const sums = new Map<Source["type"], DigestSum>();
+  const file = await open(path, "r").catch((error: unknown) => {
+    throw usageError(`--export: ${path} cannot be read: ${messageOf(error)}`);
+  });
+  let number = 0;
+  try {
+    for await (const line of file.readLines()) {
+      number += 1;
+      const claim = parseClaim(line);
+      if (claim === undefined)
+        throw new CommandError(
+          `--export: line ${number} of ${path} is no claim, so the file is no export. Nothing was started. ` +
+            "Name another file",
+          exitCodes.conflict,
+        );
+      const sum = sums.get(claim.source.type) ?? new DigestSum();
+      sums.set(claim.source.type, sum);
+      sum.add(wordsOf(types, claim));
+    }
+  } finally {
+    await file.close();
+  }
+  return [...sums].map(([source, { count, hash }]) => ({ source_type: source, count, hash }));
+}
+
+/** The facts of a claim that its digest covers. */
+interface ExportedClaim {
+  bucket: { type: string; value: string };
+  subject: { type: string; id: string };
+  source: { type: Source["type"]; id: string };
+}
+
+function parseClaim(line: string): ExportedClaim | undefined {
+  try {
+    const { bucket, subject, source } = JSON.parse(line) as ExportedClaim;
+    const facts = [bucket.type, bucket.value, subject.type, subject.id, source.type, source.id];
+    return facts.every((fact) => typeof fact === "string") ? { bucket, subject, source } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function wordsOf(types: Types, { bucket, subject, source }: ExportedClaim) {
   const entry = types.named("bucket", bucket.type);
   const made = entry?.rule ? canonicalize(entry.rule, bucket.value, MAX_BYTES) : undefined;
   const [subjectType, sourceType] = [

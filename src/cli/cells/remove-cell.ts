@@ -50,7 +50,10 @@ export async function removeCell(context: Context, id: string, options: RemoveOp
   await confirm(context, options, { name: id, effect: effectOf(removal, reason) });
   if (!isStarted) await start(context, id, options.export ?? "", reason);
   else if (options.export !== undefined)
-    await context.io.err.write(`The removal has started before: ${options.export} was not written.\n`);
+    await context.io.err.write(
+      "The removal has started before, so this run exports nothing. The export is the file of the run that " +
+        "has started it.\n",
+    );
   const released = await release(context, removal, reason);
   return {
     document: {
@@ -60,7 +63,7 @@ export async function removeCell(context: Context, id: string, options: RemoveOp
       changed: true,
       dry_run: false,
     },
-    text: () => `Cell ${id} is removed. This run has released ${released} names.`,
+    text: () => `Cell ${id} is removed. This run has released ${released} claims.`,
     notes: [FINAL, ...(isStarted ? [] : [`The export is in ${options.export}.`])],
     nextSteps: ["leasehold audit --action remove_cell"],
   };
@@ -80,7 +83,7 @@ const removeLine = (id: string): string =>
 
 /** @throws if the removal cannot start, before anything is asked or sent */
 function refuseUnready(removal: Removal, options: RemoveOptions): void {
-  const { cell_id: id, state, outstanding_leases: leases, is_complete: isComplete } = removal;
+  const { cell_id: id, state, outstanding_leases: leases } = removal;
   if (state !== "DRAINING")
     throw new CommandError(
       `cell ${id} is ${state}: drain it first. Nothing was changed`,
@@ -93,11 +96,6 @@ function refuseUnready(removal: Removal, options: RemoveOptions): void {
       exitCodes.conflict,
       [commandLine("leases", "ls", "--cell", id)],
     );
-  if (!isComplete)
-    throw new CommandError(
-      `cell ${id} has more claims than a removal can compare. Nothing was changed`,
-      exitCodes.conflict,
-    );
   if (options.export === undefined)
     throw usageError("--export FILE is required: a removal starts only with an export of the cell's claims", [
       removeLine(id),
@@ -105,9 +103,10 @@ function refuseUnready(removal: Removal, options: RemoveOptions): void {
 }
 
 function effectOf(removal: Removal, reason: string): string {
-  const { cell_id: id, claims_total: total, progress } = removal;
+  const { cell_id: id, claims_total: total, is_complete: isComplete, progress } = removal;
+  const count = `${isComplete ? "" : "more than "}${total}`;
   const what = progress === null ? `removes cell ${id}` : `goes on with the removal of cell ${id}`;
-  return `This ${what}, because: ${reason}\nIt releases ${total} names, for good. ${FINAL}`;
+  return `This ${what}, because: ${reason}\nIt releases ${count} claims, for good. ${FINAL}`;
 }
 
 /** Waits until shards have applied the last decisions, because the removal starts only then. */
@@ -127,16 +126,61 @@ async function settle(context: Context, id: string): Promise<Removal> {
 }
 
 async function start(context: Context, id: string, path: string, reason: string): Promise<void> {
-  const { claims } = await settle(context, id);
+  const { claims, is_complete: isComplete } = await settle(context, id);
   const sources = [...new Set(claims.map(({ source_type: source }) => source))];
-  const exported = await exportCell(context, await context.client(), id, sources, path);
-  const body = JSON.stringify({ reason, export: exported } satisfies {
-    reason: string;
-    export: ExportedClaims[];
-  });
-  await callRoute(context, { method: "POST", path: pathOf(id), body, timeoutMs: STEP_TIMEOUT_MS });
+  const exported = await exportCell(
+    context,
+    await context.client(),
+    id,
+    isComplete ? sources : undefined,
+    path,
+  );
+  try {
+    await sendStart(context, id, { reason, export: exported });
+  } catch (error) {
+    throw notStarted(context, id, path, error);
+  }
   await context.io.err.write(
     `The removal has started. Until its first step, this undoes it: ${cancelLine(id)}\n`,
+  );
+}
+
+/** The comparison of many claims takes several calls. Each but the last answers a cursor for the next. */
+async function sendStart(
+  context: Context,
+  id: string,
+  body: { reason: string; export: ExportedClaims[] },
+): Promise<void> {
+  const { err, signal } = context.io;
+  for (let cursor: string | undefined; ;) {
+    signal.throwIfAborted();
+    const answer = await callRoute<{ cursor?: string; compared_claims?: number }>(context, {
+      method: "POST",
+      path: pathOf(id),
+      body: JSON.stringify({ ...body, cursor }),
+      timeoutMs: STEP_TIMEOUT_MS,
+    });
+    if (answer.cursor === undefined) return;
+    cursor = answer.cursor;
+    await err.write(`${answer.compared_claims ?? 0} claims compared\n`);
+  }
+}
+
+/** Reasons for which the claims of the cell may not be those of the export any more. */
+const OUTDATED = new Set(["EXPORT_DIFFERS", "CONCURRENT_CHANGE"]);
+
+function notStarted({ io }: Context, id: string, path: string, error: unknown): CommandError {
+  const { message = messageOf(error), exitCode } = failureOf(error, io.signal.aborted);
+  const isOutdated = isLeaseholdError(error) && OUTDATED.has(error.reason ?? "");
+  const isUnsure = isLeaseholdError(error) && !error.outcomeKnown;
+  const state = isUnsure ? "may have started" : "has not started";
+  const advice = isOutdated
+    ? `${path} is not an export of what the cell has now: give the name of another file`
+    : `${path} has the export: keep it. The same command goes on with it`;
+  return new CommandError(
+    `the removal of cell ${id} ${state}: ${message.replace(/\.$/, "")}. ${advice}`,
+    exitCode === exitCodes.ok ? exitCodes.failed : exitCode,
+    [isOutdated ? removeLine(id) : `${commandLine("cells", "remove", id, "--export", path)} --reason TEXT`],
   );
 }
 
@@ -160,13 +204,14 @@ async function release(context: Context, { cell_id: id }: Removal, reason: strin
       const before = released;
       released += step.released_claims;
       if (Math.floor(before / PROGRESS_EVERY) < Math.floor(released / PROGRESS_EVERY))
-        await err.write(`${released} names released, ${step.claims_left} left\n`);
+        await err.write(`${released} claims released, ${step.claims_left} left\n`);
       if (step.state === "REMOVED" && step.released_claims === 0) return released;
     } catch (error) {
       failures += 1;
       if (signal.aborted || failures === MOST_FAILURES || !mayPass(error))
         throw interrupted(context, id, released, error);
-      await wait(PAUSE_MS);
+      // Ctrl-C ends the wait, and the next turn says how to go on.
+      await wait(PAUSE_MS).catch(() => undefined);
     }
   }
 }
@@ -180,7 +225,7 @@ const mayPass = (error: unknown): boolean =>
 function interrupted({ io }: Context, id: string, released: number, error: unknown): CommandError {
   const { message = messageOf(error), exitCode } = failureOf(error, io.signal.aborted);
   return new CommandError(
-    `the removal of cell ${id} stopped after ${released} names of this run: ${message}. The same command ` +
+    `the removal of cell ${id} stopped after ${released} claims of this run: ${message}. The same command ` +
       "goes on with it",
     exitCode === exitCodes.ok ? exitCodes.failed : exitCode,
     [`${commandLine("cells", "remove", id)} --reason TEXT`],
@@ -198,7 +243,7 @@ async function cancel(
     throw new CommandError(`cell ${id} is ${state}: there is no removal to cancel`, exitCodes.conflict);
   if (!progress.can_be_cancelled)
     throw new CommandError(
-      `the removal of cell ${id} has begun to release names, so it cannot be cancelled`,
+      `the removal of cell ${id} has begun to release claims, so it cannot be cancelled`,
       exitCodes.conflict,
       [`${commandLine("cells", "remove", id)} --reason TEXT`],
     );
@@ -210,13 +255,13 @@ async function cancel(
     };
   await confirm(context, options, {
     name: id,
-    effect: `This cancels the removal of cell ${id}, because: ${reason}\nNo name was released.`,
+    effect: `This cancels the removal of cell ${id}, because: ${reason}\nNo claim was released.`,
   });
   const body = JSON.stringify({ reason });
   await callRoute(context, { method: "POST", path: pathOf(id, "/cancel"), body });
   return {
     document: { removal: await read(context, id), changed: true, dry_run: false, undo: removeLine(id) },
-    text: () => `The removal of cell ${id} is cancelled. The cell is draining, and has all its names.`,
+    text: () => `The removal of cell ${id} is cancelled. The cell is draining, and has all its claims.`,
     notes: [`To undo it: ${removeLine(id)}`],
     nextSteps: [`${commandLine("cells", "undrain", id)} --reason TEXT`],
   };
@@ -234,7 +279,7 @@ function preview(removal: Removal): Result {
           ["state", state],
           ["open leases", leases],
           ["unapplied", unapplied],
-          ["names to release", `${isComplete ? "" : "more than "}${total}`],
+          ["claims to release", `${isComplete ? "" : "more than "}${total}`],
           ["released before", progress?.released_claims],
         ]),
         ...(claims.length === 0 ? [] : [table(claims, COLUMNS, style)]),
@@ -247,7 +292,7 @@ function preview(removal: Removal): Result {
 const COLUMNS = [
   { title: "SOURCE", value: ({ source_type: source }: Removal["claims"][number]) => source },
   { title: "TYPE", value: ({ bucket_type: type }: Removal["claims"][number]) => type },
-  { title: "NAMES", value: ({ count }: Removal["claims"][number]) => count, isNumber: true },
+  { title: "CLAIMS", value: ({ count }: Removal["claims"][number]) => count, isNumber: true },
 ];
 
 function nextOf({ cell_id: id, state, outstanding_leases: leases, progress }: Removal): string[] {
