@@ -3,6 +3,7 @@ import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { Database } from "./database.ts";
 import { cells, cronRuns } from "./schema.ts";
+import { listWebhooks } from "./webhooks/store.ts";
 
 /** Short, because a scrape has to answer before its timeout. */
 const TIMEOUT_MS = 1_000;
@@ -34,9 +35,23 @@ export interface ProjectionMetrics {
   cellsFailed: number;
   /** Cells whose ledger lacks changes that were copied before. */
   cellsBehind: number;
+  webhooks: readonly WebhookMetrics[];
 }
 
-/** Reads what the cron has left in D1. It takes two small reads. */
+interface WebhookMetrics {
+  id: string;
+  isEnabled: boolean;
+  delivered: number;
+  failedAttempts: number;
+  givenUp: number;
+  waiting: number;
+  /** 0: no message waits. */
+  oldestAgeMs: number;
+  /** 0: the last attempt has not failed. */
+  failingMs: number;
+}
+
+/** Reads what the cron has left in D1. It takes three small reads. */
 export async function projectionMetrics(env: Env, nowMs: number): Promise<Result<ProjectionMetrics>> {
   const database = new Database(env, { timeoutMs: TIMEOUT_MS, attempts: 1 });
   const runs = await database.run("read runs", (orm) =>
@@ -55,6 +70,8 @@ export async function projectionMetrics(env: Env, nowMs: number): Promise<Result
       .from(cells),
   );
   if (!copies.ok) return copies;
+  const webhooks = await listWebhooks(database);
+  if (!webhooks.ok) return webhooks;
   const [{ cells: known, copied, oldestCopyMs, failed, behind } = NO_CELLS] = copies.value;
   const ends = runs.value.flatMap(({ finishedAtMs, error, ...run }): CronEnd[] =>
     finishedAtMs === null ? [] : [{ ...run, finishedAtMs, hasFailed: error !== null }],
@@ -68,8 +85,20 @@ export async function projectionMetrics(env: Env, nowMs: number): Promise<Result
     cellsNeverCopied: known - copied,
     cellsFailed: failed,
     cellsBehind: behind,
+    webhooks: webhooks.value.map((each) => ({
+      id: each.webhookId,
+      isEnabled: each.isEnabled,
+      delivered: each.delivered,
+      failedAttempts: each.failedAttempts,
+      givenUp: each.givenUp,
+      waiting: each.queued,
+      oldestAgeMs: ageOf(each.oldestMs, nowMs),
+      failingMs: ageOf(each.failingSinceMs, nowMs),
+    })),
   });
 }
+
+const ageOf = (atMs: number | null, nowMs: number): number => (atMs === null ? 0 : Math.max(0, nowMs - atMs));
 
 /** An aggregate always has a row. */
 const NO_CELLS = { cells: 0, copied: 0, oldestCopyMs: null, failed: 0, behind: 0 };

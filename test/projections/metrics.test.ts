@@ -25,8 +25,40 @@ test("before the first run of the cron, there is nothing to tell", async () => {
       cellsNeverCopied: 0,
       cellsFailed: 0,
       cellsBehind: 0,
+      webhooks: [],
     },
   });
+});
+
+test("what came of the messages of each webhook is told", async () => {
+  await env.DB.batch([
+    env.DB.prepare(
+      `INSERT INTO webhooks (webhook_id, url, events, thresholds, for_s, resolve_s, is_enabled, version,
+                             created_at_ms, updated_at_ms, delivered, failed_attempts, given_up,
+                             failing_since_ms)
+       VALUES ('a', 'https://hooks.example.com/secret', '[]', '{}', 0, 0, 1, 'v', 0, 0, 5, 6, 7, ?)`,
+    ).bind(NOW - 9_000),
+    env.DB.prepare(
+      `INSERT INTO webhook_deliveries (message_id, webhook_id, event, status, subject, body, state,
+                                       created_at_ms, due_at_ms)
+       SELECT value, 'a', 'cron_failed', 'firing', 'cron', '{}', iif(value = 3, 'given_up', 'pending'),
+              ? - value * 1000, 0
+       FROM json_each('[1,2,3]')`,
+    ).bind(NOW),
+  ]);
+  const metrics = await projectionMetrics(env, NOW);
+  expect(metrics.ok && metrics.value.webhooks).toEqual([
+    {
+      id: "a",
+      isEnabled: true,
+      delivered: 5,
+      failedAttempts: 6,
+      givenUp: 7,
+      waiting: 2,
+      oldestAgeMs: 2_000,
+      failingMs: 9_000,
+    },
+  ]);
 });
 
 test("after a run, it tells when the run ended and that every cell was copied", async () => {

@@ -10,6 +10,8 @@ export interface Family {
 const cell = ["cell"] as const;
 const shard = ["shard"] as const;
 const part = ["part"] as const;
+/** The id of the webhook. Its address may be a secret. */
+const webhook = ["webhook"] as const;
 
 const since = "since the instance of the object started";
 
@@ -274,6 +276,36 @@ export const families = {
     type: "gauge",
     help: "Cells whose ledger lacks changes that were copied before, so it was set back.",
     labels: [],
+  },
+  leasehold_webhook_enabled: {
+    type: "gauge",
+    help: "1 if the webhook is sent messages, 0 if it is disabled.",
+    labels: webhook,
+  },
+  leasehold_webhook_attempts: {
+    type: "counter",
+    help: "Attempts to send messages to the webhook since it was added, by result: delivered or failed.",
+    labels: ["webhook", "result"],
+  },
+  leasehold_webhook_messages_given_up: {
+    type: "counter",
+    help: "Messages to the webhook that were given up since it was added.",
+    labels: webhook,
+  },
+  leasehold_webhook_messages_waiting: {
+    type: "gauge",
+    help: "Messages that wait to be sent to the webhook.",
+    labels: webhook,
+  },
+  leasehold_webhook_oldest_message_age_seconds: {
+    type: "gauge",
+    help: "The age of the oldest of these messages. 0 if there is none.",
+    labels: webhook,
+  },
+  leasehold_webhook_failing_seconds: {
+    type: "gauge",
+    help: "How long ago the first of the failed attempts since the last success was. 0 if there is none.",
+    labels: webhook,
   },
 } as const satisfies Record<string, Family>;
 

@@ -115,4 +115,13 @@ export function addProjection(to: Exposition, metrics: ProjectionMetrics): void 
   to.add("leasehold_copy_cells_missing", {}, metrics.cellsNeverCopied);
   to.add("leasehold_copy_cells_failed", {}, metrics.cellsFailed);
   to.add("leasehold_copy_cells_behind", {}, metrics.cellsBehind);
+  for (const { id: webhook, isEnabled, delivered, failedAttempts, givenUp, ...each } of metrics.webhooks) {
+    to.add("leasehold_webhook_enabled", { webhook }, Number(isEnabled));
+    to.add("leasehold_webhook_attempts", { webhook, result: "delivered" }, delivered);
+    to.add("leasehold_webhook_attempts", { webhook, result: "failed" }, failedAttempts);
+    to.add("leasehold_webhook_messages_given_up", { webhook }, givenUp);
+    to.add("leasehold_webhook_messages_waiting", { webhook }, each.waiting);
+    to.add("leasehold_webhook_oldest_message_age_seconds", { webhook }, each.oldestAgeMs / 1_000);
+    to.add("leasehold_webhook_failing_seconds", { webhook }, each.failingMs / 1_000);
+  }
 }

@@ -87,6 +87,18 @@ const projection: ProjectionMetrics = {
   cellsNeverCopied: 27,
   cellsFailed: 28,
   cellsBehind: 29,
+  webhooks: [
+    {
+      id: "hook-1",
+      isEnabled: false,
+      delivered: 30,
+      failedAttempts: 31,
+      givenUp: 32,
+      waiting: 33,
+      oldestAgeMs: 34_500,
+      failingMs: 35_000,
+    },
+  ],
 };
 
 /** A deployment that counts the calls, and in which some parts fail or hang. */
@@ -227,6 +239,14 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_copy_cells_missing")).toBe(27);
   expect(of("leasehold_copy_cells_failed")).toBe(28);
   expect(of("leasehold_copy_cells_behind")).toBe(29);
+  const webhook = "hook-1";
+  expect(of("leasehold_webhook_enabled", { webhook })).toBe(0);
+  expect(of("leasehold_webhook_attempts", { webhook, result: "delivered" })).toBe(30);
+  expect(of("leasehold_webhook_attempts", { webhook, result: "failed" })).toBe(31);
+  expect(of("leasehold_webhook_messages_given_up", { webhook })).toBe(32);
+  expect(of("leasehold_webhook_messages_waiting", { webhook })).toBe(33);
+  expect(of("leasehold_webhook_oldest_message_age_seconds", { webhook })).toBe(34.5);
+  expect(of("leasehold_webhook_failing_seconds", { webhook })).toBe(35);
 });
 
 test("a histogram has buckets that add up, a sum in seconds and a count", async () => {

@@ -50,6 +50,9 @@ describe.skipIf(!isInPath("prometheus"))("Prometheus", () => {
         verification: { status: "done", counts: { missing: 2 } },
       },
     });
+    await api.json(201, "POST", "/v1/admin/webhooks", {
+      body: { url: "https://hooks.example.com/leasehold", enabled: false },
+    });
     await coordinator.host.cron();
     prometheus = await Prometheus.start(new URL(url).host, await mintKeyOf("scraper", api));
     const isUp = async (): Promise<void> =>
