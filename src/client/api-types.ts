@@ -19,6 +19,7 @@ export interface AuditEntry {
     | "drain_cell"
     | "undrain_cell"
     | "start_removal"
+    | "begin_removal"
     | "cancel_removal"
     | "remove_cell"
     | "unfreeze_cell"

@@ -10,6 +10,7 @@ import type { Placement } from "./placement.ts";
 import type { ReportedStatus, StatusReport } from "./status.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
 
+/** A change of the messages raises it from the first deployment on. Nothing is deployed yet. */
 export const MESSAGE_VERSION = 2;
 
 /**
@@ -592,6 +593,8 @@ export interface CancelRemoval extends OperatorCall {
 
 /** Releases up to `limit` claims of a cell that is being removed. */
 export interface RemovalStep extends OperatorCall {
+  /** Only the first step of a removal needs it (A2). */
+  stateVersion: number;
   limit: number;
 }
 

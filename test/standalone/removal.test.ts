@@ -83,9 +83,9 @@ test(
     for (let from = 0; from < CLAIMS; from += BATCH) expect(await own(first, "1", namesFrom(from))).toBe(200);
     expect(await own(first, "2", ["other-1"])).toBe(200);
     expect((await first.call(operator, "POST", "/v1/admin/cells/1/drain", {})).status).toBe(200);
-    while (Number((await show(first))["unapplied_decisions"]) > 0);
+    for (let reads = 0; Number((await show(first))["unapplied_decisions"]) > 0; reads += 1)
+      expect(reads, "decisions are not applied").toBeLessThan(2_000);
 
-    const before = performance.now();
     const preview = await command(first, ["cells", "remove", "1", "--dry-run", "--json"]);
     expect(JSON.parse(preview.out)).toMatchObject({ removal: { claims_total: CLAIMS } });
     // The command would also begin with the steps.
@@ -97,9 +97,9 @@ test(
     const whole = [{ source_type: "RAILS_TABLE_ROUTES", count, hash }];
     expect((await first.call(operator, "POST", removal, { reason, export: whole })).status).toBe(200);
 
-    let steps = 0;
     let left = CLAIMS;
-    for (; left > CLAIMS / 2; steps += 1) {
+    for (let steps = 0; left > CLAIMS / 2; steps += 1) {
+      expect(steps, "the steps release nothing").toBeLessThan(2_000);
       const { status, body } = await first.call(operator, "POST", `${removal}/steps`, {
         reason,
         limit: STEP,
@@ -109,7 +109,6 @@ test(
     const last = first.call(operator, "POST", `${removal}/steps`, { reason, limit: STEP });
     await first.end("SIGKILL");
     await last;
-    const killedMs = performance.now() - before;
 
     const second = await start();
     const half = await show(second);
@@ -118,7 +117,6 @@ test(
     const { released_claims: released } = half["progress"] as { released_claims: number };
     expect(released).toBeGreaterThanOrEqual(CLAIMS - left);
     expect(released).toBeLessThanOrEqual(CLAIMS - left + STEP);
-    const resumed = performance.now();
     const file = join(folder, "cell-1.jsonl");
     const args = ["cells", "remove", "1", "--export", file, "--reason", reason, "--yes"];
     const done = await command(second, args);
@@ -132,7 +130,6 @@ test(
     // Names of the removed cell are free, and the other cell's are not.
     expect(await own(second, "3", ["name-1", `name-${CLAIMS - 1}`])).toBe(200);
     expect(await own(second, "3", ["other-1"])).toBe(409);
-    console.log({ claims: CLAIMS, steps, killedMs, left, resumedMs: performance.now() - resumed });
   },
   TEST_MS,
 );

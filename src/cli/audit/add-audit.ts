@@ -13,6 +13,7 @@ const ACTIONS: Readonly<Record<AuditEntry["action"], true>> = {
   drain_cell: true,
   undrain_cell: true,
   start_removal: true,
+  begin_removal: true,
   cancel_removal: true,
   remove_cell: true,
   unfreeze_cell: true,

@@ -113,7 +113,8 @@ export class Decisions {
     };
     this.#store.decide(decided);
     this.#audit.decided(request, row);
-    if (request.isRemoval === true) this.#store.addReleased(row.destroys - row.missing);
+    if (request.isRemoval === true && request.outcome === "COMMITTED")
+      this.#store.addReleased(row.destroys - row.missing);
     this.#begins.decided();
     this.#deliveries.track(decided);
     this.#counters.decided(request);

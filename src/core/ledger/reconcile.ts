@@ -285,6 +285,9 @@ export class LedgerReconciler {
       this.#store.setLastPosition(this.#positions.last);
       this.#store.revoke(revokedKeys, this.#limits.maxRevokedKeys);
       this.#store.raiseStateVersion(STATE_VERSION_MARGIN);
+      // A step that was lost may have released names, so the removal cannot be cancelled any more (X3).
+      const { removal } = this.#store;
+      if (removal !== undefined) this.#store.setRemoval({ ...removal, hasBegun: true });
       // It needs no room (O3), because a ledger that is lost hands out no entries.
       this.#audit.append(operator, {
         action: "reconcile_part",

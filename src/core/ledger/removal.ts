@@ -10,6 +10,7 @@ import {
   type ListCellClaims,
   type Op,
   type Operator,
+  type Outcome,
   type RemovalProgress,
   type RemovalStep,
   type Reply,
@@ -148,24 +149,31 @@ export class Removal {
   }
 
   async #step(message: RemovalStep): Promise<Reply<RemovalProgress>> {
-    const begun = await this.#begin();
+    const begun = await this.#begin(message);
     if (!begun.ok) return begun;
     const left = await this.#commitLeftOver(message);
     if (!left.ok) return left;
+    // What is applied after a shard has listed its claims may add to them.
+    const wasSettled = this.#isSettled;
     const found = await this.#nextClaims(message);
     if (!found.ok) return found;
     if (found.value.length > 0) return this.#release(found.value, message);
-    return this.#finish(message);
+    return this.#finish(message, wasSettled);
   }
 
   /** From here on, the removal cannot be cancelled, and all open leases are its own (X3). */
-  #begin(): Promise<Reply<null>> {
+  #begin({ stateVersion, operator }: RemovalStep): Promise<Reply<null>> {
     return this.#commits.submit("begin_removal", () => {
       const state = this.#store.cellState();
       // A shard that went back in time may have claims of a removed cell again, so its steps can be repeated.
       if (state !== "REMOVING" && state !== "REMOVED") return this.#notRemoving();
       const { removal } = this.#store;
       if (removal === undefined || removal.hasBegun) return ok(null);
+      // The step may be a late copy from before the removal was cancelled and started again.
+      if (stateVersion !== this.#store.number("cell_state_version"))
+        return changedMeanwhile(`cell ${this.#cell}`);
+      const full = this.#audit.refusal;
+      if (full !== undefined) return { ok: false, refusal: full };
       const [open] = this.#store.granted(0, 1);
       if (open !== undefined)
         return refused(
@@ -175,27 +183,32 @@ export class Removal {
           { reason: "CELL_HAS_LEASES" },
         );
       this.#store.setRemoval({ ...removal, hasBegun: true });
+      this.#append(operator, "begin_removal", "REMOVING", { state: "REMOVING", is_final: true });
       return ok(null);
     });
   }
 
-  /** A step that ended early may have left a granted lease, and so may a loss (H7). */
+  /**
+   * A step that ended early may have left a granted lease. A loss may also have granted an attempt of the
+   * cell that never was a lease (H7). It is rolled back if it would give the cell a name.
+   */
   async #commitLeftOver(message: RemovalStep): Promise<Reply<null>> {
-    for (const { lease } of this.#store.granted(0, MOST_LEFT_OVER)) {
-      const committed = await this.#commit(lease, message);
-      if (!committed.ok) return committed;
+    for (const { lease, creates, replaces } of this.#store.granted(0, MOST_LEFT_OVER)) {
+      const outcome = creates + replaces > 0 ? "ROLLED_BACK" : "COMMITTED";
+      const decided = await this.#decide(lease, outcome, message);
+      if (!decided.ok) return decided;
     }
     return ok(null);
   }
 
-  async #commit(lease: string, { placement, operator }: RemovalStep): Promise<Reply<null>> {
+  async #decide(lease: string, outcome: Outcome, { placement, operator }: RemovalStep): Promise<Reply<null>> {
     const decided = await this.#decisions.decide({
       version: MESSAGE_VERSION,
       placement,
       caller: callerOf(operator),
       requestId: operator.requestId,
       lease,
-      outcome: "COMMITTED",
+      outcome,
       isRemoval: true,
       ...(operator.reason === null ? {} : { reason: operator.reason }),
     });
@@ -261,10 +274,12 @@ export class Removal {
       // An earlier step may have destroyed some of them since they were listed.
       allowMissing: true,
       isRemoval: true,
+      // A shard that is reconciling grants it: it only releases claims that the shard has (H6).
+      isVerification: true,
     });
     if (!("ok" in begun)) return { ok: false, refusal: begun };
     if (!begun.ok) return begun;
-    const committed = await this.#commit(lease, message);
+    const committed = await this.#decide(lease, "COMMITTED", message);
     if (!committed.ok) return committed;
     return ok(this.#progress(ops.length - begun.value.lease.counts.missing));
   }
@@ -281,14 +296,14 @@ export class Removal {
   }
 
   /** Marks the cell as removed, once no shard has a claim of it and nothing can put one there (X4). */
-  #finish({ operator }: RemovalStep): Promise<Reply<RemovalProgress>> {
+  #finish({ operator }: RemovalStep, wasSettled: boolean): Promise<Reply<RemovalProgress>> {
     return this.#commits.submit("finish_removal", () => {
       const full = this.#audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
       const state = this.#store.cellState();
       if (state === "REMOVED") return ok(this.#progress(0));
       if (state !== "REMOVING") return this.#notRemoving();
-      if (this.#begins.outstanding > 0 || this.#deliveries.unapplied > 0)
+      if (!wasSettled || !this.#isSettled)
         return refused(
           "UNAVAILABLE",
           `shards have not applied all decisions of cell ${this.#cell} yet; repeat this call`,
@@ -304,6 +319,11 @@ export class Removal {
     });
   }
 
+  /** Whether no lease is open, and shards have applied all decisions. */
+  get #isSettled(): boolean {
+    return this.#begins.outstanding === 0 && this.#deliveries.unapplied === 0;
+  }
+
   #progress(released: number): RemovalProgress {
     const { records, released: all } = this.#store.removal ?? { records: 0, released: 0 };
     const state = this.#store.cellState();
@@ -314,7 +334,7 @@ export class Removal {
   #notRemoving(): { ok: false; refusal: Refusal } {
     return refused(
       "FAILED_PRECONDITION",
-      `cell ${this.#cell} is ${this.#store.cellState()}; nobody is removing it`,
+      `cell ${this.#cell} is ${this.#store.cellState()}; no removal has started`,
       { reason: "CELL_NOT_REMOVING" },
     );
   }

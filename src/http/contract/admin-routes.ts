@@ -56,6 +56,16 @@ const changedMeanwhile: RouteError = {
     "Somebody else changed the cell at the same moment. Nothing was done. Read the cell, then decide " +
     "whether to repeat the call.",
 };
+const removing: RouteError = {
+  code: "FAILED_PRECONDITION",
+  reason: "CELL_REMOVING",
+  when: "An operator removes the cell. Cancel the removal first, or go on with it.",
+};
+const removed: RouteError = {
+  code: "PERMISSION_DENIED",
+  reason: "CELL_REMOVED",
+  when: "The cell was removed. That is final.",
+};
 const directoryDown: RouteError = {
   code: "UNAVAILABLE",
   when: "The directory or the cell's ledger cannot be reached.",
@@ -157,7 +167,7 @@ export const cellRoutes = {
     query: nothing,
     body: stateChange,
     responses: { 200: { about: "The cell is frozen.", schema: cellAnswer } },
-    errors: [unknownCell, changedMeanwhile, ...changing],
+    errors: [unknownCell, changedMeanwhile, removing, removed, ...changing],
     example: { params: { cell: "7" } },
   }),
   drainCell: route({
@@ -174,7 +184,7 @@ export const cellRoutes = {
     query: nothing,
     body: stateChange,
     responses: { 200: { about: "The cell is draining.", schema: cellAnswer } },
-    errors: [unknownCell, changedMeanwhile, ...changing],
+    errors: [unknownCell, changedMeanwhile, removing, removed, ...changing],
     example: { params: { cell: "7" } },
   }),
   unfreezeCell: route({
@@ -188,7 +198,7 @@ export const cellRoutes = {
     query: nothing,
     body: stateChange,
     responses: { 200: { about: "The cell is active.", schema: cellAnswer } },
-    errors: [unknownCell, changedMeanwhile, ...changing],
+    errors: [unknownCell, changedMeanwhile, removing, removed, ...changing],
     example: { params: { cell: "7" } },
   }),
 };

@@ -76,7 +76,7 @@ const hasLeases: RouteError = {
 const notRemoving: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "CELL_NOT_REMOVING",
-  when: "Nobody is removing the cell.",
+  when: "No removal of the cell has started.",
 };
 const changedMeanwhile: RouteError = {
   code: "FAILED_PRECONDITION",
@@ -176,7 +176,7 @@ export const removalRoutes = {
     about:
       "Releases some claims of one shard, and says how many are left. Repeat it until the state is " +
       "`REMOVED`. It can be repeated after any failure, and by anyone. The first step ends the time in " +
-      "which the removal can be cancelled. The audit has the reason of the last step.",
+      "which the removal can be cancelled. The audit has the reasons of the first step and of the last.",
     roles: operator,
     params: cellParams,
     query: nothing,
@@ -213,7 +213,7 @@ export const removalRoutes = {
         example: { state: "REMOVING", released_claims: 1_000, claims_left: 3_211 },
       },
     },
-    errors: [unknownCell, notRemoving, hasLeases, unreachable, auditFull],
+    errors: [unknownCell, notRemoving, hasLeases, changedMeanwhile, unreachable, auditFull],
     example: { params: { cell: "7" }, body: { reason: "its hardware is lost" } },
   }),
   cancelRemoval: route({

@@ -82,14 +82,16 @@ export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
     const { objects, envelope, config } = deployment;
     const fault = reasonFault(body.reason, config.limits);
     if (fault !== undefined) return fault;
-    const cell = await deployment.directory.presentCell(params.cell);
-    if (!cell.ok) return cell;
+    const found = await cellAndStatus(deployment, params.cell);
+    if (!found.ok) return found;
+    const { cell, status } = found.value;
     const { beginDeadlineMs, commitDeadlineMs, batchOps } = config.limits;
     const timeoutMs = readTimeoutMs(config.limits) + beginDeadlineMs + commitDeadlineMs;
     const done = await reach(timeoutMs, { name: LEDGER, advice: "repeat the call" }, () =>
-      objects.ledger(params.cell, cell.value.locationHint).removalStep({
+      objects.ledger(params.cell, cell.locationHint).removalStep({
         ...envelope,
         operator: operatorOf(call, body.reason),
+        stateVersion: status.stateVersion,
         limit: body.limit ?? batchOps,
       }),
     );

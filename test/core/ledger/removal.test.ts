@@ -50,8 +50,10 @@ async function startRemoval(c: Cluster, more = {}): Promise<Reply<null>> {
   return run(c, ledger(c).startRemoval(message));
 }
 
-const step = (c: Cluster, limit = 100): Promise<Reply<RemovalProgress>> =>
-  run(c, ledger(c).removalStep({ ...c.envelope, limit }));
+async function step(c: Cluster, limit = 100): Promise<Reply<RemovalProgress>> {
+  const { stateVersion } = await status(c);
+  return run(c, ledger(c).removalStep({ ...c.envelope, stateVersion, limit }));
+}
 
 /** Steps until the cell is removed, as an operator's program does. */
 async function finish(c: Cluster, limit = 100): Promise<number> {
@@ -169,7 +171,9 @@ test("[X3] calls at the same time share one step", async () => {
   await own(c, "1", names(20));
   await drain(c);
   await startRemoval(c);
-  const both = Promise.all([1, 2].map(() => ledger(c).removalStep({ ...c.envelope, limit: 3 })));
+  const { stateVersion } = await status(c);
+  const message = { ...c.envelope, stateVersion, limit: 3 };
+  const both = Promise.all([1, 2].map(() => ledger(c).removalStep(message)));
   const [one, two] = await run(c, both);
   expect(one).toEqual(two);
   expect(one).toMatchObject({ ok: true, value: { released: 3 } });
@@ -244,7 +248,52 @@ test("[X4] a removed cell has no claim, its key is refused, and its state is fin
   expect(await status(c)).toMatchObject({ state: "REMOVED" });
 });
 
-test("[O1] a removal has entries when it starts, is cancelled and ends; its leases have none", async () => {
+test("[X3] [A2] a late copy of a step begins no removal that was started after it was sent", async () => {
+  const c = await start();
+  await own(c, "1", ["ada"]);
+  await drain(c);
+  await startRemoval(c);
+  const { stateVersion } = await status(c);
+  await run(c, ledger(c).cancelRemoval({ ...c.envelope, stateVersion }));
+  await startRemoval(c);
+  const late = run(c, ledger(c).removalStep({ ...c.envelope, stateVersion, limit: 100 }));
+  expect(await late).toEqual(no("CONCURRENT_CHANGE"));
+  expect(claimsOf(c, "1")).toHaveLength(1);
+});
+
+test("[X3] [H7] a reconciled ledger cancels no removal, and rolls back what would claim a name", async () => {
+  const c = await start();
+  await own(c, "1", ["ada"]);
+  // The begin has a hold, but the ledger never grants it.
+  let exchanges = 0;
+  c.fate = ({ from, method }): Fate => {
+    if (method === "inquire") return "lose";
+    if (from !== "ledger 1" || method !== "exchange") return "deliver";
+    return (exchanges += 1) === 1 ? "lose_answer" : "lose";
+  };
+  await begin(c, "1", ["bob"]);
+  c.ledger("1").restart();
+  c.fate = ({ method }): Fate => (method === "inquire" ? "lose" : "deliver");
+  await drain(c);
+  await c.pass(1_000);
+  expect(await startRemoval(c, { records: 1 })).toEqual(done);
+  expect(c.holds()).toHaveLength(1);
+  const part = await run(c, ledger(c).part(c.envelope));
+  const declared = { incarnation: part.ok ? (part.value.point?.incarnation ?? 0) : 0 };
+  const by = { ...operator, reason: "restored from a backup" };
+  const message = { ...c.envelope, dryRun: false, operator: by, revokedKeys: [], declared };
+  expect(await run(c, ledger(c).reconcile(message))).toMatchObject({ ok: true, value: { leases: 1 } });
+  c.fate = () => "deliver";
+  const { stateVersion } = await status(c);
+  const cancelled = await run(c, ledger(c).cancelRemoval({ ...c.envelope, stateVersion }));
+  expect(cancelled).toEqual(no("REMOVAL_BEGUN"));
+  await finish(c);
+  await c.pass(120_000);
+  expect(claimsOf(c, "1")).toEqual([]);
+  expect(c.holds()).toEqual([]);
+});
+
+test("[O1] a removal has entries when it starts, begins and ends; its leases have none", async () => {
   const c = await start();
   await own(c, "1", names(9));
   await drain(c);
@@ -258,6 +307,7 @@ test("[O1] a removal has entries when it starts, is cancelled and ends; its leas
     ["start_removal", '{"state":"REMOVING","records":0}'],
     ["cancel_removal", '{"state":"DRAINING"}'],
     ["start_removal", '{"state":"REMOVING","records":9}'],
+    ["begin_removal", '{"state":"REMOVING","is_final":true}'],
     ["remove_cell", '{"state":"REMOVED","records":9}'],
   ]);
 });

@@ -434,7 +434,7 @@ const audited: Partial<Record<RouteId, AuditAction | readonly AuditAction[]>> = 
   unfreezeCell: ["unfreeze_cell", "undrain_cell"],
   drainCell: "drain_cell",
   startRemoval: "start_removal",
-  stepRemoval: "remove_cell",
+  stepRemoval: ["begin_removal", "remove_cell"],
   cancelRemoval: "cancel_removal",
   mintKey: "mint_key",
   revokeKey: "revoke_key",

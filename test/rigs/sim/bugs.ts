@@ -184,6 +184,13 @@ export const bugs: Record<string, Bug> = {
     "this.#store.setRemoval({ ...removal, hasBegun: true });",
     "this.#store.setRemoval({ ...removal, hasBegun: false });",
   ),
+  "a step ignores the version of the cell's state": one(
+    "X3",
+    ["I36"],
+    "src/core/ledger/removal.ts",
+    'if (stateVersion !== this.#store.number("cell_state_version"))',
+    "if (stateVersion < 0)",
+  ),
   "a removal ends when the first shard has no claims": one(
     "X4",
     ["I36"],

@@ -37,6 +37,8 @@ class RemovalStage {
   readonly #others: readonly Cell[];
   /** Whether a step was sent. */
   #hasBegun = false;
+  /** The version of the cell's state that started the removal. */
+  #stateVersion = 0;
 
   constructor(simulation: Simulation, cell: Cell, random: Random) {
     this.#simulation = simulation;
@@ -88,6 +90,7 @@ class RemovalStage {
     const message = { stateVersion, position, records: 0 };
     const started = await this.#toLedger<null>("startRemoval", message);
     this.#expect(started.kind === "ok", () => `the removal does not start: ${JSON.stringify(started)}`);
+    this.#stateVersion = stateVersion + 1;
     this.#simulation.judge.see("X2");
   }
 
@@ -96,6 +99,9 @@ class RemovalStage {
     const cancelled = await this.#toLedger<null>("cancelRemoval", { stateVersion });
     this.#expect(cancelled.kind === "ok", () => "a removal without a step cannot be cancelled");
     await this.#start();
+    // A late copy of a step of the removal that was cancelled (A2).
+    const late = await this.#toLedger<RemovalProgress>("removalStep", { stateVersion, limit: 1 });
+    this.#expect(late.kind !== "ok", () => "a late step begins another removal");
   }
 
   /** Steps are repeated after crashes and lost messages, by two operators at a time. */
@@ -164,6 +170,7 @@ class RemovalStage {
   async #step() {
     const limit = this.random.between(1, 3);
     const answer = await this.#simulation.operator.toLedger<RemovalProgress>(this.#cell.id, "removalStep", {
+      stateVersion: this.#stateVersion,
       limit,
     });
     if (answer.kind === "ok") this.#hasBegun = true;

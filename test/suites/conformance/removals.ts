@@ -12,6 +12,7 @@ type Step = z.infer<Answers["stepRemoval"]["responses"][200]["schema"]>;
 
 const SOURCE = "RAILS_TABLE_ROUTES";
 const reason = "its hardware is lost";
+const MOST_CALLS = 2_000;
 
 export function removalSuite(open: Open): void {
   let api: Coordinator;
@@ -26,7 +27,8 @@ export function removalSuite(open: Open): void {
 
   /** Shards learn of decisions after the caller. */
   async function applied(cell: string): Promise<void> {
-    while ((await show(cell)).unapplied_decisions > 0);
+    for (let reads = 0; (await show(cell)).unapplied_decisions > 0; reads += 1)
+      expect(reads, "decisions are not applied").toBeLessThan(MOST_CALLS);
   }
 
   async function drain(cell: string): Promise<void> {
@@ -59,7 +61,8 @@ export function removalSuite(open: Open): void {
 
   async function finish(cell: string, limit: number): Promise<Step[]> {
     const steps: Step[] = [];
-    while (steps.at(-1)?.state !== "REMOVED") {
+    for (let calls = 0; steps.at(-1)?.state !== "REMOVED"; calls += 1) {
+      expect(calls, "the removal does not end").toBeLessThan(MOST_CALLS);
       // A step that ends early can be repeated: shards may not have applied the last decision yet.
       const { status, text } = await api.send("POST", path(cell, "/steps"), { body: { reason, limit } });
       expect([200, 503]).toContain(status);
