@@ -1,5 +1,5 @@
 import { isLeaseholdError } from "../../client/index.ts";
-import type { ExportedClaims, Removal } from "../../client/api-types.ts";
+import type { Removal } from "../../client/api-types.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
@@ -83,7 +83,7 @@ const removeLine = (id: string): string =>
 
 /** @throws if the removal cannot start, before anything is asked or sent */
 function refuseUnready(removal: Removal, options: RemoveOptions): void {
-  const { cell_id: id, state, outstanding_leases: leases } = removal;
+  const { cell_id: id, state, outstanding_leases: leases, is_complete: isComplete } = removal;
   if (state !== "DRAINING")
     throw new CommandError(
       `cell ${id} is ${state}: drain it first. Nothing was changed`,
@@ -95,6 +95,11 @@ function refuseUnready(removal: Removal, options: RemoveOptions): void {
       `cell ${id} has ${leases} open leases: decide them first. Nothing was changed`,
       exitCodes.conflict,
       [commandLine("leases", "ls", "--cell", id)],
+    );
+  if (!isComplete)
+    throw new CommandError(
+      `cell ${id} has more claims than a removal can compare. Nothing was changed`,
+      exitCodes.conflict,
     );
   if (options.export === undefined)
     throw usageError("--export FILE is required: a removal starts only with an export of the cell's claims", [
@@ -136,34 +141,14 @@ async function start(context: Context, id: string, path: string, reason: string)
     path,
   );
   try {
-    await sendStart(context, id, { reason, export: exported });
+    const body = JSON.stringify({ reason, export: exported });
+    await callRoute(context, { method: "POST", path: pathOf(id), body, timeoutMs: STEP_TIMEOUT_MS });
   } catch (error) {
     throw notStarted(context, id, path, error);
   }
   await context.io.err.write(
     `The removal has started. Until its first step, this undoes it: ${cancelLine(id)}\n`,
   );
-}
-
-/** The comparison of many claims takes several calls. Each but the last answers a cursor for the next. */
-async function sendStart(
-  context: Context,
-  id: string,
-  body: { reason: string; export: ExportedClaims[] },
-): Promise<void> {
-  const { err, signal } = context.io;
-  for (let cursor: string | undefined; ;) {
-    signal.throwIfAborted();
-    const answer = await callRoute<{ cursor?: string; compared_claims?: number }>(context, {
-      method: "POST",
-      path: pathOf(id),
-      body: JSON.stringify({ ...body, cursor }),
-      timeoutMs: STEP_TIMEOUT_MS,
-    });
-    if (answer.cursor === undefined) return;
-    cursor = answer.cursor;
-    await err.write(`${answer.compared_claims ?? 0} claims compared\n`);
-  }
 }
 
 /** Reasons for which the claims of the cell may not be those of the export any more. */
