@@ -62,6 +62,8 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "cells undrain": ["1"],
   "cells remove": ["1"],
   "cells thaw": ["1"],
+  "parts reconcile": ["shard-3"],
+  "parts finish": ["shard-3"],
   "keys revoke": ["0198c5a0-5f6e-7000-8000-000000000001"],
   "webhooks set": ["0198c5a0-5f6e-7000-8000-000000000001", "--disable"],
   "webhooks rm": ["0198c5a0-5f6e-7000-8000-000000000001"],

@@ -9,6 +9,7 @@ import { addContexts } from "../contexts/add-contexts.ts";
 import { addDev } from "../dev/add-dev.ts";
 import { addDoctor } from "../doctor/add-doctor.ts";
 import { addKeys } from "../keys/add-keys.ts";
+import { addParts } from "../parts/add-parts.ts";
 import { addLeases } from "../leases/add-leases.ts";
 import { addLogin } from "../login/add-login.ts";
 import { addLookup } from "../lookup/add-lookup.ts";
@@ -55,6 +56,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addCells(program, run);
   addVerify(program, run);
   addKeys(program, run);
+  addParts(program, run);
   addWebhooks(program, run);
   addTypes(program, run);
   addAudit(program, run);

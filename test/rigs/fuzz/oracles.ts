@@ -259,7 +259,6 @@ const BEYOND_SCHEMAS = new RegExp(
     "body|reason|note|page_token|value|cell_id|expires_in_s|min_position|subject_(type|id)",
     String.raw`export\[\d+\]\.source_type`,
     String.raw`(ranges\[\d+\]\.)?source_id_(gt|lte)`,
-    String.raw`subject_type|subject_id|export\[\d+\]\.source_type`,
     String.raw`(bucket|source)_type(\[\d+\])?|bucket_types\[\d+\]|bucket(s\[\d+\])?\.(type|value)`,
     String.raw`type|(claim|claims\[\d+\])(\.(type|bucket|value|[a-z]+([_A-Z][A-Za-z]+)?))?`,
     String.raw`(creates|destroys|replaces)\[\d+\]\.(bucket|subject|source)\.type`,
