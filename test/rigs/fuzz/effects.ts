@@ -479,13 +479,18 @@ function wrongEntries(
   const actions: readonly unknown[] = key === "operator" && status < 300 ? [audited[id] ?? []].flat() : [];
   const foreign = own.find(({ after }) => !actions.includes(after?.["action"]));
   if (foreign !== undefined) return `an unexpected audit entry: ${JSON.stringify(foreign)}`;
-  if (new Set(own.map(({ object }) => object)).size < own.length) return "a change has two audit entries";
+  // The first step of a removal has an entry, and so has the last: one step may be both.
+  const each = new Set(own.map(({ object, after }) => `${object} ${String(after?.["action"])}`));
+  if (each.size < own.length) return "a change has two audit entries";
   const inUse = new Set(typesInUse(real));
-  // Of the steps of a removal, only the last has an entry.
   const changed =
     id === "stepRemoval"
-      ? real.some((change) => change.key === "cell_state")
+      ? real.some(({ key: row }) => row === "cell_state" || row === "removal")
       : real.some((change) => !isVersion(change) && !inUse.has(change));
-  if (actions.length === 0 || changed === own.length > 0) return undefined;
+  // A run of the cron may have moved the entry to D1 meanwhile.
+  const isMoved = entries.some(
+    (change) => made(change) && change.object === D1 && actions.includes(change.after?.["action"]),
+  );
+  if (actions.length === 0 || changed === (own.length > 0 || isMoved)) return undefined;
   return changed ? "a change by an operator has no audit entry" : "an audit entry without a change";
 }
