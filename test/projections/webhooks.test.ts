@@ -194,7 +194,7 @@ describe("alerts", () => {
       `INSERT INTO keys (key_id, position, role, created_at_ms, expires_at_ms)
        SELECT 'key-' || value, value, 'router', 0, ?1 + value FROM json_each(?2)`,
     )
-      .bind(NOW + 3_600_000, JSON.stringify([...Array(1_100).keys()]))
+      .bind(NOW + 3_600_000, JSON.stringify([...Array(1_400).keys()]))
       .run();
     const { run } = runOf();
     const evaluateAt = async (nowMs: number): Promise<void> =>
@@ -205,9 +205,9 @@ describe("alerts", () => {
     await env.DB.prepare("DELETE FROM webhook_deliveries").run();
     await env.DB.prepare("UPDATE keys SET revoked_at_ms = 1 WHERE position < 300").run();
     for (let minute = 6; minute < 10; minute += 1) await evaluateAt(NOW + minute * 60_000);
-    expect(await stored(states)).toEqual([{ state: "firing", n: 800 }]);
+    expect(await stored(states)).toEqual([{ state: "firing", n: 1_000 }]);
     expect(await stored("SELECT status, count(*) AS n FROM webhook_deliveries GROUP BY status")).toEqual([
-      { status: "firing", n: 100 },
+      { status: "firing", n: 300 },
       { status: "resolved", n: 300 },
     ]);
   });
