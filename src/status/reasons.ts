@@ -123,7 +123,7 @@ function cronReasons({ cron, failed_copies: copies }: Pick<Observed, "cron" | "f
       next: "leasehold doctor",
       about: DEPLOYMENT,
     });
-  if (cron.cells_failed > 0 && copies.length === 0)
+  if (cron.cells_failed > copies.length)
     reasons.push({
       problem: `The last run of the cron failed for ${count(cron.cells_failed, "cell")}.`,
       next: "leasehold cells ls",

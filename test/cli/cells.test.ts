@@ -207,6 +207,17 @@ describe("remove", () => {
     });
     fail(500, {});
     expect((await line.run(args)).err).toContain("may have started");
+    fail(503, { ...common, code: "UNAVAILABLE", detail: "it may have been done" });
+    expect((await line.run(args)).err).toMatch(/may have started: .*it may have been done/);
+    spoil(line, "/v1/admin/cells/2/removal", () => {
+      throw new TypeError("the connection broke");
+    });
+    const { fetch: breaking } = line.coordinator;
+    const breaksPosts: typeof breaking = (url, init) =>
+      (init?.method === "POST" ? breaking : real.fetch)(url, init);
+    Object.assign(line, { coordinator: { ...real, fetch: breaksPosts } });
+    const broken = await line.run(args);
+    expect(broken).toMatchObject({ code: 6, err: expect.stringContaining("may have started") });
     Object.assign(line, { coordinator: real });
     const done = await line.run(args);
     expect(done.err).toContain(`${file} exists, and is used as it is`);

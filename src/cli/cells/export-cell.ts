@@ -18,15 +18,15 @@ const LINES_AT_ONCE = 500;
 const MAX_BYTES = 1_024;
 
 /**
- * Writes all claims of a cell to a file, one per line, that only its owner can read. Without `sources`, all
- * declared source types are exported. A file that exists is not written: it is the export of an earlier run.
- * Returns what the coordinator compares with the cell's claims, as it is read back from the file.
+ * Writes all claims of a cell to a file, one per line, that only its owner can read. A file that exists is
+ * not written: it is the export of an earlier run. Returns what the coordinator compares with the cell's
+ * claims, as it is read back from the file.
  */
 export async function exportCell(
   { io }: Context,
   client: Client,
   cell: string,
-  sources: readonly Source["type"][] | undefined,
+  sources: readonly Source["type"][],
   path: string,
 ): Promise<ExportedClaims[]> {
   const types = await readTypes(client);
@@ -38,7 +38,7 @@ export async function exportCell(
   try {
     let count = 0;
     let lines = "";
-    for (const source of sources ?? (types.names("source") as Source["type"][])) {
+    for (const source of sources) {
       const claims = client.forCell(cell).records.export({ sourceType: source, signal: io.signal });
       for await (const claim of claims) {
         lines += `${toJson(claim)}\n`;

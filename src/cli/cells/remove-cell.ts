@@ -2,6 +2,7 @@ import { isLeaseholdError } from "../../client/index.ts";
 import type { Removal } from "../../client/api-types.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { callRoute } from "../connection/call-route.ts";
+import { mayBeDone } from "../connection/may-be-done.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
@@ -131,15 +132,9 @@ async function settle(context: Context, id: string): Promise<Removal> {
 }
 
 async function start(context: Context, id: string, path: string, reason: string): Promise<void> {
-  const { claims, is_complete: isComplete } = await settle(context, id);
+  const { claims } = await settle(context, id);
   const sources = [...new Set(claims.map(({ source_type: source }) => source))];
-  const exported = await exportCell(
-    context,
-    await context.client(),
-    id,
-    isComplete ? sources : undefined,
-    path,
-  );
+  const exported = await exportCell(context, await context.client(), id, sources, path);
   try {
     const body = JSON.stringify({ reason, export: exported });
     await callRoute(context, { method: "POST", path: pathOf(id), body, timeoutMs: STEP_TIMEOUT_MS });
@@ -157,8 +152,7 @@ const OUTDATED = new Set(["EXPORT_DIFFERS", "CONCURRENT_CHANGE"]);
 function notStarted({ io }: Context, id: string, path: string, error: unknown): CommandError {
   const { message = messageOf(error), exitCode } = failureOf(error, io.signal.aborted);
   const isOutdated = isLeaseholdError(error) && OUTDATED.has(error.reason ?? "");
-  const isUnsure = isLeaseholdError(error) && !error.outcomeKnown;
-  const state = isUnsure ? "may have started" : "has not started";
+  const state = mayBeDone(error) ? "may have started" : "has not started";
   const advice = isOutdated
     ? `${path} is not an export of what the cell has now: give the name of another file`
     : `${path} has the export: keep it. The same command goes on with it`;

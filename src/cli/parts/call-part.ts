@@ -1,6 +1,6 @@
-import { isLeaseholdError } from "../../client/index.ts";
 import { callRoute } from "../connection/call-route.ts";
-import { CommandError } from "../framework/command-error.ts";
+import { mayBeDone } from "../connection/may-be-done.ts";
+import { CommandError, messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { commandLine } from "../../text/shell-word.ts";
@@ -26,11 +26,9 @@ export async function callPart<T>(
   try {
     return await callRoute<T>(context, request);
   } catch (error) {
-    const isSent = error instanceof CommandError && error.exitCode === exitCodes.unavailable;
-    const isUnknown = isSent || (isLeaseholdError(error) && !error.outcomeKnown);
-    if (method === "GET" || !isUnknown) throw error;
+    if (method === "GET" || !mayBeDone(error)) throw error;
     throw new CommandError(
-      `${error.message}. It may have been done: look at the part before you repeat it`,
+      `${messageOf(error).replace(/\.$/, "")}. It may have been done: look at the part before you repeat it`,
       exitCodes.unavailable,
       [commandLine("parts", "show", id)],
     );

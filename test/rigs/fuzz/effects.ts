@@ -457,6 +457,12 @@ const isVersion = ({ table, key, before, after }: Change): boolean =>
     : table === "meta" &&
       (VERSIONS.has(key) || (key === "cell_state" && before === undefined && after?.["value"] === "ACTIVE"));
 
+/** From such a change on, a removal can't be cancelled. The other steps only count. */
+const beginsRemoval = ({ key, before, after }: Change): boolean =>
+  key === "removal" &&
+  String(before?.["value"]).includes('"hasBegun":false') &&
+  String(after?.["value"]).includes('"hasBegun":true');
+
 const updated = (row: Row | undefined): object => ({ updated_at_ms: row?.["updated_at_ms"] });
 
 /**
@@ -485,7 +491,7 @@ function wrongEntries(
   const inUse = new Set(typesInUse(real));
   const changed =
     id === "stepRemoval"
-      ? real.some(({ key: row }) => row === "cell_state" || row === "removal")
+      ? real.some((change) => change.key === "cell_state" || beginsRemoval(change))
       : real.some((change) => !isVersion(change) && !inUse.has(change));
   // A run of the cron may have moved the entry to D1 meanwhile.
   const isMoved = entries.some(
