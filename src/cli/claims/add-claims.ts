@@ -38,7 +38,7 @@ export function addClaims(program: Command, run: Run): void {
       .argument("<subject-id>", "the id of the subject")
       .addOption(limitOption())
       .action(run(findClaims)),
-    ["claims find USER 42", "The names of a user, in whatever cell"],
+    ["claims find USER 42", "The names of a user, in all cells"],
   );
   withExamples(
     withRange(

@@ -136,7 +136,8 @@ async function subjectsOf({ api, input }: View, text: string): Promise<Markup[]>
   const more = `/console/search?${String(new URLSearchParams({ q: text, page_token: next }))}`;
   return [
     ...found,
-    html`Not all claims are searched for the subject yet. <a class="button" href="${more}">Search on</a>`,
+    html`Some claims have not been searched for this subject yet.
+      <a class="button" href="${more}">Search on</a>`,
   ];
 }
 

@@ -12,7 +12,7 @@ import {
   reason,
   wellFormedText,
 } from "./fields.ts";
-import { auditFull, route, type RouteError } from "./route.ts";
+import { auditFull, route, unknownCell, type RouteError } from "./route.ts";
 import { cell, key, mintedKey, role } from "./schemas.ts";
 
 const operator = ["operator"] as const;
@@ -44,11 +44,6 @@ const locationHint = z.enum(locationHints).meta({
     "cannot be changed later. Left out: Cloudflare chooses.",
 });
 
-const unknownCell: RouteError = {
-  code: "NOT_FOUND",
-  reason: "CELL_UNKNOWN",
-  when: "The cell is not registered.",
-};
 const changedMeanwhile: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "CONCURRENT_CHANGE",

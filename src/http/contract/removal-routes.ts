@@ -4,7 +4,7 @@ import { cellStates } from "../../core/messages.ts";
 import { MAX_TYPES } from "../../core/types/document.ts";
 import { bucketType, cellId, nothing, reason, sourceType, wholeNumber } from "./fields.ts";
 import { boundedList } from "./lists.ts";
-import { auditFull, route, type RouteError } from "./route.ts";
+import { auditFull, route, unknownCell, type RouteError } from "./route.ts";
 import { cell } from "./schemas.ts";
 
 const operator = ["operator"] as const;
@@ -59,11 +59,6 @@ const exported = z
   })
   .meta({ id: "ExportedClaims", description: "What an export has of one source type." });
 
-const unknownCell: RouteError = {
-  code: "NOT_FOUND",
-  reason: "CELL_UNKNOWN",
-  when: "The cell is not registered.",
-};
 const unreachable: RouteError = {
   code: "UNAVAILABLE",
   when: "The directory, the cell's ledger or a shard cannot be reached. Repeat the call.",

@@ -27,6 +27,12 @@ export interface RouteError {
   status?: number;
 }
 
+export const unknownCell: RouteError = {
+  code: "NOT_FOUND",
+  reason: "CELL_UNKNOWN",
+  when: "The cell is not registered.",
+};
+
 /** The refusal of an operator's change whose audit entry has no room (O3). */
 export const auditFull: RouteError = {
   code: "UNAVAILABLE",
