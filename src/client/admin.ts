@@ -20,6 +20,11 @@ interface PageOptions extends CallOptions {
   pageToken?: string | undefined;
 }
 
+interface CellsOptions extends PageOptions {
+  /** True: cells that were removed are listed too. */
+  includeRemoved?: boolean | undefined;
+}
+
 interface StateOptions extends CallOptions {
   /** Why you do this. The audit keeps it. */
   reason?: string | undefined;
@@ -56,9 +61,10 @@ export class Cells {
     return { cell: requireCell(this.#cell) };
   }
 
-  /** Lists the cells in the order of their ids. */
-  list({ pageSize, pageToken, ...options }: PageOptions = {}): Pages<Cell> {
-    const input = { ...options, query: { page_size: pageSize } };
+  /** Lists the cells in the order of their ids. Cells that were removed are left out. */
+  list({ pageSize, pageToken, includeRemoved, ...options }: CellsOptions = {}): Pages<Cell> {
+    const query = { page_size: pageSize, include_removed: includeRemoved ? ("true" as const) : undefined };
+    const input = { ...options, query };
     return listing(this.#caller, "listCells", input, ({ cells }) => cells, pageToken);
   }
 

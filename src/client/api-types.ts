@@ -142,6 +142,11 @@ export interface Cell {
    * `LEDGER_FULL`. Null: the cell's ledger cannot be reached.
    */
   stored_bytes: number | null;
+  /**
+   * When the cell was removed. From then on, its keys are refused, and its id is never used again. Null:
+   * it was not removed.
+   */
+  removed_at: string | null;
   /** What the cell said of itself last. Null: it has never reported, or its ledger cannot be reached. */
   status: CellStatus | null;
   /** RFC 3339, in UTC, with milliseconds. */
@@ -709,6 +714,11 @@ export interface Removal {
     /** True until the first step has begun. */
     can_be_cancelled: boolean;
   } | null;
+  /**
+   * When the removal has ended, as the directory has it. Null: it has not ended. Null although `state` is
+   * `REMOVED`: the directory does not know it yet. Repeat a step, or wait some minutes.
+   */
+  removed_at: string | null;
 }
 
 export interface RemovalCancel {
@@ -1799,6 +1809,7 @@ export const operations = {
           outstanding_leases: "any",
           unapplied_decisions: "any",
           stored_bytes: "any",
+          removed_at: "any",
           status: "any",
           created_at: "string",
           updated_at: "string",
@@ -1820,6 +1831,7 @@ export const operations = {
         outstanding_leases: "any",
         unapplied_decisions: "any",
         stored_bytes: "any",
+        removed_at: "any",
         status: "any",
         created_at: "string",
         updated_at: "string",
@@ -1839,6 +1851,7 @@ export const operations = {
         outstanding_leases: "any",
         unapplied_decisions: "any",
         stored_bytes: "any",
+        removed_at: "any",
         status: "any",
         created_at: "string",
         updated_at: "string",
@@ -1858,6 +1871,7 @@ export const operations = {
         outstanding_leases: "any",
         unapplied_decisions: "any",
         stored_bytes: "any",
+        removed_at: "any",
         status: "any",
         created_at: "string",
         updated_at: "string",
@@ -1877,6 +1891,7 @@ export const operations = {
         outstanding_leases: "any",
         unapplied_decisions: "any",
         stored_bytes: "any",
+        removed_at: "any",
         status: "any",
         created_at: "string",
         updated_at: "string",
@@ -1896,6 +1911,7 @@ export const operations = {
         outstanding_leases: "any",
         unapplied_decisions: "any",
         stored_bytes: "any",
+        removed_at: "any",
         status: "any",
         created_at: "string",
         updated_at: "string",

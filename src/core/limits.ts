@@ -376,7 +376,14 @@ export const limitTable = {
   },
   // A run of the cron calls each ledger twice, and the platform limits the calls of an invocation to 10,000.
   // Each isolate reads all cells every 30 s, in one message.
-  maxCells: { default: 1_000, min: 1, max: 1_000, unit: "items", about: "registered cells" },
+  maxCells: { default: 1_000, min: 1, max: 1_000, unit: "items", about: "cells that are not removed" },
+  maxCellIds: {
+    default: 2_000,
+    min: 1,
+    max: 4_000,
+    unit: "items",
+    about: "cells that were ever registered, removed ones included",
+  },
   // A cell has some 55 series, and a shard some 30. Each scrape calls the ledger of each of these cells.
   metricsCells: {
     default: 100,

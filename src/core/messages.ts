@@ -575,6 +575,14 @@ export interface StoredRemoval {
   released: number;
   /** Whether a step has begun, so that the removal cannot be cancelled any more (X3). */
   hasBegun: boolean;
+  /** Null: it has not ended. */
+  end: RemovalEnd | null;
+}
+
+/** When a removal has ended, and who has ended it (X5). */
+export interface RemovalEnd {
+  atMs: number;
+  operator: Operator;
 }
 
 /** Starts a removal of a cell whose claims were compared with an export (X2). */
@@ -605,6 +613,8 @@ export interface RemovalProgress {
   released: number;
   /** The claims of the export that no step has released yet. */
   left: number;
+  /** Null: the removal has not ended. */
+  end: RemovalEnd | null;
 }
 
 /** Asks a shard for some claims of a cell, whatever they are. */
@@ -707,6 +717,8 @@ export interface Maintain extends Envelope {
   pulledPosition: number;
   /** Absent if the directory cannot be reached, or has made no change yet. */
   directory?: ToldDirectory;
+  /** True if the directory has the cell as removed (X5). */
+  isRemoved?: boolean;
 }
 
 /** What the directory has told the cron of its history, for a ledger to remember (H3). */
@@ -740,6 +752,8 @@ export interface MaintainAnswer extends SeesDirectory {
   unapplied: number;
   /** Audit entries that D1 may not have yet. */
   auditEntries: number;
+  /** Null: the cell is not removed. */
+  removed: RemovalEnd | null;
 }
 
 // Worker → part, for operators (H6, H7)
@@ -810,6 +824,8 @@ export interface ReconcileLedger extends OperatorCall {
   declared?: DeclaredLoss;
   /** The revoked keys of the cell, from the directory (A1). */
   revokedKeys: { keyId: string; expiresAtMs: number }[];
+  /** When the cell was removed, as the directory has it (X5). Null: it was not. */
+  removedAtMs: number | null;
 }
 
 /** The holds of one shard whose leases the ledger has lost. */

@@ -28,6 +28,7 @@ export const writePoints = {
   directory: [
     "add_cell",
     "change_cell",
+    "mark_cell_removed",
     "record_key",
     "revoke_key",
     "change_types",

@@ -1,5 +1,6 @@
 import type { Principal } from "../auth/principal.ts";
 import { keyExpired } from "../auth/verifier.ts";
+import { callOfRemovedCell } from "../core/cell-removed.ts";
 import { refused, type Refusal } from "../core/refusal.ts";
 import { DirectoryCopies } from "../projections/directory-copies.ts";
 import type { WaitUntil } from "../runtime.ts";
@@ -8,7 +9,8 @@ import { DIRECTORY, reach, readTimeoutMs } from "./reach.ts";
 
 /**
  * Refuses a revoked key, and a cell that is not registered. It skips a cell's own key on the cell's own
- * paths, because the cell's ledger checks that key itself (A1). All other keys are checked against the
+ * paths, because the cell's ledger checks that key itself (A1). It refuses such a key only if the copy has
+ * the cell as removed, for a ledger that went back in time (X5). All other keys are checked against the
  * directory. An operator may name any cell, and the first call of an object creates it, so no ledger is
  * called for a cell that is not registered.
  *
@@ -21,13 +23,16 @@ export async function accessRefusal(
   isAboutParts: boolean,
   waitUntil: WaitUntil,
 ): Promise<Refusal | undefined> {
-  if (principal === null || (principal.role === "cell" && cell !== undefined)) return undefined;
+  if (principal === null) return undefined;
+  if (principal.role === "cell" && cell !== undefined)
+    return deployment.directory.isKnownAsRemoved(cell) ? callOfRemovedCell : undefined;
   const view = await deployment.directory.view(waitUntil);
   if (!view.ok)
     return isAboutParts && view.refusal.reason === "HISTORY_LOST"
       ? lostRevocationRefusal(deployment, principal)
       : view.refusal;
   if (view.value.revokedKeys.has(principal.keyId)) return keyRevoked();
+  if (principal.cell !== null && view.value.removedCells.has(principal.cell)) return callOfRemovedCell;
   // Such a key may have been revoked and forgotten, whatever this isolate's clock says (A1).
   if (principal.expiresAtMs <= view.value.revokedThroughMs) return keyExpired.refusal;
   if (cell === undefined) return undefined;

@@ -152,7 +152,7 @@ export const toApiPeriod = (
 
 /** `status` is undefined if the cell's ledger could not be reached. */
 export function toApiCell(
-  { cell, name, address, locationHint, createdAtMs, updatedAtMs }: Cell,
+  { cell, name, address, locationHint, createdAtMs, updatedAtMs, removedAtMs }: Cell,
   status: CellStatus | undefined,
 ): z.input<typeof schemas.cell> {
   return {
@@ -164,6 +164,7 @@ export function toApiCell(
     outstanding_leases: status?.outstandingLeases ?? null,
     unapplied_decisions: status?.unappliedDecisions ?? null,
     stored_bytes: status?.storedBytes ?? null,
+    removed_at: removedAtMs === null ? null : timeOf(removedAtMs),
     status: status?.reported == null ? null : toApiStatus(cell, status.reported),
     created_at: timeOf(createdAtMs),
     // The directory has the name and the address; the ledger has the state.

@@ -29,7 +29,10 @@ const EARLY = 0.5;
 
 /** The parts of a snapshot that requests need, indexed. */
 export interface DirectoryView {
+  /** The cells that are not removed. */
   cells: ReadonlyMap<string, Cell>;
+  /** The cells that were removed (X5). */
+  removedCells: ReadonlyMap<string, Cell>;
   revokedKeys: ReadonlySet<string>;
   /** Keys that expire no later are refused, because the directory may have left them out (A1). */
   revokedThroughMs: number;
@@ -157,12 +160,21 @@ export class DirectoryCopy {
   }
 
   /**
-   * A registered cell. If the copy doesn't have it, it may have been registered a moment ago by another
-   * isolate, so the directory is read.
+   * A cell, also a removed one. If the copy doesn't have it, it may have been registered a moment ago by
+   * another isolate, so the directory is read.
    */
   async cell(id: string, waitUntil: WaitUntil): Promise<Result<Cell>> {
     const view = await this.view(waitUntil);
-    return view.ok && !view.value.cells.has(id) ? this.presentCell(id) : cellIn(view, id);
+    const cell = cellIn(view, id);
+    return view.ok && !cell.ok ? this.presentCell(id) : cell;
+  }
+
+  /**
+   * Whether the copy has a cell as removed (X5). A removal is final, so what an old copy says of it is true.
+   * It reads nothing, because a cell's own calls do not need the directory.
+   */
+  isKnownAsRemoved(id: string): boolean {
+    return this.#copy?.view.removedCells.has(id) === true;
   }
 
   /**
@@ -248,7 +260,7 @@ const unreadable = refused("UNAVAILABLE", `${DIRECTORY} cannot be reached`, { re
 
 function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
   if (!view.ok) return view;
-  const cell = view.value.cells.get(id);
+  const cell = view.value.cells.get(id) ?? view.value.removedCells.get(id);
   return cell === undefined
     ? refused("NOT_FOUND", `cell ${id} is not registered; an operator must register it first`, {
         reason: "CELL_UNKNOWN",
@@ -257,7 +269,8 @@ function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
 }
 
 const viewOf = ({ cells, revokedKeys, revokedThroughMs, isPlaced }: Snapshot): DirectoryView => ({
-  cells: new Map(cells.map((cell) => [cell.cell, cell])),
+  cells: new Map(cells.flatMap((cell) => (cell.removedAtMs === null ? [[cell.cell, cell]] : []))),
+  removedCells: new Map(cells.flatMap((cell) => (cell.removedAtMs === null ? [] : [[cell.cell, cell]]))),
   revokedKeys: new Set(revokedKeys),
   revokedThroughMs,
   isPlaced,

@@ -171,7 +171,12 @@ export async function cellsOf(
 ): Promise<Result<ReadonlyMap<string, Cell>>> {
   const copy = await directory.view(waitUntil);
   if (!copy.ok) return copy;
-  if (missingOwner(looked, copy.value.cells) === undefined) return ok(copy.value.cells);
+  const { cells, removedCells } = copy.value;
+  // A shard that went back in time may have claims of a cell that was removed. It has no address.
+  const isNew = looked.some(
+    ({ record }) => record !== null && !cells.has(record.cell) && !removedCells.has(record.cell),
+  );
+  if (!isNew) return ok(cells);
   directory.expire();
   const latest = await directory.view(waitUntil);
   return latest.ok ? ok(latest.value.cells) : latest;

@@ -83,6 +83,7 @@ export function directoryInstance(ports: Ports, env: Env): Instance {
     useTypes: (message) => tell(directory, directory.useTypes(message)),
     addCell: (message) => tell(directory, directory.addCell(message)),
     changeCell: (message) => tell(directory, directory.changeCell(message)),
+    removeCell: (message) => tell(directory, directory.removeCell(message)),
     recordKey: (message) => tell(directory, directory.recordKey(message)),
     keyToRevoke: (message) => tell(directory, directory.keyToRevoke(message)),
     listKeys: (message) => tell(directory, directory.listKeys(message)),

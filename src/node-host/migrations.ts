@@ -175,6 +175,11 @@ CREATE INDEX \`keys_by_expiry\` ON \`keys\` (\`expires_at_ms\`) WHERE revoked_at
 ALTER TABLE \`cells\` ADD \`contradictions\` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE \`cells\` ADD \`contradiction_seen_at_ms\` integer;`,
   },
+  {
+    name: "0005_removed_cells.sql",
+    sql: `ALTER TABLE \`cells\` ADD \`removed_at_ms\` integer;--> statement-breakpoint
+ALTER TABLE \`cells\` ADD \`closed_at_ms\` integer;`,
+  },
 ];
 
 /**

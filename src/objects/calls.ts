@@ -11,6 +11,7 @@ import type {
   ListRevokedKeys,
   MintedKey,
   NewCell,
+  RemovedCell,
   RestoreDirectory,
   RevokedKey,
   Snapshot,
@@ -86,6 +87,7 @@ export interface DirectoryCalls {
   useTypes(message: UseTypes): Answer<DeclaredTypes>;
   addCell(message: NewCell): Answer<Cell>;
   changeCell(message: CellChange): Answer<Cell>;
+  removeCell(message: RemovedCell): Answer<Cell>;
   recordKey(message: KeyChange): Answer<MintedKey>;
   keyToRevoke(message: messages.Envelope & { keyId: string }): Answer<MintedKey | null>;
   listKeys(message: messages.Envelope & { afterPosition: number; limit: number }): Answer<KeyPage>;

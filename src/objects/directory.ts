@@ -13,6 +13,7 @@ import type {
   ListRevokedKeys,
   MintedKey,
   NewCell,
+  RemovedCell,
   RestoreDirectory,
   RevokedKey,
   Snapshot,
@@ -62,6 +63,10 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
 
   changeCell(message: CellChange): Answer<Cell> {
     return this.#tell(this.#directory.changeCell(message));
+  }
+
+  removeCell(message: RemovedCell): Answer<Cell> {
+    return this.#tell(this.#directory.removeCell(message));
   }
 
   recordKey(message: KeyChange): Answer<MintedKey> {

@@ -3,7 +3,7 @@ import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Cell, Snapshot } from "../core/directory/messages.ts";
 import { MESSAGE_VERSION, type SeenChange } from "../core/messages.ts";
-import { ok, type Result } from "../core/refusal.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
 import { objectsOf } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
@@ -46,6 +46,8 @@ interface CellCursor {
   lostAtMs: number | null;
   visitedAtMs: number | null;
   locationHint: string | null;
+  removedAtMs: number | null;
+  closedAtMs: number | null;
 }
 
 /**
@@ -89,6 +91,8 @@ export async function runCron(
         lostAtMs: cells.lostAtMs,
         visitedAtMs: cells.visitedAtMs,
         locationHint: cells.locationHint,
+        removedAtMs: cells.removedAtMs,
+        closedAtMs: cells.closedAtMs,
       })
       .from(cells),
   );
@@ -110,11 +114,13 @@ export async function runCron(
   );
   const isDirectoryLost = directory.ok ? false : directory.refusal.reason === "HISTORY_LOST" || null;
   if (isDirectoryLost !== null) parts.set("directory", isDirectoryLost);
-  const works = !directory.ok || targets.length > 0 ? await pokeShards(run, shards, witness, parts) : [];
+  const works =
+    !directory.ok || directory.value.isPlaced ? await pokeShards(run, shards, witness, parts) : [];
+  const told = directory.ok ? await tellRemovals(run, visits) : ok(null);
   const copied = await copyAudits(run, directory.ok, visits, works);
   const marked = await markCells(run, visits);
 
-  const results = [begun, directory, compared, mirrored, cursors, mirroredKeys, copied, marked, pruned];
+  const results = [begun, directory, compared, mirrored, cursors, mirroredKeys, told, copied, marked, pruned];
   const failed = [...results, prunedAudit].find((result) => !result.ok);
   const finishedAtMs = clock.now();
   const report: CronReport = {
@@ -155,10 +161,11 @@ async function mirrorSnapshot(
 }
 
 /**
- * The cells to visit: those that are registered, and those that D1 has. A directory that went back in time
- * may have forgotten cells, and their ledgers know more of it. Cells that were pulled longest ago come first,
- * so that those that this run doesn't reach come first in the next one. Without D1, each run starts with
- * another cell.
+ * The cells to visit: those that are registered, and those that D1 has, but only one of the removed cells
+ * whose ledgers have nothing left to copy. They take turns, because an operator may still reconcile such a
+ * ledger, and because it may go back in time (X5). A directory that went back in time may have forgotten
+ * cells, and their ledgers know more of it. Cells that were pulled longest ago come first, so that those
+ * that this run doesn't reach come first in the next one. Without D1, each run starts with another cell.
  */
 function targetsOf(
   registered: readonly Cell[] | undefined,
@@ -166,10 +173,18 @@ function targetsOf(
   nowMs: number,
 ): VisitTarget[] {
   const cursorByCell = new Map(cursors.map((row) => [row.cell, row]));
-  const visitedAtMs = ({ cell }: VisitTarget): number => cursorByCell.get(cell)?.visitedAtMs ?? 0;
+  const visitedAtMs = ({ cell }: { cell: string }): number => cursorByCell.get(cell)?.visitedAtMs ?? 0;
   const cellsOfD1 = cursors.map(({ cell, locationHint }) => ({ cell, locationHint }));
-  const ids = new Set(registered?.map(({ cell }) => cell));
-  const known = [...(registered ?? []), ...cellsOfD1.filter(({ cell }) => !ids.has(cell))];
+  const own = new Map(registered?.map((cell) => [cell.cell, cell]));
+  const isRemoved = ({ cell }: { cell: string }): boolean =>
+    (own.get(cell) ?? cursorByCell.get(cell))?.removedAtMs != null;
+  const isClosed = (cell: { cell: string }): boolean =>
+    isRemoved(cell) && cursorByCell.get(cell.cell)?.closedAtMs !== null;
+  const all = [...(registered ?? []), ...cellsOfD1.filter(({ cell }) => !own.has(cell))];
+  const [turn] = all
+    .filter((cell) => isClosed(cell) && cursorByCell.has(cell.cell))
+    .toSorted((a, b) => visitedAtMs(a) - visitedAtMs(b));
+  const known = all.filter((cell) => cell === turn || !isClosed(cell));
   const first = startOf(known.length, nowMs);
   return [...known.slice(first), ...known.slice(0, first)]
     .map(({ cell, locationHint }) => {
@@ -180,6 +195,7 @@ function targetsOf(
         position: cursor?.position ?? null,
         seen: cursor?.seen ?? null,
         isLost: (cursor?.lostAtMs ?? null) !== null,
+        isRemoved: isRemoved({ cell }),
       };
     })
     .toSorted((a, b) => visitedAtMs(a) - visitedAtMs(b));
@@ -192,6 +208,31 @@ function startOf(count: number, nowMs: number): number {
 }
 
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
+
+/**
+ * Tells the directory of cells whose ledgers say that they are removed, if it does not know that (X5): the
+ * operator's call may have ended too early, or the directory went back in time.
+ */
+async function tellRemovals(
+  { envelope, objects, runtime }: CronRun,
+  visits: readonly Visit[],
+): Promise<Result<null>> {
+  for (const { cell, isRemoved, removed } of visits) {
+    if (isRemoved || removed === null) continue;
+    const { atMs: removedAtMs, operator } = removed;
+    const told = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
+      objects.directory().removeCell({ ...envelope, operator, cell, removedAtMs }),
+    );
+    // A directory that has forgotten the cell is reconciled first (H8).
+    const isForgotten = told.kind === "refused" && told.refusal.reason === "CELL_UNKNOWN";
+    if (told.kind !== "ok" && !isForgotten)
+      return refused(
+        "UNAVAILABLE",
+        `the directory was not told that cell ${cell} is removed: ${causeOf(told)}`,
+      );
+  }
+  return ok(null);
+}
 
 /**
  * Wakes the shards. A shard that lost its alarm would otherwise keep the holds of a begin that ended until
@@ -260,15 +301,16 @@ async function copyAudits(
 /** Stores how fresh each cell's copy is, unless D1 was restored from a backup since the cell was read. */
 async function markCells({ database, runtime }: CronRun, visits: readonly Visit[]): Promise<Result<null>> {
   const nowMs = runtime.clock.now();
-  const rows = visits.map(({ cell, position, pages, completeAtMs, contradictions, error }) => ({
+  const rows = visits.map((visit) => ({
     json: JSON.stringify({
-      cell_id: cell,
-      position,
-      visited_at_ms: pages > 0 ? nowMs : null,
-      at_ms: completeAtMs,
-      error: error ?? (completeAtMs === null ? INCOMPLETE : null),
-      contradicted_at_ms: contradictions?.lastAtMs ?? null,
-      contradictions: contradictions?.count ?? null,
+      cell_id: visit.cell,
+      position: visit.position,
+      visited_at_ms: visit.pages > 0 ? nowMs : null,
+      at_ms: visit.completeAtMs,
+      error: visit.error ?? (visit.completeAtMs === null ? INCOMPLETE : null),
+      contradicted_at_ms: visit.contradictions?.lastAtMs ?? null,
+      contradictions: visit.contradictions?.count ?? null,
+      closed_at_ms: hasNothingLeft(visit) ? nowMs : null,
     }),
   }));
   for (const part of inStatements(rows)) {
@@ -277,6 +319,15 @@ async function markCells({ database, runtime }: CronRun, visits: readonly Visit[
   }
   return ok(null);
 }
+
+/** Whether nothing of a removed cell is left to copy. An entry that this run has copied is still counted. */
+const hasNothingLeft = ({ isRemoved, removed, completeAtMs, error, ...visit }: Visit): boolean =>
+  isRemoved &&
+  removed !== null &&
+  completeAtMs !== null &&
+  error === null &&
+  visit.auditEntries === 0 &&
+  visit.unapplied === 0;
 
 const INCOMPLETE = "one run could not pull all changes; the next runs continue";
 
@@ -297,12 +348,13 @@ const updateMarks = (rows: readonly JsonRow[], nowMs: number) => sql`
     last_pulled_at_ms =
       coalesce(max(coalesce(cells.last_pulled_at_ms, 0), mark.at_ms), cells.last_pulled_at_ms),
     visited_at_ms = coalesce(mark.visited_at_ms, cells.visited_at_ms),
-    last_error = mark.error
+    last_error = mark.error,
+    closed_at_ms = iif(mark.closed_at_ms IS NULL, NULL, coalesce(cells.closed_at_ms, mark.closed_at_ms))
   FROM (
     SELECT value ->> 'cell_id' AS cell_id, value ->> 'position' AS position,
            value ->> 'visited_at_ms' AS visited_at_ms, value ->> 'at_ms' AS at_ms,
            value ->> 'error' AS error, value ->> 'contradicted_at_ms' AS contradicted_at_ms,
-           value ->> 'contradictions' AS contradictions
+           value ->> 'contradictions' AS contradictions, value ->> 'closed_at_ms' AS closed_at_ms
     FROM json_each(${jsonArray(rows)})
   ) AS mark
   WHERE cells.cell_id = mark.cell_id AND cells.pulled_position >= mark.position`;

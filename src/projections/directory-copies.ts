@@ -55,10 +55,11 @@ export class DirectoryCopies {
   }
 
   cells(): Promise<Result<Cell[]>> {
-    const { cellId, name, address, locationHint, createdAtMs, updatedAtMs } = getTableColumns(cells);
+    const columns = getTableColumns(cells);
+    const { cellId, name, address, locationHint, createdAtMs, updatedAtMs, removedAtMs } = columns;
     return this.#database.run("read cells", (orm) =>
       orm
-        .select({ cell: cellId, name, address, locationHint, createdAtMs, updatedAtMs })
+        .select({ cell: cellId, name, address, locationHint, createdAtMs, updatedAtMs, removedAtMs })
         .from(cells)
         .orderBy(asc(cells.cellId)),
     );

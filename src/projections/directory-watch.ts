@@ -40,18 +40,18 @@ export class DirectoryWatch {
   }
 
   /** Reads the cells, and the types unless D1 already has them. */
-  async readSnapshot(): Promise<Result<Pick<Snapshot, "cells" | "types">>> {
+  async readSnapshot(): Promise<Result<Pick<Snapshot, "isPlaced" | "cells" | "types">>> {
     const { database, objects } = this.#run;
     const seen = await readSeen(database);
     if (seen.ok) this.#stored = seen.value.point ?? null;
     const more = seen.ok ? { copiedAt: seen.value.typesPosition } : {};
     const read = await this.#ask((envelope) => objects.directory().snapshot({ ...envelope, ...more }));
     if (!read.ok) return read;
-    const { cells, types, point } = read.value.answer;
+    const { isPlaced, cells, types, point } = read.value.answer;
     this.#isIntact = true;
     this.#point = point;
     const isCopied = seen.ok && types?.position === seen.value.typesPosition;
-    return ok({ cells, types: isCopied ? null : types });
+    return ok({ isPlaced, cells, types: isCopied ? null : types });
   }
 
   /**

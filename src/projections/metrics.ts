@@ -1,4 +1,4 @@
-import { count, desc, min } from "drizzle-orm";
+import { count, desc, isNull, min } from "drizzle-orm";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { Database } from "./database.ts";
@@ -67,7 +67,9 @@ export async function projectionMetrics(env: Env, nowMs: number): Promise<Result
         failed: count(cells.lastError),
         behind: count(cells.lostAtMs),
       })
-      .from(cells),
+      .from(cells)
+      // The ledgers of removed cells are not copied any more.
+      .where(isNull(cells.closedAtMs)),
   );
   if (!copies.ok) return copies;
   const webhooks = await listWebhooks(database);

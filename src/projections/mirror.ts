@@ -8,16 +8,17 @@ import { hasRoom, type CronRun } from "./cron-run.ts";
 import { DIRECTORY, readSeen } from "./directory-copies.ts";
 import { keys, typeSets } from "./schema.ts";
 
-/** Copies the registered cells. Unchanged rows are not written. */
+/** Copies the cells. Unchanged rows are not written. D1 keeps a removal that the directory has lost (X5). */
 export async function mirrorCells(database: Database, registered: readonly Cell[]): Promise<Result<null>> {
-  const rows = registered.map(({ cell, name, address, locationHint, createdAtMs, updatedAtMs }) => ({
+  const rows = registered.map((cell) => ({
     json: JSON.stringify({
-      cell_id: cell,
-      name,
-      address,
-      location_hint: locationHint,
-      created_at_ms: createdAtMs,
-      updated_at_ms: updatedAtMs,
+      cell_id: cell.cell,
+      name: cell.name,
+      address: cell.address,
+      location_hint: cell.locationHint,
+      created_at_ms: cell.createdAtMs,
+      updated_at_ms: cell.updatedAtMs,
+      removed_at_ms: cell.removedAtMs,
     }),
   }));
   for (const part of inStatements(rows)) {
@@ -28,17 +29,19 @@ export async function mirrorCells(database: Database, registered: readonly Cell[
 }
 
 const upsertCells = (rows: readonly JsonRow[]) => sql`
-  INSERT INTO cells (cell_id, name, address, location_hint, created_at_ms, updated_at_ms)
+  INSERT INTO cells (cell_id, name, address, location_hint, created_at_ms, updated_at_ms, removed_at_ms)
   SELECT value ->> 'cell_id', value ->> 'name', value ->> 'address', value ->> 'location_hint',
-         value ->> 'created_at_ms', value ->> 'updated_at_ms'
+         value ->> 'created_at_ms', value ->> 'updated_at_ms', value ->> 'removed_at_ms'
   FROM json_each(${jsonArray(rows)})
   WHERE true
   ON CONFLICT (cell_id) DO UPDATE SET
     name = excluded.name, address = excluded.address,
-    created_at_ms = excluded.created_at_ms, updated_at_ms = excluded.updated_at_ms
+    created_at_ms = excluded.created_at_ms, updated_at_ms = excluded.updated_at_ms,
+    removed_at_ms = coalesce(cells.removed_at_ms, excluded.removed_at_ms)
   WHERE excluded.updated_at_ms >= cells.updated_at_ms
-    AND (excluded.name, excluded.address, excluded.updated_at_ms)
-      IS NOT (cells.name, cells.address, cells.updated_at_ms)`;
+    AND (excluded.name, excluded.address, excluded.updated_at_ms,
+         coalesce(cells.removed_at_ms, excluded.removed_at_ms))
+      IS NOT (cells.name, cells.address, cells.updated_at_ms, cells.removed_at_ms)`;
 
 /**
  * Copies the set of types, unless D1 has a newer one. Returns the position of the set that D1 has then. A

@@ -12,7 +12,7 @@ import type { Thresholds, WebhookEvent } from "./webhooks/events.ts";
  * `WITHOUT ROWID` are added to the generated SQL by hand, because drizzle has no option for them.
  */
 
-/** The registered cells, and how far each cell's ledger is copied. */
+/** The cells, also removed ones, and how far each cell's ledger is copied. */
 export const cells = sqliteTable("cells", {
   cellId: text("cell_id").notNull().primaryKey(),
   name: text("name").notNull(),
@@ -40,6 +40,10 @@ export const cells = sqliteTable("cells", {
   contradictions: integer("contradictions").notNull().default(0),
   /** When a run first saw that one. NULL: it was already old then, or there is none. */
   contradictionSeenAtMs: integer("contradiction_seen_at_ms"),
+  /** When the cell was removed, as the directory has it (X5). NULL: it was not. */
+  removedAtMs: integer("removed_at_ms"),
+  /** When a run found that the ledger of a removed cell has nothing left to copy. NULL: it may have. */
+  closedAtMs: integer("closed_at_ms"),
 });
 
 /**

@@ -1,4 +1,4 @@
-import { eq, sql, type SQL } from "drizzle-orm";
+import { eq, isNull, sql, type SQL } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import { MESSAGE_VERSION, type LeaseCounts, type LeaseStatus } from "../core/messages.ts";
@@ -115,7 +115,7 @@ async function readFreshness(database: Database, cell: string | undefined): Prom
     orm
       .select({ oldest })
       .from(cells)
-      .where(cell === undefined ? undefined : eq(cells.cellId, cell)),
+      .where(cell === undefined ? isNull(cells.closedAtMs) : eq(cells.cellId, cell)),
   );
   return read.ok ? ok(read.value[0]?.oldest || null) : read;
 }

@@ -1,6 +1,6 @@
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
-import type { HistoryPoint, MaintainAnswer, SeenContradictions } from "../core/messages.ts";
+import type { HistoryPoint, MaintainAnswer, RemovalEnd, SeenContradictions } from "../core/messages.ts";
 import type { Result } from "../core/refusal.ts";
 import type { ReportedStatus } from "../core/status.ts";
 import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "./cron-run.ts";
@@ -12,10 +12,18 @@ import { LedgerPull, type PullResult, type PullTarget } from "./pull.ts";
 /** A cell to visit. Without a cursor (D1 is down), its ledger is woken but not pulled. */
 export interface VisitTarget extends Omit<PullTarget, "position"> {
   position: number | null;
+  /** Whether the directory has the cell as removed (X5). */
+  isRemoved: boolean;
 }
 
 export interface Visit extends PullResult {
   cell: string;
+  /** As in the target. */
+  isRemoved: boolean;
+  /** Null: the cell is not removed, or the ledger has not said. */
+  removed: RemovalEnd | null;
+  /** Decisions that some shard has not applied yet. Null: the ledger has not said. */
+  unapplied: number | null;
   /** The audit entries that D1 may not have yet. Null: the ledger has not said. */
   auditEntries: number | null;
   /** Whether the ledger has lost changes. Null: it has not said. */
@@ -70,8 +78,8 @@ export async function visitLedgers(
 const sightingOf = (cell: string, point: HistoryPoint | null): DirectorySighting[] =>
   point === null ? [] : [{ noticedBy: `the ledger of cell ${cell}`, point }];
 
-const pullOf = (run: CronRun, { position, ...target }: VisitTarget): LedgerPull | undefined =>
-  position === null ? undefined : new LedgerPull(run, { ...target, position });
+const pullOf = (run: CronRun, target: VisitTarget): LedgerPull | undefined =>
+  target.position === null ? undefined : new LedgerPull(run, { ...target, position: target.position });
 
 const NOT_PULLED: PullResult = {
   position: 0,
@@ -88,7 +96,7 @@ const WAKE_MS = 10_000;
 
 async function wake(
   run: CronRun,
-  { cell, locationHint }: VisitTarget,
+  { cell, locationHint, isRemoved }: VisitTarget,
   pulled: PullResult,
   watch: DirectoryWatch,
 ): Promise<Visit> {
@@ -96,6 +104,9 @@ async function wake(
     return {
       ...pulled,
       cell,
+      isRemoved,
+      removed: null,
+      unapplied: null,
       auditEntries: null,
       isLost: null,
       reported: undefined,
@@ -107,17 +118,20 @@ async function wake(
       ...run.envelope,
       pulledPosition: pulled.position,
       ...watch.newsFor(pulled.directory),
+      ...(isRemoved ? { isRemoved } : {}),
     }),
   );
   const error = pulled.error ?? (woken.kind === "ok" ? null : causeOf(woken));
   if (error !== null) run.runtime.log("cell_failed", { cell, error });
-  const { directory, auditEntries } =
-    woken.kind === "ok" ? woken.value : { directory: null, auditEntries: null };
+  const { directory, auditEntries, removed, unapplied } = woken.kind === "ok" ? woken.value : NOT_SAID;
   const reported = woken.kind === "ok" ? reportOf(woken.value) : undefined;
   const contradictions = woken.kind === "ok" ? woken.value.contradictions : null;
   return {
     ...pulled,
     cell,
+    isRemoved,
+    removed,
+    unapplied,
     directory,
     auditEntries,
     isLost: isLostBy(woken),
@@ -126,6 +140,8 @@ async function wake(
     error,
   };
 }
+
+const NOT_SAID = { directory: null, auditEntries: null, removed: null, unapplied: null } as const;
 
 /** A cell that is being removed has no one left to report. */
 const reportOf = ({ state, reported }: MaintainAnswer): ReportedStatus | null =>

@@ -174,7 +174,7 @@ describe("a ledger that went back in time", () => {
     expect(await c.clock.runUntil(lost)).toEqual(LOST);
     await c.pass(60_000);
     expect(c.claims()).toEqual([]);
-    const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [] };
+    const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [], removedAtMs: null };
     expect(await c.clock.runUntil(c.ledger("1").object.reconcile(message))).toMatchObject({ ok: true });
     await c.clock.runUntil(c.ledger("1").object.maintain({ ...c.envelope, pulledPosition: 0 }));
     await c.pass(120_000);
@@ -186,7 +186,7 @@ describe("a ledger that went back in time", () => {
     const seen = { incarnation: Number.MAX_SAFE_INTEGER, position: Number.MAX_SAFE_INTEGER };
     const lost = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["other"], { seen }));
     expect(await c.clock.runUntil(lost)).toEqual(LOST);
-    const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [] };
+    const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [], removedAtMs: null };
     await c.clock.runUntil(c.ledger("1").object.reconcile(message));
     for (const name of ["a", "b", "c"]) await own(c, "1", name);
     c.ledger("1").restart();
@@ -253,7 +253,7 @@ describe("a ledger that went back in time", () => {
       seen_position: 0,
     });
     // Its reconciliation gives the lease back to the cell (H7).
-    const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [] };
+    const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [], removedAtMs: null };
     await c.clock.runUntil(c.ledger("1").object.reconcile(message));
     await c.pass(60_000);
     expect(await decide(c, "1", lease, "COMMITTED")).toMatchObject({ ok: true });

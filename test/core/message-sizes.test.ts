@@ -61,13 +61,14 @@ const op = (n: number): Op => ({
   shard: 255,
 });
 
-const largestCells = list(max("maxCells"), (n) => ({
+const largestCells = list(max("maxCellIds"), (n) => ({
   cell: CELL,
   name: han(128, n),
   address: han(2_048, n),
   locationHint: "enam",
   createdAtMs: TIME,
   updatedAtMs: TIME,
+  removedAtMs: TIME,
 }));
 
 /** No set of types is larger. */

@@ -38,6 +38,7 @@ const reconcileLedger = (c: Cluster, more = {}) =>
       dryRun: false,
       operator: BY,
       revokedKeys: [],
+      removedAtMs: null,
       ...more,
     }),
   );

@@ -38,6 +38,7 @@ class Fixture {
           if (!answered.ok) return answered;
           return ok({
             cells: new Map(this.cells.map((cell) => [cell, { cell } as Cell])),
+            removedCells: new Map<string, Cell>(),
             revokedKeys: new Set<string>(),
             revokedThroughMs: 0,
             isPlaced: true,

@@ -72,7 +72,7 @@ class FakeFleet {
             pull: (message: Pull) => count(this.#pull(cell, message)),
             maintain: () => {
               this.woken.set(cell, (this.woken.get(cell) ?? 0) + 1);
-              return count({ ...IDLE, state: "ACTIVE", reported: null });
+              return count({ ...IDLE, state: "ACTIVE", reported: null, removed: null });
             },
           };
         },
@@ -98,6 +98,7 @@ const cellOf = (cell: string): Cell => ({
   locationHint: null,
   createdAtMs: 1,
   updatedAtMs: 1,
+  removedAtMs: null,
 });
 
 const changeOf = (cell: string, position: number): LeaseChange => ({

@@ -1,5 +1,6 @@
 import { Audit, type AuditPage, type PullAudit } from "../audit.ts";
 import type { OperatorCall } from "../messages.ts";
+import { cellRemoved } from "../cell-removed.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import { History } from "../history.ts";
@@ -32,6 +33,7 @@ import type {
   ListRevokedKeys,
   MintedKey,
   NewCell,
+  RemovedCell,
   RestoreDirectory,
   RevokedKey,
   Snapshot,
@@ -125,19 +127,22 @@ export class Directory {
 
   addCell(message: NewCell): Promise<Reply<Cell>> {
     return this.#operate("add_cell", message, () => {
-      if (this.#store.cell(message.cell) !== undefined)
-        return refused("ALREADY_EXISTS", `cell ${message.cell} is already registered`, {
-          reason: "CELL_EXISTS",
-        });
-      if (this.#store.countCells() >= this.#limits.maxCells)
-        return refused(
-          "RESOURCE_EXHAUSTED",
-          `the deployment has reached its limit of ${this.#limits.maxCells} cells (LEASEHOLD_MAX_CELLS)`,
-        );
+      const known = this.#store.cell(message.cell);
+      if (known !== undefined) return known.removedAtMs === null ? cellExists(known) : idOfRemovedCell(known);
+      const full = this.#refuseOneMoreCell();
+      if (full !== undefined) return { ok: false, refusal: full };
       const { cell, name, address, locationHint } = message;
       const now = this.#now();
       if (this.#store.placement === undefined) this.#store.setPlacement(message.placement);
-      const added = { cell, name, address, locationHint, createdAtMs: now, updatedAtMs: now };
+      const added = {
+        cell,
+        name,
+        address,
+        locationHint,
+        createdAtMs: now,
+        updatedAtMs: now,
+        removedAtMs: null,
+      };
       this.#store.putCell(added);
       this.#audit.append(message.operator, {
         action: "add_cell",
@@ -158,6 +163,7 @@ export class Directory {
     return this.#operate("change_cell", message, () => {
       const before = this.#store.cell(message.cell);
       if (before === undefined) return cellUnknown(message.cell);
+      if (before.removedAtMs !== null) return cellRemoved(message.cell);
       const { name = before.name, address = before.address } = message;
       const isSame = name === before.name && address === before.address;
       if (before.updatedAtMs !== message.updatedAtMs && !isSame)
@@ -183,6 +189,31 @@ export class Directory {
     });
   }
 
+  /**
+   * Marks a cell as removed, because its ledger has said so (X5). Idempotent: the first message has an audit
+   * entry, and the time in it stays.
+   */
+  removeCell(message: RemovedCell): Promise<Reply<Cell>> {
+    return this.#operate("mark_cell_removed", message, () => {
+      const { cell, removedAtMs, operator } = message;
+      const before = this.#store.cell(cell);
+      if (before === undefined) return cellUnknown(cell);
+      if (before.removedAtMs !== null) return ok(before);
+      const updatedAtMs = Math.max(this.#now(), before.updatedAtMs + 1);
+      const after: Cell = { ...before, removedAtMs, updatedAtMs };
+      this.#store.putCell(after);
+      this.#slots.forget(cell);
+      this.#audit.append(operator, {
+        action: "remove_cell",
+        cell,
+        target: cell,
+        before: { removed_at_ms: null },
+        after: { removed_at_ms: removedAtMs },
+      });
+      return ok(after);
+    });
+  }
+
   /** Replaces the set of types, based on the one that the operator has read (T3). */
   changeTypes(message: ChangeTypes): Promise<Reply<DeclaredTypes>> {
     return this.#operate("change_types", message, () => changeTypes(this.#store, this.#audit, message));
@@ -197,7 +228,8 @@ export class Directory {
   recordKey(message: KeyChange): Promise<Reply<MintedKey>> {
     return this.#operate("record_key", message, () => {
       const { key } = message;
-      if (key.cell !== null && this.#store.cell(key.cell) === undefined) return cellUnknown(key.cell);
+      const unfit = key.cell === null ? undefined : this.#refuseWithoutCell(key.cell);
+      if (unfit !== undefined) return { ok: false, refusal: unfit };
       // The message may arrive twice, and the key may be revoked in between.
       const stored = this.#store.key(key.keyId);
       if (stored !== undefined) return ok(stored);
@@ -296,9 +328,8 @@ export class Directory {
     const refusal = await this.#refusalOf(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // The queue has one place for each registered cell, so `maxCells` bounds it.
-    return this.#store.cell(message.cell) === undefined
-      ? cellUnknown(message.cell)
-      : this.#slots.take(message);
+    const unfit = this.#refuseWithoutCell(message.cell);
+    return unfit === undefined ? this.#slots.take(message) : { ok: false, refusal: unfit };
   }
 
   /** Releases a slot. Idempotent. Returns whether the run had one. */
@@ -339,7 +370,7 @@ export class Directory {
         state: this.#history.state,
         sizeBytes: this.#ports.sql.sizeBytes(),
         waitingWrites: this.#commits.waiting,
-        cells: this.#store.countCells(),
+        cells: this.#countCells(),
         ...this.#store.countAllKeys(),
         ...this.#slots.counts(),
       }),
@@ -429,6 +460,34 @@ export class Directory {
       : undefined;
   }
 
+  #countCells(): number {
+    const { ids, removed } = this.#store.countCells();
+    return ids - removed;
+  }
+
+  /** Returns why a cell has no room. A removed cell only takes up its id, which is never used again (X5). */
+  #refuseOneMoreCell(): Refusal | undefined {
+    const { maxCells, maxCellIds } = this.#limits;
+    if (this.#countCells() >= maxCells)
+      return refused(
+        "RESOURCE_EXHAUSTED",
+        `the deployment has reached its limit of ${maxCells} cells (LEASEHOLD_MAX_CELLS)`,
+      ).refusal;
+    if (this.#store.countCells().ids < maxCellIds) return undefined;
+    return refused(
+      "RESOURCE_EXHAUSTED",
+      `${maxCellIds} cells were registered, removed ones included, which is the limit ` +
+        "(LEASEHOLD_MAX_CELL_IDS)",
+    ).refusal;
+  }
+
+  /** Returns why a call of or for a cell is refused: it is not registered, or removed. */
+  #refuseWithoutCell(cell: string): Refusal | undefined {
+    const known = this.#store.cell(cell);
+    if (known === undefined) return cellUnknown(cell).refusal;
+    return known.removedAtMs === null ? undefined : cellRemoved(cell).refusal;
+  }
+
   /** Returns why one more revoked key has no room. A key that is already revoked needs no room. */
   #refuseIfFull(key: MintedKey | null): Refusal | undefined {
     if (key !== null && key.revokedAtMs !== null) return undefined;
@@ -486,6 +545,16 @@ export class Directory {
     return reply;
   }
 }
+
+const cellExists = ({ cell }: Cell): { ok: false; refusal: Refusal } =>
+  refused("ALREADY_EXISTS", `cell ${cell} is already registered`, { reason: "CELL_EXISTS" });
+
+const idOfRemovedCell = ({ cell }: Cell): { ok: false; refusal: Refusal } =>
+  refused(
+    "FAILED_PRECONDITION",
+    `cell ${cell} was removed, and its id is never used again; register the new cell with another id`,
+    { reason: "CELL_REMOVED", field: "cell_id" },
+  );
 
 const cellUnknown = (cell: string): { ok: false; refusal: Refusal } =>
   refused("NOT_FOUND", `cell ${cell} is not registered; an operator must add it`, { reason: "CELL_UNKNOWN" });

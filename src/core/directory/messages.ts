@@ -12,6 +12,8 @@ export interface Cell {
   locationHint: string | null;
   createdAtMs: number;
   updatedAtMs: number;
+  /** When it was removed, by the clock of its ledger. Null: it was not. It is final (X5). */
+  removedAtMs: number | null;
 }
 
 export type NewCell = OperatorCall & Pick<Cell, "cell" | "name" | "address" | "locationHint">;
@@ -21,6 +23,12 @@ export interface CellChange extends OperatorCall {
   name?: string;
   address?: string;
   updatedAtMs: number;
+}
+
+/** Tells that a ledger has removed its cell (X5). The operator is the one who ended the removal. */
+export interface RemovedCell extends OperatorCall {
+  cell: string;
+  removedAtMs: number;
 }
 
 /** A `viewer` may read what operators may read, and change nothing. A `scraper` may only read metrics. */
@@ -95,6 +103,7 @@ export interface Snapshot {
   point: HistoryPoint | null;
   /** Whether a placement is fixed (P2). */
   isPlaced: boolean;
+  /** All cells that were ever registered. */
   cells: Cell[];
   /** The ids of revoked keys: those that expire last, at most `maxRevokedKeys`. */
   revokedKeys: string[];

@@ -77,8 +77,10 @@ export class DirectoryReconciler {
 
   /** Returns the copies that have more than the rows that are left. */
   #missingOf({ cells, keys, types }: RestoreDirectory): Missing {
-    const isNewer = (copy: Cell): boolean =>
-      copy.updatedAtMs > (this.#store.cell(copy.cell)?.updatedAtMs ?? Number.NEGATIVE_INFINITY);
+    const isNewer = (copy: Cell): boolean => {
+      const own = this.#store.cell(copy.cell);
+      return own === undefined || copy.updatedAtMs > own.updatedAtMs || isRemoval(own, copy);
+    };
     const isKnown = ({ keyId }: MintedKey): boolean => this.#store.key(keyId) !== undefined;
     return {
       cells: cells.filter(isNewer),
@@ -97,7 +99,11 @@ export class DirectoryReconciler {
     const { cells, keys, revocations } = missing;
     const hasPlacement = cells.length > 0 || page.isPlacementConfirmed;
     if (hasPlacement && this.#store.placement === undefined) this.#store.setPlacement(page.placement);
-    for (const copy of cells) this.#store.putCell(copy);
+    for (const copy of cells) {
+      const own = this.#store.cell(copy.cell);
+      const isOlder = own !== undefined && copy.updatedAtMs <= own.updatedAtMs;
+      this.#store.putCell(isOlder ? { ...own, removedAtMs: copy.removedAtMs } : copy);
+    }
     for (const copy of keys) this.#store.putKey(copy);
     for (const { keyId, revokedAtMs } of revocations) {
       const known = this.#store.key(keyId);
@@ -133,6 +139,9 @@ export class DirectoryReconciler {
     return this.#history.accept(seen, firstPosition, true);
   }
 }
+
+/** Whether the directory has lost the removal of this cell (X5). */
+const isRemoval = (own: Cell, copy: Cell): boolean => own.removedAtMs === null && copy.removedAtMs !== null;
 
 interface Missing {
   cells: Cell[];

@@ -40,4 +40,6 @@ export const directorySchema: readonly (readonly string[])[] = [
     INCARNATION_TABLE,
   ],
   [AUDIT_TABLE],
+  // Null: the cell was not removed. It is final (X5).
+  ["ALTER TABLE cell ADD removed_at_ms INTEGER"],
 ];

@@ -8,7 +8,7 @@ import type { Cell, DeclaredTypes, ListedKey, MintedKey, RevokedKey } from "./me
 
 const CELL =
   "cell, name, address, location_hint AS locationHint, " +
-  "created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs";
+  "created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs, removed_at_ms AS removedAtMs";
 const KEY =
   "key_id AS keyId, role, cell, note, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs, " +
   "revoked_at_ms AS revokedAtMs, position";
@@ -99,22 +99,27 @@ export class DirectoryStore {
     return this.#all<Cell>(`SELECT ${CELL} FROM cell WHERE cell = ?`, cell)[0];
   }
 
-  /** Returns all cells in the order of their ids. */
+  /** Returns all cells, also removed ones, in the order of their ids. */
   cells(): Cell[] {
     return this.#all<Cell>(`SELECT ${CELL} FROM cell ORDER BY cell_order`);
   }
 
-  countCells(): number {
-    return this.#all<{ n: number }>("SELECT count(*) AS n FROM cell")[0]?.n ?? 0;
+  /** Returns the number of ids that were ever registered, and how many of the cells are removed. */
+  countCells(): { ids: number; removed: number } {
+    const sql = "SELECT count(*) AS ids, count(removed_at_ms) AS removed FROM cell";
+    return this.#all<{ ids: number; removed: number }>(sql)[0] ?? { ids: 0, removed: 0 };
   }
 
-  putCell({ cell, name, address, locationHint, createdAtMs, updatedAtMs }: Cell): void {
+  /** A removal is final, so it stays (X5). */
+  putCell({ cell, name, address, locationHint, createdAtMs, updatedAtMs, removedAtMs }: Cell): void {
     this.#position += 1;
     this.#all(
-      `INSERT INTO cell (cell, cell_order, name, address, location_hint, created_at_ms, updated_at_ms)
-       VALUES (?, ?, ?, ?, ?, ?, ?)
+      `INSERT INTO cell (cell, cell_order, name, address, location_hint, created_at_ms, updated_at_ms,
+                         removed_at_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (cell) DO UPDATE SET name = excluded.name, address = excluded.address,
-                                        updated_at_ms = excluded.updated_at_ms`,
+                                        updated_at_ms = excluded.updated_at_ms,
+                                        removed_at_ms = coalesce(removed_at_ms, excluded.removed_at_ms)`,
       cell,
       sourceOrder(cell),
       name,
@@ -122,6 +127,7 @@ export class DirectoryStore {
       locationHint,
       createdAtMs,
       updatedAtMs,
+      removedAtMs,
     );
   }
 

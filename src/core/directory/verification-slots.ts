@@ -79,6 +79,12 @@ export class VerificationSlots {
     });
   }
 
+  /** Forgets a cell that is removed. To be called in a transaction. */
+  forget(cell: string): void {
+    this.#ports.sql.all("DELETE FROM verification_slot WHERE cell = ?", cell);
+    this.#ports.sql.all("DELETE FROM verification_place WHERE cell = ?", cell);
+  }
+
   /** The slots that are taken, and the cells that wait for one. */
   counts(): { verificationSlots: number; verificationWaiting: number } {
     const now = this.#ports.clock.now();

@@ -1,3 +1,4 @@
+import { callOfRemovedCell } from "../cell-removed.ts";
 import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
@@ -366,7 +367,7 @@ function stateRefusal(state: CellState, { isVerification, isRemoval }: BeginRequ
     return refused("FAILED_PRECONDITION", "the cell is being removed and cannot begin leases", {
       reason: "CELL_REMOVING",
     }).refusal;
-  if (state === "REMOVED") return cellRemoved().refusal;
+  if (state === "REMOVED") return callOfRemovedCell;
   if (state === "FROZEN")
     return refused(
       "FAILED_PRECONDITION",
@@ -417,19 +418,10 @@ export const rolledBack = (): { ok: false; refusal: Refusal } =>
     reason: "LEASE_ROLLED_BACK",
   });
 
-export const cellRemoved = (): { ok: false; refusal: Refusal } =>
-  refused(
-    "PERMISSION_DENIED",
-    "the cell was removed: its names are released, and its id is never used again",
-    {
-      reason: "CELL_REMOVED",
-    },
-  );
-
 /** Returns why the key of a cell is refused (A1). The directory knows the revoked keys of operators. */
 export function keyRefusal(store: LedgerStore, { role, keyId, expiresAtMs }: Caller): Refusal | undefined {
   if (role !== "cell") return undefined;
-  if (store.cellState() === "REMOVED") return cellRemoved().refusal;
+  if (store.cellState() === "REMOVED") return callOfRemovedCell;
   if (store.isRevoked(keyId))
     return refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" })
       .refusal;

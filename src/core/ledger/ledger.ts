@@ -1,4 +1,5 @@
 import { Audit, type AuditAction, type AuditPage, type PullAudit } from "../audit.ts";
+import { cellRemoved } from "../cell-removed.ts";
 import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type {
@@ -48,7 +49,7 @@ import type { Ports } from "../ports.ts";
 import type { ReportedStatus } from "../status.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
-import { Begins, cellRemoved, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
+import { Begins, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { Contradictions } from "./contradictions.ts";
 import { Decisions } from "./decisions.ts";
 import { Deliveries } from "./deliveries.ts";
@@ -338,6 +339,11 @@ export class Ledger {
    */
   maintain(message: Maintain): Promise<Reply<MaintainAnswer>> {
     return this.#answer(message, async () => {
+      // The directory was told only after the removal was durable here, so this ledger went back (X5, H4).
+      if (message.isRemoved === true && this.#store.cellState() !== "REMOVED") {
+        const refusal = this.#history.refuseBehind("the directory");
+        if (refusal !== undefined) return { ok: false, refusal };
+      }
       this.#links.tellAll();
       if (message.directory !== undefined) this.#directory.learn(message.directory);
       this.#pruner.pulled(message.pulledPosition);
@@ -350,6 +356,7 @@ export class Ledger {
         unapplied: this.#deliveries.unapplied,
         auditEntries: this.#audit.count,
         directory: this.#directory.point ?? null,
+        removed: this.#removal.end,
       });
     });
   }
@@ -405,7 +412,7 @@ export class Ledger {
         const full = this.#audit.refusal;
         if (full !== undefined) return { ok: false, refusal: full };
         const before = this.#store.cellState();
-        if (before === "REMOVED") return cellRemoved();
+        if (before === "REMOVED") return cellRemoved(this.#cell);
         if (before === "REMOVING")
           return refused(
             "FAILED_PRECONDITION",

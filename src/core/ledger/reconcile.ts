@@ -15,6 +15,7 @@ import {
   type Op,
   type RebuiltLeases,
   type ReconcileLedger,
+  type RemovalEnd,
   type Reply,
 } from "../messages.ts";
 import { shardsOf } from "../placement.ts";
@@ -278,7 +279,16 @@ export class LedgerReconciler {
     });
   }
 
-  async #accept({ seen, leases }: Findings, { revokedKeys, operator }: ReconcileLedger): Promise<void> {
+  /** The directory knows that the cell was removed, so it stays removed (X5). Steps end what is open. */
+  #remove(end: RemovalEnd): void {
+    if (this.#store.cellState() === "REMOVED") return;
+    const { records, released } = this.#store.removal ?? { records: 0, released: 0 };
+    this.#store.setCellState("REMOVED", end.atMs);
+    this.#store.setRemoval({ records, released, hasBegun: true, end });
+  }
+
+  async #accept({ seen, leases }: Findings, request: ReconcileLedger): Promise<void> {
+    const { revokedKeys, removedAtMs, operator } = request;
     const accepted = await this.#commits.submit("accept_loss", () => {
       const firstPosition = this.#positions.last + 1;
       this.#positions.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
@@ -288,6 +298,7 @@ export class LedgerReconciler {
       // A step that was lost may have released names, so the removal cannot be cancelled any more (X3).
       const { removal } = this.#store;
       if (removal !== undefined) this.#store.setRemoval({ ...removal, hasBegun: true });
+      if (removedAtMs !== null) this.#remove({ atMs: removedAtMs, operator });
       // It needs no room (O3), because a ledger that is lost hands out no entries.
       this.#audit.append(operator, {
         action: "reconcile_part",

@@ -11,6 +11,7 @@ import {
   type Op,
   type Operator,
   type Outcome,
+  type RemovalEnd,
   type RemovalProgress,
   type RemovalStep,
   type Reply,
@@ -112,7 +113,7 @@ export class Removal {
         return changedMeanwhile(`the claims of cell ${this.#cell}`);
       const { records } = message;
       this.#store.setCellState("REMOVING", this.#ports.clock.now());
-      this.#store.setRemoval({ records, released: 0, hasBegun: false });
+      this.#store.setRemoval({ records, released: 0, hasBegun: false, end: null });
       this.#append(message.operator, "start_removal", "DRAINING", { state: "REMOVING", records });
       return ok(null);
     });
@@ -301,22 +302,31 @@ export class Removal {
       const full = this.#audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
       const state = this.#store.cellState();
-      if (state === "REMOVED") return ok(this.#progress(0));
-      if (state !== "REMOVING") return this.#notRemoving();
+      if (state !== "REMOVING" && state !== "REMOVED") return this.#notRemoving();
       if (!wasSettled || !this.#isSettled)
         return refused(
           "UNAVAILABLE",
           `shards have not applied all decisions of cell ${this.#cell} yet; repeat this call`,
           { retryAfterMs: 1_000 },
         );
+      if (state === "REMOVED") return ok(this.#progress(0));
+      const { removal } = this.#store;
       this.#store.setCellState("REMOVED", this.#ports.clock.now());
+      // The directory is told of it, perhaps later and by others (X5).
+      const end = { atMs: this.#store.number("cell_state_set_at_ms"), operator };
+      if (removal !== undefined) this.#store.setRemoval({ ...removal, end });
       this.#statusReports.forget();
       this.#append(operator, "remove_cell", "REMOVING", {
         state: "REMOVED",
-        records: this.#store.removal?.records ?? null,
+        records: removal?.records ?? null,
       });
       return ok(this.#progress(0));
     });
+  }
+
+  /** When the removal has ended, and who has ended it. Null: it has not ended. */
+  get end(): RemovalEnd | null {
+    return this.#store.cellState() === "REMOVED" ? (this.#store.removal?.end ?? null) : null;
   }
 
   /** Whether no lease is open, and shards have applied all decisions. */
@@ -328,7 +338,8 @@ export class Removal {
     const { records, released: all } = this.#store.removal ?? { records: 0, released: 0 };
     const state = this.#store.cellState();
     // A shard that went back in time may have claims again that were released before.
-    return { state, released, left: state === "REMOVED" ? 0 : Math.max(0, records - all) };
+    const left = state === "REMOVED" ? 0 : Math.max(0, records - all);
+    return { state, released, left, end: this.end };
   }
 
   #notRemoving(): { ok: false; refusal: Refusal } {

@@ -57,7 +57,7 @@ const removing: RouteError = {
   when: "An operator removes the cell. Cancel the removal first, or go on with it.",
 };
 const removed: RouteError = {
-  code: "PERMISSION_DENIED",
+  code: "FAILED_PRECONDITION",
   reason: "CELL_REMOVED",
   when: "The cell was removed. That is final.",
 };
@@ -80,10 +80,15 @@ export const cellRoutes = {
     summary: "List cells",
     about:
       "Lists the cells in the order of their ids. State and counts are read from each cell's ledger for " +
-      "this answer.",
+      "this answer. Cells that were removed are left out, unless you ask for them.",
     roles: viewers,
     params: nothing,
-    query: page,
+    query: page.extend({
+      include_removed: z
+        .enum(["true", "false"])
+        .optional()
+        .meta({ description: "`true` also lists cells that were removed." }),
+    }),
     responses: {
       200: {
         about: "A page of cells.",
@@ -119,7 +124,15 @@ export const cellRoutes = {
     responses: { 201: { about: "The cell is registered.", schema: cellAnswer } },
     errors: [
       { code: "ALREADY_EXISTS", reason: "CELL_EXISTS", when: "A cell with this id is already registered." },
-      { code: "RESOURCE_EXHAUSTED", when: "The deployment has reached its limit of cells (`max_cells`)." },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "CELL_REMOVED",
+        when: "A cell with this id was removed. No cell gets its id again.",
+      },
+      {
+        code: "RESOURCE_EXHAUSTED",
+        when: "The deployment has reached a limit of cells (`max_cells`, `max_cell_ids`).",
+      },
       ...changing,
     ],
     example: {
@@ -146,7 +159,7 @@ export const cellRoutes = {
       required: true,
     },
     responses: { 200: { about: "The changed cell.", schema: cellAnswer } },
-    errors: [unknownCell, changedMeanwhile, ...changing],
+    errors: [unknownCell, changedMeanwhile, removed, ...changing],
     example: { params: { cell: "7" }, body: { address: "https://cell-7.example.net" } },
   }),
   freezeCell: route({
@@ -257,7 +270,7 @@ export const keyRoutes = {
         example: { ...exampleKey, key: "lhk_eyJ2IjoxLCJpZCI6…" },
       },
     },
-    errors: [unknownCell, ...changing],
+    errors: [unknownCell, removed, ...changing],
     example: { body: { role: "cell", cell_id: "7", expires_in_s: 7_776_000, note: "deployed with ansible" } },
   }),
   listKeys: route({

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { limitTable } from "../../core/limits.ts";
 import { cellStates } from "../../core/messages.ts";
 import { MAX_TYPES } from "../../core/types/document.ts";
-import { bucketType, cellId, nothing, reason, sourceType, wholeNumber } from "./fields.ts";
+import { bucketType, cellId, nothing, reason, sourceType, time, wholeNumber } from "./fields.ts";
 import { boundedList } from "./lists.ts";
 import { auditFull, route, unknownCell, type RouteError } from "./route.ts";
 import { cell } from "./schemas.ts";
@@ -42,6 +42,11 @@ const removal = z
       })
       .nullable()
       .meta({ description: "Null: no removal has started." }),
+    removed_at: time.nullable().meta({
+      description:
+        "When the removal has ended, as the directory has it. Null: it has not ended. Null although " +
+        "`state` is `REMOVED`: the directory does not know it yet. Repeat a step, or wait some minutes.",
+    }),
   })
   .meta({ id: "Removal", description: "What a removal of a cell would release, and how far it is." });
 

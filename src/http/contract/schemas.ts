@@ -478,6 +478,11 @@ export const cell = z
         "The size of the cell's ledger in bytes. Near the limit `ledger_bytes`, begins are refused with " +
         "`LEDGER_FULL`. Null: the cell's ledger cannot be reached.",
     }),
+    removed_at: time.nullable().meta({
+      description:
+        "When the cell was removed. From then on, its keys are refused, and its id is never used again. " +
+        "Null: it was not removed.",
+    }),
     status: cellStatus.nullable().meta({
       description:
         "What the cell said of itself last. Null: it has never reported, or its ledger cannot be reached.",

@@ -23,10 +23,13 @@ export const cellHandlers: Handlers<keyof typeof cellRoutes> = {
     const { limit, position, next } = page.value;
     const view = await deployment.directory.read();
     if (!view.ok) return view;
-    // The directory answers the cells in the order of their ids.
-    const remaining = [...view.value.cells.values()].filter(
-      ({ cell }) => position === undefined || compareBytes(sourceOrder(cell), sourceOrder(position)) > 0,
-    );
+    const { cells: present, removedCells } = view.value;
+    const removed = call.query.include_removed === "true" ? [...removedCells.values()] : [];
+    const remaining = [...present.values(), ...removed]
+      .toSorted((one, other) => compareBytes(sourceOrder(one.cell), sourceOrder(other.cell)))
+      .filter(
+        ({ cell }) => position === undefined || compareBytes(sourceOrder(cell), sourceOrder(position)) > 0,
+      );
     const cells = remaining.slice(0, limit);
     const statuses = await fanOut(cells, deployment.config.limits.fanOut, (cell) =>
       statusOf(deployment, cell),

@@ -137,7 +137,8 @@ function shardTarget(deployment: Deployment, part: string, index: number): Resul
     reconcile: async (request) => {
       const directory = await deployment.directory.read();
       if (!directory.ok) return directory;
-      const cells = [...directory.value.cells.keys()];
+      // The ledger of a removed cell has seen the shard too (H6).
+      const cells = [...directory.value.cells.keys(), ...directory.value.removedCells.keys()];
       const done = await reach(RECONCILE_TIMEOUT_MS, { name: part, advice: UNSURE }, () =>
         objects.shard(index).reconcile({ ...envelope, ...request, cells }),
       );
@@ -158,7 +159,8 @@ async function ledgerTarget(deployment: Deployment, part: string, id: string): P
     reconcile: async (request) => {
       const revokedKeys = await revokedKeysOf(deployment, id);
       if (!revokedKeys.ok) return revokedKeys;
-      const message = { ...envelope, ...request, revokedKeys: revokedKeys.value };
+      const { removedAtMs } = cell.value;
+      const message = { ...envelope, ...request, revokedKeys: revokedKeys.value, removedAtMs };
       const done = await reach(RECONCILE_TIMEOUT_MS, { name: part, advice: UNSURE }, () =>
         ledger().reconcile(message),
       );

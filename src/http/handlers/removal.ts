@@ -7,16 +7,17 @@ import type {
   CellStatus,
   ClaimCount,
   RangeDigest,
+  RemovalEnd,
 } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import type { Types } from "../../core/types/types.ts";
-import { toApiCell } from "../answers.ts";
+import { timeOf, toApiCell } from "../answers.ts";
 import type { removalRoutes } from "../contract/removal-routes.ts";
 import type { Deployment } from "../deployment.ts";
 import { sumOf } from "../digest-parts.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { operatorOf } from "../operator.ts";
-import { LEDGER, reach, readTimeoutMs } from "../reach.ts";
+import { DIRECTORY, LEDGER, reach, readTimeoutMs, withFailure } from "../reach.ts";
 import { reasonFault } from "../reason.ts";
 import { digestsOf } from "./digest-records.ts";
 import { MAX_CALLS } from "./record-range.ts";
@@ -24,6 +25,7 @@ import { MAX_CALLS } from "./record-range.ts";
 type Exported = Call<"startRemoval">["body"]["export"];
 type ApiCell = { cell: ReturnType<typeof toApiCell> };
 
+const TOLD_LATER = "the cell is removed, and the directory is told within minutes; or repeat the call";
 const UNSURE = "it may have been done; read the removal, or repeat the call";
 
 export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
@@ -41,6 +43,7 @@ export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
     );
     if (!types.ok) return types;
     const { state, outstandingLeases, unappliedDecisions, removal } = found.value.status;
+    const { removedAtMs } = found.value.cell;
     const body = {
       cell_id: params.cell,
       state,
@@ -58,6 +61,7 @@ export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
         released_claims: removal.released,
         can_be_cancelled: !removal.hasBegun,
       },
+      removed_at: removedAtMs === null ? null : timeOf(removedAtMs),
     };
     return ok({ status: 200, body: { removal: body } });
   },
@@ -96,7 +100,9 @@ export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
       }),
     );
     if (!done.ok) return done;
-    const { state, released, left } = done.value;
+    const { state, released, left, end } = done.value;
+    const told = end === null ? ok(null) : await tellDirectory(deployment, cell, end);
+    if (!told.ok) return told;
     return ok({ status: 200, body: { state, released_claims: released, claims_left: left } });
   },
 
@@ -112,6 +118,22 @@ export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
     );
   },
 };
+
+/** Tells the directory what the ledger has said: the cell is removed (X5). Nothing changes if it knows. */
+async function tellDirectory(
+  { objects, envelope, config, directory }: Deployment,
+  { cell, removedAtMs: known }: Cell,
+  { atMs: removedAtMs, operator }: RemovalEnd,
+): Promise<Result<unknown>> {
+  if (known !== null) return ok(null);
+  const told = await reach(readTimeoutMs(config.limits), { name: DIRECTORY, advice: TOLD_LATER }, () =>
+    objects.directory().removeCell({ ...envelope, operator, cell, removedAtMs }),
+  );
+  directory.expire();
+  return told.ok
+    ? told
+    : withFailure(told, { detail: `cell ${cell} is removed, but ${told.refusal.detail}` });
+}
 
 async function cellAndStatus(
   deployment: Deployment,

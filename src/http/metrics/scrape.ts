@@ -69,7 +69,7 @@ export class Scrape {
     exposition.add("leasehold_cells", {}, cells.length);
     exposition.add("leasehold_cells_left_out", {}, cells.length - scraped.length);
     // Before the first cell is registered, no shard answers (P2).
-    const shards = cells.length === 0 ? [] : this.#shards();
+    const shards = view.value.isPlaced ? this.#shards() : [];
     const parts = [this.#directory(), this.#d1(), ...shards, ...this.#ledgers(scraped)];
     const answers = await askParts(parts, config.limits);
     for (const [index, { part }] of parts.entries()) {

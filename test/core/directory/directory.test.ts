@@ -197,6 +197,7 @@ test("cells are registered once, changed in part, and listed in the order of the
       locationHint: "weur",
       createdAtMs,
       updatedAtMs: createdAtMs,
+      removedAtMs: null,
     };
     expect(await add(c, cell)).toEqual(ok(made));
   }
@@ -230,6 +231,7 @@ test("cells are registered once, changed in part, and listed in the order of the
           locationHint: "weur",
           createdAtMs,
           updatedAtMs,
+          removedAtMs: null,
         },
         {
           cell: "10",
@@ -238,6 +240,7 @@ test("cells are registered once, changed in part, and listed in the order of the
           locationHint: "weur",
           createdAtMs,
           updatedAtMs,
+          removedAtMs: null,
         },
         {
           cell: "x",
@@ -246,6 +249,7 @@ test("cells are registered once, changed in part, and listed in the order of the
           locationHint: "weur",
           createdAtMs,
           updatedAtMs: createdAtMs,
+          removedAtMs: null,
         },
       ],
     }),

@@ -184,7 +184,7 @@ test("[X3] counts each released claim once, also if the answer of a step is lost
   await own(c, "1", names(12));
   await drain(c);
   await startRemoval(c, { records: 12 });
-  expect((await status(c)).removal).toEqual({ records: 12, released: 0, hasBegun: false });
+  expect((await status(c)).removal).toEqual({ records: 12, released: 0, hasBegun: false, end: null });
   c.fate = ({ from, method }): Fate =>
     from === "ledger 1" && method === "exchange" ? "lose_answer" : "deliver";
   expect(await step(c, 5)).toMatchObject({ ok: false });
@@ -195,7 +195,7 @@ test("[X3] counts each released claim once, also if the answer of a step is lost
     if (answer.ok) left = answer.value.left;
     else await c.pass(1_000);
   }
-  expect((await status(c)).removal).toEqual({ records: 12, released: 12, hasBegun: true });
+  expect((await status(c)).removal).toMatchObject({ records: 12, released: 12, hasBegun: true });
 });
 
 test("[X3] [H7] commits the lease of a step that a reconciled ledger has granted again", async () => {
@@ -217,7 +217,14 @@ test("[X3] [H7] commits the lease of a step that a reconciled ledger has granted
   const part = await run(c, ledger(c).part(c.envelope));
   if (part.ok) declared.incarnation = part.value.point?.incarnation ?? 0;
   const by = { ...operator, reason: "restored from a backup" };
-  const message = { ...c.envelope, dryRun: false, operator: by, revokedKeys: [], declared };
+  const message = {
+    ...c.envelope,
+    dryRun: false,
+    operator: by,
+    revokedKeys: [],
+    removedAtMs: null,
+    declared,
+  };
   expect(await run(c, ledger(c).reconcile(message))).toMatchObject({ ok: true, value: { leases: 1 } });
   expect(await status(c)).toMatchObject({ state: "REMOVING", outstandingLeases: 1 });
   await finish(c);
@@ -242,7 +249,7 @@ test("[X4] a removed cell has no claim, its key is refused, and its state is fin
   expect(await begin(c, "1", ["ada"])).toEqual(removed);
   const { stateVersion } = await status(c);
   const activate = { ...c.envelope, state: "ACTIVE" as const, stateVersion };
-  expect(await run(c, ledger(c).setState(activate))).toEqual(removed);
+  expect(await run(c, ledger(c).setState(activate))).toEqual(no("CELL_REMOVED"));
   expect(await startRemoval(c)).toEqual(no("CELL_NOT_DRAINING"));
   c.ledger("1").restart();
   expect(await status(c)).toMatchObject({ state: "REMOVED" });
@@ -281,7 +288,14 @@ test("[X3] [H7] a reconciled ledger cancels no removal, and rolls back what woul
   const part = await run(c, ledger(c).part(c.envelope));
   const declared = { incarnation: part.ok ? (part.value.point?.incarnation ?? 0) : 0 };
   const by = { ...operator, reason: "restored from a backup" };
-  const message = { ...c.envelope, dryRun: false, operator: by, revokedKeys: [], declared };
+  const message = {
+    ...c.envelope,
+    dryRun: false,
+    operator: by,
+    revokedKeys: [],
+    removedAtMs: null,
+    declared,
+  };
   expect(await run(c, ledger(c).reconcile(message))).toMatchObject({ ok: true, value: { leases: 1 } });
   c.fate = () => "deliver";
   const { stateVersion } = await status(c);
@@ -310,4 +324,64 @@ test("[O1] a removal has entries when it starts, begins and ends; its leases hav
     ["begin_removal", '{"state":"REMOVING","is_final":true}'],
     ["remove_cell", '{"state":"REMOVED","records":9}'],
   ]);
+});
+
+test("[X5] [H4] a ledger that has lost its removal notices it when told, and stays removed", async () => {
+  const c = await start();
+  await own(c, "1", ["ada"]);
+  const restore = saveLedger(c);
+  await drain(c);
+  await startRemoval(c, { records: 1 });
+  await finish(c);
+  const { removal } = await status(c);
+  const end = removal?.end ?? null;
+  expect(end).toMatchObject({ operator: { keyId: "operator-key" } });
+  const maintain = { ...c.envelope, pulledPosition: 0 };
+  expect(await run(c, ledger(c).maintain(maintain))).toMatchObject({ ok: true, value: { removed: end } });
+  // Who knows the removal is told nothing new.
+  const told = { ...maintain, isRemoved: true };
+  expect(await run(c, ledger(c).maintain(told))).toMatchObject({ ok: true });
+  restore();
+  expect(await run(c, ledger(c).maintain(maintain))).toMatchObject({ ok: true, value: { removed: null } });
+  const lost = no("HISTORY_LOST", "UNAVAILABLE");
+  expect(await run(c, ledger(c).maintain(told))).toEqual(lost);
+  expect(await begin(c, "1", ["bob"])).toEqual(lost);
+  const message = { ...c.envelope, dryRun: false, revokedKeys: [], removedAtMs: end?.atMs ?? 0 };
+  expect(await run(c, ledger(c).reconcile(message))).toMatchObject({ value: { cellState: "REMOVED" } });
+  expect(await begin(c, "1", ["bob"])).toEqual(no("CELL_REMOVED", "PERMISSION_DENIED"));
+  expect(await run(c, ledger(c).maintain(told))).toMatchObject({
+    ok: true,
+    value: { removed: { atMs: end?.atMs } },
+  });
+});
+
+test("[X5] [X3] steps end what a reconciled ledger of a removed cell has granted again", async () => {
+  const c = await start();
+  await own(c, "1", names(6));
+  await drain(c);
+  await startRemoval(c, { records: 6 });
+  const restore = saveLedger(c);
+  // The ledger loses a grant whose holds are still on the shard.
+  const exchanges: number[] = [];
+  c.fate = ({ from, method }): Fate =>
+    from === "ledger 1" && method === "exchange" && exchanges.push(0) > 1 ? "lose" : "deliver";
+  await step(c, 2);
+  expect(c.holds()).not.toEqual([]);
+  restore();
+  c.fate = () => "deliver";
+  expect(await run(c, ledger(c).maintain({ ...c.envelope, pulledPosition: 0, isRemoved: true }))).toEqual(
+    no("HISTORY_LOST", "UNAVAILABLE"),
+  );
+  const message = { ...c.envelope, dryRun: false, revokedKeys: [], removedAtMs: c.clock.now() };
+  expect(await run(c, ledger(c).reconcile(message))).toMatchObject({ ok: true, value: { leases: 1 } });
+  await finish(c);
+  for (let released = 1; released > 0;) {
+    const answer = await step(c);
+    if (answer.ok) ({ released } = answer.value);
+    else await c.pass(1_000);
+  }
+  await c.pass(120_000);
+  expect(claimsOf(c, "1")).toEqual([]);
+  expect(c.holds()).toEqual([]);
+  expect(await status(c)).toMatchObject({ state: "REMOVED", outstandingLeases: 0 });
 });

@@ -129,9 +129,10 @@ class Fixture {
           this.isDirectoryReadable
             ? ok({
                 cells: new Map(this.cells.map((cell) => [cell, { cell } as Cell])),
+                removedCells: new Map<string, Cell>(),
                 revokedKeys: new Set<string>(),
                 revokedThroughMs: 0,
-                isPlaced: true,
+                isPlaced: this.cells.length > 0,
               })
             : refused("UNAVAILABLE", "down"),
       },

@@ -83,6 +83,7 @@ export const exempt: Readonly<Record<string, string>> = {
   "directory:keep_name": "the directory does not store its name",
   "directory:confirm_placement": "the directory sets the placement and does not confirm it",
   "directory:change_cell": "only an operator's call writes it",
+  "directory:mark_cell_removed": "only the removal of a cell writes it",
   "directory:change_types": "only an operator's call writes it",
   "directory:revoke_key": "only an operator's call writes it",
   "directory:take_slot": "only a verification writes it",

@@ -210,7 +210,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     title: "removal",
-    rules: "[X3] [X4]",
+    rules: "[X3] [X4] [X5]",
     arrange: async (stage) => {
       await drained(stage);
       await stage.startRemoval(1);

@@ -186,7 +186,10 @@ const REMOVAL_ROWS = new Set([
   "status",
 ]);
 
-/** The state of the removal. A step may also end claims of the cell with a lease, and no other cell's. */
+/**
+ * The state of the removal. A step may also end claims of the cell with a lease, and no other cell's. The
+ * last one marks the cell in the directory.
+ */
 const removal: Effect = (changes, request) => {
   const cell = request.params?.["cell"] ?? "";
   const ledger = `cell-${cell}`;
@@ -198,11 +201,19 @@ const removal: Effect = (changes, request) => {
           ...changesIn(changes, SHARD, "hold").filter(isOwn),
           ...changesIn(changes, SHARD, "claim").filter((change) => gone(change) && isOwn(change)),
           ...changesIn(changes, SHARD, "past_claim").filter((change) => made(change) && isOwn(change)),
+          ...changesIn(changes, "directory", "cell").filter((change) => isOwn(change) && isMark(change)),
+          ...directoryPosition(changes),
         ]
       : [];
   const rows = changesIn(changes, ledger, "meta").filter(({ key }) => REMOVAL_ROWS.has(key));
   return others(changes, rows, ended);
 };
+
+/** Whether the change of a cell only marks it as removed. */
+const isMark = ({ before, after }: Change): boolean =>
+  before?.["removed_at_ms"] === null &&
+  JSON.stringify({ ...before, ...updated(after), removed_at_ms: after?.["removed_at_ms"] }) ===
+    JSON.stringify(after);
 
 /**
  * The types of a begin come into use before the ledger is asked, so also if the begin is refused then (T2).
@@ -491,7 +502,7 @@ function wrongEntries(
   const inUse = new Set(typesInUse(real));
   const changed =
     id === "stepRemoval"
-      ? real.some((change) => change.key === "cell_state" || beginsRemoval(change))
+      ? real.some((change) => change.key === "cell_state" || beginsRemoval(change) || isMark(change))
       : real.some((change) => !isVersion(change) && !inUse.has(change));
   // A run of the cron may have moved the entry to D1 meanwhile.
   const isMoved = entries.some(

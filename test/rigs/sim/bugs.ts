@@ -198,6 +198,41 @@ export const bugs: Record<string, Bug> = {
     "if (claims.length === 0) continue;",
     "if (claims.length === 0) return ok([]);",
   ),
+  "the cron does not tell the directory of a removed cell": one(
+    "X5",
+    ["I37"],
+    "src/projections/cron.ts",
+    "if (isRemoved || removed === null) continue;",
+    "if (isRemoved || removed?.atMs !== 0) continue;",
+  ),
+  "the directory marks a removed cell again with every message": one(
+    "X5",
+    ["I33", "I37"],
+    "src/core/directory/directory.ts",
+    "if (before.removedAtMs !== null) return ok(before);",
+    "",
+  ),
+  "a ledger that has lost a removal does not notice it when it is told": one(
+    "X5",
+    ["I37"],
+    "src/core/ledger/ledger.ts",
+    'if (message.isRemoved === true && this.#store.cellState() !== "REMOVED") {',
+    "if (message.isRemoved === false) {",
+  ),
+  "a reconciled ledger does not take over the removal": one(
+    "X5",
+    ["I37"],
+    "src/core/ledger/reconcile.ts",
+    "if (removedAtMs !== null) this.#remove(",
+    "if (removedAtMs === -1) this.#remove(",
+  ),
+  "the cron leaves a removed cell alone at once": one(
+    "X5",
+    ["I37"],
+    "src/projections/cron.ts",
+    "const known = all.filter((cell) => cell === turn || !isClosed(cell));",
+    "const known = all.filter((cell) => cell === turn || !isRemoved(cell));",
+  ),
   // Reconciling parts that went back in time
   "a reconciling shard grants to any begin": one(
     "H6",

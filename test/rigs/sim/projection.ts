@@ -1,6 +1,7 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { readdirSync, readFileSync } from "node:fs";
-import type { MintedKey, TypeSet } from "../../../src/core/directory/messages.ts";
+import type { AuditAction } from "../../../src/core/audit.ts";
+import type { Cell, MintedKey, TypeSet } from "../../../src/core/directory/messages.ts";
 import { limitVariable, type LimitName } from "../../../src/core/limits.ts";
 import type { HistoryPoint, LeaseState } from "../../../src/core/messages.ts";
 import { ok, refused, type Result } from "../../../src/core/refusal.ts";
@@ -137,6 +138,19 @@ export class SimulatedProjection {
     const sql = `SELECT key_id AS keyId, role, cell_id AS cell, note, created_at_ms AS createdAtMs,
       expires_at_ms AS expiresAtMs, revoked_at_ms AS revokedAtMs FROM keys`;
     return this.statement(sql, false).all() as never;
+  }
+
+  /** The cells, as a reconciliation of the directory reads them, and whether they are still copied. */
+  cells(): (Cell & { closedAtMs: number | null })[] {
+    const sql = `SELECT cell_id AS cell, name, address, location_hint AS locationHint,
+      created_at_ms AS createdAtMs, updated_at_ms AS updatedAtMs, removed_at_ms AS removedAtMs,
+      closed_at_ms AS closedAtMs FROM cells`;
+    return this.statement(sql, false).all() as never;
+  }
+
+  /** The audit entries about an action. */
+  auditOf(action: AuditAction): { part: string; target: string }[] {
+    return this.statement("SELECT part, target FROM audit WHERE action = ?", false).all(action) as never;
   }
 
   /** The set of types, as a reconciliation of the directory reads it. */

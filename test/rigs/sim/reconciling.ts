@@ -79,7 +79,7 @@ export class Reconciling {
   }
 
   async #reconcileLedger(part: Part<object>): Promise<void> {
-    const fields = { ...this.#fieldsFor(part), revokedKeys: [] };
+    const fields = { ...this.#fieldsFor(part), revokedKeys: [], removedAtMs: null };
     if (this.#random.chance(0.3)) await this.#expectUnchanged(part, { ...fields, dryRun: true });
     if (this.#random.chance(0.3)) part.crash();
     const done = await this.#send(part, "reconcile", fields);

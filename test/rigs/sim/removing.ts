@@ -4,9 +4,10 @@ import { isRefused } from "./api.ts";
 import type { Cell } from "./cell.ts";
 import { drawNewRows } from "./draw-rows.ts";
 import type { Random } from "./random.ts";
+import { markRemovedCell } from "./removed-cell.ts";
 import type { Simulation } from "./simulation.ts";
 
-// A phase of some runs, near their end: an operator removes a dead cell (X2 to X4), under faults and while
+// A phase of some runs, near their end: an operator removes a dead cell (X2 to X5), under faults and while
 // the other cells work. What it may release is checked with each grant, and what is left at the end.
 
 const PASS_STEPS = 20_000;
@@ -22,12 +23,14 @@ export async function removeCell(simulation: Simulation): Promise<void> {
   const cell = random.pick(simulation.cells);
   for (let round = 0; round < FIRST_ROUNDS; round += 1)
     await simulation.runUntil(activities.create(simulation, cell, random));
+  const ledgerVersion = simulation.coordinator.ledger(cell.id).disk.version;
   const stage = new RemovalStage(simulation, cell, random);
   await stage.refuseEarlyStarts();
   await stage.start();
   if (stage.random.chance(0.5)) await stage.cancelAndStart();
   await stage.stepUnderFaults();
   await stage.finish();
+  await markRemovedCell(simulation, { cell, random, ledgerVersion });
 }
 
 class RemovalStage {

@@ -47,6 +47,7 @@ export const invariants = {
   I34: "reports and contradictions are durable when they are answered, and reports are not too frequent",
   I35: "a shard keeps each claim that has ended, as it was, and says from when on it has all",
   I36: "a removal starts only from a drained cell without leases, and releases its claims and nothing else",
+  I37: "the directory marks a removed cell once, and the cell stays removed whatever part goes back in time",
 } as const;
 
 export type Invariant = keyof typeof invariants;

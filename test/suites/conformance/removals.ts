@@ -84,6 +84,7 @@ export function removalSuite(open: Open): void {
       claims_total: 23,
       is_complete: true,
       progress: null,
+      removed_at: null,
     });
     await api.json(200, "POST", path("1"), await startOf("1"));
     const progress = { exported_claims: 23, released_claims: 0, can_be_cancelled: true };
@@ -107,13 +108,57 @@ export function removalSuite(open: Open): void {
     });
     const refused = await api.problem(403, "GET", "/v1/cells/1/leases", { key: "cell 1" });
     expect(refused).toMatchObject({ reason: "CELL_REMOVED" });
-    await api.problem(403, "POST", "/v1/admin/cells/1/unfreeze", {});
     // The audit says who did it and why.
     await api.cron();
     const { text } = await api.send("GET", "/v1/admin/audit?action=remove_cell");
-    expect(JSON.parse(text)).toMatchObject({
-      entries: [{ cell_id: "1", reason, before: { state: "REMOVING" }, after: { state: "REMOVED" } }],
+    const { entries } = JSON.parse(text) as { entries: { part: string }[] };
+    expect(entries.toSorted((one, other) => one.part.localeCompare(other.part))).toMatchObject([
+      { part: "directory", cell_id: "1", reason, before: { removed_at_ms: null } },
+      { part: "ledger-1", cell_id: "1", reason, before: { state: "REMOVING" }, after: { state: "REMOVED" } },
+    ]);
+  });
+
+  test("[X5] a removed cell is listed only on request, and nothing of it can be changed", async () => {
+    const listed = async (query = "") => {
+      const { text } = await api.send("GET", `/v1/admin/cells${query}`);
+      return (JSON.parse(text) as { cells: { cell_id: string; removed_at: string | null }[] }).cells;
+    };
+    const { removed_at: removedAt } = await show("1");
+    expect(removedAt).not.toBeNull();
+    expect((await listed()).map(({ cell_id: id }) => id)).not.toContain("1");
+    const all = await listed("?include_removed=true");
+    expect(all[0]).toMatchObject({ cell_id: "1", state: "REMOVED", removed_at: removedAt });
+    expect(all[1]).toMatchObject({ cell_id: "2", removed_at: null });
+    const refused = async (method: string, at: string, body: object) =>
+      expect(await api.problem(409, method, `/v1/admin/${at}`, { body })).toMatchObject({
+        code: "FAILED_PRECONDITION",
+        reason: "CELL_REMOVED",
+      });
+    const address = "https://again.example";
+    await refused("POST", "cells", { cell_id: "1", name: "again", address });
+    await refused("PATCH", "cells/1", { address });
+    for (const state of ["freeze", "drain", "unfreeze"]) await refused("POST", `cells/1/${state}`, {});
+    await refused("POST", "keys", { role: "cell", cell_id: "1" });
+    // A step can be repeated, and changes nothing.
+    const step = { body: { reason, limit: 1 } };
+    expect(await api.json(200, "POST", path("1", "/steps"), step)).toMatchObject({ released_claims: 0 });
+    expect(await show("1")).toMatchObject({ state: "REMOVED", removed_at: removedAt });
+  });
+
+  test("[X5] its keys are refused on every path, and routers get no address of it", async () => {
+    const calls = [
+      ["GET", "/v1/cells/1/leases", undefined],
+      ["POST", "/v1/records/lookup", { buckets: [{ type: "ROUTES", value: freshName() }] }],
+    ] as const;
+    for (const [method, at, body] of calls)
+      expect(await api.problem(403, method, at, { key: "cell 1", ...(body && { body }) })).toMatchObject({
+        code: "PERMISSION_DENIED",
+        reason: "CELL_REMOVED",
+      });
+    const { cells } = await api.json<{ cells: { id: string }[] }>(200, "GET", "/v1/cells", {
+      key: "router",
     });
+    expect(cells.map(({ id }) => id)).toEqual(["2", "3", "4"]);
   });
 
   test("[X2] is refused while a lease is open, and if the export is not what the cell has", async () => {

@@ -11,10 +11,12 @@ export const historyLost: Rule = {
   holds: () => true,
   async read({ database }, { parts }) {
     const copies = await database.run("read cells behind", (orm) =>
-      orm.select({ cell: cells.cellId, lostAtMs: cells.lostAtMs }).from(cells),
+      orm.select({ cell: cells.cellId, lostAtMs: cells.lostAtMs, closedAtMs: cells.closedAtMs }).from(cells),
     );
     if (!copies.ok) return copies;
-    const known = new Set(copies.value.map(({ cell }) => ledgerOf(cell)));
+    const visited = new Set(
+      copies.value.filter(({ closedAtMs }) => closedAtMs === null).map(({ cell }) => ledgerOf(cell)),
+    );
     const lost = new Set(
       copies.value.filter((cell) => cell.lostAtMs !== null).map(({ cell }) => ledgerOf(cell)),
     );
@@ -26,8 +28,8 @@ export const historyLost: Rule = {
         value: 1,
         text: `The part ${part} has lost changes, so it was set back. Reconcile it.`,
       })),
-      // A cell that D1 doesn't have any more is not visited.
-      isFine: (part) => parts.get(part) === false || (part.startsWith("ledger-") && !known.has(part)),
+      // A cell that D1 doesn't have any more is not visited, and neither are most of the removed ones.
+      isFine: (part) => parts.get(part) === false || (part.startsWith("ledger-") && !visited.has(part)),
     });
   },
 };

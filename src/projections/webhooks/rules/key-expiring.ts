@@ -1,7 +1,7 @@
-import { and, asc, eq, gt, isNull, lte, notInArray } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, not, notInArray, or } from "drizzle-orm";
 import { ok } from "../../../core/refusal.ts";
 import type { Orm } from "../../database.ts";
-import { keys, webhookAlerts } from "../../schema.ts";
+import { cells, keys, webhookAlerts } from "../../schema.ts";
 import type { Rule } from "./rule.ts";
 
 const DAY_MS = 86_400_000;
@@ -13,6 +13,10 @@ const MAX_ALERTS = 1_000;
 
 const COLUMNS = { id: keys.keyId, role: keys.role, cell: keys.cellId, expiresAtMs: keys.expiresAtMs };
 
+/** The keys of removed cells are refused (X5). */
+const isOfRemovedCell = (orm: Orm) =>
+  inArray(keys.cellId, orm.select({ cell: cells.cellId }).from(cells).where(isNotNull(cells.removedAtMs)));
+
 /** The keys that have an alert at some endpoint. */
 const subjects = (orm: Orm) =>
   orm.select({ subject: webhookAlerts.subject }).from(webhookAlerts).where(eq(webhookAlerts.event, EVENT));
@@ -23,20 +27,23 @@ const subjects = (orm: Orm) =>
  */
 export const keyExpiring: Rule = {
   event: EVENT,
-  resolved: (key) => `The key ${key} has expired or was revoked, or expires later than the threshold.`,
+  resolved: (key) =>
+    `The key ${key} has expired or was revoked, expires later than the threshold, or its cell was removed.`,
   holds: ({ value }, threshold) => value <= threshold,
   async read({ database }, { nowMs }, thresholds) {
     const untilMs = nowMs + Math.max(0, ...thresholds) * DAY_MS;
-    const isExpiring = and(
-      isNull(keys.revokedAtMs),
-      gt(keys.expiresAtMs, nowMs),
-      lte(keys.expiresAtMs, untilMs),
-    );
+    const isExpiring = (orm: Orm) =>
+      and(
+        isNull(keys.revokedAtMs),
+        gt(keys.expiresAtMs, nowMs),
+        lte(keys.expiresAtMs, untilMs),
+        or(isNull(keys.cellId), not(isOfRemovedCell(orm))),
+      );
     const told = await database.run("read told keys", (orm) =>
       orm
         .selectDistinct({ subject: webhookAlerts.subject, key: COLUMNS })
         .from(webhookAlerts)
-        .leftJoin(keys, and(eq(keys.keyId, webhookAlerts.subject), isExpiring))
+        .leftJoin(keys, and(eq(keys.keyId, webhookAlerts.subject), isExpiring(orm)))
         .where(eq(webhookAlerts.event, EVENT)),
     );
     if (!told.ok) return told;
@@ -44,7 +51,7 @@ export const keyExpiring: Rule = {
       orm
         .select(COLUMNS)
         .from(keys)
-        .where(and(isExpiring, notInArray(keys.keyId, subjects(orm))))
+        .where(and(isExpiring(orm), notInArray(keys.keyId, subjects(orm))))
         .orderBy(asc(keys.expiresAtMs))
         .limit(Math.max(0, MAX_ALERTS - told.value.length)),
     );
