@@ -32,12 +32,20 @@ export const failedPage = (title: string, problem: Problem): Page => ({
   main: problemNote(problem),
 });
 
-/** Reads all cells, as many as a deployment may have. */
-export async function allCells(api: ConsoleApi): Promise<Answer<Cell[]>> {
+/** Reads all cells that are not removed, as many as a deployment may have. */
+export const allCells = (api: ConsoleApi): Promise<Answer<Cell[]>> => readCells(api, {});
+
+/** Finds a cell, also a removed one. Undefined: there is none. */
+export async function findCell(api: ConsoleApi, id: string): Promise<Answer<Cell | undefined>> {
+  const cells = await readCells(api, { include_removed: "true" });
+  return cells.ok ? { ok: true, value: cells.value.find(({ cell_id: each }) => each === id) } : cells;
+}
+
+async function readCells(api: ConsoleApi, query: Record<string, string>): Promise<Answer<Cell[]>> {
   const cells: Cell[] = [];
   let token = "";
   do {
-    const page = await api.call("listCells", { query: { page_size: "100", page_token: token } });
+    const page = await api.call("listCells", { query: { ...query, page_size: "100", page_token: token } });
     if (!page.ok) return page;
     cells.push(...page.value.cells);
     token = page.value.next_page_token;
@@ -45,7 +53,7 @@ export async function allCells(api: ConsoleApi): Promise<Answer<Cell[]>> {
   return { ok: true, value: cells };
 }
 
-const MAX_CELLS = 1_000;
+const MAX_CELLS = 4_000;
 
 /** Leaves out facts without a value. */
 export const factsOf = (facts: readonly (readonly [string, Part])[]): Markup =>

@@ -162,10 +162,23 @@ export const KEY_SOON_MS = 7 * 86_400_000;
 /** The keys of people, who are told of their own key. */
 const PERSONAL: ReadonlySet<string> = new Set(["operator", "viewer"]);
 
-/** The services whose last key expires soon. Keys that have expired are no longer in use. */
-export function expiringKeysOf(keys: readonly ObservedKey[], nowMs: number): ExpiringKeys[] {
+export const idsOf = (cells: readonly { cell_id: string }[]): Set<string> =>
+  new Set(cells.map(({ cell_id: id }) => id));
+
+/**
+ * The services whose last key expires soon. Keys that have expired are no longer in use.
+ *
+ * @param cells the cells that are not removed: keys of the others are refused. Undefined: not known
+ */
+export function expiringKeysOf(
+  keys: readonly ObservedKey[],
+  nowMs: number,
+  cells: ReadonlySet<string> | undefined,
+): ExpiringKeys[] {
+  const isUsed = (cell: string | null): boolean => cell === null || cells === undefined || cells.has(cell);
   const valid = keys
     .filter(({ role, revoked_at: revokedAt }) => !PERSONAL.has(role) && revokedAt === null)
+    .filter(({ cell_id: cell }) => isUsed(cell))
     .map((key) => ({ ...key, expiresInMs: Date.parse(key.expires_at) - nowMs }))
     .filter(({ expiresInMs }) => expiresInMs > 0)
     .toSorted((a, b) => b.expiresInMs - a.expiresInMs);

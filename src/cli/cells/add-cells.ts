@@ -19,7 +19,12 @@ export function addCells(program: Command, run: Run): void {
   const one = (name: string, about: string): Command =>
     group.command(name).description(about).argument("<id>", "the id of the cell", cellId);
   withExamples(
-    group.command("ls").description("List the cells.").addOption(limitOption()).action(run(listCells)),
+    group
+      .command("ls")
+      .description("List the cells.")
+      .option("--removed", "also list cells that were removed")
+      .addOption(limitOption())
+      .action(run(listCells)),
     ["cells ls", "List the cells with their state and size"],
   );
   withExamples(one("show", "Show a cell.").action(run(showCell)), ["cells show 7", "Show cell 7"]);

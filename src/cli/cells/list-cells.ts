@@ -3,9 +3,16 @@ import type { Context } from "../framework/context.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import { listResult, take, type Result } from "../output/result.ts";
 
-export async function listCells(context: Context, { limit }: LimitOption): Promise<Result> {
+interface ListOptions extends LimitOption {
+  removed?: boolean;
+}
+
+export async function listCells(context: Context, { limit, removed }: ListOptions): Promise<Result> {
   const client = await context.client();
-  const { items, isCut } = await take(client.cells.list({ pageSize: pageSizeFor(limit) }), limit);
+  const { items, isCut } = await take(
+    client.cells.list({ pageSize: pageSizeFor(limit), includeRemoved: removed }),
+    limit,
+  );
   return listResult<Cell>({
     name: "cells",
     items,

@@ -41,7 +41,7 @@ export async function removeCell(context: Context, id: string, options: RemoveOp
   const removal = await read(context, id);
   if (options.cancel === true) return cancel(context, removal, options, reason);
   if (options.dryRun === true) return preview(removal);
-  if (removal.state === "REMOVED" && removal.claims_total === 0)
+  if (isDone(removal))
     return {
       document: { removal, changed: false, dry_run: false },
       text: () => `Cell ${id} is removed already. Nothing was changed.`,
@@ -69,6 +69,10 @@ export async function removeCell(context: Context, id: string, options: RemoveOp
     nextSteps: ["leasehold audit --action remove_cell"],
   };
 }
+
+/** The directory may not know it yet, and a ledger that was reconciled may have leases: steps end both. */
+const isDone = (removal: Removal): boolean =>
+  removal.removed_at !== null && removal.claims_total === 0 && removal.outstanding_leases === 0;
 
 const FINAL = "There is no undo: other cells may take the names, and the id is never used again.";
 

@@ -1,5 +1,6 @@
-import { usageError } from "../framework/command-error.ts";
+import { CommandError, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
+import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
@@ -17,6 +18,11 @@ export async function setCell(context: Context, id: string, options: SetOptions)
   const reason = reasonOf(options);
   const client = await context.client();
   const before = await findCell(client, id);
+  if (before.removed_at !== null)
+    throw new CommandError(
+      `cell ${id} was removed at ${before.removed_at}: nothing was changed`,
+      exitCodes.conflict,
+    );
   const changes = [
     ...(name === undefined || name === before.name ? [] : [`name ${before.name} -> ${name}`]),
     ...(address === undefined || address === before.address

@@ -24,6 +24,7 @@ export const cellText = (cell: Cell): string =>
     ["cell", cell.cell_id],
     ["name", cell.name],
     ["state", cell.state ?? "its ledger can't be reached"],
+    ["removed", cell.removed_at],
     ["address", cell.address],
     ["location hint", cell.location_hint],
     ["open leases", cell.outstanding_leases],

@@ -8,6 +8,7 @@ import { take } from "../output/result.ts";
 import {
   cellStatusOf,
   expiringKeysOf,
+  idsOf,
   failedCopyOf,
   readinessOf,
   textOf,
@@ -50,7 +51,10 @@ export async function observe(context: Context): Promise<Observed> {
     ...readinessOf(ready.status, bodyOf(ready), nowMs),
     cells: cells?.items.map((cell) => cellStatusOf(cell, stale?.items ?? [])) ?? [],
     failed_copies: copies ?? [],
-    expiring_keys: keys === undefined || keys.isCut ? [] : expiringKeysOf(keys.items, nowMs),
+    expiring_keys:
+      keys === undefined || keys.isCut
+        ? []
+        : expiringKeysOf(keys.items, nowMs, cells?.isCut === false ? idsOf(cells.items) : undefined),
     cut: cells?.isCut === true || stale?.isCut === true,
     unread,
     limits: limits ?? null,

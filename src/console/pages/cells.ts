@@ -4,6 +4,7 @@ import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
 import {
   allCells,
+  findCell,
   NO_CELLS,
   cellLink,
   factsOf,
@@ -52,9 +53,9 @@ export async function cellsPage({ api }: View): Promise<Page> {
 
 export async function cellPage(view: View): Promise<Page> {
   const [id = ""] = view.rest;
-  const cells = await allCells(view.api);
-  if (!cells.ok) return failedPage("Cell", cells.problem);
-  const cell = cells.value.find(({ cell_id: each }) => each === id);
+  const found = await findCell(view.api, id);
+  if (!found.ok) return failedPage("Cell", found.problem);
+  const cell = found.value;
   if (cell === undefined)
     return {
       title: "No such cell",
@@ -71,6 +72,7 @@ export async function cellPage(view: View): Promise<Page> {
         ["Open leases", cell.outstanding_leases],
         ["Unapplied decisions", cell.unapplied_decisions],
         ["Size of its ledger", sizeOf(cell.stored_bytes)],
+        ["Removed", whenOf(cell.removed_at, view.nowMs)],
         ["Registered", whenOf(cell.created_at, view.nowMs)],
         ["Changed", whenOf(cell.updated_at, view.nowMs)],
       ])}

@@ -2,6 +2,7 @@ import { tableOf } from "../table.ts";
 import {
   cellStatusOf,
   expiringKeysOf,
+  idsOf,
   failedCopyOf,
   readinessOf,
   type Observed,
@@ -118,6 +119,7 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
   const { version = null, placement = null } = health.ok ? health.value : {};
   const allKeys = read("The list of keys", keys);
   const leases = read("The list of stale leases", stale)?.leases ?? [];
+  const cells = read("The list of cells", listed);
   return {
     url: "",
     version,
@@ -127,9 +129,10 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
       ready.ok ? { ...ready.value } : { ...ready.problem },
       nowMs,
     ),
-    cells: (read("The list of cells", listed) ?? []).map((cell) => cellStatusOf(cell, leases)),
+    cells: (cells ?? []).map((cell) => cellStatusOf(cell, leases)),
     failed_copies: (read("The list of failed copies", copies)?.copies ?? []).map(failedCopyOf),
-    expiring_keys: allKeys?.next_page_token === "" ? expiringKeysOf(allKeys.keys, nowMs) : [],
+    expiring_keys:
+      allKeys?.next_page_token === "" ? expiringKeysOf(allKeys.keys, nowMs, cells && idsOf(cells)) : [],
     cut: stale.ok && stale.value.next_page_token !== "",
     unread,
     limits: {

@@ -1,6 +1,6 @@
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
-import { agoOf, allCells, cellLink, entityOf, leaseLink, type View } from "../view.ts";
+import { agoOf, allCells, findCell, cellLink, entityOf, leaseLink, type View } from "../view.ts";
 import { nameLink } from "./leases.ts";
 
 const HINT =
@@ -142,8 +142,8 @@ async function subjectsOf({ api, input }: View, text: string): Promise<Markup[]>
 }
 
 async function cellOf({ api }: View, id: string): Promise<Markup[]> {
-  const cells = await allCells(api);
-  const cell = cells.ok ? cells.value.find(({ cell_id: each }) => each === id) : undefined;
+  const found = await findCell(api, id);
+  const cell = found.ok ? found.value : undefined;
   return cell === undefined ? [] : [html`Cell ${cellLink(id)}: ${cell.name}`];
 }
 
