@@ -110,6 +110,7 @@ export const removalRoutes = {
             claims_total: 4_211,
             is_complete: true,
             progress: null,
+            removed_at: null,
           },
         },
       },

@@ -181,15 +181,22 @@ async function expectTypesToMatch(stage: Stage, db: D1Database): Promise<void> {
   expect(copy && { ...copy, entries: JSON.parse(copy.entries) as unknown }).toEqual(stored);
 }
 
-/** Revoked keys must be refused and others accepted, and the directory must list every cell once. */
+/**
+ * Revoked keys must be refused and others accepted. The directory must list every cell once, and must know
+ * those that were removed (X5).
+ */
 export async function expectDirectory(stage: Stage): Promise<void> {
   const { json } = await stage.until("the list of cells", [{ status: 200 }], () =>
-    stage.client.send("GET", "/v1/admin/cells"),
+    stage.client.send("GET", "/v1/admin/cells?include_removed=true"),
   );
-  const shown = (json["cells"] as { cell_id: string; name: string }[]).map(
-    ({ cell_id: id, name }) => `${id} ${name}`,
-  );
-  expect(shown).toEqual([...stage.cells].map(([id, name]) => `${id} ${name}`));
+  const listed = json["cells"] as { cell_id: string; name: string; removed_at: string | null }[];
+  const shown = listed.map(({ cell_id: id, name, removed_at: removedAt }) => ({
+    id,
+    name,
+    isRemoved: removedAt !== null,
+  }));
+  const removed = new Set([...stage.removed].map((cell) => stage.deployment.cell(cell)));
+  expect(shown).toEqual([...stage.cells].map(([id, name]) => ({ id, name, isRemoved: removed.has(id) })));
   for (const [name, { key, cell, isRevoked }] of stage.keys) {
     const expected = isRevoked ? [{ status: 401, reason: "KEY_REVOKED" }] : [{ status: 200 }];
     await stage.until(`a call with the key ${name}`, expected, () =>
