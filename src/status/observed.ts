@@ -3,6 +3,7 @@ import { driftOf, type Drift, type ReportedStatus } from "./health.ts";
 export interface CellStatus {
   cell: string;
   name: string;
+  address: string;
   state: "ACTIVE" | "DRAINING" | "FROZEN" | "REMOVING" | "REMOVED" | null;
   outstanding_leases: number | null;
   stale_leases: number;
@@ -68,6 +69,7 @@ export interface Observed {
 interface ObservedCell {
   cell_id: string;
   name: string;
+  address: string;
   state: CellStatus["state"];
   outstanding_leases: number | null;
   unapplied_decisions: number | null;
@@ -124,6 +126,7 @@ export function cellStatusOf(cell: ObservedCell, stale: readonly ObservedLease[]
   return {
     cell: cell.cell_id,
     name: cell.name,
+    address: cell.address,
     state: cell.state,
     outstanding_leases: cell.outstanding_leases,
     stale_leases: own.length,

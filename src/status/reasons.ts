@@ -1,7 +1,10 @@
 import { durationText } from "../text/duration.ts";
+import { cellsText } from "../text/cells-text.ts";
+import { countOf } from "../text/count-of.ts";
 import { commandLine } from "../text/shell-word.ts";
 import { escapeControls } from "../text/escape.ts";
 import { driftText, isSilent } from "./health.ts";
+import { sharedAddressesOf } from "./shared-addresses.ts";
 import {
   KEY_SOON_MS,
   type CellStatus,
@@ -41,6 +44,7 @@ export const reasonsOf = (observed: Observed): Reason[] => [
   ...observed.failed_copies.map(copyReason),
   ...unreadReasons(observed),
   ...observed.cells.flatMap((cell) => cellReasons(cell, observed.limits)),
+  ...addressReasons(observed),
   ...observed.expiring_keys.map(expiringReason),
   ...keyReasons(observed),
 ];
@@ -125,7 +129,7 @@ function cronReasons({ cron, failed_copies: copies }: Pick<Observed, "cron" | "f
     });
   if (cron.cells_failed > copies.length)
     reasons.push({
-      problem: `The last run of the cron failed for ${count(cron.cells_failed, "cell")}.`,
+      problem: `The last run of the cron failed for ${countOf(cron.cells_failed, "cell")}.`,
       next: "leasehold cells ls",
       about: { part: "cells" },
     });
@@ -144,6 +148,17 @@ function copyReason({ cell, error, is_set_back: isSetBack }: FailedCopy): Reason
     about: { part: "cell", cell },
   };
 }
+
+/** A removed cell gets no requests, so its address is free. */
+const addressReasons = ({ cells }: Observed): Reason[] =>
+  sharedAddressesOf(cells.filter(({ state }) => state !== "REMOVED")).map((shared) => {
+    const ids = shared.map(({ cell }) => cell);
+    return {
+      problem: `C${cellsText(ids).slice(1)} have the same address, so routers can't tell them apart.`,
+      next: `${commandLine("cells", "set", ids.at(-1))} --address URL --reason TEXT`,
+      about: { part: "cells" },
+    };
+  });
 
 function expiringReason({ role, cell, id, expires_in_ms: ms }: ExpiringKeys): Reason {
   const whose = cell === null ? `of the role ${role}` : `of cell ${cell}`;
@@ -182,7 +197,7 @@ function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
   if (stale > 0)
     reasons.push({
       problem:
-        `Cell ${cell} has ${count(stale, "stale lease")}; the oldest was granted ` +
+        `Cell ${cell} has ${countOf(stale, "stale lease")}; the oldest was granted ` +
         `${durationText(oldestMs ?? 0)} ago.`,
       next: commandLine("leases", "ls", "--stale", "--cell", cell),
       about: { part: "stale_leases", cell },
@@ -249,5 +264,3 @@ const keyReasons = ({ key }: Observed): Reason[] =>
         },
       ]
     : [];
-
-const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;

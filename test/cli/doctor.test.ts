@@ -100,7 +100,7 @@ describe("finds", () => {
     await line.coordinator.cron();
     expect((await checksOf(line)).get("stale leases")).toMatchObject({
       state: "fail",
-      detail: "1 of 1 cells",
+      detail: "1 stale lease in 1 cell",
       next: "leasehold leases ls --stale",
     });
   });
@@ -121,7 +121,7 @@ describe("finds", () => {
       next: "leasehold cells set 2 --address URL --reason TEXT",
     });
     expect(checks.get("cells")?.detail).toBe("cell 1 is frozen");
-    expect(checks.get("cells' answers")?.detail).toContain("don't answer: cells 1, 2");
+    expect(checks.get("cells' answers")?.detail).toBe("no answer from here: cells 1, 2");
   });
 });
 
@@ -158,8 +158,40 @@ describe("finds in what cells report and in their addresses", () => {
     for (const cell of ["1", "2"]) await line.client().cells.change(cell, { address: "https://one.example" });
     expect((await checksOf(line)).get("addresses")).toMatchObject({
       state: "warn",
-      detail: "cells 1, 2: another cell has the same one",
+      detail: "cells 1, 2 have the same one",
+      next: "leasehold cells set 2 --address URL --reason TEXT",
     });
+  });
+});
+
+describe("says it in a person's words", () => {
+  test("cells that do not answer are in the order of their ids", async () => {
+    const line = await startHealthy();
+    const real = line.coordinator.fetch;
+    const second = Promise.withResolvers<Response>();
+    Object.assign(line.coordinator, {
+      fetch: (url: string, init: RequestInit) => {
+        if (init.method !== "HEAD") return real(url, init);
+        if (url.includes("cell-1")) return second.promise;
+        second.reject(new TypeError("fetch failed"));
+        return Promise.reject(new TypeError("fetch failed"));
+      },
+    });
+    expect((await checksOf(line)).get("cells' answers")).toMatchObject({
+      detail: "no answer from here: cells 1, 2",
+      next: "leasehold cells show 1",
+    });
+  });
+
+  test.each([
+    [1, "1 cell failed"],
+    [2, "2 cells failed"],
+  ])("cells that the cron could not copy: %i", async (failed, text) => {
+    const line = await startHealthy();
+    const run = { finished_at: new Date().toISOString(), cells_failed: failed };
+    spoil(line, "/readyz", () => Response.json({ status: "ok", d1: "up", last_cron_run: run }));
+    expect((await checksOf(line)).get("cron")?.detail).toContain(text);
+    expect((await line.run(["status"])).out).toContain(text);
   });
 });
 

@@ -114,6 +114,18 @@ describe("is not green, and says why", () => {
     expect(cells[1]).toMatchObject({ drift: { missing: 3, different: 0, duplicates: 1 } });
   });
 
+  test("cells with the same address", async () => {
+    const line = await startGreen();
+    await line.client().cells.change("1", { address: "https://one.example" });
+    await line.client().cells.change("2", { address: "https://ONE.example/" });
+    expect((await statusOf(line)).reasons).toEqual([
+      {
+        problem: "Cells 1, 2 have the same address, so routers can't tell them apart.",
+        next: "leasehold cells set 2 --address URL --reason TEXT",
+      },
+    ]);
+  });
+
   test("a reconciliation that was aborted", async () => {
     const line = await startGreen();
     await line.client("1").cells.reportStatus({

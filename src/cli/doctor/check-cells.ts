@@ -2,8 +2,10 @@ import { isLeaseholdError, type Cell } from "../../client/index.ts";
 import { originOf } from "../../router/lookups/origin.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
+import { sharedAddressesOf } from "../../status/shared-addresses.ts";
 import { driftOf, hasDrift, isSilent } from "../../status/health.ts";
 import { take } from "../output/result.ts";
+import { cellsText } from "../../text/cells-text.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { fail, ok, warn, type Check } from "./check.ts";
 
@@ -52,7 +54,7 @@ function checkStates(cells: readonly Cell[]): Check {
   if (lost.length > 0) return fail("cells", found, "leasehold status", facts);
   const [first] = [...frozen, ...draining, ...removing];
   return first === undefined
-    ? ok("cells", `${cells.length} cells are active`, facts)
+    ? ok("cells", cells.length === 1 ? "1 cell is active" : `${cells.length} cells are active`, facts)
     : warn("cells", found, commandLine("cells", "show", first), facts);
 }
 
@@ -72,56 +74,58 @@ function checkReports(cells: readonly Cell[]): Check {
 
 function checkAddresses(cells: readonly Cell[]): Check {
   const wrong = idsOf(cells.filter(({ address }) => originOf(address) === undefined));
-  const shared = [...Map.groupBy(cells, ({ address }) => originOf(address) ?? "").entries()]
-    .filter(([origin, { length }]) => origin !== "" && length > 1)
-    .flatMap(([, several]) => idsOf(several));
+  const groups = sharedAddressesOf(cells).map(idsOf);
+  const shared = groups.flat();
   const facts = { wrong: wrong.length, shared: shared.length };
   if (wrong.length > 0)
     return fail(
       "addresses",
-      `${textOf(wrong)}: no bare https origin, so routers refuse it`,
+      `${cellsText(wrong)}: no bare https origin, so routers refuse it`,
       `${commandLine("cells", "set", wrong[0])} --address URL --reason TEXT`,
       facts,
     );
   return shared.length === 0
     ? ok("addresses", "routers can use all of them", facts)
-    : warn("addresses", `${textOf(shared)}: another cell has the same one`, "leasehold cells ls", facts);
+    : warn(
+        "addresses",
+        groups.map((several) => `${cellsText(several)} have the same one`).join("; "),
+        `${commandLine("cells", "set", groups[0]?.at(-1))} --address URL --reason TEXT`,
+        facts,
+      );
 }
 
 const idsOf = (cells: readonly Cell[]): string[] => cells.map(({ cell_id: id }) => id);
 
-/** The ids that one line names. */
-const NAMED = 10;
-
-/** Such as `cell 7`, or `cells 7, 8`. */
-const textOf = (ids: readonly string[]): string =>
-  `cell${ids.length === 1 ? "" : "s"} ${ids.slice(0, NAMED).join(", ")}` +
-  (ids.length > NAMED ? ` and ${ids.length - NAMED} more` : "");
-
 /** Such as `cell 7 is frozen`. Nothing if there are no ids. */
 const saying = (ids: readonly string[], one: string, several: string): string[] =>
-  ids.length === 0 ? [] : [`${textOf(ids)} ${ids.length === 1 ? one : several}`];
+  ids.length === 0 ? [] : [`${cellsText(ids)} ${ids.length === 1 ? one : several}`];
 
 /** Any answer counts, because a cell need not serve `/`. The key is not sent. */
 async function probeAll({ io }: Context, cells: readonly Cell[]): Promise<Check> {
-  const silent: string[] = [];
+  const failed = new Set<string>();
   const left = cells.filter(({ address }) => URL.canParse(address));
   const worker = async (): Promise<void> => {
     for (let cell = left.shift(); cell !== undefined; cell = left.shift()) {
       const signal = AbortSignal.any([io.signal, AbortSignal.timeout(PROBE_MS)]);
       const init = { method: "HEAD", headers: {}, signal, redirect: "manual" } as const;
-      await io.fetch(cell.address, init).catch(() => silent.push(cell?.cell_id ?? ""));
+      await io.fetch(cell.address, init).catch(() => failed.add(cell?.cell_id ?? ""));
     }
   };
   const probed = left.length;
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
   io.signal.throwIfAborted();
+  // They fail in any order, and are listed in that of the cells.
+  const silent = idsOf(cells.filter(({ cell_id: id }) => failed.has(id)));
   const facts = { probed, silent: silent.length };
   return silent.length === 0
-    ? ok("cells' answers", `${probed} addresses answer from here`, facts)
+    ? ok(
+        "cells' answers",
+        probed === 1 ? "1 address answers from here" : `${probed} addresses answer from here`,
+        facts,
+      )
     : warn(
         "cells' answers",
-        `from here, the addresses of these don't answer: ${textOf(silent)}`,
+        `no answer from here: ${cellsText(silent)}`,
         commandLine("cells", "show", silent[0]),
         facts,
       );

@@ -3,6 +3,7 @@ import { bodyOf } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { durationText } from "../../text/duration.ts";
+import { countOf } from "../../text/count-of.ts";
 import { take } from "../output/result.ts";
 import { fail, ok, warn, type Check } from "./check.ts";
 
@@ -50,7 +51,8 @@ function checkCron(run: unknown, nowMs: number): Check[] {
   if (typeof at !== "string") return [fail("cron", "it has never finished a run", READYZ)];
   const ageMs = nowMs - Date.parse(at);
   const facts = { age_s: Math.round(ageMs / 1_000), cells_failed: Number(failed) };
-  const text = `it last finished ${durationText(ageMs)} ago, and ${facts.cells_failed} cells failed`;
+  const failedCells = countOf(facts.cells_failed, "cell");
+  const text = `it last finished ${durationText(ageMs)} ago, and ${failedCells} failed`;
   if (ageMs > LATE_MS) return [fail("cron", `${text}; it should run every minute`, READYZ, facts)];
   if (facts.cells_failed > 0) return [fail("cron", text, "leasehold cells ls", facts)];
   return [ok("cron", text, facts)];
@@ -68,7 +70,8 @@ async function checkStaleLeases(context: Context): Promise<Check> {
     const facts = { stale: items.length, oldest_s: Math.round((items[0]?.age_ms ?? 0) / 1_000) };
     if (items.length === 0) return ok("stale leases", "there are none", facts);
     const cells = new Set(items.map(({ cell_id: id }) => id)).size;
-    const text = `${isCut ? "more than " : ""}${items.length} of ${cells} cells`;
+    const leases = `${isCut ? "more than " : ""}${countOf(items.length, "stale lease")}`;
+    const text = `${leases} in ${countOf(cells, "cell")}`;
     return fail("stale leases", text, "leasehold leases ls --stale", facts);
   } catch (error) {
     if (!isLeaseholdError(error)) throw error;

@@ -2,6 +2,7 @@ import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { durationText } from "../../text/duration.ts";
+import { countOf } from "../../text/count-of.ts";
 import { printResult } from "../output/print.ts";
 import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";
@@ -70,7 +71,9 @@ function textOf(observed: Observed, reasons: readonly { problem: string }[], sty
 }
 
 const cronText = (cron: Observed["cron"]): string | null =>
-  cron === null ? null : `finished ${durationText(cron.age_ms)} ago, ${cron.cells_failed} cells failed`;
+  cron === null
+    ? null
+    : `finished ${durationText(cron.age_ms)} ago, ${countOf(cron.cells_failed, "cell")} failed`;
 
 const columns = [
   { title: "CELL", value: ({ cell }: CellStatus) => cell },
