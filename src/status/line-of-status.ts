@@ -1,10 +1,11 @@
+import { countOf } from "../text/count-of.ts";
 import { durationText } from "../text/duration.ts";
 
 /** What a cell said of itself last, as far as the line has it. */
-interface Reported {
+export interface Reported {
   age_ms: number;
   sdk: { name: string; version: string };
-  reconciliation?: { outcome: string; ended_ago_ms: number } | undefined;
+  reconciliation?: { outcome: string; ended_ago_ms: number; stale_leases?: number | undefined } | undefined;
 }
 
 /** Says in one line what a cell reported last, for somebody who is about to decide its lease. */
@@ -14,6 +15,10 @@ export function lineOfStatus(status: Reported | null): string {
   const run =
     reconciliation === undefined
       ? "no reconciliation"
-      : `a reconciliation: ${reconciliation.outcome} ${durationText(reconciliation.ended_ago_ms)} ago`;
+      : `a reconciliation: ${reconciliation.outcome} ${durationText(reconciliation.ended_ago_ms)} ago` +
+        staleText(reconciliation.stale_leases);
   return `The cell reported ${durationText(ageMs)} ago (${sdk.name} ${sdk.version}), with ${run}.`;
 }
+
+const staleText = (stale: number | undefined): string =>
+  stale === undefined ? "" : `, ${countOf(stale, "stale lease")} left`;

@@ -80,6 +80,31 @@ test("show and a dry run of a decision say what the cell reported last", async (
   }
 });
 
+test("show says how to decide, and that a cell doesn't see its stale lease", async () => {
+  const line = await startCommandLine();
+  const uuid = await begin(line, "1", "ada");
+  const show = ["leases", "show", uuid, "--cell", "1"];
+  const sdk = { name: "my-cell", version: "3.1.0" };
+  const report = async (outcome: "done" | "aborted", stale: number): Promise<string> => {
+    await line.client("1").cells.reportStatus({ sdk, reconciliation: { outcome, stale_leases: stale } });
+    return (await line.run(show)).err;
+  };
+  const unseen = "its SDK doesn't see this one";
+  expect(await report("done", 0)).not.toContain(unseen);
+  await line.coordinator.advance(HOUR_MS);
+  expect(await report("aborted", 0)).not.toContain(unseen);
+  await line.coordinator.advance(HOUR_MS);
+  expect(await report("done", 1)).not.toContain(unseen);
+  await line.coordinator.advance(HOUR_MS);
+  const err = await report("done", 0);
+  expect(err).toMatch(/done \d+s ago, 0 stale leases left\./);
+  expect(err).toContain(unseen);
+  expect(err).toContain("Check that it runs as cell 1 of this deployment");
+  expect(err).toContain("commit if it has the changes of this lease, roll back if it doesn't.");
+  expect(err).toContain('"A cell is down with open leases" in docs/operating/runbook.md');
+  expect(err).toContain("Next: leasehold verify report --cell 1");
+});
+
 describe.each([
   ["commit", "COMMITTED"],
   ["rollback", "ROLLED_BACK"],

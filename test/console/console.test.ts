@@ -326,6 +326,8 @@ describe("what pages show", () => {
     expect(await textOf(path)).toMatch(
       /The cell reported \ds ago \(leasehold 9\.9\.9\), with no reconciliation/,
     );
+    expect(await textOf(path)).toContain("commit if it has the changes of this lease");
+    expect(await textOf(path)).not.toContain("doesn't see this one");
     await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/rollback`, { key: "cell 1" });
   });
 

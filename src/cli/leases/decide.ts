@@ -4,7 +4,7 @@ import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
-import { reportedLine } from "./reported-line.ts";
+import { readAdvice } from "./read-advice.ts";
 import { leaseText } from "./show-lease.ts";
 
 interface DecideOptions extends ChangeOptions {
@@ -46,19 +46,19 @@ export async function decide(
     throw new CommandError(`lease ${uuid} is ${before.state}, which is final`, exitCodes.conflict, [
       commandLine("leases", "show", uuid, "--cell", cell),
     ]);
-  const reported = await reportedLine(client);
+  const advice = await readAdvice(client, before);
   if (options.dryRun === true)
     return {
       document: { lease: before, would_be: state, changed: false, dry_run: true },
       text: (style) => `${leaseText(before, style)}\n\nThe lease would be ${state}. ${effect}`,
-      notes: [reported, "Nothing was changed."],
+      notes: [...advice, "Nothing was changed."],
     };
   await confirm(context, options, {
     name: cell,
     effect: [
       `This makes lease ${uuid} of cell ${cell} ${state}, because: ${reason}`,
       `${effect} ${undo}`,
-      reported,
+      ...advice,
     ].join("\n"),
   });
   const lease = await leases[decision](uuid, { reason });

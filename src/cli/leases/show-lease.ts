@@ -5,21 +5,24 @@ import type { Result } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
-import { reportedLine } from "./reported-line.ts";
+import { readAdvice } from "./read-advice.ts";
 
 export async function showLease(context: Context, uuid: string, { cell }: { cell: string }): Promise<Result> {
   const client = (await context.client()).forCell(cell);
   const lease = await client.leases.get(uuid);
-  const notes = lease.state === "GRANTED" ? [await reportedLine(client)] : [];
+  const notes = lease.state === "GRANTED" ? await readAdvice(client, lease) : [];
   return {
     document: { lease },
     text: (style) => leaseText(lease, style),
     notes,
     nextSteps:
       lease.state === "GRANTED"
-        ? ["commit", "rollback"].map(
-            (decision) => `${commandLine("leases", decision, uuid, "--cell", cell)} --reason TEXT`,
-          )
+        ? [
+            commandLine("verify", "report", "--cell", cell),
+            ...["commit", "rollback"].map(
+              (decision) => `${commandLine("leases", decision, uuid, "--cell", cell)} --reason TEXT`,
+            ),
+          ]
         : [],
   };
 }

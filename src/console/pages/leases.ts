@@ -1,7 +1,7 @@
 import { tableOf } from "../table.ts";
 import { leaseAgesOf } from "../lease-ages.ts";
 import { samplesIn } from "../samples.ts";
-import { lineOfStatus } from "../../status/line-of-status.ts";
+import { adviceOn } from "../../status/lease-advice.ts";
 import { durationText } from "../../text/duration.ts";
 import { problemNote, type Page } from "../layout.ts";
 import { fieldValue, html, type Markup } from "../markup.ts";
@@ -89,7 +89,7 @@ export async function leasePage(view: View): Promise<Page> {
   const { nowMs } = view;
   const { lease } = found.value;
   const isOpen = lease.state === "GRANTED";
-  const reported = isOpen && view.canChange ? await reportedNote(view, cell) : undefined;
+  const reported = isOpen && view.canChange ? await reportedNote(view, lease) : undefined;
   return {
     title: `Lease ${lease.uuid}`,
     main: html`${leaseFacts(lease, nowMs)}${namesOf(lease)}
@@ -126,12 +126,15 @@ function namesOf({ creates = [], destroys = [], replaces = [] }: Lease): Markup 
 export const nameLink = ({ type, value }: { type: string; value: string }): Markup =>
   html`<a href="/console/name?${new URLSearchParams({ type, value }).toString()}">${value}</a>`;
 
-/** What the cell reported last: one that is alive decides its leases by itself. */
-async function reportedNote({ api }: View, cell: string): Promise<Markup> {
+/** What the cell reported last: one that is alive decides its leases by itself. And how to decide. */
+async function reportedNote({ api }: View, lease: Lease): Promise<Markup> {
+  const cell = lease.cell_id;
   const answer = await api.call("getStatus", { params: { cell } });
+  const [reported = "", ...advice] = adviceOn(lease, answer.ok ? answer.value.status : null);
   return html`<div class="panel">
     <h3>What the cell reported last</h3>
-    <p>${answer.ok ? lineOfStatus(answer.value.status) : answer.problem.detail}</p>
+    <p>${answer.ok ? reported : answer.problem.detail}</p>
+    ${advice.map((line) => html`<p>${line}</p>`)}
     <p><a href="/console/cells/${cell}#reported">The whole report of cell ${cell}</a></p>
   </div>`;
 }
@@ -192,7 +195,7 @@ export async function decideLease(view: View): Promise<Outcome> {
           ${leaseFacts(lease, nowMs)}`,
       };
     if (fault !== undefined) {
-      const reported = await reportedNote(view, cell);
+      const reported = await reportedNote(view, lease);
       return {
         title: `Lease ${uuid}`,
         status: 422,
