@@ -237,21 +237,37 @@ function reportReasons({ cell, reported_age_ms: ageMs, reconciliation, drift }: 
 
 function limitReasons(status: CellStatus, limits: Observed["limits"], next: string): Reason[] {
   if (limits === null) return [];
-  const used = [
-    ["ledger_bytes", status.stored_bytes, limits.ledger_bytes],
-    ["outstanding_leases", status.outstanding_leases, limits.outstanding_leases],
-  ] as const;
-  return used.flatMap(([name, value, limit]) =>
-    value !== null && value >= NEAR * limit
-      ? [
-          {
-            problem: `Cell ${status.cell} uses ${value} of ${limit} of the limit ${name}.`,
-            next,
-            about: { part: "cell", cell: status.cell },
-          },
-        ]
-      : [],
-  );
+  const { cell, stored_bytes: bytes, outstanding_leases: leases } = status;
+  const about: Topic = { part: "cell", cell };
+  const problems = [
+    limitProblem(`The ledger of cell ${cell} takes`, bytes, "byte", limits.ledger_bytes, "ledger_bytes"),
+    limitProblem(
+      `Cell ${cell} has`,
+      leases,
+      "outstanding lease",
+      limits.outstanding_leases,
+      "outstanding_leases",
+    ),
+  ];
+  return problems.flatMap((problem) => (problem === undefined ? [] : [{ problem, next, about }]));
+}
+
+/** Such as `Cell 4 has 21 outstanding leases, more than the limit of 20 (outstanding_leases).` */
+function limitProblem(
+  subject: string,
+  value: number | null,
+  noun: string,
+  limit: number,
+  name: string,
+): string | undefined {
+  if (value === null || value < NEAR * limit) return undefined;
+  const standing =
+    value > limit
+      ? `more than the limit of ${limit} (${name}), so its begins are refused`
+      : value === limit
+        ? `which is the limit (${name}), so its begins are refused`
+        : `near the limit of ${limit} (${name})`;
+  return `${subject} ${countOf(value, noun)}, ${standing}.`;
 }
 
 const keyReasons = ({ key }: Observed): Reason[] =>

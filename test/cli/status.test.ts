@@ -79,13 +79,31 @@ describe("is not green, and says why", () => {
     ]);
   });
 
-  test("a limit that is nearly reached", async () => {
-    const line = await startGreen({ LEASEHOLD_OUTSTANDING_LEASES: "2" });
-    await line.client("1").leases.begin({ creates: [create("ada")] });
-    await line.client("1").leases.begin({ creates: [create("grace")] });
+  test.each([
+    [10, 9, "Cell 1 has 9 outstanding leases, near the limit of 10 (outstanding_leases)."],
+    [
+      1,
+      1,
+      "Cell 1 has 1 outstanding lease, which is the limit (outstanding_leases), so its begins are refused.",
+    ],
+  ])("with a limit of %i, %i leases", async (limit, count, text) => {
+    const line = await startGreen({ LEASEHOLD_OUTSTANDING_LEASES: String(limit) });
+    for (let n = 0; n < count; n += 1) await line.client("1").leases.begin({ creates: [create(`name${n}`)] });
+    expect((await statusOf(line)).reasons).toEqual([{ problem: text, next: "leasehold cells show 1" }]);
+  });
+
+  test("a limit that was lowered, so that a cell is over it", async () => {
+    const line = await startGreen();
+    for (const name of ["ada", "grace"]) await line.client("1").leases.begin({ creates: [create(name)] });
+    const limits = (await line.client().limits()).map((limit) =>
+      limit.name === "outstanding_leases" ? { ...limit, value: 1 } : limit,
+    );
+    spoil(line, "/v1/limits", () => Response.json({ limits }));
     expect((await statusOf(line)).reasons).toEqual([
       {
-        problem: "Cell 1 uses 2 of 2 of the limit outstanding_leases.",
+        problem:
+          "Cell 1 has 2 outstanding leases, more than the limit of 1 (outstanding_leases), so its begins " +
+          "are refused.",
         next: "leasehold cells show 1",
       },
     ]);
