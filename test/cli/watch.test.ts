@@ -1,4 +1,5 @@
 /** `leasehold watch`: what it prints, what it asks for, how it continues, and outages. */
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { claim, create, startCommandLine, type CommandLine, type RunOptions } from "./command-line.ts";
 
@@ -149,6 +150,29 @@ describe("the deployment", () => {
     ]);
     const [, from = ""] = /Next: leasehold watch --from (\S+)$/m.exec(err) ?? [];
     expect(Date.parse(from)).toBeGreaterThan(Date.now() - 60_000);
+  });
+
+  test("[X5] a cell that is removed is printed once, and is not asked for its leases any more", async () => {
+    const line = await startCommandLine();
+    await line.client().cells.drain("2");
+    const file = join(line.home, "cell-2.jsonl");
+    const remove = ["cells", "remove", "2", "--export", file, "--reason", "tests", "--yes"];
+    let asked = 0;
+    const leases = () => line.sent.filter(({ path }) => path.startsWith("/v1/cells/2/leases")).length;
+    const { out } = await watch(
+      line,
+      ["--jsonl"],
+      [
+        async () => expect(await line.run(remove)).toMatchObject({ code: 0 }),
+        () => (asked = leases()),
+        () => undefined,
+      ],
+    );
+    expect(linesOf(out).filter(({ event }) => event === "cell")).toMatchObject([
+      { cell: "2", state: "REMOVED", before: { state: "DRAINING" } },
+    ]);
+    expect(asked).toBeGreaterThan(0);
+    expect(leases()).toBe(asked);
   });
 
   test("--from begins with earlier entries of the audit, and --cell leaves out others", async () => {

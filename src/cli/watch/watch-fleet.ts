@@ -55,12 +55,25 @@ export class FleetWatch implements Watched {
     if (isCut) this.#warnOnce(`only the first ${MAX_CELLS} cells are followed`);
     const { cell } = this.#options;
     const cells = items.filter(({ cell_id: id }) => cell === undefined || id === cell);
+    const removed = isCut ? [] : await this.#newlyRemoved(new Set(cells.map(({ cell_id: id }) => id)));
     // What was found stays here if a later call of this look fails.
-    this.#pending.push(...this.#cellEvents(cells));
+    this.#pending.push(...this.#cellEvents([...cells, ...removed]));
+    for (const { cell_id: id } of removed) this.#open.delete(id);
     for (const { cell_id: id, state } of cells)
       if (state !== null) this.#pending.push(...(await this.#leaseEvents(id)));
     this.#pending.push(...(await this.#auditEvents()));
     return this.#pending.splice(0);
+  }
+
+  /** The cells that were listed before and are not any more, because they were removed (X5). */
+  async #newlyRemoved(listed: ReadonlySet<string>): Promise<Cell[]> {
+    const followed = [...this.#cells].filter(([, { state }]) => state !== "REMOVED");
+    const gone = new Set(followed.map(([id]) => id).filter((id) => !listed.has(id)));
+    if (gone.size === 0) return [];
+    const removed: Cell[] = [];
+    for await (const cell of this.#client.cells.list({ includeRemoved: true }))
+      if (gone.has(cell.cell_id) && cell.removed_at !== null) removed.push({ ...cell, state: "REMOVED" });
+    return removed;
   }
 
   #cellEvents(cells: readonly Cell[]): WatchEvent[] {
