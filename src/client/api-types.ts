@@ -1606,7 +1606,7 @@ export interface Operations {
   getReadiness: {
     body: undefined;
     answer: {
-      /** `no_cells`: an operator has to register the first cell. */
+      /** `no_cells`: there is no cell, or all were removed. An operator has to register one. */
       status: "ok" | "no_cells";
       d1: "up" | "down";
       /** The last run of the cron that finished. Null: none, or D1 is down. */

@@ -21,7 +21,7 @@ interface CheckedDeployment {
   objects: Objects;
 }
 
-/** `no_cells`: everything answers, but an operator has to register the first cell. */
+/** `no_cells`: everything answers, but an operator has to register a cell. */
 type Ready = Pick<ProjectionHealth, "d1" | "cron"> & { status: "ok" | "no_cells" };
 export type ReadinessReport = Result<Ready>;
 
@@ -85,7 +85,7 @@ export class Readiness {
     const failed: FailedPart[] = [
       ...(read.ok ? [] : [{ name: "directory", refusal: read.refusal }]),
       // Before the first cell is registered, no shard answers (P2).
-      ...(read.ok && cells.length === 0 ? [] : await this.#failedOf(this.#partsToCall(cells, suspects))),
+      ...(read.ok && !read.value.isPlaced ? [] : await this.#failedOf(this.#partsToCall(cells, suspects))),
     ];
     this.#failedCells = failed.flatMap(({ cell }) => cell ?? []);
     const status = read.ok && cells.length === 0 ? "no_cells" : "ok";

@@ -15,6 +15,7 @@ const LATER_MS = 6_000;
 class Fixture {
   readonly cells = Array.from({ length: 1_000 }, (_, index) => String(index + 1));
   readonly shards = 256;
+  isPlaced = true;
   nowMs = 0;
   calls: string[] = [];
   failing = new Set<string>();
@@ -41,7 +42,7 @@ class Fixture {
             removedCells: new Map<string, Cell>(),
             revokedKeys: new Set<string>(),
             revokedThroughMs: 0,
-            isPlaced: true,
+            isPlaced: this.isPlaced,
           });
         },
       },
@@ -98,6 +99,14 @@ test("with fewer cells, each ledger is called once", async () => {
   );
   fixture.cells.length = 0;
   expect(ledgersIn((await fixture.check()).called)).toEqual([]);
+});
+
+test("[P2] no shard is called before the first cell, but all are when every cell was removed", async () => {
+  fixture.cells.length = 0;
+  fixture.failing = new Set(["shard 7"]);
+  expect((await fixture.check()).failed).toEqual(["shard 7"]);
+  fixture.isPlaced = false;
+  expect(await fixture.check()).toEqual({ called: ["directory"], failed: [] });
 });
 
 test("a ledger that fails is called again by every check until it answers", async () => {

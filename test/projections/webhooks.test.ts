@@ -212,6 +212,34 @@ describe("alerts", () => {
     ]);
   });
 
+  test("[X5] the keys of a removed cell get no alert, and an alert that they have ends", async () => {
+    const webhook = await add("a", { events: ["key_expiring"], forS: 0, resolveS: 0 });
+    await env.DB.prepare(
+      `INSERT INTO cells (cell_id, name, address, created_at_ms, updated_at_ms)
+       VALUES ('1', 'one', 'https://one.example', 0, 0), ('2', 'two', 'https://two.example', 0, 0)`,
+    ).run();
+    await env.DB.prepare(
+      `INSERT INTO keys (key_id, position, role, cell_id, created_at_ms, expires_at_ms)
+       VALUES ('one', 1, 'cell', '1', 0, ?1), ('two', 2, 'cell', '2', 0, ?1),
+              ('r', 3, 'router', NULL, 0, ?1)`,
+    )
+      .bind(NOW + 3_600_000)
+      .run();
+    const { run } = runOf();
+    const evaluateAt = async (minute: number): Promise<void> =>
+      void valueOf(await evaluate(run, [webhook], factsOf([], [], NOW + minute * 60_000)));
+    const firing = async () =>
+      (await stored<{ subject: string }>("SELECT subject FROM webhook_alerts ORDER BY subject")).map(
+        ({ subject }) => subject,
+      );
+    await env.DB.prepare("UPDATE cells SET removed_at_ms = 1 WHERE cell_id = '1'").run();
+    for (let minute = 0; minute < 2; minute += 1) await evaluateAt(minute);
+    expect(await firing()).toEqual(["r", "two"]);
+    await env.DB.prepare("UPDATE cells SET removed_at_ms = 1").run();
+    for (let minute = 2; minute < 4; minute += 1) await evaluateAt(minute);
+    expect(await firing()).toEqual(["r"]);
+  });
+
   test("what was before a gap without runs does not count", async () => {
     const webhook = await add("a", { forS: 120, resolveS: 120 });
     const { run } = runOf();

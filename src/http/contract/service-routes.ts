@@ -129,7 +129,8 @@ export const serviceRoutes = {
         about: "All parts that requests need answered.",
         schema: z.strictObject({
           status: z.enum(["ok", "no_cells"]).meta({
-            description: "`no_cells`: an operator has to register the first cell.",
+            description:
+              "`no_cells`: there is no cell, or all were removed. An operator has to register one.",
           }),
           d1: z.enum(["up", "down"]),
           last_cron_run: z

@@ -64,10 +64,10 @@ export const families = {
     help: "Writes that wait for the next transaction of the part.",
     labels: part,
   },
-  leasehold_cells: { type: "gauge", help: "Registered cells.", labels: [] },
+  leasehold_cells: { type: "gauge", help: "Registered cells, without those that were removed.", labels: [] },
   leasehold_cells_left_out: {
     type: "gauge",
-    help: "Registered cells that this answer leaves out, because there are more than metrics_cells allows.",
+    help: "Cells among them that this answer leaves out, because there are more than metrics_cells allows.",
     labels: [],
   },
   leasehold_cell_state: {
