@@ -10,6 +10,8 @@ export interface CellStatus {
   oldest_stale_ms: number | null;
   unapplied_decisions: number | null;
   stored_bytes: number | null;
+  /** Whether one of the keys that are listed for it is valid. Null: not known, or none is listed. */
+  has_valid_key: boolean | null;
   /** The age of what the cell reported last. */
   reported_age_ms: number | null;
   /** How the last reconciliation ended. */
@@ -41,6 +43,12 @@ export interface Unread {
   why: string;
 }
 
+/** The limits that a cell can reach by itself. */
+export interface CellLimits {
+  ledger_bytes: number;
+  outstanding_leases: number;
+}
+
 /** What a deployment says about itself at one moment. */
 export interface Observed {
   url: string;
@@ -61,7 +69,7 @@ export interface Observed {
   /** More cells or stale leases exist than were read. */
   cut: boolean;
   unread: readonly Unread[];
-  limits: { ledger_bytes: number; outstanding_leases: number } | null;
+  limits: CellLimits | null;
   key: { role: string; expires_in_ms: number } | null;
 }
 
@@ -121,7 +129,12 @@ function cronOf(run: unknown, nowMs: number): Observed["cron"] {
   return { finished_at: at, age_ms: Math.max(0, nowMs - Date.parse(at)), cells_failed: failed };
 }
 
-export function cellStatusOf(cell: ObservedCell, stale: readonly ObservedLease[]): CellStatus {
+/** @param keyed whether the cells have a valid key. Undefined: not known */
+export function cellStatusOf(
+  cell: ObservedCell,
+  stale: readonly ObservedLease[],
+  keyed: ReadonlyMap<string, boolean> | undefined,
+): CellStatus {
   const own = stale.filter(({ cell_id: id }) => id === cell.cell_id);
   return {
     cell: cell.cell_id,
@@ -133,6 +146,7 @@ export function cellStatusOf(cell: ObservedCell, stale: readonly ObservedLease[]
     oldest_stale_ms: own.length === 0 ? null : Math.max(...own.map(({ age_ms: ms }) => ms)),
     unapplied_decisions: cell.unapplied_decisions,
     stored_bytes: cell.stored_bytes,
+    has_valid_key: keyed?.get(cell.cell_id) ?? null,
     reported_age_ms: cell.status?.age_ms ?? null,
     reconciliation: cell.status?.reconciliation?.outcome ?? null,
     drift: driftOf(cell.status),
@@ -157,6 +171,23 @@ interface ObservedKey {
   cell_id: string | null;
   expires_at: string;
   revoked_at: string | null;
+}
+
+/** Null: the deployment does not list them. */
+export function cellLimitsOf(limits: readonly { name: string; value: number }[]): CellLimits | null {
+  const values = new Map(limits.map(({ name, value }) => [name, value]));
+  const [bytes, leases] = [values.get("ledger_bytes"), values.get("outstanding_leases")];
+  if (bytes === undefined || leases === undefined) return null;
+  return { ledger_bytes: bytes, outstanding_leases: leases };
+}
+
+/** Whether one of the keys that are listed for a cell is valid. Cells without a listed key are left out. */
+export function keyedCellsOf(keys: readonly ObservedKey[], nowMs: number): Map<string, boolean> {
+  const keyed = new Map<string, boolean>();
+  for (const { cell_id: cell, expires_at: at, revoked_at: revokedAt } of keys)
+    if (cell !== null)
+      keyed.set(cell, keyed.get(cell) === true || (revokedAt === null && Date.parse(at) > nowMs));
+  return keyed;
 }
 
 /** From this time before its expiry on, a key should be replaced. */

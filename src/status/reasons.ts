@@ -7,6 +7,7 @@ import { driftText, isSilent } from "./health.ts";
 import { sharedAddressesOf } from "./shared-addresses.ts";
 import {
   KEY_SOON_MS,
+  type CellLimits,
   type CellStatus,
   type ExpiringKeys,
   type FailedCopy,
@@ -169,7 +170,8 @@ function expiringReason({ role, cell, id, expires_in_ms: ms }: ExpiringKeys): Re
   };
 }
 
-function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
+/** Why one cell is not in order. */
+export function cellReasons(status: CellStatus, limits: CellLimits | null): Reason[] {
   const { cell, state, stale_leases: stale, oldest_stale_ms: oldestMs } = status;
   const show = commandLine("cells", "show", cell);
   const about: Topic = { part: "cell", cell };
@@ -212,14 +214,13 @@ function cellReasons(status: CellStatus, limits: Observed["limits"]): Reason[] {
 }
 
 /** A cell that has never reported may be one that does not use the SDK, so it is no reason. */
-function reportReasons({ cell, reported_age_ms: ageMs, reconciliation, drift }: CellStatus): Reason[] {
+function reportReasons(status: CellStatus): Reason[] {
+  const { cell, reconciliation, drift } = status;
   const next = commandLine("verify", "report", "--cell", cell);
   const about: Topic = { part: "report", cell };
   const found = driftText(drift);
   return [
-    ...(ageMs !== null && isSilent(ageMs)
-      ? [{ problem: `Cell ${cell} is silent: it last reported ${durationText(ageMs)} ago.`, next, about }]
-      : []),
+    ...silenceReasons(status),
     ...(reconciliation === "aborted"
       ? [
           {
@@ -235,7 +236,26 @@ function reportReasons({ cell, reported_age_ms: ageMs, reconciliation, drift }: 
   ];
 }
 
-function limitReasons(status: CellStatus, limits: Observed["limits"], next: string): Reason[] {
+/** A cell without a valid key can't report, so this is said instead of where to read its report. */
+function silenceReasons({ cell, reported_age_ms: ageMs, has_valid_key: hasKey }: CellStatus): Reason[] {
+  if (ageMs === null || !isSilent(ageMs)) return [];
+  const problem = `Cell ${cell} is silent: it last reported ${durationText(ageMs)} ago`;
+  return [
+    hasKey === false
+      ? {
+          problem: `${problem}. No key that is listed for it is valid.`,
+          next: commandLine("keys", "mint", "--role", "cell", "--cell", cell),
+          about: { part: "keys" },
+        }
+      : {
+          problem: `${problem}.`,
+          next: commandLine("verify", "report", "--cell", cell),
+          about: { part: "report", cell },
+        },
+  ];
+}
+
+function limitReasons(status: CellStatus, limits: CellLimits | null, next: string): Reason[] {
   if (limits === null) return [];
   const { cell, stored_bytes: bytes, outstanding_leases: leases } = status;
   const about: Topic = { part: "cell", cell };

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { spoil, startCommandLine, type CommandLine } from "./command-line.ts";
+import { create, spoil, startCommandLine, type CommandLine } from "./command-line.ts";
 
 const reason = ["--reason", "a test"];
 
@@ -14,6 +14,33 @@ test("ls and show", async () => {
   expect(await line.json(["cells", "show", "3"])).toMatchObject({ cell: { cell_id: "3", state: "ACTIVE" } });
   const missing = await line.run(["cells", "show", "4"]);
   expect(missing).toMatchObject({ code: 4, out: "", err: expect.stringContaining("there is no cell 4") });
+});
+
+test("show has what the cell reported, its use of the limits, and what is not in order", async () => {
+  const line = await startCommandLine({ variables: { LEASEHOLD_OUTSTANDING_LEASES: "10" } });
+  const cells = line.client("1").cells;
+  expect((await line.run(["cells", "show", "1"])).out).toMatch(/^open leases +0 of 10 \(0 %\)$/m);
+  await line.client("1").leases.begin({ creates: [create("ada")] });
+  await cells.reportStatus({
+    sdk: { name: "my-cell", version: "1" },
+    reconciliation: { outcome: "done" },
+    verification: { status: "done", counts: { missing: 3 } },
+  });
+  const { id } = await line.client().keys.mint({ role: "cell", cell_id: "1" });
+  await line.client().keys.revoke(id);
+  await line.coordinator.advance(16 * 60_000);
+  const { code, out, err } = await line.run(["cells", "show", "1"]);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^open leases +1 of 10 \(10 %\)$/m);
+  expect(out).toMatch(/^bytes +\d+ of \d+ \(0 %\)$/m);
+  expect(out).toMatch(/^reported +16m(?: \d+s)? ago$/m);
+  expect(out).toMatch(/^sdk +my-cell 1$/m);
+  expect(out).toMatch(/^reconciliation +done, ended 16m(?: \d+s)? ago$/m);
+  expect(out).toMatch(/^drift +3 missing$/m);
+  expect(err).toMatch(/^Cell 1 is silent: .+ No key that is listed for it is valid\.$/m);
+  expect(err).toContain("The last verification of cell 1 found drift: 3 missing.\n");
+  expect(err).toContain("Next: leasehold keys mint --role cell --cell 1\n");
+  expect((await line.run(["cells", "show", "2"])).out).toMatch(/^reported +never$/m);
 });
 
 test("add registers a cell, and a cell that exists is a conflict", async () => {

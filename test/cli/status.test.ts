@@ -132,6 +132,27 @@ describe("is not green, and says why", () => {
     expect(cells[1]).toMatchObject({ drift: { missing: 3, different: 0, duplicates: 1 } });
   });
 
+  test("a cell that is silent, and has no valid key any more", async () => {
+    const line = await startGreen();
+    const { id } = await line.client().keys.mint({ role: "cell", cell_id: "1" });
+    await line.client("1").cells.reportStatus({ sdk: { name: "my-cell", version: "1" } });
+    await line.coordinator.advance(16 * 60_000);
+    await line.coordinator.cron();
+    const options = { now: () => Date.now() + 16 * 60_000 };
+    expect((await statusOf(line, options)).cells[0]).toMatchObject({ has_valid_key: true });
+    await line.client().keys.revoke(id);
+    const { reasons, cells } = await statusOf(line, options);
+    expect(reasons).toEqual([
+      {
+        problem: expect.stringMatching(
+          /^Cell 1 is silent: it last reported 16m(?: \d+s)? ago\. No key that is listed for it is valid\.$/,
+        ),
+        next: "leasehold keys mint --role cell --cell 1",
+      },
+    ]);
+    expect(cells).toMatchObject([{ has_valid_key: false }, { has_valid_key: null }]);
+  });
+
   test("cells with the same address", async () => {
     const line = await startGreen();
     await line.client().cells.change("1", { address: "https://one.example" });

@@ -1,15 +1,18 @@
-import { isLeaseholdError, type Client } from "../../client/index.ts";
+import { isLeaseholdError } from "../../client/index.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { bodyOf, type RawAnswer } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { take } from "../output/result.ts";
+import { allKeys } from "./all-keys.ts";
 import {
+  cellLimitsOf,
   cellStatusOf,
   expiringKeysOf,
   idsOf,
   failedCopyOf,
+  keyedCellsOf,
   readinessOf,
   textOf,
   type FailedCopy,
@@ -20,9 +23,6 @@ import {
 /** A deployment has at most 1,000 cells. */
 const MAX_CELLS = 1_000;
 const MAX_STALE = 1_000;
-/** With more keys, nothing is said about those that expire: the newest may be among the others. */
-const MAX_KEYS = 1_000;
-
 export async function observe(context: Context): Promise<Observed> {
   const { url, key } = await context.target();
   const client = await context.client();
@@ -38,26 +38,25 @@ export async function observe(context: Context): Promise<Observed> {
   const stale = await attempt(unread, "The list of stale leases", () =>
     take(client.leases.listStale(), MAX_STALE),
   );
-  const limits = await attempt(unread, "The list of limits", () => limitsOf(client));
+  const limits = await attempt(unread, "The list of limits", () => client.limits());
   const copies = await attempt(unread, "The list of failed copies", () => failedCopies(context));
-  const keys = await attempt(unread, "The list of keys", () =>
-    take(client.keys.list({ pageSize: MAX_KEYS }), MAX_KEYS),
-  );
+  const keys = await attempt(unread, "The list of keys", () => allKeys(client));
+  const keyed = keys && keyedCellsOf(keys, nowMs);
   const facts = keyFactsOf(key);
   return {
     url,
     version: textOf(bodyOf(health)["version"]),
     placement: textOf(bodyOf(health)["placement"]),
     ...readinessOf(ready.status, bodyOf(ready), nowMs),
-    cells: cells?.items.map((cell) => cellStatusOf(cell, stale?.items ?? [])) ?? [],
+    cells: cells?.items.map((cell) => cellStatusOf(cell, stale?.items ?? [], keyed)) ?? [],
     failed_copies: copies ?? [],
     expiring_keys:
-      keys === undefined || keys.isCut
+      keys === undefined
         ? []
-        : expiringKeysOf(keys.items, nowMs, cells?.isCut === false ? idsOf(cells.items) : undefined),
+        : expiringKeysOf(keys, nowMs, cells?.isCut === false ? idsOf(cells.items) : undefined),
     cut: cells?.isCut === true || stale?.isCut === true,
     unread,
-    limits: limits ?? null,
+    limits: limits === undefined ? null : cellLimitsOf(limits),
     key: facts === undefined ? null : { role: facts.role, expires_in_ms: facts.expiresAtMs - nowMs },
   };
 }
@@ -106,11 +105,4 @@ async function failedCopies(context: Context): Promise<FailedCopy[]> {
 function timeOf(answer: RawAnswer): number | undefined {
   const ms = Date.parse(answer.header("date") ?? "");
   return Number.isNaN(ms) ? undefined : ms;
-}
-
-async function limitsOf(client: Client): Promise<Observed["limits"]> {
-  const limits = new Map((await client.limits()).map(({ name, value }) => [name, value]));
-  const [bytes, leases] = [limits.get("ledger_bytes"), limits.get("outstanding_leases")];
-  if (bytes === undefined || leases === undefined) return null;
-  return { ledger_bytes: bytes, outstanding_leases: leases };
 }

@@ -1,9 +1,11 @@
 import { tableOf } from "../table.ts";
 import {
+  cellLimitsOf,
   cellStatusOf,
   expiringKeysOf,
   idsOf,
   failedCopyOf,
+  keyedCellsOf,
   readinessOf,
   type Observed,
   type Unread,
@@ -115,9 +117,10 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     api.call("listFailedCopies"),
     api.call("listKeys", { query: { page_size: String(MAX_KEYS) } }),
   ]);
-  const limits = new Map(read("The list of limits", allLimits)?.limits.map((one) => [one.name, one.value]));
   const { version = null, placement = null } = health.ok ? health.value : {};
-  const allKeys = read("The list of keys", keys);
+  const listedKeys = read("The list of keys", keys);
+  const allKeys = listedKeys?.next_page_token === "" ? listedKeys.keys : undefined;
+  const keyed = allKeys && keyedCellsOf(allKeys, nowMs);
   const leases = read("The list of stale leases", stale)?.leases ?? [];
   const cells = read("The list of cells", listed);
   return {
@@ -129,16 +132,12 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
       ready.ok ? { ...ready.value } : { ...ready.problem },
       nowMs,
     ),
-    cells: (cells ?? []).map((cell) => cellStatusOf(cell, leases)),
+    cells: (cells ?? []).map((cell) => cellStatusOf(cell, leases, keyed)),
     failed_copies: (read("The list of failed copies", copies)?.copies ?? []).map(failedCopyOf),
-    expiring_keys:
-      allKeys?.next_page_token === "" ? expiringKeysOf(allKeys.keys, nowMs, cells && idsOf(cells)) : [],
+    expiring_keys: allKeys === undefined ? [] : expiringKeysOf(allKeys, nowMs, cells && idsOf(cells)),
     cut: stale.ok && stale.value.next_page_token !== "",
     unread,
-    limits: {
-      ledger_bytes: limits.get("ledger_bytes") ?? Infinity,
-      outstanding_leases: limits.get("outstanding_leases") ?? Infinity,
-    },
+    limits: cellLimitsOf(read("The list of limits", allLimits)?.limits ?? []),
     // Access renews its assertions by itself.
     key:
       session.email === undefined
