@@ -5,45 +5,22 @@ import type * as z from "zod";
 import type { removalRoutes } from "../../../src/http/contract/removal-routes.ts";
 import type { Coordinator, Open } from "./coordinator.ts";
 import { claim, freshName } from "./leases.ts";
+import { path, RemovedCells, SOURCE } from "./removed-cells.ts";
 
 type Answers = typeof removalRoutes;
-type Removal = z.infer<Answers["getRemoval"]["responses"][200]["schema"]>["removal"];
 type Step = z.infer<Answers["stepRemoval"]["responses"][200]["schema"]>;
 
-const SOURCE = "RAILS_TABLE_ROUTES";
 const reason = "its hardware is lost";
 const MOST_CALLS = 2_000;
 
 export function removalSuite(open: Open): void {
   let api: Coordinator;
+  let removed: RemovedCells;
 
   beforeAll(async () => {
     api = await open({ cells: ["1", "2", "3", "4"] });
+    removed = new RemovedCells(api);
   });
-
-  const path = (cell: string, rest = ""): string => `/v1/admin/cells/${cell}/removal${rest}`;
-  const show = async (cell: string): Promise<Removal> =>
-    (await api.json<{ removal: Removal }>(200, "GET", path(cell), {})).removal;
-
-  /** Shards learn of decisions after the caller. */
-  async function applied(cell: string): Promise<void> {
-    for (let reads = 0; (await show(cell)).unapplied_decisions > 0; reads += 1)
-      expect(reads, "decisions are not applied").toBeLessThan(MOST_CALLS);
-  }
-
-  async function drain(cell: string): Promise<void> {
-    await api.json(200, "POST", `/v1/admin/cells/${cell}/drain`, {});
-    await applied(cell);
-  }
-
-  async function own(cell: string, count: number): Promise<string[]> {
-    const values = Array.from({ length: count }, freshName);
-    const [lease, key] = [`/v1/cells/${cell}/leases/${newUuid()}`, `cell ${cell}`] as const;
-    const creates = values.map((value, index) => claim(value, index + 1));
-    await api.json(201, "PUT", lease, { key, body: { creates } });
-    await api.json(200, "POST", `${lease}/commit`, { key });
-    return values;
-  }
 
   /** The digests that an export of the cell has. */
   async function exported(cell: string): Promise<{ source_type: string; count: number; hash: string }[]> {
@@ -72,33 +49,33 @@ export function removalSuite(open: Open): void {
   }
 
   test("[X2] [X3] [X4] releases what the cell has in bounded steps, and nothing else", async () => {
-    const [values, others] = [await own("1", 23), await own("2", 3)];
+    const [values, others] = [await removed.own("1", 23), await removed.own("2", 3)];
     await api.problem(409, "POST", path("1"), await startOf("1"));
-    await drain("1");
-    expect(await show("1")).toEqual({
+    await removed.drain("1");
+    expect(await removed.show("1")).toEqual({
       cell_id: "1",
       state: "DRAINING",
       outstanding_leases: 0,
       unapplied_decisions: 0,
       claims: [{ source_type: SOURCE, bucket_type: "ROUTES", count: 23 }],
       claims_total: 23,
-      is_complete: true,
+      cursor: null,
       progress: null,
       removed_at: null,
     });
     await api.json(200, "POST", path("1"), await startOf("1"));
     const progress = { exported_claims: 23, released_claims: 0, can_be_cancelled: true };
-    expect(await show("1")).toMatchObject({ state: "REMOVING", progress });
+    expect(await removed.show("1")).toMatchObject({ state: "REMOVING", progress });
     const steps = await finish("1", 5);
     expect(steps.every(({ released_claims: released }) => released <= 5)).toBe(true);
     expect(steps.reduce((sum, { released_claims: released }) => sum + released, 0)).toBe(23);
     expect(steps.at(-1)).toEqual({ state: "REMOVED", released_claims: 0, claims_left: 0 });
-    expect(await show("1")).toMatchObject({
+    expect(await removed.show("1")).toMatchObject({
       state: "REMOVED",
       claims: [],
       progress: { released_claims: 23, can_be_cancelled: false },
     });
-    expect(await show("2")).toMatchObject({ claims_total: 3 });
+    expect(await removed.show("2")).toMatchObject({ claims_total: 3 });
     // The names are free for others, and the cell's key is refused.
     const lease = `/v1/cells/2/leases/${newUuid()}`;
     await api.json(201, "PUT", lease, { key: "cell 2", body: { creates: [claim(values[0] ?? "")] } });
@@ -123,7 +100,7 @@ export function removalSuite(open: Open): void {
       const { text } = await api.send("GET", `/v1/admin/cells${query}`);
       return (JSON.parse(text) as { cells: { cell_id: string; removed_at: string | null }[] }).cells;
     };
-    const { removed_at: removedAt } = await show("1");
+    const { removed_at: removedAt } = await removed.show("1");
     expect(removedAt).not.toBeNull();
     expect((await listed()).map(({ cell_id: id }) => id)).not.toContain("1");
     const all = await listed("?include_removed=true");
@@ -142,7 +119,7 @@ export function removalSuite(open: Open): void {
     // A step can be repeated, and changes nothing.
     const step = { body: { reason, limit: 1 } };
     expect(await api.json(200, "POST", path("1", "/steps"), step)).toMatchObject({ released_claims: 0 });
-    expect(await show("1")).toMatchObject({ state: "REMOVED", removed_at: removedAt });
+    expect(await removed.show("1")).toMatchObject({ state: "REMOVED", removed_at: removedAt });
   });
 
   test("[X5] its keys are refused on every path, and routers get no address of it", async () => {
@@ -162,26 +139,26 @@ export function removalSuite(open: Open): void {
   });
 
   test("[X2] is refused while a lease is open, and if the export is not what the cell has", async () => {
-    await own("3", 2);
+    await removed.own("3", 2);
     const lease = `/v1/cells/3/leases/${newUuid()}`;
     await api.json(201, "PUT", lease, { key: "cell 3", body: { creates: [claim(freshName())] } });
-    await drain("3");
+    await removed.drain("3");
     const start = (body: object) => api.problem(409, "POST", path("3"), { body });
     const all = await exported("3");
     expect(await start({ reason, export: all })).toMatchObject({ reason: "CELL_HAS_LEASES" });
     await api.json(200, "POST", `${lease}/rollback`, { key: "cell 3" });
-    await applied("3");
+    await removed.applied("3");
     const [routes = { source_type: SOURCE, count: 0, hash: "" }] = all;
     for (const wrong of [[], [{ ...routes, count: 1 }], [{ ...routes, hash: "0".repeat(32) }]])
       expect(await start({ reason, export: wrong })).toMatchObject({ reason: "EXPORT_DIFFERS" });
     const unused = { source_type: "RAILS_TABLE_USERS", count: 1, hash: "1".repeat(32) };
     expect(await start({ reason, export: [routes, unused] })).toMatchObject({ reason: "EXPORT_DIFFERS" });
-    expect(await show("3")).toMatchObject({ state: "DRAINING", claims_total: 2 });
+    expect(await removed.show("3")).toMatchObject({ state: "DRAINING", claims_total: 2 });
   });
 
   test("[X3] can be cancelled before the first step, and not afterwards", async () => {
-    await own("4", 4);
-    await drain("4");
+    await removed.own("4", 4);
+    await removed.drain("4");
     const step = { body: { reason, limit: 1 } };
     const cancel = { body: { reason: "the disk could be read" } };
     expect(await api.problem(409, "POST", path("4", "/steps"), step)).toMatchObject({
@@ -191,7 +168,7 @@ export function removalSuite(open: Open): void {
     expect(await api.json(200, "POST", path("4", "/cancel"), cancel)).toMatchObject({
       cell: { cell_id: "4", state: "DRAINING" },
     });
-    expect(await show("4")).toMatchObject({ progress: null, claims_total: 4 });
+    expect(await removed.show("4")).toMatchObject({ progress: null, claims_total: 4 });
     await api.json(200, "POST", path("4"), await startOf("4"));
     expect(await api.json(200, "POST", path("4", "/steps"), step)).toEqual({
       state: "REMOVING",
