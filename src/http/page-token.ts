@@ -29,18 +29,25 @@ export class PageTokens {
     return encodeBase64Url(bytes);
   }
 
-  /** The position that was given to `make`, or undefined for the first page. */
-  async read<Position>(scope: TokenScope, token: string | undefined): Promise<Result<Position | undefined>> {
+  /**
+   * The position that was given to `make`, or undefined for the first page. Refuses every other token with
+   * `refusal`.
+   */
+  async read<Position>(
+    scope: TokenScope,
+    token: string | undefined,
+    refusal: () => Result<never> = badToken,
+  ): Promise<Result<Position | undefined>> {
     if (token === undefined || token === "") return ok(undefined);
     const bytes = token.length > MAX_TOKEN_LENGTH ? undefined : decodeBase64Url(token);
     const text = bytes && decodeUtf8(bytes.subarray(SIGNATURE_BYTES));
-    if (bytes === undefined || text === undefined || bytes.length <= SIGNATURE_BYTES) return badToken();
+    if (bytes === undefined || text === undefined || bytes.length <= SIGNATURE_BYTES) return refusal();
     for (const hmac of this.#accepted) {
       // Only signed text is parsed, so the position is what `make` was given for this scope.
       if (await hmac.verify(signedText(scope, text), bytes.slice(0, SIGNATURE_BYTES)))
         return ok(JSON.parse(text) as Position);
     }
-    return badToken();
+    return refusal();
   }
 }
 
