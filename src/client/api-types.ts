@@ -693,8 +693,8 @@ export interface Removal {
   /** Decisions that a shard has not applied yet. */
   unapplied_decisions: number;
   /**
-   * The claims that the cell has now, by their types. The removal releases their names, and keeps
-   * everything else.
+   * Claims that the cell has now, by their types. The removal releases their names, and keeps everything
+   * else.
    */
   claims: readonly {
     source_type: SourceType;
@@ -703,8 +703,11 @@ export interface Removal {
   }[];
   /** The sum of the counts. */
   claims_total: number;
-  /** False: the cell has more claims than one call counts, so the counts are too small. */
-  is_complete: boolean;
+  /**
+   * Not null: the cell has more claims than one call counts. The next call, with this `cursor`, counts
+   * others, to be added. Null: no claim is left to count.
+   */
+  cursor: string | null;
   /** Null: no removal has started. */
   progress: {
     /** The claims that the export has. */
@@ -731,6 +734,11 @@ export interface RemovalStart {
   reason: string;
   /** One entry for each source type. A type without claims may be left out. */
   export: readonly ExportedClaims[];
+  /**
+   * The `cursor` of the previous answer, sent with the same path and body. Empty or left out: the first
+   * call.
+   */
+  cursor?: string | undefined;
 }
 
 export interface RemovalStep {

@@ -15,16 +15,16 @@ export async function claimsByType({ api, input }: View, { cell_id: cell, state 
       <p class="soft">The shards read the claims to count them, so they are counted only on request.</p>
       <button>Count the claims</button>
     </form>`;
-  const counted = await api.call("getRemoval", { params: { cell } });
+  const counted = await api.call("getRemoval", { params: { cell }, query: {} });
   if (!counted.ok) return problemNote(counted.problem);
-  const { claims, claims_total: total, is_complete: isComplete, progress } = counted.value.removal;
+  const { claims, claims_total: total, cursor, progress } = counted.value.removal;
   const counts = new Map<string, number>();
   for (const { bucket_type: type, count } of claims) counts.set(type, (counts.get(type) ?? 0) + count);
   const bars = [...counts].map(([name, value]) => ({ name, value }));
   return html`${
     bars.length === 0
       ? html`<p class="panel empty">The cell has no claims.</p>`
-      : barsOf(`Claims by type, ${isComplete ? "" : "at least "}${countText(total)} in all`, bars)
+      : barsOf(`Claims by type, ${cursor === null ? "" : "at least "}${countText(total)} in all`, bars)
   }
   ${
     progress === null

@@ -107,8 +107,8 @@ test("undrain does not thaw a frozen cell", async () => {
 
 describe("remove", () => {
   /** A draining cell 2 with claims, and a name of cell 1. */
-  async function drained(claims = 5): Promise<CommandLine> {
-    const line = await startCommandLine();
+  async function drained(claims = 5, variables: Record<string, string> = {}): Promise<CommandLine> {
+    const line = await startCommandLine({ variables, shards: 2 });
     const names = Array.from({ length: claims }, (_, index) => `Group/Näme-${index}`);
     const owned = claims === 0 ? [] : ([["2", names]] as const);
     for (const [cell, values] of [["1", ["other"]], ...owned] as const) {
@@ -125,6 +125,26 @@ describe("remove", () => {
   }
 
   const remove = ["cells", "remove", "2"];
+
+  test("counts and compares more claims than one call reads", async () => {
+    // A call waits for a bounded number of messages, and each message reads one claim here.
+    const line = await drained(450, { LEASEHOLD_SCAN_ROWS: "1" });
+    const preview = await line.run([...remove, "--dry-run"]);
+    expect(preview.out).toMatch(/claims to release +450\n/);
+    expect(preview.out).toMatch(/RAILS_TABLE_ROUTES +ROUTES +450/);
+    expect(preview.err).toMatch(/^\d+ claims counted$/m);
+    const file = join(line.home, "cell-2.jsonl");
+    const { code, out, err } = await line.run([...remove, "--export", file, ...reason, "--yes"]);
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: "Cell 2 is removed. This run has released 450 claims.\n",
+    });
+    expect(err).toMatch(/^\d+ claims compared with the export$/m);
+    const starts = line.sent.filter(
+      ({ method, path }) => method === "POST" && path === "/v1/admin/cells/2/removal",
+    );
+    expect(starts.length).toBeGreaterThan(2);
+  });
 
   test("--dry-run shows what would be released, and changes nothing", async () => {
     const line = await drained();

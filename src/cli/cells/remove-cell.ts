@@ -1,5 +1,5 @@
 import { isLeaseholdError } from "../../client/index.ts";
-import type { Removal } from "../../client/api-types.ts";
+import type { ExportedClaims, Removal } from "../../client/api-types.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { callRoute } from "../connection/call-route.ts";
 import { mayBeDone } from "../connection/may-be-done.ts";
@@ -24,8 +24,8 @@ interface Step {
 }
 
 const PROGRESS_EVERY = 10_000;
-/** A step may wait for shards. */
-const STEP_TIMEOUT_MS = 60_000;
+/** A step waits for shards, and a count or a comparison for many answers of them. */
+const CALL_TIMEOUT_MS = 60_000;
 /**
  * Failures in a row after which the command gives up. It can be repeated. A ledger may wait for a minute
  * before it sends a decision again.
@@ -38,8 +38,8 @@ export async function removeCell(context: Context, id: string, options: RemoveOp
   const reason = reasonOf(options);
   if (options.cancel === true && options.export !== undefined)
     throw usageError("give --export or --cancel, not both");
-  const removal = await read(context, id);
-  if (options.cancel === true) return cancel(context, removal, options, reason);
+  if (options.cancel === true) return cancel(context, await read(context, id), options, reason);
+  const removal = await countAll(context, id);
   if (options.dryRun === true) return preview(removal);
   if (isDone(removal))
     return {
@@ -49,7 +49,7 @@ export async function removeCell(context: Context, id: string, options: RemoveOp
   const isStarted = removal.progress !== null;
   if (!isStarted) refuseUnready(removal, options);
   await confirm(context, options, { name: id, effect: effectOf(removal, reason) });
-  if (!isStarted) await start(context, id, options.export ?? "", reason);
+  if (!isStarted) await start(context, removal, options.export ?? "", reason);
   else if (options.export !== undefined)
     await context.io.err.write(
       "The removal has started before, so this run exports nothing. The export is the file of the run that " +
@@ -76,9 +76,39 @@ const isDone = (removal: Removal): boolean =>
 
 const FINAL = "There is no undo: other cells may take the names, and the id is never used again.";
 
-async function read(context: Context, id: string): Promise<Removal> {
-  const request = { method: "GET", path: pathOf(id) };
+/** Reads the state of the removal. The claims are counted as far as one call gets. */
+async function read(context: Context, id: string, cursor = ""): Promise<Removal> {
+  const query = cursor === "" ? "" : `?cursor=${cursor}`;
+  const request = { method: "GET", path: pathOf(id, query), timeoutMs: CALL_TIMEOUT_MS };
   return (await callRoute<{ removal: Removal }>(context, request)).removal;
+}
+
+/**
+ * Reads the state of the removal, and counts all claims. The state is that of the first call: what was
+ * unapplied then may be missing in the counts.
+ */
+async function countAll(context: Context, id: string): Promise<Removal> {
+  const { err, signal } = context.io;
+  const removal = await read(context, id);
+  let { claims, claims_total: total, cursor } = removal;
+  while (cursor !== null) {
+    await err.write(`${total} claims counted\n`);
+    signal.throwIfAborted();
+    const next = await read(context, id, cursor);
+    claims = sumOf([...claims, ...next.claims]);
+    total += next.claims_total;
+    ({ cursor } = next);
+  }
+  return { ...removal, claims, claims_total: total, cursor };
+}
+
+function sumOf(counts: Removal["claims"]): Removal["claims"] {
+  const sums = new Map<string, Removal["claims"][number]>();
+  for (const each of counts) {
+    const key = `${each.source_type} ${each.bucket_type}`;
+    sums.set(key, { ...each, count: each.count + (sums.get(key)?.count ?? 0) });
+  }
+  return [...sums.values()];
 }
 
 const pathOf = (id: string, rest = ""): string => `/v1/admin/cells/${id}/removal${rest}`;
@@ -88,7 +118,7 @@ const removeLine = (id: string): string =>
 
 /** @throws if the removal cannot start, before anything is asked or sent */
 function refuseUnready(removal: Removal, options: RemoveOptions): void {
-  const { cell_id: id, state, outstanding_leases: leases, is_complete: isComplete } = removal;
+  const { cell_id: id, state, outstanding_leases: leases } = removal;
   if (state !== "DRAINING")
     throw new CommandError(
       `cell ${id} is ${state}: drain it first. Nothing was changed`,
@@ -101,11 +131,6 @@ function refuseUnready(removal: Removal, options: RemoveOptions): void {
       exitCodes.conflict,
       [commandLine("leases", "ls", "--cell", id)],
     );
-  if (!isComplete)
-    throw new CommandError(
-      `cell ${id} has more claims than a removal can compare. Nothing was changed`,
-      exitCodes.conflict,
-    );
   if (options.export === undefined)
     throw usageError("--export FILE is required: a removal starts only with an export of the cell's claims", [
       removeLine(id),
@@ -113,18 +138,16 @@ function refuseUnready(removal: Removal, options: RemoveOptions): void {
 }
 
 function effectOf(removal: Removal, reason: string): string {
-  const { cell_id: id, claims_total: total, is_complete: isComplete, progress } = removal;
-  const count = `${isComplete ? "" : "more than "}${total}`;
+  const { cell_id: id, claims_total: total, progress } = removal;
   const what = progress === null ? `removes cell ${id}` : `goes on with the removal of cell ${id}`;
-  return `This ${what}, because: ${reason}\nIt releases ${count} claims, for good. ${FINAL}`;
+  return `This ${what}, because: ${reason}\nIt releases ${total} claims, for good. ${FINAL}`;
 }
 
 /** Waits until shards have applied the last decisions, because the removal starts only then. */
-async function settle(context: Context, id: string): Promise<Removal> {
+async function settle(context: Context, id: string): Promise<void> {
   for (let tries = 1; ; tries += 1) {
-    const removal = await read(context, id);
-    const { unapplied_decisions: unapplied } = removal;
-    if (unapplied === 0) return removal;
+    const { unapplied_decisions: unapplied } = await read(context, id);
+    if (unapplied === 0) return;
     if (tries === MOST_FAILURES)
       throw new CommandError(
         `shards have not applied ${unapplied} decisions of cell ${id} yet: nothing was changed`,
@@ -135,19 +158,43 @@ async function settle(context: Context, id: string): Promise<Removal> {
   }
 }
 
-async function start(context: Context, id: string, path: string, reason: string): Promise<void> {
-  const { claims } = await settle(context, id);
+async function start(context: Context, counted: Removal, path: string, reason: string): Promise<void> {
+  const id = counted.cell_id;
+  await settle(context, id);
+  const { claims } = counted.unapplied_decisions === 0 ? counted : await countAll(context, id);
   const sources = [...new Set(claims.map(({ source_type: source }) => source))];
   const exported = await exportCell(context, await context.client(), id, sources, path);
   try {
-    const body = JSON.stringify({ reason, export: exported });
-    await callRoute(context, { method: "POST", path: pathOf(id), body, timeoutMs: STEP_TIMEOUT_MS });
+    await startWith(context, id, reason, exported);
   } catch (error) {
     throw notStarted(context, id, path, error);
   }
   await context.io.err.write(
     `The removal has started. Until its first step, this undoes it: ${cancelLine(id)}\n`,
   );
+}
+
+/** Starts the removal with the call that compares the last claims. */
+async function startWith(
+  context: Context,
+  id: string,
+  reason: string,
+  exported: readonly ExportedClaims[],
+): Promise<void> {
+  const { err, signal } = context.io;
+  let cursor = "";
+  for (;;) {
+    const answer = await callRoute<{ cursor?: string; compared_claims?: number }>(context, {
+      method: "POST",
+      path: pathOf(id),
+      body: JSON.stringify({ reason, export: exported, cursor }),
+      timeoutMs: CALL_TIMEOUT_MS,
+    });
+    if (answer.cursor === undefined) return;
+    ({ cursor } = answer);
+    await err.write(`${answer.compared_claims} claims compared with the export\n`);
+    signal.throwIfAborted();
+  }
 }
 
 /** Reasons for which the claims of the cell may not be those of the export any more. */
@@ -176,7 +223,7 @@ async function release(context: Context, { cell_id: id }: Removal, reason: strin
     method: "POST",
     path: pathOf(id, "/steps"),
     body: JSON.stringify({ reason }),
-    timeoutMs: STEP_TIMEOUT_MS,
+    timeoutMs: CALL_TIMEOUT_MS,
   };
   let released = 0;
   for (let failures = 0; ;) {
@@ -252,7 +299,7 @@ async function cancel(
 
 function preview(removal: Removal): Result {
   const { cell_id: id, state, claims, claims_total: total, progress } = removal;
-  const { outstanding_leases: leases, unapplied_decisions: unapplied, is_complete: isComplete } = removal;
+  const { outstanding_leases: leases, unapplied_decisions: unapplied } = removal;
   return {
     document: { removal, changed: false, dry_run: true },
     text: (style) =>
@@ -262,7 +309,7 @@ function preview(removal: Removal): Result {
           ["state", state],
           ["open leases", leases],
           ["unapplied", unapplied],
-          ["claims to release", `${isComplete ? "" : "more than "}${total}`],
+          ["claims to release", total],
           ["released before", progress?.released_claims],
         ]),
         ...(claims.length === 0 ? [] : [table(claims, COLUMNS, style)]),

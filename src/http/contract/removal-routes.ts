@@ -8,6 +8,11 @@ import { auditFull, route, unknownCell, type RouteError } from "./route.ts";
 import { cell } from "./schemas.ts";
 
 const operator = ["operator"] as const;
+const cursor = z.string().meta({
+  description:
+    "The `cursor` of the previous answer, sent with the same path and body. Empty or left out: the first " +
+    "call.",
+});
 const cellParams = z.strictObject({ cell: cellId });
 const cellAnswer = z.strictObject({ cell });
 
@@ -27,13 +32,18 @@ const removal = z
       .array(z.strictObject({ source_type: sourceType, bucket_type: bucketType, count: wholeNumber }))
       .meta({
         description:
-          "The claims that the cell has now, by their types. The removal releases their names, and keeps " +
+          "Claims that the cell has now, by their types. The removal releases their names, and keeps " +
           "everything else.",
       }),
     claims_total: wholeNumber.meta({ description: "The sum of the counts." }),
-    is_complete: z.boolean().meta({
-      description: "False: the cell has more claims than one call counts, so the counts are too small.",
-    }),
+    cursor: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          "Not null: the cell has more claims than one call counts. The next call, with this `cursor`, " +
+          "counts others, to be added. Null: no claim is left to count.",
+      }),
     progress: z
       .strictObject({
         exported_claims: wholeNumber.meta({ description: "The claims that the export has." }),
@@ -95,7 +105,7 @@ export const removalRoutes = {
       "Changes nothing.",
     roles: ["operator", "viewer"],
     params: cellParams,
-    query: nothing,
+    query: z.strictObject({ cursor: cursor.optional() }),
     responses: {
       200: {
         about: "The cell's claims, and the state of its removal.",
@@ -108,7 +118,7 @@ export const removalRoutes = {
             unapplied_decisions: 0,
             claims: [{ source_type: "RAILS_TABLE_USERS", bucket_type: "USERNAMES", count: 4_211 }],
             claims_total: 4_211,
-            is_complete: true,
+            cursor: null,
             progress: null,
             removed_at: null,
           },
@@ -125,8 +135,9 @@ export const removalRoutes = {
     summary: "Start the removal of a cell",
     about:
       "Starts the removal of a cell that is draining and has no open leases. The call gives the counts and " +
-      "digests of an export, and is refused unless the export has every claim of the cell. From then on, " +
-      "the cell is `REMOVING` and can begin nothing. This call releases no name: the steps do.",
+      "digests of an export, and is refused unless the export has every claim of the cell. If there are " +
+      "more than one call compares, repeat it with the `cursor` that it answers. Once it answers 200, the " +
+      "cell is `REMOVING` and can begin nothing. This call releases no name: the steps do.",
     roles: operator,
     params: cellParams,
     query: nothing,
@@ -137,11 +148,22 @@ export const removalRoutes = {
           export: boundedList(exported, MAX_TYPES, {
             description: "One entry for each source type. A type without claims may be left out.",
           }),
+          cursor: cursor.optional(),
         })
         .meta({ id: "RemovalStart" }),
       required: true,
     },
-    responses: { 200: { about: "The cell is being removed.", schema: cellAnswer } },
+    responses: {
+      200: { about: "The cell is being removed.", schema: cellAnswer },
+      202: {
+        about: "Nothing has started yet. Repeat the call with the `cursor` to compare the other claims.",
+        schema: z.strictObject({
+          cursor: z.string(),
+          compared_claims: wholeNumber.meta({ description: "The claims that all calls have compared." }),
+        }),
+        example: { cursor: "dGhpcyBpcyBvcGFxdWU", compared_claims: 400_000 },
+      },
+    },
     errors: [
       unknownCell,
       {

@@ -76,7 +76,7 @@ function rangesOf(given: readonly GivenRange[], limits: Limits): Result<SourceRa
  * Asks all shards, with `calls` messages in all. If one fails, all of it fails, because a digest without a
  * shard would be wrong.
  */
-export async function digestsOf(
+async function digestsOf(
   deployment: Deployment,
   calls: number,
   request: DigestRecordsRequest,

@@ -256,7 +256,7 @@ function unexpected(request: FuzzRequest, { status, text }: Received): string | 
  */
 const BEYOND_SCHEMAS = new RegExp(
   `^(${[
-    "body|reason|note|page_token|value|cell_id|expires_in_s|min_position|subject_(type|id)",
+    "body|reason|note|page_token|cursor|value|cell_id|expires_in_s|min_position|subject_(type|id)",
     String.raw`export\[\d+\]\.source_type`,
     String.raw`(ranges\[\d+\]\.)?source_id_(gt|lte)`,
     String.raw`(bucket|source)_type(\[\d+\])?|bucket_types\[\d+\]|bucket(s\[\d+\])?\.(type|value)`,

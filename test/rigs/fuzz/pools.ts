@@ -54,6 +54,7 @@ export const pools: Readonly<Record<string, readonly string[]>> = {
   source_id_lte: ["10", "fz-id"],
   page_size: ["1", "2", "100", "1001", "0001"],
   page_token: [""],
+  cursor: [""],
   shard: ["0", "1", "2", "3", "4", "250"],
   // Reached, perhaps reached, and out of reach.
   min_position: ["0:0", "0:0,1:0,2:0,3:0", "0:1,3:1", "1:20,2:30", `3:${Number.MAX_SAFE_INTEGER}`, "4:1"],

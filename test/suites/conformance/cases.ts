@@ -24,6 +24,8 @@ export interface Case {
   success: readonly [Success, ...Success[]];
   /** Invalid requests in addition to those that the test makes from the contract. */
   bad: Readonly<Record<string, Bad>>;
+  /** Success statuses that only a coordinator with other settings answers, and where they are tested. */
+  elsewhere?: { readonly statuses: readonly number[]; readonly file: "removals.ts" };
 }
 
 const cell = { cell: "1" };
@@ -967,7 +969,13 @@ export const cases: Record<RouteId, Case> = {
       "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
     },
   },
-  getRemoval: { success: [{ params: { cell: "2" }, status: 200 }], bad: badCells },
+  getRemoval: {
+    success: [{ params: { cell: "2" }, status: 200 }],
+    bad: {
+      ...badCells,
+      "a foreign cursor": { params: { cell: "2" }, query: "cursor=x", field: "cursor" },
+    },
+  },
   startRemoval: {
     success: [
       {
@@ -979,9 +987,15 @@ export const cases: Record<RouteId, Case> = {
         before: async (api) => ({ params: { cell: await drainedCell(api) } }),
       },
     ],
+    elsewhere: { statuses: [202], file: "removals.ts" },
     bad: {
       ...badCells,
       "no export": { params: { cell: "2" }, body: { reason: "a test" }, field: "export" },
+      "a foreign cursor": {
+        params: { cell: "2" },
+        body: { reason: "a test", export: [], cursor: "x" },
+        field: "cursor",
+      },
       "no reason": { params: { cell: "2" }, body: { export: [] }, field: "reason" },
       "a blank reason": { params: { cell: "2" }, body: { reason: " ", export: [] }, field: "reason" },
       "a bad hash": {

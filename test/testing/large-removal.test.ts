@@ -1,0 +1,111 @@
+/** Removals of cells with more claims than one call reads. */
+import { v4 as newUuid } from "uuid";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { DigestSum } from "../../src/core/digest.ts";
+import type { DigestWords } from "../../src/core/messages.ts";
+import { startTestCoordinator } from "../../src/testing/index.ts";
+import { Coordinator } from "../suites/conformance/coordinator.ts";
+import { claim, freshName } from "../suites/conformance/leases.ts";
+import { path, RemovedCells, SOURCE } from "../suites/conformance/removed-cells.ts";
+
+/** A call waits for a bounded number of messages, and each message reads one claim here. */
+const CLAIMS = 450;
+const variables = { LEASEHOLD_SCAN_ROWS: "1" };
+const RANGE = 50;
+const reason = "its hardware is lost";
+
+let api: Coordinator;
+let cells: RemovedCells;
+let close: () => Promise<void>;
+
+beforeAll(async () => {
+  const started = await startTestCoordinator({ cells: ["1"], shards: 2, variables });
+  close = () => started.close();
+  api = new Coordinator(started);
+  cells = new RemovedCells(api);
+  await cells.own("1", CLAIMS);
+  await cells.drain("1");
+});
+
+afterAll(() => close());
+
+/** The digest that an export of cell 1 has, from so many calls that each reads few claims. */
+async function exported() {
+  const sum = new DigestSum();
+  for (let after = 0; after < CLAIMS; after += RANGE) {
+    const range = { source_id_gt: String(after), source_id_lte: String(after + RANGE) };
+    const { digests } = await api.json<{ digests: { count: number; hash: string }[] }>(
+      200,
+      "POST",
+      "/v1/cells/1/records/digests",
+      { body: { source_type: SOURCE, ranges: [range] } },
+    );
+    for (const { count, hash } of digests) sum.add(wordsOf(hash), count);
+  }
+  return { source_type: SOURCE, count: sum.count, hash: sum.hash };
+}
+
+const wordsOf = (hash: string) =>
+  hash.match(/.{8}/g)?.map((word) => Number.parseInt(word, 16)) as unknown as DigestWords;
+
+async function start(body: object): Promise<{ status: number; cursor: string; compared_claims: number }> {
+  const { status, text } = await api.send("POST", path("1"), { body });
+  return { ...(JSON.parse(text) as { cursor: string; compared_claims: number }), status };
+}
+
+test("[X2] counts in several calls", async () => {
+  const counts: number[] = [];
+  for (let cursor: string | null = ""; cursor !== null;) {
+    const removal = await cells.show("1", cursor);
+    counts.push(removal.claims_total);
+    ({ cursor } = removal);
+  }
+  expect(counts.length).toBeGreaterThan(2);
+  expect(counts.reduce((sum, count) => sum + count, 0)).toBe(CLAIMS);
+});
+
+test("[X2] compares in several calls, and takes the cursor only with the same export", async () => {
+  const body = { reason, export: [await exported()] };
+  const first = await start(body);
+  expect(first.status).toBe(202);
+  const others = { ...body, export: [], cursor: first.cursor };
+  for (const wrong of [others, { ...body, cursor: `${first.cursor}A` }, { ...body, cursor: "x" }])
+    expect(await api.problem(400, "POST", path("1"), { body: wrong })).toMatchObject({ field: "cursor" });
+  const compared = [first.compared_claims];
+  let answer = await start({ ...body, cursor: first.cursor });
+  for (; answer.status === 202; answer = await start({ ...body, cursor: answer.cursor }))
+    compared.push(answer.compared_claims);
+  expect(answer).toMatchObject({ status: 200, cell: { state: "REMOVING" } });
+  expect(compared.length).toBeGreaterThan(1);
+  expect(compared).toEqual([...new Set(compared)].toSorted((a, b) => a - b));
+  expect(await cells.show("1")).toMatchObject({ progress: { exported_claims: CLAIMS } });
+  await api.json(200, "POST", path("1", "/cancel"), { body: { reason } });
+});
+
+test("[X2] notices a claim that the export lacks, on whichever call it is compared", async () => {
+  const all = await exported();
+  const body = { reason, export: [{ ...all, count: all.count - 1 }] };
+  let answer = await start(body);
+  while (answer.status === 202) answer = await start({ ...body, cursor: answer.cursor });
+  expect(answer).toMatchObject({ status: 409, reason: "EXPORT_DIFFERS" });
+});
+
+test.each([
+  ["of a claim", "CELL_HAS_LEASES", [freshName()]],
+  // The claims are the same again, but the cell could have begun leases.
+  ["of the cell's state", "CONCURRENT_CHANGE", []],
+])("[X2] notices a change %s between two calls of one comparison", async (_, refusal, names) => {
+  const body = { reason, export: [await exported()] };
+  const { cursor } = await api.json<{ cursor: string }>(202, "POST", path("1"), { body });
+  await api.json(200, "POST", "/v1/admin/cells/1/unfreeze", {});
+  for (const name of names) {
+    const lease = `/v1/cells/1/leases/${newUuid()}`;
+    await api.json(201, "PUT", lease, { key: "cell 1", body: { creates: [claim(name)] } });
+    await api.json(200, "POST", `${lease}/rollback`, { key: "cell 1" });
+  }
+  await cells.drain("1");
+  let answer = await start({ ...body, cursor });
+  while (answer.status === 202) answer = await start({ ...body, cursor: answer.cursor });
+  expect(answer).toMatchObject({ status: 409, reason: refusal });
+  expect(await cells.show("1")).toMatchObject({ state: "DRAINING", progress: null });
+});
