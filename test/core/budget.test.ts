@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { defaultLimits, type Limits } from "../../src/core/limits.ts";
 import { shardOf, shardsOf } from "../../src/core/placement.ts";
 import { Cluster } from "../support/cluster.ts";
-import { beginRequest, decideRequest, keyOf } from "../support/ops.ts";
+import { beginRequest, decideRequest, keyOf, operator } from "../support/ops.ts";
 import { bucketType } from "../support/types.ts";
 
 interface Cost {
@@ -175,4 +175,35 @@ test("a page of leases reads at most its size + 2 rows, whatever was decided bef
   );
   expect(page.ok && page.value.leases).toHaveLength(10);
   expect(counts.rowsRead - before).toBeLessThanOrEqual(12);
+});
+
+test("[X3] a step of a removal costs three messages and four transactions, for 1 claim or 10", async () => {
+  const c = await warm(16);
+  const { object } = c.ledger("1");
+  const { envelope } = c;
+  const run = <T>(work: Promise<T>): Promise<T> => c.clock.runUntil(work);
+  const lease = c.uuid();
+  await run(object.begin(beginRequest(envelope, lease, names(400, "removed"))));
+  await run(object.decide(decideRequest(envelope, lease, "COMMITTED")));
+  const read = async () => {
+    const answer = await run(object.status(envelope));
+    if (!answer.ok) throw new Error(answer.refusal.detail);
+    return answer.value;
+  };
+  const { stateVersion: before } = await read();
+  await run(object.setState({ ...envelope, operator, state: "DRAINING", stateVersion: before }));
+  await c.pass(1_000);
+  const { stateVersion, position } = await read();
+  const start = { ...envelope, operator, stateVersion, position, records: 400 };
+  expect(await run(object.startRemoval(start))).toMatchObject({ ok: true });
+  const { stateVersion: after } = await read();
+  const step = (limit: number) => () =>
+    object.removalStep({ ...envelope, operator, stateVersion: after, limit });
+  // The first step also stores that it has begun.
+  await run(step(1)());
+  await c.pass(1_000);
+  for (const limit of [1, 5, 10]) {
+    expect(await costOf(c, step(limit))).toEqual({ messages: 3, transactions: 4 });
+    await c.pass(1_000);
+  }
 });
