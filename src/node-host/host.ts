@@ -7,6 +7,7 @@ import type { Failure } from "../http/problem.ts";
 import type { DirectoryCalls, LedgerCalls, ShardCalls } from "../objects/calls.ts";
 import { withoutQuotes } from "../projections/failure.ts";
 import { runCron, type CronReport } from "../projections/cron.ts";
+import { AlarmQueue } from "./alarm-queue.ts";
 import { SqliteD1 } from "./d1.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
 import type { HostClock } from "./host-clock.ts";
@@ -56,6 +57,7 @@ const logging = (name: string, ports: Ports): Ports => ({
 export class Host {
   readonly #options: HostOptions;
   readonly #d1: SqliteD1;
+  readonly #alarms = new AlarmQueue();
   readonly #namespaces: Namespaces;
   /** Isolates keep their caches per `env`, so a new `env` is a new isolate. */
   #env: Env;
@@ -67,14 +69,15 @@ export class Host {
       logging(name, options.portsOf?.(name, ports) ?? ports);
     migrate(options.d1);
     this.#d1 = new SqliteD1(options.d1);
+    const context = { ...options, alarms: this.#alarms };
     this.#namespaces = {
-      ledgers: new HostedNamespace(options, (name, ports, gate) =>
+      ledgers: new HostedNamespace(context, (name, ports, gate) =>
         ledgerInstance(name, portsOf(name, ports), this.#envBehind(gate)),
       ),
-      shards: new HostedNamespace(options, (name, ports, gate) =>
+      shards: new HostedNamespace(context, (name, ports, gate) =>
         shardInstance(name, portsOf(name, ports), this.#envBehind(gate)),
       ),
-      directory: new HostedNamespace(options, (name, ports, gate) =>
+      directory: new HostedNamespace(context, (name, ports, gate) =>
         directoryInstance(portsOf(name, ports), this.#envBehind(gate)),
       ),
     };
@@ -99,7 +102,16 @@ export class Host {
     return runCron(this.#env, clock.now(), { clock, uuid: newUuid, fraction: () => Math.random(), log });
   }
 
-  /** Opens an object that has been used before, so that its alarm rings. */
+  /** Runs no alarm before `releaseAlarms`, even if it is due. */
+  holdAlarms(): void {
+    this.#alarms.hold();
+  }
+
+  releaseAlarms(): void {
+    this.#alarms.release();
+  }
+
+  /** Opens an object that has been used before, so that its alarm rings although nothing calls it. */
   open(name: string): void {
     const { ledgers, shards, directory } = this.#namespaces;
     const namespace = name.startsWith("cell-") ? ledgers : name.startsWith("shard-") ? shards : directory;
@@ -115,7 +127,7 @@ export class Host {
   /** Waits until the alarms that have started are done. */
   async untilIdle(): Promise<void> {
     await this.#options.clock.turn();
-    for (const object of this.#objects()) await object.untilIdle();
+    await this.#alarms.untilIdle();
   }
 
   /** Ends all work. Nothing is written any more, so what was written can be made durable before `close`. */

@@ -1,5 +1,7 @@
 import { v4 as newUuid } from "uuid";
 import type { Clock, Ports } from "../core/ports.ts";
+import { withoutQuotes } from "../projections/failure.ts";
+import type { AlarmQueue } from "./alarm-queue.ts";
 import type { HostClock } from "./host-clock.ts";
 import { NodeSql } from "./node-sql.ts";
 import type { ObjectStore } from "./object-store.ts";
@@ -19,8 +21,19 @@ export type Gate = () => Promise<void> | undefined;
 /** Starts an instance. Every message that it sends must wait for the gate. */
 export type StartInstance = (ports: Ports, gate: Gate) => Instance;
 
-/** A failed alarm runs again after this time, as on the platform. */
-const ALARM_RETRY_MS = 2_000;
+/** What all objects of a host share. */
+export interface ObjectContext {
+  clock: HostClock;
+  log: Ports["log"];
+  alarms: AlarmQueue;
+}
+
+/**
+ * A failed alarm runs again after this time, and after twice as long each time, as on the platform. The
+ * platform gives up after six retries. Here nothing else may ever wake the object, so it goes on.
+ */
+const FIRST_RETRY_MS = 2_000;
+const MAX_RETRY_MS = 64_000;
 
 /**
  * An object like a Durable Object, in this process. What it stores and its alarm persist; its instances come
@@ -29,20 +42,20 @@ const ALARM_RETRY_MS = 2_000;
  * write that a crash could undo.
  */
 export class HostedObject {
-  readonly #clock: HostClock;
-  readonly #log: Ports["log"];
+  readonly #name: string;
+  readonly #context: ObjectContext;
   readonly #store: ObjectStore;
   readonly #start: StartInstance;
   #running: RunningInstance | undefined;
   #alarmAtMs: number | null;
   #cancelAlarm = (): void => {};
+  /** The failures of the alarm since it last ended well. */
+  #failures = 0;
   #isClosed = false;
-  /** Alarms that are running. */
-  readonly #alarms = new Set<Promise<void>>();
 
-  constructor(clock: HostClock, log: Ports["log"], store: ObjectStore, start: StartInstance) {
-    this.#clock = clock;
-    this.#log = log;
+  constructor(name: string, context: ObjectContext, store: ObjectStore, start: StartInstance) {
+    this.#name = name;
+    this.#context = context;
     this.#store = store;
     this.#start = start;
     this.#alarmAtMs = store.alarmAtMs;
@@ -55,7 +68,7 @@ export class HostedObject {
    * once they are sent. The simulator freezes those of the core.
    */
   async call(method: string, message: unknown, sender: Gate = () => undefined): Promise<unknown> {
-    await (sender() ?? this.#clock.turn());
+    await (sender() ?? this.#context.clock.turn());
     const running = this.#instance();
     return running.during(async () => {
       const calls = running.instance.calls as Record<
@@ -70,11 +83,6 @@ export class HostedObject {
         await this.#gate();
       }
     });
-  }
-
-  /** Waits until no alarm is running. */
-  async untilIdle(): Promise<void> {
-    while (this.#alarms.size > 0) await Promise.all(this.#alarms);
   }
 
   /** Ends the instance with everything that it has not stored. The next call or alarm starts another one. */
@@ -107,7 +115,7 @@ export class HostedObject {
   }
 
   #begin(): RunningInstance {
-    const running = new RunningInstance(new NodeSql(this.#store.database), this.#clock);
+    const running = new RunningInstance(new NodeSql(this.#store.database), this.#context.clock);
     const ports: Ports = {
       sql: running.sql,
       clock: running.clock,
@@ -122,7 +130,7 @@ export class HostedObject {
         running.end(reason instanceof Error ? reason : new Error(String(reason)));
         if (this.#running === running) this.#running = undefined;
       },
-      log: this.#log,
+      log: this.#context.log,
     };
     running.instance = this.#start(ports, () => {
       running.checkAlive();
@@ -139,9 +147,9 @@ export class HostedObject {
 
   #scheduleAlarm(atMs: number): void {
     this.#cancelAlarm();
-    this.#cancelAlarm = this.#clock.inBackground(atMs - this.#clock.now(), () => {
-      const alarm = this.#runAlarm().finally(() => this.#alarms.delete(alarm));
-      this.#alarms.add(alarm);
+    const { clock, alarms } = this.#context;
+    this.#cancelAlarm = clock.inBackground(atMs - clock.now(), () => {
+      this.#cancelAlarm = alarms.add(() => this.#runAlarm());
     });
   }
 
@@ -151,12 +159,21 @@ export class HostedObject {
     try {
       const running = this.#instance();
       await running.during(async () => running.instance.alarm?.());
+      this.#failures = 0;
       if (!this.#isClosed && this.#alarmAtMs === null) this.#store.setAlarm(null);
-    } catch {
-      // The instance ended before the alarm did its work. Run it again, unless a later call has set the
-      // alarm.
-      if (!this.#isClosed && this.#alarmAtMs === null) this.#setAlarm(this.#clock.now() + ALARM_RETRY_MS);
+    } catch (error) {
+      if (!this.#isClosed) this.#retryAlarm(error);
     }
+  }
+
+  /** Runs the alarm again, unless it has been set meanwhile. */
+  #retryAlarm(error: unknown): void {
+    const { clock, log } = this.#context;
+    const cause = withoutQuotes(error instanceof Error ? error.message : String(error));
+    log("alarm_failed", { object: this.#name, error: cause });
+    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, MAX_RETRY_MS);
+    this.#failures += 1;
+    if (this.#alarmAtMs === null) this.#setAlarm(clock.now() + delayMs);
   }
 }
 

@@ -1,12 +1,8 @@
 import type { Ports } from "../core/ports.ts";
-import type { HostClock } from "./host-clock.ts";
-import { HostedObject, type Gate, type Instance } from "./hosted-object.ts";
+import { HostedObject, type Gate, type Instance, type ObjectContext } from "./hosted-object.ts";
 import type { ObjectStore } from "./object-store.ts";
 
-/** What all objects of a host share. */
-export interface ObjectContext {
-  clock: HostClock;
-  log: Ports["log"];
+interface NamespaceContext extends ObjectContext {
   /** Opens what an object has stored, or makes it. */
   store: (name: string) => ObjectStore;
 }
@@ -20,12 +16,12 @@ const OPEN: Gate = () => undefined;
 
 /** A Durable Object namespace in this process. It makes an object when its name is first used. */
 export class HostedNamespace implements Stubs {
-  readonly #context: ObjectContext;
+  readonly #context: NamespaceContext;
   readonly #start: (name: string, ports: Ports, gate: Gate) => Instance;
   readonly #objects = new Map<string, HostedObject>();
   #hasEnded = false;
 
-  constructor(context: ObjectContext, start: (name: string, ports: Ports, gate: Gate) => Instance) {
+  constructor(context: NamespaceContext, start: (name: string, ports: Ports, gate: Gate) => Instance) {
     this.#context = context;
     this.#start = start;
   }
@@ -49,8 +45,9 @@ export class HostedNamespace implements Stubs {
     const known = this.#objects.get(name);
     if (known !== undefined) return known;
     if (this.#hasEnded) throw new Error("the host has ended");
-    const { clock, log, store } = this.#context;
-    const object = new HostedObject(clock, log, store(name), (ports, gate) => this.#start(name, ports, gate));
+    const object = new HostedObject(name, this.#context, this.#context.store(name), (ports, gate) =>
+      this.#start(name, ports, gate),
+    );
     this.#objects.set(name, object);
     return object;
   }

@@ -107,6 +107,8 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     store: (name) => storage.store(name),
     d1: storage.projection,
   });
+  // The alarms that became due while the server was down ring, but a start doesn't wait for them.
+  host.holdAlarms();
   for (const name of storage.names) host.open(name);
   const dispatch = (path: string, init?: RequestInit): Promise<Response> =>
     host.dispatch(new Request(`${INTERNAL_URL}${path}`, init));
@@ -146,6 +148,7 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     http.limitConnections(connectionLimit(storage.files.length));
     await cron();
   });
+  host.releaseAlarms();
   let stopping: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     stopCron();

@@ -498,7 +498,11 @@ const proofs: Record<string, Proof> = {
     "test/testing/hours.test.ts",
     "[S1] [S2] [S3] [S4] [M6] nothing grows over hours of leases, fences, keys and restarts",
   ),
-  "HostedObject.#alarms": ended,
+  "AlarmQueue.#waiting": ended,
+  "AlarmQueue.#running": at(
+    "test/node-host/hosted-object.test.ts",
+    "[M3] ring without a call, eight at once, in their order",
+  ),
   "RunningInstance.#callers": ended,
   "RunningInstance.#cancels": ended,
   "SqliteDatabase.#statements": at(

@@ -4,12 +4,15 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Ports } from "../../src/core/ports.ts";
 import { TestClock } from "../../src/testing/clock.ts";
 import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
-import { HostedObject } from "../../src/node-host/hosted-object.ts";
+import { AlarmQueue } from "../../src/node-host/alarm-queue.ts";
+import { HostedObject, type ObjectContext } from "../../src/node-host/hosted-object.ts";
 import { HostedNamespace } from "../../src/node-host/namespace.ts";
 import { MemoryStore } from "../../src/node-host/object-store.ts";
 import { sizesIn } from "../support/private-fields.ts";
 
 let clock: TestClock;
+let context: ObjectContext;
+let logged: unknown[];
 let object: HostedObject;
 /** The ports of each instance so far. */
 let lives: Ports[];
@@ -21,28 +24,25 @@ beforeEach(() => {
   lives = [];
   rung = [];
   onAlarm = async () => {};
-  object = new HostedObject(
-    clock,
-    () => {},
-    new MemoryStore(),
-    (ports) => {
-      lives.push(ports);
-      return {
-        calls: {
-          setAlarm: async (inMs: number) => ports.alarm.set(clock.now() + inMs),
-          getAlarm: () => ports.alarm.get(),
-          echo: async (message: unknown) => message,
-          hang: () => new Promise(() => {}),
-          wait: (ms: number) => new Promise<void>((resume) => void ports.clock.after(ms, resume)),
-          fail: async () => ports.halt(new Error("the disk is full")),
-        },
-        alarm: async () => {
-          rung.push(clock.now());
-          await onAlarm();
-        },
-      };
-    },
-  );
+  logged = [];
+  context = { clock, alarms: new AlarmQueue(), log: (event, fields) => logged.push([event, fields]) };
+  object = new HostedObject("cell-1", context, new MemoryStore(), (ports) => {
+    lives.push(ports);
+    return {
+      calls: {
+        setAlarm: async (inMs: number) => ports.alarm.set(clock.now() + inMs),
+        getAlarm: () => ports.alarm.get(),
+        echo: async (message: unknown) => message,
+        hang: () => new Promise(() => {}),
+        wait: (ms: number) => new Promise<void>((resume) => void ports.clock.after(ms, resume)),
+        fail: async () => ports.halt(new Error("the disk is full")),
+      },
+      alarm: async () => {
+        rung.push(clock.now());
+        await onAlarm();
+      },
+    };
+  });
 });
 
 afterEach(() => {
@@ -50,7 +50,7 @@ afterEach(() => {
   clock.stop();
 });
 
-const advance = (ms: number): Promise<void> => clock.advance(ms, () => object.untilIdle());
+const advance = (ms: number): Promise<void> => clock.advance(ms, () => context.alarms.untilIdle());
 
 test("messages and answers are passed on without copies", async () => {
   const message = { deep: { value: 1 } };
@@ -77,13 +77,88 @@ test("an alarm also runs without `advance`", async () => {
   await expect.poll(() => rung.length).toBe(1);
 });
 
-test("a failed alarm runs again", async () => {
+test("a failed alarm is logged and runs again, after twice as long each time, without end", async () => {
+  let message = 'no row "Ada"';
   onAlarm = async () => {
-    if (rung.length < 3) throw new Error("not yet");
+    if (message !== "") throw new Error(message);
   };
   await object.call("setAlarm", 10);
-  await advance(60_000);
-  expect(rung).toHaveLength(3);
+  await advance(600_000);
+  // After 2, 4, 8, 16 and 32 s, and then every 64 s.
+  expect(rung).toHaveLength(1 + 5 + 8);
+  expect(logged).toHaveLength(14);
+  expect(logged[0]).toEqual(["alarm_failed", { object: "cell-1", error: "no row" }]);
+  message = "";
+  await advance(600_000);
+  expect(rung).toHaveLength(15);
+  message = "again";
+  await object.call("setAlarm", 10);
+  await advance(10_000);
+  expect(rung).toHaveLength(15 + 3);
+});
+
+describe("alarms that became due while nothing ran", () => {
+  let open: HostedNamespace;
+  let stores: MemoryStore[];
+  /** The names of the objects whose alarm began, and how to end it. */
+  let begun: { name: string; end: () => void }[];
+
+  beforeEach(() => {
+    begun = [];
+    stores = [];
+    const store = (): MemoryStore => {
+      const made = new MemoryStore();
+      made.setAlarm(clock.now() - 3_600_000);
+      stores.push(made);
+      return made;
+    };
+    open = new HostedNamespace({ ...context, store }, (name, ports) => ({
+      calls: { setAlarm: async (inMs: number) => ports.alarm.set(clock.now() + inMs) },
+      alarm: () => new Promise<void>((end) => void begun.push({ name, end })),
+    }));
+  });
+
+  const openAll = async (count: number): Promise<void> => {
+    for (let n = 0; n < count; n += 1) open.open(`shard-${n}`);
+    await expect.poll(() => begun.length).toBeGreaterThan(0);
+  };
+  const names = (): string[] => begun.map(({ name }) => name);
+
+  test("[M3] ring without a call, eight at once, in their order", async () => {
+    const ended = Array.from({ length: 20 }, (_, n) => `shard-${n}`);
+    await openAll(20);
+    expect(names()).toEqual(ended.slice(0, 8));
+    begun[3]?.end();
+    await expect.poll(() => begun.length).toBe(9);
+    expect(names()).toEqual(ended.slice(0, 9));
+    for (let n = 0; n < 20; n += 1) {
+      begun[n]?.end();
+      await clock.turn();
+    }
+    await context.alarms.untilIdle();
+    expect(names()).toEqual(ended);
+    expect(stores.map(({ alarmAtMs }) => alarmAtMs)).toEqual(ended.map(() => null));
+    const { sizes } = sizesIn([context.alarms]);
+    expect([sizes.get("AlarmQueue.#running"), sizes.get("AlarmQueue.#waiting")]).toEqual([[0], [0]]);
+  });
+
+  test("wait while they are held, and none rings twice or after the end", async () => {
+    context.alarms.hold();
+    for (let n = 0; n < 3; n += 1) open.open(`shard-${n}`);
+    await expect.poll(() => sizesIn([context.alarms]).sizes.get("AlarmQueue.#waiting")).toEqual([3]);
+    const { setAlarm } = open.getByName("shard-1") as { setAlarm: (inMs: number) => Promise<void> };
+    await setAlarm(60_000);
+    [...open.objects][2]?.end();
+    expect(begun).toEqual([]);
+    context.alarms.release();
+    expect(names()).toEqual(["shard-0"]);
+    begun[0]?.end();
+    await context.alarms.untilIdle();
+    const due = clock.advance(60_000, async () => {});
+    await expect.poll(names).toEqual(["shard-0", "shard-1"]);
+    begun[1]?.end();
+    await due;
+  });
 });
 
 test("an object that keeps setting its alarm does not stop time", async () => {
@@ -137,8 +212,13 @@ test("[M6] nothing is left of calls, timers and alarms that have ended", async (
   for (let n = 0; n < 20; n += 1) await Promise.all([object.call("echo", n), object.call("wait", 1)]);
   await object.call("setAlarm", 60_000);
   await advance(120_000);
-  const { sizes } = sizesIn([object]);
-  for (const kept of ["HostedObject.#alarms", "RunningInstance.#cancels", "RunningInstance.#callers"])
+  const { sizes } = sizesIn([object, context.alarms]);
+  for (const kept of [
+    "AlarmQueue.#running",
+    "AlarmQueue.#waiting",
+    "RunningInstance.#cancels",
+    "RunningInstance.#callers",
+  ])
     expect(sizes.get(kept), kept).toEqual([0]);
 });
 
@@ -170,12 +250,11 @@ describe("the output gate", () => {
       failed: () => {},
       closed: () => {},
     });
-    const context = { clock, log: () => {} };
     const store = { database, alarmAtMs: null, setAlarm: () => {}, close: () => database.close() };
     const peers = new HostedNamespace({ ...context, store: () => new MemoryStore() }, () => ({
       calls: { hear: async (message: unknown) => void arrived.push(message) },
     }));
-    gated = new HostedObject(clock, context.log, store, ({ sql, halt }, gate) => {
+    gated = new HostedObject("cell-2", context, store, ({ sql, halt }, gate) => {
       const { hear } = peers.behind(gate).getByName("peer") as { hear: (text: unknown) => Promise<void> };
       return {
         calls: {
