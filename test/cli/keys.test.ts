@@ -86,6 +86,41 @@ test("rotate makes the same key anew, and the old one works until it is revoked"
   expect((await line.run(["keys", "rotate", "nothing"])).code).toBe(4);
 });
 
+test("rotate --expires-in gives the new key another lifetime", async () => {
+  const line = await startCommandLine();
+  const old = idOf(await line.run(["keys", "mint", "--role", "router", "--expires-in", "1h"]));
+  const rotate = ["keys", "rotate", old, "--expires-in", "90d"];
+  expect((await line.run([...rotate, "--dry-run"])).err).toContain(
+    "Would make a key of the role router, valid for 90d.",
+  );
+  expect((await line.run(rotate)).code).toBe(0);
+  const { keys } = await line.json(["keys", "ls", "--expires-in", "400d"]);
+  const lifetimes = (keys as Record<string, string>[]).map(
+    ({ created_at: from = "", expires_at: to = "" }) => Date.parse(to) - Date.parse(from),
+  );
+  expect(lifetimes).toEqual([3_600_000, 90 * 86_400_000]);
+});
+
+test.each(["operator", "viewer", "router", "scraper"])(
+  "revoking a key of the role %s mentions no cell",
+  async (role) => {
+    const line = await startCommandLine();
+    const mint = ["keys", "mint", "--role", role];
+    const [first, last] = [idOf(await line.run(mint)), idOf(await line.run(mint))];
+    const revoke = (id: string): Promise<Ran> =>
+      line.run(["keys", "revoke", id, "--reason", "old"], { answers: [id.slice(-8)] });
+    const { err, out, asked } = await revoke(first);
+    expect(out).toBe(`Revoked key ${first}. It is a key of the role ${role}.\n`);
+    expect(`${asked[0]}${err}`).not.toContain("lease");
+    // Another key of this role is valid.
+    expect(err).toBe("It is refused within 30 seconds. There is no undo.\n");
+    const isService = role === "router" || role === "scraper";
+    expect((await revoke(last)).err).toBe(
+      `${err}${isService ? `Next: leasehold keys mint --role ${role}\n` : ""}`,
+    );
+  },
+);
+
 test("a key in the place of its id is neither sent nor shown", async () => {
   const line = await startCommandLine();
   const key = (await line.run(["keys", "mint", "--role", "router"])).out.trim();

@@ -56,9 +56,13 @@ export function addKeys(program: Command, run: Run): void {
       .command("rotate")
       .description("Make a key like an old one, print it once, and tell how to revoke the old one.")
       .argument("<id>", "the id of the old key")
+      .addOption(
+        new Option("--expires-in <time>", "its lifetime; that of the old key by default").argParser(duration),
+      )
       .option("--reason <text>", "why you do this; the audit keeps it")
       .option("--dry-run", "show what would be made, and send nothing")
       .action(run(rotateKey)),
     [`keys rotate ${EXAMPLE_ID} > new.key`, "Replace a key before it expires"],
+    [`keys rotate ${EXAMPLE_ID} --expires-in 90d > new.key`, "Make the new key valid for 90 days"],
   );
 }

@@ -2,6 +2,7 @@ import type { MintedKey, NewKey } from "../../client/index.ts";
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
+import { durationText } from "../../text/duration.ts";
 import { commandLine } from "../../text/shell-word.ts";
 
 interface MintOptions {
@@ -27,7 +28,8 @@ export const wouldMint = (key: NewKey): Result => ({
   document: { key: null, wanted: key, changed: false, dry_run: true },
   text: () => "",
   notes: [
-    `Would make a key of the role ${key.role}${key.cell_id === undefined ? "" : ` for cell ${key.cell_id}`}.`,
+    `Would make a key of the role ${key.role}${key.cell_id === undefined ? "" : ` for cell ${key.cell_id}`}` +
+      `${key.expires_in_s === undefined ? "" : `, valid for ${durationText(key.expires_in_s * 1_000)}`}.`,
     "Nothing was changed.",
   ],
 });

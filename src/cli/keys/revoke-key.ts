@@ -15,8 +15,8 @@ interface RevokeOptions extends ChangeOptions {
 /** What a person types to confirm. Ids of keys begin with a time, so their ends differ most. */
 const TYPED_CHARS = 8;
 
-const PROPAGATION =
-  "Its cell's leases refuse it at once, and everything else within 30 seconds. There is no undo.";
+/** The keys of people. They are not replaced by somebody else. */
+const PERSONAL: ReadonlySet<string> = new Set(["operator", "viewer"]);
 
 export async function revokeKey(context: Context, id: string, options: RevokeOptions): Promise<Result> {
   checkKeyId(id, "ID");
@@ -34,6 +34,7 @@ export async function revokeKey(context: Context, id: string, options: RevokeOpt
   const isOwn = keyFactsOf(own)?.id === id;
   const holder = before === undefined ? "It is not listed: check the id." : `It is ${describe(before)}.`;
   const effect = `${holder}${isOwn ? " It is the key that you are using." : ""}`;
+  const propagation = propagationOf(options.cell ?? before?.cell_id ?? undefined);
   if (options.dryRun === true)
     return {
       document: { key: before ?? null, own: isOwn, changed: false, dry_run: true },
@@ -42,14 +43,14 @@ export async function revokeKey(context: Context, id: string, options: RevokeOpt
     };
   await confirm(context, options, {
     name: id.slice(-TYPED_CHARS),
-    effect: `This revokes key ${id}, because: ${reason}\n${effect} ${PROPAGATION}`,
+    effect: `This revokes key ${id}, because: ${reason}\n${effect} ${propagation}`,
   });
   const key = await client.keys.revoke(id, { cell_id: options.cell, reason });
   return {
     document: { key, changed: true, dry_run: false, undo: null },
     text: () => `Revoked key ${id}. ${effect}`,
-    notes: [PROPAGATION],
-    nextSteps: replacement(before),
+    notes: [propagation],
+    nextSteps: before === undefined ? [] : await replacement(context, before),
   };
 }
 
@@ -57,15 +58,18 @@ const describe = ({ role, cell_id: cell, note }: Key): string =>
   `a key of ${cell === null ? `the role ${role}` : `cell ${cell}`}` +
   (note === null ? "" : ` (${escapeControls(note)})`);
 
-const replacement = (key: Key | undefined): string[] =>
-  key === undefined
-    ? []
-    : [
-        commandLine(
-          "keys",
-          "mint",
-          "--role",
-          key.role,
-          ...(key.cell_id === null ? [] : ["--cell", key.cell_id]),
-        ),
-      ];
+const propagationOf = (cell: string | undefined): string =>
+  cell === undefined
+    ? "It is refused within 30 seconds. There is no undo."
+    : `The leases of cell ${cell} refuse it at once, and everything else within 30 seconds. There is no undo.`;
+
+/** The command that makes another key, if this was the last one of a service. */
+async function replacement(context: Context, { id, role, cell_id: cell }: Key): Promise<string[]> {
+  if (PERSONAL.has(role)) return [];
+  const nowMs = context.io.now();
+  for await (const key of (await context.client()).keys.list()) {
+    const isOfSame = key.id !== id && key.role === role && key.cell_id === cell;
+    if (isOfSame && key.revoked_at === null && Date.parse(key.expires_at) > nowMs) return [];
+  }
+  return [commandLine("keys", "mint", "--role", role, ...(cell === null ? [] : ["--cell", cell]))];
+}

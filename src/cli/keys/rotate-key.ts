@@ -11,7 +11,7 @@ import { mintedResult, wouldMint } from "./mint-key.ts";
 export async function rotateKey(
   context: Context,
   id: string,
-  options: { dryRun?: boolean; reason?: string },
+  options: { dryRun?: boolean; reason?: string; expiresIn?: number },
 ): Promise<Result> {
   checkKeyId(id, "ID");
   const client = await context.client();
@@ -20,11 +20,11 @@ export async function rotateKey(
     throw new CommandError(`there is no key with the id ${JSON.stringify(id)}`, exitCodes.notFound, [
       "leasehold keys ls",
     ]);
-  const lifetimeMs = Date.parse(old.expires_at) - Date.parse(old.created_at);
+  const oldLifetimeS = Math.round((Date.parse(old.expires_at) - Date.parse(old.created_at)) / 1_000);
   const wanted = {
     role: old.role,
     cell_id: old.cell_id ?? undefined,
-    expires_in_s: Math.max(1, Math.round(lifetimeMs / 1_000)),
+    expires_in_s: options.expiresIn ?? Math.max(1, oldLifetimeS),
     note: old.note ?? undefined,
     reason: options.reason ?? `replaces ${id}`,
   };
