@@ -483,7 +483,7 @@ export interface DigestRecordsAnswer {
   next: DigestCursor | null;
 }
 
-/** Asks who has and had a name (K2). */
+/** Asks for the owners of a name, now and before (K2). */
 export interface ListPeriods extends Envelope {
   key: BucketKey;
   /** Only periods with a smaller epoch. Null: from the latest one. */

@@ -1,7 +1,7 @@
 /** `leasehold claims`: list, show, export, history. */
 import { expect, test } from "vitest";
 import { ClosedOutputError } from "../../src/cli/framework/io.ts";
-import { claim, create, startCommandLine, type CommandLine } from "./command-line.ts";
+import { claim, create, spoil, startCommandLine, type CommandLine } from "./command-line.ts";
 
 const range = ["--cell", "1", "--source", "RAILS_TABLE_USERS"];
 const names = ["ada", "barbara", "grace", "joan", "katherine"];
@@ -110,12 +110,12 @@ async function moveAda(line: CommandLine): Promise<void> {
   await claim(line, "2", "ada");
 }
 
-test("[K2] history: who has and had a name, or who had it at a time", async () => {
+test("[K2] history: the owners of a name, or the owner at a time", async () => {
   const line = await startCommandLine();
   await moveAda(line);
   const { out, err } = await line.run(["claims", "history", ...ada]);
   expect(out).toMatch(/^\S+ +- +2 +ada +USER \d+ +RAILS_TABLE_USERS \d+ +-\n\S+ +\S+ +1 +ada .+ destroy /m);
-  expect(err).toContain("Nothing is missing, except what was erased.");
+  expect(err).toContain("The history is complete, except for periods that were erased.");
   expect(await line.json(["claims", "history", ...ada, "--limit", "1"])).toMatchObject({
     periods: [{ cell_id: "2", until: null }],
     cut: true,
@@ -123,10 +123,18 @@ test("[K2] history: who has and had a name, or who had it at a time", async () =
   });
   const early = await line.run(["claims", "history", ...ada, "--at", "2020-01-01T00:00:00Z"]);
   expect(early).toMatchObject({ code: 0, out: "" });
-  expect(early.err).toContain("No known period covers this time.");
+  expect(early.err).toContain("No cell owned this name at 2020-01-01T00:00:00Z.");
   const bad = await line.run(["claims", "history", ...ada, "--at", "yesterday"]);
   expect(bad.code).toBe(2);
   expect(bad.err).toContain("`at` must be an RFC 3339 time");
+  spoil(line, "/v1/admin/history/USERNAMES/ADA", () =>
+    Response.json({ periods: [], complete_since: "2021-01-01T00:00:00.000Z", next_page_token: "" }),
+  );
+  const unknown = await line.run(["claims", "history", ...ada, "--at", "2020-01-01T00:00:00Z"]);
+  expect(unknown.err).toBe(
+    "Periods that ended before 2021-01-01T00:00:00.000Z may be missing.\n" +
+      "The owner at 2020-01-01T00:00:00Z is unknown.\n",
+  );
 });
 
 test("[K5] erase-history: previews, asks for the name, and erases what has ended", async () => {
@@ -135,13 +143,13 @@ test("[K5] erase-history: previews, asks for the name, and erases what has ended
   const periods = async (): Promise<unknown> => (await line.json(["claims", "history", ...ada]))["periods"];
   const erase = ["claims", "erase-history", ...ada];
   const preview = await line.run([...erase, "--dry-run"]);
-  expect(preview.out).toContain("The name has 1 periods that have ended.");
+  expect(preview.out).toContain("Would erase 1 past period of the name.");
   const reason = ["--reason", "request 4711"];
   const other = await line.run([...erase, ...reason], { answers: ["grace"] });
   expect(other).toMatchObject({ code: 2, out: "" });
   expect(await periods()).toHaveLength(2);
   const done = await line.run([...erase, ...reason], { answers: ["ADA"] });
-  expect(done).toMatchObject({ code: 0, out: "1 periods were erased.\n" });
+  expect(done).toMatchObject({ code: 0, out: "Erased 1 past period.\n" });
   expect(await periods()).toMatchObject([{ cell_id: "2" }]);
   const again = await line.run([...erase, ...reason, "--yes"]);
   expect(again.out).toContain("Nothing was changed.");

@@ -54,14 +54,14 @@ export function addClaims(program: Command, run: Run): void {
   withExamples(
     group
       .command("history")
-      .description("List who has and had a name, the latest first.")
+      .description("List the owners of a name, now and before, the latest first.")
       .argument("<name>", "the name, in any spelling")
       .requiredOption("--type <type>", "the bucket type")
-      .addOption(new Option("--at <time>", "only who had it at this time, such as 2026-11-18T09:00:00Z"))
+      .addOption(new Option("--at <time>", "only the owner at this time, such as 2026-11-18T09:00:00Z"))
       .addOption(limitOption())
       .action(run(listHistory)),
-    ["claims history ada --type USERNAMES", "Who has and had the username ada"],
-    ["claims history ada --type USERNAMES --at 2026-11-18T09:00:00Z", "Who had it on that morning"],
+    ["claims history ada --type USERNAMES", "The owners of the username ada, now and before"],
+    ["claims history ada --type USERNAMES --at 2026-11-18T09:00:00Z", "Its owner on that morning"],
   );
   withExamples(
     withChangeOptions(
@@ -74,7 +74,7 @@ export function addClaims(program: Command, run: Run): void {
     ),
     [
       'claims erase-history ada --type USERNAMES --reason "request 4711 of a former user"',
-      "Erase who had the username ada before",
+      "Erase the past owners of the username ada",
     ],
   );
 }

@@ -1,6 +1,7 @@
 import type { Bucket } from "../../client/index.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
+import { countOf } from "../../text/count-of.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { callRoute } from "../connection/call-route.ts";
 
@@ -23,11 +24,11 @@ export async function eraseHistory(context: Context, name: string, options: Eras
     return callRoute<Erased>(context, { method: "POST", path: "/v1/admin/history/erase", body });
   };
   const found = await erase(true);
-  const count = `${found.has_more ? "more than " : ""}${found.erased}`;
+  const periods = `${found.has_more ? "more than " : ""}${countOf(found.erased, "past period")}`;
   if (options.dryRun === true)
     return {
       document: { bucket, erased: found.erased, has_more: found.has_more, dry_run: true },
-      text: () => `The name has ${count} periods that have ended. They would be erased.`,
+      text: () => `Would erase ${periods} of the name.`,
       notes: ["Nothing was changed."],
     };
   if (found.erased === 0)
@@ -38,7 +39,7 @@ export async function eraseHistory(context: Context, name: string, options: Eras
   await confirm(context, options, {
     name,
     effect: [
-      `This erases ${count} periods of the name ${name} (${options.type}), because: ${reason}`,
+      `This erases ${periods} of the name ${name} (${options.type}), because: ${reason}`,
       `Its current claim stays. ${FINAL}`,
     ].join("\n"),
   });
@@ -50,7 +51,7 @@ export async function eraseHistory(context: Context, name: string, options: Eras
   }
   return {
     document: { bucket, erased, has_more: false, dry_run: false },
-    text: () => `${erased} periods were erased.`,
+    text: () => `Erased ${countOf(erased, "past period")}.`,
     notes: [FINAL],
     nextSteps: ["leasehold audit --action erase_history"],
   };

@@ -21,7 +21,7 @@ interface Read {
   completeSince: string | null;
 }
 
-/** Lists who has and had a name, the latest first. */
+/** Lists the owners of a name, now and before, the latest first. */
 export async function listHistory(context: Context, name: string, options: HistoryOptions): Promise<Result> {
   const { items, isCut, completeSince } = await read(context, name, options);
   const listed = listResult<Period>({
@@ -38,7 +38,7 @@ export async function listHistory(context: Context, name: string, options: Histo
       { title: "ENDED BY", value: ({ ended_by: end }) => end && `${end.kind} ${end.lease_uuid}` },
     ],
     empty:
-      options.at === undefined ? "No period of this name is known." : "No known period covers this time.",
+      options.at === undefined ? "No owner of this name is known." : ownerless(options.at, completeSince),
     notes: [completeness(completeSince)],
   });
   return { ...listed, document: { ...listed.document, complete_since: completeSince } };
@@ -46,8 +46,13 @@ export async function listHistory(context: Context, name: string, options: Histo
 
 const completeness = (since: string | null): string =>
   since === null
-    ? "Nothing is missing, except what was erased."
-    : `Periods that ended before ${since} may be missing. Who had the name then is unknown.`;
+    ? "The history is complete, except for periods that were erased."
+    : `Periods that ended before ${since} may be missing.`;
+
+const ownerless = (at: string, since: string | null): string =>
+  since === null || Date.parse(at) >= Date.parse(since)
+    ? `No cell owned this name at ${at}.`
+    : `The owner at ${at} is unknown.`;
 
 async function read(context: Context, name: string, { type, at, limit }: HistoryOptions): Promise<Read> {
   const path = `/v1/admin/history/${encodeURIComponent(type)}/${encodeURIComponent(name)}`;

@@ -405,7 +405,7 @@ export class Shard {
     });
   }
 
-  /** Returns who has and had a name, the latest first (K2). */
+  /** Returns the owners of a name, now and before, the latest first (K2). */
   listPeriods(message: ListPeriods): Promise<Reply<PeriodPage>> {
     this.#counters.add("lookups");
     return this.#read(message, async () => {
