@@ -4,6 +4,7 @@ import { callRoute } from "../connection/call-route.ts";
 import type { Context } from "../framework/context.ts";
 import { listResult, take, type Result } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
+import { claimColumns } from "./claim-columns.ts";
 
 interface Page {
   records: readonly Claim[];
@@ -23,14 +24,7 @@ export async function findClaims(
     name: "claims",
     items,
     isCut,
-    columns: [
-      { title: "TYPE", value: ({ bucket }) => bucket.type },
-      { title: "NAME", value: ({ bucket }) => bucket.value },
-      { title: "CELL", value: ({ cell_id: cell }) => cell },
-      { title: "STATUS", value: ({ status }) => status },
-      { title: "SOURCE", value: ({ source }) => `${source.type} ${source.id}` },
-      { title: "EPOCH", value: ({ epoch }) => epoch, isNumber: true },
-    ],
+    columns: claimColumns("SUBJECT"),
     empty: `No cell has a name of ${type} ${id}.`,
     nextSteps:
       first === undefined

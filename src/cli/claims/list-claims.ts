@@ -5,6 +5,7 @@ import type { Context } from "../framework/context.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import { listResult, take, type Result } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
+import { claimColumns } from "./claim-columns.ts";
 
 export interface RangeOptions {
   cell: string;
@@ -24,14 +25,7 @@ export async function listClaims(context: Context, options: ListOptions): Promis
     name: "claims",
     items,
     isCut,
-    columns: [
-      { title: "TYPE", value: ({ bucket }) => bucket.type },
-      { title: "NAME", value: ({ bucket }) => bucket.value },
-      { title: "STATUS", value: ({ status }) => status },
-      { title: "SUBJECT", value: ({ subject }) => `${subject.type} ${subject.id}` },
-      { title: "SOURCE", value: ({ source: row }) => `${row.type} ${row.id}` },
-      { title: "EPOCH", value: ({ epoch }) => epoch, isNumber: true },
-    ],
+    columns: claimColumns("CELL"),
     empty: `Cell ${cell} has no such claims.`,
     nextSteps:
       isCut && source !== undefined
