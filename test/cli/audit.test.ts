@@ -40,6 +40,21 @@ test("the reasons of changes are kept", async () => {
   expect((await audit(line, "--action", "change_cell")).map(({ reason }) => reason)).toEqual(["moved"]);
 });
 
+test("the revocation of a cell's key is one change, of the ledger and the directory", async () => {
+  const line = await startCommandLine();
+  const operator = await line.client().keys.mint({ role: "operator", note: "Ada's key" });
+  const { id } = await line.client().keys.mint({ role: "cell", cell_id: "1" });
+  const revoke = ["keys", "revoke", id, "--reason", "leaked", "--yes"];
+  expect((await line.run(revoke, { env: { LEASEHOLD_KEY: operator.key } })).code).toBe(0);
+  const entries = await audit(line, "--target", id, "--action", "revoke_key");
+  expect(entries).toMatchObject([
+    { parts: ["directory", "ledger-1"], before: { role: "cell", is_revoked: false }, reason: "leaked" },
+  ]);
+  const { out } = await line.run(["audit", "--target", id, "--action", "revoke_key"]);
+  expect(out).toMatch(new RegExp(` revoke_key +${id} +1 +${operator.id} +Ada's key +leaked$`, "m"));
+  expect(out.trimEnd().split("\n")).toHaveLength(2);
+});
+
 test("lists as a table, says up to when it is complete, and when it was cut", async () => {
   const line = await startCommandLine({ cells: ["1", "2", "3"] });
   await line.coordinator.cron();

@@ -3,6 +3,7 @@ import { checkKeyId, pageSizeFor, type LimitOption } from "../framework/argument
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { listResult, type Result } from "../output/result.ts";
+import { auditChanges, type AuditChange } from "../../status/audit-changes.ts";
 
 interface ListOptions extends LimitOption {
   cell?: string;
@@ -29,7 +30,7 @@ export async function listAudit(context: Context, options: ListOptions): Promise
     after: sinceMs === undefined ? undefined : new Date(sinceMs).toISOString(),
     pageSize: pageSizeFor(limit),
   });
-  return listResult<AuditEntry>({
+  return listResult<AuditChange<AuditEntry>>({
     name: "entries",
     items,
     isCut,
@@ -38,7 +39,8 @@ export async function listAudit(context: Context, options: ListOptions): Promise
       { title: "ACTION", value: ({ action: did }) => did },
       { title: "TARGET", value: (entry) => entry.target },
       { title: "CELL", value: ({ cell_id: id }) => id },
-      { title: "KEY", value: ({ key_note: note, key_id: id }) => note ?? id },
+      { title: "KEY", value: ({ key_id: id }) => id },
+      { title: "NOTE OF THE KEY", value: ({ key_note: note }) => note },
       { title: "REASON", value: ({ reason }) => reason },
     ],
     empty: "There are no such changes.",
@@ -51,7 +53,7 @@ export async function listAudit(context: Context, options: ListOptions): Promise
 }
 
 interface Read {
-  items: AuditEntry[];
+  items: AuditChange<AuditEntry>[];
   isCut: boolean;
   completeThrough: string | null;
 }
@@ -64,7 +66,12 @@ async function read(context: Context, limit: number, options: AuditOptions): Pro
     // The first page was read first, so it is complete up to the earliest time.
     if (completeThrough === undefined) completeThrough = page.completeThrough;
     all.push(...page.items);
-    if (all.length > limit) break;
+    if (auditChanges(all).length > limit) break;
   }
-  return { items: all.slice(0, limit), isCut: all.length > limit, completeThrough: completeThrough ?? null };
+  const changes = auditChanges(all);
+  return {
+    items: changes.slice(0, limit),
+    isCut: changes.length > limit,
+    completeThrough: completeThrough ?? null,
+  };
 }

@@ -1,4 +1,5 @@
 import { NotFoundError, type AuditEntry, type Cell, type Client } from "../../client/index.ts";
+import { auditChanges, type AuditChange } from "../../status/audit-changes.ts";
 import { escapeControls } from "../../text/escape.ts";
 import { take } from "../output/result.ts";
 import type { Watched, WatchEvent } from "./watch-event.ts";
@@ -141,7 +142,7 @@ export class FleetWatch implements Watched {
     this.#latestMs = Math.max(this.#latestMs, ...fresh.map(({ at }) => Date.parse(at) + 1));
     this.#auditFromMs = Math.max(this.#options.fromMs, this.#latestMs - LATE_MS);
     for (const [id, atMs] of this.#entries) if (atMs < this.#auditFromMs) this.#entries.delete(id);
-    return fresh.map(auditEvent);
+    return auditChanges(fresh).map(auditEvent);
   }
 
   #warnOnce(text: string): void {
@@ -151,10 +152,11 @@ export class FleetWatch implements Watched {
   }
 }
 
-const auditEvent = (entry: AuditEntry): WatchEvent => ({
+const auditEvent = (entry: AuditChange<AuditEntry>): WatchEvent => ({
   document: { event: "audit", ...entry },
   text:
     `audit ${entry.at}: ${entry.action} ${escapeControls(entry.target)} with key ` +
-    escapeControls(entry.key_note ?? entry.key_id) +
+    escapeControls(entry.key_id) +
+    (entry.key_note === null ? "" : ` (${escapeControls(entry.key_note)})`) +
     (entry.reason === null ? "" : `, because: ${escapeControls(entry.reason)}`),
 });

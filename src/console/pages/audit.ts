@@ -1,3 +1,4 @@
+import { auditChanges } from "../../status/audit-changes.ts";
 import { tableOf } from "../table.ts";
 import { auditActions } from "../../core/audit.ts";
 import type { AnswerOf } from "../console-api.ts";
@@ -59,7 +60,7 @@ export async function auditPage(view: View): Promise<Page> {
     main: html`${filters}
       ${tableOf(
         "What operators changed, the latest first",
-        entries,
+        auditChanges(entries),
         [
           { title: "When", value: ({ at }) => agoOf(at, nowMs) },
           { title: "What", value: ({ action }) => html`<code>${action}</code>` },
@@ -68,7 +69,8 @@ export async function auditPage(view: View): Promise<Page> {
           { title: "Reason", value: ({ reason }) => reason },
           {
             title: "Key",
-            value: ({ key_note: note, key_id: id }) => keyLink(id, note ?? `${id.slice(0, 8)}…`),
+            value: ({ key_note: note, key_id: id }) =>
+              html`${note === null ? undefined : html`<div>${note}</div>`}${keyLink(id, id)}`,
           },
         ],
         "No change of an operator fits. The cron copies new ones once a minute.",

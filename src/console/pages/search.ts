@@ -1,3 +1,4 @@
+import { auditChanges } from "../../status/audit-changes.ts";
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
 import { agoOf, allCells, findCell, cellLink, entityOf, leaseLink, type View } from "../view.ts";
@@ -81,13 +82,11 @@ async function leasesOf({ api }: View, uuid: string): Promise<Markup[]> {
 async function entriesOf({ api, nowMs }: View, requestId: string): Promise<Markup[]> {
   const listed = await api.call("listAudit", { query: { page_size: String(MAX_ENTRIES) } });
   if (!listed.ok) return [html`Requests can't be searched: ${listed.problem.detail}`];
-  return listed.value.entries
-    .filter(({ request_id: id }) => id === requestId)
-    .map(
-      ({ action, target, at }) =>
-        html`Request ${requestId}: <code>${action}</code> of
-          <a class="id" href="/console/audit?target=${target}">${target}</a>, ${agoOf(at, nowMs)}`,
-    );
+  return auditChanges(listed.value.entries.filter(({ request_id: id }) => id === requestId)).map(
+    ({ action, target, at }) =>
+      html`Request ${requestId}: <code>${action}</code> of
+        <a class="id" href="/console/audit?target=${target}">${target}</a>, ${agoOf(at, nowMs)}`,
+  );
 }
 
 /** The names of a source with a decimal id, such as `RAILS_TABLE_USERS 42`. */
