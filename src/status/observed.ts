@@ -66,7 +66,7 @@ export interface Observed {
   failed_copies: readonly FailedCopy[];
   cells: readonly CellStatus[];
   expiring_keys: readonly ExpiringKeys[];
-  /** More cells or stale leases exist than were read. */
+  /** More cells, stale leases or failed copies exist than were read. */
   cut: boolean;
   unread: readonly Unread[];
   limits: CellLimits | null;

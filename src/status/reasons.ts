@@ -38,11 +38,18 @@ const NEAR = 0.9;
 /** Decisions that wait for a shard. A busy cell has some at any moment. */
 const MANY_UNAPPLIED = 1_000;
 
+/** The failed copies of which each is a reason of its own. */
+const MAX_COPIES = 20;
+
+/** Said beside the reasons if not everything was read. */
+export const CUT =
+  "There are more cells, stale leases or failed copies than were read, so counts may be too low.";
+
 /** An empty list: the deployment is green. */
 export const reasonsOf = (observed: Observed): Reason[] => [
   ...partReasons(observed),
   ...projectionReasons(observed),
-  ...observed.failed_copies.map(copyReason),
+  ...copyReasons(observed),
   ...unreadReasons(observed),
   ...observed.cells.flatMap((cell) => cellReasons(cell, observed.limits)),
   ...addressReasons(observed),
@@ -135,6 +142,27 @@ function cronReasons({ cron, failed_copies: copies }: Pick<Observed, "cron" | "f
       about: { part: "cells" },
     });
   return reasons;
+}
+
+/** Storage that was set back comes first. */
+function copyReasons({ failed_copies: copies }: Observed): Reason[] {
+  const sorted = [
+    ...copies.filter(({ is_set_back: is }) => is),
+    ...copies.filter((copy) => !copy.is_set_back),
+  ];
+  const more = sorted.length - MAX_COPIES;
+  return [
+    ...sorted.slice(0, MAX_COPIES).map(copyReason),
+    ...(more <= 0
+      ? []
+      : [
+          {
+            problem: `The cron could not copy the leases of ${countOf(more, "more cell")}.`,
+            next: "leasehold api GET /v1/admin/copies/failed",
+            about: { part: "cells" } as const,
+          },
+        ]),
+  ];
 }
 
 function copyReason({ cell, error, is_set_back: isSetBack }: FailedCopy): Reason {

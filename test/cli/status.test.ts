@@ -188,14 +188,37 @@ describe("is not green, and says why", () => {
     spoil(line, "/v1/admin/copies/failed", () => Response.json({ copies, next_page_token: "" }));
     expect((await statusOf(line)).reasons).toEqual([
       {
-        problem: "The cron could not copy the leases of cell 1: it did not answer.",
-        next: "leasehold parts show ledger-1",
-      },
-      {
         problem: expect.stringContaining("The storage of cell 2's ledger was set back"),
         next: "leasehold parts reconcile ledger-2 --declare-lost --dry-run",
       },
+      {
+        problem: "The cron could not copy the leases of cell 1: it did not answer.",
+        next: "leasehold parts show ledger-1",
+      },
     ]);
+  });
+
+  test("many cells that the cron could not copy: 20 of them, and how many more", async () => {
+    const line = await startGreen();
+    const copies = Array.from({ length: 1_001 }, (_, n) => ({
+      cell_id: String(n + 1),
+      error: "it did not answer",
+      is_set_back: n === 999,
+      last_pulled_at: null,
+    }));
+    const pages = [copies.slice(0, 900), copies.slice(900)];
+    spoil(line, "/v1/admin/copies/failed", () => {
+      const page = pages.shift() ?? [];
+      return Response.json({ copies: page, next_page_token: pages.length === 0 ? "" : "next" });
+    });
+    const { code, out, err } = await line.run(["status"]);
+    expect(code).toBe(1);
+    const problems = out.split("\n").filter((each) => each.startsWith("- "));
+    expect(problems).toHaveLength(21);
+    expect(problems[0]).toContain("The storage of cell 1000's ledger was set back");
+    expect(problems.at(-1)).toBe("- The cron could not copy the leases of 980 more cells.");
+    expect(err).toContain("There are more cells, stale leases or failed copies than were read");
+    expect(err).toContain("Next: leasehold api GET /v1/admin/copies/failed\n");
   });
 
   test("the last key of a cell that expires soon, but no key that has a successor", async () => {

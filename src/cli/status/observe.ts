@@ -39,7 +39,9 @@ export async function observe(context: Context): Promise<Observed> {
     take(client.leases.listStale(), MAX_STALE),
   );
   const limits = await attempt(unread, "The list of limits", () => client.limits());
-  const copies = await attempt(unread, "The list of failed copies", () => failedCopies(context));
+  const copies = await attempt(unread, "The list of failed copies", () =>
+    take(failedCopies(context), MAX_CELLS),
+  );
   const keys = await attempt(unread, "The list of keys", () => allKeys(client));
   const keyed = keys && keyedCellsOf(keys, nowMs);
   const facts = keyFactsOf(key);
@@ -49,12 +51,12 @@ export async function observe(context: Context): Promise<Observed> {
     placement: textOf(bodyOf(health)["placement"]),
     ...readinessOf(ready.status, bodyOf(ready), nowMs),
     cells: cells?.items.map((cell) => cellStatusOf(cell, stale?.items ?? [], keyed)) ?? [],
-    failed_copies: copies ?? [],
+    failed_copies: copies?.items ?? [],
     expiring_keys:
       keys === undefined
         ? []
         : expiringKeysOf(keys, nowMs, cells?.isCut === false ? idsOf(cells.items) : undefined),
-    cut: cells?.isCut === true || stale?.isCut === true,
+    cut: [cells, stale, copies].some((list) => list?.isCut === true),
     unread,
     limits: limits === undefined ? null : cellLimitsOf(limits),
     key: facts === undefined ? null : { role: facts.role, expires_in_ms: facts.expiresAtMs - nowMs },
@@ -93,12 +95,20 @@ const nothing = (url: string, unread: readonly Unread[]): Observed => ({
   key: null,
 });
 
-async function failedCopies(context: Context): Promise<FailedCopy[]> {
-  const page = await callRoute<{ copies: Parameters<typeof failedCopyOf>[0][] }>(context, {
-    method: "GET",
-    path: "/v1/admin/copies/failed",
-  });
-  return page.copies.map(failedCopyOf);
+interface CopiesPage {
+  copies: Parameters<typeof failedCopyOf>[0][];
+  next_page_token: string;
+}
+
+async function* failedCopies(context: Context): AsyncGenerator<FailedCopy> {
+  let token = "";
+  do {
+    const query = new URLSearchParams({ page_size: String(MAX_CELLS), page_token: token });
+    const path = `/v1/admin/copies/failed?${query}`;
+    const page = await callRoute<CopiesPage>(context, { method: "GET", path });
+    yield* page.copies.map(failedCopyOf);
+    token = page.next_page_token;
+  } while (token !== "");
 }
 
 /** The deployment's clock. The times that it tells are not compared with the clock of this machine. */

@@ -8,7 +8,7 @@ import type { Result } from "../output/result.ts";
 import type { Style } from "../output/style.ts";
 import { fields, table } from "../output/table.ts";
 import type { CellStatus, Observed } from "../../status/observed.ts";
-import { reasonsOf } from "../../status/reasons.ts";
+import { CUT, reasonsOf } from "../../status/reasons.ts";
 import { observe } from "./observe.ts";
 
 interface StatusOptions {
@@ -44,6 +44,7 @@ async function statusOnce(context: Context): Promise<Result> {
   return {
     document: { green: isGreen, ...observed, reasons },
     text: (style) => textOf(observed, reasons, style),
+    notes: observed.cut ? [CUT] : [],
     nextSteps: [...new Set(reasons.flatMap(({ next }) => next ?? []))],
     exitCode: isGreen ? exitCodes.ok : exitCodes.failed,
   };

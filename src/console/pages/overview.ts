@@ -10,7 +10,7 @@ import {
   type Observed,
   type Unread,
 } from "../../status/observed.ts";
-import { reasonsOf, type Reason, type Topic } from "../../status/reasons.ts";
+import { CUT, reasonsOf, type Reason, type Topic } from "../../status/reasons.ts";
 import { countText } from "../amounts.ts";
 import { durationText } from "../../text/duration.ts";
 import type { Answer } from "../console-api.ts";
@@ -20,6 +20,9 @@ import { allCells, NO_CELLS, cellLink, sizeOf, stateOf, type View } from "../vie
 
 /** The most stale leases that are counted. The oldest come first. */
 const MAX_STALE = 100;
+
+/** A deployment has at most 1,000 cells. */
+const MAX_COPIES = 1_000;
 
 /** With more keys, nothing is said about those that expire: the newest may be among the others. */
 const MAX_KEYS = 1_000;
@@ -53,6 +56,7 @@ export async function overviewPage(view: View): Promise<Page> {
         ],
         NO_CELLS,
       )}
+      ${observed.cut ? html`<p class="soft">${CUT}</p>` : undefined}
       <p class="soft">Version ${observed.version}, placement ${observed.placement}.</p>`,
   };
 }
@@ -114,7 +118,7 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     allCells(api),
     api.call("listStaleLeases", { query: { page_size: String(MAX_STALE) } }),
     api.call("listLimits"),
-    api.call("listFailedCopies"),
+    api.call("listFailedCopies", { query: { page_size: String(MAX_COPIES) } }),
     api.call("listKeys", { query: { page_size: String(MAX_KEYS) } }),
   ]);
   const { version = null, placement = null } = health.ok ? health.value : {};
@@ -135,7 +139,7 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     cells: (cells ?? []).map((cell) => cellStatusOf(cell, leases, keyed)),
     failed_copies: (read("The list of failed copies", copies)?.copies ?? []).map(failedCopyOf),
     expiring_keys: allKeys === undefined ? [] : expiringKeysOf(allKeys, nowMs, cells && idsOf(cells)),
-    cut: stale.ok && stale.value.next_page_token !== "",
+    cut: [stale, copies].some((list) => list.ok && list.value.next_page_token !== ""),
     unread,
     limits: cellLimitsOf(read("The list of limits", allLimits)?.limits ?? []),
     // Access renews its assertions by itself.
