@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import openapi from "../../openapi.json";
 import { version } from "../../package.json";
 import { errorCodes } from "../../src/core/refusal.ts";
-import { routeIds, routes } from "../../src/http/contract.ts";
+import { errorsOf, routeIds, routes } from "../../src/http/contract.ts";
+import type { Route } from "../../src/http/contract/route.ts";
 import { openApiOf } from "../../src/http/openapi.ts";
 import { html } from "../../src/http/docs/markup.ts";
 import { inline } from "../../src/http/docs/prose.ts";
@@ -48,6 +49,16 @@ describe("openapi.json", () => {
       expect(named).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
     }
   });
+});
+
+test("[O3] the routes of all changes that need room for an audit entry declare AUDIT_FULL", () => {
+  const refused = routeIds.filter((id) => errorsOf(routes[id]).some(({ reason }) => reason === "AUDIT_FULL"));
+  const changing = routeIds.filter((id) => {
+    const { method, roles, group }: Route = routes[id];
+    const isChange = method !== "GET" && roles.includes("operator") && !roles.includes("viewer");
+    return isChange && group !== "webhooks" && group !== "verification" && id !== "reconcilePart";
+  });
+  expect(refused).toEqual(changing);
 });
 
 describe("the reference page", () => {

@@ -61,7 +61,8 @@ const describe = ({ role, cell_id: cell, note }: Key): string =>
 const propagationOf = (cell: string | undefined): string =>
   cell === undefined
     ? "It is refused within 30 seconds. There is no undo."
-    : `The leases of cell ${cell} refuse it at once, and everything else within 30 seconds. There is no undo.`;
+    : `The leases of cell ${cell} refuse it at once, and everything else within 30 seconds. ` +
+      "There is no undo.";
 
 /** The command that makes another key, if this was the last one of a service. */
 async function replacement(context: Context, { id, role, cell_id: cell }: Key): Promise<string[]> {

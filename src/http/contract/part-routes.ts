@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { cellStates } from "../../core/messages.ts";
 import { cellId, nothing, reason, time, wholeNumber } from "./fields.ts";
-import { route, type RouteError } from "./route.ts";
+import { auditFull, route, type RouteError } from "./route.ts";
 
 const roles = ["operator"] as const;
 
@@ -221,6 +221,7 @@ export const partRoutes = {
       unknownCell,
       { code: "FAILED_PRECONDITION", when: "The part is lost. Reconcile it first." },
       partDown,
+      auditFull,
     ],
     example: { params: { part: "shard-3" }, body: { reason: "all cells have verified" } },
   }),
