@@ -122,8 +122,9 @@ export class HostedObject {
       randomness: { uuid: () => newUuid(), fraction: () => Math.random() },
       alarm: {
         get: async () => this.#alarmAtMs,
+        // The core sets alarms with jitter, and a file stores whole milliseconds.
         set: (atMs) => {
-          if (!running.hasEnded) this.#setAlarm(atMs);
+          if (!running.hasEnded) this.#setAlarm(Math.ceil(atMs));
         },
       },
       halt: (reason) => {

@@ -72,6 +72,13 @@ test("[M3] an alarm runs once, at its time, even if the instance that set it has
   expect(rung).toHaveLength(1);
 });
 
+test("[M3] an alarm is stored as a whole millisecond, as files need it", async () => {
+  const dueMs = clock.now() + 60_000.25;
+  await object.call("echo", 1);
+  lives[0]?.alarm.set(dueMs);
+  expect(await object.call("getAlarm", null)).toBe(Math.ceil(dueMs));
+});
+
 test("an alarm also runs without `advance`", async () => {
   await object.call("setAlarm", 5);
   await expect.poll(() => rung.length).toBe(1);

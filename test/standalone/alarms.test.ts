@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Ports } from "../../src/core/ports.ts";
 import { Host } from "../../src/node-host/host.ts";
 import { startStandalone, type Standalone } from "../../src/standalone/server.ts";
 
@@ -12,6 +13,7 @@ let server: Standalone | undefined;
 /** The objects that have started, and those that had before alarms could ring. */
 let started: string[];
 let startedBefore: string[];
+let portsOf: Map<string, Ports>;
 
 class WatchedHost extends Host {
   override releaseAlarms(): void {
@@ -23,6 +25,7 @@ class WatchedHost extends Host {
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "standalone-alarms-"));
   started = [];
+  portsOf = new Map();
 });
 
 afterEach(async () => {
@@ -47,6 +50,7 @@ const start = (): Promise<Standalone> =>
         ...options,
         portsOf: (name, ports) => {
           started.push(name);
+          portsOf.set(name, ports);
           return ports;
         },
       }),
@@ -86,4 +90,10 @@ test("[M3] alarms ring once the server is ready, without a call and without the 
   await expect.poll(() => storedAlarm("shard-1")).toBeNull();
   expect(storedAlarm("cell-2")).not.toBe(1);
   expect(storedAlarm("shard-0")).toBe(later);
+});
+
+test("[M3] an alarm that the core sets between two milliseconds is stored", async () => {
+  server = await start();
+  portsOf.get("directory")?.alarm.set(2_000_000_000_000.25);
+  expect(storedAlarm("directory")).toBe(2_000_000_000_001);
 });
