@@ -35,7 +35,7 @@ const required = {
 const ofCalls: readonly CallFault[] = ["drop", "lose_answer", "twice", "late", "stale", "reset_after"];
 const ofPairs: readonly CallFault[] = ["lose_answer", "twice", "late"];
 /** Rows other than crashes take turns, so that a run takes minutes. */
-const DAYS_OF_CALLS = 2;
+const DAYS_OF_CALLS = 4;
 const DAYS_OF_PAIRS = 14;
 /** The caller cannot distinguish these, so each call gets one of them, in turn. */
 const refusals: readonly CallFault[] = ["overloaded", "retryable", "reset"];
