@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { v4 as newUuid } from "uuid";
 import { startTestCoordinator } from "../../src/testing/index.ts";
 
-const MINUTES = 240;
+const MINUTES = 120;
 const LEASES_PER_MINUTE = 6;
 
 interface ApiCell {

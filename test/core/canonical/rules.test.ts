@@ -215,12 +215,15 @@ describe("case", () => {
 
   test("exact names of one script are in ASCII, and the refusal says so", () => {
     const rule = { ...exact, form: "path" } as const;
+    // A call of `expect` for each of the values would take ten seconds.
+    const others: string[] = [];
     for (const character of acceptedCharacters()) {
       const normal = character.normalize("NFKC").normalize("NFC");
       if (normal.length === 0 || [...normal].some((each) => each <= "\u007f")) continue;
       for (const value of [`${character}a`, `x/${character}`])
-        expect([value, canon(rule, value)]).toEqual([value, "<not_ascii>"]);
+        if (canon(rule, value) !== "<not_ascii>") others.push(value);
     }
+    expect(others).toEqual([]);
     // Wide letters are normalized first.
     expect(canon(exact, "\uff21\uff22c")).toBe("ABc");
     expect(detailOf(exact, "a\u00df")).toBe(
