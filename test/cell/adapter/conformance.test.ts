@@ -1,4 +1,4 @@
-/** The conformance suite with the adapters of plain drivers. */
+/** A part of the conformance suite with the adapters of plain drivers, another one each day. */
 import { createPool, type PoolConnection, type RowDataPacket } from "mysql2/promise";
 import { Pool, type PoolClient } from "pg";
 import * as vitest from "vitest";
@@ -9,6 +9,7 @@ import { isSkipped } from "../../support/databases/available.ts";
 import { startMariadb } from "../../support/databases/mariadb.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
+import { partOfSuite } from "../../support/part-of-suite.ts";
 import { tables } from "./tables.ts";
 
 const where = (_: unknown, values: Values): Values => values;
@@ -20,7 +21,7 @@ vitest.describe.skipIf(isSkipped("PostgreSQL"))("PostgreSQL", () => {
   });
   vitest.afterAll(() => server.stop());
 
-  cellConformance<PoolClient>(vitest, {
+  cellConformance<PoolClient>(partOfSuite(vitest, 3), {
     name: "pg",
     dialect: "postgres",
     isConcurrent: true,
@@ -46,7 +47,7 @@ vitest.describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
   });
   vitest.afterAll(() => server.stop());
 
-  cellConformance<PoolConnection>(vitest, {
+  cellConformance<PoolConnection>(partOfSuite(vitest, 3), {
     name: "mysql2",
     dialect: "mysql",
     isConcurrent: true,
