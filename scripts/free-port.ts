@@ -4,9 +4,10 @@ import { createServer } from "node:net";
 
 /**
  * Ports below those that the system assigns to outgoing connections. An outgoing connection could otherwise
- * take the port of a server that is about to start or restart.
+ * take the port of a server that is about to start or restart. `fetch` refuses 10080 and some lower
+ * ports ("bad port").
  */
-const FIRST = 10_000;
+const FIRST = 10_081;
 const LAST = 32_000;
 
 export async function freePort(): Promise<number> {

@@ -91,9 +91,10 @@ test("[X2] notices a claim that the export lacks, on whichever call it is compar
 });
 
 test.each([
-  ["of a claim", "CELL_HAS_LEASES", [freshName()]],
+  // Either the shard that is being read notices it, or the ledger in the end.
+  ["of a claim", /^(CELL_HAS_LEASES|CONCURRENT_CHANGE)$/, [freshName()]],
   // The claims are the same again, but the cell could have begun leases.
-  ["of the cell's state", "CONCURRENT_CHANGE", []],
+  ["of the cell's state", /^CONCURRENT_CHANGE$/, []],
 ])("[X2] notices a change %s between two calls of one comparison", async (_, refusal, names) => {
   const body = { reason, export: [await exported()] };
   const { cursor } = await api.json<{ cursor: string }>(202, "POST", path("1"), { body });
@@ -106,6 +107,6 @@ test.each([
   await cells.drain("1");
   let answer = await start({ ...body, cursor });
   while (answer.status === 202) answer = await start({ ...body, cursor: answer.cursor });
-  expect(answer).toMatchObject({ status: 409, reason: refusal });
+  expect(answer).toMatchObject({ status: 409, reason: expect.stringMatching(refusal) });
   expect(await cells.show("1")).toMatchObject({ state: "DRAINING", progress: null });
 });
