@@ -9,7 +9,7 @@ import { askParts, type AskedPart } from "./ask-parts.ts";
 import type { DirectoryCopy } from "./directory-copy.ts";
 import type { Failure } from "./problem.ts";
 import { readTimeoutMs } from "./reach.ts";
-import { SharedAnswer } from "./shared-answer.ts";
+import { RecentAnswer } from "./recent-answer.ts";
 
 /** The parts of a deployment that a readiness check needs. */
 interface CheckedDeployment {
@@ -53,7 +53,7 @@ const STEPS = 2;
 export class Readiness {
   readonly #deployment: CheckedDeployment;
   readonly #projection: () => Promise<ProjectionHealth>;
-  readonly #shared: SharedAnswer<Ready>;
+  readonly #shared: RecentAnswer<Ready>;
   #failedCells: readonly string[] = [];
   /** How many ledgers were called in turn. Isolates start at different cells. */
   #turns = Math.floor(Math.random() * 2 ** 31);
@@ -64,7 +64,7 @@ export class Readiness {
   ) {
     this.#deployment = deployment;
     this.#projection = projection;
-    this.#shared = new SharedAnswer(deployment.clock, {
+    this.#shared = new RecentAnswer(deployment.clock, {
       name: "the readiness check of another request",
       keepMs: KEEP_MS,
       timeoutMs: STEPS * readTimeoutMs(deployment.config.limits),

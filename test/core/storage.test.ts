@@ -459,7 +459,7 @@ const proofs: Record<string, Proof> = {
   ),
   "DirectoryCopy.#refresh": "after work",
   "DirectoryCopy.#loss": "after work",
-  "SharedAnswer.#latest": "after work",
+  "RecentAnswer.#latest": "after work",
   "Exposition.#samples": at(
     "test/http/metrics/route.test.ts",
     "begins, lookups and commits of a deployment are counted, and every sample is as declared",

@@ -9,7 +9,7 @@ import type { WaitUntil, WallClock } from "../../runtime.ts";
 import { askParts, type AskedPart } from "../ask-parts.ts";
 import type { DirectoryCopy } from "../directory-copy.ts";
 import { readTimeoutMs } from "../reach.ts";
-import { SharedAnswer } from "../shared-answer.ts";
+import { RecentAnswer } from "../recent-answer.ts";
 import { Exposition } from "./exposition.ts";
 import { addDirectory, addLedger, addProjection, addShard } from "./samples.ts";
 
@@ -41,12 +41,12 @@ interface ScrapedPart extends AskedPart<AddSamples> {
 export class Scrape {
   readonly #deployment: ScrapedDeployment;
   readonly #projection: typeof projectionMetrics;
-  readonly #shared: SharedAnswer<string>;
+  readonly #shared: RecentAnswer<string>;
 
   constructor(deployment: ScrapedDeployment, projection = projectionMetrics) {
     this.#deployment = deployment;
     this.#projection = projection;
-    this.#shared = new SharedAnswer(deployment.clock, {
+    this.#shared = new RecentAnswer(deployment.clock, {
       name: "the scrape of another request",
       keepMs: KEEP_MS,
       timeoutMs: 2 * readTimeoutMs(deployment.config.limits),

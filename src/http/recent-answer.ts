@@ -19,7 +19,7 @@ interface Options {
 }
 
 /** Work whose result the requests of an isolate share, while it runs and for some time afterwards. */
-export class SharedAnswer<T> {
+export class RecentAnswer<T> {
   readonly #ages: AgeClock;
   readonly #options: Options;
   #latest: Shared<T> | undefined;
