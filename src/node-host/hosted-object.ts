@@ -122,9 +122,8 @@ export class HostedObject {
       randomness: { uuid: () => newUuid(), fraction: () => Math.random() },
       alarm: {
         get: async () => this.#alarmAtMs,
-        // The core sets alarms with jitter, and a file stores whole milliseconds.
         set: (atMs) => {
-          if (!running.hasEnded) this.#setAlarm(Math.ceil(atMs));
+          if (!running.hasEnded) this.#setAlarm(atMs);
         },
       },
       halt: (reason) => {
@@ -140,7 +139,9 @@ export class HostedObject {
     return running;
   }
 
-  #setAlarm(atMs: number): void {
+  #setAlarm(dueMs: number): void {
+    // The core sets alarms with jitter, and a file stores whole milliseconds.
+    const atMs = Math.ceil(dueMs);
     this.#alarmAtMs = atMs;
     this.#store.setAlarm(atMs);
     this.#scheduleAlarm(atMs);
