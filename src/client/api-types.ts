@@ -704,8 +704,8 @@ export interface Removal {
   /** The sum of the counts. */
   claims_total: number;
   /**
-   * Not null: the cell has more claims than one call counts. The next call, with this `cursor`, counts
-   * others, to be added. Null: no claim is left to count.
+   * Not null: this answer counts only some of the claims. Repeat the call with this `cursor`, and add up
+   * the counts. Null: no claim is left to count.
    */
   cursor: string | null;
   /** Null: no removal has started. */

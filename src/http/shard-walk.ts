@@ -15,11 +15,11 @@ export const FIRST_SHARD = { shard: 0, cursor: null } as const;
 export interface WalkBudget {
   /** Messages to shards. */
   calls: number;
-  /** Times to wait for messages: those that are sent together count as one. */
+  /** How often the walk waits for shards. Messages that are sent together count as one round. */
   rounds: number;
 }
 
-/** A round of 200 waits for some seconds at most, on a platform where a message takes 50 ms. */
+/** If a message takes 50 ms, these rounds take 10 s. */
 const MAX_ROUNDS = 200;
 
 export const walkBudget = (): WalkBudget => ({ calls: MAX_CALLS, rounds: MAX_ROUNDS });

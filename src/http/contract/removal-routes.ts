@@ -41,8 +41,8 @@ const removal = z
       .nullable()
       .meta({
         description:
-          "Not null: the cell has more claims than one call counts. The next call, with this `cursor`, " +
-          "counts others, to be added. Null: no claim is left to count.",
+          "Not null: this answer counts only some of the claims. Repeat the call with this `cursor`, and " +
+          "add up the counts. Null: no claim is left to count.",
       }),
     progress: z
       .strictObject({
@@ -135,8 +135,8 @@ export const removalRoutes = {
     summary: "Start the removal of a cell",
     about:
       "Starts the removal of a cell that is draining and has no open leases. The call gives the counts and " +
-      "digests of an export, and is refused unless the export has every claim of the cell. If there are " +
-      "more than one call compares, repeat it with the `cursor` that it answers. Once it answers 200, the " +
+      "digests of an export, and is refused unless the export has every claim of the cell. If the cell " +
+      "has more than one call compares, repeat the call with the `cursor` of its answer. After a 200, the " +
       "cell is `REMOVING` and can begin nothing. This call releases no name: the steps do.",
     roles: operator,
     params: cellParams,
