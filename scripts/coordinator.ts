@@ -115,18 +115,25 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     // SQLite makes its files durable, but the folders around them are new.
     if (!isSetUp) await syncFolders(options.stateFolder);
     let isD1Refused = false;
+    const replaceLostD1 = async (): Promise<void> => {
+      if (!(await isD1Lost(options.stateFolder))) return;
+      // Miniflare's D1 client blocks this process during a call. Under load, the runtime would wait in turn
+      // for this process to read its log. So callers are kept out meanwhile.
+      log("d1_lost", "it is made again");
+      await started.setOptions(runtime());
+      await migrateD1(started).catch((error: unknown) => {
+        isD1Refused = true;
+        log("d1_not_migrated", error);
+      });
+      await started.setOptions(runtime(address));
+    };
+    let replacing: Promise<void> | undefined;
     const cron = async (): Promise<void> => {
-      if (isReady && !isD1Refused && (await isD1Lost(options.stateFolder))) {
-        // Miniflare's D1 client blocks this process during a call. Under load, the runtime would wait in turn
-        // for this process to read its log. So callers are kept out meanwhile.
-        log("d1_lost", "it is made again");
-        await started.setOptions(runtime());
-        await migrateD1(started).catch((error: unknown) => {
-          isD1Refused = true;
-          log("d1_not_migrated", error);
-        });
-        await started.setOptions(runtime(address));
-      }
+      // Runs at the same time share this, because a second migration would fail.
+      if (isReady && !isD1Refused)
+        await (replacing ??= replaceLostD1().finally(() => {
+          replacing = undefined;
+        }));
       const time = `time=${Date.now()}&cron=${encodeURIComponent("* * * * *")}`;
       const answer = await dispatch(started, `/cdn-cgi/local/scheduled?${time}`, {});
       if (!answer.ok) throw new Error(`the Worker's cron ended with status ${answer.status}`);

@@ -44,7 +44,8 @@ test("the cron makes D1's tables again after its files were deleted", async () =
   if (runtime !== undefined) process.kill(runtime, "SIGKILL");
   await expect.poll(() => ask("/readyz")).toMatchObject({ d1: "down" });
 
-  await coordinator.cron();
+  // The run of the minute may begin at the same time.
+  await Promise.all([coordinator.cron(), coordinator.cron()]);
   // An answer of /readyz is kept for a second.
   await expect.poll(() => ask("/readyz")).toMatchObject({ d1: "up" });
   expect(await ask("/v1/leases/stale", coordinator.keys.operator)).toMatchObject({
