@@ -1,4 +1,5 @@
 import type { Webhook } from "../../client/api-types.ts";
+import { webhookState } from "../../status/webhook-state.ts";
 import { durationText } from "../../text/duration.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import type { Context } from "../framework/context.ts";
@@ -9,7 +10,7 @@ import { originOf } from "./read-address.ts";
 export async function listWebhooks(context: Context): Promise<Result> {
   const nowMs = context.io.now();
   const webhooks = await readWebhooks(context);
-  const failing = webhooks.find((each) => stateOf(each) === "FAILING");
+  const failing = webhooks.find((each) => webhookState(each) === "FAILING");
   return listResult<Webhook>({
     name: "webhooks",
     items: webhooks,
@@ -17,7 +18,7 @@ export async function listWebhooks(context: Context): Promise<Result> {
     columns: [
       { title: "ID", value: ({ id }) => id },
       { title: "ADDRESS", value: ({ url }) => originOf(url) },
-      { title: "STATE", value: stateOf },
+      { title: "STATE", value: webhookState },
       { title: "EVENTS", value: ({ events }) => events.join(",") },
       { title: "DELIVERED", value: ({ delivered }) => delivered, isNumber: true },
       { title: "FAILED", value: ({ failed_attempts: failed }) => failed, isNumber: true },
@@ -34,11 +35,6 @@ export async function listWebhooks(context: Context): Promise<Result> {
           ? []
           : [commandLine("webhooks", "deliveries", failing.id)],
   });
-}
-
-function stateOf({ enabled, failing_since: failingSince }: Webhook): string {
-  if (!enabled) return "DISABLED";
-  return failingSince === null ? "OK" : "FAILING";
 }
 
 const ageOf = (time: string | null, nowMs: number): string | null =>
