@@ -17,6 +17,7 @@ const sections = [
   ["/console/verification", "Verification"],
   ["/console/audit", "Audit"],
   ["/console/keys", "Keys"],
+  ["/console/webhooks", "Webhooks"],
   ["/console/settings", "Settings"],
   ["/console/health", "Health"],
 ] as const;

@@ -9,6 +9,15 @@ import { overviewPage } from "./pages/overview.ts";
 import { searchPage } from "./pages/search.ts";
 import { shardsPage } from "./pages/shards.ts";
 import { verificationPage } from "./pages/verification.ts";
+import { webhookPage, webhooksPage } from "./pages/webhooks.ts";
+import {
+  addWebhook,
+  changePage,
+  changeWebhook,
+  removePage,
+  removeWebhook,
+  testWebhook,
+} from "./pages/webhook-forms.ts";
 import type { Outcome, View } from "./view.ts";
 
 type Make = (view: View) => Promise<Outcome> | Outcome;
@@ -34,6 +43,10 @@ const entries: readonly Entry[] = [
   { path: "/console/audit", show: auditPage },
   { path: "/console/keys", show: keysPage, change: mintKey },
   { path: "/console/keys/*", show: revokePage, change: revokeKey },
+  { path: "/console/webhooks", show: webhooksPage, change: addWebhook },
+  { path: "/console/webhooks/*", show: webhookPage, change: testWebhook },
+  { path: "/console/webhooks/*/change", show: changePage, change: changeWebhook },
+  { path: "/console/webhooks/*/remove", show: removePage, change: removeWebhook },
   { path: "/console/settings", show: settingsPage },
   { path: "/console/health", show: healthPage },
 ];

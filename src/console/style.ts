@@ -75,7 +75,11 @@ tbody tr:hover { background: var(--tint); }
 time, td code, .short { white-space: nowrap; }
 form.stack { display: grid; gap: .8rem; max-width: 34rem; }
 label { display: grid; gap: .25rem; font-weight: 600; font-size: .9rem; }
-label small { font-weight: 400; color: var(--soft); }
+label small, legend small { font-weight: 400; color: var(--soft); }
+fieldset { display: grid; gap: .5rem; margin: 0; border: 1px solid var(--line); border-radius: 8px;
+  padding: .6rem .9rem .8rem; min-width: 0; }
+legend { font-weight: 600; font-size: .9rem; padding: 0 .3rem; }
+fieldset label.check { min-height: 0; overflow-wrap: anywhere; }
 label.check { display: flex; gap: .5rem; align-items: center; font-weight: 400; min-height: 2.3rem; }
 input, select, button { font: inherit; font-weight: 400; color: inherit; }
 input, select { background: var(--page); border: 1px solid var(--edge); border-radius: 6px;
