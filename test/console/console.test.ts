@@ -57,6 +57,9 @@ const PAGES = [
   "/console/audit",
   "/console/keys",
   "/console/keys/some-key-id",
+  "/console/webhooks",
+  "/console/webhooks/some-webhook-id",
+  "/console/webhooks/some-webhook-id/change",
   "/console/settings",
   "/console/health",
 ];
@@ -209,6 +212,10 @@ describe("forms", () => {
       ["/console/keys", { role: "operator", days: "1", reason: "a test" }],
       ["/console/keys/some-key-id", { reason: "a test" }],
       [`/console/leases/1/${crypto.randomUUID()}`, { decision: "commit", reason: "x", typed_cell: "1" }],
+      ["/console/webhooks", { url: "https://hooks.example.com/", event: "cron_failed", reason: "a test" }],
+      ["/console/webhooks/some-webhook-id", { reason: "a test" }],
+      ["/console/webhooks/some-webhook-id/change", { event: "cron_failed", reason: "a test" }],
+      ["/console/webhooks/some-webhook-id/remove", { reason: "a test" }],
     ] as const) {
       const answer = await open(path, { cookie: viewer, form: { ...form, token } });
       expect(answer.status).toBe(403);
@@ -258,6 +265,100 @@ describe("forms", () => {
       422,
       true,
       false,
+    ]);
+  });
+});
+
+describe("webhooks", () => {
+  const SECRET_PATH = "services-t0p-s3cret";
+  const settings = {
+    event: "cron_failed",
+    stale_leases: "7",
+    for_s: "60",
+    resolve_s: "300",
+    enabled: "1",
+    reason: "a test",
+  };
+  const page = async (path: string, cookie = operator): Promise<string> =>
+    (await open(path, { cookie })).text();
+
+  interface Listed {
+    id: string;
+    url: string;
+    events: string[];
+    thresholds: object;
+    for_s: number;
+    enabled: boolean;
+    updated_at: string;
+  }
+  const listed = async (): Promise<Listed[]> =>
+    (await api.json<{ webhooks: Listed[] }>(200, "GET", "/v1/admin/webhooks")).webhooks;
+
+  test("an operator adds, tests, changes and removes one; no page has its path or secret", async () => {
+    const token = tokenIn(await page("/console/webhooks"));
+    const send = (path: string, form: Record<string, string>): Promise<Response> =>
+      open(path, { cookie: operator, form: { token, ...form } });
+    const url = `https://hooks.example.invalid/${SECRET_PATH}`;
+    const wrong = await send("/console/webhooks", { ...settings, url: "http://10.0.0.1/" });
+    expect([wrong.status, (await wrong.text()).includes("must begin with https://")]).toEqual([400, true]);
+    const added = await (await send("/console/webhooks", { ...settings, url })).text();
+    expect(added).toMatch(/<code>whsec_[\w+/=]+<\/code>/);
+    const [webhook] = await listed();
+    const id = webhook?.id ?? "";
+    expect(webhook).toMatchObject({
+      url,
+      events: ["cron_failed"],
+      thresholds: { stale_leases: 7 },
+      for_s: 60,
+      enabled: true,
+    });
+    const own = `/console/webhooks/${id}`;
+
+    const tested = await (await send(own, { reason: "a test" })).text();
+    expect(tested).toContain("The test message was not delivered");
+    expect(await page(own)).toMatch(/GIVEN UP[^]*Last error/);
+
+    const form = await page(`${own}/change`);
+    const seen = /name="seen"\s+value="([^"]+)"/.exec(form)?.[1] ?? "";
+    expect(form).toMatch(/name="stale_leases"[^>]+value="7"/);
+    const change = { ...settings, stale_leases: "", event: "history_lost", enabled: "", seen };
+    for (const [typed, given] of [
+      ["00000000", seen],
+      [id.slice(-8), "2026-01-01T00:00:00.000Z"],
+    ] as const) {
+      const refused = await send(`${own}/change`, { ...change, typed_id: typed, seen: given });
+      expect([refused.status, (await refused.text()).includes("Nothing was done")]).toEqual([422, true]);
+    }
+    expect(await listed()).toMatchObject([{ events: ["cron_failed"] }]);
+    const changed = await send(`${own}/change`, { ...change, typed_id: id.slice(-8) });
+    expect([changed.status, changed.headers.get("location")]).toEqual([303, own]);
+    expect(await listed()).toMatchObject([{ url, events: ["history_lost"], thresholds: {}, enabled: false }]);
+
+    for (const cookie of [operator, viewer])
+      for (const path of ["/console/webhooks", own, `${own}/change`, `${own}/remove`]) {
+        const text = await page(path, cookie);
+        expect(text).toContain("https://hooks.example.invalid");
+        expect(text).not.toMatch(new RegExp(`${SECRET_PATH}|whsec_`));
+        const forms = text.match(/method="post"\s+action="\/console\/webhooks/g) ?? [];
+        expect([path, forms.length]).toEqual([path, cookie === viewer ? 0 : 1]);
+      }
+    expect(await page("/console/webhooks")).toContain("DISABLED");
+
+    const mistyped = await send(`${own}/remove`, { reason: "a test", typed_id: "x" });
+    expect([mistyped.status, (await mistyped.text()).includes("Nothing was done")]).toEqual([422, true]);
+    const removed = await send(`${own}/remove`, { reason: "a test", typed_id: id.slice(-8) });
+    expect([removed.status, removed.headers.get("location")]).toEqual([303, "/console/webhooks"]);
+    expect(await listed()).toEqual([]);
+    const { entries } = await api.json<{ entries: { action: string; reason: string }[] }>(
+      200,
+      "GET",
+      `/v1/admin/audit?target=${id}`,
+    );
+    expect(entries.map(({ action, reason }) => `${action} ${reason}`).toSorted()).toEqual([
+      "add_webhook a test",
+      "change_webhook a test",
+      "remove_webhook a test",
+      "test_webhook a test",
     ]);
   });
 });

@@ -96,8 +96,8 @@ export class ConsoleSite {
     if (error !== null) throw new Error(error);
   }
 
-  /** Names, leases, reports and audit entries, some of them days old. Returns the keys that people use. */
-  async fill(): Promise<{ viewer: string }> {
+  /** Names, leases, reports and audit entries, some of them days old. Returns a key and a webhook. */
+  async fill(): Promise<{ viewer: string; webhook: string }> {
     const operator = this.client();
     for (const [id, name] of CELLS)
       await operator.cells.add({ cell_id: id, name, address: `https://cell-${id}.example.com` });
@@ -116,8 +116,26 @@ export class ConsoleSite {
     await this.report();
     const viewer = await operator.keys.mint({ role: "viewer", note: HOSTILE, reason: "a look" });
     await operator.keys.mint({ role: "scraper", note: "Prometheus" });
+    const webhook = await this.#addWebhook();
     await this.cron();
-    return { viewer: viewer.key };
+    return { viewer: viewer.key, webhook };
+  }
+
+  /** An endpoint that can't be reached, and that failed a test. */
+  async #addWebhook(): Promise<string> {
+    const send = (path: string, body: object): Promise<Response> =>
+      this.#host.dispatch(
+        new Request(`${this.url}/v1/admin/webhooks${path}`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${this.keys.operator}`, "content-type": "application/json" },
+          body: JSON.stringify(body),
+        }),
+      );
+    const url = `https://hooks.example.invalid/${LONG}`;
+    const added = await send("", { url, thresholds: { cell_drift: 10 }, reason: HOSTILE });
+    const { webhook } = (await added.json()) as { webhook: { id: string } };
+    await (await send(`/${webhook.id}/test`, {})).arrayBuffer();
+    return webhook.id;
   }
 
   /** Cell 2 has drift, cell 3 waits for a person, and cell 5 has never reported. */

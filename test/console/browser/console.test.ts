@@ -31,6 +31,8 @@ const PAGES = [
   "/console/audit",
   "/console/keys",
   "/console/keys/some-key-id",
+  "/console/webhooks",
+  "/console/webhooks/some-webhook-id",
   "/console/settings",
   "/console/health",
   "/console/nothing",
@@ -43,12 +45,13 @@ describe.skipIf(isBrowserSkipped())("the console in a browser", () => {
   let site: ConsoleSite;
   let browser: Browser;
   let viewerKey: string;
+  let webhook: string;
   /** What the browser reported: errors, and violations of the policy. */
   const complaints: string[] = [];
 
   beforeAll(async () => {
     [site, browser] = await Promise.all([ConsoleSite.start(), startChromium()]);
-    ({ viewer: viewerKey } = await site.fill());
+    ({ viewer: viewerKey, webhook } = await site.fill());
   });
 
   afterAll(async () => {
@@ -116,6 +119,10 @@ describe.skipIf(isBrowserSkipped())("the console in a browser", () => {
     await page.fill("#reason", "a new colleague");
     await press(page, "Make the key");
     await check(page);
+    for (const path of ["", "/change", "/remove"]) {
+      await page.goto(`${site.url}/console/webhooks/${webhook}${path}`);
+      await check(page);
+    }
     await page.context().close();
   });
 
@@ -141,7 +148,7 @@ describe.skipIf(isBrowserSkipped())("the console in a browser", () => {
     await page.context().close();
   });
 
-  test("without scripts: find a name, decide a lease, change the state of a cell", async () => {
+  test("without scripts: find a name, decide a lease, change a cell and a webhook", async () => {
     const uuid = await site.begin("1", "annie");
     const page = await openPage({ javaScriptEnabled: false });
     await signIn(page);
@@ -172,6 +179,13 @@ describe.skipIf(isBrowserSkipped())("the console in a browser", () => {
     await change("unfreeze", "ACTIVE");
     await change("drain", "DRAINING");
     await change("unfreeze", "ACTIVE");
+
+    await page.goto(`${site.url}/console/webhooks/${webhook}/change`);
+    await page.uncheck("[value=cell_silent]");
+    await page.fill("#typed", webhook.slice(-8));
+    await page.fill("#reason", "a test");
+    await press(page, "Change the webhook");
+    expect(await page.innerText(".facts")).not.toContain("cell_silent");
     await press(page, "Sign out");
     expect(await page.innerText("h1")).toBe("Sign in");
     await page.context().close();
