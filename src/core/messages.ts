@@ -625,6 +625,8 @@ export interface ListCellClaims extends Envelope {
 
 export interface CellClaims {
   claims: (BucketKey & { epoch: number })[];
+  /** The newest point of the cell's ledger that the shard has stored. */
+  seen: HistoryPoint | null;
 }
 
 /** Searches a shard for names that a subject has, as far as one message gets (M7). */
@@ -817,6 +819,12 @@ export interface ShardReconciliation {
   lost: LostLeases[];
   /** The cells whose ledgers could not be asked. While there are any, the loss cannot be accepted. */
   unreachable: string[];
+}
+
+/** Takes a shard back into service (H6). */
+export interface FinishShard extends OperatorCall {
+  /** The cells that the directory has as removed (X5). The shard must have no name of theirs. */
+  removedCells: readonly string[];
 }
 
 export interface ReconcileLedger extends OperatorCall {

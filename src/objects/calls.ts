@@ -71,7 +71,7 @@ export interface ShardCalls {
   part(message: messages.Envelope): Answer<messages.PartStatus>;
   metrics(message: messages.Envelope): Answer<ShardMetrics>;
   reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation>;
-  finishReconciliation(message: messages.OperatorCall): Answer<messages.PartStatus>;
+  finishReconciliation(message: messages.FinishShard): Answer<messages.PartStatus>;
   listHolds(message: messages.ListHolds): PeerAnswer<messages.HoldPage>;
   listCellClaims(message: messages.ListCellClaims): PeerAnswer<messages.CellClaims>;
   countCellClaims(message: messages.CountCellClaims): Answer<messages.CellClaimCounts>;

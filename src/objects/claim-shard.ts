@@ -81,7 +81,7 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#tell(this.#shard.reconcile(message));
   }
 
-  finishReconciliation(message: messages.OperatorCall): Answer<messages.PartStatus> {
+  finishReconciliation(message: messages.FinishShard): Answer<messages.PartStatus> {
     return this.#tell(this.#shard.finishReconciliation(message));
   }
 

@@ -43,8 +43,8 @@ const reconcileLedger = (c: Cluster, more = {}) =>
     }),
   );
 
-const finish = (c: Cluster) =>
-  c.clock.runUntil(c.shard(0).object.finishReconciliation({ ...c.envelope, operator: BY }));
+const finish = (c: Cluster, removedCells: string[] = []) =>
+  c.clock.runUntil(c.shard(0).object.finishReconciliation({ ...c.envelope, operator: BY, removedCells }));
 
 const partOf = async (c: Cluster, part: "shard" | "ledger") => {
   const answer = await c.clock.runUntil(
@@ -519,6 +519,28 @@ test("[H6] [H7] a shard and a ledger that both went back are reconciled one afte
     for (const cell of ["1", "2"])
       expect(await begin(c, cell, c.uuid(), [`after-${cell}`])).toMatchObject({ ok: true });
   }
+});
+
+test("[H6] [X4] a shard is not complete while it has a hold or a claim of a removed cell", async () => {
+  const c = await Cluster.start({ shards: 1, cells: ["1", "2"] });
+  await own(c, "1", "ada");
+  await own(c, "2", "eve");
+  await c.pass(1_000);
+  await begin(c, "2", c.uuid(), ["bob"]);
+  await reconcileShard(c, { declared: declaredOf(await partOf(c, "shard")) });
+  const hasNames = (cell: string) => ({
+    ok: false,
+    refusal: { code: "FAILED_PRECONDITION", detail: expect.stringContaining(`names of cell ${cell} again`) },
+  });
+  expect(await finish(c, ["3", "1"])).toMatchObject(hasNames("1"));
+  const { database } = c.shard(0);
+  database.exec("DELETE FROM claim WHERE cell = '2'");
+  expect(await finish(c, ["2"])).toMatchObject(hasNames("2"));
+  expect(await partOf(c, "shard")).toMatchObject({ state: "reconciling" });
+  database.exec("DELETE FROM hold");
+  expect(await finish(c, ["2"])).toMatchObject({ ok: true, value: { state: "complete" } });
+  // A shard that is in service is not asked again.
+  expect(await finish(c, ["1"])).toMatchObject({ ok: true });
 });
 
 test("[O1] [O3] an accepted loss of a ledger has one entry, even without room for more", async () => {

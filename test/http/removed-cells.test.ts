@@ -64,6 +64,29 @@ test("[X5] a key is refused although the ledger has lost the removal, where the 
   expect(await api.problem(403, "GET", "/v1/cells/1/leases", { key: "cell 1" })).toMatchObject(isRemoved);
 });
 
+const SHARDS = 4;
+
+test("[H6] [X4] a shard that has names of a removed cell again is not taken back into service", async () => {
+  const name = freshName();
+  const lease = `/v1/cells/1/leases/${newUuid()}`;
+  await api.json(201, "PUT", lease, { key: "cell 1", body: { creates: [claim(name)] } });
+  await api.json(200, "POST", `${lease}/commit`, { key: "cell 1" });
+  await runInDurableObject(stubsOf(env).directory(), (_, state) => {
+    state.storage.sql.exec("UPDATE cell SET removed_at_ms = 1 WHERE cell = '1'");
+  });
+  await restartObjects(env, "1", "2");
+  const answers = [];
+  for (const shard of Array.from({ length: SHARDS }, (_, index) => `/v1/admin/parts/shard-${index}`)) {
+    const body = { dry_run: false, declare_lost: true, reason };
+    await api.json(200, "POST", `${shard}/reconcile`, { body });
+    answers.push(await api.send("POST", `${shard}/finish`, { body: { reason } }));
+  }
+  const others = answers.filter(({ status }) => status !== 409);
+  expect(others.map(({ status }) => status)).toEqual(Array(SHARDS - 1).fill(200));
+  const owner = answers.find(({ status }) => status === 409);
+  expect(owner?.json).toMatchObject({ detail: expect.stringContaining("names of cell 1 again") });
+});
+
 test("[X5] [Q8] a name that a shard still has for a removed cell is unavailable, not absent", async () => {
   const name = freshName();
   const lease = `/v1/cells/1/leases/${newUuid()}`;

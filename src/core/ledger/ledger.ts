@@ -188,6 +188,7 @@ export class Ledger {
       limits,
       this.#store,
       this.#commits,
+      positions,
       this.#begins,
       this.#decisions,
       this.#deliveries,

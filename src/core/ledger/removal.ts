@@ -1,5 +1,6 @@
 import type { Audit, AuditAction, AuditState } from "../audit.ts";
 import { ask } from "../ask.ts";
+import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import {
@@ -18,12 +19,13 @@ import {
   type StartRemoval,
 } from "../messages.ts";
 import { shardsOf } from "../placement.ts";
-import type { Answer, Ports } from "../ports.ts";
+import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
 import type { Decisions } from "./decisions.ts";
 import type { Deliveries } from "./deliveries.ts";
 import { encodePayload } from "./payload.ts";
+import type { Positions } from "./position.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import type { StatusReports } from "./status-reports.ts";
 import type { LedgerStore } from "./store.ts";
@@ -49,6 +51,7 @@ export class Removal {
   readonly #limits: Limits;
   readonly #store: LedgerStore;
   readonly #commits: GroupCommit;
+  readonly #positions: Positions;
   readonly #begins: Begins;
   readonly #decisions: Decisions;
   readonly #deliveries: Deliveries;
@@ -66,6 +69,7 @@ export class Removal {
     limits: Limits,
     store: LedgerStore,
     commits: GroupCommit,
+    positions: Positions,
     begins: Begins,
     decisions: Decisions,
     deliveries: Deliveries,
@@ -79,6 +83,7 @@ export class Removal {
     this.#limits = limits;
     this.#store = store;
     this.#commits = commits;
+    this.#positions = positions;
     this.#begins = begins;
     this.#decisions = decisions;
     this.#deliveries = deliveries;
@@ -120,7 +125,12 @@ export class Removal {
   }
 
   /** Ends a removal that no step has begun (X3). */
-  cancel(message: CancelRemoval): Promise<Reply<null>> {
+  async cancel(message: CancelRemoval): Promise<Reply<null>> {
+    // A ledger that went back may have forgotten a step, but the shards that it asked have not.
+    if (this.#store.removal?.hasBegun === false) {
+      const checked = await this.#checkHistory(message);
+      if (!checked.ok) return checked;
+    }
     return this.#commits.submit("cancel_removal", () => {
       const full = this.#audit.refusal;
       if (full !== undefined) return { ok: false, refusal: full };
@@ -184,6 +194,10 @@ export class Removal {
           { reason: "CELL_HAS_LEASES" },
         );
       this.#store.setRemoval({ ...removal, hasBegun: true });
+      // Every shard that holds a name for a step stores this position, so it knows of the first step.
+      const now = this.#ports.clock.now();
+      this.#store.times.note(now, this.#positions.last);
+      this.#store.setLastPosition(this.#positions.next(now));
       this.#append(operator, "begin_removal", "REMOVING", { state: "REMOVING", is_final: true });
       return ok(null);
     });
@@ -222,12 +236,7 @@ export class Removal {
     for (let offset = 0; offset < shards; offset += 1) {
       const shard = (this.#first + offset) % shards;
       const answer = await this.#askShard(shard, placement, limit);
-      if (answer.kind !== "ok")
-        return refused(
-          "UNAVAILABLE",
-          `shard ${shard} did not list the claims of cell ${this.#cell}; repeat this call`,
-          { retryAfterMs: 1_000 },
-        );
+      if (!answer.ok) return answer;
       const { claims } = answer.value;
       if (claims.length === 0) continue;
       this.#first = shard;
@@ -246,7 +255,15 @@ export class Removal {
     return ok([]);
   }
 
-  #askShard(shard: number, placement: string, limit: number): Promise<Answer<CellClaims>> {
+  /** Checks what every shard has stored of this ledger (H4). */
+  async #checkHistory({ placement }: CancelRemoval): Promise<Reply<null>> {
+    const shards = [...Array(shardsOf(placement)).keys()];
+    const answers = await fanOut(shards, this.#limits.fanOut, (shard) => this.#askShard(shard, placement, 1));
+    return answers.find((answer) => !answer.ok) ?? ok(null);
+  }
+
+  /** Lists claims of the cell on a shard, and checks what the shard has stored of this ledger (H4). */
+  async #askShard(shard: number, placement: string, limit: number): Promise<Reply<CellClaims>> {
     const { batchOps, scanRows, exchangeTimeoutMs } = this.#limits;
     const seen = this.#links.points.get(shard);
     const message: ListCellClaims = {
@@ -256,7 +273,17 @@ export class Removal {
       cell: this.#cell,
       limit: Math.max(1, Math.min(limit, batchOps, scanRows)),
     };
-    return ask(this.#ports.clock, exchangeTimeoutMs, () => this.#shard.listCellClaims(shard, message));
+    const answer = await ask(this.#ports.clock, exchangeTimeoutMs, () =>
+      this.#shard.listCellClaims(shard, message),
+    );
+    if (answer.kind !== "ok")
+      return refused(
+        "UNAVAILABLE",
+        `shard ${shard} did not list the claims of cell ${this.#cell}; repeat this call`,
+        { retryAfterMs: 1_000 },
+      );
+    const refusal = this.#links.confirm(shard, answer.value.seen);
+    return refusal === undefined ? ok(answer.value) : { ok: false, refusal };
   }
 
   /** Destroys the claims as they were listed (B10). What has a hold of another lease stays. */

@@ -20,6 +20,7 @@ import type { Answer, Clock } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { isSamePoint, type History } from "../history.ts";
 import type { Placement } from "../placement.ts";
+import type { Refusal } from "../refusal.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import type { Executions } from "./executions.ts";
 import { ShardLink, type IsHalted, type SendExchange } from "./shard-link.ts";
@@ -155,11 +156,19 @@ export class ShardLinks {
     const { incarnation = 0 } = reply.value.point ?? {};
     this.#incarnations.set(shard, Math.max(this.#incarnations.get(shard) ?? 0, incarnation));
     this.#see(shard, reply.value.point, envelope.seen);
-    if (reply.value.seen === null) return reply;
-    const refusal = this.#history.refuse(reply.value.seen, `shard ${shard}`);
-    if (refusal !== undefined) return { ok: false, refusal };
-    this.#confirmed.set(shard, reply.value.seen);
-    return reply;
+    const refusal = this.confirm(shard, reply.value.seen);
+    return refusal === undefined ? reply : { ok: false, refusal };
+  }
+
+  /**
+   * Checks the point of this ledger that a shard has stored (H4). If this ledger has it, the next exchange
+   * tells the shard so, and the shard replaces it (H5).
+   */
+  confirm(shard: number, seen: HistoryPoint | null): Refusal | undefined {
+    if (seen === null) return undefined;
+    const refusal = this.#history.refuse(seen, `shard ${shard}`);
+    if (refusal === undefined) this.#confirmed.set(shard, seen);
+    return refusal;
   }
 
   #envelope(shard: number, placement: Placement): Envelope {

@@ -5,11 +5,11 @@ import type { GroupCommit } from "../group-commit.ts";
 import { abovePoints, POSITION_MARGIN, TOLD_INCARNATIONS, type History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import type {
+  FinishShard,
   HistoryPoint,
   Knowledge,
   KnowledgeRequest,
   Operator,
-  OperatorCall,
   PartState,
   PartStatus,
   ReconcileShard,
@@ -19,11 +19,16 @@ import type {
 import type { Answer, Ports } from "../ports.ts";
 import { ok, refused } from "../refusal.ts";
 import type { PastClaims } from "./past-claims.ts";
+import type { HoldRow } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
+import type { ShardStore } from "./store.ts";
 
 export interface KnowledgePeer {
   knowledge(cell: string, message: KnowledgeRequest): Promise<Reply<Knowledge>>;
 }
+
+/** The rows that a search for names reads before other work gets its turn (M7). */
+const PAGE_ROWS = 500;
 
 interface Findings {
   seen: HistoryPoint;
@@ -36,6 +41,7 @@ export class ShardReconciler {
   readonly #shard: number;
   readonly #ports: Pick<Ports, "clock" | "log">;
   readonly #limits: Limits;
+  readonly #store: ShardStore;
   readonly #log: ShardLog;
   readonly #history: History;
   readonly #commits: GroupCommit;
@@ -47,6 +53,7 @@ export class ShardReconciler {
     shard: number,
     ports: Pick<Ports, "clock" | "log">,
     limits: Limits,
+    store: ShardStore,
     log: ShardLog,
     history: History,
     commits: GroupCommit,
@@ -57,6 +64,7 @@ export class ShardReconciler {
     this.#shard = shard;
     this.#ports = ports;
     this.#limits = limits;
+    this.#store = store;
     this.#log = log;
     this.#history = history;
     this.#commits = commits;
@@ -149,11 +157,20 @@ export class ShardReconciler {
     this.#record("history_loss_accepted", operator);
   }
 
-  async finish({ operator }: OperatorCall): Promise<Reply<PartStatus>> {
+  async finish({ operator, removedCells }: FinishShard): Promise<Reply<PartStatus>> {
     if (this.#history.isLost) {
       return refused(
         "FAILED_PRECONDITION",
         `shard ${this.#shard} has not accepted its loss; reconcile it, let every cell verify, then finish`,
+      );
+    }
+    const isReconciling = this.#history.state === "reconciling";
+    const removed = isReconciling ? await this.#ownerAmong(removedCells) : undefined;
+    if (removed !== undefined) {
+      return refused(
+        "FAILED_PRECONDITION",
+        `shard ${this.#shard} has names of cell ${removed} again, which was removed; repeat that ` +
+          "removal, then finish",
       );
     }
     const finished = await this.#commits.submit("finish_reconciliation", () => {
@@ -170,6 +187,28 @@ export class ShardReconciler {
       this.#record("history_reconciled", operator);
     }
     return ok(this.#history.status);
+  }
+
+  /**
+   * Returns a cell that has a hold or a claim here: a loss may have brought names of a removed cell back.
+   * It gets no new holds. They are read before the claims, because a hold may become a claim meanwhile.
+   */
+  async #ownerAmong(cells: readonly string[]): Promise<string | undefined> {
+    if (cells.length === 0) return undefined;
+    const asked = new Set(cells);
+    for (let after: HoldRow | undefined, isLast = false; !isLast;) {
+      const holds = this.#store.holdsAfter(after?.bucket_type ?? -1, after?.canonical ?? "", PAGE_ROWS);
+      const hold = holds.find(({ cell }) => asked.has(cell));
+      if (hold !== undefined) return hold.cell;
+      after = holds.at(-1);
+      isLast = holds.length < PAGE_ROWS;
+      await this.#ports.clock.turn();
+    }
+    for (const [index, cell] of cells.entries()) {
+      if (this.#store.claimsOf(cell, 1).length > 0) return cell;
+      if (index % PAGE_ROWS === PAGE_ROWS - 1) await this.#ports.clock.turn();
+    }
+    return undefined;
   }
 
   #append(operator: Operator, action: "reconcile_part" | "finish_part", state: PartState): void {

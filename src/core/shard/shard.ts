@@ -5,6 +5,7 @@ import type { Limits } from "../limits.ts";
 import type {
   CellClaimCounts,
   FindNames,
+  FinishShard,
   FoundNames,
   CellClaims,
   CountCellClaims,
@@ -26,7 +27,6 @@ import type {
   LookupAnswer,
   LookupFound,
   LookupRequest,
-  OperatorCall,
   PartStatus,
   PeriodPage,
   Prepare,
@@ -170,6 +170,7 @@ export class Shard {
       index,
       ports,
       limits,
+      this.#store,
       this.#log,
       this.#history,
       this.#commits,
@@ -357,7 +358,8 @@ export class Shard {
     return this.#read(message, () =>
       this.#reads.run(message.cell, () => {
         const claims = this.#store.claimsOf(message.cell, Math.min(message.limit, this.#limits.scanRows));
-        return { value: { claims }, rows: claims.length };
+        const seen = this.#log.ledgerPoint(message.cell) ?? null;
+        return { value: { claims, seen }, rows: claims.length };
       }),
     );
   }
@@ -504,8 +506,8 @@ export class Shard {
     return this.#answerAlways(message, () => this.#reconciler.reconcile(message));
   }
 
-  /** Ends the reconciliation, once every cell has verified (H6). */
-  finishReconciliation(message: OperatorCall): Promise<Reply<PartStatus>> {
+  /** Ends the reconciliation, once every cell has verified, and removed cells have no names (H6, X4). */
+  finishReconciliation(message: FinishShard): Promise<Reply<PartStatus>> {
     return this.#answerAlways(message, () => this.#reconciler.finish(message));
   }
 

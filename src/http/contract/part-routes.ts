@@ -219,7 +219,12 @@ export const partRoutes = {
     errors: [
       unknownShard,
       unknownCell,
-      { code: "FAILED_PRECONDITION", when: "The part is lost. Reconcile it first." },
+      {
+        code: "FAILED_PRECONDITION",
+        when:
+          "The part is lost: reconcile it first. Or the shard has names of a removed cell again: repeat " +
+          "that removal first. `detail` says which.",
+      },
       partDown,
       auditFull,
     ],

@@ -144,7 +144,12 @@ function shardTarget(deployment: Deployment, part: string, index: number): Resul
       );
       return done.ok ? ok(reconciledShard(done.value)) : done;
     },
-    finish: (operator) => objects.shard(index).finishReconciliation({ ...envelope, operator }),
+    finish: async (operator) => {
+      const directory = await deployment.directory.read();
+      if (!directory.ok) return directory;
+      const removedCells = [...directory.value.removedCells.keys()];
+      return objects.shard(index).finishReconciliation({ ...envelope, operator, removedCells });
+    },
   });
 }
 

@@ -307,6 +307,54 @@ test("[X3] [H7] a reconciled ledger cancels no removal, and rolls back what woul
   expect(c.holds()).toEqual([]);
 });
 
+test.each([false, true])(
+  "[X3] [H4] a ledger that has forgotten the first step cancels nothing, with an instance before it: %s",
+  async (isRestarted) => {
+    const c = await start();
+    await own(c, "1", names(6));
+    await drain(c);
+    await startRemoval(c, { records: 6 });
+    const restore = saveLedger(c);
+    if (isRestarted) c.ledger("1").restart();
+    // Only the prepare of the step arrives, and then the commit as the first message of another instance.
+    const deliverOne = (): void => {
+      let left = 1;
+      c.fate = ({ from, method }): Fate =>
+        from === "ledger 1" && method === "exchange" && left-- <= 0 ? "lose" : "deliver";
+    };
+    deliverOne();
+    await step(c, 6);
+    deliverOne();
+    c.ledger("1").restart();
+    // The first change of that instance, so the commit carries a point of its incarnation.
+    await run(c, ledger(c).revoke({ ...c.envelope, keyId: "old", expiresAtMs: c.clock.now() + 1_000_000 }));
+    await c.pass(120_000);
+    expect(claimsOf(c, "1").length).toBeLessThan(6);
+    restore();
+    c.fate = () => "deliver";
+    const { removal, stateVersion } = await status(c);
+    expect(removal).toMatchObject({ hasBegun: false });
+    const cancel = () => run(c, ledger(c).cancelRemoval({ ...c.envelope, stateVersion }));
+    expect(await cancel()).toEqual(no("HISTORY_LOST", "UNAVAILABLE"));
+    c.ledger("1").restart();
+    expect(await cancel()).toEqual(no("HISTORY_LOST", "UNAVAILABLE"));
+  },
+);
+
+test("[X3] a removal is not cancelled while a shard cannot be asked", async () => {
+  const c = await start();
+  await own(c, "1", ["ada"]);
+  await drain(c);
+  await startRemoval(c);
+  const { stateVersion } = await status(c);
+  const cancel = () => run(c, ledger(c).cancelRemoval({ ...c.envelope, stateVersion }));
+  c.fate = ({ to, method }): Fate => (to === "shard 3" && method === "listCellClaims" ? "lose" : "deliver");
+  expect(await cancel()).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE", retryAfterMs: 1_000 } });
+  expect(await status(c)).toMatchObject({ state: "REMOVING", removal: { hasBegun: false } });
+  c.fate = () => "deliver";
+  expect(await cancel()).toEqual(done);
+});
+
 test("[O1] a removal has entries when it starts, begins and ends; its leases have none", async () => {
   const c = await start();
   await own(c, "1", names(9));

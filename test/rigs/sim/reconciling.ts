@@ -166,7 +166,7 @@ export class Reconciling {
       });
     }
     const owned = new Map(rows.map((made) => [made, this.#claimant(made)]));
-    await this.#send(shard, "finishReconciliation", { operator });
+    await this.#send(shard, "finishReconciliation", { operator, removedCells: [] });
     this.#expect(stateOf(shard) === "complete", () => `${shard.name} is not complete`);
     this.#expectEntry(shard, "finish_part");
     for (const [made, owner] of owned) {
