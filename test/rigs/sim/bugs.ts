@@ -198,6 +198,27 @@ export const bugs: Record<string, Bug> = {
     "if (claims.length === 0) continue;",
     "if (claims.length === 0) return ok([]);",
   ),
+  "a removal is cancelled by a ledger that has forgotten its steps": one(
+    "X3",
+    ["I38"],
+    "src/core/ledger/removal.ts",
+    "if (this.#store.removal?.hasBegun === false) {",
+    "if (this.#store.removal?.hasBegun === null) {",
+  ),
+  "a shard with claims of a removed cell goes back into service": one(
+    "H6",
+    ["I38"],
+    "src/core/shard/reconcile.ts",
+    "if (this.#store.claimsOf(cell, 1).length > 0) return cell;",
+    "",
+  ),
+  "a shard with holds of a removed cell goes back into service": one(
+    "H6",
+    ["I38"],
+    "src/core/shard/reconcile.ts",
+    "if (hold !== undefined) return hold.cell;",
+    "",
+  ),
   "the cron does not tell the directory of a removed cell": one(
     "X5",
     ["I37"],

@@ -38,6 +38,8 @@ export class Faults {
   losesExchanges = false;
   /** Whether no exchange arrives, also while `areOff`. */
   stopsExchanges = false;
+  /** Whether no inquiry arrives, also while `areOff`. */
+  stopsInquiries = false;
   partitions: Partition[] = [];
   /** Parts that answer slowly, and until when. */
   readonly slowUntilMs = new Map<string, number>();
@@ -60,6 +62,7 @@ export class Faults {
 
   message(from: string, to: string, method: string): MessageFault | undefined {
     if (this.stopsExchanges && method === "exchange") return "lose";
+    if (this.stopsInquiries && method === "inquire") return "lose";
     if (this.losesExchanges && method === "exchange") return "lose_answer";
     return this.#draw(`${from}>${to}.${method}`, this.#settings.messages);
   }

@@ -8,6 +8,7 @@ import { checkPastClaims } from "./final-past-claims.ts";
 import { checkVerified, verifyAll } from "./final-verification.ts";
 import { Violation } from "./violation.ts";
 import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
+import { removeWhileGoingBack } from "./removal-going-back.ts";
 import { removeCell } from "./removing.ts";
 import { Simulation } from "./simulation.ts";
 
@@ -129,6 +130,7 @@ async function quiesce(simulation: Simulation): Promise<void> {
   await simulation.runUntil(checkSlots(simulation));
   // Other runs end as they did before, so that their seeds still find what they found.
   if (simulation.faults.stream("removes a cell").chance(0.15)) return removeCell(simulation);
+  if (simulation.faults.stream("removal goes back").chance(0.1)) return removeWhileGoingBack(simulation);
   const isDirectory = simulation.faults.stream("what goes back").chance(0.2);
   await (isDirectory ? directoryGoesBack(simulation) : goBack(simulation));
   await checkPastClaims(simulation);
