@@ -6,6 +6,7 @@ import type { Context } from "../framework/context.ts";
 import { listResult, type Result } from "../output/result.ts";
 import { readWebhooks } from "./find-webhook.ts";
 import { originOf } from "./read-address.ts";
+import { eventsText } from "./webhook-settings.ts";
 
 export async function listWebhooks(context: Context): Promise<Result> {
   const nowMs = context.io.now();
@@ -19,7 +20,7 @@ export async function listWebhooks(context: Context): Promise<Result> {
       { title: "ID", value: ({ id }) => id },
       { title: "ADDRESS", value: ({ url }) => originOf(url) },
       { title: "STATE", value: webhookState },
-      { title: "EVENTS", value: ({ events }) => events.join(",") },
+      { title: "EVENTS", value: ({ events }) => eventsText(events) },
       { title: "DELIVERED", value: ({ delivered }) => delivered, isNumber: true },
       { title: "FAILED", value: ({ failed_attempts: failed }) => failed, isNumber: true },
       { title: "GIVEN UP", value: ({ given_up: givenUp }) => givenUp, isNumber: true },

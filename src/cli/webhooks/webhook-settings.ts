@@ -50,6 +50,10 @@ export const withSettings = (command: Command): Command =>
       new Option("--resolve <time>", "how long it must not hold until it is resolved").argParser(holdTime),
     );
 
+/** As `--events` takes them. */
+export const eventsText = (events: readonly Event[]): string =>
+  events.length === eventNames.length ? "all" : events.join(",");
+
 function events(text: string): Event[] {
   if (text === "all") return eventNames;
   const given = text.split(",").map((name) => name.trim());
