@@ -51,8 +51,8 @@ export const withSettings = (command: Command): Command =>
     );
 
 /** As `--events` takes them. */
-export const eventsText = (events: readonly Event[]): string =>
-  events.length === eventNames.length ? "all" : events.join(",");
+export const eventsText = (chosen: readonly Event[]): string =>
+  chosen.length === eventNames.length ? "all" : chosen.join(",");
 
 function events(text: string): Event[] {
   if (text === "all") return eventNames;
