@@ -1,7 +1,7 @@
 import type { ConsoleSession } from "../auth/console-sessions.ts";
 import { fieldValue, html, type Markup } from "./markup.ts";
 import { stylePath } from "./style.ts";
-import type { Problem } from "./console-api.ts";
+import type { Problem } from "../http/internal-api.ts";
 
 export interface Page {
   title: string;

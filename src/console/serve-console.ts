@@ -15,7 +15,7 @@ import { deploymentOf, type Deployment } from "../http/deployment.ts";
 import { secured } from "../http/headers.ts";
 import { sentence } from "../http/problem.ts";
 import type { Trace } from "../http/trace.ts";
-import { ConsoleApi, type Serve } from "./console-api.ts";
+import { InternalApi, type Serve } from "../http/internal-api.ts";
 import { endedCookie, sessionCookie, sessionTextOf } from "./cookie.ts";
 import { documentOf, type Page } from "./layout.ts";
 import { html } from "./markup.ts";
@@ -147,7 +147,7 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
   if (path === "/console/sign-in") return redirect("/console");
 
   const outcome: Outcome = await pageAt(path, form !== undefined, {
-    api: new ConsoleApi(serve, trace.principal, trace.requestId),
+    api: new InternalApi(serve, trace.principal, trace.requestId),
     session,
     input: form ?? url.searchParams,
     rest: [],

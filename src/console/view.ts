@@ -1,5 +1,5 @@
 import type { ConsoleSession } from "../auth/console-sessions.ts";
-import type { AnswerOf, ConsoleApi, Problem, Answer } from "./console-api.ts";
+import type { AnswerOf, InternalApi, Problem, Answer } from "../http/internal-api.ts";
 import { problemNote, type Page } from "./layout.ts";
 import { fieldValue, html, type Markup, type Part } from "./markup.ts";
 import { countText, sizeText } from "./amounts.ts";
@@ -7,7 +7,7 @@ import { durationText } from "../text/duration.ts";
 
 /** What a page is made from. */
 export interface View {
-  api: ConsoleApi;
+  api: InternalApi;
   session: ConsoleSession;
   /** The fields of the query, or of the form. */
   input: URLSearchParams;
@@ -33,15 +33,15 @@ export const failedPage = (title: string, problem: Problem): Page => ({
 });
 
 /** Reads all cells that are not removed, as many as a deployment may have. */
-export const allCells = (api: ConsoleApi): Promise<Answer<Cell[]>> => readCells(api, {});
+export const allCells = (api: InternalApi): Promise<Answer<Cell[]>> => readCells(api, {});
 
 /** Finds a cell, also a removed one. Undefined: there is none. */
-export async function findCell(api: ConsoleApi, id: string): Promise<Answer<Cell | undefined>> {
+export async function findCell(api: InternalApi, id: string): Promise<Answer<Cell | undefined>> {
   const cells = await readCells(api, { include_removed: "true" });
   return cells.ok ? { ok: true, value: cells.value.find(({ cell_id: each }) => each === id) } : cells;
 }
 
-async function readCells(api: ConsoleApi, query: Record<string, string>): Promise<Answer<Cell[]>> {
+async function readCells(api: InternalApi, query: Record<string, string>): Promise<Answer<Cell[]>> {
   const cells: Cell[] = [];
   let token = "";
   do {

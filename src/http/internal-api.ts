@@ -1,10 +1,10 @@
 import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
 import { errorCodes } from "../core/refusal.ts";
-import { routes, type RouteId, type Routes } from "../http/contract.ts";
-import type { Route } from "../http/contract/route.ts";
-import type { problem } from "../http/contract/schemas.ts";
-import { vouchFor } from "../http/vouched.ts";
+import { routes, type RouteId, type Routes } from "./contract.ts";
+import type { Route } from "./contract/route.ts";
+import type { problem } from "./contract/schemas.ts";
+import { vouchFor } from "./vouched.ts";
 
 export type Problem = z.input<typeof problem>;
 
@@ -19,9 +19,9 @@ export type AnswerOf<Id extends RouteId> = {
 
 export type Answer<T> = { ok: true; value: T } | { ok: false; problem: Problem };
 
-interface Sent {
+export interface Sent {
   params?: Readonly<Record<string, string>>;
-  query?: Readonly<Record<string, string | undefined>>;
+  query?: Readonly<Record<string, string | readonly string[] | undefined>>;
   body?: unknown;
 }
 
@@ -29,10 +29,10 @@ interface Sent {
 export type Serve = (request: Request) => Response | Promise<Response>;
 
 /**
- * Calls the routes of the API inside the process, with the principal of the session. The API checks role,
- * form, limits and revocation, and keeps the audit, as for a request with the session's key.
+ * Calls the routes of the API inside the process, with a principal that is already verified. The API checks
+ * role, form, limits and revocation, and keeps the audit, as for a request with its key.
  */
-export class ConsoleApi {
+export class InternalApi {
   readonly #serve: Serve;
   readonly #principal: Principal;
   readonly #requestId: string;
@@ -59,9 +59,9 @@ export class ConsoleApi {
 
   #send({ method, path }: Route, { params = {}, query = {}, body }: Sent): Response | Promise<Response> {
     const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
-    const url = new URL(filled, "https://console.invalid");
+    const url = new URL(filled, "https://internal.invalid");
     for (const [name, value] of Object.entries(query))
-      if (value !== undefined && value !== "") url.searchParams.set(name, value);
+      for (const each of [value ?? []].flat()) if (each !== "") url.searchParams.append(name, each);
     const request = new Request(url, {
       method,
       headers: {

@@ -1,7 +1,7 @@
 import { auditChanges } from "../../status/audit-changes.ts";
 import { tableOf } from "../table.ts";
 import { auditActions } from "../../core/audit.ts";
-import type { AnswerOf } from "../console-api.ts";
+import type { AnswerOf } from "../../http/internal-api.ts";
 import { problemNote, type Page } from "../layout.ts";
 import { fieldValue, html, type Markup, type Part } from "../markup.ts";
 import { agoOf, cellLink, leaseLink, nextLink, type View } from "../view.ts";

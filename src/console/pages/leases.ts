@@ -19,7 +19,7 @@ import {
   type Outcome,
   type View,
 } from "../view.ts";
-import type { AnswerOf } from "../console-api.ts";
+import type { AnswerOf } from "../../http/internal-api.ts";
 
 const PAGE = "50";
 

@@ -1,5 +1,5 @@
 import { tableOf } from "../table.ts";
-import type { AnswerOf } from "../console-api.ts";
+import type { AnswerOf } from "../../http/internal-api.ts";
 import { problemNote, type Page } from "../layout.ts";
 import { fieldValue, html, type Markup } from "../markup.ts";
 import { cellLink, entityOf, factsOf, leaseLink, nextLink, stateOf, whenOf, type View } from "../view.ts";

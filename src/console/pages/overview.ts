@@ -13,7 +13,7 @@ import {
 import { CUT, reasonsOf, type Reason, type Topic } from "../../status/reasons.ts";
 import { countText } from "../amounts.ts";
 import { durationText } from "../../text/duration.ts";
-import type { Answer } from "../console-api.ts";
+import type { Answer } from "../../http/internal-api.ts";
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
 import { allCells, NO_CELLS, cellLink, sizeOf, stateOf, type View } from "../view.ts";

@@ -1,5 +1,5 @@
 import { thresholdTable, webhookEvents, type Threshold } from "../../projections/webhooks/events.ts";
-import type { Answer, AnswerOf, ConsoleApi } from "../console-api.ts";
+import type { Answer, AnswerOf, InternalApi } from "../../http/internal-api.ts";
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
 import { factsOf, failedPage, reasonField, type Outcome, type View } from "../view.ts";
@@ -12,7 +12,7 @@ export const thresholdNames = Object.keys(thresholdTable) as Threshold[];
 const TYPED_CHARS = 8;
 
 /** Undefined: there is none. */
-export async function findWebhook(api: ConsoleApi, id: string): Promise<Answer<Webhook | undefined>> {
+export async function findWebhook(api: InternalApi, id: string): Promise<Answer<Webhook | undefined>> {
   const listed = await api.call("listWebhooks");
   return listed.ok ? { ok: true, value: listed.value.webhooks.find((each) => each.id === id) } : listed;
 }

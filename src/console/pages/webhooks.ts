@@ -1,6 +1,6 @@
 import { webhookEvents } from "../../projections/webhooks/events.ts";
 import { webhookState } from "../../status/webhook-state.ts";
-import type { AnswerOf } from "../console-api.ts";
+import type { AnswerOf } from "../../http/internal-api.ts";
 import type { Page } from "../layout.ts";
 import { html, type Markup, type Part } from "../markup.ts";
 import { tableOf } from "../table.ts";
