@@ -123,7 +123,7 @@ const CUT_SHORT = refused("INVALID_ARGUMENT", "the body ended before its declare
   field: "body",
 });
 
-const tooLarge = (maxBytes: number): Result<never> => {
+export const tooLarge = (maxBytes: number): Result<never> => {
   const detail = `the body is larger than ${maxBytes} bytes (limit \`body_bytes\`); split the request`;
   return refused("RESOURCE_EXHAUSTED", detail, { reason: "BODY_TOO_LARGE" });
 };

@@ -1,0 +1,126 @@
+/** Takes the message out of a request's body, and puts it back after it was rewritten. */
+import { fromBinary, fromJsonString, type DescMessage } from "@bufbuild/protobuf";
+import { ok, refused, type Result } from "../core/refusal.ts";
+import { tooLarge } from "../http/body.ts";
+import { modernized } from "./oldest-generation.ts";
+
+/** How a body has its message. */
+interface Framing {
+  /** gRPC-Web: a byte of flags and the length are in front of the message. */
+  isEnveloped: boolean;
+  /** The message may be of the oldest generation. */
+  isBinary: boolean;
+  /** The compression of the message, if its flags or headers say that it is compressed. */
+  encoding: string;
+}
+
+const ENVELOPE_BYTES = 5;
+const COMPRESSED = 1;
+
+/** What a body is by its headers. Undefined: the protocols leave it as it is, or refuse it. */
+export function framingOf(headers: Headers): Framing | undefined {
+  const type = (headers.get("content-type") ?? "").toLowerCase().split(";")[0]?.trim();
+  switch (type) {
+    case "application/proto":
+    case "application/json":
+      return {
+        isEnveloped: false,
+        isBinary: type === "application/proto",
+        encoding: headers.get("content-encoding") ?? "identity",
+      };
+    case "application/grpc-web":
+    case "application/grpc-web+proto":
+    case "application/grpc-web+json":
+      return {
+        isEnveloped: true,
+        isBinary: !type.endsWith("json"),
+        encoding: headers.get("grpc-encoding") ?? "identity",
+      };
+    default:
+      return undefined;
+  }
+}
+
+/** The body without compression, in the newest form. The protocol refuses an envelope that is cut. */
+export async function plainBody(
+  body: Uint8Array,
+  { isEnveloped, isBinary, encoding }: Framing,
+  method: string,
+  maxBytes: number,
+): Promise<Result<Uint8Array>> {
+  if (isEnveloped && !isWholeEnvelope(body)) return ok(body);
+  const sent = isEnveloped ? body.subarray(ENVELOPE_BYTES) : body;
+  const isCompressed = isEnveloped ? ((body[0] ?? 0) & COMPRESSED) === COMPRESSED : encoding !== "identity";
+  const message = isCompressed ? await decompressed(sent, encoding, maxBytes) : ok(sent);
+  if (!message.ok) return message;
+  const made = isBinary ? newest(method, message.value) : message.value;
+  return ok(isEnveloped ? enveloped(made) : made);
+}
+
+/** A message that cannot be read is left to the protocol, which refuses it. */
+function newest(method: string, message: Uint8Array): Uint8Array {
+  try {
+    return modernized(method, message);
+  } catch {
+    return message;
+  }
+}
+
+/** Whether a plain body is a message of this schema. */
+export function isMessage(
+  body: Uint8Array,
+  { isEnveloped, isBinary }: Framing,
+  schema: DescMessage,
+): boolean {
+  if (isEnveloped && !isWholeEnvelope(body)) return false;
+  const message = isEnveloped ? body.subarray(ENVELOPE_BYTES) : body;
+  try {
+    if (isBinary) fromBinary(schema, message);
+    else fromJsonString(schema, new TextDecoder().decode(message));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const isWholeEnvelope = (body: Uint8Array): boolean =>
+  body.length >= ENVELOPE_BYTES &&
+  new DataView(body.buffer, body.byteOffset).getUint32(1) === body.length - ENVELOPE_BYTES;
+
+function enveloped(message: Uint8Array): Uint8Array {
+  const body = new Uint8Array(ENVELOPE_BYTES + message.length);
+  new DataView(body.buffer).setUint32(1, message.length);
+  body.set(message, ENVELOPE_BYTES);
+  return body;
+}
+
+/** Counts bytes while it decompresses, so that a small body does not become a large message. */
+async function decompressed(
+  bytes: Uint8Array,
+  encoding: string,
+  maxBytes: number,
+): Promise<Result<Uint8Array>> {
+  if (encoding !== "gzip" || bytes.length === 0)
+    return refused("INVALID_ARGUMENT", "the message may only be compressed with gzip", { field: "body" });
+  const stream = new Blob([bytes as Uint8Array<ArrayBuffer>])
+    .stream()
+    .pipeThrough(new DecompressionStream("gzip"));
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of stream) {
+      length += chunk.length;
+      if (length > maxBytes) return tooLarge(maxBytes);
+      chunks.push(chunk);
+    }
+  } catch {
+    return refused("INVALID_ARGUMENT", "the message is not gzip, or is cut", { field: "body" });
+  }
+  const whole = new Uint8Array(length);
+  let offset = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, offset);
+    offset += chunk.length;
+  }
+  return ok(whole);
+}
