@@ -31,14 +31,22 @@ function makeApp(): Hono<App> {
   });
 
   for (const id of routeIds) hono.on(routes[id].method, routingPaths(routes[id]), bound(id));
-  // Imported at its first use, because most isolates never serve the console.
+  const serveIn =
+    (context: Context<App>) =>
+    (request: Request): Response | Promise<Response> =>
+      hono.fetch(request, context.env, executionOf(context));
+  // Both are imported at their first use, because most isolates never serve them.
   const serveConsolePage = async (context: Context<App>): Promise<Response> => {
     const { serveConsole } = await import("../console/serve-console.ts");
-    const serve = (request: Request): Response | Promise<Response> =>
-      hono.fetch(request, context.env, executionOf(context));
-    return serveConsole({ request: context.req.raw, env: context.env, trace: context.get("trace"), serve });
+    const { env, req } = context;
+    return serveConsole({ request: req.raw, env, trace: context.get("trace"), serve: serveIn(context) });
   };
   for (const path of ["/console", "/console/*"]) hono.all(path, serveConsolePage);
+  hono.all("/grpc/*", async (context) => {
+    const { serveWire } = await import("../wire/serve-wire.ts");
+    const { env, req } = context;
+    return serveWire({ request: req.raw, env, trace: context.get("trace"), serve: serveIn(context) });
+  });
   hono.notFound((context) => {
     const methods = methodsAt(rawPath(context.req.url));
     if (methods.length > 0) return methodNotAllowed(context, methods);

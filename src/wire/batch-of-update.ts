@@ -1,0 +1,110 @@
+/** The batch of a BeginUpdate, as the API takes it. */
+import type * as z from "zod";
+import type { OpList } from "../core/refusal.ts";
+import { ok, type Result } from "../core/refusal.ts";
+import { invalid, keyOf } from "../http/batch.ts";
+import type * as schemas from "../http/contract/schemas.ts";
+import type { Deployment } from "../http/deployment.ts";
+import type { BeginUpdateRequest, Metadata } from "./protobuf.ts";
+import { nameOf } from "./names.ts";
+import { sourceIdOf } from "./source-id.ts";
+import { namesOfTypes, type TypeNumber } from "./type-numbers.ts";
+import type { PlaceOf } from "./wire-error.ts";
+
+type Batch = z.input<typeof schemas.batch>;
+type ListName = "create_records" | "destroy_records";
+
+interface Given {
+  at: string;
+  bucket: { number: number; value: string };
+  subject: { number: number; id: string } | undefined;
+  source: { number: number; id: string } | undefined;
+}
+
+export interface UpdateBatch {
+  batch: Batch;
+  placeOf: PlaceOf;
+}
+
+/**
+ * A name in both lists is one op of the API, a replace: a cell's verification sends the old and the new
+ * metadata of a name like that. Names that nobody has may be destroyed: older rows were never claimed.
+ */
+export async function batchOfUpdate(
+  deployment: Deployment,
+  request: BeginUpdateRequest,
+): Promise<Result<UpdateBatch>> {
+  const { limits } = deployment.config;
+  const numbers: TypeNumber[] = [];
+  const lists: Record<ListName, Given[]> = { create_records: [], destroy_records: [] };
+  for (const [name, records] of [
+    ["create_records", request.createRecords],
+    ["destroy_records", request.destroyRecords],
+  ] as const) {
+    if (records.length > limits.batchOps)
+      return invalid(
+        `${name}[${limits.batchOps}]`,
+        `is beyond the limit of ${limits.batchOps} ops; split the batch`,
+      );
+    for (const [index, record] of records.entries()) {
+      const given = givenOf(record, `${name}[${index}]`, numbers);
+      if (!given.ok) return given;
+      lists[name].push(given.value);
+    }
+  }
+  const names = await namesOfTypes(deployment, numbers);
+  if (!names.ok) return names;
+  const named = ({ bucket, subject, source }: Given) => ({
+    bucket: { type: names.value("bucket", bucket.number), value: bucket.value },
+    ...(subject === undefined
+      ? {}
+      : { subject: { type: names.value("subject", subject.number), id: subject.id } }),
+    ...(source === undefined
+      ? {}
+      : { source: { type: names.value("source", source.number), id: source.id } }),
+  });
+  const types = await deployment.types.forRead([]);
+  if (!types.ok) return types;
+  const keys = (given: Given): string => {
+    const key = keyOf(named(given).bucket, types.value, "", limits);
+    // What is wrong with the name is found when the batch is checked.
+    return key.ok ? `${key.value.type} ${key.value.canonical}` : given.at;
+  };
+  const destroyed = new Set(lists.destroy_records.map(keys));
+  const created = new Set(lists.create_records.map(keys));
+  const places: Record<OpList, string[]> = { creates: [], destroys: [], replaces: [] };
+  const batch = { creates: [] as unknown[], destroys: [] as unknown[], replaces: [] as unknown[] };
+  for (const given of lists.create_records) {
+    const list = destroyed.has(keys(given)) ? "replaces" : "creates";
+    batch[list].push(named(given));
+    places[list].push(given.at);
+  }
+  for (const given of lists.destroy_records) {
+    if (created.has(keys(given))) continue;
+    batch.destroys.push(named(given));
+    places.destroys.push(given.at);
+  }
+  return ok({
+    batch: { ...batch, allow_missing: true } as Batch,
+    placeOf: (list, index) => places[list][index] ?? list,
+  });
+}
+
+function givenOf(record: Metadata, at: string, numbers: TypeNumber[]): Result<Given> {
+  const name = nameOf(record, at);
+  if (!name.ok) return name;
+  const { number, value, field } = name.value;
+  numbers.push({ kind: "bucket", number, field });
+  const { subject, source } = record;
+  if (subject !== undefined)
+    numbers.push({ kind: "subject", number: subject.type, field: `${at}.subject.type` });
+  if (source !== undefined) numbers.push({ kind: "source", number: source.type, field: `${at}.source.type` });
+  const id = source && sourceIdOf(source.railsPrimaryKeyId, `${at}.source.rails_primary_key_id`);
+  if (id?.ok === false) return id;
+  return ok({
+    at,
+    bucket: { number, value },
+    subject: subject && { number: subject.type, id: String(subject.id) },
+    source: source && id && { number: source.type, id: id.value },
+  });
+}

@@ -1,0 +1,276 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  anyPack,
+  anyUnpack,
+  StringValueSchema,
+  timestampFromDate,
+  type Any,
+  type Timestamp,
+} from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { ok, type Result } from "../core/refusal.ts";
+import { invalid } from "../http/batch.ts";
+import type { AnswerOf } from "../http/internal-api.ts";
+import { batchOfUpdate } from "./batch-of-update.ts";
+import { callOf, type WireCall } from "./wire-call.ts";
+import {
+  type ClaimService,
+  GetRecordResponseSchema,
+  LeaseRecordSchema,
+  ListRecordsResponseSchema,
+  Record_Status,
+  RecordSchema,
+  SourceSchema,
+  type ListRecordsRequest,
+  type ListRecordsResponse,
+  type Record as WireRecord,
+} from "./protobuf.ts";
+import { namedAs, nameOf, type Form } from "./names.ts";
+import { oldNext, oldSourceId } from "./oldest-generation.ts";
+import { bytesOfSourceId, sourceIdOf } from "./source-id.ts";
+import { namesOfTypes } from "./type-numbers.ts";
+
+/** Chooses the id of the lease, so that a begin whose answer was lost can be repeated. */
+const IDEMPOTENCY_KEY = "idempotency-key";
+/** Why an operator decides a lease. The API requires it of operators. */
+const REASON = "leasehold-reason";
+
+type ApiRecord = AnswerOf<"listRecords">["records"][number];
+
+export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
+  async getRecord(request, context) {
+    const call = callOf(context, "lookupRecords");
+    const name = call.value(nameOf(request, ""));
+    const names = call.value(
+      await namesOfTypes(call.deployment, [{ kind: "bucket", number: name.number, field: name.field }]),
+    );
+    const bucket = { type: names("bucket", name.number), value: name.value };
+    const { results } = await call.send("lookupRecords", { body: { buckets: [bucket] } });
+    const [result] = results;
+    if (result?.found !== true || result.record === undefined)
+      return call.fail("NOT_FOUND", "no cell has this name");
+    const { record, cell } = result;
+    return create(GetRecordResponseSchema, {
+      record: await recordOf(call, record, name.form),
+      ...(cell === undefined ? {} : { cellInfo: { id: BigInt(cell.id), address: cell.address } }),
+    });
+  },
+
+  async beginUpdate(request, context) {
+    const cell = String(request.cellId);
+    const call = callOf(context, "beginLease", cell);
+    const { batch, placeOf } = call.value(await batchOfUpdate(call.deployment, request));
+    const uuid = context.requestHeader.get(IDEMPOTENCY_KEY);
+    const { lease } =
+      uuid === null
+        ? await call.send("beginLeaseWithNewId", { params: { cell }, body: batch }, placeOf)
+        : await call.send("beginLease", { params: { cell, uuid }, body: batch }, placeOf);
+    return { cellId: BigInt(lease.cell_id), leaseUuid: { value: lease.uuid } };
+  },
+
+  async commitUpdate({ cellId, leaseUuid }, context) {
+    await decide(context, "commitLease", String(cellId), leaseUuid?.value);
+    return {};
+  },
+
+  async rollbackUpdate({ cellId, leaseUuid }, context) {
+    await decide(context, "rollbackLease", String(cellId), leaseUuid?.value);
+    return {};
+  },
+
+  async listLeases({ cellId, next, limit, createdAfter }, context) {
+    const cell = String(cellId);
+    const call = callOf(context, "listLeases", cell);
+    const query = {
+      page_size: call.value(pageSize(limit)),
+      created_after: createdAfter && call.value(momentOf(createdAfter, "created_after")),
+    };
+    let token = call.value(tokenOf(next));
+    // The client stops at an empty page, so none is sent while more leases may follow.
+    for (;;) {
+      const page = await call.send("listLeases", {
+        params: { cell },
+        query: { ...query, page_token: token },
+      });
+      token = page.next_page_token;
+      if (page.leases.length === 0 && token !== "") continue;
+      return {
+        leases: page.leases.map(({ uuid, created_at: at }) =>
+          create(LeaseRecordSchema, { uuid: { value: uuid }, createdAt: timeOf(at), updatedAt: timeOf(at) }),
+        ),
+        ...nextOf(token),
+      };
+    }
+  },
+
+  async listRecords(request, context) {
+    const cell = String(request.cellId);
+    const call = callOf(context, "listRecords", cell);
+    const isOldest = request.next !== undefined || request.limit !== undefined || isUnbounded(request);
+    return isOldest ? pageOfRecords(call, cell, request) : rangeOfRecords(call, cell, request);
+  },
+};
+
+async function decide(
+  context: HandlerContext,
+  route: "commitLease" | "rollbackLease",
+  cell: string,
+  uuid: string | undefined,
+): Promise<void> {
+  const call = callOf(context, route, cell);
+  if (uuid === undefined) call.value(invalid("lease_uuid", "is required"));
+  const reason = context.requestHeader.get(REASON);
+  await call.send(route, {
+    params: { cell, uuid: uuid ?? "" },
+    ...(reason === null ? {} : { body: { reason } }),
+  });
+}
+
+const isUnbounded = ({ sourceIdGt, sourceIdLte, claimTypes }: ListRecordsRequest): boolean =>
+  sourceIdGt.length + sourceIdLte.length + claimTypes.length === 0;
+
+/** A page of the oldest generation, with buckets and whole numbers. */
+async function pageOfRecords(
+  call: WireCall,
+  cell: string,
+  { sourceType, next, limit }: ListRecordsRequest,
+): Promise<ListRecordsResponse> {
+  const names = call.value(await namesOfTypes(call.deployment, [sourceField(sourceType)]));
+  const query = { source_type: names("source", sourceType), page_size: call.value(pageSize(limit)) };
+  let token = call.value(tokenOf(next));
+  for (;;) {
+    const page = await call.send("listRecords", { params: { cell }, query: { ...query, page_token: token } });
+    token = page.next_page_token;
+    if (page.records.length === 0 && token !== "") continue;
+    const records = await Promise.all(
+      page.records.map(async (record) => {
+        const made = await recordOf(call, record, "bucket");
+        const id = int64Of(call, record.source.id, "source");
+        const source = create(SourceSchema, { type: made.metadata?.source?.type ?? 0 });
+        if (made.metadata !== undefined)
+          made.metadata.source = { ...source, $unknown: [oldSourceId(String(id))] };
+        return made;
+      }),
+    );
+    const answer = create(ListRecordsResponseSchema, { records, ...nextOf(token) });
+    if (answer.next !== undefined) answer.$unknown = [oldNext(answer.next)];
+    return answer;
+  }
+}
+
+const sourceField = (number: number) => ({ kind: "source" as const, number, field: "source_type" });
+
+/**
+ * The records of a range of source ids. The client continues after the last source id that it got, so all
+ * records of an id are in the answer, and an answer with more to follow is never empty.
+ */
+async function rangeOfRecords(
+  call: WireCall,
+  cell: string,
+  { sourceType, bucketTypes, claimTypes, sourceIdGt: gt, sourceIdLte: lte }: ListRecordsRequest,
+): Promise<ListRecordsResponse> {
+  const types = claimTypes.length > 0 ? claimTypes : bucketTypes;
+  const field = claimTypes.length > 0 ? "claim_types" : "bucket_types";
+  const names = call.value(
+    await namesOfTypes(call.deployment, [
+      sourceField(sourceType),
+      ...types.map((number, index) => ({ kind: "bucket" as const, number, field: `${field}[${index}]` })),
+    ]),
+  );
+  const query = {
+    source_type: names("source", sourceType),
+    bucket_type: types.map((number) => names("bucket", number)),
+    ...(gt.length === 0 ? {} : { source_id_gt: call.value(sourceIdOf(gt, "source_id_gt")) }),
+    ...(lte.length === 0 ? {} : { source_id_lte: call.value(sourceIdOf(lte, "source_id_lte")) }),
+  };
+  const found: ApiRecord[] = [];
+  const { maxPageItems } = call.deployment.config.limits;
+  for (let token = ""; ;) {
+    const page = await call.send("listRecords", { params: { cell }, query: { ...query, page_token: token } });
+    found.push(...page.records);
+    token = page.next_page_token;
+    if (token !== "" && (found.length === 0 || page.split)) {
+      if (found.length > 2 * maxPageItems)
+        call.fail(
+          "RESOURCE_EXHAUSTED",
+          `one source id has more than ${2 * maxPageItems} records; list them over HTTP`,
+        );
+      continue;
+    }
+    const form = bucketTypes.length > 0 && claimTypes.length === 0 ? "bucket" : "claim";
+    const records = await Promise.all(found.map((record) => recordOf(call, record, form)));
+    return create(ListRecordsResponseSchema, { records, truncated: token !== "" });
+  }
+}
+
+const statuses = {
+  ACTIVE: Record_Status.ACTIVE,
+  LEASE_CREATING: Record_Status.LEASE_CREATING,
+  LEASE_DESTROYING: Record_Status.LEASE_DESTROYING,
+} as const;
+
+type SomeRecord = Partial<ApiRecord> & Pick<ApiRecord, "bucket" | "cell_id" | "status">;
+
+/** Of another cell's name, a cell only sees who has it. */
+async function recordOf(
+  call: WireCall,
+  { uuid, bucket, subject, source, cell_id: cell, status, ...times }: SomeRecord,
+  form: Form,
+): Promise<WireRecord> {
+  const { lease_uuid: lease, created_at: createdAt, updated_at: updatedAt } = times;
+  const types = call.value(await call.deployment.types.forRead([]));
+  const numberOf = (kind: "bucket" | "subject" | "source", name: string): number =>
+    types.named(kind, name)?.number ?? 0;
+  return create(RecordSchema, {
+    ...(uuid === undefined ? {} : { uuid: { value: uuid } }),
+    metadata: {
+      ...namedAs(form, numberOf("bucket", bucket.type), bucket.value, (text) => int64Of(call, text, "claim")),
+      ...(subject === undefined
+        ? {}
+        : { subject: { type: numberOf("subject", subject.type), id: int64Of(call, subject.id, "subject") } }),
+      ...(source === undefined
+        ? {}
+        : {
+            source: {
+              type: numberOf("source", source.type),
+              railsPrimaryKeyId: bytesOfSourceId(source.id),
+            },
+          }),
+    },
+    cellId: BigInt(cell),
+    status: statuses[status],
+    ...(lease == null ? {} : { leaseUuid: { value: lease } }),
+    ...(createdAt === undefined ? {} : { createdAt: timeOf(createdAt) }),
+    ...(updatedAt === undefined ? {} : { updatedAt: timeOf(updatedAt) }),
+  });
+}
+
+/** Over HTTP, ids are any text. Those of subjects and of some claims have only 64 bits here. */
+function int64Of(call: WireCall, text: string, what: string): bigint {
+  if (/^-?\d{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text)) return BigInt(text);
+  const detail = `the answer has a ${what} with an id that is no int64; read it over HTTP`;
+  return call.fail("FAILED_PRECONDITION", detail);
+}
+
+const timeOf = (text: string): Timestamp => timestampFromDate(new Date(text));
+
+function pageSize(limit: number | undefined): Result<string | undefined> {
+  if (limit === undefined) return ok(undefined);
+  return limit > 0 ? ok(String(limit)) : invalid("limit", "must be above 0");
+}
+
+/** With all digits of the nanoseconds, because the API rounds up. */
+function momentOf({ seconds, nanos }: Timestamp, field: string): Result<string> {
+  const ms = Number(seconds) * 1_000;
+  if (Math.abs(ms) > 8.64e15 || nanos < 0 || nanos > 999_999_999) return invalid(field, "must be a time");
+  return ok(new Date(ms).toISOString().replace(/\.\d+Z$/, `.${String(nanos).padStart(9, "0")}Z`));
+}
+
+const nextOf = (token: string): { next?: Any } =>
+  token === "" ? {} : { next: anyPack(StringValueSchema, create(StringValueSchema, { value: token })) };
+
+function tokenOf(next: Any | undefined): Result<string> {
+  if (next === undefined || next.typeUrl === "") return ok("");
+  const message = anyUnpack(next, StringValueSchema);
+  return message === undefined ? invalid("next", "must be that of the answer before") : ok(message.value);
+}

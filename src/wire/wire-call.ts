@@ -1,0 +1,93 @@
+import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { isAllowed } from "../auth/policy.ts";
+import type { Principal } from "../auth/principal.ts";
+import { refused, type ErrorCode, type Result } from "../core/refusal.ts";
+import { routes, type RouteId } from "../http/contract.ts";
+import type { Route } from "../http/contract/route.ts";
+import type { Deployment } from "../http/deployment.ts";
+import type { AnswerOf, InternalApi, Problem, Sent } from "../http/internal-api.ts";
+import { problemOf } from "../http/problem.ts";
+import type { Trace } from "../http/trace.ts";
+import type { logEvent } from "../log.ts";
+import { wireError, type PlaceOf } from "./wire-error.ts";
+
+/** What a request of the wire runs in, once its key is verified. */
+export interface Caller {
+  deployment: Deployment;
+  principal: Principal;
+  api: InternalApi;
+  trace: Trace;
+  log: typeof logEvent;
+}
+
+export const callerKey = createContextKey<Caller | undefined>(undefined);
+
+/** One call, which throws what is wrong as an error of the wire. */
+export class WireCall {
+  readonly deployment: Deployment;
+  readonly #caller: Caller;
+  readonly #signal: AbortSignal;
+
+  constructor(caller: Caller, signal: AbortSignal) {
+    this.deployment = caller.deployment;
+    this.#caller = caller;
+    this.#signal = signal;
+  }
+
+  /** Calls a route of the API. It stops waiting at the caller's deadline, when the outcome is not known. */
+  async send<Id extends RouteId>(id: Id, sent: Sent, placeOf?: PlaceOf): Promise<AnswerOf<Id>> {
+    const answer = await Promise.race([this.#caller.api.call(id, sent), this.#deadline()]);
+    if (answer.ok) return answer.value;
+    throw this.#error(answer.problem, placeOf);
+  }
+
+  /** Returns the value, or throws the refusal. */
+  value<T>(result: Result<T>): T {
+    if (result.ok) return result.value;
+    const problem = problemOf(result.refusal, this.#caller.trace.requestId);
+    throw this.#error(problem as unknown as Problem);
+  }
+
+  fail(code: ErrorCode, detail: string): never {
+    return this.value<never>(refused(code, detail));
+  }
+
+  #error(problem: Problem, placeOf?: PlaceOf): ConnectError {
+    const { trace } = this.#caller;
+    trace.code = problem.code;
+    return wireError(problem, trace.requestId, placeOf);
+  }
+
+  #deadline(): Promise<never> {
+    const signal = this.#signal;
+    return new Promise((_, reject) => {
+      const end = (): void =>
+        reject(
+          signal.reason instanceof ConnectError ? signal.reason : new ConnectError("the call was cancelled"),
+        );
+      if (signal.aborted) end();
+      else signal.addEventListener("abort", end, { once: true });
+    });
+  }
+}
+
+/**
+ * Begins a call on behalf of a route of the API. A caller who may not use the route, or not for this cell, is
+ * refused before anything is looked up.
+ */
+export function callOf(context: HandlerContext, id: RouteId, cell?: string): WireCall {
+  const caller = context.values.get(callerKey);
+  if (caller === undefined) throw new Error("a call without a caller");
+  const call = new WireCall(caller, context.signal);
+  const { principal, trace } = caller;
+  trace.route = `wire.${context.method.name}`;
+  const route: Route = routes[id];
+  if (!isAllowed(principal, route.roles, cell))
+    call.fail(
+      "PERMISSION_DENIED",
+      principal.role === "cell"
+        ? `a key of cell ${principal.cell} may not make this call`
+        : `a key of the role ${principal.role} may not make this call`,
+    );
+  return call;
+}
