@@ -94,7 +94,7 @@ export default defineConfig({
         test: {
           ...patience,
           name: "workerd",
-          include: ["test/{objects,http,auth,projections,console}/**/*.test.ts"],
+          include: ["test/{objects,http,auth,projections,console,wire}/**/*.test.ts"],
           exclude: system,
         },
       },

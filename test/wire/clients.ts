@@ -1,0 +1,40 @@
+/** Clients of the wire that call the application without a socket. */
+import { createClient, type Client, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-web";
+import { createExecutionContext } from "cloudflare:test";
+import { app } from "../../src/http/app.ts";
+import { ClaimService } from "../../src/wire/protobuf.ts";
+import type { KeyName } from "../suites/conformance/client.ts";
+import { keyOf, type Api } from "../support/workerd/api.ts";
+
+export const BASE = "https://leasehold.test/grpc";
+export const SERVICE = "gitlab.cells.topology_service.claims.v1.ClaimService";
+
+export const send = async (api: Api, request: Request): Promise<Response> =>
+  app.fetch(request, api.env, createExecutionContext());
+
+export type Protocol = "Connect" | "Connect JSON" | "Connect GET" | "gRPC-Web";
+export const protocols: readonly Protocol[] = ["Connect", "Connect JSON", "Connect GET", "gRPC-Web"];
+
+export function clientOf(
+  api: Api,
+  protocol: Protocol = "Connect",
+  key: KeyName | "" = "cell 1",
+): Client<typeof ClaimService> {
+  const fetch = async (url: string | URL | Request, init?: RequestInit): Promise<Response> => {
+    // The client asks for `redirect: "error"`, which workerd does not have.
+    const { redirect: _, ...own } = init ?? {};
+    const request = new Request(url, own);
+    if (key !== "") request.headers.set("authorization", `Bearer ${await keyOf(key)}`);
+    return send(api, request);
+  };
+  const options = {
+    baseUrl: BASE,
+    fetch,
+    useBinaryFormat: protocol !== "Connect JSON",
+    useHttpGet: protocol === "Connect GET",
+  };
+  const transport: Transport =
+    protocol === "gRPC-Web" ? createGrpcWebTransport(options) : createConnectTransport(options);
+  return createClient(ClaimService, transport);
+}
