@@ -333,7 +333,7 @@ export class Removal {
       if (!wasSettled || !this.#isSettled)
         return refused(
           "UNAVAILABLE",
-          `shards have not applied all decisions of cell ${this.#cell} yet; repeat this call`,
+          `cell ${this.#cell} had open leases, or decisions that shards had not applied; repeat this call`,
           { retryAfterMs: 1_000 },
         );
       if (state === "REMOVED") return ok(this.#progress(0));
