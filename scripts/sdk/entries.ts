@@ -28,6 +28,18 @@ export interface Entry {
   runsOn: "any" | "node";
 }
 
+/** The packages of the coordinator. */
+export const WORKER: readonly string[] = [
+  "@bufbuild/protobuf",
+  "@connectrpc/connect",
+  "@noble/hashes",
+  "drizzle-orm",
+  "hono",
+  "re2js",
+  "uuid",
+  "zod",
+];
+
 /** What each entry may bring along. Names and sources come from `exports` in package.json. */
 const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">>> = {
   client: { peers: [], bundles: ["uuid"], runsOn: "any" },
@@ -41,18 +53,10 @@ const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">
   "cell/prisma": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   "cell/adapter": { peers: ["drizzle-orm"], bundles: ["uuid"], runsOn: "any" },
   // It contains the coordinator, which is loaded when its tests run.
-  "cell/conformance": {
-    peers: ["drizzle-orm"],
-    bundles: ["@noble/hashes", "drizzle-orm", "hono", "re2js", "uuid", "zod"],
-    runsOn: "node",
-  },
+  "cell/conformance": { peers: ["drizzle-orm"], bundles: WORKER, runsOn: "node" },
   router: { peers: [], bundles: [], runsOn: "any" },
   // It contains the coordinator.
-  testing: {
-    peers: [],
-    bundles: ["@noble/hashes", "drizzle-orm", "hono", "re2js", "uuid", "zod"],
-    runsOn: "node",
-  },
+  testing: { peers: [], bundles: WORKER, runsOn: "node" },
 };
 
 /** Joins package.json's `exports` with the rules. Throws when an entry is only in one of them. */

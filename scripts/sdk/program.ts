@@ -1,23 +1,13 @@
 import { build } from "esbuild";
 import { join } from "node:path";
 import { cliBundle } from "../cli-bundle.mjs";
-import { packageOf } from "./entries.ts";
+import { packageOf, WORKER } from "./entries.ts";
 
 /** The path of the program `leasehold` in the package. */
 export const PROGRAM = "js/cli.js";
 
 /** The npm packages whose code is in the program. It needs no others. */
-const BUNDLES: ReadonlySet<string> = new Set([
-  "@hono/node-server",
-  "@noble/hashes",
-  "commander",
-  "drizzle-orm",
-  "hono",
-  "re2js",
-  "recheck",
-  "uuid",
-  "zod",
-]);
+const BUNDLES: ReadonlySet<string> = new Set([...WORKER, "@hono/node-server", "commander", "recheck"]);
 
 /**
  * Writes the program into `folder`, and returns the packages in it. It is a build of its own, because it
