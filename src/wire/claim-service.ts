@@ -25,6 +25,7 @@ import {
   type ListRecordsResponse,
   type Record as WireRecord,
 } from "./protobuf.ts";
+import { getCells, infoOf } from "./cells.ts";
 import { namedAs, nameOf, type Form } from "./names.ts";
 import { oldNext, oldSourceId } from "./oldest-generation.ts";
 import { bytesOfSourceId, sourceIdOf } from "./source-id.ts";
@@ -38,6 +39,8 @@ const REASON = "leasehold-reason";
 type ApiRecord = AnswerOf<"listRecords">["records"][number];
 
 export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
+  getCells,
+
   async getRecord(request, context) {
     const call = callOf(context, "lookupRecords");
     const name = call.value(nameOf(request, ""));
@@ -52,7 +55,7 @@ export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
     const { record, cell } = result;
     return create(GetRecordResponseSchema, {
       record: await recordOf(call, record, name.form),
-      ...(cell === undefined ? {} : { cellInfo: { id: BigInt(cell.id), address: cell.address } }),
+      ...(cell === undefined ? {} : { cellInfo: infoOf(cell) }),
     });
   },
 

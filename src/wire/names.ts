@@ -46,7 +46,7 @@ export function nameOf({ bucket, claim }: Named, at: string): Result<NumberedNam
  * A claim of a type that this version doesn't know is an unknown field, whose number is that of the type. The
  * deployment may have declared it.
  */
-function nameOfClaim({ claim, $unknown = [] }: Claim, field: string): Result<NumberedName> {
+export function nameOfClaim({ claim, $unknown = [] }: Claim, field: string): Result<NumberedName> {
   const named = { field, form: "claim" as const };
   if (claim.case !== undefined) {
     const number = ClaimSchema.field[claim.case]?.number ?? 0;

@@ -22,7 +22,9 @@ import { InternalApi, type Problem, type Serve } from "../http/internal-api.ts";
 import { problemOf } from "../http/problem.ts";
 import type { Trace } from "../http/trace.ts";
 import { claimService } from "./claim-service.ts";
-import { ClaimService } from "./protobuf.ts";
+import { cellService } from "./cells.ts";
+import { classifyService } from "./classify-service.ts";
+import { CellService, ClaimService, ClassifyService } from "./protobuf.ts";
 import { callerKey, type Caller } from "./wire-call.ts";
 import { wireError } from "./wire-error.ts";
 import { framingOf, isMessage, plainBody } from "./wire-message.ts";
@@ -66,7 +68,10 @@ const router = createConnectRouter({
     const refusal = values.get(refusalKey);
     if (refusal !== undefined) throw refusal;
   },
-}).service(ClaimService, claimService);
+})
+  .service(ClaimService, claimService)
+  .service(ClassifyService, classifyService)
+  .service(CellService, cellService);
 
 const handlers = new Map<string, UniversalHandler>(
   router.handlers.map((handler) => [`${WIRE_PATH}${handler.requestPath}`, handler]),

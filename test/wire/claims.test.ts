@@ -77,7 +77,7 @@ describe.each(protocols)("%s", (protocol) => {
         status: Record_Status.ACTIVE,
         metadata: record(name, 1_042),
       },
-      cellInfo: { id: 1n, address: addressOf("1") },
+      cellInfo: { id: 1n, address: addressOf("1"), sessionPrefix: "cell-1" },
     });
     expect(found.record?.leaseUuid).toBeUndefined();
     expect(found.record?.metadata?.bucket).toBeUndefined();

@@ -1,4 +1,5 @@
 /** Clients of the wire that call the application without a socket. */
+import type { DescService } from "@bufbuild/protobuf";
 import { createClient, type Client, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-web";
 import { createExecutionContext } from "cloudflare:test";
@@ -16,11 +17,15 @@ export const send = async (api: Api, request: Request): Promise<Response> =>
 export type Protocol = "Connect" | "Connect JSON" | "Connect GET" | "gRPC-Web";
 export const protocols: readonly Protocol[] = ["Connect", "Connect JSON", "Connect GET", "gRPC-Web"];
 
-export function clientOf(
+export const clientOf = (api: Api, protocol?: Protocol, key?: KeyName | ""): Client<typeof ClaimService> =>
+  clientFor(ClaimService, api, protocol, key);
+
+export function clientFor<Service extends DescService>(
+  service: Service,
   api: Api,
   protocol: Protocol = "Connect",
   key: KeyName | "" = "cell 1",
-): Client<typeof ClaimService> {
+): Client<Service> {
   const fetch = async (url: string | URL | Request, init?: RequestInit): Promise<Response> => {
     // The client asks for `redirect: "error"`, which workerd does not have.
     const { redirect: _, ...own } = init ?? {};
@@ -36,5 +41,5 @@ export function clientOf(
   };
   const transport: Transport =
     protocol === "gRPC-Web" ? createGrpcWebTransport(options) : createConnectTransport(options);
-  return createClient(ClaimService, transport);
+  return createClient(service, transport);
 }

@@ -9,6 +9,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { Any, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Claim, ClaimType, UUID } from "../../types/v1/types_pb.js";
+import type { CellInfo, GetCellsRequestSchema, GetCellsResponseSchema } from "../../cell_service_pb.js";
 
 /**
  * Describes the file gitlab/cells/topology_service/claims/v1/claim_service.proto.
@@ -414,27 +415,6 @@ export enum Record_Status {
 export declare const Record_StatusSchema: GenEnum<Record_Status>;
 
 /**
- * @generated from message gitlab.cells.topology_service.claims.v1.CellInfo
- */
-export declare type CellInfo = Message<"gitlab.cells.topology_service.claims.v1.CellInfo"> & {
-  /**
-   * @generated from field: int64 id = 1;
-   */
-  id: bigint;
-
-  /**
-   * @generated from field: string address = 3;
-   */
-  address: string;
-};
-
-/**
- * Describes the message gitlab.cells.topology_service.claims.v1.CellInfo.
- * Use `create(CellInfoSchema)` to create a new message.
- */
-export declare const CellInfoSchema: GenMessage<CellInfo>;
-
-/**
  * @generated from message gitlab.cells.topology_service.claims.v1.GetRecordRequest
  */
 export declare type GetRecordRequest = Message<"gitlab.cells.topology_service.claims.v1.GetRecordRequest"> & {
@@ -467,7 +447,7 @@ export declare type GetRecordResponse = Message<"gitlab.cells.topology_service.c
   record?: Record | undefined;
 
   /**
-   * @generated from field: optional gitlab.cells.topology_service.claims.v1.CellInfo cell_info = 2;
+   * @generated from field: optional gitlab.cells.topology_service.CellInfo cell_info = 2;
    */
   cellInfo?: CellInfo | undefined;
 };
@@ -773,6 +753,14 @@ export declare const ListRecordsResponseSchema: GenMessage<ListRecordsResponse>;
  * @generated from service gitlab.cells.topology_service.claims.v1.ClaimService
  */
 export declare const ClaimService: GenService<{
+  /**
+   * @generated from rpc gitlab.cells.topology_service.claims.v1.ClaimService.GetCells
+   */
+  getCells: {
+    methodKind: "unary";
+    input: typeof GetCellsRequestSchema;
+    output: typeof GetCellsResponseSchema;
+  },
   /**
    * Answers who has a name.
    *

@@ -1,0 +1,102 @@
+/** Cells, and the cell of a request, over the wire. */
+import { Code, ConnectError } from "@connectrpc/connect";
+import { v4 as newUuid } from "uuid";
+import { beforeAll, describe, expect, test } from "vitest";
+import {
+  CellService,
+  ClaimService,
+  ClassifyAction,
+  ClassifyService,
+  ClassifyType,
+} from "../../src/wire/protobuf.ts";
+import { claim, freshName } from "../suites/conformance/leases.ts";
+import { startDeployment, type Api } from "../support/workerd/api.ts";
+import { clientFor, protocols } from "./clients.ts";
+
+let api: Api;
+const owned: string[] = [];
+
+beforeAll(async () => {
+  api = await startDeployment("1", "2");
+  for (const cell of ["1", "2"]) {
+    const value = freshName();
+    const lease = `/v1/cells/${cell}/leases/${newUuid()}`;
+    const key = `cell ${cell}` as const;
+    await api.json(201, "PUT", lease, { key, body: { creates: [claim(value)] } });
+    await api.json(200, "POST", `${lease}/commit`, { key });
+    owned.push(value);
+  }
+});
+
+const codeOf = (call: Promise<unknown>): Promise<Code> =>
+  call.then(
+    () => 0 as Code,
+    (error: unknown) => ConnectError.from(error).code,
+  );
+const route = (value: string) => ({ claim: { case: "route" as const, value } });
+const infoOf = (id: number) => ({
+  id: BigInt(id),
+  address: `https://cell-${id}.test`,
+  sessionPrefix: `cell-${id}`,
+});
+
+describe.each(protocols)("%s", (protocol) => {
+  test("the first claim that exists decides, and the answer has it as it was sent", async () => {
+    const client = clientFor(ClassifyService, api, protocol, "router");
+    const [one = "", two = ""] = owned;
+    for (const [claims, cell, value] of [
+      [[freshName(), two.toUpperCase(), one], 2, two.toUpperCase()],
+      [[one, two], 1, one],
+    ] as const)
+      expect(await client.classify({ claims: claims.map(route) })).toMatchObject({
+        action: ClassifyAction.PROXY,
+        proxy: { address: `cell-${cell}.test` },
+        matchedClaim: route(value),
+      });
+    // Older generations send one claim.
+    expect(await client.classify({ claim: route(two) })).toMatchObject({
+      proxy: { address: "cell-2.test" },
+      matchedClaim: route(two),
+    });
+    expect(await codeOf(client.classify({ claims: [route(freshName())] }))).toBe(Code.NotFound);
+  });
+
+  test("a type finds a cell without claims", async () => {
+    const client = clientFor(ClassifyService, api, protocol, "router");
+    for (const [type, value, cell] of [
+      [ClassifyType.FIRST_CELL, "", 1],
+      [ClassifyType.SESSION_PREFIX, "cell-2", 2],
+      [ClassifyType.CELL_ID, "2", 2],
+    ] as const) {
+      const answer = await client.classify({ type, value });
+      expect(answer.proxy?.address).toBe(`cell-${cell}.test`);
+      expect(answer.matchedClaim).toBeUndefined();
+    }
+    expect(await codeOf(client.classify({ type: ClassifyType.CELL_ID, value: "77" }))).toBe(Code.NotFound);
+    expect(await codeOf(client.classify({}))).toBe(Code.InvalidArgument);
+    expect(await codeOf(client.classify({ claims: [{ claim: { case: undefined } }] }))).toBe(
+      Code.InvalidArgument,
+    );
+    const many = Array.from({ length: 101 }, () => route("x"));
+    expect(await codeOf(client.classify({ claims: many }))).toBe(Code.InvalidArgument);
+  });
+
+  test("both services list the cells, and a cell is found by its id", async () => {
+    for (const key of ["cell 1", "router", "operator"] as const) {
+      const cells = [infoOf(1), infoOf(2)];
+      expect(await clientFor(ClassifyService, api, protocol, key).getCells({})).toMatchObject({ cells });
+      expect(await clientFor(ClaimService, api, protocol, key).getCells({})).toMatchObject({ cells });
+      const client = clientFor(CellService, api, protocol, key);
+      expect(await client.getCell({ cellId: 2n })).toMatchObject({ cellInfo: infoOf(2) });
+      expect(await codeOf(client.getCell({ cellId: 3n }))).toBe(Code.NotFound);
+    }
+    expect(await codeOf(clientFor(CellService, api, protocol, "").getCell({ cellId: 1n }))).toBe(
+      Code.Unauthenticated,
+    );
+  });
+
+  test("a cell does not classify, as over HTTP", async () => {
+    const client = clientFor(ClassifyService, api, protocol, "cell 1");
+    expect(await codeOf(client.classify({ claims: [route("x")] }))).toBe(Code.PermissionDenied);
+  });
+});
