@@ -276,7 +276,8 @@ export class Removal {
     const answer = await ask(this.#ports.clock, exchangeTimeoutMs, () =>
       this.#shard.listCellClaims(shard, message),
     );
-    if (answer.kind !== "ok")
+    if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
+    if (answer.kind === "unknown")
       return refused(
         "UNAVAILABLE",
         `shard ${shard} did not list the claims of cell ${this.#cell}; repeat this call`,

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Limits } from "../../../src/core/limits.ts";
 import type { BeginRequest, RemovalProgress, Reply } from "../../../src/core/messages.ts";
 import { Cluster, type Fate } from "../../support/cluster.ts";
-import { saveLedger } from "../../support/go-back.ts";
+import { saveLedger, saveShard } from "../../support/go-back.ts";
 import { beginRequest, callerOf, decideRequest, operator, type OpSpec } from "../../support/ops.ts";
 
 const no = (reason: string, code = "FAILED_PRECONDITION"): object => ({
@@ -340,6 +340,17 @@ test.each([false, true])(
     expect(await cancel()).toEqual(no("HISTORY_LOST", "UNAVAILABLE"));
   },
 );
+
+test("[X4] [H4] a step tells what a shard refuses it for", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  const restore = saveShard(c);
+  await own(c, "1", names(6));
+  await drain(c);
+  await startRemoval(c, { records: 6 });
+  await step(c, 2);
+  restore();
+  expect(await step(c, 2)).toEqual(no("HISTORY_LOST", "UNAVAILABLE"));
+});
 
 test("[X3] a removal is not cancelled while a shard cannot be asked", async () => {
   const c = await start();
