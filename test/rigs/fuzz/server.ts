@@ -146,7 +146,7 @@ export class FuzzServer {
     await this.#coordinator.cron();
     this.leaveBehind(2);
     for (const id of pools["id"] ?? []) this.#insertWebhook(id);
-    this.#failCopies(REGISTERED);
+    this.failCopies();
   }
 
   /**
@@ -197,9 +197,9 @@ export class FuzzServer {
       for (let n = 0; n < count; n += 1) this.state.insert("leases", leftOver(cell));
   }
 
-  /** Notes for cells that the cron could not copy them, which no request brings about. */
-  #failCopies(cells: Iterable<string>): void {
-    for (const cell of cells)
+  /** Notes that the cron could not copy the cells, which no request brings about. Its next run forgets it. */
+  failCopies(): void {
+    for (const cell of REGISTERED)
       this.state.execute("UPDATE cells SET last_error = 'down' WHERE cell_id = ?", cell);
   }
 
