@@ -7,7 +7,7 @@ import { kinds } from "./outage-judge.ts";
 import { OutageRun, type Failure } from "./outage.ts";
 import { Stage } from "./stage.ts";
 
-/** Longer than the patience of other tests: a run has phases of its own, and a busy machine stretches them. */
+/** Longer than the patience of other tests, because a run has phases that a busy machine stretches. */
 const SLOW_MS = 300_000;
 
 /** Fewer than in the long runs, because other tests run at the same time. */
