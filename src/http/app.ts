@@ -3,7 +3,7 @@ import { RegExpRouter } from "hono/router/reg-exp-router";
 import { configOf, type Env } from "../env.ts";
 import { isPathOf, rawPath, routingPaths } from "./address.ts";
 import { countRequest } from "./analytics.ts";
-import { bind, fail, type App } from "./bind.ts";
+import { bind, fail, waitUntilOf, type App } from "./bind.ts";
 import { routeIds, routes, type RouteId } from "./contract.ts";
 import { logOf } from "./deployment.ts";
 import type { Handler } from "./handler.ts";
@@ -45,7 +45,9 @@ function makeApp(): Hono<App> {
   hono.all("/grpc/*", async (context) => {
     const { serveWire } = await import("../wire/serve-wire.ts");
     const { env, req } = context;
-    return serveWire({ request: req.raw, env, trace: context.get("trace"), serve: serveIn(context) });
+    const trace = context.get("trace");
+    const waitUntil = waitUntilOf(context);
+    return serveWire({ request: req.raw, env, trace, waitUntil, serve: serveIn(context) });
   });
   hono.notFound((context) => {
     const methods = methodsAt(rawPath(context.req.url));

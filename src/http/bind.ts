@@ -78,7 +78,7 @@ export function bind<Id extends RouteId>(
 }
 
 /** Outside of the Workers runtime, nothing drops the work of a request. */
-function waitUntilOf(context: Context<App>): WaitUntil {
+export function waitUntilOf(context: Context<App>): WaitUntil {
   try {
     const { executionCtx } = context;
     return (work) => executionCtx.waitUntil(work);

@@ -36,9 +36,16 @@ export class InternalApi {
   readonly #serve: Serve;
   readonly #principal: Principal;
   readonly #requestId: string;
+  readonly #headers: Readonly<Record<string, string>>;
 
-  constructor(serve: Serve, principal: Principal, requestId: string) {
+  constructor(
+    serve: Serve,
+    principal: Principal,
+    requestId: string,
+    headers: Readonly<Record<string, string>> = {},
+  ) {
     this.#serve = serve;
+    this.#headers = headers;
     this.#principal = principal;
     this.#requestId = requestId;
   }
@@ -65,6 +72,7 @@ export class InternalApi {
     const request = new Request(url, {
       method,
       headers: {
+        ...this.#headers,
         "x-request-id": this.#requestId,
         ...(body === undefined ? {} : { "content-type": "application/json" }),
       },

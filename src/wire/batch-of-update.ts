@@ -8,7 +8,7 @@ import type { Deployment } from "../http/deployment.ts";
 import type { BeginUpdateRequest, Metadata } from "./protobuf.ts";
 import { nameOf } from "./names.ts";
 import { sourceIdOf } from "./source-id.ts";
-import { namesOfTypes, type TypeNumber } from "./type-numbers.ts";
+import { typesOf, type TypeNumber } from "./type-numbers.ts";
 import type { PlaceOf } from "./wire-error.ts";
 
 type Batch = z.input<typeof schemas.batch>;
@@ -52,21 +52,18 @@ export async function batchOfUpdate(
       lists[name].push(given.value);
     }
   }
-  const names = await namesOfTypes(deployment, numbers);
-  if (!names.ok) return names;
+  const declared = await typesOf(deployment, numbers);
+  if (!declared.ok) return declared;
+  const { types, nameOf: nameOfType } = declared.value;
   const named = ({ bucket, subject, source }: Given) => ({
-    bucket: { type: names.value("bucket", bucket.number), value: bucket.value },
+    bucket: { type: nameOfType("bucket", bucket.number), value: bucket.value },
     ...(subject === undefined
       ? {}
-      : { subject: { type: names.value("subject", subject.number), id: subject.id } }),
-    ...(source === undefined
-      ? {}
-      : { source: { type: names.value("source", source.number), id: source.id } }),
+      : { subject: { type: nameOfType("subject", subject.number), id: subject.id } }),
+    ...(source === undefined ? {} : { source: { type: nameOfType("source", source.number), id: source.id } }),
   });
-  const types = await deployment.types.forRead([]);
-  if (!types.ok) return types;
   const keys = (given: Given): string => {
-    const key = keyOf(named(given).bucket, types.value, "", limits);
+    const key = keyOf(named(given).bucket, types, "", limits);
     // What is wrong with the name is found when the batch is checked.
     return key.ok ? `${key.value.type} ${key.value.canonical}` : given.at;
   };
@@ -80,7 +77,8 @@ export async function batchOfUpdate(
     places[list].push(given.at);
   }
   for (const given of lists.destroy_records) {
-    if (created.has(keys(given))) continue;
+    // Only the first: a name that is twice in a list is refused.
+    if (created.delete(keys(given))) continue;
     batch.destroys.push(named(given));
     places.destroys.push(given.at);
   }

@@ -19,13 +19,14 @@ export async function getCells(
   _: unknown,
   context: HandlerContext,
 ): Promise<MessageInitShape<typeof GetCellsResponseSchema>> {
-  const { cells } = await callOf(context, "listCellAddresses").send("listCellAddresses", {});
+  const call = await callOf(context, "listCellAddresses");
+  const { cells } = await call.send("listCellAddresses", {});
   return { cells: cells.map(infoOf) };
 }
 
 export const cellService: Required<ServiceImpl<typeof CellService>> = {
   async getCell({ cellId }, context) {
-    const call = callOf(context, "listCellAddresses");
+    const call = await callOf(context, "listCellAddresses");
     const { cells } = await call.send("listCellAddresses", {});
     const cell = cells.find(({ id }) => id === String(cellId));
     return { cellInfo: infoOf(cell ?? call.fail("NOT_FOUND", `there is no cell ${cellId}`)) };

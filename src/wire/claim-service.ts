@@ -9,8 +9,11 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { ok, type Result } from "../core/refusal.ts";
+import type { TypeKind } from "../core/types/types.ts";
 import { invalid } from "../http/batch.ts";
+import { uuid as uuidField } from "../http/contract/fields.ts";
 import type { AnswerOf } from "../http/internal-api.ts";
+import { validate } from "../http/validate.ts";
 import { batchOfUpdate } from "./batch-of-update.ts";
 import { callOf, type WireCall } from "./wire-call.ts";
 import {
@@ -29,7 +32,7 @@ import { getCells, infoOf } from "./cells.ts";
 import { namedAs, nameOf, type Form } from "./names.ts";
 import { oldNext, oldSourceId } from "./oldest-generation.ts";
 import { bytesOfSourceId, sourceIdOf } from "./source-id.ts";
-import { namesOfTypes } from "./type-numbers.ts";
+import { typesOf } from "./type-numbers.ts";
 
 /** Chooses the id of the lease, so that a begin whose answer was lost can be repeated. */
 const IDEMPOTENCY_KEY = "idempotency-key";
@@ -42,12 +45,12 @@ export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
   getCells,
 
   async getRecord(request, context) {
-    const call = callOf(context, "lookupRecords");
+    const call = await callOf(context, "lookupRecords");
     const name = call.value(nameOf(request, ""));
-    const names = call.value(
-      await namesOfTypes(call.deployment, [{ kind: "bucket", number: name.number, field: name.field }]),
+    const { nameOf: nameOfType } = call.value(
+      await typesOf(call.deployment, [{ kind: "bucket", number: name.number, field: name.field }]),
     );
-    const bucket = { type: names("bucket", name.number), value: name.value };
+    const bucket = { type: nameOfType("bucket", name.number), value: name.value };
     const { results } = await call.send("lookupRecords", { body: { buckets: [bucket] } });
     const [result] = results;
     if (result?.found !== true || result.record === undefined)
@@ -61,13 +64,14 @@ export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
 
   async beginUpdate(request, context) {
     const cell = String(request.cellId);
-    const call = callOf(context, "beginLease", cell);
+    const call = await callOf(context, "beginLease", cell);
+    const key = context.requestHeader.get(IDEMPOTENCY_KEY);
+    const id = key === null ? undefined : call.value(validate(uuidField, key, IDEMPOTENCY_KEY));
     const { batch, placeOf } = call.value(await batchOfUpdate(call.deployment, request));
-    const uuid = context.requestHeader.get(IDEMPOTENCY_KEY);
     const { lease } =
-      uuid === null
+      id === undefined
         ? await call.send("beginLeaseWithNewId", { params: { cell }, body: batch }, placeOf)
-        : await call.send("beginLease", { params: { cell, uuid }, body: batch }, placeOf);
+        : await call.send("beginLease", { params: { cell, uuid: id }, body: batch }, placeOf);
     return { cellId: BigInt(lease.cell_id), leaseUuid: { value: lease.uuid } };
   },
 
@@ -83,14 +87,13 @@ export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
 
   async listLeases({ cellId, next, limit, createdAfter }, context) {
     const cell = String(cellId);
-    const call = callOf(context, "listLeases", cell);
+    const call = await callOf(context, "listLeases", cell);
     const query = {
       page_size: call.value(pageSize(limit)),
       created_after: createdAfter && call.value(momentOf(createdAfter, "created_after")),
     };
     let token = call.value(tokenOf(next));
-    // The client stops at an empty page, so none is sent while more leases may follow.
-    for (;;) {
+    for (let pages = 0; pages < MOST_PAGES; pages += 1) {
       const page = await call.send("listLeases", {
         params: { cell },
         query: { ...query, page_token: token },
@@ -98,17 +101,18 @@ export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
       token = page.next_page_token;
       if (page.leases.length === 0 && token !== "") continue;
       return {
-        leases: page.leases.map(({ uuid, created_at: at }) =>
-          create(LeaseRecordSchema, { uuid: { value: uuid }, createdAt: timeOf(at), updatedAt: timeOf(at) }),
+        leases: page.leases.map(({ uuid: id, created_at: at }) =>
+          create(LeaseRecordSchema, { uuid: { value: id }, createdAt: timeOf(at), updatedAt: timeOf(at) }),
         ),
         ...nextOf(token),
       };
     }
+    return tooSparse(call);
   },
 
   async listRecords(request, context) {
     const cell = String(request.cellId);
-    const call = callOf(context, "listRecords", cell);
+    const call = await callOf(context, "listRecords", cell);
     const isOldest = request.next !== undefined || request.limit !== undefined || isUnbounded(request);
     return isOldest ? pageOfRecords(call, cell, request) : rangeOfRecords(call, cell, request);
   },
@@ -118,13 +122,13 @@ async function decide(
   context: HandlerContext,
   route: "commitLease" | "rollbackLease",
   cell: string,
-  uuid: string | undefined,
+  sent: string | undefined,
 ): Promise<void> {
-  const call = callOf(context, route, cell);
-  if (uuid === undefined) call.value(invalid("lease_uuid", "is required"));
+  const call = await callOf(context, route, cell);
+  const id = call.value(validate(uuidField, sent, "lease_uuid"));
   const reason = context.requestHeader.get(REASON);
   await call.send(route, {
-    params: { cell, uuid: uuid ?? "" },
+    params: { cell, uuid: id },
     ...(reason === null ? {} : { body: { reason } }),
   });
 }
@@ -138,10 +142,10 @@ async function pageOfRecords(
   cell: string,
   { sourceType, next, limit }: ListRecordsRequest,
 ): Promise<ListRecordsResponse> {
-  const names = call.value(await namesOfTypes(call.deployment, [sourceField(sourceType)]));
-  const query = { source_type: names("source", sourceType), page_size: call.value(pageSize(limit)) };
+  const { nameOf: nameOfType } = call.value(await typesOf(call.deployment, [sourceField(sourceType)]));
+  const query = { source_type: nameOfType("source", sourceType), page_size: call.value(pageSize(limit)) };
   let token = call.value(tokenOf(next));
-  for (;;) {
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
     const page = await call.send("listRecords", { params: { cell }, query: { ...query, page_token: token } });
     token = page.next_page_token;
     if (page.records.length === 0 && token !== "") continue;
@@ -159,6 +163,7 @@ async function pageOfRecords(
     if (answer.next !== undefined) answer.$unknown = [oldNext(answer.next)];
     return answer;
   }
+  return tooSparse(call);
 }
 
 const sourceField = (number: number) => ({ kind: "source" as const, number, field: "source_type" });
@@ -174,37 +179,43 @@ async function rangeOfRecords(
 ): Promise<ListRecordsResponse> {
   const types = claimTypes.length > 0 ? claimTypes : bucketTypes;
   const field = claimTypes.length > 0 ? "claim_types" : "bucket_types";
-  const names = call.value(
-    await namesOfTypes(call.deployment, [
+  const { nameOf: nameOfType } = call.value(
+    await typesOf(call.deployment, [
       sourceField(sourceType),
       ...types.map((number, index) => ({ kind: "bucket" as const, number, field: `${field}[${index}]` })),
     ]),
   );
   const query = {
-    source_type: names("source", sourceType),
-    bucket_type: types.map((number) => names("bucket", number)),
+    source_type: nameOfType("source", sourceType),
+    bucket_type: types.map((number) => nameOfType("bucket", number)),
     ...(gt.length === 0 ? {} : { source_id_gt: call.value(sourceIdOf(gt, "source_id_gt")) }),
     ...(lte.length === 0 ? {} : { source_id_lte: call.value(sourceIdOf(lte, "source_id_lte")) }),
   };
+  const form = bucketTypes.length > 0 && claimTypes.length === 0 ? "bucket" : "claim";
   const found: ApiRecord[] = [];
-  const { maxPageItems } = call.deployment.config.limits;
-  for (let token = ""; ;) {
+  let token = "";
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
     const page = await call.send("listRecords", { params: { cell }, query: { ...query, page_token: token } });
     found.push(...page.records);
     token = page.next_page_token;
-    if (token !== "" && (found.length === 0 || page.split)) {
-      if (found.length > 2 * maxPageItems)
-        call.fail(
-          "RESOURCE_EXHAUSTED",
-          `one source id has more than ${2 * maxPageItems} records; list them over HTTP`,
-        );
-      continue;
-    }
-    const form = bucketTypes.length > 0 && claimTypes.length === 0 ? "bucket" : "claim";
+    if (token !== "" && (found.length === 0 || page.split)) continue;
     const records = await Promise.all(found.map((record) => recordOf(call, record, form)));
     return create(ListRecordsResponseSchema, { records, truncated: token !== "" });
   }
+  return found.length === 0
+    ? tooSparse(call)
+    : call.fail("RESOURCE_EXHAUSTED", "one source id has too many records; list them over HTTP");
 }
+
+/**
+ * The pages that one call reads at most. Clients stop at an empty page, so one that has nothing is not
+ * answered while more may follow. Each may send 900 messages to objects, of the 10,000 that the platform
+ * allows for a request.
+ */
+const MOST_PAGES = 4;
+
+const tooSparse = (call: WireCall): never =>
+  call.fail("UNAVAILABLE", "nothing was found in the part that one call reads; ask for less, or over HTTP");
 
 const statuses = {
   ACTIVE: Record_Status.ACTIVE,
@@ -222,8 +233,9 @@ async function recordOf(
 ): Promise<WireRecord> {
   const { lease_uuid: lease, created_at: createdAt, updated_at: updatedAt } = times;
   const types = call.value(await call.deployment.types.forRead([]));
-  const numberOf = (kind: "bucket" | "subject" | "source", name: string): number =>
-    types.named(kind, name)?.number ?? 0;
+  const numberOf = (kind: TypeKind, name: string): number =>
+    types.named(kind, name)?.number ??
+    call.fail("UNAVAILABLE", "a type of the answer cannot be read; repeat the call");
   return create(RecordSchema, {
     ...(uuid === undefined ? {} : { uuid: { value: uuid } }),
     metadata: {

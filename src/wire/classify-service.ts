@@ -2,14 +2,14 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { ClassifyAction, ClassifyType, type ClassifyService } from "./protobuf.ts";
 import { getCells } from "./cells.ts";
 import { nameOfClaim } from "./names.ts";
-import { namesOfTypes } from "./type-numbers.ts";
+import { typesOf } from "./type-numbers.ts";
 import { callOf } from "./wire-call.ts";
 
 export const classifyService: Required<ServiceImpl<typeof ClassifyService>> = {
   getCells,
 
   async classify({ type, value, claim, claims }, context) {
-    const call = callOf(context, "classify");
+    const call = await callOf(context, "classify");
     const sent = claims.length > 0 ? claims : claim === undefined ? [] : [claim];
     const { lookupBuckets } = call.deployment.config.limits;
     if (sent.length > lookupBuckets)
@@ -18,8 +18,8 @@ export const classifyService: Required<ServiceImpl<typeof ClassifyService>> = {
       call.value(nameOfClaim(each, claims.length > 0 ? `claims[${index}]` : "claim")),
     );
     const numbers = given.map(({ number, field }) => ({ kind: "bucket" as const, number, field }));
-    const names = call.value(await namesOfTypes(call.deployment, numbers));
-    const asked = given.map((each) => ({ type: names("bucket", each.number), value: each.value }));
+    const { nameOf } = call.value(await typesOf(call.deployment, numbers));
+    const asked = given.map((each) => ({ type: nameOf("bucket", each.number), value: each.value }));
     const answer = await call.send("classify", {
       body: {
         type: ClassifyType[type] ?? String(type),

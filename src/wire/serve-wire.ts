@@ -21,6 +21,7 @@ import { secured } from "../http/headers.ts";
 import { InternalApi, type Problem, type Serve } from "../http/internal-api.ts";
 import { problemOf } from "../http/problem.ts";
 import type { Trace } from "../http/trace.ts";
+import type { WaitUntil } from "../runtime.ts";
 import { claimService } from "./claim-service.ts";
 import { cellService } from "./cells.ts";
 import { classifyService } from "./classify-service.ts";
@@ -34,6 +35,7 @@ export interface WireRequest {
   request: Request;
   env: Env;
   trace: Trace;
+  waitUntil: WaitUntil;
   /** Serves a request of the API inside the process. */
   serve: Serve;
 }
@@ -78,13 +80,14 @@ const handlers = new Map<string, UniversalHandler>(
 );
 
 /** Serves every path under `/grpc`, as Connect or as gRPC-Web. */
-export async function serveWire({ request, env, trace, serve }: WireRequest): Promise<Response> {
+export async function serveWire(given: WireRequest): Promise<Response> {
+  const { request, env, trace } = given;
   trace.route = UNREAD;
   const handler = handlers.get(rawPath(request.url));
   if (handler === undefined) return unknownMethod(request, trace);
   const deployment = deploymentOf(env);
   const { limits } = deployment.config;
-  const caller = await callerOf(request, deployment, trace, serve);
+  const caller = await callerOf(given, deployment);
   const framing = request.method === "POST" ? framingOf(request.headers) : undefined;
   let message: Result<Uint8Array | undefined> = ok(undefined);
   if (caller.ok && framing !== undefined) {
@@ -113,12 +116,10 @@ export async function serveWire({ request, env, trace, serve }: WireRequest): Pr
 
 const UNREADABLE = refused("INVALID_ARGUMENT", "the body is not a message of this method", { field: "body" });
 
-/** Verifies the key and its role before anything of the body is read. */
+/** Verifies the key before anything of the body is read. */
 async function callerOf(
-  request: Request,
+  { request, trace, waitUntil, serve }: WireRequest,
   deployment: Deployment,
-  trace: Trace,
-  serve: Serve,
 ): Promise<Result<Caller>> {
   const signed = deployment.signed();
   if (!signed.ok) return signed;
@@ -126,8 +127,11 @@ async function callerOf(
   const principal = await signed.value.keys.verify(authorization, deployment.clock.now());
   if (!principal.ok) return principal;
   trace.principal = principal.value;
-  const api = new InternalApi(serve, principal.value, trace.requestId);
-  return ok({ deployment, principal: principal.value, api, trace, log: logOf(deployment.env) });
+  const traceparent = request.headers.get("traceparent");
+  const headers = traceparent === null ? {} : { traceparent };
+  const api = new InternalApi(serve, principal.value, trace.requestId, headers);
+  const log = logOf(deployment.env);
+  return ok({ deployment, principal: principal.value, api, trace, waitUntil, log });
 }
 
 function refusalOf(failed: Extract<Result<unknown>, { ok: false }>, trace: Trace): ConnectError {

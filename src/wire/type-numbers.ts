@@ -1,6 +1,6 @@
 /** Finds the names of types, which the protobuf has as numbers. */
 import { ok, type Result } from "../core/refusal.ts";
-import type { TypeKind } from "../core/types/types.ts";
+import type { TypeKind, Types } from "../core/types/types.ts";
 import { invalid } from "../http/batch.ts";
 import type { Deployment } from "../http/deployment.ts";
 
@@ -11,13 +11,17 @@ export interface TypeNumber {
   field: string;
 }
 
-export type NameOfType = (kind: TypeKind, number: number) => string;
+/** The types of a request, all of which are declared. */
+export interface DeclaredTypes {
+  types: Types;
+  nameOf: (kind: TypeKind, number: number) => string;
+}
 
 /** All numbers must be declared. Some may be newer than this isolate's copy, so it may ask the directory. */
-export async function namesOfTypes(
+export async function typesOf(
   { types }: Pick<Deployment, "types">,
   numbers: readonly TypeNumber[],
-): Promise<Result<NameOfType>> {
+): Promise<Result<DeclaredTypes>> {
   const zero = numbers.find(({ number }) => number === 0);
   if (zero !== undefined) return invalid(zero.field, "is required");
   let known = types.current;
@@ -33,5 +37,5 @@ export async function namesOfTypes(
   const unknown = numbers.find(({ kind, number }) => declared.numbered(kind, number) === undefined);
   if (unknown !== undefined)
     return invalid(unknown.field, `has the ${unknown.kind} type ${unknown.number}, which is not declared`);
-  return ok((kind, number) => declared.numbered(kind, number)?.name ?? "");
+  return ok({ types: declared, nameOf: (kind, number) => declared.numbered(kind, number)?.name ?? "" });
 }

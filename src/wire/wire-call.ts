@@ -1,13 +1,17 @@
-import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
 import { refused, type ErrorCode, type Result } from "../core/refusal.ts";
+import { accessRefusal } from "../http/access-refusal.ts";
 import { routes, type RouteId } from "../http/contract.ts";
+import { cellId } from "../http/contract/fields.ts";
 import type { Route } from "../http/contract/route.ts";
 import type { Deployment } from "../http/deployment.ts";
 import type { AnswerOf, InternalApi, Problem, Sent } from "../http/internal-api.ts";
 import { problemOf } from "../http/problem.ts";
 import type { Trace } from "../http/trace.ts";
+import { validate } from "../http/validate.ts";
+import type { WaitUntil } from "../runtime.ts";
 import type { logEvent } from "../log.ts";
 import { wireError, type PlaceOf } from "./wire-error.ts";
 
@@ -17,6 +21,7 @@ export interface Caller {
   principal: Principal;
   api: InternalApi;
   trace: Trace;
+  waitUntil: WaitUntil;
   log: typeof logEvent;
 }
 
@@ -36,7 +41,11 @@ export class WireCall {
 
   /** Calls a route of the API. It stops waiting at the caller's deadline, when the outcome is not known. */
   async send<Id extends RouteId>(id: Id, sent: Sent, placeOf?: PlaceOf): Promise<AnswerOf<Id>> {
-    const answer = await Promise.race([this.#caller.api.call(id, sent), this.#deadline()]);
+    const { api, trace } = this.#caller;
+    const answer = await Promise.race([api.call(id, sent), this.#deadline()]).catch((error: unknown) => {
+      if (error instanceof ConnectError) trace.code = "DEADLINE_EXCEEDED";
+      throw error;
+    });
     if (answer.ok) return answer.value;
     throw this.#error(answer.problem, placeOf);
   }
@@ -63,7 +72,9 @@ export class WireCall {
     return new Promise((_, reject) => {
       const end = (): void =>
         reject(
-          signal.reason instanceof ConnectError ? signal.reason : new ConnectError("the call was cancelled"),
+          signal.reason instanceof ConnectError
+            ? signal.reason
+            : new ConnectError("cancelled", Code.Canceled),
         );
       if (signal.aborted) end();
       else signal.addEventListener("abort", end, { once: true });
@@ -73,9 +84,9 @@ export class WireCall {
 
 /**
  * Begins a call on behalf of a route of the API. A caller who may not use the route, or not for this cell, is
- * refused before anything is looked up.
+ * refused before anything is looked up, and so is a key that was revoked.
  */
-export function callOf(context: HandlerContext, id: RouteId, cell?: string): WireCall {
+export async function callOf(context: HandlerContext, id: RouteId, cell?: string): Promise<WireCall> {
   const caller = context.values.get(callerKey);
   if (caller === undefined) throw new Error("a call without a caller");
   const call = new WireCall(caller, context.signal);
@@ -89,5 +100,8 @@ export function callOf(context: HandlerContext, id: RouteId, cell?: string): Wir
         ? `a key of cell ${principal.cell} may not make this call`
         : `a key of the role ${principal.role} may not make this call`,
     );
+  if (cell !== undefined) call.value(validate(cellId, cell, "cell_id"));
+  const refusal = await accessRefusal(caller.deployment, principal, cell, false, caller.waitUntil);
+  if (refusal !== undefined) call.value({ ok: false, refusal });
   return call;
 }

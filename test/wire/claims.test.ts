@@ -7,6 +7,7 @@ import { InternalApi } from "../../src/http/internal-api.ts";
 import { Record_Status } from "../../src/wire/protobuf.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../src/wire/protobuf.ts";
 import { addressOf, applied, claim, freshName } from "../suites/conformance/leases.ts";
+import type { KeyName } from "../suites/conformance/client.ts";
 import { Api, startDeployment } from "../support/workerd/api.ts";
 import { clientOf, protocols } from "./clients.ts";
 
@@ -151,7 +152,7 @@ describe.each(protocols)("%s", (protocol) => {
       "create_records[0].bucket",
     );
     const lease = await failure(client.commitUpdate({ cellId: 1n, leaseUuid: { value: "x" } }));
-    expect(lease.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field).toBe("uuid");
+    expect(lease.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field).toBe("lease_uuid");
     expect((await failure(client.commitUpdate({ cellId: 1n }))).rawMessage).toContain(
       "`lease_uuid` is required",
     );
@@ -199,6 +200,35 @@ test("a destroy of a name that nobody has changes nothing", async () => {
   const client = clientOf(api);
   const { leaseUuid } = await client.beginUpdate(begin([], [record(freshName())]));
   expect(await client.commitUpdate({ cellId: 1n, leaseUuid })).toMatchObject({});
+});
+
+test("a name that is twice in a list is refused, also if it is in the other list", async () => {
+  const name = freshName();
+  const client = clientOf(api);
+  for (const request of [
+    begin([record(name), record(name)]),
+    begin([record(name)], [record(name), record(name)]),
+  ])
+    expect((await failure(client.beginUpdate(request))).rawMessage).toContain("is the same name as");
+});
+
+test("what is wrong with the cell and with the key of a begin is named as it was sent", async () => {
+  const client = clientOf(api, "Connect", "operator");
+  const request = begin([record(freshName())]);
+  const headers = { "idempotency-key": "x" };
+  expect((await failure(client.beginUpdate(request, { headers }))).rawMessage).toContain("`idempotency-key`");
+  expect((await failure(client.beginUpdate({ ...request, cellId: 0n }))).rawMessage).toContain("`cell_id`");
+});
+
+test("[A1] a revoked key is refused before its types are looked up", async () => {
+  const { id, key } = await api.json<{ id: string; key: string }>(201, "POST", "/v1/admin/keys", {
+    body: { role: "router", note: "a test", reason: "a test" },
+  });
+  const client = clientOf(api, "Connect", key as KeyName);
+  expect((await failure(client.getRecord({ claim: {} }))).code).toBe(Code.InvalidArgument);
+  await api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, { body: { reason: "a test" } });
+  const other = clientOf(new Api(), "Connect", key as KeyName);
+  expect((await failure(other.getRecord({ claim: {} }))).code).toBe(Code.Unauthenticated);
 });
 
 test("an operator decides a lease with a reason", async () => {

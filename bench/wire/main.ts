@@ -1,0 +1,134 @@
+/** `npm run bench:wire`: begins over the protobuf wire beside begins over JSON, in workerd. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { startCoordinator } from "../../scripts/coordinator.ts";
+import { freePort } from "../../scripts/free-port.ts";
+import { BeginUpdateRequestSchema } from "../../src/wire/protobuf.ts";
+import { bytesOfSourceId } from "../../src/wire/source-id.ts";
+import { closedLoop } from "../client/closed-loop.ts";
+import { BadOption, parsed, runProgram } from "../program.ts";
+
+const usage = `npm run bench:wire -- [options]
+
+  --rounds N    number of rounds (default 7)
+  --seconds N   length of each measurement in a round (default 4)
+  --names N     names of each begin (default 1)
+  --help        print this help
+
+Measures begins per second of eight callers, over JSON and over Connect with binary messages, in turns. Prints
+each round and the medians. The begins stay open until the cell's limit, so it is raised.
+`;
+
+interface Options {
+  rounds: number;
+  seconds: number;
+  names: number;
+}
+
+function readOptions(argv: readonly string[]): Options | undefined {
+  const text = { type: "string" } as const;
+  const options = { rounds: text, seconds: text, names: text, help: { type: "boolean" } } as const;
+  const { values } = parsed(() => parseArgs({ args: [...argv], options }));
+  if (values.help === true) return undefined;
+  const { rounds, seconds, names } = values;
+  return {
+    rounds: numberOf("rounds", rounds, 7),
+    seconds: numberOf("seconds", seconds, 4),
+    names: numberOf("names", names, 1),
+  };
+}
+
+function numberOf(name: string, given: string | undefined, usual: number): number {
+  const value = given === undefined ? usual : Number(given);
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new BadOption(`--${name} takes a whole number above 0, not ${JSON.stringify(given)}`);
+  return value;
+}
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+const CLIENTS = 8;
+const METHOD = "/grpc/gitlab.cells.topology_service.claims.v1.ClaimService/BeginUpdate";
+
+interface Message {
+  path: string;
+  type: string;
+  body: string | Uint8Array;
+}
+
+let made = 0;
+
+const namesOf = (count: number): string[] => Array.from({ length: count }, () => `bench-${(made += 1)}`);
+
+const overJson = (count: number): Message => ({
+  path: "/v1/cells/1/leases",
+  type: "application/json",
+  body: JSON.stringify({
+    creates: namesOf(count).map((value) => ({
+      bucket: { type: "USERNAMES", value },
+      subject: { type: "USER", id: "7" },
+      source: { type: "RAILS_TABLE_USERS", id: "7" },
+    })),
+  }),
+});
+
+const overConnect = (count: number): Message => ({
+  path: METHOD,
+  type: "application/proto",
+  body: toBinary(
+    BeginUpdateRequestSchema,
+    create(BeginUpdateRequestSchema, {
+      cellId: 1n,
+      createRecords: namesOf(count).map((value) => ({
+        claim: { claim: { case: "username" as const, value } },
+        subject: { type: 4, id: 7n },
+        source: { type: 1, railsPrimaryKeyId: bytesOfSourceId("7") },
+      })),
+    }),
+  ),
+});
+
+async function run({ rounds, seconds, names }: Options): Promise<void> {
+  const root = mkdtempSync(join(tmpdir(), "leasehold-bench-wire-"));
+  const variables = { LEASEHOLD_OUTSTANDING_LEASES: "100000" };
+  const coordinator = await startCoordinator({ port: await freePort(), stateFolder: root, variables });
+  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+  const authorization = `Bearer ${coordinator.keys.cells["1"]}`;
+  const send = ({ path, type, body }: Message): Promise<boolean> =>
+    new Promise((resolve) => {
+      const headers = { authorization, "content-type": type, "content-length": Buffer.byteLength(body) };
+      const call = request(`${coordinator.url}${path}`, { agent, method: "POST", headers }, (answer) => {
+        answer.resume().on("end", () => resolve(answer.statusCode === 200 || answer.statusCode === 201));
+      });
+      call.on("error", () => resolve(false)).end(body);
+    });
+  const perSecond = async (message: (count: number) => Message): Promise<number> => {
+    const done = await closedLoop({ clients: CLIENTS, seconds, turn: () => send(message(names)) });
+    if (done.errors > 0) throw new Error(`${done.errors} begins failed`);
+    return done.turns / done.seconds;
+  };
+  try {
+    // The first calls load the wire and fill caches.
+    for (const message of [overJson, overConnect]) await perSecond(message);
+    print(`${"".padEnd(10)}${"JSON".padStart(12)}${"Connect".padStart(12)}${"ratio".padStart(12)}`);
+    const ratios: number[] = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      const json = await perSecond(overJson);
+      const connect = await perSecond(overConnect);
+      ratios.push(connect / json);
+      const cells = [json.toFixed(0), connect.toFixed(0), (connect / json).toFixed(3)];
+      print(`round ${round}`.padEnd(10) + cells.map((cell) => cell.padStart(12)).join(""));
+    }
+    print(`median ratio: ${(ratios.toSorted((a, b) => a - b)[Math.floor(rounds / 2)] ?? 0).toFixed(3)}`);
+  } finally {
+    agent.destroy();
+    await coordinator.stop();
+    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+await runProgram({ name: "bench:wire", usage, readOptions, run });
