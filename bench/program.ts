@@ -14,6 +14,17 @@ export function parsed<T>(parse: () => T): T {
   }
 }
 
+/** Reads an option that is a whole number above 0. */
+export function numberOf(name: string, given: string | undefined, usual: number): number {
+  const value = given === undefined ? usual : Number(given);
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new BadOption(`--${name} takes a whole number above 0, not ${JSON.stringify(given)}`);
+  return value;
+}
+
+export const medianOf = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
 interface Program<Options> {
   name: string;
   usage: string;

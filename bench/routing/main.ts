@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { BadOption, parsed, runProgram } from "../program.ts";
+import { medianOf, numberOf, parsed, runProgram } from "../program.ts";
 import { measureLookups } from "./lookups.ts";
 import { measureProxies } from "./proxies.ts";
 
@@ -35,17 +35,7 @@ function readOptions(argv: readonly string[]): Options | undefined {
   return { rounds: numberOf("rounds", values.rounds, 5), seconds: numberOf("seconds", values.seconds, 2) };
 }
 
-function numberOf(name: string, given: string | undefined, usual: number): number {
-  const value = given === undefined ? usual : Number(given);
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new BadOption(`--${name} takes a whole number above 0, not ${JSON.stringify(given)}`);
-  return value;
-}
-
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
-
-const medianOf = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
 /** Prints a row for each round, and the median of each column. */
 function printTable<Row extends object>(columns: readonly (readonly [string, (row: Row) => number])[]) {

@@ -10,7 +10,7 @@ import { freePort } from "../../scripts/free-port.ts";
 import { BeginUpdateRequestSchema } from "../../src/wire/protobuf.ts";
 import { bytesOfSourceId } from "../../src/wire/source-id.ts";
 import { closedLoop } from "../client/closed-loop.ts";
-import { BadOption, parsed, runProgram } from "../program.ts";
+import { medianOf, numberOf, parsed, runProgram } from "../program.ts";
 
 const usage = `npm run bench:wire -- [options]
 
@@ -40,13 +40,6 @@ function readOptions(argv: readonly string[]): Options | undefined {
     seconds: numberOf("seconds", seconds, 4),
     names: numberOf("names", names, 1),
   };
-}
-
-function numberOf(name: string, given: string | undefined, usual: number): number {
-  const value = given === undefined ? usual : Number(given);
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new BadOption(`--${name} takes a whole number above 0, not ${JSON.stringify(given)}`);
-  return value;
 }
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -123,7 +116,7 @@ async function run({ rounds, seconds, names }: Options): Promise<void> {
       const cells = [json.toFixed(0), connect.toFixed(0), (connect / json).toFixed(3)];
       print(`round ${round}`.padEnd(10) + cells.map((cell) => cell.padStart(12)).join(""));
     }
-    print(`median ratio: ${(ratios.toSorted((a, b) => a - b)[Math.floor(rounds / 2)] ?? 0).toFixed(3)}`);
+    print(`median ratio: ${medianOf(ratios).toFixed(3)}`);
   } finally {
     agent.destroy();
     await coordinator.stop();

@@ -64,9 +64,8 @@ test("[X5] a key is refused although the ledger has lost the removal, where the 
   expect(await api.problem(403, "GET", "/v1/cells/1/leases", { key: "cell 1" })).toMatchObject(isRemoved);
 });
 
-const SHARDS = 4;
-
-test("[H6] [X4] a shard that has names of a removed cell again is not taken back into service", async () => {
+/** Makes a name whose cell only the directory has as removed. */
+async function nameOfRemovedCell(): Promise<string> {
   const name = freshName();
   const lease = `/v1/cells/1/leases/${newUuid()}`;
   await api.json(201, "PUT", lease, { key: "cell 1", body: { creates: [claim(name)] } });
@@ -74,6 +73,13 @@ test("[H6] [X4] a shard that has names of a removed cell again is not taken back
   await runInDurableObject(stubsOf(env).directory(), (_, state) => {
     state.storage.sql.exec("UPDATE cell SET removed_at_ms = 1 WHERE cell = '1'");
   });
+  return name;
+}
+
+const SHARDS = 4;
+
+test("[H6] [X4] a shard that has names of a removed cell again is not taken back into service", async () => {
+  await nameOfRemovedCell();
   await restartObjects(env, "1", "2");
   const answers = [];
   for (const shard of Array.from({ length: SHARDS }, (_, index) => `/v1/admin/parts/shard-${index}`)) {
@@ -88,13 +94,7 @@ test("[H6] [X4] a shard that has names of a removed cell again is not taken back
 });
 
 test("[X5] [Q8] a name that a shard still has for a removed cell is unavailable, not absent", async () => {
-  const name = freshName();
-  const lease = `/v1/cells/1/leases/${newUuid()}`;
-  await api.json(201, "PUT", lease, { key: "cell 1", body: { creates: [claim(name)] } });
-  await api.json(200, "POST", `${lease}/commit`, { key: "cell 1" });
-  await runInDurableObject(stubsOf(env).directory(), (_, state) => {
-    state.storage.sql.exec("UPDATE cell SET removed_at_ms = 1 WHERE cell = '1'");
-  });
+  const name = await nameOfRemovedCell();
   let readings = 0;
   const count = (call: string): void => void (readings += Number(call === "DIRECTORY.snapshot"));
   const router = new Api({ DIRECTORY: watchedNamespace("DIRECTORY", env.DIRECTORY, count) });
