@@ -197,7 +197,7 @@ const listsOf = ({ query, body }: Route): RequestLists => ({
   body: listLimitsOf((body ?? NO_BODY).schema),
 });
 
-const notAllowed = ({ role, cell }: Principal): string =>
+export const notAllowed = ({ role, cell }: Principal): string =>
   role === "cell"
     ? `a key of cell ${cell} may not call this route`
     : `a key of the role ${role} may not call this route`;

@@ -92,7 +92,7 @@ async function readAtOnce(request: Request, maxBytes: number): Promise<Result<Ui
 }
 
 /** Counts bytes while reading, and cancels the stream at the limit. */
-function readChunks(body: ReadableStream<Uint8Array>, maxBytes: number): Reading {
+export function readChunks(body: ReadableStream<Uint8Array>, maxBytes: number): Reading {
   const reader = body.getReader();
   const cancel = (): void => void reader.cancel().catch(() => {});
   const read = async (): Promise<Result<Uint8Array>> => {
@@ -123,7 +123,7 @@ const CUT_SHORT = refused("INVALID_ARGUMENT", "the body ended before its declare
   field: "body",
 });
 
-export const tooLarge = (maxBytes: number): Result<never> => {
+const tooLarge = (maxBytes: number): Result<never> => {
   const detail = `the body is larger than ${maxBytes} bytes (limit \`body_bytes\`); split the request`;
   return refused("RESOURCE_EXHAUSTED", detail, { reason: "BODY_TOO_LARGE" });
 };

@@ -1,21 +1,21 @@
 /** The batch of a BeginUpdate, as the API takes it. */
 import type * as z from "zod";
-import type { OpList } from "../core/refusal.ts";
-import { ok, type Result } from "../core/refusal.ts";
+import { ok, type OpList, type Result } from "../core/refusal.ts";
 import { invalid, keyOf } from "../http/batch.ts";
 import type * as schemas from "../http/contract/schemas.ts";
 import type { Deployment } from "../http/deployment.ts";
 import type { BeginUpdateRequest, Metadata } from "./protobuf.ts";
-import { nameOf } from "./names.ts";
+import { nameOf, type Form } from "./names.ts";
 import { sourceIdOf } from "./source-id.ts";
 import { typesOf, type TypeNumber } from "./type-numbers.ts";
-import type { PlaceOf } from "./wire-error.ts";
+import type { Placed } from "./wire-error.ts";
 
 type Batch = z.input<typeof schemas.batch>;
 type ListName = "create_records" | "destroy_records";
 
 interface Given {
   at: string;
+  form: Form;
   bucket: { number: number; value: string };
   subject: { number: number; id: string } | undefined;
   source: { number: number; id: string } | undefined;
@@ -23,7 +23,7 @@ interface Given {
 
 export interface UpdateBatch {
   batch: Batch;
-  placeOf: PlaceOf;
+  placed: Placed;
 }
 
 /**
@@ -69,29 +69,43 @@ export async function batchOfUpdate(
   };
   const destroyed = new Set(lists.destroy_records.map(keys));
   const created = new Set(lists.create_records.map(keys));
-  const places: Record<OpList, string[]> = { creates: [], destroys: [], replaces: [] };
+  const places: Record<OpList, Given[]> = { creates: [], destroys: [], replaces: [] };
   const batch = { creates: [] as unknown[], destroys: [] as unknown[], replaces: [] as unknown[] };
   for (const given of lists.create_records) {
     const list = destroyed.has(keys(given)) ? "replaces" : "creates";
     batch[list].push(named(given));
-    places[list].push(given.at);
+    places[list].push(given);
   }
   for (const given of lists.destroy_records) {
     // Only the first: a name that is twice in a list is refused.
     if (created.delete(keys(given))) continue;
     batch.destroys.push(named(given));
-    places.destroys.push(given.at);
+    places.destroys.push(given);
   }
   return ok({
     batch: { ...batch, allow_missing: true } as Batch,
-    placeOf: (list, index) => places[list][index] ?? list,
+    placed: (text) =>
+      text.replaceAll(
+        OP,
+        (whole, list: OpList, index: string, field = "") =>
+          placeOf(places[list][Number(index)], field) ?? whole,
+      ),
   });
+}
+
+/** An op of the API's batch, with the field that has another name in the protobuf. */
+const OP = /\b(creates|destroys|replaces)\[(\d+)\](\.bucket(?:\.value)?|\.source\.id)?/g;
+
+function placeOf(given: Given | undefined, field: string): string | undefined {
+  if (given === undefined) return undefined;
+  if (field === ".source.id") return `${given.at}.source.rails_primary_key_id`;
+  return given.at + (field !== "" && given.form !== "bucket" ? ".claim" : field);
 }
 
 function givenOf(record: Metadata, at: string, numbers: TypeNumber[]): Result<Given> {
   const name = nameOf(record, at);
   if (!name.ok) return name;
-  const { number, value, field } = name.value;
+  const { number, value, field, form } = name.value;
   numbers.push({ kind: "bucket", number, field });
   const { subject, source } = record;
   if (subject !== undefined)
@@ -101,6 +115,7 @@ function givenOf(record: Metadata, at: string, numbers: TypeNumber[]): Result<Gi
   if (id?.ok === false) return id;
   return ok({
     at,
+    form,
     bucket: { number, value },
     subject: subject && { number: subject.type, id: String(subject.id) },
     source: source && id && { number: source.type, id: id.value },

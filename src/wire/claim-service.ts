@@ -15,7 +15,7 @@ import { uuid as uuidField } from "../http/contract/fields.ts";
 import type { AnswerOf } from "../http/internal-api.ts";
 import { validate } from "../http/validate.ts";
 import { batchOfUpdate } from "./batch-of-update.ts";
-import { callOf, type WireCall } from "./wire-call.ts";
+import { callOf, oldestKey, type WireCall } from "./wire-call.ts";
 import {
   type ClaimService,
   GetRecordResponseSchema,
@@ -67,11 +67,11 @@ export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
     const call = await callOf(context, "beginLease", cell);
     const key = context.requestHeader.get(IDEMPOTENCY_KEY);
     const id = key === null ? undefined : call.value(validate(uuidField, key, IDEMPOTENCY_KEY));
-    const { batch, placeOf } = call.value(await batchOfUpdate(call.deployment, request));
+    const { batch, placed } = call.value(await batchOfUpdate(call.deployment, request));
     const { lease } =
       id === undefined
-        ? await call.send("beginLeaseWithNewId", { params: { cell }, body: batch }, placeOf)
-        : await call.send("beginLease", { params: { cell, uuid: id }, body: batch }, placeOf);
+        ? await call.send("beginLeaseWithNewId", { params: { cell }, body: batch }, placed)
+        : await call.send("beginLease", { params: { cell, uuid: id }, body: batch }, placed);
     return { cellId: BigInt(lease.cell_id), leaseUuid: { value: lease.uuid } };
   },
 
@@ -113,8 +113,13 @@ export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
   async listRecords(request, context) {
     const cell = String(request.cellId);
     const call = await callOf(context, "listRecords", cell);
-    const isOldest = request.next !== undefined || request.limit !== undefined || isUnbounded(request);
-    return isOldest ? pageOfRecords(call, cell, request) : rangeOfRecords(call, cell, request);
+    if (context.values.get(oldestKey)) return oldestPage(call, cell, request);
+    const paged = request.next === undefined ? request.limit !== undefined && "limit" : "next";
+    if (paged === false) return rangeOfRecords(call, cell, request);
+    if (hasRange(request)) call.value(invalid(paged, "must not be sent beside a range or types"));
+    const { records, next } = await readPage(call, cell, request);
+    const shown = records.map((record) => recordOf(call, record, "claim"));
+    return create(ListRecordsResponseSchema, { records: await Promise.all(shown), ...nextOf(next) });
   },
 };
 
@@ -133,35 +138,47 @@ async function decide(
   });
 }
 
-const isUnbounded = ({ sourceIdGt, sourceIdLte, claimTypes }: ListRecordsRequest): boolean =>
-  sourceIdGt.length + sourceIdLte.length + claimTypes.length === 0;
+const hasRange = (request: ListRecordsRequest): boolean =>
+  [request.sourceIdGt, request.sourceIdLte, request.claimTypes, request.bucketTypes].some(
+    ({ length }) => length > 0,
+  );
 
 /** A page of the oldest generation, with buckets and whole numbers. */
-async function pageOfRecords(
+async function oldestPage(
+  call: WireCall,
+  cell: string,
+  request: ListRecordsRequest,
+): Promise<ListRecordsResponse> {
+  const page = await readPage(call, cell, request);
+  const records = await Promise.all(
+    page.records.map(async (record) => {
+      const made = await recordOf(call, record, "bucket");
+      const id = int64Of(call, record.source.id, "source");
+      const source = create(SourceSchema, { type: made.metadata?.source?.type ?? 0 });
+      if (made.metadata !== undefined)
+        made.metadata.source = { ...source, $unknown: [oldSourceId(String(id))] };
+      return made;
+    }),
+  );
+  const { next } = nextOf(page.next);
+  const answer = create(ListRecordsResponseSchema, { records });
+  if (next !== undefined) answer.$unknown = [oldNext(next)];
+  return answer;
+}
+
+/** Reads records by `next` and `limit`. */
+async function readPage(
   call: WireCall,
   cell: string,
   { sourceType, next, limit }: ListRecordsRequest,
-): Promise<ListRecordsResponse> {
+): Promise<{ records: readonly ApiRecord[]; next: string }> {
   const { nameOf: nameOfType } = call.value(await typesOf(call.deployment, [sourceField(sourceType)]));
   const query = { source_type: nameOfType("source", sourceType), page_size: call.value(pageSize(limit)) };
   let token = call.value(tokenOf(next));
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
     const page = await call.send("listRecords", { params: { cell }, query: { ...query, page_token: token } });
     token = page.next_page_token;
-    if (page.records.length === 0 && token !== "") continue;
-    const records = await Promise.all(
-      page.records.map(async (record) => {
-        const made = await recordOf(call, record, "bucket");
-        const id = int64Of(call, record.source.id, "source");
-        const source = create(SourceSchema, { type: made.metadata?.source?.type ?? 0 });
-        if (made.metadata !== undefined)
-          made.metadata.source = { ...source, $unknown: [oldSourceId(String(id))] };
-        return made;
-      }),
-    );
-    const answer = create(ListRecordsResponseSchema, { records, ...nextOf(token) });
-    if (answer.next !== undefined) answer.$unknown = [oldNext(answer.next)];
-    return answer;
+    if (page.records.length > 0 || token === "") return { records: page.records, next: token };
   }
   return tooSparse(call);
 }
@@ -286,6 +303,11 @@ const nextOf = (token: string): { next?: Any } =>
 
 function tokenOf(next: Any | undefined): Result<string> {
   if (next === undefined || next.typeUrl === "") return ok("");
-  const message = anyUnpack(next, StringValueSchema);
-  return message === undefined ? invalid("next", "must be that of the answer before") : ok(message.value);
+  try {
+    const message = anyUnpack(next, StringValueSchema);
+    if (message !== undefined) return ok(message.value);
+  } catch {
+    // It is no message of the type that it names.
+  }
+  return invalid("next", "must be that of the answer before");
 }

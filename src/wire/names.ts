@@ -3,8 +3,7 @@ import { create, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { ok, type Result } from "../core/refusal.ts";
 import { invalid } from "../http/batch.ts";
-import { BucketSchema, type Bucket } from "./protobuf.ts";
-import { ClaimSchema, type Claim } from "./protobuf.ts";
+import { BucketSchema, ClaimSchema, type Bucket, type Claim } from "./protobuf.ts";
 
 /** A name with the number of its type. */
 export interface NumberedName {

@@ -26,9 +26,9 @@ import { claimService } from "./claim-service.ts";
 import { cellService } from "./cells.ts";
 import { classifyService } from "./classify-service.ts";
 import { CellService, ClaimService, ClassifyService } from "./protobuf.ts";
-import { callerKey, type Caller } from "./wire-call.ts";
+import { callerKey, oldestKey, type Caller } from "./wire-call.ts";
 import { wireError } from "./wire-error.ts";
-import { framingOf, isMessage, plainBody } from "./wire-message.ts";
+import { framingOf, isMessage, jsonOptions, plainBody } from "./wire-message.ts";
 
 /** A request of the wire, and what it runs in. */
 export interface WireRequest {
@@ -53,7 +53,7 @@ const MAX_TIMEOUT_MS = 600_000;
 const router = createConnectRouter({
   grpc: false,
   maxTimeoutMs: MAX_TIMEOUT_MS,
-  jsonOptions: { ignoreUnknownFields: false },
+  jsonOptions,
   interceptors: [
     (next) => async (request) => {
       try {
@@ -89,15 +89,18 @@ export async function serveWire(given: WireRequest): Promise<Response> {
   const { limits } = deployment.config;
   const caller = await callerOf(given, deployment);
   const framing = request.method === "POST" ? framingOf(request.headers) : undefined;
-  let message: Result<Uint8Array | undefined> = ok(undefined);
+  let message: Result<{ bytes: Uint8Array; isOldest: boolean } | undefined> = ok(undefined);
   if (caller.ok && framing !== undefined) {
     const body = await readInTime(request, limits, deployment.clock);
     message = body.ok ? await plainBody(body.value, framing, handler.method.name, limits.bodyBytes) : body;
   }
   const failed = caller.ok ? message : caller;
-  const body = failed.ok ? failed.value : undefined;
+  const read = failed.ok ? failed.value : undefined;
+  const body = read?.bytes;
   const ask = async (refusal: ConnectError | undefined): Promise<UniversalServerResponse> => {
-    const values = createContextValues().set(refusalKey, refusal);
+    const values = createContextValues()
+      .set(refusalKey, refusal)
+      .set(oldestKey, read?.isOldest === true);
     if (caller.ok) values.set(callerKey, caller.value);
     return handler({
       ...universalServerRequestFromFetch(plainRequest(request, body), {}),

@@ -1,8 +1,9 @@
-import { Code, ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { createContextKey, type ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
 import { refused, type ErrorCode, type Result } from "../core/refusal.ts";
 import { accessRefusal } from "../http/access-refusal.ts";
+import { notAllowed } from "../http/bind.ts";
 import { routes, type RouteId } from "../http/contract.ts";
 import { cellId } from "../http/contract/fields.ts";
 import type { Route } from "../http/contract/route.ts";
@@ -13,7 +14,7 @@ import type { Trace } from "../http/trace.ts";
 import { validate } from "../http/validate.ts";
 import type { WaitUntil } from "../runtime.ts";
 import type { logEvent } from "../log.ts";
-import { wireError, type PlaceOf } from "./wire-error.ts";
+import { wireError, type Placed } from "./wire-error.ts";
 
 /** What a request of the wire runs in, once its key is verified. */
 export interface Caller {
@@ -26,6 +27,9 @@ export interface Caller {
 }
 
 export const callerKey = createContextKey<Caller | undefined>(undefined);
+
+/** Whether the request was rewritten from the oldest generation, so that its answer must be too. */
+export const oldestKey = createContextKey(false);
 
 /** One call, which throws what is wrong as an error of the wire. */
 export class WireCall {
@@ -40,14 +44,14 @@ export class WireCall {
   }
 
   /** Calls a route of the API. It stops waiting at the caller's deadline, when the outcome is not known. */
-  async send<Id extends RouteId>(id: Id, sent: Sent, placeOf?: PlaceOf): Promise<AnswerOf<Id>> {
-    const { api, trace } = this.#caller;
-    const answer = await Promise.race([api.call(id, sent), this.#deadline()]).catch((error: unknown) => {
-      if (error instanceof ConnectError) trace.code = "DEADLINE_EXCEEDED";
-      throw error;
-    });
+  async send<Id extends RouteId>(id: Id, sent: Sent, placed?: Placed): Promise<AnswerOf<Id>> {
+    if (this.#signal.aborted) return this.fail("DEADLINE_EXCEEDED", "the deadline passed before the call");
+    const { api } = this.#caller;
+    const answer = await Promise.race([api.call(id, sent), aborted(this.#signal)]);
+    if (answer === undefined)
+      return this.fail("DEADLINE_EXCEEDED", "the deadline passed before the answer; the outcome is unknown");
     if (answer.ok) return answer.value;
-    throw this.#error(answer.problem, placeOf);
+    throw this.#error(answer.problem, placed);
   }
 
   /** Returns the value, or throws the refusal. */
@@ -61,26 +65,15 @@ export class WireCall {
     return this.value<never>(refused(code, detail));
   }
 
-  #error(problem: Problem, placeOf?: PlaceOf): ConnectError {
+  #error(problem: Problem, placed?: Placed): ConnectError {
     const { trace } = this.#caller;
     trace.code = problem.code;
-    return wireError(problem, trace.requestId, placeOf);
-  }
-
-  #deadline(): Promise<never> {
-    const signal = this.#signal;
-    return new Promise((_, reject) => {
-      const end = (): void =>
-        reject(
-          signal.reason instanceof ConnectError
-            ? signal.reason
-            : new ConnectError("cancelled", Code.Canceled),
-        );
-      if (signal.aborted) end();
-      else signal.addEventListener("abort", end, { once: true });
-    });
+    return wireError(problem, trace.requestId, placed);
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
 
 /**
  * Begins a call on behalf of a route of the API. A caller who may not use the route, or not for this cell, is
@@ -93,13 +86,7 @@ export async function callOf(context: HandlerContext, id: RouteId, cell?: string
   const { principal, trace } = caller;
   trace.route = `wire.${context.method.name}`;
   const route: Route = routes[id];
-  if (!isAllowed(principal, route.roles, cell))
-    call.fail(
-      "PERMISSION_DENIED",
-      principal.role === "cell"
-        ? `a key of cell ${principal.cell} may not make this call`
-        : `a key of the role ${principal.role} may not make this call`,
-    );
+  if (!isAllowed(principal, route.roles, cell)) call.fail("PERMISSION_DENIED", notAllowed(principal));
   if (cell !== undefined) call.value(validate(cellId, cell, "cell_id"));
   const refusal = await accessRefusal(caller.deployment, principal, cell, false, caller.waitUntil);
   if (refusal !== undefined) call.value({ ok: false, refusal });

@@ -19,23 +19,22 @@ const codes: Readonly<Record<ErrorCode, Code>> = {
   DEADLINE_EXCEEDED: Code.DeadlineExceeded,
 };
 
-/** Where an op of the API's batch comes from in the request. */
-export type PlaceOf = (list: OpList, index: number) => string;
-
-const samePlace: PlaceOf = (list, index) => `${list}[${index}]`;
+/** Replaces the places of ops in a text of the API by those of the request. */
+export type Placed = (text: string) => string;
 
 /** Conflicts beyond this number are left out of the details, which travel in a header. */
 const MAX_CONFLICTS = 20;
 
-export function wireError(problem: Problem, requestId: string, placeOf: PlaceOf = samePlace): ConnectError {
+export function wireError(
+  problem: Problem,
+  requestId: string,
+  placed: Placed = (text) => text,
+): ConnectError {
   const { code, reason, field, detail, retryable, conflicts = [], lease_uuid: lease } = problem;
-  const placed = (text: string): string =>
-    text.replaceAll(/(creates|destroys|replaces)\[(\d+)\]/g, (_, list: OpList, index: string) =>
-      placeOf(list, Number(index)),
-    );
   const told: Record<string, string> = { request_id: requestId };
   if (lease !== undefined) told["lease_uuid"] = lease;
-  for (const { list, index, kind } of conflicts.slice(0, MAX_CONFLICTS)) told[placeOf(list, index)] = kind;
+  for (const { list, index, kind } of conflicts.slice(0, MAX_CONFLICTS))
+    told[placed(`${list}[${index}]`)] = kind;
   const message = placed(detail);
   const waitMs = Math.max(0, ...conflicts.map(({ retry_after_ms: ms }) => ms ?? 0));
   return new ConnectError(message, codeOf(code, conflicts), undefined, [

@@ -1,7 +1,8 @@
 /** Takes the message out of a request's body, and puts it back after it was rewritten. */
-import { fromBinary, fromJsonString, type DescMessage } from "@bufbuild/protobuf";
+import { createRegistry, fromBinary, fromJsonString, type DescMessage } from "@bufbuild/protobuf";
+import { StringValueSchema } from "@bufbuild/protobuf/wkt";
 import { ok, refused, type Result } from "../core/refusal.ts";
-import { tooLarge } from "../http/body.ts";
+import { readChunks } from "../http/body.ts";
 import { modernized } from "./oldest-generation.ts";
 
 /** How a body has its message. */
@@ -41,20 +42,27 @@ export function framingOf(headers: Headers): Framing | undefined {
   }
 }
 
-/** The body without compression, in the newest form. The protocol refuses an envelope that is cut. */
+/** A body without compression, in the newest form. */
+interface Plain {
+  bytes: Uint8Array;
+  /** Whether it was of the oldest generation. */
+  isOldest: boolean;
+}
+
+/** The protocol refuses an envelope that is cut. */
 export async function plainBody(
   body: Uint8Array,
   { isEnveloped, isBinary, encoding }: Framing,
   method: string,
   maxBytes: number,
-): Promise<Result<Uint8Array>> {
-  if (isEnveloped && !isWholeEnvelope(body)) return ok(body);
+): Promise<Result<Plain>> {
+  if (isEnveloped && !isWholeEnvelope(body)) return ok({ bytes: body, isOldest: false });
   const sent = isEnveloped ? body.subarray(ENVELOPE_BYTES) : body;
   const isCompressed = isEnveloped ? ((body[0] ?? 0) & COMPRESSED) === COMPRESSED : encoding !== "identity";
   const message = isCompressed ? await decompressed(sent, encoding, maxBytes) : ok(sent);
   if (!message.ok) return message;
   const made = isBinary ? newest(method, message.value) : message.value;
-  return ok(isEnveloped ? enveloped(made) : made);
+  return ok({ bytes: isEnveloped ? enveloped(made) : made, isOldest: made !== message.value });
 }
 
 /** A message that cannot be read is left to the protocol, which refuses it. */
@@ -66,6 +74,9 @@ function newest(method: string, message: Uint8Array): Uint8Array {
   }
 }
 
+/** `next` of a page is a text in a message of any type. */
+export const jsonOptions = { ignoreUnknownFields: false, registry: createRegistry(StringValueSchema) };
+
 /** Whether a plain body is a message of this schema. */
 export function isMessage(
   body: Uint8Array,
@@ -76,7 +87,7 @@ export function isMessage(
   const message = isEnveloped ? body.subarray(ENVELOPE_BYTES) : body;
   try {
     if (isBinary) fromBinary(schema, message);
-    else fromJsonString(schema, new TextDecoder().decode(message));
+    else fromJsonString(schema, new TextDecoder().decode(message), jsonOptions);
     return true;
   } catch {
     return false;
@@ -94,7 +105,6 @@ function enveloped(message: Uint8Array): Uint8Array {
   return body;
 }
 
-/** Counts bytes while it decompresses, so that a small body does not become a large message. */
 async function decompressed(
   bytes: Uint8Array,
   encoding: string,
@@ -105,22 +115,8 @@ async function decompressed(
   const stream = new Blob([bytes as Uint8Array<ArrayBuffer>])
     .stream()
     .pipeThrough(new DecompressionStream("gzip"));
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of stream) {
-      length += chunk.length;
-      if (length > maxBytes) return tooLarge(maxBytes);
-      chunks.push(chunk);
-    }
-  } catch {
-    return refused("INVALID_ARGUMENT", "the message is not gzip, or is cut", { field: "body" });
-  }
-  const whole = new Uint8Array(length);
-  let offset = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, offset);
-    offset += chunk.length;
-  }
-  return ok(whole);
+  // It counts while it reads, so a small body never becomes a large message.
+  return readChunks(stream, maxBytes).bytes.catch(() => NO_GZIP);
 }
+
+const NO_GZIP = refused("INVALID_ARGUMENT", "the message is not gzip, or is cut", { field: "body" });

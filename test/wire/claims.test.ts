@@ -1,6 +1,7 @@
 /** Leases and records over the wire, with clients of Connect and gRPC-Web. */
 import { Code, ConnectError } from "@connectrpc/connect";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
+import { anyPack, StringValueSchema, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { InternalApi } from "../../src/http/internal-api.ts";
@@ -144,7 +145,13 @@ describe.each(protocols)("%s", (protocol) => {
     const { claim: _, ...nameless } = record("x");
     expect(await fieldOf(begin([]))).toBe("body");
     expect(await fieldOf(begin([nameless]))).toBe("create_records[0].claim");
-    expect(await fieldOf(begin([record(freshName()), record("")]))).toBe("create_records[1].bucket.value");
+    expect(await fieldOf(begin([record(freshName()), record("")]))).toBe("create_records[1].claim");
+    expect(await fieldOf(begin([{ ...nameless, bucket: { type: 1, value: "" } }]))).toBe(
+      "create_records[0].bucket.value",
+    );
+    expect(await fieldOf(begin([{ ...record("x"), source: { type: ROUTES_TABLE } }]))).toBe(
+      "create_records[0].source.rails_primary_key_id",
+    );
     expect(await fieldOf(begin([], [{ ...record("x"), source: { type: 99 } }]))).toBe(
       "destroy_records[0].source.type",
     );
@@ -266,8 +273,8 @@ test("a range of records never splits an id, and goes on until the end", async (
   expect(seen.map(([name]) => name).toSorted()).toEqual(names.toSorted());
 });
 
-test("pages of leases go on until the end", async () => {
-  const client = clientOf(new Api(), "Connect", "cell 2");
+test.each(protocols)("%s: pages of leases go on until the end", async (protocol) => {
+  const client = clientOf(new Api(), protocol, "cell 2");
   const mine = new Set<string>();
   for (let made = 0; made < 5; made += 1)
     mine.add((await client.beginUpdate(begin([record(freshName())], [], 2n))).leaseUuid?.value ?? "");
@@ -283,11 +290,78 @@ test("pages of leases go on until the end", async () => {
   for (const uuid of mine) expect(seen).toContain(uuid);
 });
 
-test("a deadline that has passed says that the outcome is unknown", async () => {
-  const error = await failure(
-    clientOf(api).beginUpdate(begin([record(freshName())]), { headers: { "connect-timeout-ms": "0" } }),
-  );
+test("a call whose deadline has passed when it arrives makes no lease", async () => {
+  const client = clientOf(api);
+  const name = freshName();
+  const headers = { "connect-timeout-ms": "0" };
+  const error = await failure(client.beginUpdate(begin([record(name)]), { headers }));
   expect(error.code).toBe(Code.DeadlineExceeded);
+  expect((await failure(client.getRecord(claimOf(name)))).code).toBe(Code.NotFound);
+});
+
+test("a deadline that passes during a begin leaves its outcome unknown, and says so", async () => {
+  const call = vi.spyOn(InternalApi.prototype, "call").mockReturnValueOnce(new Promise(() => {}));
+  const headers = { "connect-timeout-ms": "20" };
+  const error = await failure(clientOf(api).beginUpdate(begin([record(freshName())]), { headers }));
+  expect(call).toHaveBeenCalledOnce();
+  vi.restoreAllMocks();
+  expect(error.code).toBe(Code.DeadlineExceeded);
+  expect(error.rawMessage).toContain("the outcome is unknown");
+});
+
+test.each(protocols)("%s: a page that nobody was given is refused", async (protocol) => {
+  const client = clientOf(api, protocol);
+  const typeUrl = "type.googleapis.com/google.protobuf.StringValue";
+  const wrong = { typeUrl, value: Uint8Array.from([10, 99, 1]) };
+  const error = await failure(
+    protocol === "Connect JSON"
+      ? client.listLeases({
+          cellId: 1n,
+          next: anyPack(StringValueSchema, create(StringValueSchema, { value: "x" })),
+        })
+      : client.listLeases({ cellId: 1n, next: wrong }),
+  );
+  expect(error.code).toBe(Code.InvalidArgument);
+});
+
+test.each(protocols)("%s: pages of records by next and limit, and not beside a range", async (protocol) => {
+  const names = await own([900_001, 900_002, 900_003]);
+  const client = clientOf(api, protocol);
+  const seen: string[] = [];
+  let next;
+  do {
+    const page = await client.listRecords({
+      cellId: 1n,
+      sourceType: ROUTES_TABLE,
+      limit: 50,
+      ...(next === undefined ? {} : { next }),
+    });
+    for (const { metadata } of page.records) {
+      expect(metadata?.source?.railsPrimaryKeyId).toHaveLength(8);
+      seen.push(String(metadata?.claim?.claim.value));
+    }
+    next = page.next;
+  } while (next !== undefined);
+  for (const name of names) expect(seen).toContain(name);
+  const both = client.listRecords({
+    cellId: 1n,
+    sourceType: ROUTES_TABLE,
+    limit: 2,
+    sourceIdLte: idBytes(1),
+  });
+  expect((await failure(both)).rawMessage).toContain("`limit`");
+});
+
+test("types of buckets without a range filter what is listed", async () => {
+  const [name = ""] = await own([910_001]);
+  const client = clientOf(api, "Connect JSON");
+  const list = { cellId: 1n, sourceType: ROUTES_TABLE, sourceIdGt: idBytes(910_000) };
+  const valuesOf = async (bucketTypes: number[], range: object): Promise<unknown[]> =>
+    (await client.listRecords({ ...list, ...range, bucketTypes })).records.map(
+      ({ metadata }) => metadata?.bucket?.value,
+    );
+  expect(await valuesOf([1], {})).toContain(name);
+  expect(await valuesOf([4], { sourceIdGt: new Uint8Array() })).toEqual([]);
 });
 
 test("ids that are no int64 are refused in an answer, and nothing is cut off", async () => {

@@ -1,5 +1,6 @@
 /** Clients of the wire that call the application without a socket. */
-import type { DescService } from "@bufbuild/protobuf";
+import { createRegistry, type DescService } from "@bufbuild/protobuf";
+import { StringValueSchema } from "@bufbuild/protobuf/wkt";
 import { createClient, type Client, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-web";
 import { createExecutionContext } from "cloudflare:test";
@@ -36,6 +37,7 @@ export function clientFor<Service extends DescService>(
   const options = {
     baseUrl: BASE,
     fetch,
+    jsonOptions: { registry: createRegistry(StringValueSchema) },
     useBinaryFormat: protocol !== "Connect JSON",
     useHttpGet: protocol === "Connect GET",
   };

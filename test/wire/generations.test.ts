@@ -206,3 +206,15 @@ test("a type of claim that the deployment does not have is refused by its number
     expect(message).toContain(`the bucket type ${no}, which is not declared`);
   }
 });
+
+test("a claim of a later generation that is no text is refused", async () => {
+  const answer = await send(
+    api,
+    new Request(`${BASE}/${SERVICE}/GetRecord`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${await keyOf("cell 1")}`, "content-type": "application/proto" },
+      body: encode([[2, [[200, Uint8Array.from([255, 254])]]]]) as Uint8Array<ArrayBuffer>,
+    }),
+  );
+  expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("invalid_argument")]);
+});
