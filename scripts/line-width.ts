@@ -18,7 +18,7 @@ const { printWidth, ignorePatterns } = JSON.parse(
   readFileSync(join(root, ".oxfmtrc.json"), "utf8"),
 ) as Format;
 
-const SOURCES = /\.(ts|mjs|js|css|md|py|sh|pml|yml|toml)$|^\.ci\/run$/;
+const SOURCES = /\.(ts|mjs|js|css|md|py|sh|pml|proto|yml|toml)$|^\.ci\/run$/;
 
 const isIgnored = (file: string): boolean =>
   ignorePatterns.some(
