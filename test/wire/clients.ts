@@ -21,12 +21,14 @@ export const protocols: readonly Protocol[] = ["Connect", "Connect JSON", "Conne
 export const clientOf = (api: Api, protocol?: Protocol, key?: KeyName | ""): Client<typeof ClaimService> =>
   clientFor(ClaimService, api, protocol, key);
 
-export function clientFor<Service extends DescService>(
+export const clientFor = <Service extends DescService>(
   service: Service,
   api: Api,
   protocol: Protocol = "Connect",
   key: KeyName | "" = "cell 1",
-): Client<Service> {
+): Client<Service> => createClient(service, transportOf(api, protocol, key));
+
+export function transportOf(api: Api, protocol: Protocol, key: KeyName | ""): Transport {
   const fetch = async (url: string | URL | Request, init?: RequestInit): Promise<Response> => {
     // The client asks for `redirect: "error"`, which workerd does not have.
     const { redirect: _, ...own } = init ?? {};
@@ -41,7 +43,5 @@ export function clientFor<Service extends DescService>(
     useBinaryFormat: protocol !== "Connect JSON",
     useHttpGet: protocol === "Connect GET",
   };
-  const transport: Transport =
-    protocol === "gRPC-Web" ? createGrpcWebTransport(options) : createConnectTransport(options);
-  return createClient(service, transport);
+  return protocol === "gRPC-Web" ? createGrpcWebTransport(options) : createConnectTransport(options);
 }
