@@ -28,7 +28,7 @@ export function auditChanges<Of extends Entry>(entries: readonly Of[]): AuditCha
         ? { ...entry, parts: [entry.part] }
         : {
             ...first,
-            parts: [...first.parts, entry.part],
+            parts: [...first.parts, entry.part].toSorted(),
             before: merged(entry.before, first.before),
             after: merged(entry.after, first.after),
           },
