@@ -1,0 +1,151 @@
+/** Reads an answer of gRPC-Web: a message, and the status that native gRPC sends as trailers. */
+import { Metadata, status, type StatusObject } from "@grpc/grpc-js";
+
+export interface WebAnswer {
+  /** Undefined if the call failed. */
+  message: Buffer | undefined;
+  status: StatusObject;
+}
+
+/** Clients accept messages of 4 MiB by default, and GitLab's of 10 MiB. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+
+/** The log of the coordinator has the call by this id. */
+const REQUEST_ID = "x-request-id";
+
+const HEADER_BYTES = 5;
+const TRAILERS = 0x80;
+
+/** Reads the body up to its end. An answer that is no gRPC-Web, such as that of a proxy, becomes a status. */
+export async function readWebAnswer(response: Response): Promise<WebAnswer> {
+  const type = response.headers.get("content-type") ?? "";
+  if (response.status !== 200 || !type.startsWith("application/grpc-web")) {
+    await response.body?.cancel();
+    return failed(codeOfHttp(response.status), `the coordinator answered HTTP ${response.status}`);
+  }
+  const body = await readBody(response);
+  if (body === undefined)
+    return failed(status.RESOURCE_EXHAUSTED, `the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+  const frames = framesOf(body);
+  if (frames === undefined) return failed(status.UNAVAILABLE, INCOMPLETE);
+  const trailers = frames.trailers ?? response.headers;
+  if (trailers.get("grpc-status") === null) return failed(status.UNAVAILABLE, INCOMPLETE);
+  const made = statusOf(trailers);
+  const requestId = response.headers.get(REQUEST_ID);
+  if (requestId !== null) made.metadata.set(REQUEST_ID, requestId);
+  if (made.code !== status.OK) return { message: undefined, status: made };
+  if (frames.message === undefined) return failed(status.UNAVAILABLE, INCOMPLETE);
+  return { message: frames.message, status: made };
+}
+
+const INCOMPLETE = "the answer of the coordinator is incomplete; whether the call had an effect is unknown";
+
+export const failed = (code: status, details: string): WebAnswer => ({
+  message: undefined,
+  status: { code, details, metadata: new Metadata() },
+});
+
+/** As gRPC over HTTP/2 defines it for answers of proxies. */
+function codeOfHttp(http: number): status {
+  switch (http) {
+    case 400:
+      return status.INTERNAL;
+    case 401:
+      return status.UNAUTHENTICATED;
+    case 403:
+      return status.PERMISSION_DENIED;
+    case 404:
+      return status.UNIMPLEMENTED;
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+      return status.UNAVAILABLE;
+    default:
+      return status.UNKNOWN;
+  }
+}
+
+/** Undefined: it is too large. */
+async function readBody(response: Response): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  // Leaving the loop cancels the body.
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_ANSWER_BYTES) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+interface Frames {
+  message?: Buffer;
+  trailers?: Headers;
+}
+
+/** Undefined: a frame is cut, or there are two messages. */
+function framesOf(body: Buffer): Frames | undefined {
+  const frames: Frames = {};
+  for (let offset = 0; offset < body.length;) {
+    if (offset + HEADER_BYTES > body.length) return undefined;
+    const end = offset + HEADER_BYTES + body.readUInt32BE(offset + 1);
+    if (end > body.length) return undefined;
+    const content = body.subarray(offset + HEADER_BYTES, end);
+    if (((body[offset] ?? 0) & TRAILERS) === TRAILERS) frames.trailers = trailersOf(content);
+    else if (frames.message === undefined) frames.message = content;
+    else return undefined;
+    offset = end;
+  }
+  return frames;
+}
+
+function trailersOf(content: Buffer): Headers {
+  const trailers = new Headers();
+  for (const line of content.toString("latin1").split("\r\n")) {
+    const colon = line.indexOf(":");
+    if (colon > 0) trailers.append(line.slice(0, colon).trim(), line.slice(colon + 1).trim());
+  }
+  return trailers;
+}
+
+const BINARY = "-bin";
+
+/** The details of an error are in `grpc-status-details-bin`, so they are kept as metadata. */
+function statusOf(trailers: Headers): StatusObject {
+  const metadata = new Metadata();
+  for (const [name, value] of trailers) {
+    if (NOT_METADATA.has(name)) continue;
+    if (name.endsWith(BINARY)) metadata.set(name, Buffer.from(value, "base64"));
+    else metadata.set(name, value);
+  }
+  const sent = Number(trailers.get("grpc-status"));
+  const code = codes.find((each) => each === sent) ?? status.UNKNOWN;
+  return { code, details: decoded(trailers.get("grpc-message") ?? ""), metadata };
+}
+
+/** The status itself, and headers of HTTP, which an answer without a body has beside it. */
+const NOT_METADATA: ReadonlySet<string> = new Set([
+  "cache-control",
+  "connection",
+  "content-length",
+  "content-type",
+  "date",
+  "grpc-message",
+  "grpc-status",
+  "keep-alive",
+  "server",
+  "transfer-encoding",
+  "x-content-type-options",
+]);
+
+const codes = Object.values(status).filter((code) => typeof code === "number");
+
+/** A message is percent-encoded. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
