@@ -28,11 +28,11 @@ const others = new Set([
   "LEASEHOLD_PREVIOUS_SIGNING_SECRET",
 ]);
 
-export function portOf(given: string | undefined): number {
+export function portOf(given: string | undefined, setting = "PORT"): number {
   const text = given || "8787";
   const port = Number(text);
   if (!/^\d+$/.test(text) || port < 1 || port > 65_535)
-    throw new Error("PORT must be a whole number from 1 to 65535");
+    throw new Error(`${setting} must be a whole number from 1 to 65535`);
   return port;
 }
 

@@ -19,6 +19,13 @@ export const buildStandalone = () =>
       "checkpoint-worker": "src/standalone/checkpoint-worker.ts",
     },
     target: "node22.16",
+    // Native gRPC is loaded only if it is used.
+    splitting: true,
+    // @grpc/grpc-js is CommonJS, and requires modules of Node.
+    banner: {
+      js: `import { createRequire as requireOf } from "node:module";
+const require = requireOf(import.meta.url);`,
+    },
     minifySyntax: true,
     minifyWhitespace: true,
   });

@@ -133,13 +133,9 @@ export class HttpServer {
       server.once("error", (error: NodeJS.ErrnoException) => reject(listenError(host, port, error)));
       server.listen(port, host, resolve);
     });
-    const address = server.address() as AddressInfo;
-    const name = address.family === "IPv6" ? `[${address.address}]` : address.address;
-    return new HttpServer(
-      server,
-      `${tls === undefined ? "http" : "https"}://${name}:${address.port}`,
-      connections,
-    );
+    const { address, port: used } = server.address() as AddressInfo;
+    const scheme = tls === undefined ? "http" : "https";
+    return new HttpServer(server, `${scheme}://${addressOf(address, used)}`, connections);
   }
 
   /** Accepts at most so many connections from now on. More are closed at once, without an answer. */
@@ -235,9 +231,19 @@ async function textOf(response: Response): Promise<string> {
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${body}`;
 }
 
-function listenError(host: string, port: number, { code, message }: NodeJS.ErrnoException): Error {
+/** A host and a port, as they are in a URL. */
+export const addressOf = (host: string, port: number): string =>
+  `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/** Says which setting is wrong: that of the host, or the given one of the port. */
+export function listenError(
+  host: string,
+  port: number,
+  { code, message }: NodeJS.ErrnoException,
+  setting = "PORT",
+): Error {
   if (code === "ENOTFOUND" || code === "EADDRNOTAVAIL" || code === "EAI_AGAIN")
     return new Error(`--host names ${host}, which is no address of this machine (${code})`);
   const problem = code === "EADDRINUSE" ? "is in use" : `cannot be used (${code ?? message})`;
-  return new Error(`port ${port} ${problem}; set PORT to another port`);
+  return new Error(`port ${port} ${problem}; set ${setting} to another port`);
 }

@@ -1,12 +1,11 @@
 /** `npm run standalone`: runs one coordinator in this process until a signal stops it. */
-import { createPrivateKey, X509Certificate } from "node:crypto";
 import { writeSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { devKeys } from "../../scripts/dev-keys.ts";
 import { log, runServer } from "../../scripts/server-process.ts";
 import { endWithNpm, portOf, variablesOf } from "../../scripts/settings.ts";
+import { readAuthorities, readTls } from "../../scripts/tls-files.ts";
 import { declareTypes, readTypesFile } from "../../scripts/types-file.ts";
 import { createClient } from "../client/index.ts";
 import type { TypesDocument } from "../core/types/document.ts";
@@ -22,6 +21,9 @@ Runs one coordinator in one process until a signal stops it. docs/operating/stan
   --host <address>  the address to listen on (127.0.0.1)
   --cert <path>     a certificate in PEM, for TLS; needs --key
   --key <path>      the certificate's private key in PEM
+  --grpc-port <port>  also serves native gRPC there; with --cert over TLS
+  --client-ca <path>  certificates in PEM: clients of gRPC must have a certificate that one of them
+                    has signed
   --types <path>    a file with the types of names that the coordinator has from now on;
                     docs/guides/declare-types.md describes it
   --backup <folder> copies the state to a new folder, also while a server uses it, and ends
@@ -37,7 +39,7 @@ const STDERR = 2;
 
 const stateFolder = resolve(process.env["LEASEHOLD_STATE"] || ".leasehold-standalone");
 
-interface Options extends Pick<StandaloneOptions, "host" | "tls" | "trustCopy"> {
+interface Options extends Pick<StandaloneOptions, "host" | "tls" | "trustCopy" | "grpc"> {
   types?: string;
   backup?: string;
 }
@@ -51,6 +53,8 @@ async function optionsOf(args: string[]): Promise<Options | undefined> {
       host: text,
       cert: text,
       key: text,
+      "grpc-port": text,
+      "client-ca": text,
       types: text,
       backup: text,
       "trust-copy": { type: "boolean" },
@@ -64,44 +68,25 @@ async function optionsOf(args: string[]): Promise<Options | undefined> {
   const { host = "127.0.0.1", cert, key, types, backup } = values;
   if (cert !== undefined && key === undefined) throw new Error("--cert needs --key");
   if (key !== undefined && cert === undefined) throw new Error("--key needs --cert");
+  const grpcPort = values["grpc-port"];
+  const clientCa = values["client-ca"];
+  if (clientCa !== undefined && grpcPort === undefined) throw new Error("--client-ca needs --grpc-port");
+  if (clientCa !== undefined && cert === undefined) throw new Error("--client-ca needs --cert and --key");
   return {
     host,
     trustCopy: values["trust-copy"] === true,
+    ...(grpcPort === undefined ? {} : { grpc: await grpcOf(grpcPort, clientCa) }),
     ...(types === undefined ? {} : { types }),
     ...(backup === undefined ? {} : { backup }),
     ...(cert === undefined || key === undefined ? {} : { tls: await readTls(cert, key) }),
   };
 }
 
-/** Throws an `Error` that names the option if TLS could not use the files. */
-async function readTls(certPath: string, keyPath: string): Promise<NonNullable<Options["tls"]>> {
-  const cert = await readOption("--cert", certPath);
-  const key = await readOption("--key", keyPath);
-  const certificate = parsed(() => new X509Certificate(cert));
-  if (certificate === undefined) throw new Error(`--cert names ${certPath}, which has no certificate in PEM`);
-  const privateKey = parsed(() => createPrivateKey(key));
-  if (privateKey === undefined)
-    throw new Error(`--key names ${keyPath}, which has no private key in PEM without a passphrase`);
-  if (!certificate.checkPrivateKey(privateKey))
-    throw new Error(`--key names ${keyPath}, which is not the key of the first certificate in ${certPath}`);
-  return { cert, key };
-}
-
-function parsed<T>(parse: () => T): T | undefined {
-  try {
-    return parse();
-  } catch {
-    return undefined;
-  }
-}
-
-async function readOption(option: string, path: string): Promise<Buffer> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new Error(`${option} names ${path}, which cannot be read (${code})`, { cause: error });
-  }
+async function grpcOf(port: string, clientCa: string | undefined): Promise<NonNullable<Options["grpc"]>> {
+  return {
+    port: portOf(port, "--grpc-port"),
+    ...(clientCa === undefined ? {} : { clientCa: await readAuthorities("--client-ca", clientCa) }),
+  };
 }
 
 // A sync takes a thread of Node's pool while the disk works, and each object may have one. The pool is made
@@ -128,10 +113,11 @@ async function declare({ url, keys, dispatch }: Standalone, types: TypesDocument
   if (isRefused) throw new Error(`the types are refused: ${lines.join(" ")}`);
 }
 
-function banner({ url, keys, isFirstStart }: Standalone): string {
+function banner({ url, grpcAddress, keys, isFirstStart }: Standalone): string {
   const lines = [
     `Leasehold is ready at ${url}`,
     "",
+    ...(grpcAddress === undefined ? [] : [`  gRPC       ${grpcAddress}`]),
     `  state      ${stateFolder}`,
     `  keys       ${devKeys.fileOf(stateFolder)}${isFirstStart ? " (new)" : ""}`,
     // The keys are printed only once, because output is often kept in logs.
@@ -148,7 +134,7 @@ function banner({ url, keys, isFirstStart }: Standalone): string {
 async function main(): Promise<void> {
   const options = await optionsOf(process.argv.slice(2));
   if (options === undefined) return void process.stdout.write(HELP);
-  const { host, tls, trustCopy, backup } = options;
+  const { host, tls, grpc, trustCopy, backup } = options;
   if (backup !== undefined) {
     const { files, bytes } = await backUpState(stateFolder, backup, { trustCopy });
     process.stdout.write(`Copied ${stateFolder} to ${resolve(backup)}: ${files} files, ${bytes} bytes.\n`);
@@ -167,6 +153,7 @@ async function main(): Promise<void> {
     trustCopy,
     variables: variablesOf(process.env),
     ...(tls === undefined ? {} : { tls }),
+    grpc,
     log,
     onStorageFailure: endAtOnce,
   });

@@ -4,11 +4,12 @@ import { lockState, type StateLock } from "../../scripts/state-lock.ts";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readConfig } from "../config.ts";
+import type { GrpcServer } from "../grpc/grpc-server.ts";
 import { Host, type HostOptions } from "../node-host/host.ts";
 import { connectionLimit } from "./connection-limit.ts";
 import { backUp, type BackedUp, type BackupSource } from "./backup.ts";
 import { askForBackup, listenForBackups } from "./control.ts";
-import { HttpServer, type HttpOptions } from "./http-server.ts";
+import { addressOf, HttpServer, listenError, type HttpOptions } from "./http-server.ts";
 import { openFolder } from "./state-folder.ts";
 import { Storage } from "./storage.ts";
 import type { OnStorageFailure } from "./storage-failure.ts";
@@ -25,6 +26,8 @@ export interface StandaloneOptions {
   /** Variables as in `wrangler.toml`. */
   variables: Readonly<Record<string, string>>;
   tls?: HttpOptions["tls"];
+  /** Serves native gRPC, too. It has the certificate of `tls`. */
+  grpc?: { port: number; clientCa?: Buffer } | undefined;
   /** The cells that are registered at the first start. */
   cells?: readonly string[];
   /** Receives the lines of the log. */
@@ -39,6 +42,8 @@ export interface StandaloneOptions {
 
 export interface Standalone {
   url: string;
+  /** The address of native gRPC, such as `127.0.0.1:8788`. Undefined: it is not served. */
+  grpcAddress: string | undefined;
   /** Few if the system allows few open files. */
   maxConnections: number;
   keys: DevKeys;
@@ -135,6 +140,12 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     limits: { connections: connectionLimit(storage.files.length) },
   });
+  const grpc = await startGrpc(options, host, connectionLimit(storage.files.length)).catch(
+    async (error: unknown) => {
+      await http.close(0);
+      throw error;
+    },
+  );
   const stopBackups = await listenForBackups(stateFolder, (to) =>
     backUp(sourceOf(stateFolder, storage), to),
   ).catch((error: unknown) => {
@@ -153,7 +164,7 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
   const stop = async (): Promise<void> => {
     stopCron();
     stopBackups();
-    await http.close(STOP_MS);
+    await Promise.all([http.close(STOP_MS), grpc?.close(STOP_MS)]);
     host.end();
     await storage.settle();
     host.close();
@@ -162,12 +173,36 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
   };
   return {
     url: http.url,
+    grpcAddress: grpc && addressOf(options.host, grpc.port),
     maxConnections: connectionLimit(storage.files.length),
     keys,
     isFirstStart: known === undefined,
     dispatch: (request) => host.dispatch(request),
     stop: () => (stopping ??= stop()),
   };
+}
+
+/** It is loaded only if it is used. */
+async function startGrpc(
+  { host: name, grpc, tls }: StandaloneOptions,
+  host: Host,
+  connections: number,
+): Promise<GrpcServer | undefined> {
+  if (grpc === undefined) return undefined;
+  const { GrpcServer } = await import("../grpc/grpc-server.ts");
+  const { clientCa } = grpc;
+  try {
+    return await GrpcServer.listen({
+      host: name,
+      port: grpc.port,
+      tls: tls && { ...tls, ...(clientCa === undefined ? {} : { clientCa }) },
+      connections,
+      coordinator: INTERNAL_URL,
+      send: (request) => host.dispatch(request),
+    });
+  } catch (error) {
+    throw listenError(name, grpc.port, error as NodeJS.ErrnoException, "--grpc-port");
+  }
 }
 
 const sourceOf = (folder: string, storage: Storage): BackupSource => ({
