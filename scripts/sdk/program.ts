@@ -1,4 +1,5 @@
 import { build } from "esbuild";
+import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { cliBundle } from "../cli-bundle.mjs";
 import { packageOf, WORKER } from "./entries.ts";
@@ -6,8 +7,34 @@ import { packageOf, WORKER } from "./entries.ts";
 /** The path of the program `leasehold` in the package. */
 export const PROGRAM = "js/cli.js";
 
+/** `@grpc/grpc-js`, with what it needs. */
+const GRPC: readonly string[] = [
+  "@grpc/grpc-js",
+  "@grpc/proto-loader",
+  "@js-sdsl/ordered-map",
+  "@protobufjs/aspromise",
+  "@protobufjs/base64",
+  "@protobufjs/codegen",
+  "@protobufjs/eventemitter",
+  "@protobufjs/fetch",
+  "@protobufjs/float",
+  "@protobufjs/inquire",
+  "@protobufjs/path",
+  "@protobufjs/pool",
+  "@protobufjs/utf8",
+  "lodash.camelcase",
+  "long",
+  "protobufjs",
+];
+
 /** The npm packages whose code is in the program. It needs no others. */
-const BUNDLES: ReadonlySet<string> = new Set([...WORKER, "@hono/node-server", "commander", "recheck"]);
+const BUNDLES: ReadonlySet<string> = new Set([
+  ...WORKER,
+  ...GRPC,
+  "@hono/node-server",
+  "commander",
+  "recheck",
+]);
 
 /**
  * Writes the program into `folder`, and returns the packages in it. It is a build of its own, because it
@@ -24,7 +51,7 @@ export async function buildProgram(root: string, folder: string): Promise<readon
   const outputs = Object.values(metafile?.outputs ?? {});
   const imported = outputs
     .flatMap(({ imports }) => imports)
-    .filter(({ path, external }) => external === true && !path.startsWith("node:"));
+    .filter(({ path, external }) => external === true && !isBuiltin(path));
   const bundled = new Set(
     outputs
       .flatMap(({ inputs }) => Object.keys(inputs))

@@ -34,6 +34,17 @@ export async function findTarget(io: Pick<Io, "env">, options: TargetOptions): P
   return url === undefined ? ofCurrent(config, key) : ofUrl(config, checkUrl(url));
 }
 
+/**
+ * Finds the URL alone, for what needs no key.
+ *
+ * @throws a usage error that says what is missing
+ */
+export async function findUrl(io: Pick<Io, "env">, options: TargetOptions): Promise<string> {
+  const url = options.url ?? (io.env["LEASEHOLD_URL"] || undefined);
+  if (options.context === undefined && url !== undefined) return checkUrl(url);
+  return (await findTarget(io, options)).url;
+}
+
 function contextOf({ contexts }: Config, name: string): SavedContext {
   const found = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
   // A person may have changed the file.

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { readTypesFile } from "../../../scripts/types-file.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
+import { untilAborted } from "../framework/until-aborted.ts";
 import type { Context } from "../framework/context.ts";
 import { printResult } from "../output/print.ts";
 import type { Result } from "../output/result.ts";
@@ -134,7 +135,7 @@ async function serve(
           ],
   };
   await printResult(io, result, context.format);
-  await isAborted(io.signal);
+  await untilAborted(io.signal);
 }
 
 /** The file has mode 600. */
@@ -149,9 +150,3 @@ async function seed({ io }: Context, given: string, server: DevServer): Promise<
     throw new CommandError(`the names of --seed can't be claimed: ${messageOf(error)}`, exitCodes.conflict);
   }
 }
-
-const isAborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolveWait) => {
-    if (signal.aborted) resolveWait();
-    else signal.addEventListener("abort", () => resolveWait(), { once: true });
-  });

@@ -8,6 +8,7 @@ import { addCompletion } from "../completion/add-completion.ts";
 import { addContexts } from "../contexts/add-contexts.ts";
 import { addDev } from "../dev/add-dev.ts";
 import { addDoctor } from "../doctor/add-doctor.ts";
+import { addGrpc } from "../grpc/add-grpc.ts";
 import { addKeys } from "../keys/add-keys.ts";
 import { addParts } from "../parts/add-parts.ts";
 import { addLeases } from "../leases/add-leases.ts";
@@ -64,6 +65,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addApi(program, run);
   addWatch(program, run);
   addDev(program, run);
+  addGrpc(program, run);
   addBench(program, run);
   addLogin(program, run);
   addContexts(program, run);
