@@ -36,6 +36,7 @@ const system = [
   "test/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
   "test/cli/program/**/*.test.ts",
   "test/console/browser/**/*.test.ts",
+  "test/grpc/**/*.test.ts",
   "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
   "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads}/**/*.test.ts",
   "test/router/first-page.test.ts",

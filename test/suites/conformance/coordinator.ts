@@ -1,4 +1,4 @@
-import { Client } from "./client.ts";
+import { Client, type KeyName } from "./client.ts";
 
 export interface StartOptions {
   /** The ids of the cells that are registered and have a key. */
@@ -28,6 +28,13 @@ export type Start = (options: StartOptions) => Promise<Started>;
 /** Starts a coordinator and returns a client of it. */
 export type Open = (options?: StartOptions) => Promise<Coordinator>;
 
+/** The key of a role, by its name. Any other name is a key itself. */
+export function keyIn(keys: Started["keys"], name: KeyName): string {
+  const cell = /^cell (.+)$/.exec(name)?.[1];
+  if (cell !== undefined) return keys.cell(cell);
+  return name === "operator" || name === "router" ? keys[name] : name;
+}
+
 export class Coordinator extends Client {
   readonly cron: () => Promise<void>;
   /** The calls of objects and databases so far. Undefined: the coordinator cannot tell. */
@@ -35,12 +42,7 @@ export class Coordinator extends Client {
 
   constructor(started: Started) {
     const { url, fetch, keys, asked = () => undefined } = started;
-    const keyOf = (name: string): string => {
-      const cell = /^cell (.+)$/.exec(name)?.[1];
-      if (cell !== undefined) return keys.cell(cell);
-      return name === "operator" || name === "router" ? keys[name] : name;
-    };
-    super({ url, fetch, keyOf });
+    super({ url, fetch, keyOf: (name) => keyIn(keys, name) });
     this.cron = () => started.cron();
     this.asked = asked;
   }

@@ -25,8 +25,8 @@ export interface WireCoordinator {
   isJson?: boolean;
 }
 
-export function wireSuite(name: string, start: () => Promise<WireCoordinator>): void {
-  describe(name, () => {
+export function wireSuite(title: string, start: () => Promise<WireCoordinator>): void {
+  describe(title, () => {
     let coordinator: WireCoordinator;
     let api: Client;
     beforeAll(async () => {

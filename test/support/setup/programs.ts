@@ -1,4 +1,5 @@
 /** The programs that some tests need and npm does not install. */
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { findChromium } from "../browser/find-chromium.ts";
@@ -13,6 +14,9 @@ export interface SystemProgram {
   neededBy: string;
   isInstalled: () => boolean;
 }
+
+const canRequire = (library: string): boolean =>
+  spawnSync("ruby", ["-r", library, "-e", ""], { stdio: "ignore" }).status === 0;
 
 export const isInPath = (program: string): boolean =>
   (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, program)));
@@ -35,6 +39,12 @@ export const systemPrograms: readonly SystemProgram[] = [
     packages: ["python3-psycopg"],
     neededBy: "tests of the cell in Python",
     isInstalled: () => findPython() !== undefined,
+  },
+  {
+    name: "Ruby with gRPC",
+    packages: ["ruby-grpc"],
+    neededBy: "tests of native gRPC",
+    isInstalled: () => isInPath("ruby") && canRequire("grpc"),
   },
   {
     name: "Chromium",

@@ -1,0 +1,17 @@
+/** The claims service over native gRPC with mTLS, with a client of `@grpc/grpc-js`. */
+import { wireSuite } from "../suites/wire/suite.ts";
+import { nativeTransport } from "./native-transport.ts";
+import { keyIn } from "../suites/conformance/coordinator.ts";
+import { places, serveGrpc } from "./served.ts";
+
+for (const place of places)
+  wireSuite(`native gRPC, ${place}`, async () => {
+    const deployment = await serveGrpc(place);
+    const client = deployment.connect();
+    return {
+      api: deployment.api,
+      transport: (key) =>
+        nativeTransport(client, async () => (key === "" ? undefined : keyIn(deployment.served.keys, key))),
+      close: deployment.close,
+    };
+  });
