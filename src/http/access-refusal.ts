@@ -61,3 +61,8 @@ async function lostRevocationRefusal(
 
 const keyRevoked = (): Refusal =>
   refused("UNAUTHENTICATED", "the key was revoked; use another key", { reason: "KEY_REVOKED" }).refusal;
+
+export const notAllowed = ({ role, cell }: Principal): string =>
+  role === "cell"
+    ? `a key of cell ${cell} may not call this route`
+    : `a key of the role ${role} may not call this route`;

@@ -47,7 +47,7 @@ function makeApp(): Hono<App> {
     const { env, req } = context;
     const trace = context.get("trace");
     const waitUntil = waitUntilOf(context);
-    return serveWire({ request: req.raw, env, trace, waitUntil, serve: serveIn(context) });
+    return serveWire({ request: req.raw, env, trace, waitUntil });
   });
   hono.notFound((context) => {
     const methods = methodsAt(rawPath(context.req.url));

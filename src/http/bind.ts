@@ -1,17 +1,15 @@
 import type { Context } from "hono";
-import * as z from "zod";
 import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { HistoryPoint } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import type { WaitUntil } from "../runtime.ts";
-import { accessRefusal } from "./access-refusal.ts";
+import { accessRefusal, notAllowed } from "./access-refusal.ts";
 import { decodeParameters, parseQuery, pathParametersOf, rawParameters, rawPath } from "./address.ts";
 import { readBody } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
-import { listLimitsOf, type ListLimit } from "./contract/lists.ts";
-import type { Route, RouteBody } from "./contract/route.ts";
+import type { Route } from "./contract/route.ts";
 import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
 import type { Handler } from "./handler.ts";
 import { secured } from "./headers.ts";
@@ -21,6 +19,7 @@ import { openLines, type Lines } from "./lines.ts";
 import { boundsOf } from "./list-limits.ts";
 import type { PageTokens } from "./page-token.ts";
 import { problemResponse, type Failure } from "./problem.ts";
+import { NO_BODY, requestListsOf, type RequestLists } from "./request-lists.ts";
 import type { Trace } from "./trace.ts";
 import { validate } from "./validate.ts";
 import { vouchedPrincipal } from "./vouched.ts";
@@ -51,7 +50,7 @@ export function bind<Id extends RouteId>(
 ): (context: Context<App>) => Promise<Response> {
   const route: Route = routes[routeId];
   const pathParameters = pathParametersOf(route);
-  const lists = listsOf(route);
+  const lists = requestListsOf(route);
   // `Call` and `Answer` derive the handler's types from this route's schemas, which this generic code cannot
   // express.
   const handle = handler as unknown as (call: unknown) => Promise<Result<AnyAnswer>>;
@@ -179,28 +178,6 @@ async function readInput(
     ...(seen.value === undefined ? {} : { seen: seen.value }),
   });
 }
-
-/**
- * The body of a route without one. A body with fields is refused, because ignoring it would hide that the
- * caller asked for something that is not done.
- */
-const NO_BODY: RouteBody = { required: false, schema: z.strictObject({}) };
-
-/** The limits of the lists that a request may contain. */
-interface RequestLists {
-  query: ReadonlyMap<string, ListLimit>;
-  body: ReadonlyMap<string, ListLimit>;
-}
-
-const listsOf = ({ query, body }: Route): RequestLists => ({
-  query: listLimitsOf(query),
-  body: listLimitsOf((body ?? NO_BODY).schema),
-});
-
-export const notAllowed = ({ role, cell }: Principal): string =>
-  role === "cell"
-    ? `a key of cell ${cell} may not call this route`
-    : `a key of the role ${role} may not call this route`;
 
 export function fail(failure: Failure, trace: Trace): Response {
   trace.code = failure.code;

@@ -108,15 +108,19 @@ export function readChunks(body: ReadableStream<Uint8Array>, maxBytes: number): 
       }
       chunks.push(value);
     }
-    const bytes = new Uint8Array(length);
-    let offset = 0;
-    for (const chunk of chunks) {
-      bytes.set(chunk, offset);
-      offset += chunk.length;
-    }
-    return ok(bytes);
+    return ok(joined(chunks, length));
   };
   return { bytes: read(), cancel };
+}
+
+export function joined(chunks: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.length;
+  }
+  return bytes;
 }
 
 const CUT_SHORT = refused("INVALID_ARGUMENT", "the body ended before its declared length; send it again", {

@@ -41,3 +41,36 @@ const mostOf = (limit: ListLimit, limits: Limits): number =>
 export const tooManyItems = ({ most, limit }: { most: number; limit?: string }): string =>
   `is beyond the limit of ${most} items in one list${limit === undefined ? "" : ` (limit \`${limit}\`)`}; ` +
   "send fewer";
+
+/** Finds the first item that its list has too many, in a value that was not parsed from JSON. */
+export function findLongList(
+  value: unknown,
+  paths: Iterable<string>,
+  { items }: Pick<Bounds, "items">,
+): { field: string; message: string } | undefined {
+  for (const path of paths) {
+    const bound = items(path);
+    if (bound === undefined) continue;
+    for (const { at, length } of listsAt(value, path.split("."), ""))
+      if (length > bound.most) return { field: `${at}[${bound.most}]`, message: tooManyItems(bound) };
+  }
+  return undefined;
+}
+
+interface FoundList {
+  at: string;
+  length: number;
+}
+
+/** The lists at a path without indexes, each with its own indexes. */
+function listsAt(value: unknown, [name = "", ...rest]: readonly string[], before: string): FoundList[] {
+  if (typeof value !== "object" || value === null) return [];
+  const key = name.replace(/\[\]$/, "");
+  const found = (value as Record<string, unknown>)[key];
+  const at = before === "" ? key : `${before}.${key}`;
+  if (key !== name)
+    return Array.isArray(found) ? found.flatMap((item, index) => listsAt(item, rest, `${at}[${index}]`)) : [];
+  if (rest.length > 0) return listsAt(found, rest, at);
+  if (typeof found !== "object" || found === null) return [];
+  return [{ at, length: Array.isArray(found) ? found.length : Object.keys(found).length }];
+}

@@ -6,28 +6,25 @@ import {
   createContextValues,
 } from "@connectrpc/connect";
 import {
-  universalServerRequestFromFetch,
-  universalServerResponseToFetch,
+  createAsyncIterable,
   type UniversalHandler,
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
-import { ok, refused, type Result } from "../core/refusal.ts";
+import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { rawPath } from "../http/address.ts";
-import { readInTime } from "../http/body.ts";
+import { joined, readInTime } from "../http/body.ts";
 import { deploymentOf, logOf, type Deployment } from "../http/deployment.ts";
 import { logFault } from "../http/fault.ts";
 import { secured } from "../http/headers.ts";
-import { InternalApi, type Problem, type Serve } from "../http/internal-api.ts";
-import { problemOf } from "../http/problem.ts";
+import type { Failure } from "../http/problem.ts";
 import type { Trace } from "../http/trace.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { claimService } from "./claim-service.ts";
 import { cellService } from "./cells.ts";
 import { classifyService } from "./classify-service.ts";
 import { CellService, ClaimService, ClassifyService } from "./protobuf.ts";
-import { callerKey, oldestKey, type Caller } from "./wire-call.ts";
-import { wireError } from "./wire-error.ts";
+import { callerKey, oldestKey, refusalOf, type Caller } from "./wire-call.ts";
 import { framingOf, isMessage, jsonOptions, plainBody } from "./wire-message.ts";
 
 /** A request of the wire, and what it runs in. */
@@ -36,14 +33,9 @@ export interface WireRequest {
   env: Env;
   trace: Trace;
   waitUntil: WaitUntil;
-  /** Serves a request of the API inside the process. */
-  serve: Serve;
 }
 
 const WIRE_PATH = "/grpc";
-
-/** The route of a request whose message was not decoded. */
-const UNREAD = "wire";
 
 /** Why a request is refused before its message is read. */
 const refusalKey = createContextKey<ConnectError | undefined>(undefined);
@@ -56,13 +48,13 @@ const router = createConnectRouter({
   jsonOptions,
   interceptors: [
     (next) => async (request) => {
+      const caller = request.contextValues.get(callerKey);
+      if (caller !== undefined) caller.isRead = true;
       try {
         return await next(request);
       } catch (error) {
-        const caller = request.contextValues.get(callerKey);
         if (error instanceof ConnectError || caller === undefined) throw error;
-        const { trace } = caller;
-        throw refusalOf({ ok: false, refusal: logFault(error, trace, caller.log) }, trace);
+        throw refusalOf(logFault(error, caller.trace, caller.log), caller.trace);
       }
     },
   ],
@@ -82,9 +74,9 @@ const handlers = new Map<string, UniversalHandler>(
 /** Serves every path under `/grpc`, as Connect or as gRPC-Web. */
 export async function serveWire(given: WireRequest): Promise<Response> {
   const { request, env, trace } = given;
-  trace.route = UNREAD;
   const handler = handlers.get(rawPath(request.url));
   if (handler === undefined) return unknownMethod(request, trace);
+  trace.route = `wire.${handler.method.name}`;
   const deployment = deploymentOf(env);
   const { limits } = deployment.config;
   const caller = await callerOf(given, deployment);
@@ -97,63 +89,64 @@ export async function serveWire(given: WireRequest): Promise<Response> {
   const failed = caller.ok ? message : caller;
   const read = failed.ok ? failed.value : undefined;
   const body = read?.bytes;
-  const ask = async (refusal: ConnectError | undefined): Promise<UniversalServerResponse> => {
+  const ask = (refusal: ConnectError | undefined): Promise<UniversalServerResponse> => {
     const values = createContextValues()
       .set(refusalKey, refusal)
       .set(oldestKey, read?.isOldest === true);
     if (caller.ok) values.set(callerKey, caller.value);
     return handler({
-      ...universalServerRequestFromFetch(plainRequest(request, body), {}),
+      httpVersion: "",
+      method: request.method,
+      url: request.url,
+      header: plainHeaders(request),
+      // Nothing was read of a body that is refused.
+      body: createAsyncIterable([body ?? new Uint8Array()]),
+      signal: request.signal,
       contextValues: values,
     });
   };
-  const answer = await ask(failed.ok ? undefined : refusalOf(failed, trace));
+  const answer = await ask(failed.ok ? undefined : refusalOf(failed.refusal, trace));
   // Connect calls it a fault of the server if a message can't be decoded.
-  const isUnread = trace.route === UNREAD && body !== undefined && framing !== undefined;
+  const isUnread = caller.ok && !caller.value.isRead && body !== undefined && framing !== undefined;
   const isRefused = isUnread && !isMessage(body, framing, handler.method.input);
-  return answered(
-    universalServerResponseToFetch(isRefused ? await ask(refusalOf(UNREADABLE, trace)) : answer),
-    trace,
-  );
+  return responseOf(isRefused ? await ask(refusalOf(UNREADABLE, trace)) : answer, trace);
 }
 
-const UNREADABLE = refused("INVALID_ARGUMENT", "the body is not a message of this method", { field: "body" });
+const UNREADABLE: Failure = {
+  code: "INVALID_ARGUMENT",
+  detail: "the body is not a message of this method",
+  field: "body",
+};
 
 /** Verifies the key before anything of the body is read. */
 async function callerOf(
-  { request, trace, waitUntil, serve }: WireRequest,
+  { request, trace, waitUntil }: WireRequest,
   deployment: Deployment,
 ): Promise<Result<Caller>> {
   const signed = deployment.signed();
   if (!signed.ok) return signed;
+  const { keys, tokens } = signed.value;
   const authorization = request.headers.get("authorization") ?? undefined;
-  const principal = await signed.value.keys.verify(authorization, deployment.clock.now());
+  const principal = await keys.verify(authorization, deployment.clock.now());
+  if (principal.ok) trace.principal = principal.value;
+  const traced = deployment.tracing?.begin(trace, waitUntil);
   if (!principal.ok) return principal;
-  trace.principal = principal.value;
-  const traceparent = request.headers.get("traceparent");
-  const headers = traceparent === null ? {} : { traceparent };
-  const api = new InternalApi(serve, principal.value, trace.requestId, headers);
-  const log = logOf(deployment.env);
-  return ok({ deployment, principal: principal.value, api, trace, waitUntil, log });
+  return ok({
+    deployment: traced === undefined ? deployment : deployment.tracedBy(traced),
+    principal: principal.value,
+    tokens,
+    trace,
+    waitUntil,
+    log: logOf(deployment.env),
+    isRead: false,
+  });
 }
 
-function refusalOf(failed: Extract<Result<unknown>, { ok: false }>, trace: Trace): ConnectError {
-  trace.code = failed.refusal.code;
-  return wireError(problemOf(failed.refusal, trace.requestId) as unknown as Problem, trace.requestId);
-}
-
-/** The request without its compression, which has been undone. */
-function plainRequest(request: Request, body: Uint8Array | undefined): Request {
-  if (body === undefined && request.body === null) return request;
+/** The headers of a request whose compression has been undone, and whose length may have changed. */
+function plainHeaders(request: Request): Headers {
   const headers = new Headers(request.headers);
   for (const name of ["content-encoding", "content-length", "grpc-encoding"]) headers.delete(name);
-  return new Request(request.url, {
-    method: request.method,
-    headers,
-    // Nothing was read of a body that is refused.
-    body: (body ?? new Uint8Array()) as Uint8Array<ArrayBuffer>,
-    signal: request.signal,
-  });
+  return headers;
 }
 
 /** Clients of gRPC-Web understand an answer without a body, and those of Connect its status. */
@@ -172,9 +165,22 @@ function unknownMethod(request: Request, trace: Trace): Response {
   return answered(new Response(body, { status: isGrpcWeb ? 200 : 404, headers }), trace);
 }
 
+/** No method is a stream, so the whole answer is there. */
+async function responseOf(
+  { status, header, body }: UniversalServerResponse,
+  trace: Trace,
+): Promise<Response> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    chunks.push(chunk);
+    length += chunk.length;
+  }
+  return answered(new Response(joined(chunks, length), { status, headers: header ?? {} }), trace);
+}
+
 function answered(response: Response, trace: Trace): Response {
-  const headers = new Headers(response.headers);
   for (const [name, value] of Object.entries(secured({}, trace.requestId)))
-    if (!headers.has(name)) headers.set(name, value);
-  return new Response(response.body, { status: response.status, headers });
+    if (!response.headers.has(name)) response.headers.set(name, value);
+  return response;
 }

@@ -1,29 +1,24 @@
 import { createContextKey, type ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { isAllowed } from "../auth/policy.ts";
-import type { Principal } from "../auth/principal.ts";
 import { refused, type ErrorCode, type Result } from "../core/refusal.ts";
-import { accessRefusal } from "../http/access-refusal.ts";
-import { notAllowed } from "../http/bind.ts";
+import { accessRefusal, notAllowed } from "../http/access-refusal.ts";
+import { callRoute, type RouteCaller } from "../http/call-route.ts";
 import { routes, type RouteId } from "../http/contract.ts";
 import { cellId } from "../http/contract/fields.ts";
 import type { Route } from "../http/contract/route.ts";
 import type { Deployment } from "../http/deployment.ts";
-import type { AnswerOf, InternalApi, Problem, Sent } from "../http/internal-api.ts";
-import { problemOf } from "../http/problem.ts";
+import type { AnswerOf, Problem, Sent } from "../http/internal-api.ts";
+import { problemOf, type Failure } from "../http/problem.ts";
 import type { Trace } from "../http/trace.ts";
 import { validate } from "../http/validate.ts";
-import type { WaitUntil } from "../runtime.ts";
 import type { logEvent } from "../log.ts";
 import { wireError, type Placed } from "./wire-error.ts";
 
 /** What a request of the wire runs in, once its key is verified. */
-export interface Caller {
-  deployment: Deployment;
-  principal: Principal;
-  api: InternalApi;
-  trace: Trace;
-  waitUntil: WaitUntil;
+export interface Caller extends RouteCaller {
   log: typeof logEvent;
+  /** Whether the message was decoded. */
+  isRead: boolean;
 }
 
 export const callerKey = createContextKey<Caller | undefined>(undefined);
@@ -46,30 +41,33 @@ export class WireCall {
   /** Calls a route of the API. It stops waiting at the caller's deadline, when the outcome is not known. */
   async send<Id extends RouteId>(id: Id, sent: Sent, placed?: Placed): Promise<AnswerOf<Id>> {
     if (this.#signal.aborted) return this.fail("DEADLINE_EXCEEDED", "the deadline passed before the call");
-    const { api } = this.#caller;
-    const answer = await Promise.race([api.call(id, sent), aborted(this.#signal)]);
+    const answer = await Promise.race([callRoute(id, this.#caller, sent), aborted(this.#signal)]);
     if (answer === undefined)
       return this.fail("DEADLINE_EXCEEDED", "the deadline passed before the answer; the outcome is unknown");
     if (answer.ok) return answer.value;
-    throw this.#error(answer.problem, placed);
+    throw this.#error(answer.refusal, placed);
   }
 
   /** Returns the value, or throws the refusal. */
   value<T>(result: Result<T>): T {
     if (result.ok) return result.value;
-    const problem = problemOf(result.refusal, this.#caller.trace.requestId);
-    throw this.#error(problem as unknown as Problem);
+    throw this.#error(result.refusal);
   }
 
   fail(code: ErrorCode, detail: string): never {
     return this.value<never>(refused(code, detail));
   }
 
-  #error(problem: Problem, placed?: Placed): ConnectError {
-    const { trace } = this.#caller;
-    trace.code = problem.code;
-    return wireError(problem, trace.requestId, placed);
+  #error(failure: Failure, placed?: Placed): ConnectError {
+    return refusalOf(failure, this.#caller.trace, placed);
   }
+}
+
+export function refusalOf(failure: Failure, trace: Trace, placed?: Placed): ConnectError {
+  trace.code = failure.code;
+  if (failure.reason !== undefined) trace.reason = failure.reason;
+  const problem = problemOf(failure, trace.requestId) as unknown as Problem;
+  return wireError(problem, trace.requestId, placed);
 }
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>
@@ -83,8 +81,7 @@ export async function callOf(context: HandlerContext, id: RouteId, cell?: string
   const caller = context.values.get(callerKey);
   if (caller === undefined) throw new Error("a call without a caller");
   const call = new WireCall(caller, context.signal);
-  const { principal, trace } = caller;
-  trace.route = `wire.${context.method.name}`;
+  const { principal } = caller;
   const route: Route = routes[id];
   if (!isAllowed(principal, route.roles, cell)) call.fail("PERMISSION_DENIED", notAllowed(principal));
   if (cell !== undefined) call.value(validate(cellId, cell, "cell_id"));

@@ -1,7 +1,7 @@
 /** What the suite of the claims service leaves out, because it needs limits, faults or headers of its own. */
 import { Code } from "@connectrpc/connect";
 import { beforeAll, expect, test, vi } from "vitest";
-import { InternalApi } from "../../src/http/internal-api.ts";
+import { handlers } from "../../src/http/handlers.ts";
 import type { KeyName } from "../suites/conformance/client.ts";
 import { freshName } from "../suites/conformance/leases.ts";
 import { begin, claimOf, failure, idBytes, own, record, ROUTES_TABLE } from "../suites/wire/messages.ts";
@@ -74,7 +74,7 @@ test("a call whose deadline has passed when it arrives makes no lease", async ()
 });
 
 test("a deadline that passes during a begin leaves its outcome unknown, and says so", async () => {
-  const call = vi.spyOn(InternalApi.prototype, "call").mockReturnValueOnce(new Promise(() => {}));
+  const call = vi.spyOn(handlers, "beginLeaseWithNewId").mockReturnValueOnce(new Promise(() => {}));
   const headers = { "connect-timeout-ms": "20" };
   const error = await failure(clientOf(api).beginUpdate(begin([record(freshName())]), { headers }));
   expect(call).toHaveBeenCalledOnce();
@@ -85,7 +85,7 @@ test("a deadline that passes during a begin leaves its outcome unknown, and says
 
 test("a fault is logged, and its text stays inside", async () => {
   const log = vi.spyOn(console, "log").mockImplementation(() => {});
-  vi.spyOn(InternalApi.prototype, "call").mockRejectedValueOnce(new TypeError("it broke"));
+  vi.spyOn(handlers, "beginLeaseWithNewId").mockRejectedValueOnce(new TypeError("it broke"));
   const error = await failure(clientOf(api).beginUpdate(begin([record(freshName())])));
   const lines = log.mock.calls.map(([line]) => String(line));
   vi.restoreAllMocks();
@@ -93,4 +93,35 @@ test("a fault is logged, and its text stays inside", async () => {
   expect(lines.filter((line) => line.includes('"event":"fault"') && line.includes("it broke"))).toHaveLength(
     1,
   );
+});
+
+test("a call has one line in the log, with its method, caller and result", async () => {
+  const log = vi.spyOn(console, "log").mockImplementation(() => {});
+  const name = freshName();
+  await clientOf(api).beginUpdate(begin([record(name)]));
+  await failure(clientOf(api).beginUpdate(begin([record(name)])));
+  const lines = log.mock.calls.map(([line]) => JSON.parse(String(line)) as Record<string, unknown>);
+  vi.restoreAllMocks();
+  const request = { event: "request", route: "wire.BeginUpdate", method: "POST", role: "cell", cell: "1" };
+  expect(lines).toEqual([
+    expect.objectContaining({ ...request, code: "OK", status: 200 }),
+    expect.objectContaining({ ...request, code: "ABORTED", status: 409 }),
+  ]);
+});
+
+test("a list that is too long is refused before anything of it is looked up", async () => {
+  const small = new Api({ LEASEHOLD_BATCH_OPS: "2" });
+  const names = [1, 2, 3].map(() => record(freshName()));
+  const begun = await failure(clientOf(small).beginUpdate(begin(names)));
+  expect([begun.code, begun.rawMessage]).toEqual([
+    Code.InvalidArgument,
+    expect.stringContaining("`create_records[2]` is beyond the limit of 2"),
+  ]);
+  const list = { cellId: 1n, sourceType: ROUTES_TABLE, sourceIdGt: idBytes(1), sourceIdLte: idBytes(2) };
+  const claimTypes = Array.from({ length: 300 }, () => 1);
+  const listed = await failure(clientOf(api).listRecords({ ...list, claimTypes }));
+  expect([listed.code, listed.rawMessage]).toEqual([
+    Code.InvalidArgument,
+    expect.stringMatching(/\[\d+\]` is beyond the limit of \d+ items in one list/),
+  ]);
 });
