@@ -24,7 +24,8 @@ const MOVED = new Map([
 
 /** Rewrites a message of the method, if it is of the oldest generation. */
 export function modernized(method: string, message: Uint8Array): Uint8Array {
-  if (method === "BeginUpdate") return rewritten(message, beginUpdate);
+  if (method === "BeginUpdate")
+    return hasOldId(message, beginUpdate) ? rewritten(message, beginUpdate) : message;
   return method === "ListRecords" && isOldList(message) ? moved(message) : message;
 }
 
@@ -43,25 +44,32 @@ function* fieldsOf(message: Uint8Array): Generator<Field> {
   }
 }
 
-/** Returns the message itself if nothing in it is of the oldest generation. */
+function hasOldId(message: Uint8Array, plan: Plan): boolean {
+  for (const { no, type, value } of fieldsOf(message)) {
+    const next = plan.get(no);
+    if (next === "id" ? type === WireType.Varint : isPlanOf(next, type) && hasOldId(bytesOf(value), next))
+      return true;
+  }
+  return false;
+}
+
 function rewritten(message: Uint8Array, plan: Plan): Uint8Array {
   const writer = new BinaryWriter();
-  let isChanged = false;
   for (const { no, type, value } of fieldsOf(message)) {
     const next = plan.get(no);
     if (next === "id" && type === WireType.Varint) {
-      isChanged = true;
       const id = BigInt(new BinaryReader(value).int64());
       writer.tag(no, WireType.LengthDelimited).bytes(bytesOfSourceId(String(id)));
-    } else if (next instanceof Map && type === WireType.LengthDelimited) {
-      const inner = new BinaryReader(value).bytes();
-      const made = rewritten(inner, next);
-      isChanged ||= made !== inner;
-      writer.tag(no, type).bytes(made);
-    } else writer.tag(no, type).raw(value);
+    } else if (isPlanOf(next, type)) writer.tag(no, type).bytes(rewritten(bytesOf(value), next));
+    else writer.tag(no, type).raw(value);
   }
-  return isChanged ? writer.finish() : message;
+  return writer.finish();
 }
+
+const isPlanOf = (plan: Plan | "id" | undefined, type: WireType): plan is Plan =>
+  plan instanceof Map && type === WireType.LengthDelimited;
+
+const bytesOf = (value: Uint8Array): Uint8Array => new BinaryReader(value).bytes();
 
 /**
  * Newer generations always send a range or types of claims. In the oldest one, 4 is a whole number instead of

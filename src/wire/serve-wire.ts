@@ -25,7 +25,7 @@ import { cellService } from "./cells.ts";
 import { classifyService } from "./classify-service.ts";
 import { CellService, ClaimService, ClassifyService } from "./protobuf.ts";
 import { callerKey, oldestKey, refusalOf, type Caller } from "./wire-call.ts";
-import { framingOf, isMessage, jsonOptions, plainBody } from "./wire-message.ts";
+import { framingOf, isMessage, jsonOptions, plainBody, type Plain } from "./wire-message.ts";
 
 /** A request of the wire, and what it runs in. */
 export interface WireRequest {
@@ -81,10 +81,12 @@ export async function serveWire(given: WireRequest): Promise<Response> {
   const { limits } = deployment.config;
   const caller = await callerOf(given, deployment);
   const framing = request.method === "POST" ? framingOf(request.headers) : undefined;
-  let message: Result<{ bytes: Uint8Array; isOldest: boolean } | undefined> = ok(undefined);
+  let message: Result<Plain | undefined> = ok(undefined);
+  let header = request.headers;
   if (caller.ok && framing !== undefined) {
     const body = await readInTime(request, limits, deployment.clock);
     message = body.ok ? await plainBody(body.value, framing, handler.method.name, limits.bodyBytes) : body;
+    if (body.ok && message.ok && message.value?.bytes !== body.value) header = plainHeaders(request);
   }
   const failed = caller.ok ? message : caller;
   const read = failed.ok ? failed.value : undefined;
@@ -98,7 +100,7 @@ export async function serveWire(given: WireRequest): Promise<Response> {
       httpVersion: "",
       method: request.method,
       url: request.url,
-      header: plainHeaders(request),
+      header,
       // Nothing was read of a body that is refused.
       body: createAsyncIterable([body ?? new Uint8Array()]),
       signal: request.signal,
@@ -153,16 +155,17 @@ function plainHeaders(request: Request): Headers {
 function unknownMethod(request: Request, trace: Trace): Response {
   trace.code = "NOT_FOUND";
   const error = new ConnectError("there is no such method", Code.Unimplemented);
-  const isGrpcWeb = (request.headers.get("content-type") ?? "").startsWith("application/grpc-web");
-  const headers: Record<string, string> = isGrpcWeb
+  const type = request.headers.get("content-type") ?? "";
+  const isGrpcWeb = type.startsWith("application/grpc-web");
+  const own: Record<string, string> = isGrpcWeb
     ? {
-        "content-type": request.headers.get("content-type") ?? "",
+        "content-type": type,
         "grpc-status": String(error.code),
         "grpc-message": encodeURIComponent(error.rawMessage),
       }
     : { "content-type": "application/json" };
   const body = isGrpcWeb ? null : JSON.stringify({ code: "unimplemented", message: error.rawMessage });
-  return answered(new Response(body, { status: isGrpcWeb ? 200 : 404, headers }), trace);
+  return new Response(body, { status: isGrpcWeb ? 200 : 404, headers: secured(own, trace.requestId) });
 }
 
 /** No method is a stream, so the whole answer is there. */
@@ -176,11 +179,6 @@ async function responseOf(
     chunks.push(chunk);
     length += chunk.length;
   }
-  return answered(new Response(joined(chunks, length), { status, headers: header ?? {} }), trace);
-}
-
-function answered(response: Response, trace: Trace): Response {
-  for (const [name, value] of Object.entries(secured({}, trace.requestId)))
-    if (!response.headers.has(name)) response.headers.set(name, value);
-  return response;
+  const own = Object.fromEntries(header ?? []);
+  return new Response(joined(chunks, length), { status, headers: secured(own, trace.requestId) });
 }

@@ -30,18 +30,22 @@ export const oldestKey = createContextKey(false);
 export class WireCall {
   readonly deployment: Deployment;
   readonly #caller: Caller;
-  readonly #signal: AbortSignal;
+  /** Undefined if the caller gave no deadline. */
+  readonly #deadline: AbortSignal | undefined;
 
-  constructor(caller: Caller, signal: AbortSignal) {
+  constructor(caller: Caller, { timeoutMs, signal }: Pick<HandlerContext, "timeoutMs" | "signal">) {
     this.deployment = caller.deployment;
     this.#caller = caller;
-    this.#signal = signal;
+    this.#deadline = timeoutMs() === undefined ? undefined : signal;
   }
 
   /** Calls a route of the API. It stops waiting at the caller's deadline, when the outcome is not known. */
   async send<Id extends RouteId>(id: Id, sent: Sent, placed?: Placed): Promise<AnswerOf<Id>> {
-    if (this.#signal.aborted) return this.fail("DEADLINE_EXCEEDED", "the deadline passed before the call");
-    const answer = await Promise.race([callRoute(id, this.#caller, sent), aborted(this.#signal)]);
+    const deadline = this.#deadline;
+    if (deadline?.aborted === true)
+      return this.fail("DEADLINE_EXCEEDED", "the deadline passed before the call");
+    const called = callRoute(id, this.#caller, sent);
+    const answer = await (deadline === undefined ? called : Promise.race([called, aborted(deadline)]));
     if (answer === undefined)
       return this.fail("DEADLINE_EXCEEDED", "the deadline passed before the answer; the outcome is unknown");
     if (answer.ok) return answer.value;
@@ -80,7 +84,7 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
 export async function callOf(context: HandlerContext, id: RouteId, cell?: string): Promise<WireCall> {
   const caller = context.values.get(callerKey);
   if (caller === undefined) throw new Error("a call without a caller");
-  const call = new WireCall(caller, context.signal);
+  const call = new WireCall(caller, context);
   const { principal } = caller;
   const route: Route = routes[id];
   if (!isAllowed(principal, route.roles, cell)) call.fail("PERMISSION_DENIED", notAllowed(principal));

@@ -42,8 +42,8 @@ export function framingOf(headers: Headers): Framing | undefined {
   }
 }
 
-/** A body without compression, in the newest form. */
-interface Plain {
+/** A body without compression, in the newest form. It is the body itself if that is so already. */
+export interface Plain {
   bytes: Uint8Array;
   /** Whether it was of the oldest generation. */
   isOldest: boolean;
