@@ -1,20 +1,45 @@
-import { build } from "esbuild";
+/**
+ * Bundles Workers into modules. A part that is imported at its first use becomes a module of its own, so
+ * isolates that never use it don't run it.
+ */
+import { build, type BuildOptions } from "esbuild";
+import { basename, join } from "node:path";
 
-/** Bundles a Worker into one module, as workerd needs it. */
-export async function bundle(entryPoint: string): Promise<string> {
-  const result = await build({
-    entryPoints: [entryPoint],
-    bundle: true,
-    write: false,
-    format: "esm",
-    platform: "neutral",
-    target: "es2024",
-    mainFields: ["module", "main"],
-    conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*"],
-    logLevel: "silent",
+const root = join(import.meta.dirname, "..");
+
+/** The Worker that is deployed and that `npm start` runs. */
+export const workerEntry = join(root, "src/index.ts");
+
+/** The name of the module that exports the handlers and the classes of the objects. */
+const MAIN_MODULE = "index.js";
+
+const options: BuildOptions & { write: false } = {
+  absWorkingDir: root,
+  outdir: "dist/worker",
+  bundle: true,
+  splitting: true,
+  write: false,
+  format: "esm",
+  platform: "neutral",
+  target: "es2024",
+  mainFields: ["module", "main"],
+  conditions: ["workerd", "worker", "browser"],
+  external: ["cloudflare:*", "node:*"],
+  legalComments: "none",
+  logLevel: "silent",
+};
+
+export interface WorkerModule {
+  type: "ESModule";
+  path: string;
+  contents: string;
+}
+
+/** Bundles a Worker into the modules that Miniflare runs. The main module is the first one. */
+export async function bundle(entryPoint: string): Promise<WorkerModule[]> {
+  const { outputFiles } = await build({ ...options, entryPoints: { index: entryPoint } });
+  const modules = outputFiles.map(({ path, text }): WorkerModule => {
+    return { type: "ESModule", path: basename(path), contents: text };
   });
-  const [file] = result.outputFiles;
-  if (file === undefined) throw new Error(`esbuild wrote no output for the Worker ${entryPoint}`);
-  return file.text;
+  return modules.toSorted((a, b) => Number(b.path === MAIN_MODULE) - Number(a.path === MAIN_MODULE));
 }

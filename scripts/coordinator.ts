@@ -9,7 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { readConfig } from "../src/config.ts";
-import { bundle } from "./bundle.ts";
+import { bundle, workerEntry, type WorkerModule } from "./bundle.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
 import { syncFolders, writeDurably } from "./durable-file.ts";
 import { watchClock } from "./clock-watch.ts";
@@ -79,7 +79,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     // start fails later, the next start finds both.
     if (isNew) await storeShards(options.stateFolder, shards);
     const signingSecret = await readOrMakeSecret(options.stateFolder);
-    const script = await bundle(options.entryPoint ?? join(root, "src/index.ts"));
+    const modules = await bundle(options.entryPoint ?? workerEntry);
     const runtime = (at?: string): ReturnType<typeof convertV4MiniflareOptions> =>
       runtimeOptions(
         {
@@ -89,7 +89,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
           log: write,
         },
         watch,
-        script,
+        modules,
         signingSecret,
         at,
       );
@@ -222,7 +222,7 @@ const firstLine = (text: string): string => text.split("\n")[0] ?? "";
 function runtimeOptions(
   { stateFolder, log, variables }: CoordinatorOptions,
   watch: RuntimeWatch,
-  script: string,
+  modules: WorkerModule[],
   signingSecret: string,
   address?: string,
 ): ReturnType<typeof convertV4MiniflareOptions> {
@@ -239,8 +239,7 @@ function runtimeOptions(
     // Otherwise Miniflare would ask a server of Cloudflare where this machine is.
     cf: false,
     name: "leasehold",
-    modules: true,
-    script,
+    modules,
     // Must be equal to wrangler.toml; a test compares them.
     compatibilityDate: "2026-10-01",
     durableObjects: {

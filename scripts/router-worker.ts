@@ -28,7 +28,7 @@ export async function startRouterWorker(options: RouterWorkerOptions): Promise<R
   await requireFree(port);
   process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
   const address = `${HOST}:${port}`;
-  const script = await bundle(join(import.meta.dirname, "../router/index.ts"));
+  const modules = await bundle(join(import.meta.dirname, "../router/index.ts"));
   const miniflare = withoutSignalHandlers(
     () =>
       new Miniflare(
@@ -41,8 +41,7 @@ export async function startRouterWorker(options: RouterWorkerOptions): Promise<R
           // Otherwise Miniflare would ask a server of Cloudflare where this machine is.
           cf: false,
           name: "leasehold-router",
-          modules: true,
-          script,
+          modules,
           // Both must be equal to router/wrangler.toml; a test compares them.
           compatibilityDate: "2026-10-01",
           compatibilityFlags: ["enable_request_signal"],

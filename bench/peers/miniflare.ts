@@ -23,8 +23,7 @@ export async function startWorker(
       port: 0,
       ...publicSocketAt(address),
       name: "peer",
-      modules: true,
-      script: await bundle(entryPoint),
+      modules: await bundle(entryPoint),
       compatibilityDate: "2026-10-01",
       // Otherwise Miniflare would ask a server of Cloudflare where this machine is.
       cf: false,

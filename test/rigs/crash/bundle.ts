@@ -1,17 +1,18 @@
 /**
- * Prints the bundle that scripts/coordinator.ts passes to the runtime, for `npm start` or for another entry.
+ * Prints the modules that scripts/coordinator.ts passes to the runtime, for `npm start` or for another entry.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { WorkerModule } from "../../../scripts/bundle.ts";
 
 const runtime = `
   export class Log {}
   export const LogLevel = {};
   export class Miniflare {}
-  export const convertV4MiniflareOptions = ({ script }) => {
-    throw Object.assign(new Error("no runtime here"), { script });
+  export const convertV4MiniflareOptions = ({ modules }) => {
+    throw Object.assign(new Error("no runtime here"), { modules });
   };
 `;
 registerHooks({
@@ -27,9 +28,9 @@ const stateFolder = mkdtempSync(join(tmpdir(), "crash-bundle-"));
 try {
   await startCoordinator({ port: 0, stateFolder, ...(entryPoint === undefined ? {} : { entryPoint }) });
 } catch (error) {
-  const { script } = error as { script?: string };
-  if (script === undefined) throw error;
-  process.stdout.write(script);
+  const { modules } = error as { modules?: WorkerModule[] };
+  if (modules === undefined) throw error;
+  process.stdout.write(modules.map(({ contents }) => contents).join(""));
 } finally {
   rmSync(stateFolder, { recursive: true, force: true });
 }

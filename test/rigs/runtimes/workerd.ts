@@ -6,7 +6,7 @@ import type { Routed } from "./consumer/router-checks.ts";
 
 /** Runs the checks of the router in a Worker that has bundled the packed SDK. Returns what they checked. */
 export async function checkWorkerd(project: string, routed: Routed): Promise<string> {
-  const script = await bundle(join(project, "router-worker.mjs"));
+  const modules = await bundle(join(project, "router-worker.mjs"));
   process.env["MINIFLARE_WORKERD_PATH"] ??= workerdWrapper();
   const miniflare = withoutSignalHandlers(
     () =>
@@ -16,8 +16,7 @@ export async function checkWorkerd(project: string, routed: Routed): Promise<str
           port: 0,
           // Otherwise Miniflare would ask a server of Cloudflare where this machine is.
           cf: false,
-          modules: true,
-          script,
+          modules,
           compatibilityDate: "2026-10-01",
           bindings: { ROUTED: { ...routed } },
         }),
