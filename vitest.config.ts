@@ -88,6 +88,7 @@ export default defineConfig({
       {
         plugins: [
           cloudflareTest(async () => ({
+            main: at("src/index.ts"),
             wrangler: { configPath: at("wrangler.toml") },
             miniflare: { bindings: await bindings() },
           })),
