@@ -26,6 +26,7 @@ export interface AuditEntry {
     | "mint_key"
     | "revoke_key"
     | "change_types"
+    | "change_identities"
     | "begin_lease"
     | "commit_lease"
     | "rollback_lease"

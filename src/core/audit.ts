@@ -17,6 +17,7 @@ export const auditActions = [
   "mint_key",
   "revoke_key",
   "change_types",
+  "change_identities",
   "begin_lease",
   "commit_lease",
   "rollback_lease",

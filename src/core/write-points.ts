@@ -33,6 +33,7 @@ export const writePoints = {
     "revoke_key",
     "change_types",
     "use_types",
+    "change_identities",
     "take_slot",
     "release_slot",
   ],

@@ -1,5 +1,6 @@
 import { ask } from "../core/ask.ts";
 import type { Cell, Snapshot } from "../core/directory/messages.ts";
+import { noIdentities, type IdentitySet } from "../core/identities/identities.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
 import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
@@ -38,6 +39,8 @@ export interface DirectoryView {
   revokedThroughMs: number;
   /** Whether a placement is fixed (P2). */
   isPlaced: boolean;
+  /** What certificates and tokens are accepted (A4). */
+  identities: IdentitySet;
 }
 
 interface Copy {
@@ -85,6 +88,8 @@ export class DirectoryCopy {
   /** The number of readings that were started. */
   #readings = 0;
   #refresh: Refresh | undefined;
+  /** Those that were read last. The directory sends them only after a change. */
+  #identities: IdentitySet | undefined;
   /** Grows with each call of `expire`. */
   #changes = 0;
 
@@ -133,13 +138,20 @@ export class DirectoryCopy {
   async read(): Promise<Result<DirectoryView>> {
     this.#readings += 1;
     const reading = this.#readings;
+    const known = this.#identities;
     const snapshot = await reach(readTimeoutMs(this.#limits), { name: DIRECTORY }, () =>
-      this.#objects.directory().snapshot({ ...this.#envelope, ...positionOf(this.#types) }),
+      this.#objects.directory().snapshot({
+        ...this.#envelope,
+        ...positionOf(this.#types),
+        ...(known === undefined ? {} : { identitiesPosition: known.position }),
+      }),
     );
     if (snapshot.ok) {
       if (snapshot.value.types !== null) this.#types.take(snapshot.value.types);
       if (this.#isAfterLoss(reading)) this.#loss = undefined;
-      return ok(viewOf(snapshot.value));
+      const identities = snapshot.value.identities ?? known ?? noIdentities;
+      this.#identities = identities;
+      return ok(viewOf(snapshot.value, identities));
     }
     if (snapshot.refusal.reason === "HISTORY_LOST") this.lose(snapshot.refusal);
     return snapshot;
@@ -268,12 +280,16 @@ function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
     : ok(cell);
 }
 
-const viewOf = ({ cells, revokedKeys, revokedThroughMs, isPlaced }: Snapshot): DirectoryView => ({
+const viewOf = (
+  { cells, revokedKeys, revokedThroughMs, isPlaced }: Snapshot,
+  identities: IdentitySet,
+): DirectoryView => ({
   cells: new Map(cells.flatMap((cell) => (cell.removedAtMs === null ? [[cell.cell, cell]] : []))),
   removedCells: new Map(cells.flatMap((cell) => (cell.removedAtMs === null ? [] : [[cell.cell, cell]]))),
   revokedKeys: new Set(revokedKeys),
   revokedThroughMs,
   isPlaced,
+  identities,
 });
 
 const positionOf = ({ position }: TypesCopy): { typesPosition?: number } =>

@@ -80,6 +80,7 @@ export function directoryInstance(ports: Ports, env: Env): Instance {
     snapshot: (message) => tell(directory, directory.snapshot(message)),
     types: (message) => tell(directory, directory.types(message)),
     changeTypes: (message) => tell(directory, directory.changeTypes(message)),
+    changeIdentities: (message) => tell(directory, directory.changeIdentities(message)),
     useTypes: (message) => tell(directory, directory.useTypes(message)),
     addCell: (message) => tell(directory, directory.addCell(message)),
     changeCell: (message) => tell(directory, directory.changeCell(message)),

@@ -2,6 +2,7 @@ import type { AuditPage, PullAudit } from "../core/audit.ts";
 import type {
   Cell,
   CellChange,
+  ChangeIdentities,
   ChangeTypes,
   DeclaredTypes,
   DirectoryReconciliation,
@@ -18,6 +19,7 @@ import type {
   SnapshotRequest,
   UseTypes,
 } from "../core/directory/messages.ts";
+import type { IdentitySet } from "../core/identities/identities.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
 import type { ReportedStatus } from "../core/status.ts";
@@ -84,6 +86,7 @@ export interface DirectoryCalls {
   snapshot(message: SnapshotRequest): Answer<Snapshot>;
   types(message: messages.Envelope): Answer<KnownTypes>;
   changeTypes(message: ChangeTypes): Answer<DeclaredTypes>;
+  changeIdentities(message: ChangeIdentities): Answer<IdentitySet>;
   useTypes(message: UseTypes): Answer<DeclaredTypes>;
   addCell(message: NewCell): Answer<Cell>;
   changeCell(message: CellChange): Answer<Cell>;

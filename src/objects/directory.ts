@@ -4,6 +4,7 @@ import type { Directory as CoreDirectory } from "../core/directory/directory.ts"
 import type {
   Cell,
   CellChange,
+  ChangeIdentities,
   ChangeTypes,
   DeclaredTypes,
   DirectoryReconciliation,
@@ -20,6 +21,7 @@ import type {
   SnapshotRequest,
   UseTypes,
 } from "../core/directory/messages.ts";
+import type { IdentitySet } from "../core/identities/identities.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
 import type { DirectoryMetrics } from "../core/metrics/messages.ts";
@@ -55,6 +57,10 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
 
   useTypes(message: UseTypes): Answer<DeclaredTypes> {
     return this.#tell(this.#directory.useTypes(message));
+  }
+
+  changeIdentities(message: ChangeIdentities): Answer<IdentitySet> {
+    return this.#tell(this.#directory.changeIdentities(message));
   }
 
   addCell(message: NewCell): Answer<Cell> {

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { AUDIT_PAGE, type AuditPage } from "../../src/core/audit.ts";
 import { MAX_PATTERN_LENGTH } from "../../src/core/canonical/pattern.ts";
 import type {
+  ChangeIdentities,
   ChangeTypes,
   DeclaredTypes,
   KeyPage,
@@ -24,6 +25,7 @@ import {
   type PullAnswer,
   type Source,
 } from "../../src/core/messages.ts";
+import { MAX_IDENTITIES_BYTES, type Identities } from "../../src/core/identities/identities.ts";
 import { MAX_TYPE_NUMBER, MAX_TYPES } from "../../src/core/types/document.ts";
 import { TYPE_KINDS } from "../../src/core/types/types.ts";
 import { operator } from "../support/ops.ts";
@@ -70,6 +72,14 @@ const largestCells = list(max("maxCellIds"), (n) => ({
   updatedAtMs: TIME,
   removedAtMs: TIME,
 }));
+
+/** As many bytes as a document of identities may have, nearly all of them in one certificate. */
+const largestIdentities: Identities = {
+  issuers: [],
+  authorities: [
+    { name: ascii(64, 0), certificate: ascii(MAX_IDENTITIES_BYTES, 0), expiresAtMs: TIME, rules: [] },
+  ],
+};
 
 /** No set of types is larger. */
 const largestTypes: DeclaredTypes = {
@@ -174,6 +184,7 @@ const messages: Record<string, unknown> = {
     revokedKeys: list(max("maxRevokedKeys"), (n) => ascii(36, n)),
     revokedThroughMs: TIME,
     types: largestTypes,
+    identities: { ...largestIdentities, position: POSITION },
   } satisfies Snapshot,
   "a change of the set of types": {
     ...envelope,
@@ -181,6 +192,12 @@ const messages: Record<string, unknown> = {
     operator: { keyId: ascii(64, 0), requestId: ascii(36, 0), reason: han(max("reasonBytes"), 0) },
     copiedAt: POSITION,
   } satisfies ChangeTypes,
+  "a change of the identities": {
+    ...envelope,
+    operator: { keyId: ascii(64, 0), requestId: ascii(36, 0), reason: han(max("reasonBytes"), 0) },
+    position: POSITION,
+    identities: largestIdentities,
+  } satisfies ChangeIdentities,
   "a page of audit entries": {
     entries: list(AUDIT_PAGE, (n) => {
       const state = JSON.stringify({ name: han(128, n), address: han(2_048, n), location_hint: "enam" });

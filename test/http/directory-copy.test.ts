@@ -57,6 +57,7 @@ class Fixture {
         revokedKeys: [key],
         revokedThroughMs: 0,
         types: null,
+        identities: null,
       },
     });
     await new Promise((resolve) => setTimeout(resolve));

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { readConfig } from "../../src/config.ts";
+import { noIdentities } from "../../src/core/identities/identities.ts";
 import type { Cell } from "../../src/core/directory/messages.ts";
 import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { ok, refused } from "../../src/core/refusal.ts";
@@ -43,6 +44,7 @@ class Fixture {
             revokedKeys: new Set<string>(),
             revokedThroughMs: 0,
             isPlaced: this.isPlaced,
+            identities: noIdentities,
           });
         },
       },

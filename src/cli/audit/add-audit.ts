@@ -20,6 +20,7 @@ const ACTIONS: Readonly<Record<AuditEntry["action"], true>> = {
   mint_key: true,
   revoke_key: true,
   change_types: true,
+  change_identities: true,
   begin_lease: true,
   commit_lease: true,
   rollback_lease: true,

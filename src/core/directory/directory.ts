@@ -20,10 +20,13 @@ import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { placementMismatch } from "../placement-guard.ts";
 import type { WritePoint } from "../write-points.ts";
+import { cellsOf, type IdentitySet } from "../identities/identities.ts";
 import { cellState, keyState } from "./audited.ts";
+import { changeIdentities } from "./identities.ts";
 import type {
   Cell,
   CellChange,
+  ChangeIdentities,
   ChangeTypes,
   DeclaredTypes,
   DirectoryReconciliation,
@@ -121,6 +124,8 @@ export class Directory {
         revokedKeys: revoked.slice(0, maxRevokedKeys).map(({ keyId }) => keyId),
         revokedThroughMs: Math.max(this.#store.revokedThroughMs, revoked[maxRevokedKeys]?.expiresAtMs ?? 0),
         types: message.typesPosition === this.#store.types.position ? null : this.#store.types,
+        identities:
+          message.identitiesPosition === this.#store.identities.position ? null : this.#store.identities,
       });
     });
   }
@@ -222,6 +227,17 @@ export class Directory {
   /** Marks types as in use (T2). Idempotent. */
   useTypes(message: UseTypes): Promise<Reply<DeclaredTypes>> {
     return this.#change("use_types", message, () => useTypes(this.#store, message));
+  }
+
+  /** Replaces the identities, based on those that the operator has read (A4). */
+  changeIdentities(message: ChangeIdentities): Promise<Reply<IdentitySet>> {
+    return this.#operate("change_identities", message, () => {
+      for (const cell of cellsOf(message.identities)) {
+        const unfit = this.#refuseWithoutCell(cell);
+        if (unfit !== undefined) return { ok: false, refusal: unfit };
+      }
+      return changeIdentities(this.#store, this.#audit, message);
+    });
   }
 
   /** Stores what describes a minted key, without the key itself. */

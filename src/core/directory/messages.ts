@@ -1,3 +1,4 @@
+import type { Identities, IdentitySet } from "../identities/identities.ts";
 import type { OperatorCall } from "../messages.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
@@ -91,7 +92,16 @@ export interface UseTypes extends Envelope, CopiedTypes {
   entries: readonly TypeEntry[];
 }
 
+/** Replaces the identities, if they still are those that the operator has read (A4). */
+export interface ChangeIdentities extends OperatorCall {
+  /** The position of those identities. */
+  position: number;
+  identities: Identities;
+}
+
 export interface SnapshotRequest extends Envelope, Partial<CopiedTypes> {
+  /** The position of the identities that the caller has. */
+  identitiesPosition?: number;
   /** The position of the set of types that the caller has. */
   typesPosition?: number;
 }
@@ -111,6 +121,8 @@ export interface Snapshot {
   revokedThroughMs: number;
   /** Null: the caller has the current set. */
   types: DeclaredTypes | null;
+  /** Null: the caller has the current ones. */
+  identities: IdentitySet | null;
 }
 
 export type ListedKey = MintedKey & { position: number };

@@ -5,6 +5,7 @@ import type { Limits } from "../limits.ts";
 import type { HistoryPoint, Reply } from "../messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok } from "../refusal.ts";
+import { noIdentities } from "../identities/identities.ts";
 import { isSameType, Types } from "../types/types.ts";
 import type { Cell, DirectoryReconciliation, MintedKey, RestoreDirectory, TypeSet } from "./messages.ts";
 import type { DirectoryStore } from "./store.ts";
@@ -125,6 +126,8 @@ export class DirectoryReconciler {
       after: { state: "complete" },
     });
     const durable = this.#accept(page.seen);
+    // Those that are left may have been withdrawn before the loss (A4).
+    this.#store.setIdentities(noIdentities);
     // Any type may have come into use after the copy was made (T6). The position is above all that were seen,
     // so D1 takes this set over.
     this.#store.setTypes(this.#store.types.entries.map((entry) => ({ ...entry, isInUse: true })));

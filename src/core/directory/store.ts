@@ -2,6 +2,7 @@ import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../source-order.ts";
+import { noIdentities, type Identities, type IdentitySet } from "../identities/identities.ts";
 import { shippedTypes } from "../types/shipped.ts";
 import type { TypeEntry } from "../types/types.ts";
 import type { Cell, DeclaredTypes, ListedKey, MintedKey, RevokedKey } from "./messages.ts";
@@ -22,14 +23,15 @@ interface KeyCounts {
 const SHIPPED: DeclaredTypes = { position: 0, declaredAt: 0, entries: shippedTypes.entries };
 
 /**
- * The SQL statements on the directory's tables. It makes no decisions. Every change of the placement, a cell
- * or a key takes a position above all earlier ones (H1).
+ * The SQL statements on the directory's tables. It makes no decisions. Every change of the placement, a cell,
+ * a key, the types or the identities takes a position above all earlier ones (H1).
  */
 export class DirectoryStore {
   readonly #sql: Sql;
   #position: number;
   #storedPosition: number;
   #types: DeclaredTypes | undefined;
+  #identities: IdentitySet | undefined;
   /** The numbers of keys at a position. Nothing but a change, which takes a new one, makes them wrong. */
   #keyCounts: (KeyCounts & { position: number }) | undefined;
 
@@ -93,6 +95,24 @@ export class DirectoryStore {
     const types = { position: this.#position, declaredAt, entries };
     writeMeta(this.#sql, "types", JSON.stringify(types));
     return types;
+  }
+
+  get identities(): IdentitySet {
+    return (this.#identities ??= this.#readIdentities());
+  }
+
+  #readIdentities(): IdentitySet {
+    const kept = readMeta(this.#sql, "identities");
+    return kept === undefined ? noIdentities : (JSON.parse(String(kept)) as IdentitySet);
+  }
+
+  setIdentities({ issuers, authorities }: Identities): IdentitySet {
+    this.#position += 1;
+    // The transaction may fail, so what was written is read again.
+    this.#identities = undefined;
+    const identities = { position: this.#position, issuers, authorities };
+    writeMeta(this.#sql, "identities", JSON.stringify(identities));
+    return identities;
   }
 
   cell(cell: string): Cell | undefined {

@@ -1,4 +1,5 @@
 /** Tests of the directory over node:sqlite. */
+import { noIdentities } from "../../../src/core/identities/identities.ts";
 import { expect, test } from "vitest";
 import type { Cell, MintedKey } from "../../../src/core/directory/messages.ts";
 import { MESSAGE_VERSION } from "../../../src/core/messages.ts";
@@ -223,6 +224,7 @@ test("cells are registered once, changed in part, and listed in the order of the
       revokedKeys: [],
       revokedThroughMs: 0,
       types: { position: 0, declaredAt: 0, entries: shipped.entries },
+      identities: noIdentities,
       cells: [
         {
           cell: "2",

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { readConfig } from "../../../src/config.ts";
+import { noIdentities } from "../../../src/core/identities/identities.ts";
 import type { Cell } from "../../../src/core/directory/messages.ts";
 import { MESSAGE_VERSION, type Reply } from "../../../src/core/messages.ts";
 import type { DirectoryMetrics, LedgerMetrics, ShardMetrics } from "../../../src/core/metrics/messages.ts";
@@ -133,6 +134,7 @@ class Fixture {
                 revokedKeys: new Set<string>(),
                 revokedThroughMs: 0,
                 isPlaced: this.cells.length > 0,
+                identities: noIdentities,
               })
             : refused("UNAVAILABLE", "down"),
       },
