@@ -249,6 +249,12 @@ const declare: Effect = (changes, _, answer) => {
   return others(changes, sets, sets.length === 0 ? [] : directoryPosition(changes));
 };
 
+const identify: Effect = (changes, _, answer) => {
+  if (answer["dry_run"] === true) return others(changes);
+  const sets = changesIn(changes, "directory", "meta").filter(({ key }) => key === "identities");
+  return others(changes, sets, sets.length === 0 ? [] : directoryPosition(changes));
+};
+
 const directoryPosition = (changes: readonly Change[]): Change[] =>
   changesIn(changes, "directory", "meta").filter(({ key }) => key === "position");
 
@@ -380,6 +386,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
   addCell: cellRow(true),
   changeCell: cellRow(false),
   changeTypes: declare,
+  changeIdentities: identify,
   freezeCell: setState,
   drainCell: setState,
   unfreezeCell: setState,
@@ -441,6 +448,7 @@ const audited: Partial<Record<RouteId, AuditAction | readonly AuditAction[]>> = 
   addCell: "add_cell",
   changeCell: "change_cell",
   changeTypes: "change_types",
+  changeIdentities: "change_identities",
   freezeCell: "freeze_cell",
   unfreezeCell: ["unfreeze_cell", "undrain_cell"],
   drainCell: "drain_cell",

@@ -644,6 +644,20 @@ export const bugs: Record<string, Bug> = {
     "if (mayReplace(this.#point, point, confirmed)) this.#point = point;",
     "if (mayReplace(undefined, point, confirmed)) this.#point = point;",
   ),
+  "an accepted loss leaves the identities": one(
+    "A4",
+    ["I39"],
+    "src/core/directory/reconcile.ts",
+    "this.#store.setIdentities(noIdentities);",
+    "",
+  ),
+  "a change of the identities ignores what its operator has read": one(
+    "A4",
+    ["I39"],
+    "src/core/directory/identities.ts",
+    'if (position !== before.position) return changedMeanwhile("the identities");',
+    "",
+  ),
   "a reconciled directory gets no revocations back": one(
     "H8",
     ["I26"],

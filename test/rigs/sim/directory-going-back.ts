@@ -6,6 +6,7 @@ import type {
   Snapshot,
   TypeSet,
 } from "../../../src/core/directory/messages.ts";
+import { noIdentities, type IdentitySet, type Issuer } from "../../../src/core/identities/identities.ts";
 import { isSameType, Types, type TypeEntry } from "../../../src/core/types/types.ts";
 import { operator } from "../../support/ops.ts";
 import { shipped } from "../../support/types.ts";
@@ -36,6 +37,12 @@ interface TypeChange {
   isWitnessed: boolean;
 }
 
+/** The identities were changed. */
+interface IdentityChange {
+  position: number;
+  isWitnessed: boolean;
+}
+
 /** The numbers of the types that this phase declares. */
 const FIRST_NUMBER = 20_000;
 
@@ -59,9 +66,12 @@ export async function directoryGoesBack(simulation: Simulation): Promise<void> {
 class DirectoryStage {
   readonly #simulation: Simulation;
   readonly random: Random;
+  /** Of its own, so that the rest of the phase doesn't depend on the identities. */
+  readonly #identityRandom: Random;
   readonly #directory: Part<object>;
   readonly #changes: KeyChange[] = [];
   readonly #typeChanges: TypeChange[] = [];
+  readonly #identityChanges: IdentityChange[] = [];
   /** What the directory lost when it went back, as a text, and whether it was witnessed. */
   #lost: readonly { what: string; isWitnessed: boolean }[] = [];
   /** Whether D1 has something that the directory lost. */
@@ -70,10 +80,12 @@ class DirectoryStage {
   #forgotten = 0;
   #keys = 0;
   #types = 0;
+  #issuers = 0;
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
     this.random = simulation.faults.stream("the directory goes back");
+    this.#identityRandom = simulation.faults.stream("the identities");
     this.#directory = simulation.coordinator.directory;
   }
 
@@ -86,6 +98,7 @@ class DirectoryStage {
       for (const part of [this.#directory, ...this.#simulation.coordinator.ledgers.values()])
         if (this.random.chance(0.4) && part.disk.pending === 0) part.crash();
       if (this.random.chance(0.4)) await this.#changeTypes();
+      if (this.#identityRandom.chance(0.4)) await this.#changeIdentities();
       const known = this.#changes.filter(({ isRevoked }) => !isRevoked);
       const isRevoked = known.length > 0 && this.random.chance(0.5);
       const keyId = isRevoked ? this.random.pick(known).keyId : `key-${(this.#keys += 1)}`;
@@ -106,6 +119,29 @@ class DirectoryStage {
     const { unused } = this;
     // The newest types, more often than others, are those that this phase has declared.
     await this.#use(this.random.chance(0.5) ? unused.slice(-2) : this.random.shuffle(unused).slice(0, 1));
+  }
+
+  /** An operator changes the identities. Sometimes another one has read the same, and is faster (A4). */
+  async #changeIdentities(): Promise<void> {
+    const snapshot = await this.#ask<Snapshot>("snapshot", {});
+    if (typeof snapshot === "string") return;
+    const position = snapshot.identities?.position ?? 0;
+    const isOvertaken = this.#identityRandom.chance(0.3);
+    const faster = isOvertaken ? await this.#putIdentities(position) : "nobody";
+    const answer = await this.#putIdentities(position);
+    this.#expectIdentities(
+      typeof faster === "string" || typeof answer === "string",
+      () => `two changes that are based on the identities at ${position} were both carried out`,
+    );
+  }
+
+  async #putIdentities(position: number): Promise<IdentitySet | string> {
+    this.#issuers += 1;
+    const identities = { issuers: [issuerOf(`issuer-${this.#issuers}`)], authorities: [] };
+    const answer = await this.#ask<IdentitySet>("changeIdentities", { position, identities });
+    if (typeof answer !== "string")
+      this.#identityChanges.push({ position: answer.position, isWitnessed: false });
+    return answer;
   }
 
   /** A new type comes into use, and D1 gets a copy of that. */
@@ -167,7 +203,8 @@ class DirectoryStage {
   async runCron(): Promise<string | null> {
     const { error } = await this.#simulation.runUntil(this.#simulation.cronJob.run());
     if (error === null)
-      for (const change of [...this.#changes, ...this.#typeChanges]) change.isWitnessed = true;
+      for (const change of [...this.#changes, ...this.#typeChanges, ...this.#identityChanges])
+        change.isWitnessed = true;
     return error;
   }
 
@@ -202,6 +239,9 @@ class DirectoryStage {
       ...this.#typeChanges
         .filter(({ entry }) => !hasType(this.types, entry))
         .map(({ entry, isWitnessed }) => ({ what: entry.name, isWitnessed })),
+      ...this.#identityChanges
+        .filter(({ position }) => position > this.#identities.position)
+        .map(({ isWitnessed }) => ({ what: "the identities", isWitnessed })),
     ];
     const typesInD1 = this.#simulation.cronJob.record.types()?.entries ?? [];
     this.#isInD1 =
@@ -263,6 +303,9 @@ class DirectoryStage {
       typeof done === "object" && done.status.state === "complete",
       () => `the directory was not reconciled: ${JSON.stringify(done)}`,
     );
+    const accepted = this.#identities.issuers.map(({ name }) => name);
+    this.#expectIdentities(accepted.length === 0, () => `${accepted.join()} is accepted again after a loss`);
+    this.#simulation.judge.see("A4");
     for (const copy of this.#copies())
       this.#expect(this.#has(copy), () => `${copy.keyId} was not restored from D1`);
     for (const change of left)
@@ -286,6 +329,12 @@ class DirectoryStage {
       await this.change(1);
     }
     this.#simulation.judge.see("H8");
+  }
+
+  /** What the directory has stored of the identities. */
+  get #identities(): IdentitySet {
+    const [row] = read<{ value: string }>(this.#directory, "meta", "name = 'identities'");
+    return row === undefined ? noIdentities : (JSON.parse(row.value) as IdentitySet);
   }
 
   #checkTypes(types: Types, used: readonly TypeEntry[]): void {
@@ -316,6 +365,10 @@ class DirectoryStage {
     return reply.ok ? (reply.value as T) : (reply.refusal.reason ?? reply.refusal.code);
   }
 
+  #expectIdentities(isRight: boolean, message: () => string): void {
+    this.#simulation.judge.check("I39", isRight, message);
+  }
+
   #expect(isRight: boolean, message: () => string): void {
     this.#simulation.judge.check("I26", isRight, message);
   }
@@ -339,6 +392,16 @@ const keyOf = (keyId: string): MintedKey => ({
   createdAtMs: 1,
   expiresAtMs: 2 ** 50,
   revokedAtMs: null,
+});
+
+const issuerOf = (name: string): Issuer => ({
+  name,
+  issuer: `https://${name}.example`,
+  audience: "leasehold",
+  algorithms: ["RS256"],
+  jwksUrl: `https://${name}.example/keys`,
+  keys: null,
+  rules: [{ claims: { sub: ["deployer"] }, role: "operator", cell: null }],
 });
 
 function stateOf(part: Part<object>): "complete" | "lost" {

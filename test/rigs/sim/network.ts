@@ -17,6 +17,8 @@ export interface Witness {
   sent(call: Sent): void;
   /** The network delivers a message a second time. */
   repeated(call: Sent): void;
+  /** A message has arrived. Each time it does, `call` is another object, which its answer names. */
+  delivered(call: Sent): void;
   /** An answer was sent. */
   answered(call: Sent, reply: Reply<unknown>): void;
 }
@@ -142,6 +144,7 @@ export class Network {
     const instance = to.instance();
     const died = (): void => fail("the instance ended");
     instance.onDeath.add(died);
+    this.#witness.delivered(call);
     (instance.object as unknown as Methods)[call.method]?.(call.message).then(
       (reply) => {
         // A dead instance sends no answers.

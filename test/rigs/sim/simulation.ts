@@ -99,6 +99,7 @@ export class Simulation {
     const witness: Witness = {
       sent: (call) => this.#watch(() => this.judge.sent(call)),
       repeated: (call) => this.#recordRepeated(call),
+      delivered: (call) => this.#watch(() => this.judge.delivered(call)),
       answered: (call, reply) => this.#watch(() => this.judge.answered(call, reply)),
     };
     const network = new Network(this.scheduler, this.faults, witness);

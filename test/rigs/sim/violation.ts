@@ -49,6 +49,7 @@ export const invariants = {
   I36: "a removal starts only from a drained cell without leases, and releases its claims and nothing else",
   I37: "the directory marks a removed cell once, and the cell stays removed whatever part goes back in time",
   I38: "a removed cell has no name once all parts are reconciled, and a removal that released one is final",
+  I39: "a change of the identities replaces those that its operator has read, and an accepted loss ends all",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -14,8 +14,8 @@ import type { Evidence } from "./evidence.ts";
 /** Compares digests with the claims of a shard that wrote nothing while it was asked (R4). */
 export class DigestWatch {
   readonly #evidence: Evidence;
-  /** The durable version when the question was sent, if no write was pending. */
-  readonly #asked = new Map<string, number>();
+  /** The durable version when the question arrived, if no write was pending. */
+  readonly #asked = new WeakMap<Sent, number>();
   /** The sums of the parts of ranges that are not read to their ends. */
   readonly #parts = new Map<string, RangeDigest>();
 
@@ -23,15 +23,14 @@ export class DigestWatch {
     this.#evidence = evidence;
   }
 
-  sent(call: Sent): void {
+  delivered(call: Sent): void {
     const { disk } = this.#shard(call.to);
-    if (disk.pending === 0 && !this.#asked.has(keyOf(call))) this.#asked.set(keyOf(call), disk.version);
+    if (disk.pending === 0) this.#asked.set(call, disk.version);
   }
 
   answered(call: Sent, { digests, next }: DigestRecordsAnswer): void {
     const { disk } = this.#shard(call.to);
-    const version = this.#asked.get(keyOf(call));
-    this.#asked.delete(keyOf(call));
+    const version = this.#asked.get(call);
     const request = call.message as DigestRecordsRequest;
     const { range: first, rest } = request.cursor ?? { range: 0, rest: null };
     const isSteady = disk.pending === 0 && disk.version === version;
@@ -112,8 +111,6 @@ const partKey = (
   { cell, sourceType, bucketTypes, ranges }: DigestRecordsRequest,
   rest: object,
 ) => JSON.stringify([from.name, to, cell, sourceType, bucketTypes, ranges, rest]);
-
-const keyOf = ({ from, to, message }: Sent): string => JSON.stringify([from.name, to, message]);
 
 export function digestedOf(claim: ClaimRow): Parameters<typeof digestWordsOf>[0] {
   const { canonical, value, subject_id: subjectId, source_id: sourceId } = claim;

@@ -74,8 +74,11 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   sent(call: Sent): void {
     this.#refresh();
     this.#messages.sent(call);
-    if (call.method === "digestRecords") this.#digests.sent(call);
     if (call.method === "changeTypes") this.types.sent(call);
+  }
+
+  delivered(call: Sent): void {
+    if (call.method === "digestRecords") this.#digests.delivered(call);
   }
 
   answered(call: Sent, reply: Reply<unknown>): void {
