@@ -73,6 +73,7 @@ export default defineConfig({
           isolate: false,
           include: [
             "test/{cell,cli,client,core,demo,node-host,router,testing,tracing}/**/*.test.ts",
+            "test/auth/tokens/**/*.test.ts",
             "test/rigs/history/**/*.test.ts",
           ],
           exclude: system,
@@ -97,7 +98,7 @@ export default defineConfig({
           ...patience,
           name: "workerd",
           include: ["test/{objects,http,auth,projections,console,wire}/**/*.test.ts"],
-          exclude: system,
+          exclude: [...system, "test/auth/tokens/**/*.test.ts"],
         },
       },
       {

@@ -35,6 +35,7 @@ export const WORKER: readonly string[] = [
   "@noble/hashes",
   "drizzle-orm",
   "hono",
+  "jose",
   "re2js",
   "uuid",
   "zod",

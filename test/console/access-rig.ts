@@ -1,5 +1,5 @@
 /** A stand-in for a team of Cloudflare Access: a real key pair, and the address that has its public key. */
-import { sign } from "hono/jwt";
+import { SignJWT } from "jose";
 import { onTestFinished, vi } from "vitest";
 
 export const TEAM = "acme.cloudflareaccess.com";
@@ -36,8 +36,9 @@ export async function startTeam(): Promise<Team> {
         sub: "7335d417-61da-459d-899c-0a01c76a2f94",
         ...claims,
       };
-      const key = (await crypto.subtle.exportKey("jwk", pair.privateKey)) as JsonWebKey & { kty: "RSA" };
-      return sign(payload, { ...key, kid: `key-${generation}`, alg: "RS256", ...header });
+      return new SignJWT(payload)
+        .setProtectedHeader({ kid: `key-${generation}`, alg: "RS256", typ: "JWT", ...header })
+        .sign(pair.privateKey);
     },
     async rotate() {
       generation += 1;

@@ -1,5 +1,5 @@
 /** The console behind Cloudflare Access. */
-import { sign } from "hono/jwt";
+import { SignJWT } from "jose";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { readAccess } from "../../src/auth/access-settings.ts";
 import { AccessVerifier } from "../../src/auth/access-verifier.ts";
@@ -105,14 +105,16 @@ describe("assertions", () => {
     for (const assertion of [
       `${head}.${forged}.${signature}`,
       `${encoded({ alg: "none", typ: "JWT", kid: "key-0" })}.${body}.`,
-      await sign(claimed, { kty: "oct", k: "c2VjcmV0", alg: "HS256", kid: "key-0" }, "HS256"),
+      await new SignJWT(claimed)
+        .setProtectedHeader({ alg: "HS256", kid: "key-0" })
+        .sign(new TextEncoder().encode("secret")),
     ])
       expect(await detailOf(assertion)).toContain("is not valid for this application");
     for (const assertion of ["", "a.b", `${head}.${body}`, "x".repeat(20_000)])
       expect(await detailOf(assertion)).toContain("is malformed");
   });
 
-  test("keys are read again for an unknown key, but at most once a minute", async () => {
+  test("keys are read again for an unknown key, but at most every 30 seconds", async () => {
     const team = await startTeam();
     const verifier = newVerifier();
     for (let n = 0; n < 3; n += 1) expect(await detailOf(await team.assert(), verifier)).toBe("operator");
@@ -121,7 +123,7 @@ describe("assertions", () => {
     const assertion = await team.assert();
     expect(await detailOf(assertion, verifier)).toContain("unknown key");
     expect(team.reads).toBe(1);
-    expect(await verifier.verify(assertion, Date.now() + 61_000)).toMatchObject({ ok: true });
+    expect(await verifier.verify(assertion, Date.now() + 31_000)).toMatchObject({ ok: true });
     expect(team.reads).toBe(2);
   });
 

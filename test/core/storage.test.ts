@@ -473,7 +473,8 @@ const proofs: Record<string, Proof> = {
     "checks a signature once, and remembers a limited number of keys",
   ),
   "KeyVerifier.#accepted": "after work",
-  "AccessVerifier.#reading": at(
+  "RemoteKeys.#known": at("test/auth/tokens/public-keys.test.ts", "[M6] a set has at most 100 keys"),
+  "RemoteKeys.#reading": at(
     "test/console/access.test.ts",
     "requests share one read of the keys, and a failure for 10 seconds",
   ),
