@@ -6,7 +6,7 @@ import type { Principal } from "./principal.ts";
 import type { Secrets } from "./secrets.ts";
 
 /** The largest expected difference between the clock that made a key and this isolate's clock. */
-const CLOCK_ERROR_S = 300;
+export const CLOCK_ERROR_S = 300;
 
 /**
  * Verifies keys with the deployment's secrets, and remembers keys that it has verified. An isolate has one

@@ -239,6 +239,10 @@ const ended = at(
   "test/node-host/hosted-object.test.ts",
   "[M6] nothing is left of calls, timers and alarms that have ended",
 );
+const issuerKeys = at(
+  "test/auth/tokens/issuer-keys.test.ts",
+  "[M6] only the URLs of the current identities are kept",
+);
 const stopping = at("test/standalone/server.test.ts", "a stop answers the requests that are running");
 const typeSet = at("test/core/types/document.test.ts", "[M6] a set has at most 256 types of each kind");
 
@@ -477,6 +481,13 @@ const proofs: Record<string, Proof> = {
   "RemoteKeys.#reading": at(
     "test/console/access.test.ts",
     "requests share one read of the keys, and a failure for 10 seconds",
+  ),
+  "IssuerKeys.#identities": issuerKeys,
+  "IssuerKeys.#remote": issuerKeys,
+  "IssuerKeys.#inline": issuerKeys,
+  "TokenVerifier.#signers": at(
+    "test/auth/tokens/token-verifier.test.ts",
+    "[M6] those that were used last, and no others",
   ),
   "PageTokens.#accepted": "after work",
   "ConsoleSessions.#session": "after work",

@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { IssuerKeys } from "../../../src/auth/tokens/issuer-keys.ts";
+import { privateField } from "../../support/private-fields.ts";
+import { ec, identitiesOf, issuerOf, KeyServer, NOW_MS, TestTimers } from "./test-issuer.ts";
+
+test("[M6] only the URLs of the current identities are kept", async () => {
+  const server = await KeyServer.start(ec.jwk);
+  const keys = new IssuerKeys(new TestTimers());
+  const read = async (...paths: string[]): Promise<void> => {
+    const issuers = paths.map((path) => issuerOf({ keys: null, jwksUrl: server.url + path }));
+    const identities = identitiesOf(...issuers);
+    for (const issuer of issuers) await keys.get(issuer, identities, () => true, NOW_MS);
+  };
+  await read("/a", "/b", "/c");
+  await read("/b", "/d");
+  // Those that stay are not read again.
+  expect(server.paths).toEqual(["/jwks/a", "/jwks/b", "/jwks/c", "/jwks/d"]);
+  const kept = privateField(keys, "#remote") as Map<string, unknown>;
+  expect([...kept.keys()]).toEqual([`${server.url}/b`, `${server.url}/d`]);
+});
