@@ -32,6 +32,7 @@ const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: {
  * out.
  */
 const system = [
+  "test/auth/certificates/**/*.test.ts",
   "test/{bench,examples,scripts}/**/*.test.ts",
   "test/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
   "test/cli/program/**/*.test.ts",
@@ -42,6 +43,13 @@ const system = [
   "test/router/first-page.test.ts",
   "test/standalone/**/*.test.ts",
 ];
+
+/** Packages whose modules import folders, which workerd doesn't resolve. */
+const bundledForWorkerd = {
+  optimizer: {
+    ssr: { enabled: true, include: ["ecc", "schema", "x509"].map((part) => `@peculiar/asn1-${part}`) },
+  },
+};
 
 /** Bindings of the tests inside workerd. */
 const bindings = async () => ({
@@ -97,6 +105,7 @@ export default defineConfig({
         test: {
           ...patience,
           name: "workerd",
+          deps: bundledForWorkerd,
           include: ["test/{objects,http,auth,projections,console,wire}/**/*.test.ts"],
           exclude: [...system, "test/auth/tokens/**/*.test.ts"],
         },
