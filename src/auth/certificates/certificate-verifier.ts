@@ -1,0 +1,204 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
+import type { CertificateRule, Grant, Identities } from "../../core/identities/identities.ts";
+import type { Limits } from "../../core/limits.ts";
+import { ok, refused, type Refusal, type Result } from "../../core/refusal.ts";
+import { asciiLowerCase } from "../ascii-lower-case.ts";
+import { madeKeyId } from "../made-key-id.ts";
+import type { Principal } from "../principal.ts";
+import { authorityFault, isForClients, readPem } from "./authority.ts";
+import { readCertificate, type ReadCertificate } from "./certificate.ts";
+import { isSignedBy } from "./signature.ts";
+
+/** Real ones have 1 to 2 kB. */
+const MAX_BYTES = 16_384;
+/** The largest expected difference between the clocks of an authority and of this isolate. */
+const CLOCK_ERROR_MS = 60_000;
+/** As for keys: their lifetimes are counted by another clock, too. */
+const LIFETIME_ERROR_S = 300;
+
+/** An authority of the identities whose certificate can be used. */
+interface TrustedAuthority {
+  certificate: ReadCertificate;
+  rules: readonly CertificateRule[];
+}
+
+/** A certificate that an authority has signed, and that may identify clients while it is valid. */
+interface Checked {
+  keyId: string;
+  notBeforeMs: number;
+  notAfterMs: number;
+  authority: TrustedAuthority;
+  /** Undefined: no rule fits. */
+  grant: Grant | undefined;
+}
+
+/** What is remembered while the identities are the same. */
+interface Known {
+  identities: Identities;
+  authorities: readonly TrustedAuthority[];
+  /** By the digest of the certificate, the least recently used first. */
+  checked: Map<string, Checked>;
+}
+
+/**
+ * Recognizes holders of client certificates, and remembers certificates that it has checked. An isolate has
+ * one per deployment.
+ */
+export class CertificateVerifier {
+  readonly #limits: Limits;
+  #known: Known | undefined;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Returns the principal of a certificate in DER whose holder TLS has proved (A4). It doesn't check whether
+   * the certificate was revoked.
+   */
+  async verify(der: Uint8Array, identities: Identities, nowMs: number): Promise<Result<Principal>> {
+    if (der.length > MAX_BYTES) return bad(`the client certificate is larger than ${MAX_BYTES} bytes`);
+    const known = this.#knownOf(identities);
+    const digest = bytesToHex(sha256(der));
+    const found = remembered(known, digest, nowMs) ?? (await this.#check(known, digest, der, nowMs));
+    if ("code" in found) return { ok: false, refusal: found };
+    const { keyId, notAfterMs, grant } = found;
+    const fault = this.#timeFault(found, nowMs);
+    if (fault !== undefined) return fault;
+    if (grant === undefined) return NO_RULE;
+    return ok({ role: grant.role, keyId, expiresAtMs: notAfterMs, cell: grant.cell });
+  }
+
+  #knownOf(identities: Identities): Known {
+    if (this.#known?.identities !== identities)
+      this.#known = { identities, authorities: trusted(identities), checked: new Map() };
+    return this.#known;
+  }
+
+  /** Checks what doesn't depend on the time, and that the authority is valid now. */
+  async #check(
+    { authorities, checked }: Known,
+    digest: string,
+    der: Uint8Array,
+    nowMs: number,
+  ): Promise<Checked | Refusal> {
+    const certificate = readCertificate(der);
+    if (certificate === undefined)
+      return refusal("the client certificate cannot be read; send an X.509 certificate in DER");
+    const authority = await authorityOf(certificate, authorities, nowMs);
+    if ("code" in authority) return authority;
+    const fault = leafFault(certificate);
+    if (fault !== undefined) return refusal(fault);
+    const found: Checked = {
+      keyId: keyIdOf(certificate),
+      notBeforeMs: certificate.notBeforeMs,
+      notAfterMs: certificate.notAfterMs,
+      authority,
+      grant: authority.rules.find((rule) => certificate.names.some((name) => fits(rule, name))),
+    };
+    checked.set(digest, found);
+    const [oldest] = checked.keys();
+    if (checked.size > this.#limits.keyCache && oldest !== undefined) checked.delete(oldest);
+    return found;
+  }
+
+  /**
+   * A revocation is remembered for the longest lifetime of a key, so a certificate that is valid for longer
+   * would outlive its own revocation (A1).
+   */
+  #timeFault({ notBeforeMs, notAfterMs }: Checked, nowMs: number): Bad | undefined {
+    const { keyLifetimeS } = this.#limits;
+    if (notAfterMs <= nowMs)
+      return bad("the client certificate has expired; get a new one", { reason: "KEY_EXPIRED" });
+    if (notBeforeMs > nowMs + CLOCK_ERROR_MS)
+      return bad(`the client certificate is not valid before ${new Date(notBeforeMs).toISOString()}`);
+    if (notAfterMs > nowMs + (keyLifetimeS + LIFETIME_ERROR_S) * 1_000)
+      return bad(
+        `the client certificate is valid until ${new Date(notAfterMs).toISOString()}; get one that expires ` +
+          `within the longest life of a key, which is ${keyLifetimeS} s (key_lifetime_s)`,
+      );
+    return undefined;
+  }
+}
+
+type Bad = { ok: false; refusal: Refusal };
+
+const bad = (detail: string, more: Pick<Refusal, "reason"> = {}): Bad =>
+  refused("UNAUTHENTICATED", detail, more);
+
+const refusal = (detail: string): Refusal => bad(detail).refusal;
+
+const NO_RULE = refused(
+  "PERMISSION_DENIED",
+  "no rule of the authority that signed the client certificate grants anything to one of its subject " +
+    "alternative names; an operator can add one",
+);
+
+/** Marks it as used. Undefined: it isn't known, or its authority is not valid now. */
+function remembered({ checked }: Known, digest: string, nowMs: number): Checked | undefined {
+  const found = checked.get(digest);
+  if (found === undefined) return undefined;
+  checked.delete(digest);
+  if (!isValidAt(found.authority.certificate, nowMs)) return undefined;
+  checked.set(digest, found);
+  return found;
+}
+
+const isValidAt = ({ notBeforeMs, notAfterMs }: ReadCertificate, nowMs: number): boolean =>
+  notBeforeMs <= nowMs + CLOCK_ERROR_MS && nowMs < notAfterMs;
+
+/** Authorities that this version refuses, though another one has stored them, sign nothing. */
+const trusted = ({ authorities }: Identities): TrustedAuthority[] =>
+  authorities.flatMap(({ certificate: pem, rules }) => {
+    const certificate = readPem(pem);
+    const isUsable = typeof certificate !== "string" && authorityFault(certificate) === undefined;
+    return isUsable ? [{ certificate, rules }] : [];
+  });
+
+/** Several may have the same name, because a new one is accepted before the old one is removed. */
+async function authorityOf(
+  certificate: ReadCertificate,
+  authorities: readonly TrustedAuthority[],
+  nowMs: number,
+): Promise<TrustedAuthority | Refusal> {
+  const { issuer, signature, signedBytes } = certificate;
+  let hasSigned = false;
+  for (const authority of authorities) {
+    const { subject, publicKey } = authority.certificate;
+    if (subject !== issuer || !(await isSignedBy(publicKey, signature, signedBytes))) continue;
+    if (isValidAt(authority.certificate, nowMs)) return authority;
+    hasSigned = true;
+  }
+  return refusal(
+    hasSigned
+      ? "the authority that signed the client certificate has expired or is not valid yet; an operator " +
+          "can replace it"
+      : "no authority that is accepted here has signed the client certificate",
+  );
+}
+
+/** Says why a certificate can't identify a client. */
+function leafFault(certificate: ReadCertificate): string | undefined {
+  const { isAuthority, keyUsages, unknownCritical } = certificate;
+  if (isAuthority) return "the client certificate is that of an authority; use one that it has signed";
+  if (!isForClients(certificate))
+    return "the client certificate is not for clients; its extended key usage must have clientAuth";
+  if (keyUsages?.includes("digitalSignature") === false)
+    return "the client certificate is not for clients; its key usage must have digitalSignature";
+  if (unknownCritical !== undefined)
+    return `the client certificate has the critical extension ${unknownCritical}, which is not supported`;
+  return undefined;
+}
+
+/**
+ * Makes the id from the bytes that the authority has signed. The holder of a certificate can change others:
+ * with (r, s), (r, n - s) is a valid signature of ECDSA, too. With another id, that certificate would not be
+ * revoked (A1).
+ */
+const keyIdOf = ({ signedBytes }: ReadCertificate): string => madeKeyId(new Uint8Array(signedBytes));
+
+/** Names must be equal as a whole, so a certificate for `*.example.com` fits no other name. */
+const fits = (rule: CertificateRule, { kind, name }: ReadCertificate["names"][number]): boolean =>
+  rule.kind === kind &&
+  (kind === "dns" ? asciiLowerCase(name) === asciiLowerCase(rule.name) : name === rule.name);
