@@ -10,6 +10,8 @@ import {
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import type { TLSSocket, TlsOptions } from "node:tls";
+import { presentCertificate } from "../http/certificate.ts";
 import type { Failure } from "../http/problem.ts";
 import { MAX_CONNECTIONS } from "./connection-limit.ts";
 import { announceClose, Connections } from "./connections.ts";
@@ -24,6 +26,8 @@ interface Application {
 interface Tls {
   cert: Buffer;
   key: Buffer;
+  /** The authorities whose client certificates count. Clients may still have none. */
+  clientCa?: Buffer;
 }
 
 /** What a caller may do before the application sees a request. */
@@ -79,12 +83,16 @@ export class HttpServer {
     { host, port, bodyReadMs, tls, limits: given = {} }: HttpOptions,
   ): Promise<HttpServer> {
     const limits = { ...LIMITS, ...given };
+    const certificates = new WeakMap<Socket, Buffer>();
     const answer = getRequestListener(
       async (request, { incoming, outgoing }) => {
         const sent = incoming as IncomingMessage;
         const failure = faultOf(sent);
+        const asked = lacksHost(sent) ? wrongHost() : asSent(request, sent);
+        const certificate = certificates.get(sent.socket);
+        if (certificate !== undefined) presentCertificate(asked, certificate);
         const answered = await (failure === undefined
-          ? application.dispatch(lacksHost(sent) ? wrongHost() : asSent(request, sent))
+          ? application.dispatch(asked)
           : application.refuse(failure));
         // The caller is still sending the body. Another request would have to wait for the end of it.
         if (!sent.complete) announceClose(outgoing as ServerResponse);
@@ -106,7 +114,7 @@ export class HttpServer {
       requireHostHeader: false,
     };
     // Node's types lack the option of its TLS sockets that `httpAllowHalfOpen` sets for others.
-    const tlsOptions = { ...options, ...tls, allowHalfOpen: true };
+    const tlsOptions = { ...options, ...tlsOptionsOf(tls), allowHalfOpen: true };
     const server =
       tls === undefined ? createServer(options, listener) : createTlsServer(tlsOptions, listener);
     server.maxConnections = limits.connections;
@@ -116,6 +124,10 @@ export class HttpServer {
     server.on("connection", (socket) => connections.accepted(socket));
     // With TLS, requests come by another socket, which is there after the handshake.
     server.on(tls === undefined ? "connection" : "secureConnection", (socket) => connections.opened(socket));
+    server.on("secureConnection", (socket: TLSSocket) => {
+      const certificate = verifiedCertificate(socket);
+      if (certificate !== undefined) certificates.set(socket, certificate);
+    });
     const tell = async (socket: Socket, failure: Failure): Promise<void> =>
       connections.end(socket, await textOf(application.refuse(failure)));
     // Node would answer with a status only, even if a request is running whose answer this would replace.
@@ -159,6 +171,21 @@ export class HttpServer {
     clearTimeout(timer);
   }
 }
+
+/** With authorities, TLS asks for a certificate and goes on without one, because most clients have a key. */
+const tlsOptionsOf = (tls: Tls | undefined): TlsOptions => {
+  const { clientCa, ...own } = tls ?? {};
+  return clientCa === undefined
+    ? own
+    : { ...own, ca: clientCa, requestCert: true, rejectUnauthorized: false };
+};
+
+/**
+ * Returns the client's certificate in DER if one of the authorities has signed it. A resumed session of a
+ * client without a certificate is `authorized`, too.
+ */
+const verifiedCertificate = (socket: TLSSocket): Buffer | undefined =>
+  socket.authorized ? socket.getPeerX509Certificate()?.raw : undefined;
 
 /** A path with a segment of dots, which a URL would leave out. */
 const DOTS = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i;

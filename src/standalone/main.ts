@@ -22,8 +22,8 @@ Runs one coordinator in one process until a signal stops it. docs/operating/stan
   --cert <path>     a certificate in PEM, for TLS; needs --key
   --key <path>      the certificate's private key in PEM
   --grpc-port <port>  also serves native gRPC there; with --cert over TLS
-  --client-ca <path>  certificates in PEM: clients of gRPC must have a certificate that one of them
-                    has signed
+  --client-ca <path>  certificates of authorities in PEM: clients may have a certificate that one of them
+                    has signed, and clients of gRPC must have one; needs --cert
   --types <path>    a file with the types of names that the coordinator has from now on;
                     docs/guides/declare-types.md describes it
   --backup <folder> copies the state to a new folder, also while a server uses it, and ends
@@ -70,21 +70,24 @@ async function optionsOf(args: string[]): Promise<Options | undefined> {
   if (key !== undefined && cert === undefined) throw new Error("--key needs --cert");
   const grpcPort = values["grpc-port"];
   const clientCa = values["client-ca"];
-  if (clientCa !== undefined && grpcPort === undefined) throw new Error("--client-ca needs --grpc-port");
   if (clientCa !== undefined && cert === undefined) throw new Error("--client-ca needs --cert and --key");
   return {
     host,
     trustCopy: values["trust-copy"] === true,
-    ...(grpcPort === undefined ? {} : { grpc: await grpcOf(grpcPort, clientCa) }),
+    ...(grpcPort === undefined ? {} : { grpc: { port: portOf(grpcPort, "--grpc-port") } }),
     ...(types === undefined ? {} : { types }),
     ...(backup === undefined ? {} : { backup }),
-    ...(cert === undefined || key === undefined ? {} : { tls: await readTls(cert, key) }),
+    ...(cert === undefined || key === undefined ? {} : { tls: await tlsOf(cert, key, clientCa) }),
   };
 }
 
-async function grpcOf(port: string, clientCa: string | undefined): Promise<NonNullable<Options["grpc"]>> {
+async function tlsOf(
+  cert: string,
+  key: string,
+  clientCa: string | undefined,
+): Promise<NonNullable<Options["tls"]>> {
   return {
-    port: portOf(port, "--grpc-port"),
+    ...(await readTls(cert, key)),
     ...(clientCa === undefined ? {} : { clientCa: await readAuthorities("--client-ca", clientCa) }),
   };
 }

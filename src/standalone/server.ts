@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readConfig } from "../config.ts";
 import type { GrpcServer } from "../grpc/grpc-server.ts";
+import { presentCertificate } from "../http/certificate.ts";
 import { Host, type HostOptions } from "../node-host/host.ts";
 import { connectionLimit } from "./connection-limit.ts";
 import { backUp, type BackedUp, type BackupSource } from "./backup.ts";
@@ -26,8 +27,8 @@ export interface StandaloneOptions {
   /** Variables as in `wrangler.toml`. */
   variables: Readonly<Record<string, string>>;
   tls?: HttpOptions["tls"];
-  /** Serves native gRPC, too. It has the certificate of `tls`. */
-  grpc?: { port: number; clientCa?: Buffer } | undefined;
+  /** Serves native gRPC, too, with the files of `tls`. */
+  grpc?: { port: number } | undefined;
   /** The cells that are registered at the first start. */
   cells?: readonly string[];
   /** Receives the lines of the log. */
@@ -190,15 +191,17 @@ async function startGrpc(
 ): Promise<GrpcServer | undefined> {
   if (grpc === undefined) return undefined;
   const { GrpcServer } = await import("../grpc/grpc-server.ts");
-  const { clientCa } = grpc;
   try {
     return await GrpcServer.listen({
       host: name,
       port: grpc.port,
-      tls: tls && { ...tls, ...(clientCa === undefined ? {} : { clientCa }) },
+      tls,
       connections,
       coordinator: INTERNAL_URL,
-      send: (request) => host.dispatch(request),
+      send: (request, certificate) => {
+        if (certificate !== undefined) presentCertificate(request, certificate);
+        return host.dispatch(request);
+      },
     });
   } catch (error) {
     throw listenError(name, grpc.port, error as NodeJS.ErrnoException, "--grpc-port");

@@ -188,6 +188,7 @@ describe("a start is refused with one line", () => {
         ["--cert", "/no/cert", "--key", "/no/key"],
         /--cert names \/no\/cert, which cannot be read \(ENOENT\)/,
       ],
+      [["--client-ca", "a"], /--client-ca needs --cert and --key/],
       [["--types", "/no/types"], /\/no\/types cannot be read/],
       [["--host", "256.1.1.1"], /--host/],
       [["--host", ""], /--host needs a value/],
