@@ -1,39 +1,14 @@
 /** Declares the types of a file at a deployment. */
-import { readFile } from "node:fs/promises";
 import type { Client, TypesPlan } from "../src/client/index.ts";
-import type { Result } from "../src/core/refusal.ts";
 import { typesOf, type TypesDocument } from "../src/core/types/document.ts";
-import { parseJson } from "../src/http/json.ts";
-
-/** Larger than any valid set. */
-const MAX_BYTES = 1_000_000;
-
-/** More than any valid set has. The reader of the set refuses one type too many, and names the list. */
-const BOUNDS = { depth: 64, values: MAX_BYTES, items: () => undefined };
+import { readJsonFile } from "./json-file.ts";
 
 /** @throws an error that names the file, and the entry that is wrong */
 export async function readTypesFile(file: string): Promise<TypesDocument> {
-  const text = await readFile(file, "utf8").catch((error: unknown) => {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Error(`${file} cannot be read: ${why}`, { cause: error });
-  });
-  if (text.length > MAX_BYTES) throw new Error(`${file} is larger than ${MAX_BYTES} bytes`);
-  try {
-    // Its message says where the text is wrong.
-    JSON.parse(text);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Error(`${file} is not JSON: ${why}`, { cause: error });
-  }
-  // `JSON.parse` alone would drop all but the last of several types with one name.
-  const document = valueIn(file, parseJson(text, BOUNDS));
-  valueIn(file, typesOf(document));
-  return document as TypesDocument;
-}
-
-function valueIn<T>(file: string, read: Result<T>): T {
+  const document = await readJsonFile(file);
+  const read = typesOf(document);
   if (!read.ok) throw new Error(`${file}: ${read.refusal.detail}`);
-  return read.value;
+  return document as TypesDocument;
 }
 
 /**
