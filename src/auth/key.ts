@@ -1,4 +1,4 @@
-import type { Role } from "../core/directory/messages.ts";
+import type { Role } from "../core/role.ts";
 import { decodeBase64Url, decodeUtf8, encodeBase64Url } from "./base64url.ts";
 import type { Hmac } from "./hmac.ts";
 import { isCellId } from "./principal.ts";
@@ -45,7 +45,14 @@ export function parseKey(token: string): ParsedKey | undefined {
 }
 
 const FIELDS: ReadonlySet<string> = new Set(["v", "id", "role", "cell", "iat", "exp"]);
-const ROLES: readonly unknown[] = ["cell", "router", "operator", "viewer", "scraper"] satisfies Role[];
+const ROLES: readonly unknown[] = [
+  "cell",
+  "router",
+  "operator",
+  "viewer",
+  "scraper",
+  "bridge",
+] satisfies Role[];
 
 function payloadOf(bytes: Uint8Array): KeyPayload | undefined {
   const value = parseJson(decodeUtf8(bytes));

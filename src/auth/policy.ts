@@ -1,4 +1,4 @@
-import type { Role } from "../core/directory/messages.ts";
+import type { Role } from "../core/role.ts";
 import type { Principal } from "./principal.ts";
 
 /** The roles that may call a route. */

@@ -1,4 +1,4 @@
-import type { Role } from "../core/directory/messages.ts";
+import type { Role } from "../core/role.ts";
 
 /** The caller that a verified key identifies. */
 export interface Principal {

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { AuditAction } from "../core/audit.ts";
-import type { Role } from "../core/directory/messages.ts";
+import type { Role } from "../core/role.ts";
 import type { LeaseState, SeenChange } from "../core/messages.ts";
 import type { TypeEntry } from "../core/types/types.ts";
 import type { Thresholds, WebhookEvent } from "./webhooks/events.ts";

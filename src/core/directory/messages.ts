@@ -2,6 +2,7 @@ import type { Identities, IdentitySet } from "../identities/identities.ts";
 import type { OperatorCall } from "../messages.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
+import type { Role } from "../role.ts";
 import type { TypeEntry } from "../types/types.ts";
 
 // What the directory stores, and the messages to it.
@@ -31,9 +32,6 @@ export interface RemovedCell extends OperatorCall {
   cell: string;
   removedAtMs: number;
 }
-
-/** A `viewer` may read what operators may read, and change nothing. A `scraper` may only read metrics. */
-export type Role = "cell" | "router" | "operator" | "viewer" | "scraper";
 
 export interface MintedKey {
   keyId: string;

@@ -1,4 +1,4 @@
-import type { Role } from "../directory/messages.ts";
+import type { Role } from "../role.ts";
 
 // What certificates and tokens are accepted beside keys, as the directory stores it (A4).
 

@@ -496,7 +496,7 @@ export const cell = z
   })
   .meta({ id: "Cell" });
 
-export const role = z.enum(["cell", "router", "operator", "viewer", "scraper"]);
+export const role = z.enum(["cell", "router", "operator", "viewer", "scraper", "bridge"]);
 
 const keyFields = {
   id: z.string(),
