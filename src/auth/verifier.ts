@@ -34,13 +34,8 @@ export class KeyVerifier {
     return makeKey(payload, this.#current);
   }
 
-  /**
-   * Verifies the key in an Authorization header and returns its principal. It doesn't check whether the key
-   * was revoked.
-   */
-  async verify(authorization: string | undefined, nowMs: number): Promise<Result<Principal>> {
-    const token = /^bearer +(\S+)$/i.exec(authorization?.trim() ?? "")?.[1];
-    if (token === undefined) return badKey("the key is missing; send `Authorization: Bearer <key>`");
+  /** Verifies a key and returns its principal. It doesn't check whether the key was revoked. */
+  async verify(token: string, nowMs: number): Promise<Result<Principal>> {
     const payload = this.#remembered(token) ?? (await this.#check(token));
     if (payload === undefined || !this.#isShortLived(payload, nowMs))
       return badKey("the key is not valid in this deployment; get a valid key");
@@ -86,9 +81,18 @@ export class KeyVerifier {
   }
 }
 
+/** The key or token in an `Authorization` header. */
+export const bearerOf = (authorization: string | undefined): string | undefined =>
+  /^bearer +(\S+)$/i.exec(authorization?.trim() ?? "")?.[1];
+
 export const keyExpired = refused("UNAUTHENTICATED", "the key has expired; get a new one", {
   reason: "KEY_EXPIRED",
 });
+
+export const keyMissing = refused(
+  "UNAUTHENTICATED",
+  "the key is missing; send `Authorization: Bearer <key>`",
+);
 
 const badKey = (detail: string, more: Pick<Refusal, "reason"> = {}): { ok: false; refusal: Refusal } =>
   refused("UNAUTHENTICATED", detail, more);

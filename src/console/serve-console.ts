@@ -94,7 +94,7 @@ export async function serveConsole({ request, env, trace, serve }: ConsoleReques
       return showPage(signInPage(`Too many sign-ins have failed. Try again in ${waitS} s.`, 429), {
         "retry-after": String(waitS),
       });
-    const principal = await keys.verify(`Bearer ${(form.get("key") ?? "").trim()}`, nowMs);
+    const principal = await keys.verify((form.get("key") ?? "").trim(), nowMs);
     if (!principal.ok) {
       limit.failed(address, nowMs);
       return showPage(signInPage(sentence(principal.refusal.detail), 401));

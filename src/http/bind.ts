@@ -6,6 +6,7 @@ import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { accessRefusal, notAllowed } from "./access-refusal.ts";
+import { authenticate } from "./authenticate.ts";
 import { decodeParameters, parseQuery, pathParametersOf, rawParameters, rawPath } from "./address.ts";
 import { readBody } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
@@ -22,7 +23,6 @@ import { problemResponse, type Failure } from "./problem.ts";
 import { NO_BODY, requestListsOf, type RequestLists } from "./request-lists.ts";
 import type { Trace } from "./trace.ts";
 import { validate } from "./validate.ts";
-import { vouchedPrincipal } from "./vouched.ts";
 
 export type App = { Bindings: Env; Variables: { trace: Trace } };
 
@@ -104,7 +104,7 @@ async function serve(
 ): Promise<Result<AnyAnswer>> {
   const deployment = deploymentOf(context.env);
   const trace = context.get("trace");
-  const identified = await identify(route, context, deployment, trace);
+  const identified = await identify(route, context, deployment, trace, waitUntil);
   const traced = deployment.tracing?.begin(trace, waitUntil);
   if (!identified.ok) return identified;
 
@@ -129,18 +129,12 @@ async function identify(
   context: Context<App>,
   deployment: Deployment,
   trace: Trace,
+  waitUntil: WaitUntil,
 ): Promise<Result<Identified>> {
   if (route.roles === "anyone") return ok({ principal: null, tokens: null });
-  const signed = deployment.signed();
-  if (!signed.ok) return signed;
-  const vouched = vouchedPrincipal(context.req.raw);
-  const principal =
-    vouched === undefined
-      ? await signed.value.keys.verify(context.req.header("authorization"), deployment.clock.now())
-      : ok(vouched);
-  if (!principal.ok) return principal;
-  trace.principal = principal.value;
-  return ok({ principal: principal.value, tokens: signed.value.tokens });
+  const authenticated = await authenticate(deployment, context.req.raw, waitUntil);
+  if (authenticated.ok) trace.principal = authenticated.value.principal;
+  return authenticated;
 }
 
 async function readInput(

@@ -17,6 +17,7 @@ import { DirectoryCopies } from "../projections/directory-copies.ts";
 import { mirrorTypes } from "../projections/mirror.ts";
 import { DirectoryCopy } from "./directory-copy.ts";
 import { Misconfigured } from "./fault.ts";
+import { IdentityVerifiers } from "./identity-verifiers.ts";
 import { Scrape } from "./metrics/scrape.ts";
 import { PageTokens } from "./page-token.ts";
 import { Readiness } from "./readiness.ts";
@@ -46,6 +47,8 @@ export class Deployment {
   readonly tracing: RequestTracing | undefined;
   readonly directory: DirectoryCopy;
   readonly types: TypesCopy;
+  /** Recognize callers without a key. */
+  readonly verifiers: IdentityVerifiers;
   readonly readiness: Readiness;
   readonly scrape: Scrape;
   /** Undefined if the console does not accept users of Cloudflare Access. */
@@ -72,6 +75,7 @@ export class Deployment {
       save: (set) => mirrorTypes(new Database(env), set),
     });
     this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock, this.types);
+    this.verifiers = new IdentityVerifiers(this.config.limits, clock);
     this.readiness = new Readiness(this);
     this.scrape = new Scrape(this);
   }

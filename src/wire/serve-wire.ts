@@ -13,6 +13,7 @@ import {
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { rawPath } from "../http/address.ts";
+import { authenticate } from "../http/authenticate.ts";
 import { joined, readInTime } from "../http/body.ts";
 import { deploymentOf, logOf, type Deployment } from "../http/deployment.ts";
 import { logFault } from "../http/fault.ts";
@@ -125,18 +126,13 @@ async function callerOf(
   { request, trace, waitUntil }: WireRequest,
   deployment: Deployment,
 ): Promise<Result<Caller>> {
-  const signed = deployment.signed();
-  if (!signed.ok) return signed;
-  const { keys, tokens } = signed.value;
-  const authorization = request.headers.get("authorization") ?? undefined;
-  const principal = await keys.verify(authorization, deployment.clock.now());
-  if (principal.ok) trace.principal = principal.value;
+  const authenticated = await authenticate(deployment, request, waitUntil);
+  if (authenticated.ok) trace.principal = authenticated.value.principal;
   const traced = deployment.tracing?.begin(trace, waitUntil);
-  if (!principal.ok) return principal;
+  if (!authenticated.ok) return authenticated;
   return ok({
     deployment: traced === undefined ? deployment : deployment.tracedBy(traced),
-    principal: principal.value,
-    tokens,
+    ...authenticated.value,
     trace,
     waitUntil,
     log: logOf(deployment.env),

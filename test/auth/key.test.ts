@@ -3,7 +3,7 @@ import { encodeBase64Url } from "../../src/auth/base64url.ts";
 import { Hmac } from "../../src/auth/hmac.ts";
 import { makeKey, parseKey, type KeyPayload } from "../../src/auth/key.ts";
 import { secretsOf } from "../../src/auth/secrets.ts";
-import { KeyVerifier } from "../../src/auth/verifier.ts";
+import { bearerOf, KeyVerifier } from "../../src/auth/verifier.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
 
 const SECRET = "a secret of the deployment, long enough";
@@ -16,7 +16,7 @@ const signed = (value: unknown, secret = SECRET): Promise<string> =>
 const verifierOf = (current: string, previous?: string, limits = defaultLimits): KeyVerifier =>
   new KeyVerifier({ current, previous }, limits);
 const verify = (token: string, verifier = verifierOf(SECRET), atS = NOW_S) =>
-  verifier.verify(`Bearer ${token}`, atS * 1_000);
+  verifier.verify(token, atS * 1_000);
 
 const bad = {
   ok: false,
@@ -98,16 +98,11 @@ test("changing any single character makes a key invalid", async () => {
 
 test.each([undefined, "", "Bearer", "Bearer ", "Basic abc", "lhk_abc", "Bearer a b"])(
   "the header %j has no key",
-  async (header) => {
-    const result = await verifierOf(SECRET).verify(header, NOW_S * 1_000);
-    expect(result).toMatchObject({ ok: false, refusal: { code: "UNAUTHENTICATED" } });
-  },
+  (header) => expect(bearerOf(header)).toBeUndefined(),
 );
 
-test("the scheme is accepted in any case and with several spaces", async () => {
-  const key = await signed(payload);
-  expect((await verifierOf(SECRET).verify(`bearer  ${key}`, NOW_S * 1_000)).ok).toBe(true);
-});
+test("the scheme is accepted in any case and with several spaces", () =>
+  expect(bearerOf(" bearer  lhk_abc ")).toBe("lhk_abc"));
 
 test("a key expires at its exact second, even if it was verified before", async () => {
   const verifier = verifierOf(SECRET);
