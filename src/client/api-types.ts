@@ -53,6 +53,13 @@ export interface AuditEntry {
   after: { readonly [name: string]: unknown } | null;
 }
 
+export interface AuthorityExpiry {
+  /** A name that people read, unique in its list. */
+  name: string;
+  /** When its certificate expires. */
+  expires_at: string;
+}
+
 /**
  * The ops of one lease: all of them are granted, or none. It must have at least one op, and no name
  * twice.
@@ -186,6 +193,26 @@ export interface CellStatus {
   verification?: ReportedVerification | undefined;
 }
 
+export interface CertificateAuthority {
+  /** A name that people read, unique in its list. */
+  name: string;
+  /** The authority's certificate in PEM. It must have signed the clients' certificates itself. */
+  certificate: string;
+  /** Who its certificates are. The first rule that fits a certificate applies. */
+  rules: readonly CertificateRule[];
+}
+
+/** Has either `dns` or `uri`. */
+export interface CertificateRule {
+  /** The certificate must have this DNS name, in full. */
+  dns?: string | undefined;
+  /** The certificate must have this URI, such as a SPIFFE id, in full. */
+  uri?: string | undefined;
+  role: "cell" | "router" | "operator" | "viewer" | "scraper";
+  /** The cell, for the role `cell` only. */
+  cell_id?: string | undefined;
+}
+
 /**
  * A name: a bucket type in `type` or `bucket` with a `value`, or one of the other fields, such as
  * `{"route": "gitlab-org"}` for the type ROUTES.
@@ -317,10 +344,29 @@ export interface HistoryPoint {
   position: number;
 }
 
+export interface IdentitiesChange {
+  /** Identifies this version of the identities. It grows with each change. */
+  version: number;
+  /** The issuers whose tokens are accepted. */
+  issuers: readonly TokenIssuer[];
+  /** The authorities whose client certificates are accepted. */
+  authorities: readonly CertificateAuthority[];
+  /** If true, nothing is changed. */
+  dry_run?: boolean | undefined;
+  /** Why you do this. The audit keeps it. */
+  reason?: string | undefined;
+}
+
+export interface IdentityChange {
+  /** The list and the name of the issuer or authority. */
+  entry: string;
+  change: "add" | "remove" | "change";
+}
+
 /** The stored facts about a key, without the key itself. */
 export interface Key {
   id: string;
-  role: "cell" | "router" | "operator" | "viewer" | "scraper";
+  role: "cell" | "router" | "operator" | "viewer" | "scraper" | "bridge";
   cell_id: string | null;
   /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
@@ -421,7 +467,7 @@ export interface LookupResult {
 
 export interface MintedKey {
   id: string;
-  role: "cell" | "router" | "operator" | "viewer" | "scraper";
+  role: "cell" | "router" | "operator" | "viewer" | "scraper" | "bridge";
   cell_id: string | null;
   /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
@@ -461,7 +507,7 @@ export interface NewCell {
 }
 
 export interface NewKey {
-  role: "cell" | "router" | "operator" | "viewer" | "scraper";
+  role: "cell" | "router" | "operator" | "viewer" | "scraper" | "bridge";
   /** The cell of the key. Required for the role `cell`, refused for the others. */
   cell_id?: string | number | undefined;
   /** Lifetime in seconds, at most 34560000 (400 days). Left out: 90 days. */
@@ -613,6 +659,20 @@ export interface Problem {
   message?: string | undefined;
   /** The parts that do not answer. Only from `GET /readyz`. */
   failed?: readonly string[] | undefined;
+}
+
+/** A public key as in a JWK set (RFC 7517). */
+export interface PublicKey {
+  kty: "RSA" | "EC" | "OKP";
+  /** The id by which tokens name the key. */
+  kid: string;
+  alg?: string | undefined;
+  use?: string | undefined;
+  crv?: string | undefined;
+  n?: string | undefined;
+  e?: string | undefined;
+  x?: string | undefined;
+  y?: string | undefined;
 }
 
 /** The digest of a cell's claims in one range. */
@@ -1007,6 +1067,45 @@ export interface SubjectGiven {
 
 /** The type of the entity that the name is about. */
 export type SubjectType = DeclaredNames<"subject_types", "ORGANIZATION" | "GROUP" | "PROJECT" | "USER">;
+
+/** An issuer of JSON web tokens (OpenID Connect). */
+export interface TokenIssuer {
+  /** A name that people read, unique in its list. */
+  name: string;
+  /** The `iss` of its tokens. */
+  issuer: string;
+  /** What the `aud` of its tokens must be or contain. */
+  audience: string;
+  /** The algorithms with which its tokens may be signed. */
+  algorithms: readonly (
+    | "RS256"
+    | "RS384"
+    | "RS512"
+    | "PS256"
+    | "PS384"
+    | "PS512"
+    | "ES256"
+    | "ES384"
+    | "EdDSA"
+  )[];
+  /** Where its public keys are read: https, or http on this machine. */
+  jwks_url?: string | undefined;
+  /** Its public keys, instead of `jwks_url`, if it cannot be reached from here. */
+  keys?: readonly PublicKey[] | undefined;
+  /** Who its tokens are. The first rule that fits a token applies. */
+  rules: readonly TokenRule[];
+}
+
+export interface TokenRule {
+  /**
+   * The claims that a token must have: each must have this value, or one of these values. Values are
+   * compared exactly. A claim that is a list must contain one of them.
+   */
+  claims: { readonly [name: string]: string | readonly string[] };
+  role: "cell" | "router" | "operator" | "viewer" | "scraper";
+  /** The cell, for the role `cell` only. */
+  cell_id?: string | undefined;
+}
 
 export interface TypeChange {
   /** The list and the name of a type. */
@@ -1481,6 +1580,34 @@ export interface Operations {
     body: Revocation | undefined;
     answer: {
       key: Key;
+    };
+  };
+  getIdentities: {
+    body: undefined;
+    answer: {
+      /** Identifies this version of the identities. It grows with each change. */
+      version: number;
+      /** The issuers whose tokens are accepted. */
+      issuers: readonly TokenIssuer[];
+      /** The authorities whose client certificates are accepted. */
+      authorities: readonly CertificateAuthority[];
+      /** When the certificates of the authorities expire, in the same order. */
+      authority_expiries: readonly AuthorityExpiry[];
+    };
+  };
+  changeIdentities: {
+    body: IdentitiesChange;
+    answer: {
+      /** Identifies this version of the identities. It grows with each change. */
+      version: number;
+      /** The issuers whose tokens are accepted. */
+      issuers: readonly TokenIssuer[];
+      /** The authorities whose client certificates are accepted. */
+      authorities: readonly CertificateAuthority[];
+      /** When the certificates of the authorities expire, in the same order. */
+      authority_expiries: readonly AuthorityExpiry[];
+      dry_run: boolean;
+      changes: readonly IdentityChange[];
     };
   };
   getTypes: {
@@ -1971,6 +2098,44 @@ export const operations = {
         note: "any",
         revoked_at: "any",
       },
+    },
+  },
+  getIdentities: {
+    method: "GET",
+    path: "/v1/admin/identities",
+    shape: {
+      version: "number",
+      issuers: [
+        {
+          name: "string",
+          issuer: "string",
+          audience: "string",
+          algorithms: ["string"],
+          rules: [{ claims: {}, role: "string" }],
+        },
+      ],
+      authorities: [{ name: "string", certificate: "string", rules: [{ role: "string" }] }],
+      authority_expiries: [{ name: "string", expires_at: "string" }],
+    },
+  },
+  changeIdentities: {
+    method: "PUT",
+    path: "/v1/admin/identities",
+    shape: {
+      version: "number",
+      issuers: [
+        {
+          name: "string",
+          issuer: "string",
+          audience: "string",
+          algorithms: ["string"],
+          rules: [{ claims: {}, role: "string" }],
+        },
+      ],
+      authorities: [{ name: "string", certificate: "string", rules: [{ role: "string" }] }],
+      authority_expiries: [{ name: "string", expires_at: "string" }],
+      dry_run: "boolean",
+      changes: [{ entry: "string", change: "string" }],
     },
   },
   getTypes: {

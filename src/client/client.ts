@@ -5,6 +5,7 @@ import type { BreakerOptions } from "./breaker.ts";
 import { Caller } from "./caller.ts";
 import { Connection, isKey, type CallOptions, type ConnectionOptions } from "./connection.ts";
 import { InvalidArgumentError, valueOf } from "./errors.ts";
+import { IdentitySets } from "./identity-sets.ts";
 import { Leases } from "./leases.ts";
 import { LedgerHistory } from "./ledger-history.ts";
 import { Parts } from "./parts.ts";
@@ -31,6 +32,7 @@ export class Client {
   readonly verificationSlots: VerificationSlots;
   readonly cells: Cells;
   readonly keys: Keys;
+  readonly identities: IdentitySets;
   readonly parts: Parts;
   readonly types: TypeSets;
   readonly audit: Audit;
@@ -52,6 +54,7 @@ export class Client {
     this.verificationSlots = new VerificationSlots(caller, cell);
     this.cells = new Cells(caller, cell, this.history);
     this.keys = new Keys(caller);
+    this.identities = new IdentitySets(caller);
     this.parts = new Parts(caller);
     this.types = new TypeSets(caller);
     this.audit = new Audit(caller);

@@ -3,6 +3,7 @@ import { cellRoutes, keyRoutes } from "./contract/admin-routes.ts";
 import { auditRoutes } from "./contract/audit-routes.ts";
 import { classifyRoutes } from "./contract/classify-route.ts";
 import { historyRoutes } from "./contract/history-routes.ts";
+import { identityRoutes } from "./contract/identity-routes.ts";
 import { partRoutes } from "./contract/part-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
 import { metricsRoutes } from "./contract/metrics-route.ts";
@@ -27,6 +28,7 @@ export const routes = {
   ...cellRoutes,
   ...removalRoutes,
   ...keyRoutes,
+  ...identityRoutes,
   ...typeRoutes,
   ...historyRoutes,
   ...auditRoutes,

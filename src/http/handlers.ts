@@ -3,6 +3,7 @@ import { auditHandlers } from "./handlers/audit.ts";
 import { cellHandlers } from "./handlers/cells.ts";
 import { exportHandlers } from "./handlers/export.ts";
 import { historyHandlers } from "./handlers/history.ts";
+import { identityHandlers } from "./handlers/identities.ts";
 import { keyHandlers } from "./handlers/keys.ts";
 import { leaseHandlers } from "./handlers/leases.ts";
 import { metricsHandlers } from "./handlers/metrics.ts";
@@ -29,6 +30,7 @@ export const handlers: Handlers = {
   ...cellHandlers,
   ...removalHandlers,
   ...keyHandlers,
+  ...identityHandlers,
   ...typeHandlers,
   ...historyHandlers,
   ...auditHandlers,

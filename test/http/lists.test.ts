@@ -3,6 +3,7 @@ import * as z from "zod";
 import openapi from "../../openapi.json" with { type: "json" };
 import { defaultLimits, limitTable, type LimitName } from "../../src/core/limits.ts";
 import { MAX_TYPES } from "../../src/core/types/document.ts";
+import { MAX_CLAIMS } from "../../src/http/contract/identity-routes.ts";
 import { routeIds, routes, type RouteId } from "../../src/http/contract.ts";
 import { boundedList, listLimitsOf } from "../../src/http/contract/lists.ts";
 import type { Route } from "../../src/http/contract/route.ts";
@@ -26,7 +27,8 @@ const listsIn = (part: "query" | "body"): List[] =>
   });
 
 /** Objects with a field for each of their items. */
-const records = listsIn("body").filter(({ path }) => path.startsWith("types."));
+const records = listsIn("body").filter(({ path }) => /^types\.|\.claims$/.test(path));
+const typeRecords = records.filter(({ path }) => path.startsWith("types."));
 const arrays = listsIn("body").filter((list) => !records.some(({ path }) => path === list.path));
 
 const valueOf = (limit: LimitName | number): number =>
@@ -38,10 +40,19 @@ async function refusedBody({ id, path }: List, items: string, using = new Api())
   const key = roles === "anyone" || roles.includes("cell") ? "cell 1" : "operator";
   return using.problem(400, method, pathOf(routes[id], {}), {
     key,
-    raw: `{${JSON.stringify(path)}:[${items}`,
+    raw: `{${path
+      .split(".")
+      .map((part) => `${JSON.stringify(part.replace("[]", ""))}:[`)
+      .join("{")}${items}`,
     headers: { "content-type": "application/json" },
   });
 }
+
+/** The list in an answer's `field`: that of the first item of each list around it. */
+const placeOf = ({ path }: List): string => path.replaceAll("[]", "[0]");
+
+/** What ends the body behind the list. */
+const endOf = ({ path }: List): string => "}]".repeat(path.split(".").length - 1) + "}";
 
 const wrongItems = (count: number, item = "{}"): string => Array.from({ length: count }, () => item).join();
 
@@ -59,13 +70,20 @@ test("the contract has the lists that these tests are about", () => {
     "lookupRoutes names",
     "classify claims",
     "startRemoval export",
+    "changeIdentities issuers",
+    "changeIdentities issuers[].algorithms",
+    "changeIdentities issuers[].keys",
+    "changeIdentities issuers[].rules",
+    "changeIdentities issuers[].rules[].claims",
+    "changeIdentities authorities",
+    "changeIdentities authorities[].rules",
     "changeTypes types.bucket_types",
     "changeTypes types.subject_types",
     "changeTypes types.source_types",
     "addWebhook events",
     "changeWebhook events",
   ]);
-  expect(records.map(({ limit }) => limit)).toEqual([MAX_TYPES, MAX_TYPES, MAX_TYPES]);
+  expect(records.map(({ limit }) => limit)).toEqual([MAX_CLAIMS, MAX_TYPES, MAX_TYPES, MAX_TYPES]);
   expect(listsIn("query").map(({ id, path }) => `${id} ${path}`)).toEqual([
     "listRecords bucket_type",
     "exportRecords bucket_type",
@@ -86,16 +104,16 @@ describe("a list in the body of", () => {
       );
       expect(refused).toMatchObject({
         code: "INVALID_ARGUMENT",
-        field: `${list.path}[${most}]`,
+        field: `${placeOf(list)}[${most}]`,
         detail: expect.stringContaining(`beyond the limit of ${most} items`),
       });
       expect(counted.calls).toEqual([]);
-      expect(await refusedBody(list, `${wrongItems(60_000)}]}`)).toMatchObject({
-        field: `${list.path}[${most}]`,
+      expect(await refusedBody(list, `${wrongItems(60_000)}]${endOf(list)}`)).toMatchObject({
+        field: `${placeOf(list)}[${most}]`,
       });
       // A field that the body lacks may come first.
-      expect(await refusedBody(list, `${wrongItems(most)}]}`)).toMatchObject({
-        field: expect.stringMatching(new RegExp(`^(${list.path}\\[0\\]|source_type$|reason$|url$)`)),
+      expect(await refusedBody(list, `${wrongItems(most)}]${endOf(list)}`)).toMatchObject({
+        field: expect.stringMatching(/^[a-z_]+\[0\]|^(?:source_type|reason|url|version)$/),
       });
     },
   );
@@ -110,7 +128,8 @@ describe("a list in the body of", () => {
     const worst = '{"bucket":{"x":1},"subject":{"x":1},"source":{"x":1},"epoch":"","x":1,"type":1}';
     for (const list of arrays) {
       const most = typeof list.limit === "number" ? list.limit : limitTable[list.limit].max;
-      const { code } = (await refusedBody(list, `${wrongItems(most, worst)}]}`, largest)) as { code: string };
+      const text = `${wrongItems(most, worst)}]${endOf(list)}`;
+      const { code } = (await refusedBody(list, text, largest)) as { code: string };
       expect(code).toBe("INVALID_ARGUMENT");
     }
   });
@@ -132,7 +151,7 @@ describe("an object with a field for each item, in the body of", () => {
   const fieldsOf = (count: number): string =>
     Array.from({ length: count }, (_, n) => `"T${n}":{"number":${n + 1}}`).join();
 
-  test.each(records.map(({ path }) => path))(
+  test.each(typeRecords.map(({ path }) => path))(
     "changeTypes: %s has a limited number of fields, and far too many are not parsed",
     async (path) => {
       const name = path.slice("types.".length);
@@ -187,7 +206,7 @@ test("every list of every request has `maxItems` or `maxProperties` in openapi.j
     }
     if (schema["propertyNames"] !== undefined) {
       objects.push(schema);
-      if (schema["maxProperties"] !== MAX_TYPES) unbounded.push(place);
+      if (typeof schema["maxProperties"] !== "number") unbounded.push(place);
     }
     for (const [name, part] of Object.entries(schema)) visit(part, `${place}.${name}`);
   };
@@ -198,7 +217,8 @@ test("every list of every request has `maxItems` or `maxProperties` in openapi.j
       for (const { schema } of parameters as { schema: unknown }[]) visit(schema, `${method} ${path}`);
     }
   expect(unbounded).toEqual([]);
-  expect(lists).toHaveLength(arrays.length + listsIn("query").length);
+  // Beside the lists of values in claims, whose handler counts them.
+  expect(lists).toHaveLength(arrays.length + listsIn("query").length + 1);
   expect(objects).toHaveLength(records.length);
 });
 

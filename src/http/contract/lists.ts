@@ -29,11 +29,12 @@ export function boundedList<Item extends z.ZodType>(
  * An object of a request with a field for each of its items, such as a set of types. The limit bounds how
  * much is parsed. Its handler reads the fields, and refuses one too many.
  */
-export function boundedRecord(
+export function boundedRecord<Value extends z.ZodType>(
   limit: number,
   schema: Readonly<Record<string, unknown>>,
-): z.ZodRecord<z.ZodString, z.ZodUnknown> {
-  const record = z.record(z.string(), z.unknown()).meta({ ...schema });
+  value: Value,
+): z.ZodRecord<z.ZodString, Value> {
+  const record = z.record(z.string(), value).meta({ ...schema });
   limitOf.set(record, limit);
   return record;
 }

@@ -8,7 +8,7 @@ import { auditFull, route, type RouteError } from "./route.ts";
 const roles = ["operator"] as const;
 
 /** A list of types by their names. The handler reads it, and names the entry that is wrong. */
-const list = (schema: Readonly<Record<string, unknown>>) => boundedRecord(MAX_TYPES, schema);
+const list = (schema: Readonly<Record<string, unknown>>) => boundedRecord(MAX_TYPES, schema, z.unknown());
 
 const types = z
   .strictObject({

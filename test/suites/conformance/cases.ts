@@ -275,6 +275,18 @@ interface DeclaredTypes {
   types: Record<"bucket_types" | "subject_types" | "source_types", Record<string, object>>;
 }
 
+const noIdentities = { issuers: [], authorities: [] };
+
+/** The identities of the coordinator, as a change has them. */
+async function identitiesOf(api: Client): Promise<object> {
+  const { version, issuers, authorities } = await api.json<Record<string, unknown>>(
+    200,
+    "GET",
+    "/v1/admin/identities",
+  );
+  return { version, issuers, authorities };
+}
+
 const declaredTypes = (api: Client): Promise<DeclaredTypes> => api.json(200, "GET", "/v1/admin/types");
 
 const pick = ({ version, types: same }: DeclaredTypes): DeclaredTypes => ({ version, types: same });
@@ -321,6 +333,57 @@ const badTypes: Case["bad"] = {
     body: { version: 0, types: { ...types, source_types: { people: { number: 1 } } } },
     field: "source_types.people",
   },
+};
+
+const issuer = {
+  name: "forge",
+  issuer: "https://forge.example",
+  audience: "leasehold",
+  algorithms: ["RS256"],
+  jwks_url: "https://forge.example/keys",
+  rules: [{ claims: { sub: "deployer" }, role: "operator" }],
+};
+/** A change with this issuer, changed in one way. */
+const issuing = (more: object) => ({
+  body: { version: 0, issuers: [{ ...issuer, ...more }], authorities: [] },
+});
+const ruled = (more: object) => issuing({ rules: [{ ...issuer.rules[0], ...more }] });
+
+const badIdentities: Case["bad"] = {
+  "no version": { body: { issuers: [], authorities: [] }, field: "version" },
+  "no authorities": { body: { version: 0, issuers: [] }, field: "authorities" },
+  "a name in upper case": { ...issuing({ name: "Forge" }), field: "issuers[0].name" },
+  "a name twice": {
+    body: { version: 0, issuers: [issuer, issuer], authorities: [] },
+    field: "issuers[1].name",
+  },
+  "no algorithm": { ...issuing({ algorithms: [] }), field: "issuers[0].algorithms" },
+  "an algorithm with a shared secret": {
+    ...issuing({ algorithms: ["HS256"] }),
+    field: "issuers[0].algorithms[0]",
+  },
+  "no signature": { ...issuing({ algorithms: ["none"] }), field: "issuers[0].algorithms[0]" },
+  "neither URL nor keys": { ...issuing({ jwks_url: undefined }), field: "issuers[0].jwks_url" },
+  "a URL and keys": { ...issuing({ keys: [{ kty: "RSA", kid: "1" }] }), field: "issuers[0].keys" },
+  "a private key": {
+    ...issuing({ jwks_url: undefined, keys: [{ kty: "RSA", kid: "1", d: "AQAB" }] }),
+    field: "issuers[0].keys[0].d",
+  },
+  "a URL without TLS": {
+    ...issuing({ jwks_url: "http://forge.example/keys" }),
+    field: "issuers[0].jwks_url",
+  },
+  "a rule without claims": { ...ruled({ claims: {} }), field: "issuers[0].rules[0].claims" },
+  "a claim that is a number": { ...ruled({ claims: { sub: 1 } }), field: "issuers[0].rules[0].claims.sub" },
+  "a claim without values": { ...ruled({ claims: { sub: [] } }), field: "issuers[0].rules[0].claims.sub" },
+  "an unknown role": { ...ruled({ role: "root" }), field: "issuers[0].rules[0].role" },
+  "a cell's rule without its cell": { ...ruled({ role: "cell" }), field: "issuers[0].rules[0].cell_id" },
+  "an operator's rule with a cell": { ...ruled({ cell_id: "1" }), field: "issuers[0].rules[0].cell_id" },
+  "a certificate that is none": {
+    body: { version: 0, issuers: [], authorities: [{ name: "ours", certificate: "no", rules: [] }] },
+    field: "authorities[0].certificate",
+  },
+  "dry_run that is not a boolean": { body: { version: 0, ...noIdentities, dry_run: 1 }, field: "dry_run" },
 };
 
 const uuid = newUuid();
@@ -1074,6 +1137,14 @@ export const cases: Record<RouteId, Case> = {
       "a bad cell": { params: { id: uuid }, body: { cell_id: "x" }, field: "cell_id" },
       "a blank reason": { params: { id: uuid }, body: { reason: " " }, field: "reason" },
     },
+  },
+  getIdentities: { success: [{ status: 200 }], bad: {} },
+  changeIdentities: {
+    success: [
+      { status: 200, before: async (api) => ({ body: { ...(await identitiesOf(api)), dry_run: true } }) },
+      { status: 200, before: async (api) => ({ body: await identitiesOf(api) }) },
+    ],
+    bad: badIdentities,
   },
   getTypes: { success: [{ status: 200 }], bad: {} },
   changeTypes: {

@@ -1,0 +1,223 @@
+import type * as z from "zod";
+import { asciiLowerCase } from "../../auth/ascii-lower-case.ts";
+import { jwksUrlFault } from "../../auth/tokens/jwks-url.ts";
+import {
+  MAX_IDENTITIES_BYTES,
+  type Authority,
+  type Grant,
+  type Identities,
+  type IdentitySet,
+  type Issuer,
+} from "../../core/identities/identities.ts";
+import { ok, type Result } from "../../core/refusal.ts";
+import { timeOf } from "../answers.ts";
+import { invalid } from "../batch.ts";
+import { MAX_CLAIMS, type identityRoutes } from "../contract/identity-routes.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Handlers } from "../handler.ts";
+import { operatorOf } from "../operator.ts";
+import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
+import { reasonFault } from "../reason.ts";
+
+type Body = z.output<(typeof identityRoutes)["changeIdentities"]["body"]["schema"]>;
+type ApiIdentities = z.input<(typeof identityRoutes)["getIdentities"]["responses"][200]["schema"]>;
+type ApiChange = z.input<
+  (typeof identityRoutes)["changeIdentities"]["responses"][200]["schema"]
+>["changes"][number];
+
+export const identityHandlers: Handlers<keyof typeof identityRoutes> = {
+  async getIdentities({ deployment }) {
+    const read = await readIdentities(deployment);
+    return read.ok ? ok({ status: 200, body: toApi(read.value) }) : read;
+  },
+
+  async changeIdentities(call) {
+    const { deployment, body } = call;
+    const { limits } = deployment.config;
+    const fault = reasonFault(body.reason, limits);
+    if (fault !== undefined) return fault;
+    const wanted = await identitiesOf(body, deployment.clock.now());
+    if (!wanted.ok) return wanted;
+    const before = await readIdentities(deployment);
+    if (!before.ok) return before;
+    const changes = changesOf(before.value, wanted.value);
+    if (body.dry_run === true)
+      return ok({ status: 200, body: { ...toApi(before.value), dry_run: true, changes } });
+    const changed = await reach(
+      readTimeoutMs(limits),
+      { name: DIRECTORY, advice: "the identities may have been changed; read them, or repeat the call" },
+      () =>
+        deployment.objects.directory().changeIdentities({
+          ...deployment.envelope,
+          operator: operatorOf(call, body.reason),
+          position: body.version,
+          identities: wanted.value,
+        }),
+    );
+    // Also after an unknown outcome.
+    deployment.directory.expire();
+    return changed.ok
+      ? ok({ status: 200, body: { ...toApi(changed.value), dry_run: false, changes } })
+      : changed;
+  },
+};
+
+/** Reads the directory itself, because a change is based on what is answered. */
+async function readIdentities(deployment: Deployment): Promise<Result<IdentitySet>> {
+  const read = await deployment.directory.read();
+  return read.ok ? ok(read.value.identities) : read;
+}
+
+async function identitiesOf(body: Body, nowMs: number): Promise<Result<Identities>> {
+  for (const list of ["issuers", "authorities"] as const) {
+    const names = body[list].map(({ name }) => name);
+    const index = names.findIndex((name, at) => names.indexOf(name) !== at);
+    if (index >= 0) return invalid(`${list}[${index}].name`, "is the name of another entry, too");
+  }
+  const issuers: Issuer[] = [];
+  for (const [index, given] of body.issuers.entries()) {
+    const issuer = issuerOf(given, `issuers[${index}]`);
+    if (!issuer.ok) return issuer;
+    issuers.push(issuer.value);
+  }
+  const authorities: Authority[] = [];
+  for (const [index, given] of body.authorities.entries()) {
+    const authority = await authorityOf(given, `authorities[${index}]`, nowMs);
+    if (!authority.ok) return authority;
+    authorities.push(authority.value);
+  }
+  const identities = { issuers, authorities };
+  const bytes = new TextEncoder().encode(JSON.stringify(identities)).length;
+  return bytes <= MAX_IDENTITIES_BYTES
+    ? ok(identities)
+    : invalid("body", `has ${bytes} bytes of identities; at most ${MAX_IDENTITIES_BYTES} are kept`);
+}
+
+function issuerOf({ jwks_url: url, keys, ...given }: Body["issuers"][number], at: string): Result<Issuer> {
+  if ((url === undefined) === (keys === undefined))
+    return invalid(
+      url === undefined ? `${at}.jwks_url` : `${at}.keys`,
+      "or the other must be given, not both",
+    );
+  const fault = url === undefined ? undefined : jwksUrlFault(url);
+  if (fault !== undefined) return invalid(`${at}.jwks_url`, fault);
+  const rules: Issuer["rules"][number][] = [];
+  for (const [index, rule] of given.rules.entries()) {
+    const place = `${at}.rules[${index}]`;
+    const grant = grantOf(rule, place);
+    if (!grant.ok) return grant;
+    const claims = claimsOf(rule.claims, `${place}.claims`);
+    if (!claims.ok) return claims;
+    rules.push({ ...grant.value, claims: claims.value });
+  }
+  const { name, issuer, audience, algorithms } = given;
+  const kept = keys?.map((key) => withoutUndefined(key)) ?? null;
+  return ok({ name, issuer, audience, algorithms, jwksUrl: url ?? null, keys: kept, rules });
+}
+
+const withoutUndefined = (key: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(key).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+
+function claimsOf(
+  given: Readonly<Record<string, string | readonly string[]>>,
+  at: string,
+): Result<Record<string, string[]>> {
+  const claims = Object.entries(given);
+  // A rule without claims would fit every token of the issuer, which for a public one are those of everybody.
+  if (claims.length === 0) return invalid(at, "must have at least 1 claim");
+  if (claims.length > MAX_CLAIMS) return invalid(at, `must have at most ${MAX_CLAIMS} claims`);
+  return ok(Object.fromEntries(claims.map(([name, values]) => [name, [values].flat()])));
+}
+
+function grantOf(
+  { role, cell_id: cell }: Pick<Body["issuers"][number]["rules"][number], "role" | "cell_id">,
+  at: string,
+): Result<Grant> {
+  if (role === "cell" && cell === undefined)
+    return invalid(`${at}.cell_id`, "is required for the role `cell`");
+  if (role !== "cell" && cell !== undefined)
+    return invalid(`${at}.cell_id`, "is only allowed for the role `cell`; leave it out");
+  return ok({ role, cell: cell ?? null });
+}
+
+async function authorityOf(
+  { name, certificate, rules: given }: Body["authorities"][number],
+  at: string,
+  nowMs: number,
+): Promise<Result<Authority>> {
+  // Imported at its first use, because most isolates never read a certificate.
+  const { readAuthority } = await import("../../auth/certificates/read-authority.ts");
+  const read = await readAuthority(certificate, nowMs);
+  if (!read.ok) return invalid(`${at}.certificate`, read.refusal.detail);
+  const rules: Authority["rules"][number][] = [];
+  for (const [index, { dns, uri, ...rule }] of given.entries()) {
+    const place = `${at}.rules[${index}]`;
+    const grant = grantOf(rule, place);
+    if (!grant.ok) return grant;
+    if (dns !== undefined && uri !== undefined) return invalid(`${place}.uri`, "must not be beside `dns`");
+    if (dns !== undefined && !DNS_NAME.test(dns))
+      return invalid(`${place}.dns`, "must be a DNS name in full, without `*`");
+    if (uri !== undefined && !URL.canParse(uri)) return invalid(`${place}.uri`, "must be a URI in full");
+    const named = dns === undefined ? uri : asciiLowerCase(dns);
+    if (named === undefined) return invalid(`${place}.dns`, "or `uri` is required");
+    rules.push({ ...grant.value, kind: dns === undefined ? "uri" : "dns", name: named });
+  }
+  return ok({ name, certificate, expiresAtMs: read.value.expiresAtMs, rules });
+}
+
+const DNS_NAME = /^[a-z\d_](?:[a-z\d_-]{0,62}\.)*[a-z\d_-]{1,63}$/i;
+
+function toApi({ position, issuers, authorities }: IdentitySet): ApiIdentities {
+  return {
+    version: position,
+    issuers: issuers.map(({ name, issuer, audience, algorithms, jwksUrl, keys, rules }) => ({
+      name,
+      issuer,
+      audience,
+      algorithms: algorithms as ApiIdentities["issuers"][number]["algorithms"],
+      ...(jwksUrl === null ? {} : { jwks_url: jwksUrl }),
+      ...(keys === null ? {} : { keys: keys as ApiIdentities["issuers"][number]["keys"] }),
+      rules: rules.map(({ claims, ...grant }) => ({
+        claims: Object.fromEntries(Object.entries(claims).map(([claim, values]) => [claim, onlyOf(values)])),
+        ...toApiGrant(grant),
+      })),
+    })),
+    authorities: authorities.map(({ name, certificate, rules }) => ({
+      name,
+      certificate,
+      rules: rules.map(({ kind, name: named, ...grant }) => ({ [kind]: named, ...toApiGrant(grant) })),
+    })),
+    authority_expiries: authorities.map(({ name, expiresAtMs }) => ({
+      name,
+      expires_at: timeOf(expiresAtMs),
+    })),
+  };
+}
+
+const onlyOf = (values: readonly string[]): string | string[] => {
+  const [only, ...more] = values;
+  return only === undefined || more.length > 0 ? [...values] : only;
+};
+
+type ApiGrant = Pick<ApiIdentities["issuers"][number]["rules"][number], "role" | "cell_id">;
+
+const toApiGrant = ({ role, cell }: Grant): ApiGrant => ({
+  role: role as ApiGrant["role"],
+  ...(cell === null ? {} : { cell_id: cell }),
+});
+
+function changesOf(before: Identities, after: Identities): ApiChange[] {
+  return (["issuers", "authorities"] as const).flatMap((list) => {
+    const [old, wanted] = [before, after].map(
+      (each) => new Map(each[list].map((entry) => [entry.name, JSON.stringify(entry)])),
+    );
+    return [...new Set([...(old?.keys() ?? []), ...(wanted?.keys() ?? [])])].flatMap((name): ApiChange[] => {
+      const [was, is] = [old?.get(name), wanted?.get(name)];
+      if (was === is) return [];
+      const change = was === undefined ? "add" : is === undefined ? "remove" : "change";
+      return [{ entry: `${list}.${name}`, change }];
+    });
+  });
+}
