@@ -16,6 +16,7 @@ import { addLogin } from "../login/add-login.ts";
 import { addLookup } from "../lookup/add-lookup.ts";
 import { addRoute } from "../route/add-route.ts";
 import { addStatus } from "../status/add-status.ts";
+import { addIdentities } from "../identities/add-identities.ts";
 import { addTypes } from "../types/add-types.ts";
 import { addVerify } from "../verify/add-verify.ts";
 import { addWatch } from "../watch/add-watch.ts";
@@ -36,7 +37,9 @@ Exit codes: 0 done, 1 failed or not green, 2 wrong usage, 3 conflict, 4 not foun
 /** The tree of all commands. The completion scripts are generated from it too. */
 export function buildProgram(run: Run, { out, err }: Sinks): Command {
   const program = new Command("leasehold")
-    .description("Shows and changes what a Leasehold deployment knows: names, leases, cells, keys, types.")
+    .description(
+      "Shows and changes what a Leasehold deployment knows: names, leases, cells, keys, identities, types.",
+    )
     .version(VERSION, "--version", "print the version")
     .helpOption("-h, --help", "show the help of a command")
     .helpCommand(false)
@@ -60,6 +63,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addParts(program, run);
   addWebhooks(program, run);
   addTypes(program, run);
+  addIdentities(program, run);
   addAudit(program, run);
   addRoute(program, run);
   addApi(program, run);

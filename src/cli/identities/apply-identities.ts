@@ -1,0 +1,103 @@
+import { readFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { readJsonFile } from "../../../scripts/json-file.ts";
+import type { Client, IdentitiesPlan } from "../../client/index.ts";
+import type { IdentitiesChange } from "../../client/api-types.ts";
+import { escapeControls } from "../../text/escape.ts";
+import { commandLine } from "../../text/shell-word.ts";
+import { messageOf, usageError } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import { exitCodes } from "../framework/exit-codes.ts";
+import type { Result } from "../output/result.ts";
+import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
+
+interface FileOption {
+  file: string;
+}
+
+export async function planIdentities(context: Context, { file }: FileOption): Promise<Result> {
+  const { plan } = await planOf(await context.client(), file);
+  const { changes } = plan;
+  return {
+    document: { changes, dry_run: true },
+    lines: changes,
+    text: () => textOf(plan),
+    nextSteps:
+      changes.length > 0 ? [`${commandLine("identities", "apply", "--file", file)} --reason TEXT`] : [],
+    exitCode: changes.length > 0 ? exitCodes.drift : exitCodes.ok,
+  };
+}
+
+export async function applyIdentities(
+  context: Context,
+  options: FileOption & ChangeOptions,
+): Promise<Result> {
+  const reason = reasonOf(options);
+  const client = await context.client();
+  const { plan, wanted } = await planOf(client, options.file);
+  const { changes, version } = plan;
+  if (changes.length === 0 || options.dryRun === true)
+    return {
+      document: { changes, changed: false, dry_run: options.dryRun === true },
+      text: () => textOf(plan),
+      notes: ["Nothing was changed."],
+    };
+  const { issuers, authorities } = plan;
+  await confirm(context, options, { name: "identities", effect: `${textOf(plan)}\nBecause: ${reason}` });
+  // The version makes this fail if somebody else has changed the identities since the plan.
+  const done = await client.identities.change({ ...wanted, version, reason });
+  return {
+    document: {
+      changes,
+      changed: true,
+      dry_run: false,
+      version: done.version,
+      before: { issuers, authorities },
+      after: { issuers: done.issuers, authorities: done.authorities },
+    },
+    text: () => `${textOf(plan)}\nThe identities are changed. Every machine has them within 30 seconds.`,
+    notes: ["To undo it: apply the file as it was before."],
+    nextSteps: ["leasehold identities show"],
+  };
+}
+
+type Wanted = Pick<IdentitiesChange, "issuers" | "authorities">;
+
+async function planOf(client: Client, file: string): Promise<{ plan: IdentitiesPlan; wanted: Wanted }> {
+  const wanted = await readIdentities(file).catch((error: unknown) => {
+    throw usageError(messageOf(error));
+  });
+  const { version } = await client.identities.get();
+  return { plan: await client.identities.change({ ...wanted, version, dry_run: true }), wanted };
+}
+
+/**
+ * Reads a file of identities. An authority may have `certificate_file` instead of `certificate`, a path that
+ * begins at the folder of the file. The deployment checks everything else, and names the field that is wrong.
+ */
+async function readIdentities(file: string): Promise<Wanted> {
+  const document = await readJsonFile(file);
+  const { issuers = [], authorities = [], ...others } = isObject(document) ? document : { document };
+  const [other] = Object.keys(others);
+  if (other !== undefined || !Array.isArray(issuers) || !Array.isArray(authorities))
+    throw new Error(`${file} must be an object with the lists \`issuers\` and \`authorities\``);
+  const read = authorities.map(async (authority: unknown) => {
+    if (!isObject(authority) || typeof authority["certificate_file"] !== "string") return authority;
+    const { certificate_file: path, ...rest } = authority;
+    const certificate = await readFile(resolve(dirname(file), path), "utf8").catch((error: unknown) => {
+      throw new Error(`${file}: \`certificate_file\` cannot be read: ${messageOf(error)}`, { cause: error });
+    });
+    return { ...rest, certificate };
+  });
+  return { issuers, authorities: await Promise.all(read) } as Wanted;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> & { certificate_file?: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const SIGNS = { add: "+", remove: "-", change: "~" } as const;
+
+const textOf = ({ changes }: IdentitiesPlan): string =>
+  changes.length === 0
+    ? "The deployment has these identities already."
+    : changes.map(({ entry, change }) => escapeControls(`${SIGNS[change]} ${entry}`)).join("\n");
