@@ -27,7 +27,7 @@ export interface FailedCopy {
   is_set_back: boolean;
 }
 
-/** The service whose keys are all about to expire: a cell, the routers, or what scrapes the metrics. */
+/** The service whose keys are all about to expire: a cell, the routers, the bridges, or what scrapes. */
 export interface ExpiringKeys {
   role: string;
   cell: string | null;

@@ -6,6 +6,7 @@ import { isCellId, type Principal } from "../../src/auth/principal.ts";
 const cell: Principal = { role: "cell", keyId: "k", expiresAtMs: Infinity, cell: "1" };
 const router: Principal = { role: "router", keyId: "k", expiresAtMs: Infinity, cell: null };
 const scraper: Principal = { role: "scraper", keyId: "k", expiresAtMs: Infinity, cell: null };
+const bridge: Principal = { role: "bridge", keyId: "k", expiresAtMs: Infinity, cell: null };
 const viewer: Principal = { role: "viewer", keyId: "k", expiresAtMs: Infinity, cell: null };
 const operator: Principal = { role: "operator", keyId: "k", expiresAtMs: Infinity, cell: null };
 const everyone: Roles = ["cell", "router", "operator"];
@@ -33,6 +34,11 @@ test("a scraper may use one route, and no route is for scrapers alone", () => {
   const open = routeIds.filter((id) => isAllowed(scraper, routes[id].roles, undefined));
   expect(open.filter((id) => routes[id].roles !== "anyone")).toEqual(["getMetrics"]);
   expect(routes.getMetrics.roles).toContain("operator");
+});
+
+test("[A4] a bridge may use only the routes that need no key", () => {
+  for (const id of routeIds)
+    expect([id, isAllowed(bridge, routes[id].roles, "7")]).toEqual([id, routes[id].roles === "anyone"]);
 });
 
 test("a viewer may use every route that an operator may use to read, and no other", () => {

@@ -111,13 +111,16 @@ describe("contexts", () => {
     expect(line.sent).toEqual([]);
   });
 
-  test("login refuses a key that only reads metrics, and says so", async () => {
+  test.each([
+    ["scraper", "a key of the role scraper can only read /metrics"],
+    ["bridge", "a key of the role bridge is only for `leasehold grpc`"],
+  ])("login refuses a key of the role %s, and says so", async (role, sentence) => {
     const line = await startCommandLine();
-    const { out: input } = await line.run(["keys", "mint", "--role", "scraper"]);
+    const { out: input } = await line.run(["keys", "mint", "--role", role]);
     line.sent.length = 0;
     const { code, err } = await line.run(["login", "--url", line.coordinator.url], { env: alone, input });
     expect(code).toBe(2);
-    expect(err).toContain("a key of the role scraper can only read /metrics");
+    expect(err).toContain(sentence);
     expect(line.sent).toEqual([]);
   });
 

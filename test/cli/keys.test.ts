@@ -101,7 +101,7 @@ test("rotate --expires-in gives the new key another lifetime", async () => {
   expect(lifetimes).toEqual([3_600_000, 90 * 86_400_000]);
 });
 
-test.each(["operator", "viewer", "router", "scraper"])(
+test.each(["operator", "viewer", "router", "scraper", "bridge"])(
   "revoking a key of the role %s mentions no cell",
   async (role) => {
     const line = await startCommandLine();
@@ -114,7 +114,7 @@ test.each(["operator", "viewer", "router", "scraper"])(
     expect(`${asked[0]}${err}`).not.toContain("lease");
     // Another key of this role is valid.
     expect(err).toBe("It is refused within 30 seconds. There is no undo.\n");
-    const isService = role === "router" || role === "scraper";
+    const isService = role !== "operator" && role !== "viewer";
     expect((await revoke(last)).err).toBe(
       `${err}${isService ? `Next: leasehold keys mint --role ${role}\n` : ""}`,
     );

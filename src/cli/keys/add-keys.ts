@@ -8,7 +8,7 @@ import { mintKey } from "./mint-key.ts";
 import { revokeKey } from "./revoke-key.ts";
 import { rotateKey } from "./rotate-key.ts";
 
-const ROLES = ["cell", "router", "operator", "viewer", "scraper"];
+const ROLES = ["cell", "router", "operator", "viewer", "scraper", "bridge"];
 
 const EXAMPLE_ID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
 

@@ -29,6 +29,10 @@ export async function login(context: Context, options: LoginOptions): Promise<Re
   if (facts === undefined) throw usageError("this is not a key of Leasehold, which starts with lhk_");
   if (facts.role === "scraper")
     throw usageError("a key of the role scraper can only read /metrics, so no command can use it");
+  if (facts.role === "bridge")
+    throw usageError(
+      "a key of the role bridge is only for `leasehold grpc`, which reads it from LEASEHOLD_KEY",
+    );
   await checkAtDeployment(context, url, key);
   const contexts = { ...config.contexts, [name]: { url, key } };
   const file = await writeConfig(io, { current: name, contexts });

@@ -42,7 +42,7 @@ export async function keysPage(view: View): Promise<Page> {
   };
 }
 
-const ROLES = ["cell", "router", "operator", "viewer", "scraper"] as const;
+const ROLES = ["cell", "router", "operator", "viewer", "scraper", "bridge"] as const;
 
 const mintForm = ({ formToken }: View): Markup =>
   html`<h2>Make a key</h2>

@@ -389,7 +389,7 @@ const badIdentities: Case["bad"] = {
 const uuid = newUuid();
 
 /** Makes a key of this role. */
-export const mintKeyOf = async (role: "viewer" | "scraper", api: Client): Promise<MintedKey> =>
+export const mintKeyOf = async (role: "viewer" | "scraper" | "bridge", api: Client): Promise<MintedKey> =>
   (await api.json<{ key: MintedKey }>(201, "POST", "/v1/admin/keys", { body: { role } })).key;
 
 export const cases: Record<RouteId, Case> = {
@@ -1108,6 +1108,7 @@ export const cases: Record<RouteId, Case> = {
       { body: { role: "router" }, status: 201 },
       { body: { role: "scraper" }, status: 201 },
       { body: { role: "viewer" }, status: 201 },
+      { body: { role: "bridge" }, status: 201 },
     ],
     bad: {
       "no role": { body: {}, field: "role" },
@@ -1115,6 +1116,7 @@ export const cases: Record<RouteId, Case> = {
       "a cell key without a cell": { body: { role: "cell" }, field: "cell_id" },
       "a viewer key with a cell": { body: { role: "viewer", cell_id: "1" }, field: "cell_id" },
       "a scraper key with a cell": { body: { role: "scraper", cell_id: "1" }, field: "cell_id" },
+      "a bridge key with a cell": { body: { role: "bridge", cell_id: "1" }, field: "cell_id" },
       "a router key with a cell": { body: { role: "router", cell_id: "1" }, field: "cell_id" },
       "a lifetime of 0": { body: { role: "router", expires_in_s: 0 }, field: "expires_in_s" },
       "a lifetime of 401 days": {

@@ -35,11 +35,15 @@ async function forgedKey(): Promise<`lhk_${string}`> {
 
 export function routeSuite(open: Open): void {
   let api: Coordinator;
-  let minted: Record<"viewer" | "scraper", MintedKey>;
+  let minted: Record<"viewer" | "scraper" | "bridge", MintedKey>;
 
   beforeAll(async () => {
     api = await open();
-    minted = { viewer: await mintKeyOf("viewer", api), scraper: await mintKeyOf("scraper", api) };
+    minted = {
+      viewer: await mintKeyOf("viewer", api),
+      scraper: await mintKeyOf("scraper", api),
+      bridge: await mintKeyOf("bridge", api),
+    };
     // Types that are in use need no further message (T4), and neither does a copy of the directory.
     const body = { creates: [claim(freshName()), claim(`${freshName()}@example.com`, "1", "EMAILS")] };
     await api.json(201, "POST", "/v1/cells/1/leases", { key: "cell 1", body });
@@ -95,13 +99,13 @@ export function routeSuite(open: Open): void {
         test("a forged one: 401", () =>
           forgedKey().then((key) => refusedUnasked(401, route, path, { ...sent, key })));
 
-        const others = ["cell", "router", "operator", "viewer", "scraper"].filter(
+        const others = ["cell", "router", "operator", "viewer", "scraper", "bridge"].filter(
           (role) => !rolesOf(route).includes(role),
         );
         test.each(others)("of the role %s: 403", async (role) => {
           const refused = await refusedUnasked(403, route, path, {
             ...sent,
-            key: role === "viewer" || role === "scraper" ? minted[role] : keyOf(role),
+            key: role === "viewer" || role === "scraper" || role === "bridge" ? minted[role] : keyOf(role),
           });
           expect(refused).toMatchObject({ code: "PERMISSION_DENIED", retryable: false });
         });
