@@ -43,15 +43,12 @@ export function certificateOf(request: Request): Result<Uint8Array | undefined> 
     : ok(der);
 }
 
-/** The header with the certificate of a client of the bridge (RFC 9440). */
-export const CERTIFICATE_HEADER = "client-cert";
-
 /**
- * Returns the certificate that a bridge says is the one of its client. Only the bearer of a bridge key may be
- * believed. Undefined: the client had none.
+ * Returns the certificate in `Client-Cert` (RFC 9440), which is that of a client of a bridge. Only the bearer
+ * of a bridge key may be believed. Undefined: the client had none.
  */
 export function bridgedCertificateOf(headers: Headers): Result<Uint8Array | undefined> {
-  const text = headers.get(CERTIFICATE_HEADER);
+  const text = headers.get("client-cert");
   if (text === null) return ok(undefined);
   const der = decoded(text);
   return der === undefined

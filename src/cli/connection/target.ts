@@ -45,6 +45,23 @@ export async function findUrl(io: Pick<Io, "env">, options: TargetOptions): Prom
   return (await findTarget(io, options)).url;
 }
 
+/**
+ * Finds the URL, and the key for it if there is one.
+ *
+ * @throws a usage error if there is no URL, or if the file of contexts cannot be used
+ */
+export async function findUrlAndKey(
+  io: Pick<Io, "env">,
+  options: TargetOptions,
+): Promise<{ url: string; key?: string }> {
+  const given = options.url ?? (io.env["LEASEHOLD_URL"] || undefined);
+  const hasKey = Boolean(io.env["LEASEHOLD_KEY"]);
+  if (options.context !== undefined || given === undefined || hasKey) return findTarget(io, options);
+  const url = checkUrl(given);
+  const [, saved] = savedOf(await readConfig(io), url) ?? [];
+  return saved === undefined ? { url } : { url, key: checkKey(saved.key) };
+}
+
 function contextOf({ contexts }: Config, name: string): SavedContext {
   const found = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
   // A person may have changed the file.
@@ -66,9 +83,14 @@ function ofCurrent(config: Config, key: string | undefined): Target {
   };
 }
 
+/** The context for a URL, with its name. */
+function savedOf({ contexts, current }: Config, url: string): [string, SavedContext] | undefined {
+  const all = Object.entries(contexts).filter(([, saved]) => originOf(saved.url) === originOf(url));
+  return all.find(([name]) => name === current) ?? all[0];
+}
+
 function ofUrl(config: Config, url: string): Target {
-  const all = Object.entries(config.contexts).filter(([, saved]) => originOf(saved.url) === originOf(url));
-  const [name, saved] = all.find(([each]) => each === config.current) ?? all[0] ?? [];
+  const [name, saved] = savedOf(config, url) ?? [];
   if (name === undefined || saved === undefined)
     throw usageError(`there is no key for ${url}: set LEASEHOLD_KEY, or log in`, [
       `leasehold login --url ${url}`,

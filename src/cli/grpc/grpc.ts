@@ -1,13 +1,14 @@
 import { readAuthorities, readTls } from "../../../scripts/tls-files.ts";
-import type { Send } from "../../grpc/forward.ts";
 import type { GrpcTls } from "../../grpc/grpc-server.ts";
-import { findUrl } from "../connection/target.ts";
+import { keyFactsOf } from "../connection/key-facts.ts";
+import { findUrl, findUrlAndKey } from "../connection/target.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { untilAborted } from "../framework/until-aborted.ts";
 import { fields } from "../output/table.ts";
 import { printResult } from "../output/print.ts";
+import { sendWith } from "./send-certificate.ts";
 
 interface GrpcCommandOptions {
   host: string;
@@ -22,17 +23,22 @@ const DRAIN_MS = 10_000;
 /** Each takes a file descriptor, and one more for its request to the coordinator. */
 const MAX_CONNECTIONS = 4_096;
 
-const send: Send = (request) => fetch(request);
-
 /** Forwards native gRPC until Ctrl-C, which is not a failure. */
 export async function grpc(context: Context, options: GrpcCommandOptions): Promise<undefined> {
   const { io } = context;
-  const coordinator = await findUrl(io, context.options);
   const tls = await tlsOf(options);
+  const { coordinator, key } = await upstreamOf(context, tls);
   const { host, port } = options;
   // No other command needs it.
   const { GrpcServer } = await import("../../grpc/grpc-server.ts");
-  const listening = GrpcServer.listen({ host, port, tls, connections: MAX_CONNECTIONS, coordinator, send });
+  const listening = GrpcServer.listen({
+    host,
+    port,
+    tls,
+    connections: MAX_CONNECTIONS,
+    coordinator,
+    send: sendWith(key),
+  });
   const server = await listening.catch((error: unknown) => {
     throw listenError(error as NodeJS.ErrnoException, options);
   });
@@ -46,6 +52,7 @@ export async function grpc(context: Context, options: GrpcCommandOptions): Promi
           coordinator_url: coordinator,
           tls: tls !== undefined,
           client_certificates: tls?.clientCa === undefined ? "ignored" : "required",
+          identities: key === undefined ? "keys" : "keys or certificates",
         },
         text: (style) =>
           [
@@ -53,7 +60,7 @@ export async function grpc(context: Context, options: GrpcCommandOptions): Promi
             fields([
               ["coordinator", coordinator],
               ["TLS", tls === undefined ? "no" : "yes"],
-              ["clients", tls?.clientCa === undefined ? undefined : "must have a certificate"],
+              ["clients", tls?.clientCa === undefined ? undefined : clientsText(key)],
             ]),
             "Ctrl-C stops it, after the calls that are running.",
           ].join("\n\n"),
@@ -66,6 +73,24 @@ export async function grpc(context: Context, options: GrpcCommandOptions): Promi
   }
   return undefined;
 }
+
+interface Upstream {
+  coordinator: string;
+  /** With it, the certificates of clients are sent. */
+  key?: string;
+}
+
+/** Finds the coordinator, and the bridge's own key for it. A key of another role says more than it may. */
+async function upstreamOf({ io, options }: Context, tls: GrpcTls | undefined): Promise<Upstream> {
+  if (tls?.clientCa === undefined) return { coordinator: await findUrl(io, options) };
+  const { url: coordinator, key } = await findUrlAndKey(io, options);
+  return key !== undefined && keyFactsOf(key)?.role === "bridge" ? { coordinator, key } : { coordinator };
+}
+
+const clientsText = (key: string | undefined): string =>
+  key === undefined
+    ? "must have a certificate and a key; a key of the role bridge would let certificates suffice"
+    : "must have a certificate, and may have a key";
 
 async function tlsOf({ cert, key, clientCa }: GrpcCommandOptions): Promise<GrpcTls | undefined> {
   if (cert === undefined && key === undefined) {

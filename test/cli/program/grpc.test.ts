@@ -41,6 +41,7 @@ test("it serves gRPC over mTLS for a deployment, without a key of its own, until
     coordinator_url: served.url,
     tls: true,
     client_certificates: "required",
+    identities: "keys",
   });
   const client = new Client(`localhost:${port}`, credentials.createSsl(authority.cert, own.key, own.cert));
   onTestFinished(() => client.close());
