@@ -95,7 +95,7 @@ export class CertificateVerifier {
       notBeforeMs: certificate.notBeforeMs,
       notAfterMs: certificate.notAfterMs,
       authority,
-      grant: authority.rules.find((rule) => certificate.names.some((name) => fits(rule, name))),
+      grant: grantOf(certificate, authority.rules),
     };
     checked.set(digest, found);
     const [oldest] = checked.keys();
@@ -198,7 +198,12 @@ function leafFault(certificate: ReadCertificate): string | undefined {
  */
 const keyIdOf = ({ signedBytes }: ReadCertificate): string => madeKeyId(new Uint8Array(signedBytes));
 
+/** The first rule that names one of the certificate's names. Both may be hundreds. */
+function grantOf({ names }: ReadCertificate, rules: readonly CertificateRule[]): Grant | undefined {
+  const compared = new Set(names.map(comparedName));
+  return rules.find((rule) => compared.has(comparedName(rule)));
+}
+
 /** Names must be equal as a whole, so a certificate for `*.example.com` fits no other name. */
-const fits = (rule: CertificateRule, { kind, name }: ReadCertificate["names"][number]): boolean =>
-  rule.kind === kind &&
-  (kind === "dns" ? asciiLowerCase(name) === asciiLowerCase(rule.name) : name === rule.name);
+const comparedName = ({ kind, name }: Pick<CertificateRule, "kind" | "name">): string =>
+  `${kind} ${kind === "dns" ? asciiLowerCase(name) : name}`;

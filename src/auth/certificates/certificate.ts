@@ -101,7 +101,7 @@ function factsOf(certificate: Certificate): ReadCertificate | undefined {
     isAuthority: constraints?.cA ?? false,
     keyUsages: usages?.toJSON(),
     purposes: purposes === undefined ? undefined : [...purposes],
-    names: [...(names ?? [])].flatMap(comparedName),
+    names: [...(names ?? [])].flatMap(nameOf),
     unknownCritical: extensions.find(({ critical, extnID }) => critical && !KNOWN.has(extnID))?.extnID,
   };
 }
@@ -120,7 +120,7 @@ function valueOf<T>(extensions: readonly Extension[], oid: string, type: new () 
   return extension && AsnConvert.parse(extension.extnValue, type);
 }
 
-function comparedName({ dNSName, uniformResourceIdentifier }: GeneralName): ReadCertificate["names"] {
+function nameOf({ dNSName, uniformResourceIdentifier }: GeneralName): ReadCertificate["names"] {
   if (dNSName !== undefined) return [{ kind: "dns", name: dNSName }];
   if (uniformResourceIdentifier !== undefined) return [{ kind: "uri", name: uniformResourceIdentifier }];
   return [];

@@ -1,4 +1,5 @@
 /** Which certificates may be added as authorities, with certificates made by openssl. */
+import { X509Certificate } from "node:crypto";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { readAuthority } from "../../../src/auth/certificates/read-authority.ts";
 import { Authority } from "../../grpc/certificates.ts";
@@ -21,6 +22,27 @@ test("[A4] an authority is described by its subject and its expiry", async () =>
   // It may be added before it becomes valid.
   expect(await readAuthority(pem, Date.now() - 10 * DAY_MS)).toEqual(read);
   expect(await readAuthority(pem, Date.now() + 31 * DAY_MS)).toEqual(invalid("has expired"));
+});
+
+test.each([
+  ["30 days", 30],
+  // From 2050 on, times are written in another way.
+  ["100 years", 36_500],
+])("its expiry is as Node reads it, after %s", async (_, days) => {
+  const renewed = authority.renewed(days).toString();
+  const expiresAtMs = new X509Certificate(renewed).validToDate.getTime();
+  expect(await readAuthority(renewed, Date.now())).toMatchObject({ value: { expiresAtMs } });
+});
+
+test.each([
+  ["keyUsage=critical,keyCertSign,cRLSign"],
+  ["keyUsage=keyCertSign", "extendedKeyUsage=clientAuth"],
+  ["extendedKeyUsage=anyExtendedKeyUsage", "1.2.3.4=ASN1:UTF8String:x"],
+])("an authority with %s %s is accepted", async (...extensions) => {
+  const constraints = "basicConstraints=critical,CA:TRUE,pathlen:0";
+  const other = new Authority("other", { extensions: [constraints, ...extensions] });
+  onTestFinished(() => other.close());
+  expect(await readAuthority(other.cert.toString(), Date.now())).toMatchObject({ ok: true });
 });
 
 test("text around the certificate and other line ends change nothing", async () => {
