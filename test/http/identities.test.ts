@@ -159,7 +159,7 @@ test("[A4] a cell begins with its certificate or token, in HTTP and over the wir
   }
 });
 
-test("[A4] [A1] a certificate or a subject is revoked like a key, at once for a cell's own calls", async () => {
+test("[A4] [A1] a certificate or a subject is revoked like a key, for a cell at once", async () => {
   const audit = async (proof: Proof) => {
     const { text } = await send("GET", "/v1/cells/1/records?source_type=NONE", proof);
     return text;

@@ -70,7 +70,16 @@ test("the wire, the console and their libraries are in modules that run at their
     });
   const lazy = sourcesOf(names.filter((name) => !startNames.has(name)));
   const started = sourcesOf(names.filter((name) => startNames.has(name)));
-  for (const part of ["src/wire", "src/console", "@bufbuild/protobuf", "@connectrpc/connect", "jose"]) {
+  const parts = [
+    "src/wire",
+    "src/console",
+    "src/auth/certificates",
+    "@bufbuild/protobuf",
+    "@connectrpc/connect",
+    "@peculiar/asn1-x509",
+    "jose",
+  ];
+  for (const part of parts) {
     const inPart = (source: string): boolean => source.includes(`/${part}/`);
     expect(lazy.filter(inPart), part).not.toEqual([]);
     expect(started.filter(inPart), part).toEqual([]);

@@ -5,7 +5,7 @@ import { auditFull, route, unknownCell, type RouteError } from "./route.ts";
 
 /** Far more than a deployment needs. All of them together have a limit in bytes, too. */
 const MAX_SOURCES = 32;
-export const MAX_RULES = 4_000;
+const MAX_RULES = 4_000;
 export const MAX_CLAIMS = 16;
 const MAX_VALUES = 64;
 const MAX_VALUE_LENGTH = 1_024;
@@ -51,8 +51,8 @@ const tokenRule = z
       {
         maxProperties: MAX_CLAIMS,
         description:
-          "The claims that a token must have: each must have this value, or one of these values. Values are " +
-          "compared exactly. A claim that is a list must contain one of them.",
+          "The claims that a token must have: each must have this value, or one of these values. Values " +
+          "are compared exactly. A claim that is a list must contain one of them.",
       },
       z.union(
         [claimValue, z.array(claimValue).min(1).max(MAX_VALUES)],

@@ -14,7 +14,7 @@ import { freePort } from "../../../scripts/free-port.ts";
 import { bridgedCertificateOf } from "../../../src/http/certificate.ts";
 import { Hmac } from "../../../src/auth/hmac.ts";
 import { makeKey } from "../../../src/auth/key.ts";
-import type { Role } from "../../../src/core/directory/messages.ts";
+import type { Role } from "../../../src/core/role.ts";
 import { Authority, derOf } from "../../grpc/certificates.ts";
 import { callBytes } from "../../grpc/native-transport.ts";
 
