@@ -14,13 +14,13 @@ export interface RequestLists {
   body: ReadonlyMap<string, ListLimit>;
 }
 
-const known = new WeakMap<Route, RequestLists>();
+const requestLists = new WeakMap<Route, RequestLists>();
 
 export function requestListsOf(route: Route): RequestLists {
-  const made = known.get(route);
+  const made = requestLists.get(route);
   if (made !== undefined) return made;
   const { query, body } = route;
   const lists = { query: listLimitsOf(query), body: listLimitsOf((body ?? NO_BODY).schema) };
-  known.set(route, lists);
+  requestLists.set(route, lists);
   return lists;
 }

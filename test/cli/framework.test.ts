@@ -68,6 +68,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "webhooks set": ["0198c5a0-5f6e-7000-8000-000000000001", "--disable"],
   "webhooks rm": ["0198c5a0-5f6e-7000-8000-000000000001"],
   "types apply": [],
+  "identities apply": [],
 };
 
 describe("commands that need a reason", () => {

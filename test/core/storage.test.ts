@@ -446,6 +446,7 @@ const proofs: Record<string, Proof> = {
   "meta.position": "after work",
   "meta.revoked_through_ms": "after work",
   "meta.types": typeSet,
+  "meta.identities": at("test/http/identities.test.ts", "the identities have a limit in bytes"),
   "DirectoryStore.#types": typeSet,
   // Isolates
   deployments: "made once",
@@ -489,6 +490,12 @@ const proofs: Record<string, Proof> = {
     "test/auth/tokens/token-verifier.test.ts",
     "[M6] those that were used last, and no others",
   ),
+  "CertificateVerifier.#known": at(
+    "test/auth/certificates/certificate-verifier.test.ts",
+    "a certificate is checked once, and again after `keyCache` others",
+  ),
+  certificates: "made once",
+  requestLists: "made once",
   "PageTokens.#accepted": "after work",
   "ConsoleSessions.#session": "after work",
   "ConsoleSessions.#form": "after work",

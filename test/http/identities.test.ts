@@ -283,3 +283,14 @@ test("[A4] a change of the identities counts at once in the isolate that made it
   expect(await send("GET", "/v1/admin/keys", presented(clientOf("viewer")))).toMatchObject({ status: 401 });
   expect(await send("GET", "/v1/admin/keys", proof)).toMatchObject({ status: 200 });
 });
+
+test("the identities have a limit in bytes", async () => {
+  const read = await send("GET", "/v1/admin/identities", bearer(operator));
+  const { version } = JSON.parse(read.text) as { version: number };
+  const rules = Array.from({ length: 400 }, () => ({ claims: { sub: "x".repeat(1_000) }, role: "viewer" }));
+  const document = { version, issuers: [{ ...issuer, rules }], authorities: [] };
+  expect(await send("PUT", "/v1/admin/identities", bearer(operator), document)).toMatchObject({
+    status: 400,
+    text: expect.stringContaining("bytes of identities; at most 262144 are kept") as unknown,
+  });
+});

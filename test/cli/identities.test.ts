@@ -1,0 +1,76 @@
+/** `leasehold identities`, against a real coordinator. */
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { startCommandLine, type CommandLine } from "./command-line.ts";
+import { Authority } from "../grpc/certificates.ts";
+
+const issuer = {
+  name: "forge",
+  issuer: "https://forge.example",
+  audience: "leasehold",
+  algorithms: ["RS256"],
+  jwks_url: "https://forge.example/keys",
+  rules: [{ claims: { sub: "deployer" }, role: "operator" }],
+};
+
+let line: CommandLine;
+let file: string;
+
+beforeEach(async () => {
+  line = await startCommandLine();
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-identities-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  file = join(folder, "identities.json");
+});
+
+const write = (document: unknown): void => writeFileSync(file, JSON.stringify(document));
+
+test("plan shows what would change, apply does it, and show prints it as a file", async () => {
+  write({ issuers: [issuer] });
+  const planned = await line.run(["identities", "plan", "--file", file]);
+  expect(planned).toMatchObject({ code: 10, out: expect.stringContaining("+ issuers.forge") as unknown });
+  const args = ["identities", "apply", "--file", file, "--reason", "a test"];
+  expect(await line.run([...args, "--dry-run"])).toMatchObject({ code: 0 });
+  expect(await line.run(["identities", "plan", "--file", file])).toMatchObject({ code: 10 });
+  expect(await line.run([...args, "--yes"])).toMatchObject({ code: 0 });
+  expect(await line.run(["identities", "plan", "--file", file])).toMatchObject({ code: 0 });
+  const shown = await line.run(["identities", "show"]);
+  expect(JSON.parse(shown.out)).toEqual({ issuers: [issuer], authorities: [] });
+  writeFileSync(file, shown.out);
+  expect(await line.run(["identities", "plan", "--file", file])).toMatchObject({ code: 0 });
+  write({ issuers: [] });
+  const removed = await line.run(["identities", "plan", "--file", file]);
+  expect(removed.out).toContain("- issuers.forge");
+});
+
+test("an authority's certificate may be in a file of its own, beside the file", async () => {
+  const authority = new Authority();
+  onTestFinished(() => authority.close());
+  copyFileSync(authority.certFile, join(file, "../ca.pem"));
+  const rules = [{ dns: "ops.example", role: "operator" }];
+  write({ authorities: [{ name: "ours", certificate_file: "ca.pem", rules }] });
+  const args = ["identities", "apply", "--file", file, "--reason", "a test", "--yes"];
+  expect(await line.run(args)).toMatchObject({ code: 0 });
+  const shown = await line.run(["identities", "show"]);
+  expect(JSON.parse(shown.out)).toEqual({
+    issuers: [],
+    authorities: [{ name: "ours", certificate: readFileSync(join(file, "../ca.pem"), "utf8"), rules }],
+  });
+  expect(shown.err).toMatch(/authority ours expires at 20\d\d-/);
+});
+
+test.each([
+  ["a file that is not there", undefined, "cannot be read"],
+  ["a list", [], "must be an object with the lists"],
+  ["an unknown list", { issuer: [] }, "must be an object with the lists"],
+  ["a certificate that is not there", { authorities: [{ certificate_file: "no.pem" }] }, "certificate_file"],
+  ["a wrong field", { issuers: [{ ...issuer, audience: 1 }] }, "issuers[0].audience"],
+])("%s is refused, and nothing is changed", async (_, document, sentence) => {
+  if (document !== undefined) write(document);
+  const args = ["identities", "apply", "--file", file, "--reason", "a test", "--yes"];
+  const { code, err } = await line.run(args);
+  expect([code, err]).toEqual([2, expect.stringContaining(sentence)]);
+  expect(JSON.parse((await line.run(["identities", "show"])).out)).toEqual({ issuers: [], authorities: [] });
+});
