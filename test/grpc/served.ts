@@ -1,5 +1,8 @@
 /** Servers of native gRPC over mTLS for tests: that of a coordinator, and a bridge to one. */
 import { Client as NativeClient, credentials, type ChannelOptions } from "@grpc/grpc-js";
+import { sendWith } from "../../src/cli/grpc/send-certificate.ts";
+import type { Send } from "../../src/grpc/forward.ts";
+import { presentCertificate } from "../../src/http/certificate.ts";
 import { GrpcServer, type GrpcOptions } from "../../src/grpc/grpc-server.ts";
 import { Client } from "../suites/conformance/client.ts";
 import { keyIn } from "../suites/conformance/coordinator.ts";
@@ -18,6 +21,19 @@ export interface GrpcDeployment {
   /** A client with a certificate for cell 1, or with the given one. */
   connect: (certificate?: Issued, options?: ChannelOptions) => NativeClient;
   close: () => Promise<void>;
+}
+
+/** As the standalone server does. */
+const sendTo =
+  (host: Served["host"]): Send =>
+  (request, certificate) => {
+    if (certificate !== undefined) presentCertificate(request, certificate);
+    return host.dispatch(request);
+  };
+
+async function bridgeKeyOf(api: Client): Promise<string> {
+  const body = { role: "bridge", reason: "a test" };
+  return (await api.json<{ key: string }>(201, "POST", "/v1/admin/keys", { body })).key;
 }
 
 /** Starts a coordinator with cells 1 and 2, and native gRPC in front of it. */
@@ -42,8 +58,8 @@ export async function serveGrpc(
     tls: { cert, key, clientCa: authority.cert },
     connections: 100,
     ...(place === "standalone"
-      ? { coordinator: "http://localhost", send: (request) => host.dispatch(request) }
-      : { coordinator: url, send: (request) => fetch(request) }),
+      ? { coordinator: "http://localhost", send: sendTo(host) }
+      : { coordinator: url, send: sendWith(await bridgeKeyOf(api)) }),
     ...changes,
   });
   const clients: NativeClient[] = [];
