@@ -123,10 +123,10 @@ describe.each(places)("%s", (place) => {
     // An unknown key is read at most every 30 s, so issuers publish a key before they use it.
     const next = await issuer.publish();
     const client = clientWith(forCell("2"), () => issuer.sign("cell-1"));
-    let isDone = false;
+    const done = new AbortController();
     const load = Array.from({ length: 4 }, async () => {
       let begun = 0;
-      for (; !isDone; begun += 1) {
+      for (; !done.signal.aborted; begun += 1) {
         const { leaseUuid } = await client.beginUpdate(begin([record(freshName())]));
         await client.rollbackUpdate({ cellId: 1n, leaseUuid });
       }
@@ -135,7 +135,7 @@ describe.each(places)("%s", (place) => {
     await client.listLeases({ cellId: 1n });
     issuer.signing = next;
     await client.listLeases({ cellId: 1n });
-    isDone = true;
+    done.abort();
     for (const count of await Promise.all(load)) expect(count).toBeGreaterThan(0);
     issuer.signing = await generateKeyPair("ES256").then(({ privateKey }) => ({ kid: "9", privateKey }));
     expect((await failure(client.listLeases({ cellId: 1n }))).code).toBe(Code.Unauthenticated);
