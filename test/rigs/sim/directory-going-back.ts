@@ -68,6 +68,8 @@ class DirectoryStage {
   readonly random: Random;
   /** Of its own, so that the rest of the phase doesn't depend on the identities. */
   readonly #identityRandom: Random;
+  /** Each change takes a position, and so hides what other changes alone would show. */
+  readonly #hasIdentities: boolean;
   readonly #directory: Part<object>;
   readonly #changes: KeyChange[] = [];
   readonly #typeChanges: TypeChange[] = [];
@@ -86,6 +88,7 @@ class DirectoryStage {
     this.#simulation = simulation;
     this.random = simulation.faults.stream("the directory goes back");
     this.#identityRandom = simulation.faults.stream("the identities");
+    this.#hasIdentities = this.#identityRandom.chance(0.5);
     this.#directory = simulation.coordinator.directory;
   }
 
@@ -98,7 +101,7 @@ class DirectoryStage {
       for (const part of [this.#directory, ...this.#simulation.coordinator.ledgers.values()])
         if (this.random.chance(0.4) && part.disk.pending === 0) part.crash();
       if (this.random.chance(0.4)) await this.#changeTypes();
-      if (this.#identityRandom.chance(0.4)) await this.#changeIdentities();
+      if (this.#hasIdentities && this.#identityRandom.chance(0.4)) await this.#changeIdentities();
       const known = this.#changes.filter(({ isRevoked }) => !isRevoked);
       const isRevoked = known.length > 0 && this.random.chance(0.5);
       const keyId = isRevoked ? this.random.pick(known).keyId : `key-${(this.#keys += 1)}`;
