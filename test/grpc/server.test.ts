@@ -193,7 +193,7 @@ describe.each(places)("%s", (place) => {
     });
   });
 
-  test("a client of the oldest generation gets its own form", async () => {
+  test("[W2] a client of the oldest generation gets its own form", async () => {
     const name = freshName();
     const source = [
       [1, 3],
@@ -296,7 +296,7 @@ test("a cancelled call ends the request to the coordinator", async () => {
   await expect.poll(() => holding.signals[0]?.aborted).toBe(true);
 });
 
-test("a deadline reaches the coordinator, and ends the call", async () => {
+test("[W4] a deadline reaches the coordinator, and ends the call", async () => {
   const sent: (string | null)[] = [];
   const deployment = await serveGrpc("standalone", {
     send: async (request) => {

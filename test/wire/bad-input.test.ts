@@ -88,7 +88,7 @@ test("a compressed request is read", async () => {
   expect((await post({ headers, body: await gzipped(begin()) })).status).toBe(200);
 });
 
-test("a message over the limit is refused, also if it is compressed", async () => {
+test("[W1] a message over the limit is refused, also if it is compressed", async () => {
   const small = new Api({ LEASEHOLD_BODY_BYTES: "2048" });
   const large = new Uint8Array(4_096);
   expect(await problemOf(await post({ body: large }, small))).toEqual([429, "resource_exhausted"]);
@@ -98,7 +98,7 @@ test("a message over the limit is refused, also if it is compressed", async () =
   expect(await problemOf(await post({ headers, body: bomb }, small))).toEqual([429, "resource_exhausted"]);
 });
 
-test("a message that is cut, or is none, is an invalid argument", async () => {
+test("[W5] [W7] a message that is cut, or is none, is an invalid argument", async () => {
   const whole = begin();
   for (const body of [whole.slice(0, -3), Uint8Array.from([255, 255, 255]), "not a message"])
     expect(await problemOf(await post({ body }))).toEqual([400, "invalid_argument"]);
@@ -118,7 +118,7 @@ test("a message that is cut, or is none, is an invalid argument", async () => {
   ).toEqual([400, "invalid_argument"]);
 });
 
-test("gRPC-Web: a cut envelope and a message of another length are errors in the trailers", async () => {
+test("[W5] gRPC-Web: a cut envelope and a message of another length are errors in the trailers", async () => {
   const whole = begin();
   for (const body of [
     new Uint8Array(3),
@@ -143,7 +143,7 @@ test("an unknown method, service or media type is refused, and so are methods of
   expect((await post({ method: "GET" })).status).toBe(405);
 });
 
-test("nothing is looked up for a caller who may not call", async () => {
+test("[W1] nothing is looked up for a caller who may not call", async () => {
   const calls: string[] = [];
   const watched = (name: "DIRECTORY" | "CELL_LEDGER" | "CLAIM_SHARD") =>
     watchedNamespace(name, env[name], (call) => {
@@ -162,6 +162,35 @@ test("nothing is looked up for a caller who may not call", async () => {
   expect(calls).toEqual([]);
   expect((await post({ body: begin() }, watching)).status).toBe(200);
   expect(calls).not.toEqual([]);
+});
+
+test("[W1] nothing of a body is read before its key is verified", async () => {
+  for (const [key, isRead] of [
+    ["", false],
+    ["lhk_1", false],
+    ["cell 1", true],
+  ] as const) {
+    let pulled = false;
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull: (controller) => {
+          pulled = true;
+          controller.enqueue(begin());
+          controller.close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    const headers = {
+      "content-type": "application/proto",
+      ...(key === "" ? {} : { authorization: `Bearer ${await keyOf(key)}` }),
+    };
+    const answer = await send(
+      api,
+      new Request(`${BASE}/${SERVICE}/BeginUpdate`, { method: "POST", headers, body }),
+    );
+    expect([answer.status, pulled]).toEqual([isRead ? 200 : 401, isRead]);
+  }
 });
 
 test("answers have the headers that all answers have, and an id for the log", async () => {

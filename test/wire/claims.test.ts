@@ -1,6 +1,7 @@
 /** What the suite of the claims service leaves out, because it needs limits, faults or headers of its own. */
 import { Code } from "@connectrpc/connect";
 import { beforeAll, expect, test, vi } from "vitest";
+import { ok } from "../../src/core/refusal.ts";
 import { handlers } from "../../src/http/handlers.ts";
 import type { KeyName } from "../suites/conformance/client.ts";
 import { freshName } from "../suites/conformance/leases.ts";
@@ -25,7 +26,7 @@ test("[A1] a revoked key is refused before its types are looked up", async () =>
   expect((await failure(other.getRecord({ claim: {} }))).code).toBe(Code.Unauthenticated);
 });
 
-test("a range of records never splits an id, and goes on until the end", async () => {
+test("[W6] a range of records never splits an id, and goes on until the end", async () => {
   const { maxPageItems } = { maxPageItems: 3 };
   const small = new Api({ LEASEHOLD_PAGE_ITEMS: "2", LEASEHOLD_MAX_PAGE_ITEMS: String(maxPageItems) });
   const names = await own(api, clientOf(api), [500, 501, 501, 501, 502, 503]);
@@ -52,6 +53,40 @@ test("a range of records never splits an id, and goes on until the end", async (
   expect(seen.map(([name]) => name).toSorted()).toEqual(names.toSorted());
 });
 
+test("[W6] four pages that have nothing are no empty answer while more may follow", async () => {
+  const client = clientOf(api);
+  const list = { cellId: 1n, sourceType: ROUTES_TABLE };
+  for (const ask of [
+    () => client.listRecords({ ...list, limit: 2 }),
+    () => client.listRecords({ ...list, claimTypes: [1] }),
+    () => client.listLeases({ cellId: 1n }),
+  ]) {
+    const empty = { records: [], leases: [], next_page_token: "x", split: false };
+    const answer = ok({ status: 200 as const, body: empty }) as never;
+    const calls = [
+      vi.spyOn(handlers, "listRecords").mockResolvedValue(answer),
+      vi.spyOn(handlers, "listLeases").mockResolvedValue(answer),
+    ];
+    const error = await failure(ask());
+    const made = calls.reduce((sum, { mock }) => sum + mock.calls.length, 0);
+    vi.restoreAllMocks();
+    expect([error.code, made]).toEqual([Code.Unavailable, 4]);
+  }
+});
+
+test("[W6] an id with more records than one call reads is refused, and not cut", async () => {
+  const small = new Api({ LEASEHOLD_PAGE_ITEMS: "2", LEASEHOLD_MAX_PAGE_ITEMS: "2" });
+  await own(
+    api,
+    clientOf(api),
+    Array.from({ length: 20 }, () => 700),
+  );
+  const range = { sourceIdGt: idBytes(699), sourceIdLte: idBytes(700), claimTypes: [1] };
+  const list = { cellId: 1n, sourceType: ROUTES_TABLE, ...range };
+  expect((await clientOf(api).listRecords(list)).records).toHaveLength(20);
+  expect((await failure(clientOf(small).listRecords(list))).code).toBe(Code.ResourceExhausted);
+});
+
 test("types of buckets without a range filter what is listed", async () => {
   const [name = ""] = await own(api, clientOf(api), [910_001]);
   const client = clientOf(api, "Connect JSON");
@@ -64,7 +99,7 @@ test("types of buckets without a range filter what is listed", async () => {
   expect(await valuesOf([4], { sourceIdGt: new Uint8Array() })).toEqual([]);
 });
 
-test("a call whose deadline has passed when it arrives makes no lease", async () => {
+test("[W4] a call whose deadline has passed when it arrives makes no lease", async () => {
   const client = clientOf(api);
   const name = freshName();
   const headers = { "connect-timeout-ms": "0" };
@@ -73,7 +108,7 @@ test("a call whose deadline has passed when it arrives makes no lease", async ()
   expect((await failure(client.getRecord(claimOf(name)))).code).toBe(Code.NotFound);
 });
 
-test("a deadline that passes during a begin leaves its outcome unknown, and says so", async () => {
+test("[W4] a deadline that passes during a begin leaves its outcome unknown, and says so", async () => {
   const call = vi.spyOn(handlers, "beginLeaseWithNewId").mockReturnValueOnce(new Promise(() => {}));
   const headers = { "connect-timeout-ms": "20" };
   const error = await failure(clientOf(api).beginUpdate(begin([record(freshName())]), { headers }));

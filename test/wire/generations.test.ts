@@ -77,7 +77,7 @@ async function own(metadata: Fields, value: string): Promise<void> {
   await applied(api, value);
 }
 
-test("the oldest generation: buckets, whole numbers as ids of sources, and pages of records", async () => {
+test("[W2] the oldest generation: buckets, whole numbers as ids of sources, and pages", async () => {
   const names = [freshName(), freshName(), freshName()];
   for (const [index, name] of names.entries()) await own(withBucket(name, 1_000 + index), name);
   const seen: string[] = [];
@@ -124,7 +124,7 @@ test("the oldest generation: buckets, whole numbers as ids of sources, and pages
   await call("RollbackUpdate", lease(text(at(begun, 2, 1))));
 });
 
-test("the second generation: buckets, bytes as ids of sources, and ranges of them", async () => {
+test("[W2] the second generation: buckets, bytes as ids of sources, and ranges of them", async () => {
   const name = freshName();
   await own(withBucket(name, integer(2_000)), name);
   const answer = await call("ListRecords", [
@@ -139,7 +139,7 @@ test("the second generation: buckets, bytes as ids of sources, and ranges of the
   expect(at(answer, 2)).toBeUndefined();
 });
 
-test("the third generation: a bucket and a claim of the same name", async () => {
+test("[W2] the third generation: a bucket and a claim of the same name", async () => {
   const name = freshName();
   const both = [...withBucket(name, integer(2_500)), [5, [[1, name]]]] as const;
   await own(both, name);
@@ -160,7 +160,7 @@ test("the third generation: a bucket and a claim of the same name", async () => 
   ]);
 });
 
-test("the newest generation: claims, and UUIDs and texts as ids of sources", async () => {
+test("[W2] [W7] the newest generation: claims, and UUIDs and texts as ids of sources", async () => {
   const uuid = newUuid();
   const bytes = Uint8Array.from(uuid.replaceAll("-", "").match(/../g) ?? [], (digits) =>
     parseInt(digits, 16),
@@ -187,7 +187,7 @@ test("the newest generation: claims, and UUIDs and texts as ids of sources", asy
   }
 });
 
-test("a type of claim that the deployment does not have is refused by its number", async () => {
+test("[W7] a type of claim that the deployment does not have is refused by its number", async () => {
   for (const [no, value] of [
     [15, "a fingerprint"],
     [200, "of a later generation"],
@@ -207,7 +207,7 @@ test("a type of claim that the deployment does not have is refused by its number
   }
 });
 
-test("a claim of a later generation that is no text is refused", async () => {
+test("[W7] a claim of a later generation that is no text is refused", async () => {
   const answer = await send(
     api,
     new Request(`${BASE}/${SERVICE}/GetRecord`, {

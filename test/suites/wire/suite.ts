@@ -84,7 +84,7 @@ export function wireSuite(title: string, start: () => Promise<WireCoordinator>):
       expect((await failure(client.getRecord(claimOf(name)))).code).toBe(Code.NotFound);
     });
 
-    test("a name that is taken is ALREADY_EXISTS, and the details say which record", async () => {
+    test("[W5] a name that is taken is ALREADY_EXISTS, and the details say which record", async () => {
       const [name = ""] = await ownIds([1], 2);
       const error = await failure(clientOf().beginUpdate(begin([record(freshName()), record(name)])));
       expect(error.code).toBe(Code.AlreadyExists);
@@ -93,7 +93,7 @@ export function wireSuite(title: string, start: () => Promise<WireCoordinator>):
       ]);
     });
 
-    test("a name that another lease holds is ALREADY_EXISTS, with a time to wait", async () => {
+    test("[W5] a name that another lease holds is ALREADY_EXISTS, with a time to wait", async () => {
       const name = freshName();
       await clientOf("cell 2").beginUpdate(begin([record(name)], [], 2n));
       const error = await failure(clientOf().beginUpdate(begin([record(name)])));
@@ -104,7 +104,7 @@ export function wireSuite(title: string, start: () => Promise<WireCoordinator>):
       expect(error.findDetails(RetryInfoSchema)).toHaveLength(1);
     });
 
-    test("a caller without a key, or with that of another cell, learns nothing", async () => {
+    test("[W1] a caller without a key, or with that of another cell, learns nothing", async () => {
       const request = begin([record(freshName())]);
       expect((await failure(clientOf("").beginUpdate(request))).code).toBe(Code.Unauthenticated);
       expect((await failure(clientOf("lhk_wrong").beginUpdate(request))).code).toBe(Code.Unauthenticated);
@@ -149,7 +149,7 @@ export function wireSuite(title: string, start: () => Promise<WireCoordinator>):
       );
     });
 
-    test("[B2] an idempotency key makes a begin repeatable; without one, each makes a lease", async () => {
+    test("[W3] [B2] an idempotency key makes a begin repeatable; without one, each is new", async () => {
       const client = clientOf();
       const request = begin([record(freshName())]);
       const uuid = newUuid();
@@ -227,7 +227,7 @@ export function wireSuite(title: string, start: () => Promise<WireCoordinator>):
       await operator.rollbackUpdate(lease, { headers: { "leasehold-reason": "the cell is gone" } });
     });
 
-    test("pages of leases go on until the end", async () => {
+    test("[W6] pages of leases go on until the end", async () => {
       const client = clientOf("cell 2");
       const mine = new Set<string>();
       for (let made = 0; made < 5; made += 1)
