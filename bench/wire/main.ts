@@ -1,4 +1,7 @@
-/** `npm run bench:wire`: begins over the protobuf wire beside begins over JSON, in workerd. */
+/**
+ * `npm run bench:wire`: begins over the protobuf wire beside begins over JSON, in workerd. Native gRPC goes
+ * through `leasehold grpc`.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
@@ -10,6 +13,7 @@ import { freePort } from "../../scripts/free-port.ts";
 import { BeginUpdateRequestSchema } from "../../src/wire/protobuf.ts";
 import { bytesOfSourceId } from "../../src/wire/source-id.ts";
 import { closedLoop } from "../client/closed-loop.ts";
+import { startBridge, type Bridge } from "./bridge.ts";
 import { medianOf, numberOf, parsed, runProgram } from "../program.ts";
 
 const usage = `npm run bench:wire -- [options]
@@ -19,8 +23,9 @@ const usage = `npm run bench:wire -- [options]
   --names N     names of each begin (default 1)
   --help        print this help
 
-Measures begins per second of eight callers, over JSON and over Connect with binary messages, in turns. Prints
-each round and the medians. The begins stay open until the cell's limit, so it is raised.
+Measures begins per second of eight callers, in turns: over JSON, over Connect with binary messages, and over
+native gRPC through the bridge, without TLS and with mTLS. Prints each round with its ratios to JSON, and the
+medians. The begins stay open until the cell's limit, so it is raised.
 `;
 
 interface Options {
@@ -45,13 +50,16 @@ function readOptions(argv: readonly string[]): Options | undefined {
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 const CLIENTS = 8;
-const METHOD = "/grpc/gitlab.cells.topology_service.claims.v1.ClaimService/BeginUpdate";
+const METHOD = "/gitlab.cells.topology_service.claims.v1.ClaimService/BeginUpdate";
 
 interface Message {
   path: string;
   type: string;
   body: string | Uint8Array;
 }
+
+/** The width of a column. */
+const CELL = 16;
 
 let made = 0;
 
@@ -69,10 +77,8 @@ const overJson = (count: number): Message => ({
   }),
 });
 
-const overConnect = (count: number): Message => ({
-  path: METHOD,
-  type: "application/proto",
-  body: toBinary(
+const messageOf = (count: number): Uint8Array =>
+  toBinary(
     BeginUpdateRequestSchema,
     create(BeginUpdateRequestSchema, {
       cellId: 1n,
@@ -82,7 +88,12 @@ const overConnect = (count: number): Message => ({
         source: { type: 1, railsPrimaryKeyId: bytesOfSourceId("7") },
       })),
     }),
-  ),
+  );
+
+const overConnect = (count: number): Message => ({
+  path: `/grpc${METHOD}`,
+  type: "application/proto",
+  body: messageOf(count),
 });
 
 async function run({ rounds, seconds, names }: Options): Promise<void> {
@@ -99,26 +110,45 @@ async function run({ rounds, seconds, names }: Options): Promise<void> {
       });
       call.on("error", () => resolve(false)).end(body);
     });
-  const perSecond = async (message: (count: number) => Message): Promise<number> => {
-    const done = await closedLoop({ clients: CLIENTS, seconds, turn: () => send(message(names)) });
+  const bridges: Bridge[] = [];
+  const ways: [title: string, begin: () => Promise<boolean>][] = [
+    ["JSON", () => send(overJson(names))],
+    ["Connect", () => send(overConnect(names))],
+  ];
+  const perSecond = async (begin: () => Promise<boolean>): Promise<number> => {
+    const done = await closedLoop({ clients: CLIENTS, seconds, turn: begin });
     if (done.errors > 0) throw new Error(`${done.errors} begins failed`);
     return done.turns / done.seconds;
   };
   try {
-    // The first calls load the wire and fill caches.
-    for (const message of [overJson, overConnect]) await perSecond(message);
-    print(`${"".padEnd(10)}${"JSON".padStart(12)}${"Connect".padStart(12)}${"ratio".padStart(12)}`);
-    const ratios: number[] = [];
-    for (let round = 1; round <= rounds; round += 1) {
-      const json = await perSecond(overJson);
-      const connect = await perSecond(overConnect);
-      ratios.push(connect / json);
-      const cells = [json.toFixed(0), connect.toFixed(0), (connect / json).toFixed(3)];
-      print(`round ${round}`.padEnd(10) + cells.map((cell) => cell.padStart(12)).join(""));
+    for (const [title, withMtls] of [
+      ["gRPC", false],
+      ["gRPC mTLS", true],
+    ] as const) {
+      const bridge = await startBridge(coordinator.url, authorization, withMtls);
+      bridges.push(bridge);
+      ways.push([title, () => bridge.send(METHOD, messageOf(names))]);
     }
-    print(`median ratio: ${medianOf(ratios).toFixed(3)}`);
+    // The first calls load the wire and fill caches.
+    for (const [, begin] of ways) await perSecond(begin);
+    print("".padEnd(10) + ways.map(([title]) => title.padStart(CELL)).join(""));
+    const ratios = ways.map((): number[] => []);
+    for (let round = 1; round <= rounds; round += 1) {
+      const cells: string[] = [];
+      let json = Number.NaN;
+      for (const [index, [, begin]] of ways.entries()) {
+        const begins = await perSecond(begin);
+        if (index === 0) json = begins;
+        ratios[index]?.push(begins / json);
+        cells.push(begins.toFixed(0) + (index === 0 ? "" : ` (${(begins / json).toFixed(3)})`));
+      }
+      print(`round ${round}`.padEnd(10) + cells.map((cell) => cell.padStart(CELL)).join(""));
+    }
+    const medians = ratios.map((each) => medianOf(each).toFixed(3).padStart(CELL));
+    print(`${"median".padEnd(10)}${medians.join("")}`);
   } finally {
     agent.destroy();
+    for (const bridge of bridges) await bridge.stop();
     await coordinator.stop();
     rmSync(root, { recursive: true, force: true, maxRetries: 5 });
   }
