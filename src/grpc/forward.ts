@@ -1,12 +1,7 @@
 /** Turns a native call into one of gRPC-Web for the coordinator. The message stays as its client made it. */
 import { status, type Metadata } from "@grpc/grpc-js";
+import { NotConnected, type Send, type WebRequest } from "./send.ts";
 import { failed, readWebAnswer, type WebAnswer } from "./web-answer.ts";
-
-/** Sends a request to the coordinator, for a client that has proved a certificate or that has none. */
-export type Send = (request: Request, certificate: Certificate | undefined) => Promise<Response>;
-
-/** A client certificate in DER, verified by TLS. */
-type Certificate = Buffer;
 
 export interface NativeCall {
   /** `/<package>.<Service>/<Method>` */
@@ -15,7 +10,8 @@ export interface NativeCall {
   metadata: Metadata;
   /** When the client stops waiting, in milliseconds of `Date.now()`. Infinity: never. */
   deadlineMs: number;
-  certificate: Certificate | undefined;
+  /** A client certificate in DER, verified by TLS. */
+  certificate: Buffer | undefined;
   /** Aborts when the client has cancelled the call, or its connection has ended. */
   signal: AbortSignal;
 }
@@ -55,45 +51,32 @@ const isForwarded = (name: string): boolean =>
   !/^(?:grpc-|x-grpc-|x-forwarded-|proxy-|cf-connecting-|cf-ipcountry)|-bin$/.test(name);
 
 /** Makes the call. It never throws. */
-export async function forward(base: string, call: NativeCall, send: Send): Promise<WebAnswer> {
+export async function forward(call: NativeCall, send: Send): Promise<WebAnswer> {
   try {
-    return await readWebAnswer(await send(requestOf(base, call), call.certificate));
+    return readWebAnswer(await send(requestOf(call)));
   } catch (error) {
     if (call.signal.aborted) return failed(status.CANCELLED, "the client has cancelled the call");
-    return failed(status.UNAVAILABLE, unreachable(error));
+    return failed(status.UNAVAILABLE, error instanceof NotConnected ? NOTHING_DONE : NO_ANSWER);
   }
 }
 
-/** Nothing was sent if the connection could not be made. Otherwise the call may have had its effect. */
-function unreachable(error: unknown): string {
-  const cause = error instanceof Error ? (error.cause ?? error) : error;
-  const { code } = cause as NodeJS.ErrnoException;
-  return code !== undefined && NOT_CONNECTED.has(code)
-    ? "the coordinator cannot be reached; nothing was done"
-    : "the coordinator did not answer; whether the call had an effect is unknown";
-}
+const NOTHING_DONE = "the coordinator cannot be reached; nothing was done";
+const NO_ANSWER = "the coordinator did not answer; whether the call had an effect is unknown";
 
-const NOT_CONNECTED: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
-
-function requestOf(base: string, { path, message, metadata, deadlineMs, signal }: NativeCall): Request {
-  const headers = new Headers();
+function requestOf({ path, message, metadata, deadlineMs, certificate, signal }: NativeCall): WebRequest {
+  const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(metadata.getMap()))
-    if (typeof value === "string" && isForwarded(name)) headers.set(name, value);
-  headers.set("content-type", "application/grpc-web+proto");
-  headers.set("x-grpc-web", "1");
+    if (typeof value === "string" && isForwarded(name)) headers[name] = value;
+  headers["content-type"] = "application/grpc-web+proto";
+  headers["content-length"] = String(FRAME_BYTES + message.length);
+  headers["x-grpc-web"] = "1";
   if (Number.isFinite(deadlineMs)) {
     const leftMs = Math.ceil(Math.min(MAX_TIMEOUT_MS, Math.max(0, deadlineMs - Date.now())));
-    headers.set("grpc-timeout", `${leftMs}m`);
+    headers["grpc-timeout"] = `${leftMs}m`;
   }
-  const body = Buffer.alloc(FRAME_BYTES + message.length);
+  const body = Buffer.allocUnsafe(FRAME_BYTES + message.length);
+  body.writeUInt8(0, 0);
   body.writeUInt32BE(message.length, 1);
   message.copy(body, FRAME_BYTES);
-  return new Request(`${base}/grpc${path}`, { method: "POST", headers, body, signal, redirect: "manual" });
+  return { method: "POST", path: `/grpc${path}`, headers, body, certificate, signal };
 }

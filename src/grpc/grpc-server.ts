@@ -11,11 +11,12 @@ import { createServer, type AddressInfo, type Server as Listener, type Socket } 
 import type { HealthCheckRequest } from "../wire/generated/grpc/health/v1/health_pb.js";
 import { Health } from "../wire/generated/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "../wire/generated/grpc/reflection/v1/reflection_pb.js";
-import { forward, type Send } from "./forward.ts";
+import { forward } from "./forward.ts";
 import { HealthOfCoordinator } from "./health.ts";
 import { forwarded } from "./methods.ts";
 import { pathOf, rawService, typedService } from "./raw-service.ts";
 import { reflect } from "./reflection.ts";
+import type { Send } from "./send.ts";
 
 /** Files in PEM. */
 export interface GrpcTls {
@@ -33,8 +34,7 @@ export interface GrpcOptions {
   tls?: GrpcTls | undefined;
   /** More connections are closed at once. */
   connections: number;
-  /** The URL of the coordinator, without a path. */
-  coordinator: string;
+  /** Sends a request to the coordinator. */
   send: Send;
 }
 
@@ -80,13 +80,12 @@ export class GrpcServer {
   /** Throws the error of the system if the port cannot be used. */
   static async listen(options: GrpcOptions): Promise<GrpcServer> {
     const server = new Server(channelOptions);
-    const { coordinator, send } = options;
+    const { send } = options;
     const health = new HealthOfCoordinator(async () => {
-      const answer = await send(new Request(`${coordinator}/readyz`, { redirect: "manual" }), undefined);
-      await answer.body?.cancel();
-      return answer.ok;
+      const answer = await send({ method: "GET", path: "/readyz", headers: {} });
+      return answer.status === 200;
     });
-    addForwarded(server, coordinator, send);
+    addForwarded(server, send);
     addHealth(server, health);
     server.addService(typedService(ServerReflection), { serverReflectionInfo: reflect });
     const injector = server.createConnectionInjector(credentialsOf(options.tls));
@@ -130,7 +129,7 @@ function credentialsOf(tls: GrpcTls | undefined): ServerCredentials {
   return ServerCredentials.createSsl(clientCa ?? null, pair, clientCa !== undefined);
 }
 
-function addForwarded(server: Server, coordinator: string, send: Send): void {
+function addForwarded(server: Server, send: Send): void {
   let running = 0;
   for (const service of forwarded) {
     const handlers = service.methods.map((method) => {
@@ -141,10 +140,11 @@ function addForwarded(server: Server, coordinator: string, send: Send): void {
       ): Promise<void> => {
         if (running >= MAX_CALLS) return answer(TOO_MANY);
         running += 1;
+        let isRunning = true;
         const cancelled = new AbortController();
-        call.on("cancelled", () => cancelled.abort());
+        // It is also emitted after every call.
+        call.on("cancelled", () => isRunning && cancelled.abort());
         const { message, status: ended } = await forward(
-          coordinator,
           {
             path,
             message: call.request,
@@ -156,6 +156,7 @@ function addForwarded(server: Server, coordinator: string, send: Send): void {
           send,
         );
         running -= 1;
+        isRunning = false;
         if (message === undefined) answer(ended);
         else answer(null, message, ended.metadata);
       };

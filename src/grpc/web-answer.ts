@@ -1,5 +1,6 @@
 /** Reads an answer of gRPC-Web: a message, and the status that native gRPC sends as trailers. */
 import { Metadata, status, type StatusObject } from "@grpc/grpc-js";
+import { MAX_ANSWER_BYTES, type WebResponse } from "./send.ts";
 
 export interface WebAnswer {
   /** Undefined if the call failed. */
@@ -7,36 +8,37 @@ export interface WebAnswer {
   status: StatusObject;
 }
 
-/** Clients accept messages of 4 MiB by default, and GitLab's of 10 MiB. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-
 /** The log of the coordinator has the call by this id. */
 const REQUEST_ID = "x-request-id";
 
 const HEADER_BYTES = 5;
 const TRAILERS = 0x80;
 
-/** Reads the body up to its end. An answer that is no gRPC-Web, such as that of a proxy, becomes a status. */
-export async function readWebAnswer(response: Response): Promise<WebAnswer> {
-  const type = response.headers.get("content-type") ?? "";
-  if (response.status !== 200 || !type.startsWith("application/grpc-web")) {
-    await response.body?.cancel();
-    return failed(codeOfHttp(response.status), `the coordinator answered HTTP ${response.status}`);
-  }
-  const body = await readBody(response);
+/** An answer that is no gRPC-Web, such as that of a proxy, becomes a status. */
+export function readWebAnswer({ status: http, headers, body }: WebResponse): WebAnswer {
+  const type = textOf(headers, "content-type") ?? "";
+  if (http !== 200 || !type.startsWith("application/grpc-web"))
+    return failed(codeOfHttp(http), `the coordinator answered HTTP ${http}`);
   if (body === undefined)
     return failed(status.RESOURCE_EXHAUSTED, `the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
   const frames = framesOf(body);
   if (frames === undefined) return failed(status.UNAVAILABLE, INCOMPLETE);
-  const trailers = frames.trailers ?? response.headers;
-  if (trailers.get("grpc-status") === null) return failed(status.UNAVAILABLE, INCOMPLETE);
+  const trailers = frames.trailers ?? headers;
+  if (textOf(trailers, "grpc-status") === undefined) return failed(status.UNAVAILABLE, INCOMPLETE);
   const made = statusOf(trailers);
-  const requestId = response.headers.get(REQUEST_ID);
-  if (requestId !== null) made.metadata.set(REQUEST_ID, requestId);
+  const requestId = textOf(headers, REQUEST_ID);
+  if (requestId !== undefined) made.metadata.set(REQUEST_ID, requestId);
   if (made.code !== status.OK) return { message: undefined, status: made };
   if (frames.message === undefined) return failed(status.UNAVAILABLE, INCOMPLETE);
   return { message: frames.message, status: made };
 }
+
+type Headers = WebResponse["headers"];
+
+const textOf = (headers: Headers, name: string): string | undefined => {
+  const value = headers[name];
+  return Array.isArray(value) ? value.join(", ") : value;
+};
 
 const INCOMPLETE = "the answer of the coordinator is incomplete; whether the call had an effect is unknown";
 
@@ -66,19 +68,6 @@ function codeOfHttp(http: number): status {
   }
 }
 
-/** Undefined: it is too large. */
-async function readBody(response: Response): Promise<Buffer | undefined> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  // Leaving the loop cancels the body.
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MAX_ANSWER_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
 interface Frames {
   message?: Buffer;
   trailers?: Headers;
@@ -101,10 +90,13 @@ function framesOf(body: Buffer): Frames | undefined {
 }
 
 function trailersOf(content: Buffer): Headers {
-  const trailers = new Headers();
+  const trailers: Record<string, string> = {};
   for (const line of content.toString("latin1").split("\r\n")) {
     const colon = line.indexOf(":");
-    if (colon > 0) trailers.append(line.slice(0, colon).trim(), line.slice(colon + 1).trim());
+    if (colon <= 0) continue;
+    const name = line.slice(0, colon).trim().toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    trailers[name] = name in trailers ? `${trailers[name]}, ${value}` : value;
   }
   return trailers;
 }
@@ -114,14 +106,15 @@ const BINARY = "-bin";
 /** The details of an error are in `grpc-status-details-bin`, so they are kept as metadata. */
 function statusOf(trailers: Headers): StatusObject {
   const metadata = new Metadata();
-  for (const [name, value] of trailers) {
-    if (NOT_METADATA.has(name)) continue;
+  for (const name of Object.keys(trailers)) {
+    const value = textOf(trailers, name);
+    if (value === undefined || NOT_METADATA.has(name)) continue;
     if (name.endsWith(BINARY)) metadata.set(name, Buffer.from(value, "base64"));
     else metadata.set(name, value);
   }
-  const sent = Number(trailers.get("grpc-status"));
+  const sent = Number(trailers["grpc-status"]);
   const code = codes.find((each) => each === sent) ?? status.UNKNOWN;
-  return { code, details: decoded(trailers.get("grpc-message") ?? ""), metadata };
+  return { code, details: decoded(textOf(trailers, "grpc-message") ?? ""), metadata };
 }
 
 /** The status itself, and headers of HTTP, which an answer without a body has beside it. */

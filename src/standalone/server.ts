@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readConfig } from "../config.ts";
 import type { GrpcServer } from "../grpc/grpc-server.ts";
+import { requestSend } from "../grpc/request-send.ts";
 import { presentCertificate } from "../http/certificate.ts";
 import { Host, type HostOptions } from "../node-host/host.ts";
 import { connectionLimit } from "./connection-limit.ts";
@@ -183,6 +184,14 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
   };
 }
 
+/** Carries out requests of clients, with the certificates that TLS has verified. */
+export const presentedTo =
+  (host: Pick<Host, "dispatch">) =>
+  (request: Request, certificate: Buffer | undefined): Promise<Response> => {
+    if (certificate !== undefined) presentCertificate(request, certificate);
+    return host.dispatch(request);
+  };
+
 /** It is loaded only if it is used. */
 async function startGrpc(
   { host: name, grpc, tls }: StandaloneOptions,
@@ -197,11 +206,7 @@ async function startGrpc(
       port: grpc.port,
       tls,
       connections,
-      coordinator: INTERNAL_URL,
-      send: (request, certificate) => {
-        if (certificate !== undefined) presentCertificate(request, certificate);
-        return host.dispatch(request);
-      },
+      send: requestSend(INTERNAL_URL, presentedTo(host)),
     });
   } catch (error) {
     throw listenError(name, grpc.port, error as NodeJS.ErrnoException, "--grpc-port");

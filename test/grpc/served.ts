@@ -1,9 +1,10 @@
 /** Servers of native gRPC over mTLS for tests: that of a coordinator, and a bridge to one. */
 import { Client as NativeClient, credentials, type ChannelOptions } from "@grpc/grpc-js";
 import { sendWith } from "../../src/cli/grpc/send-certificate.ts";
-import type { Send } from "../../src/grpc/forward.ts";
-import { presentCertificate } from "../../src/http/certificate.ts";
 import { GrpcServer, type GrpcOptions } from "../../src/grpc/grpc-server.ts";
+import { httpSend } from "../../src/grpc/http-send.ts";
+import { requestSend } from "../../src/grpc/request-send.ts";
+import { presentedTo } from "../../src/standalone/server.ts";
 import { Client } from "../suites/conformance/client.ts";
 import { keyIn } from "../suites/conformance/coordinator.ts";
 import { serveFiles, type Served } from "../standalone/served.ts";
@@ -22,14 +23,6 @@ export interface GrpcDeployment {
   connect: (certificate?: Issued, options?: ChannelOptions) => NativeClient;
   close: () => Promise<void>;
 }
-
-/** As the standalone server does. */
-const sendTo =
-  (host: Served["host"]): Send =>
-  (request, certificate) => {
-    if (certificate !== undefined) presentCertificate(request, certificate);
-    return host.dispatch(request);
-  };
 
 async function bridgeKeyOf(api: Client): Promise<string> {
   const body = { role: "bridge", reason: "a test" };
@@ -58,8 +51,8 @@ export async function serveGrpc(
     tls: { cert, key, clientCa: authority.cert },
     connections: 100,
     ...(place === "standalone"
-      ? { coordinator: "http://localhost", send: sendTo(host) }
-      : { coordinator: url, send: sendWith(await bridgeKeyOf(api)) }),
+      ? { send: requestSend("http://localhost", presentedTo(host)) }
+      : { send: sendWith(await bridgeKeyOf(api), httpSend(url)) }),
     ...changes,
   });
   const clients: NativeClient[] = [];

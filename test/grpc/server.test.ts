@@ -20,6 +20,9 @@ import {
   type ServerReflectionRequest,
   type ServerReflectionResponse,
 } from "../../src/wire/generated/grpc/reflection/v1/reflection_pb.js";
+import { httpSend } from "../../src/grpc/http-send.ts";
+import { requestSend } from "../../src/grpc/request-send.ts";
+import type { WebResponse } from "../../src/grpc/send.ts";
 import { BeginUpdateRequestSchema, BeginUpdateResponseSchema } from "../../src/wire/protobuf.ts";
 import { freshName } from "../suites/conformance/leases.ts";
 import { begin, record } from "../suites/wire/messages.ts";
@@ -262,7 +265,7 @@ class Holding {
   readonly signals: AbortSignal[] = [];
   released = false;
 
-  async send(request: Request): Promise<Response> {
+  readonly send = requestSend("http://localhost", async (request) => {
     this.signals.push(request.signal);
     if (!this.released)
       await new Promise<void>((resolve, reject) => {
@@ -270,7 +273,7 @@ class Holding {
         request.signal.addEventListener("abort", () => reject(new Error("aborted")));
       });
     return this.answer(request);
-  }
+  });
 
   answer: (request: Request) => Promise<Response> = async () => new Response();
 
@@ -286,7 +289,7 @@ class Holding {
 
 test("a cancelled call ends the request to the coordinator", async () => {
   const holding = new Holding();
-  const deployment = await serveGrpc("standalone", { send: (request) => holding.send(request) });
+  const deployment = await serveGrpc("standalone", { send: holding.send });
   onTestFinished(() => deployment.close());
   const cancel = new AbortController();
   const called = callBytes(deployment.connect(), BEGIN, beginOf(), { signal: cancel.signal });
@@ -297,12 +300,12 @@ test("a cancelled call ends the request to the coordinator", async () => {
 });
 
 test("[W4] a deadline reaches the coordinator, and ends the call", async () => {
-  const sent: (string | null)[] = [];
+  const sent: (string | undefined)[] = [];
   const deployment = await serveGrpc("standalone", {
-    send: async (request) => {
-      sent.push(request.headers.get("grpc-timeout"));
+    send: async ({ headers, signal }) => {
+      sent.push(headers["grpc-timeout"]);
       return new Promise((_, reject) => {
-        request.signal.addEventListener("abort", () => reject(new Error("aborted")));
+        signal?.addEventListener("abort", () => reject(new Error("aborted")));
       });
     },
   });
@@ -315,7 +318,7 @@ test("[W4] a deadline reaches the coordinator, and ends the call", async () => {
 
 test("a stop answers the calls that run, ends watches, and accepts no more", async () => {
   const holding = new Holding();
-  const deployment = await serveGrpc("standalone", { send: (request) => holding.send(request) });
+  const deployment = await serveGrpc("standalone", { send: holding.send });
   holding.answer = (request) => deployment.served.host.dispatch(request);
   const client = deployment.connect();
   const message = toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, {}));
@@ -347,7 +350,7 @@ test("a stop answers the calls that run, ends watches, and accepts no more", asy
 
 test("a call that never ends does not hold up a stop for longer than it may take", async () => {
   const holding = new Holding();
-  const deployment = await serveGrpc("standalone", { send: (request) => holding.send(request) });
+  const deployment = await serveGrpc("standalone", { send: holding.send });
   const called = failure(callBytes(deployment.connect(), BEGIN, beginOf()));
   await holding.untilAsked();
   await deployment.grpc.close(100);
@@ -356,7 +359,7 @@ test("a call that never ends does not hold up a stop for longer than it may take
 });
 
 test("a coordinator that is down is UNAVAILABLE, and says whether something may have happened", async () => {
-  const down = await serveGrpc("bridge", { coordinator: `http://127.0.0.1:${await freePort()}` });
+  const down = await serveGrpc("bridge", { send: httpSend(`http://127.0.0.1:${await freePort()}`) });
   onTestFinished(() => down.close());
   const refused = await failure(callBytes(down.connect(), BEGIN, beginOf()));
   expect([refused.code, refused.details]).toEqual([
@@ -378,8 +381,8 @@ test.each([
   [200, "text/html", status.UNKNOWN],
   [200, "application/grpc-web+proto", status.UNAVAILABLE],
 ])("an answer %i of %s, which is not that of a coordinator, is status %i", async (http, type, code) => {
-  const send = async (): Promise<Response> =>
-    new Response("\0\0\0\0\x09abc", { status: http, headers: { "content-type": type } });
+  const body = Buffer.from("\0\0\0\0\x09abc");
+  const send = async (): Promise<WebResponse> => ({ status: http, headers: { "content-type": type }, body });
   const deployment = await serveGrpc("standalone", { send });
   onTestFinished(() => deployment.close());
   expect((await failure(callBytes(deployment.connect(), BEGIN, beginOf()))).code).toBe(code);

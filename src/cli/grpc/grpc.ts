@@ -1,5 +1,6 @@
 import { readAuthorities, readTls } from "../../../scripts/tls-files.ts";
 import type { GrpcTls } from "../../grpc/grpc-server.ts";
+import { httpSend } from "../../grpc/http-send.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { findUrl, findUrlAndKey } from "../connection/target.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
@@ -36,8 +37,7 @@ export async function grpc(context: Context, options: GrpcCommandOptions): Promi
     port,
     tls,
     connections: MAX_CONNECTIONS,
-    coordinator,
-    send: sendWith(key),
+    send: sendWith(key, httpSend(coordinator)),
   });
   const server = await listening.catch((error: unknown) => {
     throw listenError(error as NodeJS.ErrnoException, options);

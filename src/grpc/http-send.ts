@@ -1,0 +1,67 @@
+import * as http from "node:http";
+import * as https from "node:https";
+import { URL, urlToHttpOptions } from "node:url";
+import { MAX_ANSWER_BYTES, NotConnected, type Send, type WebResponse } from "./send.ts";
+
+/** Includes the handshake of TLS. */
+const CONNECT_MS = 10_000;
+/** Without any byte of the answer. Clients with a deadline stop waiting earlier. */
+const SILENT_MS = 300_000;
+
+/**
+ * Sends requests over HTTP/1.1, on connections that Node keeps. It makes half as many calls again per second
+ * as `fetch` does.
+ *
+ * @param coordinator a URL without a path
+ */
+export function httpSend(coordinator: string): Send {
+  const { protocol, hostname, port } = urlToHttpOptions(new URL(coordinator));
+  const isTls = protocol === "https:";
+  const start = isTls ? https.request : http.request;
+  const connected = isTls ? "secureConnect" : "connect";
+  return ({ method, path, headers, body, signal }) =>
+    new Promise((resolve, reject) => {
+      let isConnected = false;
+      const options = { protocol, hostname, port, method, path, headers, timeout: SILENT_MS };
+      const request = start(options, (answer) => readAnswer(answer, resolve, reject));
+      const cancel = (): void => void request.destroy();
+      if (signal?.aborted === true) cancel();
+      else signal?.addEventListener("abort", cancel, { once: true });
+      request.once("socket", (socket) => {
+        isConnected = !socket.connecting;
+        if (isConnected) return;
+        const timer = setTimeout(cancel, CONNECT_MS);
+        socket.once(connected, () => {
+          isConnected = true;
+          clearTimeout(timer);
+        });
+        socket.once("close", () => clearTimeout(timer));
+      });
+      request.once("timeout", cancel);
+      request.once("error", (cause) =>
+        reject(isConnected ? cause : new NotConnected(cause.message, { cause })),
+      );
+      request.end(body);
+    });
+}
+
+function readAnswer(
+  answer: http.IncomingMessage,
+  resolve: (response: WebResponse) => void,
+  reject: (error: Error) => void,
+): void {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const done = (body: Buffer | undefined): void =>
+    resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body });
+  answer.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= MAX_ANSWER_BYTES) chunks.push(chunk);
+    else {
+      done(undefined);
+      answer.destroy();
+    }
+  });
+  answer.once("end", () => done(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+  answer.once("error", reject);
+}
