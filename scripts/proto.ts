@@ -1,16 +1,21 @@
 /**
- * Generates `src/wire/generated` from `proto/`. With `--check`, only checks that it is up to date.
+ * Generates `src/wire/generated` and the image of `proto/` from `proto/`, in the current folder. It refuses a
+ * change that would break clients, unless `--accept-breaking` is given. With `--check`, only checks that both
+ * are up to date.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 
-const root = join(import.meta.dirname, "..");
-const generated = join(root, "src/wire/generated");
+const generated = "src/wire/generated";
+/** The messages that clients may have. `npm run lint` compares `proto/` with it. */
+const image = "proto/image.txtpb";
 
-const generate = (...options: string[]): void =>
-  void execFileSync("buf", ["generate", ...options], { cwd: root, stdio: "inherit" });
+const buf = (...args: string[]): void => void execFileSync("buf", args, { stdio: "inherit" });
+const generate = (...options: string[]): void => buf("generate", ...options);
+const build = (file: string): void => buf("build", "--exclude-source-info", "--output", file);
 
 /** The generated files of a folder, with their contents. */
 function filesOf(folder: string): Map<string, string> {
@@ -24,16 +29,40 @@ function isUpToDate(): boolean {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-proto-"));
   try {
     generate("--output", folder);
-    const made = filesOf(join(folder, "src/wire/generated"));
+    const made = filesOf(join(folder, generated));
     const found = filesOf(generated);
-    return made.size === found.size && [...made].every(([name, text]) => found.get(name) === text);
+    const built = join(folder, "image.txtpb");
+    build(built);
+    return (
+      made.size === found.size &&
+      [...made].every(([name, text]) => found.get(name) === text) &&
+      readFileSync(built, "utf8") === readFileSync(image, "utf8")
+    );
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-if (!process.argv.includes("--check")) generate();
-else if (!isUpToDate()) {
-  process.stderr.write("src/wire/generated differs from proto/: run `npm run generate:proto`.\n");
+const options = { check: { type: "boolean" }, "accept-breaking": { type: "boolean" } } as const;
+const { values } = parseArgs({ options });
+
+function fail(message: string): void {
+  process.stderr.write(`${message}\n`);
   process.exitCode = 1;
+}
+
+const isBreaking = (): boolean =>
+  spawnSync("buf", ["breaking", "--against", image], { stdio: "inherit" }).status !== 0;
+
+if (values.check === true) {
+  const differs = `${generated} or ${image} differs from proto/`;
+  if (!isUpToDate()) fail(`${differs}: run \`npm run generate:proto\`.`);
+} else if (values["accept-breaking"] !== true && isBreaking())
+  fail(
+    "This change of proto/ breaks clients. Add fields instead. If no client can have these messages, run " +
+      "`npm run generate:proto -- --accept-breaking`.",
+  );
+else {
+  generate();
+  build(image);
 }
