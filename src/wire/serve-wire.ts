@@ -10,6 +10,7 @@ import {
   type UniversalHandler,
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
+import { base64Encode } from "@bufbuild/protobuf/wire";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { rawPath } from "../http/address.ts";
@@ -83,11 +84,12 @@ export async function serveWire(given: WireRequest): Promise<Response> {
   const caller = await callerOf(given, deployment);
   const framing = request.method === "POST" ? framingOf(request.headers) : undefined;
   let message: Result<Plain | undefined> = ok(undefined);
-  let header = request.headers;
+  const isText = framing?.isText === true;
+  let header = isText ? binaryHeaders(request) : request.headers;
   if (caller.ok && framing !== undefined) {
     const body = await readInTime(request, limits, deployment.clock);
     message = body.ok ? await plainBody(body.value, framing, handler.method.name, limits.bodyBytes) : body;
-    if (body.ok && message.ok && message.value?.bytes !== body.value) header = plainHeaders(request);
+    if (body.ok && message.ok && message.value?.bytes !== body.value) header = plainHeaders(header);
   }
   const failed = caller.ok ? message : caller;
   const read = failed.ok ? failed.value : undefined;
@@ -112,7 +114,7 @@ export async function serveWire(given: WireRequest): Promise<Response> {
   // Connect calls it a fault of the server if a message can't be decoded.
   const isUnread = caller.ok && !caller.value.isRead && body !== undefined && framing !== undefined;
   const isRefused = isUnread && !isMessage(body, framing, handler.method.input);
-  return responseOf(isRefused ? await ask(refusalOf(UNREADABLE, trace)) : answer, trace);
+  return responseOf(isRefused ? await ask(refusalOf(UNREADABLE, trace)) : answer, isText, trace);
 }
 
 const UNREADABLE: Failure = {
@@ -141,9 +143,16 @@ async function callerOf(
 }
 
 /** The headers of a request whose compression has been undone, and whose length may have changed. */
-function plainHeaders(request: Request): Headers {
-  const headers = new Headers(request.headers);
+function plainHeaders(sent: Headers): Headers {
+  const headers = new Headers(sent);
   for (const name of ["content-encoding", "content-length", "grpc-encoding"]) headers.delete(name);
+  return headers;
+}
+
+/** Connect has no base64, so it gets the request as if it had been binary. */
+function binaryHeaders({ headers: sent }: Request): Headers {
+  const headers = new Headers(sent);
+  headers.set("content-type", "application/grpc-web+proto");
   return headers;
 }
 
@@ -167,6 +176,7 @@ function unknownMethod(request: Request, trace: Trace): Response {
 /** No method is a stream, so the whole answer is there. */
 async function responseOf(
   { status, header, body }: UniversalServerResponse,
+  isText: boolean,
   trace: Trace,
 ): Promise<Response> {
   const chunks: Uint8Array[] = [];
@@ -176,5 +186,10 @@ async function responseOf(
     length += chunk.length;
   }
   const own = Object.fromEntries(header ?? []);
-  return new Response(joined(chunks, length), { status, headers: secured(own, trace.requestId) });
+  const whole = joined(chunks, length);
+  if (isText) own["content-type"] = "application/grpc-web-text+proto";
+  return new Response(isText ? base64Encode(whole) : whole, {
+    status,
+    headers: secured(own, trace.requestId),
+  });
 }

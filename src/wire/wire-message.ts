@@ -1,4 +1,5 @@
 /** Takes the message out of a request's body, and puts it back after it was rewritten. */
+import { base64Decode } from "@bufbuild/protobuf/wire";
 import { createRegistry, fromBinary, fromJsonString, type DescMessage } from "@bufbuild/protobuf";
 import { StringValueSchema } from "@bufbuild/protobuf/wkt";
 import { ok, refused, type Result } from "../core/refusal.ts";
@@ -9,6 +10,8 @@ import { modernized } from "./oldest-generation.ts";
 interface Framing {
   /** gRPC-Web: a byte of flags and the length are in front of the message. */
   isEnveloped: boolean;
+  /** gRPC-Web for older clients in browsers: the whole body is base64, and so is that of the answer. */
+  isText: boolean;
   /** The message may be of the oldest generation. */
   isBinary: boolean;
   /** The compression of the message, if its flags or headers say that it is compressed. */
@@ -26,14 +29,18 @@ export function framingOf(headers: Headers): Framing | undefined {
     case "application/json":
       return {
         isEnveloped: false,
+        isText: false,
         isBinary: type === "application/proto",
         encoding: headers.get("content-encoding") ?? "identity",
       };
     case "application/grpc-web":
     case "application/grpc-web+proto":
     case "application/grpc-web+json":
+    case "application/grpc-web-text":
+    case "application/grpc-web-text+proto":
       return {
         isEnveloped: true,
+        isText: type.startsWith("application/grpc-web-text"),
         isBinary: !type.endsWith("json"),
         encoding: headers.get("grpc-encoding") ?? "identity",
       };
@@ -51,11 +58,14 @@ export interface Plain {
 
 /** The protocol refuses an envelope that is cut. */
 export async function plainBody(
-  body: Uint8Array,
-  { isEnveloped, isBinary, encoding }: Framing,
+  read: Uint8Array,
+  { isEnveloped, isText, isBinary, encoding }: Framing,
   method: string,
   maxBytes: number,
 ): Promise<Result<Plain>> {
+  const decoded = isText ? ofBase64(read) : ok(read);
+  if (!decoded.ok) return decoded;
+  const body = decoded.value;
   if (isEnveloped && !isWholeEnvelope(body)) return ok({ bytes: body, isOldest: false });
   const sent = isEnveloped ? body.subarray(ENVELOPE_BYTES) : body;
   const isCompressed = isEnveloped ? ((body[0] ?? 0) & COMPRESSED) === COMPRESSED : encoding !== "identity";
@@ -63,6 +73,15 @@ export async function plainBody(
   if (!message.ok) return message;
   const made = isBinary ? newest(method, message.value) : message.value;
   return ok({ bytes: isEnveloped ? enveloped(made) : made, isOldest: made !== message.value });
+}
+
+/** Clients may send it in parts, each with its own padding. */
+function ofBase64(text: Uint8Array): Result<Uint8Array> {
+  try {
+    return ok(base64Decode(new TextDecoder().decode(text)));
+  } catch {
+    return refused("INVALID_ARGUMENT", "the body is not base64", { field: "body" });
+  }
 }
 
 /** A message that cannot be read is left to the protocol, which refuses it. */

@@ -1,10 +1,8 @@
 /** Bodies and addresses that no client of the wire should send. */
 import { beforeAll, expect, test } from "vitest";
-import { freshName } from "../suites/conformance/leases.ts";
 import { Api, env, keyOf, startDeployment } from "../support/workerd/api.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
-import { encode } from "./bytes.ts";
-import { BASE, send, SERVICE } from "./clients.ts";
+import { BASE, beginBytes, send, SERVICE } from "./clients.ts";
 
 let api: Api;
 
@@ -51,31 +49,6 @@ const problemOf = async (answer: Response): Promise<[number, string]> => {
   return [answer.status, code];
 };
 
-const begin = (name = freshName()): Uint8Array =>
-  encode([
-    [
-      1,
-      [
-        [
-          2,
-          [
-            [1, 2],
-            [2, 7],
-          ],
-        ],
-        [
-          3,
-          [
-            [1, 3],
-            [2, new Uint8Array(8)],
-          ],
-        ],
-        [5, [[1, name]]],
-      ],
-    ],
-    [3, 1],
-  ]);
-
 const gzipped = async (bytes: Uint8Array): Promise<Uint8Array> =>
   new Uint8Array(
     await new Response(
@@ -85,7 +58,7 @@ const gzipped = async (bytes: Uint8Array): Promise<Uint8Array> =>
 
 test("a compressed request is read", async () => {
   const headers = { "content-encoding": "gzip" };
-  expect((await post({ headers, body: await gzipped(begin()) })).status).toBe(200);
+  expect((await post({ headers, body: await gzipped(beginBytes()) })).status).toBe(200);
 });
 
 test("[W1] a message over the limit is refused, also if it is compressed", async () => {
@@ -99,7 +72,7 @@ test("[W1] a message over the limit is refused, also if it is compressed", async
 });
 
 test("[W5] [W7] a message that is cut, or is none, is an invalid argument", async () => {
-  const whole = begin();
+  const whole = beginBytes();
   for (const body of [whole.slice(0, -3), Uint8Array.from([255, 255, 255]), "not a message"])
     expect(await problemOf(await post({ body }))).toEqual([400, "invalid_argument"]);
   const headers = { "content-encoding": "gzip" };
@@ -119,7 +92,7 @@ test("[W5] [W7] a message that is cut, or is none, is an invalid argument", asyn
 });
 
 test("[W5] gRPC-Web: a cut envelope and a message of another length are errors in the trailers", async () => {
-  const whole = begin();
+  const whole = beginBytes();
   for (const body of [
     new Uint8Array(3),
     Uint8Array.from([0, 0, 0, 0, 99, ...whole]),
@@ -133,12 +106,13 @@ test("[W5] gRPC-Web: a cut envelope and a message of another length are errors i
 
 test("an unknown method, service or media type is refused, and so are methods of HTTP", async () => {
   for (const path of ["NoSuchMethod", "no.such.Service/Method", `${SERVICE}/BeginUpdate/more`, `${SERVICE}/`])
-    expect(await problemOf(await post({ path, body: begin() }))).toEqual([404, "unimplemented"]);
-  const web = await post({ path: "NoSuchMethod", type: "application/grpc-web", body: begin() });
+    expect(await problemOf(await post({ path, body: beginBytes() }))).toEqual([404, "unimplemented"]);
+  const web = await post({ path: "NoSuchMethod", type: "application/grpc-web", body: beginBytes() });
   expect([web.status, web.headers.get("grpc-status")]).toEqual([200, "12"]);
   for (const type of ["application/grpc", "text/plain", ""])
-    expect((await post({ type, body: begin() })).status).toBe(415);
-  for (const method of ["PUT", "DELETE"]) expect((await post({ method, body: begin() })).status).toBe(405);
+    expect((await post({ type, body: beginBytes() })).status).toBe(415);
+  for (const method of ["PUT", "DELETE"])
+    expect((await post({ method, body: beginBytes() })).status).toBe(405);
   // A begin changes something, so it can't be a GET.
   expect((await post({ method: "GET" })).status).toBe(405);
 });
@@ -156,11 +130,11 @@ test("[W1] nothing is looked up for a caller who may not call", async () => {
     CLAIM_SHARD: watched("CLAIM_SHARD"),
   });
   for (const key of ["", "cell 2", "router", "lhk_1"])
-    expect((await post({ key, body: begin() }, watching)).status).toBe(
+    expect((await post({ key, body: beginBytes() }, watching)).status).toBe(
       key === "cell 2" || key === "router" ? 403 : 401,
     );
   expect(calls).toEqual([]);
-  expect((await post({ body: begin() }, watching)).status).toBe(200);
+  expect((await post({ body: beginBytes() }, watching)).status).toBe(200);
   expect(calls).not.toEqual([]);
 });
 
@@ -175,7 +149,7 @@ test("[W1] nothing of a body is read before its key is verified", async () => {
       {
         pull: (controller) => {
           pulled = true;
-          controller.enqueue(begin());
+          controller.enqueue(beginBytes());
           controller.close();
         },
       },
@@ -194,7 +168,7 @@ test("[W1] nothing of a body is read before its key is verified", async () => {
 });
 
 test("answers have the headers that all answers have, and an id for the log", async () => {
-  for (const answer of [await post({ body: begin() }), await post({ key: "", body: begin() })]) {
+  for (const answer of [await post({ body: beginBytes() }), await post({ key: "", body: beginBytes() })]) {
     expect(answer.headers.get("x-request-id")).toMatch(/^[\da-f-]{36}$/);
     expect(answer.headers.get("cache-control")).toBe("no-store");
     expect(answer.headers.get("x-content-type-options")).toBe("nosniff");

@@ -7,13 +7,41 @@ import { createExecutionContext } from "cloudflare:test";
 import { app } from "../../src/http/app.ts";
 import { ClaimService } from "../../src/wire/protobuf.ts";
 import type { KeyName } from "../suites/conformance/client.ts";
+import { freshName } from "../suites/conformance/leases.ts";
 import { keyOf, type Api } from "../support/workerd/api.ts";
+import { encode } from "./bytes.ts";
 
 export const BASE = "https://leasehold.test/grpc";
 export const SERVICE = "gitlab.cells.topology_service.claims.v1.ClaimService";
 
 export const send = async (api: Api, request: Request): Promise<Response> =>
   app.fetch(request, api.env, createExecutionContext());
+
+/** A begin of a route, made without our schemas. */
+export const beginBytes = (name = freshName()): Uint8Array =>
+  encode([
+    [
+      1,
+      [
+        [
+          2,
+          [
+            [1, 2],
+            [2, 7],
+          ],
+        ],
+        [
+          3,
+          [
+            [1, 3],
+            [2, new Uint8Array(8)],
+          ],
+        ],
+        [5, [[1, name]]],
+      ],
+    ],
+    [3, 1],
+  ]);
 
 export type Protocol = "Connect" | "Connect JSON" | "Connect GET" | "gRPC-Web";
 export const protocols: readonly Protocol[] = ["Connect", "Connect JSON", "Connect GET", "gRPC-Web"];
