@@ -146,7 +146,7 @@ export class Routing {
   }
 
   /**
-   * Classifies a request as GitLab's router does, for routers and operators. Undefined if no claim exists, or
+   * Classifies a request as GitLab's router does. Undefined if no claim exists, or
    * if there is no such cell. Throws `UnavailableError` when the answer is not known.
    */
   async classify({ type, value, claims, ...options }: ClassifyOptions): Promise<Classified | undefined> {

@@ -9,6 +9,7 @@ import {
   ClassifyService,
   ClassifyType,
 } from "../../src/wire/protobuf.ts";
+import type { MintedKey } from "../suites/conformance/client.ts";
 import { claim, freshName } from "../suites/conformance/leases.ts";
 import { startDeployment, type Api } from "../support/workerd/api.ts";
 import { clientFor, protocols } from "./clients.ts";
@@ -95,8 +96,15 @@ describe.each(protocols)("%s", (protocol) => {
     );
   });
 
-  test("a cell does not classify, as over HTTP", async () => {
+  test("a cell classifies too, as over HTTP, and a scraper does not", async () => {
     const client = clientFor(ClassifyService, api, protocol, "cell 1");
-    expect(await codeOf(client.classify({ claims: [route("x")] }))).toBe(Code.PermissionDenied);
+    const [, two = ""] = owned;
+    const answer = { proxy: { address: "cell-2.test" }, matchedClaim: route(two) };
+    expect(await client.classify({ claims: [route(two)] })).toMatchObject(answer);
+    const { key } = await api.json<{ key: MintedKey }>(201, "POST", "/v1/admin/keys", {
+      body: { role: "scraper", note: "a test", reason: "a test" },
+    });
+    const scraper = clientFor(ClassifyService, api, protocol, key);
+    expect(await codeOf(scraper.classify({ claims: [route(two)] }))).toBe(Code.PermissionDenied);
   });
 });

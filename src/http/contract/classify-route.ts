@@ -65,7 +65,7 @@ export const classifyRoutes = {
       "exists decides), or by a type with a value. `address` is the host of the cell's address. " +
       "Errors have the sentence of the Topology Service in `message`. Unknown fields are ignored, except " +
       "in claims.",
-    roles: ["router", "operator", "viewer"],
+    roles: ["cell", "router", "operator", "viewer"],
     params: nothing,
     query: nothing,
     body: {

@@ -136,8 +136,11 @@ export function classifySuite(open: Open): void {
     expect(await cacheOf(other, value)).toBe("private, max-age=5");
   });
 
-  test("a cell may not classify", async () => {
-    const body = { type: "FIRST_CELL" };
-    await api.problem(403, "POST", "/v1/classify", { key: "cell 1", body });
+  test("a cell classifies too, and learns nothing but the address", async () => {
+    const value = await owned();
+    const body = { claims: [{ route: value }] };
+    const answer = await api.json(200, "POST", "/v1/classify", { key: "cell 2", body });
+    expect(answer).toEqual(proxyTo("1", { route: value }));
+    await api.problem(401, "POST", "/v1/classify", { key: null, body });
   });
 }
