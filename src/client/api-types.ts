@@ -56,7 +56,7 @@ export interface AuditEntry {
 export interface AuthorityExpiry {
   /** A name that people read, unique in its list. */
   name: string;
-  /** When its certificate expires. */
+  /** RFC 3339, in UTC, with milliseconds. */
   expires_at: string;
 }
 
@@ -280,6 +280,17 @@ export interface DigestQuery {
   ranges: readonly SourceRange[];
 }
 
+export interface ExplainedIdentity {
+  /** What the log has as `key_id`, and what revokes it. */
+  id: string;
+  /** Null: it is refused, or it is a subject of tokens. */
+  role: "cell" | "router" | "operator" | "viewer" | "scraper" | "bridge" | null;
+  cell_id: string | null;
+  expires_at: string | null;
+  /** Why it is refused. Null: it is not. */
+  refusal: string | null;
+}
+
 /**
  * One line of an export. If the last line is neither `end` nor `error`, the stream broke off and is
  * incomplete.
@@ -361,6 +372,15 @@ export interface IdentityChange {
   /** The list and the name of the issuer or authority. */
   entry: string;
   change: "add" | "remove" | "change";
+}
+
+export interface IdentityQuestion {
+  /** A client certificate in PEM. */
+  certificate?: string | undefined;
+  /** Or the `iss` of tokens, with their `subject`. */
+  issuer?: string | undefined;
+  /** The `sub` of the tokens, or else their `common_name`. */
+  subject?: string | undefined;
 }
 
 /** The stored facts about a key, without the key itself. */
@@ -1610,6 +1630,7 @@ export interface Operations {
       changes: readonly IdentityChange[];
     };
   };
+  explainIdentity: { body: IdentityQuestion; answer: ExplainedIdentity };
   getTypes: {
     body: undefined;
     answer: {
@@ -2137,6 +2158,11 @@ export const operations = {
       dry_run: "boolean",
       changes: [{ entry: "string", change: "string" }],
     },
+  },
+  explainIdentity: {
+    method: "POST",
+    path: "/v1/admin/identities/explain",
+    shape: { id: "string", role: "any", cell_id: "any", expires_at: "any", refusal: "any" },
   },
   getTypes: {
     method: "GET",

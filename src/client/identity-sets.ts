@@ -1,4 +1,4 @@
-import type { IdentitiesChange, Operations } from "./api-types.ts";
+import type { ExplainedIdentity, IdentitiesChange, IdentityQuestion, Operations } from "./api-types.ts";
 import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
@@ -19,6 +19,11 @@ export class IdentitySets {
 
   async get(options: CallOptions = {}): Promise<IdentitySet> {
     return valueOf(await this.#caller.call("getIdentities", options));
+  }
+
+  /** Says who the holder of a certificate is, and which id revokes it or a subject of tokens. */
+  async explain(question: IdentityQuestion, options: CallOptions = {}): Promise<ExplainedIdentity> {
+    return valueOf(await this.#caller.call("explainIdentity", { ...options, body: question }));
   }
 
   /**

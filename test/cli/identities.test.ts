@@ -74,3 +74,25 @@ test.each([
   expect([code, err]).toEqual([2, expect.stringContaining(sentence)]);
   expect(JSON.parse((await line.run(["identities", "show"])).out)).toEqual({ issuers: [], authorities: [] });
 });
+
+test("explain says who a certificate is, and which id revokes it", async () => {
+  const authority = new Authority();
+  onTestFinished(() => authority.close());
+  const { certFile, keyFile } = authority.issue("an operator", { sans: ["DNS:ops.example"] });
+  const rules = [{ dns: "ops.example", role: "operator" }];
+  write({ authorities: [{ name: "ours", certificate: authority.cert.toString(), rules }] });
+  const unknown = await line.run(["identities", "explain", "--certificate", certFile]);
+  expect(unknown).toMatchObject({ code: 0, out: expect.stringContaining("No authority") as unknown });
+  await line.run(["identities", "apply", "--file", file, "--reason", "a test", "--yes"]);
+  const { out, err } = await line.run(["identities", "explain", "--certificate", certFile]);
+  const [id = ""] = /[\da-f]{8}-[\da-f-]{27}/.exec(out) ?? [];
+  expect(out).toContain("operator");
+  expect(err).toContain(`leasehold keys revoke ${id} --reason TEXT`);
+  await line.run(["keys", "revoke", id, "--reason", "a test", "--yes"]);
+  const revoked = await line.run(["identities", "explain", "--certificate", certFile, "--json"]);
+  expect(JSON.parse(revoked.out)).toMatchObject({ id, role: "operator", refusal: "It is revoked." });
+  const subject = ["--issuer", "https://forge.example", "--subject", "deployer"];
+  expect(await line.run(["identities", "explain", ...subject])).toMatchObject({ code: 0 });
+  for (const wrong of [[], ["--issuer", "x"], ["--certificate", keyFile], ["--certificate", "no.pem"]])
+    expect(await line.run(["identities", "explain", ...wrong])).toMatchObject({ code: 2 });
+});

@@ -273,6 +273,40 @@ test("[A4] a key counts before a certificate", async () => {
   expect(await send("GET", "/v1/admin/keys", both)).toMatchObject({ status: 403 });
 });
 
+test("[A4] the id that revokes a certificate or a subject is that of their requests", async () => {
+  const explain = async (question: object): Promise<unknown> => {
+    const { status, text } = await send("POST", "/v1/admin/identities/explain", bearer(operator), question);
+    expect(status).toBe(200);
+    return JSON.parse(text);
+  };
+  const pem = (base64: string): string =>
+    `-----BEGIN CERTIFICATE-----\n${base64}\n-----END CERTIFICATE-----\n`;
+  const proof = presented(clientOf("viewer"));
+  expect(await explain({ certificate: pem(clientOf("viewer")) })).toEqual({
+    id: await idOf(proof),
+    role: "viewer",
+    cell_id: null,
+    expires_at: expect.stringMatching(/^20/),
+    refusal: null,
+  });
+  expect(await explain({ certificate: pem(clientOf("cell")) })).toMatchObject({ refusal: "It is revoked." });
+  expect(await explain({ certificate: made.signed[0]?.authority })).toMatchObject({
+    id: expect.stringMatching(/^[\da-f-]{36}$/),
+    role: null,
+    refusal: expect.stringContaining("authority") as unknown,
+  });
+  const token = bearer(await sign("viewer"));
+  const nobody = { role: null, cell_id: null, expires_at: null };
+  expect(await explain({ issuer: ISS, subject: "viewer-job" })).toEqual({
+    id: await idOf(token),
+    ...nobody,
+    refusal: null,
+  });
+  expect(await explain({ issuer: "https://other.example", subject: "viewer-job" })).toMatchObject({
+    refusal: "The issuer is not accepted.",
+  });
+});
+
 test("[A4] a change of the identities counts at once in the isolate that made it", async () => {
   const proof = bearer(await sign("viewer"));
   expect(await send("GET", "/v1/admin/keys", proof)).toMatchObject({ status: 200 });

@@ -9,14 +9,22 @@ const BLOCK = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICAT
 
 /** Reads a PEM with one certificate, or says what is wrong with it. */
 export function readPem(pem: string): ReadCertificate | string {
+  const der = derOfPem(pem);
+  if (typeof der === "string") return der;
+  return readCertificate(der) ?? UNREADABLE;
+}
+
+const UNREADABLE = "the PEM has a certificate that cannot be read";
+
+/** Returns the certificate of a PEM in DER, or says what is wrong with the PEM. */
+export function derOfPem(pem: string): Uint8Array | string {
   if (pem.length > MAX_PEM_LENGTH) return `the PEM has more than ${MAX_PEM_LENGTH} characters`;
   const labels = [...pem.matchAll(BEGIN)].map(([, label = ""]) => label);
   if (labels.some((label) => label.endsWith("PRIVATE KEY")))
     return "the PEM has a private key; send only the certificate, and replace the key if others can read it";
   if (labels.length !== 1 || labels[0] !== "CERTIFICATE")
     return "the PEM must have exactly one certificate; give each authority a name of its own";
-  const der = decoded(BLOCK.exec(pem)?.[1] ?? "");
-  return (der && readCertificate(der)) ?? "the PEM has a certificate that cannot be read";
+  return decoded(BLOCK.exec(pem)?.[1] ?? "") ?? UNREADABLE;
 }
 
 function decoded(base64: string): Uint8Array | undefined {

@@ -207,3 +207,9 @@ function grantOf({ names }: ReadCertificate, rules: readonly CertificateRule[]):
 /** Names must be equal as a whole, so a certificate for `*.example.com` fits no other name. */
 const comparedName = ({ kind, name }: Pick<CertificateRule, "kind" | "name">): string =>
   `${kind} ${kind === "dns" ? asciiLowerCase(name) : name}`;
+
+/** The id by which a certificate in DER is logged and revoked. Undefined: it cannot be read. */
+export function certificateIdOf(der: Uint8Array): string | undefined {
+  const certificate = der.length > MAX_BYTES ? undefined : readCertificate(der);
+  return certificate && keyIdOf(certificate);
+}

@@ -2,12 +2,12 @@ import type { Identities, Issuer } from "../../core/identities/identities.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { Clock } from "../../core/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../core/refusal.ts";
-import { madeKeyId } from "../made-key-id.ts";
 import type { Principal } from "../principal.ts";
 import { CLOCK_ERROR_S } from "../verifier.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
 import { isAcceptedAlgorithm, isKeyFor, type PublicKey } from "./public-keys.ts";
 import { grantOf } from "./rules.ts";
+import { tokenIdOf } from "./token-id.ts";
 import {
   findSigner,
   isFor,
@@ -67,7 +67,7 @@ export class TokenVerifier {
         const grant = grantOf(issuer.rules, claims);
         if (grant !== undefined) {
           this.#keep(text, signer.value);
-          const keyId = madeKeyId(utf8(JSON.stringify(["token", issuer.issuer, subject])));
+          const keyId = tokenIdOf(issuer.issuer, subject);
           return ok({ role: grant.role, cell: grant.cell, keyId, expiresAtMs: expiresAtMs.value });
         }
         isSigned = true;
@@ -129,5 +129,3 @@ function subjectOf({ sub, common_name: name }: Claims): string | undefined {
   const isNamed = typeof subject === "string" && subject !== "" && subject.length <= MAX_SUBJECT_LENGTH;
   return isNamed ? subject : undefined;
 }
-
-const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -3,6 +3,7 @@ import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
 import { applyIdentities, planIdentities } from "./apply-identities.ts";
+import { explainIdentity } from "./explain-identity.ts";
 import { showIdentities } from "./show-identities.ts";
 
 export function addIdentities(program: Command, run: Run): void {
@@ -22,6 +23,16 @@ export function addIdentities(program: Command, run: Run): void {
       ),
     ).action(run(applyIdentities)),
     ['identities apply --reason "tokens of our CI"', "Accept what leasehold.identities.json describes"],
+  );
+  withExamples(
+    group
+      .command("explain")
+      .description("Say who a certificate is, and which id revokes it or a subject of tokens.")
+      .option("--certificate <path>", "a client certificate in PEM")
+      .option("--issuer <iss>", "the issuer of tokens; needs --subject")
+      .option("--subject <sub>", "the subject of the tokens")
+      .action(run(explainIdentity)),
+    ["identities explain --certificate cell-1.pem", "Find the id of a certificate"],
   );
   withExamples(
     group

@@ -1,7 +1,8 @@
 import * as z from "zod";
-import { cellId, nothing, reason, wellFormedText, wholeNumber } from "./fields.ts";
+import { cellId, nothing, reason, time, wellFormedText, wholeNumber } from "./fields.ts";
 import { boundedList, boundedRecord } from "./lists.ts";
 import { auditFull, route, unknownCell, type RouteError } from "./route.ts";
+import { role } from "./schemas.ts";
 
 /** Far more than a deployment needs. All of them together have a limit in bytes, too. */
 const MAX_SOURCES = 32;
@@ -123,9 +124,7 @@ const version = wholeNumber.meta({
   description: "Identifies this version of the identities. It grows with each change.",
 });
 
-const expiry = z
-  .strictObject({ name, expires_at: z.string().meta({ description: "When its certificate expires." }) })
-  .meta({ id: "AuthorityExpiry" });
+const expiry = z.strictObject({ name, expires_at: time }).meta({ id: "AuthorityExpiry" });
 
 const known = {
   version,
@@ -161,6 +160,18 @@ const exampleIdentities = {
 const exampleSet = { version: 12, ...exampleIdentities, authority_expiries: [] };
 
 const unreachable: RouteError = { code: "UNAVAILABLE", when: "The directory cannot be reached." };
+
+const MAX_PEM_LENGTH = 65_536;
+
+const explained = z
+  .strictObject({
+    id: z.string().meta({ description: "What the log has as `key_id`, and what revokes it." }),
+    role: role.nullable().meta({ description: "Null: it is refused, or it is a subject of tokens." }),
+    cell_id: cellId.nullable(),
+    expires_at: time.nullable(),
+    refusal: z.string().nullable().meta({ description: "Why it is refused. Null: it is not." }),
+  })
+  .meta({ id: "ExplainedIdentity" });
 
 export const identityRoutes = {
   getIdentities: route({
@@ -224,5 +235,44 @@ export const identityRoutes = {
       auditFull,
     ],
     example: { body: { version: 0, ...exampleIdentities, dry_run: true } },
+  }),
+  explainIdentity: route({
+    group: "keys",
+    method: "POST",
+    path: "/v1/admin/identities/explain",
+    summary: "Explain an identity",
+    about:
+      "Says who the holder of a client certificate is here, or why it is refused, and which id revokes it. " +
+      "For tokens, only the id is known: that of their issuer and subject. Nothing is changed.",
+    roles: ["operator", "viewer"],
+    params: nothing,
+    query: nothing,
+    body: {
+      schema: z
+        .strictObject({
+          certificate: z.string().max(MAX_PEM_LENGTH).optional().meta({
+            description: "A client certificate in PEM.",
+          }),
+          issuer: wellFormedText(2_048, "Or the `iss` of tokens, with their `subject`.").optional(),
+          subject: wellFormedText(1_024, "The `sub` of the tokens, or else their `common_name`.").optional(),
+        })
+        .meta({ id: "IdentityQuestion" }),
+      required: true,
+    },
+    responses: {
+      200: {
+        about: "Who it is.",
+        schema: explained,
+        example: {
+          id: "6ab1f5d2-9b0c-8f43-a1de-0c8f2a94f2b7",
+          role: "cell",
+          cell_id: "7",
+          expires_at: "2026-12-27T10:39:45.000Z",
+          refusal: null,
+        },
+      },
+    },
+    errors: [unreachable],
+    example: { body: { issuer: "https://token.actions.githubusercontent.com", subject: "repo:acme/app" } },
   }),
 };

@@ -1,6 +1,7 @@
 import type * as z from "zod";
 import { asciiLowerCase } from "../../auth/ascii-lower-case.ts";
 import { jwksUrlFault } from "../../auth/tokens/jwks-url.ts";
+import { tokenIdOf } from "../../auth/tokens/token-id.ts";
 import {
   MAX_IDENTITIES_BYTES,
   type Authority,
@@ -16,6 +17,7 @@ import { MAX_CLAIMS, type identityRoutes } from "../contract/identity-routes.ts"
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { operatorOf } from "../operator.ts";
+import { sentence } from "../problem.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
 import { reasonFault } from "../reason.ts";
 
@@ -60,7 +62,58 @@ export const identityHandlers: Handlers<keyof typeof identityRoutes> = {
       ? ok({ status: 200, body: { ...toApi(changed.value), dry_run: false, changes } })
       : changed;
   },
+
+  async explainIdentity({ deployment, body: { certificate, issuer, subject } }) {
+    if (certificate !== undefined) {
+      if (issuer !== undefined || subject !== undefined)
+        return invalid("certificate", "must not be beside `issuer` or `subject`");
+      const explained = await explainCertificate(deployment, certificate);
+      return explained.ok ? ok({ status: 200, body: explained.value }) : explained;
+    }
+    if (issuer === undefined) return invalid("issuer", "or `certificate` is required");
+    if (subject === undefined) return invalid("subject", "is required beside `issuer`");
+    const explained = await explainSubject(deployment, issuer, subject);
+    return explained.ok ? ok({ status: 200, body: explained.value }) : explained;
+  },
 };
+
+type Explained = z.input<(typeof identityRoutes)["explainIdentity"]["responses"][200]["schema"]>;
+
+const NOBODY = { role: null, cell_id: null, expires_at: null };
+const REVOKED = "It is revoked.";
+
+async function explainCertificate(deployment: Deployment, pem: string): Promise<Result<Explained>> {
+  const { derOfPem } = await import("../../auth/certificates/authority.ts");
+  const { certificateIdOf } = await import("../../auth/certificates/certificate-verifier.ts");
+  const der = derOfPem(pem);
+  if (typeof der === "string") return invalid("certificate", `is not valid: ${der}`);
+  const id = certificateIdOf(der);
+  if (id === undefined) return invalid("certificate", "cannot be read, or is larger than 16 KiB");
+  const read = await deployment.directory.read();
+  if (!read.ok) return read;
+  const { identities, revokedKeys } = read.value;
+  const verifier = await deployment.verifiers.certificates();
+  const principal = await verifier.verify(der, identities, deployment.clock.now());
+  if (!principal.ok) return ok({ id, ...NOBODY, refusal: sentence(principal.refusal.detail) });
+  const { role, cell, expiresAtMs } = principal.value;
+  const refusal = revokedKeys.has(id) ? REVOKED : null;
+  return ok({ id, role, cell_id: cell, expires_at: timeOf(expiresAtMs), refusal });
+}
+
+/** Of tokens, only the id is known without one of them. */
+async function explainSubject(
+  deployment: Deployment,
+  issuer: string,
+  subject: string,
+): Promise<Result<Explained>> {
+  const read = await deployment.directory.read();
+  if (!read.ok) return read;
+  const { identities, revokedKeys } = read.value;
+  const id = tokenIdOf(issuer, subject);
+  const isAccepted = identities.issuers.some((each) => each.issuer === issuer);
+  const refusal = revokedKeys.has(id) ? REVOKED : isAccepted ? null : "The issuer is not accepted.";
+  return ok({ id, ...NOBODY, refusal });
+}
 
 /** Reads the directory itself, because a change is based on what is answered. */
 async function readIdentities(deployment: Deployment): Promise<Result<IdentitySet>> {

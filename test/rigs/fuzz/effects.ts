@@ -387,6 +387,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
   changeCell: cellRow(false),
   changeTypes: declare,
   changeIdentities: identify,
+  explainIdentity: none,
   freezeCell: setState,
   drainCell: setState,
   unfreezeCell: setState,

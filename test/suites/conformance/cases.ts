@@ -1148,6 +1148,18 @@ export const cases: Record<RouteId, Case> = {
     ],
     bad: badIdentities,
   },
+  explainIdentity: {
+    success: [{ body: { issuer: "https://forge.example", subject: "deployer" }, status: 200 }],
+    bad: {
+      "nothing to explain": { body: {}, field: "issuer" },
+      "no subject": { body: { issuer: "https://forge.example" }, field: "subject" },
+      "a certificate that is none": { body: { certificate: "no" }, field: "certificate" },
+      "a certificate beside an issuer": {
+        body: { certificate: "no", issuer: "https://forge.example" },
+        field: "certificate",
+      },
+    },
+  },
   getTypes: { success: [{ status: 200 }], bad: {} },
   changeTypes: {
     success: [
