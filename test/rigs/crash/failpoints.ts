@@ -85,6 +85,7 @@ export const exempt: Readonly<Record<string, string>> = {
   "directory:change_cell": "only an operator's call writes it",
   "directory:mark_cell_removed": "only the removal of a cell writes it",
   "directory:change_types": "only an operator's call writes it",
+  "directory:change_identities": "only an operator's call writes it",
   "directory:revoke_key": "only an operator's call writes it",
   "directory:take_slot": "only a verification writes it",
   "directory:release_slot": "only a verification writes it",

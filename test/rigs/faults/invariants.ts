@@ -195,6 +195,11 @@ export async function expectDirectory(stage: Stage): Promise<void> {
     name,
     isRemoved: removedAt !== null,
   }));
+  const { json: identities } = await stage.until("the identities", [{ status: 200 }], () =>
+    stage.client.send("GET", "/v1/admin/identities"),
+  );
+  const issuers = identities["issuers"] as { name: string }[];
+  expect(issuers.map(({ name }) => name)).toEqual([...stage.issuers]);
   const removed = new Set([...stage.removed].map((cell) => stage.deployment.cell(cell)));
   expect(shown).toEqual([...stage.cells].map(([id, name]) => ({ id, name, isRemoved: removed.has(id) })));
   for (const [name, { key, cell, isRevoked }] of stage.keys) {

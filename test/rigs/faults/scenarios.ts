@@ -335,6 +335,16 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
+    title: "identities",
+    rules: "[A4]",
+    arrange: async (stage) => {
+      await stage.addCell(1);
+    },
+    act: async (stage) => {
+      await stage.acceptTokens("forge");
+    },
+  },
+  {
     title: "verification slot",
     rules: "[A3]",
     arrange: async (stage) => {

@@ -52,6 +52,8 @@ export class Stage {
   readonly keys = new Map<string, { id: string; key: string; cell: Cell; isRevoked: boolean }>();
   /** The bucket types that were declared, with their numbers. */
   readonly types = new Map<string, number>();
+  /** The names of the issuers whose tokens are accepted. */
+  readonly issuers = new Set<string>();
   /** The cells that the directory must list, with their names. */
   readonly cells = new Map<string, string>();
   /** The cells that were removed. Their leases and claims are those of the removal. */
@@ -115,6 +117,28 @@ export class Stage {
       this.client.send("PUT", "/v1/admin/types", { body }),
     );
     this.types.set(name, number);
+  }
+
+  /** Accepts the tokens of an issuer. If the first answer was lost, the second change finds nothing to do. */
+  async acceptTokens(issuer: string): Promise<void> {
+    const { json } = await this.until("reading the identities", [{ status: 200 }], () =>
+      this.client.send("GET", "/v1/admin/identities"),
+    );
+    const { version } = json as unknown as { version: number };
+    const cell = this.deployment.cell(1);
+    const accepted = {
+      name: issuer,
+      issuer: `https://${issuer}.example`,
+      audience: "leasehold",
+      algorithms: ["RS256"],
+      jwks_url: `https://${issuer}.example/keys`,
+      rules: [{ claims: { sub: "deployer" }, role: "cell", cell_id: cell }],
+    };
+    const body = { version, issuers: [accepted], authorities: [] };
+    await this.until("changing the identities", [{ status: 200 }], () =>
+      this.client.send("PUT", "/v1/admin/identities", { body }),
+    );
+    this.issuers.add(issuer);
   }
 
   /** Registers a lease in the test without beginning it. */

@@ -298,7 +298,7 @@ const slot: Effect = (changes, request) =>
 
 /** The rows of `meta` that an accepted loss changes, and for a shard the loss until it is finished. */
 const ACCEPTED = {
-  directory: ["history_accepted", "position", "types"],
+  directory: ["history_accepted", "position", "types", "identities"],
   ledger: ["history_accepted", "cell_state_version"],
   shard: ["history_accepted", "history_lost", "past_complete_since_ms"],
 };

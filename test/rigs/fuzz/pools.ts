@@ -2,6 +2,7 @@
  * Values that mean something to the server, by field name. They are few, so that requests meet the effects of
  * earlier ones.
  */
+import made from "../../auth/certificates/made.json" with { type: "json" };
 import { documentOf } from "../../../src/core/types/document.ts";
 import { shipped } from "../../support/types.ts";
 
@@ -61,6 +62,10 @@ export const pools: Readonly<Record<string, readonly string[]>> = {
   after: ["0", "1", "2", "30", String(Number.MAX_SAFE_INTEGER)],
   address: ["https://cell.example", "http://127.0.0.1:9001/base"],
   url: ["https://hooks.invalid/a", "https://hooks.invalid/b"],
+  jwks_url: ["https://forge.invalid/keys", "http://127.0.0.1:9/keys"],
+  certificate: made.signed.map(({ authority }) => authority),
+  dns: ["cell-1.test"],
+  uri: ["spiffe://test/cell-1"],
   reason: ["the cell is gone"],
   // By the ids of their schemas.
   BucketType: shipped.names("bucket"),

@@ -16,6 +16,7 @@ interface Definition {
   options?: readonly z.ZodType[];
   element?: z.ZodType;
   innerType?: z.ZodType;
+  valueType?: z.ZodType;
   in?: z.ZodType;
   out?: z.ZodType;
   pattern?: RegExp;
@@ -74,7 +75,7 @@ export function valuesOf(schema: z.ZodType, name = "", inherited: Hints = {}): f
     case "union":
       return fc.oneof(...(definition.options ?? []).map((option) => valuesOf(option, name, hints)));
     case "record":
-      return typeListsOf(name);
+      return name === "claims" ? claimsOf(defined(definition.valueType)) : typeListsOf(name);
     case "string":
       return checked(schema, stringsOf(schema, name, hints));
     case "pipe": {
@@ -116,6 +117,13 @@ function typeListsOf(list: string): fc.Arbitrary<Tree> {
   );
   return others.map((some) => ({ ...known, ...some })) as fc.Arbitrary<Tree>;
 }
+
+/** The claims of a rule for tokens. */
+const claimsOf = (value: z.ZodType): fc.Arbitrary<Tree> =>
+  fc.record(
+    { sub: valuesOf(value), repository: valuesOf(value) },
+    { requiredKeys: ["sub"], noNullPrototype: true },
+  ) as fc.Arbitrary<Tree>;
 
 function numbersOf(schema: z.ZodType): fc.Arbitrary<number> {
   const bounds = checksOf(schema);
