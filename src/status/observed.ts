@@ -37,6 +37,13 @@ export interface ExpiringKeys {
   expires_in_ms: number;
 }
 
+/** An authority whose clients are refused soon, or already. */
+export interface ExpiringAuthority {
+  name: string;
+  /** Until its certificate expires. Below 0: it has expired. */
+  expires_in_ms: number;
+}
+
 /** What the deployment did not tell, and why. */
 export interface Unread {
   what: string;
@@ -66,6 +73,7 @@ export interface Observed {
   failed_copies: readonly FailedCopy[];
   cells: readonly CellStatus[];
   expiring_keys: readonly ExpiringKeys[];
+  expiring_authorities: readonly ExpiringAuthority[];
   /** More cells, stale leases or failed copies exist than were read. */
   cut: boolean;
   unread: readonly Unread[];
@@ -221,5 +229,14 @@ export function expiringKeysOf(
     .filter(({ expiresInMs }) => expiresInMs < KEY_SOON_MS)
     .map(({ role, cell_id: cell, id, expiresInMs }) => ({ role, cell, id, expires_in_ms: expiresInMs }));
 }
+
+/** The authorities of the identities whose certificates expire soon, or have expired. */
+export const expiringAuthoritiesOf = (
+  expiries: readonly { name: string; expires_at: string }[],
+  nowMs: number,
+): ExpiringAuthority[] =>
+  expiries
+    .map(({ name, expires_at: at }) => ({ name, expires_in_ms: Date.parse(at) - nowMs }))
+    .filter(({ expires_in_ms: ms }) => ms < KEY_SOON_MS);
 
 export const textOf = (value: unknown): string | null => (typeof value === "string" ? value : null);

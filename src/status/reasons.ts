@@ -9,6 +9,7 @@ import {
   KEY_SOON_MS,
   type CellLimits,
   type CellStatus,
+  type ExpiringAuthority,
   type ExpiringKeys,
   type FailedCopy,
   type Observed,
@@ -54,6 +55,7 @@ export const reasonsOf = (observed: Observed): Reason[] => [
   ...observed.cells.flatMap((cell) => cellReasons(cell, observed.limits)),
   ...addressReasons(observed),
   ...observed.expiring_keys.map(expiringReason),
+  ...observed.expiring_authorities.map(authorityReason),
   ...keyReasons(observed),
 ];
 
@@ -197,6 +199,15 @@ function expiringReason({ role, cell, id, expires_in_ms: ms }: ExpiringKeys): Re
     about: { part: "keys" },
   };
 }
+
+const authorityReason = ({ name, expires_in_ms: ms }: ExpiringAuthority): Reason => ({
+  problem:
+    ms > 0
+      ? `The certificate of the authority ${name} expires in ${durationText(ms)}. Its clients are then refused.`
+      : `The certificate of the authority ${name} has expired, so its clients are refused.`,
+  next: "leasehold identities apply --help",
+  about: { part: "keys" },
+});
 
 /** Why one cell is not in order. */
 export function cellReasons(status: CellStatus, limits: CellLimits | null): Reason[] {

@@ -2,6 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { create, spoil, startCommandLine, type CommandLine, type RunOptions } from "./command-line.ts";
 
+const DAY_MS = 86_400_000;
+
 interface Status {
   green: boolean;
   reasons: { problem: string; next?: string }[];
@@ -235,6 +237,28 @@ describe("is not green, and says why", () => {
     ]);
     await keys.mint({ ...key, expires_in_s: 30 * 86_400 });
     expect((await statusOf(line)).green).toBe(true);
+  });
+
+  test("an authority of client certificates that expires soon, or has expired", async () => {
+    const line = await startGreen();
+    const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
+    spoil(line, "/v1/admin/identities", () =>
+      Response.json({
+        version: 1,
+        issuers: [],
+        authorities: [],
+        authority_expiries: [
+          { name: "later", expires_at: at(30 * DAY_MS) },
+          { name: "soon", expires_at: at(2.5 * DAY_MS) },
+          { name: "old", expires_at: at(-DAY_MS) },
+        ],
+      }),
+    );
+    const next = "leasehold identities apply --help";
+    expect((await statusOf(line)).reasons).toEqual([
+      { problem: expect.stringMatching(/^The certificate of the authority soon expires in 2d/), next },
+      { problem: expect.stringMatching(/^The certificate of the authority old has expired/), next },
+    ]);
   });
 
   test("parts that do not answer, each with a command", async () => {

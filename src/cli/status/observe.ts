@@ -9,6 +9,7 @@ import { allKeys } from "./all-keys.ts";
 import {
   cellLimitsOf,
   cellStatusOf,
+  expiringAuthoritiesOf,
   expiringKeysOf,
   idsOf,
   failedCopyOf,
@@ -44,6 +45,7 @@ export async function observe(context: Context): Promise<Observed> {
   );
   const keys = await attempt(unread, "The list of keys", () => allKeys(client));
   const keyed = keys && keyedCellsOf(keys, nowMs);
+  const identities = await attempt(unread, "The identities", () => client.identities.get());
   const facts = keyFactsOf(key);
   return {
     url,
@@ -56,6 +58,7 @@ export async function observe(context: Context): Promise<Observed> {
       keys === undefined
         ? []
         : expiringKeysOf(keys, nowMs, cells?.isCut === false ? idsOf(cells.items) : undefined),
+    expiring_authorities: expiringAuthoritiesOf(identities?.authority_expiries ?? [], nowMs),
     cut: [cells, stale, copies].some((list) => list?.isCut === true),
     unread,
     limits: limits === undefined ? null : cellLimitsOf(limits),
@@ -89,6 +92,7 @@ const nothing = (url: string, unread: readonly Unread[]): Observed => ({
   failed_copies: [],
   cells: [],
   expiring_keys: [],
+  expiring_authorities: [],
   cut: false,
   unread,
   limits: null,

@@ -2,6 +2,7 @@ import { tableOf } from "../table.ts";
 import {
   cellLimitsOf,
   cellStatusOf,
+  expiringAuthoritiesOf,
   expiringKeysOf,
   idsOf,
   failedCopyOf,
@@ -112,7 +113,7 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     unread.push({ what, why: answer.problem.detail });
     return undefined;
   };
-  const [health, ready, listed, stale, allLimits, copies, keys] = await Promise.all([
+  const [health, ready, listed, stale, allLimits, copies, keys, identities] = await Promise.all([
     api.call("getHealth"),
     api.call("getReadiness"),
     allCells(api),
@@ -120,6 +121,7 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     api.call("listLimits"),
     api.call("listFailedCopies", { query: { page_size: String(MAX_COPIES) } }),
     api.call("listKeys", { query: { page_size: String(MAX_KEYS) } }),
+    api.call("getIdentities"),
   ]);
   const { version = null, placement = null } = health.ok ? health.value : {};
   const listedKeys = read("The list of keys", keys);
@@ -139,6 +141,10 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     cells: (cells ?? []).map((cell) => cellStatusOf(cell, leases, keyed)),
     failed_copies: (read("The list of failed copies", copies)?.copies ?? []).map(failedCopyOf),
     expiring_keys: allKeys === undefined ? [] : expiringKeysOf(allKeys, nowMs, cells && idsOf(cells)),
+    expiring_authorities: expiringAuthoritiesOf(
+      read("The identities", identities)?.authority_expiries ?? [],
+      nowMs,
+    ),
     cut: [stale, copies].some((list) => list.ok && list.value.next_page_token !== ""),
     unread,
     limits: cellLimitsOf(read("The list of limits", allLimits)?.limits ?? []),
