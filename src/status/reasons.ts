@@ -200,14 +200,17 @@ function expiringReason({ role, cell, id, expires_in_ms: ms }: ExpiringKeys): Re
   };
 }
 
-const authorityReason = ({ name, expires_in_ms: ms }: ExpiringAuthority): Reason => ({
-  problem:
-    ms > 0
-      ? `The certificate of the authority ${name} expires in ${durationText(ms)}. Its clients are then refused.`
-      : `The certificate of the authority ${name} has expired, so its clients are refused.`,
-  next: "leasehold identities apply --help",
-  about: { part: "keys" },
-});
+function authorityReason({ name, expires_in_ms: ms }: ExpiringAuthority): Reason {
+  const whose = `The certificate of the authority ${name}`;
+  return {
+    problem:
+      ms > 0
+        ? `${whose} expires in ${durationText(ms)}, and its clients are refused from then on.`
+        : `${whose} has expired, so its clients are refused.`,
+    next: "leasehold identities apply --help",
+    about: { part: "keys" },
+  };
+}
 
 /** Why one cell is not in order. */
 export function cellReasons(status: CellStatus, limits: CellLimits | null): Reason[] {
