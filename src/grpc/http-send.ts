@@ -9,8 +9,8 @@ const CONNECT_MS = 10_000;
 const SILENT_MS = 300_000;
 
 /**
- * Sends requests over HTTP/1.1, on connections that Node keeps. It makes half as many calls again per second
- * as `fetch` does.
+ * Sends requests over HTTP/1.1, on connections that Node keeps. With `fetch`, about 30 % of the bridge's
+ * busy time went into it.
  *
  * @param coordinator a URL without a path
  */
@@ -38,7 +38,7 @@ export function httpSend(coordinator: string): Send {
         socket.once("close", () => clearTimeout(timer));
       });
       request.once("timeout", cancel);
-      request.once("error", (cause) =>
+      request.on("error", (cause) =>
         reject(isConnected ? cause : new NotConnected(cause.message, { cause })),
       );
       request.end(body);
@@ -63,5 +63,5 @@ function readAnswer(
     }
   });
   answer.once("end", () => done(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
-  answer.once("error", reject);
+  answer.on("error", reject);
 }

@@ -96,7 +96,7 @@ function trailersOf(content: Buffer): Headers {
     if (colon <= 0) continue;
     const name = line.slice(0, colon).trim().toLowerCase();
     const value = line.slice(colon + 1).trim();
-    trailers[name] = name in trailers ? `${trailers[name]}, ${value}` : value;
+    trailers[name] = Object.hasOwn(trailers, name) ? `${trailers[name]}, ${value}` : value;
   }
   return trailers;
 }
