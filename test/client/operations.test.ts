@@ -42,6 +42,10 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "parts.reconcile": ({ parts }) => parts.reconcile("shard-0", { dry_run: true, reason: "a test" }),
   "parts.finish": ({ parts }) => parts.finish("shard-0", { reason: "a test" }),
   "audit.list": ({ audit }) => audit.list().all(),
+  "identities.get": ({ identities }) => identities.get(),
+  "identities.change": ({ identities }) =>
+    identities.change({ version: 0, issuers: [], authorities: [], dry_run: true }),
+  "identities.explain": ({ identities }) => identities.explain({ issuer: "https://a.test", subject: "b" }),
   "types.get": ({ types }) => types.get(),
   "types.change": ({ types }) => {
     const none = { bucket_types: {}, subject_types: {}, source_types: {} };
