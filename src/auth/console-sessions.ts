@@ -25,11 +25,12 @@ export interface ConsoleSession {
 
 export const isConsoleRole = (role: string): role is ConsoleRole => role === "operator" || role === "viewer";
 
-export const principalOf = ({ keyId, role, keyExpiresAtMs }: ConsoleSession): Principal => ({
+export const principalOf = ({ keyId, role, keyExpiresAtMs, email }: ConsoleSession): Principal => ({
   keyId,
   role,
   expiresAtMs: keyExpiresAtMs,
   cell: null,
+  credential: email === undefined ? { kind: "key" } : null,
 });
 
 /** Signs and reads the sessions of the console, with keys derived from the signing secrets. */

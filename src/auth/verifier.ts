@@ -45,6 +45,7 @@ export class KeyVerifier {
       keyId: payload.id,
       expiresAtMs: payload.exp * 1_000,
       cell: payload.cell ?? null,
+      credential: { kind: "key" },
     });
   }
 

@@ -24,14 +24,15 @@ const bad = {
 };
 
 test("a verified key gives its principal", async () => {
+  const known = { keyId: "key-1", expiresAtMs: payload.exp * 1_000, credential: { kind: "key" } };
   expect(await verify(await signed(payload))).toEqual({
     ok: true,
-    value: { role: "cell", keyId: "key-1", expiresAtMs: payload.exp * 1_000, cell: "7" },
+    value: { ...known, role: "cell", cell: "7" },
   });
   const { cell: _, ...router } = { ...payload, role: "router" as const };
   expect(await verify(await signed(router))).toEqual({
     ok: true,
-    value: { role: "router", keyId: "key-1", expiresAtMs: payload.exp * 1_000, cell: null },
+    value: { ...known, role: "router", cell: null },
   });
 });
 

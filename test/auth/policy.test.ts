@@ -3,12 +3,13 @@ import { isAllowed, type Roles } from "../../src/auth/policy.ts";
 import { routeIds, routes, type RouteId } from "../../src/http/contract.ts";
 import { isCellId, type Principal } from "../../src/auth/principal.ts";
 
-const cell: Principal = { role: "cell", keyId: "k", expiresAtMs: Infinity, cell: "1" };
-const router: Principal = { role: "router", keyId: "k", expiresAtMs: Infinity, cell: null };
-const scraper: Principal = { role: "scraper", keyId: "k", expiresAtMs: Infinity, cell: null };
-const bridge: Principal = { role: "bridge", keyId: "k", expiresAtMs: Infinity, cell: null };
-const viewer: Principal = { role: "viewer", keyId: "k", expiresAtMs: Infinity, cell: null };
-const operator: Principal = { role: "operator", keyId: "k", expiresAtMs: Infinity, cell: null };
+const key = { keyId: "k", expiresAtMs: Infinity, cell: null, credential: { kind: "key" } } as const;
+const cell: Principal = { ...key, role: "cell", cell: "1" };
+const router: Principal = { ...key, role: "router" };
+const scraper: Principal = { ...key, role: "scraper" };
+const bridge: Principal = { ...key, role: "bridge" };
+const viewer: Principal = { ...key, role: "viewer" };
+const operator: Principal = { ...key, role: "operator" };
 const everyone: Roles = ["cell", "router", "operator"];
 
 test.each<[string, Principal, Roles, string | undefined, boolean]>([

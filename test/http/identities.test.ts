@@ -124,6 +124,7 @@ describe("[A4] every route with every identity and role", () => {
       keyId: "",
       expiresAtMs: 0,
       cell: role === "cell" ? "1" : null,
+      credential: null,
     };
     for (const id of routeIds) {
       const route: Route = routes[id];

@@ -1,8 +1,8 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { isLogged } from "../../src/http/sampling.ts";
 
-const operator = { role: "operator", keyId: "k", cell: null, expiresAtMs: 0 } as const;
-const cell = { role: "cell", keyId: "k", cell: "1", expiresAtMs: 0 } as const;
+const operator = { role: "operator", keyId: "k", cell: null, expiresAtMs: 0, credential: null } as const;
+const cell = { role: "cell", keyId: "k", cell: "1", expiresAtMs: 0, credential: null } as const;
 
 afterEach(() => void vi.restoreAllMocks());
 

@@ -1,6 +1,6 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
-import type { CertificateRule, Grant, Identities } from "../../core/identities/identities.ts";
+import type { CertificateRule, Identities } from "../../core/identities/identities.ts";
 import type { Limits } from "../../core/limits.ts";
 import { ok, refused, type Refusal, type Result } from "../../core/refusal.ts";
 import { asciiLowerCase } from "../ascii-lower-case.ts";
@@ -19,6 +19,7 @@ const LIFETIME_ERROR_S = 300;
 
 /** An authority of the identities whose certificate can be used. */
 interface TrustedAuthority {
+  name: string;
   certificate: ReadCertificate;
   rules: readonly CertificateRule[];
 }
@@ -29,8 +30,8 @@ interface Checked {
   notBeforeMs: number;
   notAfterMs: number;
   authority: TrustedAuthority;
-  /** Undefined: no rule fits. */
-  grant: Grant | undefined;
+  /** The first that fits. Undefined: none does. */
+  rule: CertificateRule | undefined;
 }
 
 /** What is remembered while the identities are the same. */
@@ -63,11 +64,17 @@ export class CertificateVerifier {
     const digest = bytesToHex(sha256(der));
     const found = remembered(known, digest, nowMs) ?? (await this.#check(known, digest, der, nowMs));
     if ("code" in found) return { ok: false, refusal: found };
-    const { keyId, notAfterMs, grant } = found;
+    const { keyId, notAfterMs, authority, rule } = found;
     const fault = this.#timeFault(found, nowMs);
     if (fault !== undefined) return fault;
-    if (grant === undefined) return NO_RULE;
-    return ok({ role: grant.role, keyId, expiresAtMs: notAfterMs, cell: grant.cell });
+    if (rule === undefined) return NO_RULE;
+    return ok({
+      role: rule.role,
+      keyId,
+      expiresAtMs: notAfterMs,
+      cell: rule.cell,
+      credential: { kind: "certificate", issuedBy: authority.name, name: rule.name },
+    });
   }
 
   #knownOf(identities: Identities): Known {
@@ -95,7 +102,7 @@ export class CertificateVerifier {
       notBeforeMs: certificate.notBeforeMs,
       notAfterMs: certificate.notAfterMs,
       authority,
-      grant: grantOf(certificate, authority.rules),
+      rule: ruleFor(certificate, authority.rules),
     };
     checked.set(digest, found);
     const [oldest] = checked.keys();
@@ -150,10 +157,10 @@ const isValidAt = ({ notBeforeMs, notAfterMs }: ReadCertificate, nowMs: number):
 
 /** Authorities that this version refuses, though another one has stored them, sign nothing. */
 const trusted = ({ authorities }: Identities): TrustedAuthority[] =>
-  authorities.flatMap(({ certificate: pem, rules }) => {
+  authorities.flatMap(({ name, certificate: pem, rules }) => {
     const certificate = readPem(pem);
     const isUsable = typeof certificate !== "string" && authorityFault(certificate) === undefined;
-    return isUsable ? [{ certificate, rules }] : [];
+    return isUsable ? [{ name, certificate, rules }] : [];
   });
 
 /** Several may have the same name, because a new one is accepted before the old one is removed. */
@@ -199,7 +206,7 @@ function leafFault(certificate: ReadCertificate): string | undefined {
 const keyIdOf = ({ signedBytes }: ReadCertificate): string => madeKeyId(new Uint8Array(signedBytes));
 
 /** The first rule that names one of the certificate's names. Both may be hundreds. */
-function grantOf({ names }: ReadCertificate, rules: readonly CertificateRule[]): Grant | undefined {
+function ruleFor({ names }: ReadCertificate, rules: readonly CertificateRule[]): CertificateRule | undefined {
   const compared = new Set(names.map(comparedName));
   return rules.find((rule) => compared.has(comparedName(rule)));
 }

@@ -67,8 +67,13 @@ export class TokenVerifier {
         const grant = grantOf(issuer.rules, claims);
         if (grant !== undefined) {
           this.#keep(text, signer.value);
-          const keyId = tokenIdOf(issuer.issuer, subject);
-          return ok({ role: grant.role, cell: grant.cell, keyId, expiresAtMs: expiresAtMs.value });
+          return ok({
+            role: grant.role,
+            cell: grant.cell,
+            keyId: tokenIdOf(issuer.issuer, subject),
+            expiresAtMs: expiresAtMs.value,
+            credential: { kind: "token", issuedBy: issuer.name, name: subject },
+          });
         }
         isSigned = true;
       } else if (signer.refusal.code === "UNAVAILABLE") return signer;
