@@ -7,6 +7,7 @@ import type {
   Cell,
   CellChange,
   CellStatus,
+  CredentialUse,
   Key,
   MintedKey,
   NewCell,
@@ -23,6 +24,12 @@ interface PageOptions extends CallOptions {
 interface CellsOptions extends PageOptions {
   /** True: cells that were removed are listed too. */
   includeRemoved?: boolean | undefined;
+}
+
+interface UsesOptions extends PageOptions {
+  kind?: CredentialUse["kind"] | undefined;
+  /** Only those with one of these ids, at most 50. */
+  ids?: string[] | undefined;
 }
 
 interface StateOptions extends CallOptions {
@@ -110,6 +117,12 @@ export class Keys {
   list({ pageSize, pageToken, ...options }: PageOptions = {}): Pages<Key> {
     const input = { ...options, query: { page_size: pageSize } };
     return listing(this.#caller, "listKeys", input, ({ keys }) => keys, pageToken);
+  }
+
+  /** Lists the keys, certificates and subjects of tokens that were used, in the order of their ids. */
+  uses({ kind, ids, pageSize, pageToken, ...options }: UsesOptions = {}): Pages<CredentialUse> {
+    const input = { ...options, query: { kind, id: ids, page_size: pageSize } };
+    return listing(this.#caller, "listCredentialUses", input, ({ uses }) => uses, pageToken);
   }
 
   /** Makes a key. The client never repeats this call: if its answer is lost, nobody has the key. */

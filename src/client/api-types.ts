@@ -264,6 +264,27 @@ export interface Conflict {
   retry_after_ms?: number | undefined;
 }
 
+/** A credential that was used, and by whom. */
+export interface CredentialUse {
+  /** The id of the key, or what the log has in its place. */
+  id: string;
+  /** `token` is a subject of an issuer, whichever token it had. */
+  kind: "key" | "certificate" | "token";
+  role: "cell" | "router" | "operator" | "viewer" | "scraper" | "bridge";
+  cell_id: string | null;
+  /** The authority of the certificate, or the issuer of the token, by its name here. */
+  issued_by: string | null;
+  /** The name in the certificate that a rule fits, or the subject of the token. */
+  name: string | null;
+  /** Null for tokens: a subject has many. */
+  expires_at: string | null;
+  /** RFC 3339, in UTC, with milliseconds. */
+  first_used_at: string;
+  /** The beginning of the hour in which it was used last. */
+  last_used_at: string;
+  revoked_at: string | null;
+}
+
 export interface Decision {
   /**
    * Why the operator decides this lease. Required of operators, refused for cells. Stored with the
@@ -1631,6 +1652,14 @@ export interface Operations {
     };
   };
   explainIdentity: { body: IdentityQuestion; answer: ExplainedIdentity };
+  listCredentialUses: {
+    body: undefined;
+    answer: {
+      uses: readonly CredentialUse[];
+      /** Send it as `page_token` to get the next page. Empty on the last page. */
+      next_page_token: string;
+    };
+  };
   getTypes: {
     body: undefined;
     answer: {
@@ -2163,6 +2192,27 @@ export const operations = {
     method: "POST",
     path: "/v1/admin/identities/explain",
     shape: { id: "string", role: "any", cell_id: "any", expires_at: "any", refusal: "any" },
+  },
+  listCredentialUses: {
+    method: "GET",
+    path: "/v1/admin/credential-uses",
+    shape: {
+      uses: [
+        {
+          id: "string",
+          kind: "string",
+          role: "string",
+          cell_id: "any",
+          issued_by: "any",
+          name: "any",
+          expires_at: "any",
+          first_used_at: "string",
+          last_used_at: "string",
+          revoked_at: "any",
+        },
+      ],
+      next_page_token: "string",
+    },
   },
   getTypes: {
     method: "GET",

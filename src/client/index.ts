@@ -70,6 +70,7 @@ export type {
   CellChange,
   CellStatus,
   Conflict,
+  CredentialUse,
   ForeignRecord,
   Key,
   Lease,

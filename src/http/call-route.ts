@@ -45,6 +45,7 @@ export async function callRoute<Id extends RouteId>(
   const call = { routeId, requestId: trace.requestId, deployment, waitUntil, principal, tokens };
   // The input has the types of this route's schemas, which this generic code cannot express.
   const answer = await handlers[routeId]({ ...call, ...input.value } as unknown as Call<Id>);
+  deployment.uses.note(principal, answer, waitUntil);
   return answer.ok ? ok(answer.value.body as AnswerOf<Id>) : answer;
 }
 

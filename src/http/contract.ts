@@ -2,6 +2,7 @@ import type { ErrorCode } from "../core/refusal.ts";
 import { cellRoutes, keyRoutes } from "./contract/admin-routes.ts";
 import { auditRoutes } from "./contract/audit-routes.ts";
 import { classifyRoutes } from "./contract/classify-route.ts";
+import { credentialRoutes } from "./contract/credential-routes.ts";
 import { historyRoutes } from "./contract/history-routes.ts";
 import { identityRoutes } from "./contract/identity-routes.ts";
 import { partRoutes } from "./contract/part-routes.ts";
@@ -29,6 +30,7 @@ export const routes = {
   ...removalRoutes,
   ...keyRoutes,
   ...identityRoutes,
+  ...credentialRoutes,
   ...typeRoutes,
   ...historyRoutes,
   ...auditRoutes,

@@ -23,6 +23,7 @@ import { PageTokens } from "./page-token.ts";
 import { Readiness } from "./readiness.ts";
 import { RequestTracing } from "./request-tracing.ts";
 import { TypesCopy } from "./types-copy.ts";
+import { UseRecorder } from "./use-recorder.ts";
 
 /** Everything that is made from the secrets. It is replaced when they change. */
 interface Signed {
@@ -49,6 +50,7 @@ export class Deployment {
   readonly types: TypesCopy;
   /** Recognize callers without a key. */
   readonly verifiers: IdentityVerifiers;
+  readonly uses: UseRecorder;
   readonly readiness: Readiness;
   readonly scrape: Scrape;
   /** Undefined if the console does not accept users of Cloudflare Access. */
@@ -76,6 +78,7 @@ export class Deployment {
     });
     this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock, this.types);
     this.verifiers = new IdentityVerifiers(this.config.limits, clock);
+    this.uses = new UseRecorder(env, this.config.limits, { clock, log });
     this.readiness = new Readiness(this);
     this.scrape = new Scrape(this);
   }

@@ -1,6 +1,7 @@
 import type { Handlers } from "./handler.ts";
 import { auditHandlers } from "./handlers/audit.ts";
 import { cellHandlers } from "./handlers/cells.ts";
+import { credentialHandlers } from "./handlers/credentials.ts";
 import { exportHandlers } from "./handlers/export.ts";
 import { historyHandlers } from "./handlers/history.ts";
 import { identityHandlers } from "./handlers/identities.ts";
@@ -31,6 +32,7 @@ export const handlers: Handlers = {
   ...removalHandlers,
   ...keyHandlers,
   ...identityHandlers,
+  ...credentialHandlers,
   ...typeHandlers,
   ...historyHandlers,
   ...auditHandlers,

@@ -10,6 +10,7 @@ import { Witness } from "../objects/witness.ts";
 import { defaultRuntime } from "../runtime.ts";
 import { Database } from "./database.ts";
 import { copyAudit, pruneAudit, type AuditSource } from "./audit.ts";
+import { pruneCredentialUses } from "./credential-uses.ts";
 import { causeOf } from "./failure.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
@@ -103,6 +104,7 @@ export async function runCron(
   );
   const pruned = await pruneHistory(run, startedAtMs);
   const prunedAudit = await pruneAudit(run, startedAtMs);
+  const prunedUses = isFirstOfHour(scheduledAtMs) ? await pruneCredentialUses(run, startedAtMs) : ok(null);
   const [mirroredKeys, { visits, compared }] = await Promise.all([
     mirrorKeys(run, watch),
     visitLedgers(run, targets, watch),
@@ -121,7 +123,7 @@ export async function runCron(
   const marked = await markCells(run, visits);
 
   const results = [begun, directory, compared, mirrored, cursors, mirroredKeys, told, copied, marked, pruned];
-  const failed = [...results, prunedAudit].find((result) => !result.ok);
+  const failed = [...results, prunedAudit, prunedUses].find((result) => !result.ok);
   const finishedAtMs = clock.now();
   const report: CronReport = {
     startedAtMs,
@@ -151,6 +153,9 @@ export async function runCron(
   await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses });
   return report;
 }
+
+/** Work that reads a whole table is done once per hour. A run that is missed is made up for an hour later. */
+const isFirstOfHour = (scheduledAtMs: number): boolean => scheduledAtMs % 3_600_000 < 60_000;
 
 async function mirrorSnapshot(
   database: Database,

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Credential } from "../auth/principal.ts";
 import type { AuditAction } from "../core/audit.ts";
 import type { Role } from "../core/role.ts";
 import type { LeaseState, SeenChange } from "../core/messages.ts";
@@ -8,8 +9,9 @@ import type { Thresholds, WebhookEvent } from "./webhooks/events.ts";
 
 /*
  * The projection in D1: copies of what the ledgers and the directory have, made by the cron. It decides
- * nothing, and can be made again from an empty database, except for the audit and the webhooks. `STRICT` and
- * `WITHOUT ROWID` are added to the generated SQL by hand, because drizzle has no option for them.
+ * nothing, and can be made again from an empty database, except for the audit, the webhooks and the uses of
+ * credentials. `STRICT` and `WITHOUT ROWID` are added to the generated SQL by hand, because drizzle has no
+ * option for them.
  */
 
 /** The cells, also removed ones, and how far each cell's ledger is copied. */
@@ -85,6 +87,34 @@ export const keys = sqliteTable(
     index("keys_by_expiry")
       .on(table.expiresAtMs)
       .where(sql`revoked_at_ms IS NULL`),
+  ],
+);
+
+/**
+ * The credentials that were used: keys, certificates, and the subjects of tokens. Isolates write it, a row
+ * per credential and hour, so the last use is known to the hour. Only D1 has it, and it may miss uses.
+ */
+export const credentialUses = sqliteTable(
+  "credential_uses",
+  {
+    keyId: text("key_id").notNull().primaryKey(),
+    kind: text("kind").$type<Credential["kind"]>().notNull(),
+    role: text("role").$type<Role>().notNull(),
+    cellId: text("cell_id"),
+    /** The name of the authority or issuer. NULL for keys. */
+    issuedBy: text("issued_by"),
+    /** The name in the certificate, or the subject of the tokens. NULL for keys. */
+    name: text("name"),
+    /** NULL for tokens: a subject has many of them. */
+    expiresAtMs: integer("expires_at_ms"),
+    firstUsedAtMs: integer("first_used_at_ms").notNull(),
+    lastUsedAtMs: integer("last_used_at_ms").notNull(),
+  },
+  (table) => [
+    index("certificates_by_expiry")
+      .on(table.expiresAtMs)
+      .where(sql`kind = 'certificate'`),
+    check("credential_uses_kind", sql`kind IN ('key', 'certificate', 'token')`),
   ],
 );
 

@@ -36,6 +36,7 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "cells.drain": ({ cells }) => cells.drain("8", { reason: "a test" }),
   "cells.unfreeze": ({ cells }) => cells.unfreeze("8"),
   "keys.list": ({ keys }) => keys.list().all(),
+  "keys.uses": ({ keys }) => keys.uses({ kind: "token", ids: ["a", "b"] }).all(),
   "keys.mint": ({ keys }) => keys.mint({ role: "operator" }),
   "keys.revoke": ({ keys }) => keys.revoke("key-1"),
   "parts.get": ({ parts }) => parts.get("shard-0"),

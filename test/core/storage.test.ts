@@ -19,12 +19,14 @@ import { apiLimitName, defaultLimits, limitNames, type Limits } from "../../src/
 import { migrate } from "../../src/core/meta.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import { deploymentOf } from "../../src/http/deployment.ts";
+import { UseRecorder } from "../../src/http/use-recorder.ts";
 import { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
 import { Host } from "../../src/node-host/host.ts";
 import { MemoryStore } from "../../src/node-host/object-store.ts";
 import type { Objects } from "../../src/objects/objects.ts";
 import { Witness } from "../../src/objects/witness.ts";
 import * as projection from "../../src/projections/schema.ts";
+import { defaultRuntime } from "../../src/runtime.ts";
 import { TestClock } from "../../src/testing/clock.ts";
 import { makeKeys } from "../../src/testing/keys.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -165,6 +167,21 @@ async function revokedKeys(): Promise<Cluster> {
       c.ledger("1").object.revoke({ ...c.envelope, keyId: `k${n}`, expiresAtMs: 1_000 + n }),
     );
   return c;
+}
+
+const NOTED = 50;
+
+/** Notes uses of this many keys, while D1 cannot be reached. */
+function recorderWithoutD1(keys: number): UseRecorder {
+  const runtime = { ...defaultRuntime, log: () => undefined };
+  const recorder = new UseRecorder({} as Env, { keyCache: NOTED }, runtime);
+  for (let n = 0; n < keys; n += 1)
+    recorder.note(
+      { keyId: `k${n}`, role: "viewer", cell: null, expiresAtMs: 0, credential: { kind: "key" } },
+      { ok: true, value: null },
+      () => {},
+    );
+  return recorder;
 }
 
 /** A witness of objects that always answer with a new point. */
@@ -496,6 +513,8 @@ const proofs: Record<string, Proof> = {
   ),
   certificates: "made once",
   requestLists: "made once",
+  "UseRecorder.#noted": async () => [sizeOf(recorderWithoutD1(2_000), "#noted"), NOTED],
+  "UseRecorder.#waiting": async () => [sizeOf(recorderWithoutD1(2_000), "#waiting"), 1_000],
   "PageTokens.#accepted": "after work",
   "ConsoleSessions.#session": "after work",
   "ConsoleSessions.#form": "after work",
@@ -569,6 +588,10 @@ const proofs: Record<string, Proof> = {
   webhooks: at("test/projections/webhooks.test.ts", "the number of endpoints is limited"),
   webhook_alerts: at("test/projections/webhooks.test.ts", "alerts of keys are limited, and all of them end"),
   webhook_deliveries: at("test/projections/webhooks.test.ts", "only the latest 100 are kept"),
+  credential_uses: at(
+    "test/http/credential-uses.test.ts",
+    "rows are forgotten after the life of a key, and beyond 10,000",
+  ),
   cron_runs: at(
     "test/projections/history.test.ts",
     "is pruned after its retention, and outstanding leases stay",

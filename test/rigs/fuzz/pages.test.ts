@@ -51,6 +51,7 @@ const listings: readonly Listing[] = [
   { id: "listFailedCopies", key: "operator", params: {}, query: [] },
   { id: "listCells", key: "operator", params: {}, query: [] },
   { id: "listKeys", key: "operator", params: {}, query: [] },
+  { id: "listCredentialUses", key: "operator", params: {}, query: [] },
   { id: "listStaleLeases", key: "operator", params: {}, query: [["older_than_s", "0"]] },
   { id: "listAudit", key: "operator", params: {}, query: [] },
   { id: "listAudit", key: "operator", params: {}, query: [["action", "mint_key"]] },

@@ -1140,6 +1140,17 @@ export const cases: Record<RouteId, Case> = {
       "a blank reason": { params: { id: uuid }, body: { reason: " " }, field: "reason" },
     },
   },
+  listCredentialUses: {
+    success: [
+      { status: 200 },
+      { query: `kind=certificate&id=${uuid}&id=${newUuid()}&page_size=1`, status: 200 },
+    ],
+    bad: {
+      ...badPages,
+      "an unknown kind": { query: "kind=password", field: "kind" },
+      "a bad id": { query: `id=${uuid}&id=a.b`, field: "id[1]" },
+    },
+  },
   getIdentities: { success: [{ status: 200 }], bad: {} },
   changeIdentities: {
     success: [
