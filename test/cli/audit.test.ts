@@ -23,7 +23,8 @@ test("the reasons of changes are kept", async () => {
   await line.run(["cells", "freeze", "2", ...why, "it moves away"]);
   await line.run(["leases", "rollback", uuid, "--cell", "1", ...why, "cell 1 is gone"]);
   await line.run(["keys", "mint", "--role", "router", "--reason", "a new router"]);
-  const [minted] = ((await line.json(["keys", "ls"])) as { keys: { id: string }[] }).keys;
+  const { credentials } = await line.json(["keys", "ls", "--role", "router"]);
+  const [minted] = credentials as { id: string }[];
   await line.run(["keys", "revoke", minted?.id ?? "", ...why, "leaked"]);
   const entries = await audit(line, "--since", "1h");
   expect(entries.map(({ action, target, reason }) => [action, target, reason])).toEqual(

@@ -1,6 +1,9 @@
 /** `leasehold keys`. */
-import { expect, test } from "vitest";
-import { startCommandLine, type CommandLine, type Ran } from "./command-line.ts";
+import { readFileSync } from "node:fs";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { Authority } from "../grpc/certificates.ts";
+import { spoil, startCommandLine, type CommandLine, type Ran } from "./command-line.ts";
 
 const idOf = ({ err }: Ran): string => /^Key (\S+) is valid/m.exec(err)?.[1] ?? "";
 
@@ -20,17 +23,18 @@ test("mint prints the key alone, and the key works", async () => {
   expect(minted.out).toMatch(/^lhk_[\w.-]+\n$/);
   expect(minted.err).not.toContain("lhk_");
   expect((await asKey(line, minted.out)).code).toBe(0);
-  const { keys } = await line.json(["keys", "ls", "--cell", "1"]);
-  expect(keys).toMatchObject([{ id: idOf(minted), note: "web", role: "cell" }]);
-  expect(JSON.stringify(keys)).not.toContain("lhk_");
+  const { credentials } = await line.json(["keys", "ls", "--cell", "1"]);
+  expect(credentials).toMatchObject([{ kind: "key", id: idOf(minted), name: "web", role: "cell" }]);
+  expect(JSON.stringify(credentials)).not.toContain("lhk_");
 });
 
 test("ls shows which keys expire soon, and offers to rotate one", async () => {
   const line = await startCommandLine();
   await line.run(["keys", "mint", "--role", "router", "--expires-in", "400d"]);
   const soon = idOf(await line.run(["keys", "mint", "--role", "router", "--expires-in", "2d"]));
-  const { keys, next_steps: steps } = await line.json(["keys", "ls", "--expires-in", "3d"]);
-  expect(keys).toMatchObject([{ id: soon }]);
+  const list = ["keys", "ls", "--role", "router", "--expires-in", "3d"];
+  const { credentials, next_steps: steps } = await line.json(list);
+  expect(credentials).toMatchObject([{ id: soon }]);
   expect(steps).toEqual([`leasehold keys rotate ${soon}`]);
 });
 
@@ -63,7 +67,8 @@ test("revoke with another cell corrects that of a key that was made offline", as
   const revoke = ["keys", "revoke", id, "--reason", "leaked", "--yes"];
   expect((await line.run([...revoke, "--cell", "1"])).code).toBe(0);
   expect((await line.run([...revoke, "--cell", "2"])).out).toContain(`Revoked key ${id}.`);
-  expect((await line.json(["keys", "ls"]))["keys"]).toMatchObject([{ id, cell_id: "2" }]);
+  const { credentials } = await line.json(["keys", "ls", "--role", "cell"]);
+  expect(credentials).toMatchObject([{ id, cell_id: "2" }]);
   line.sent.length = 0;
   expect((await line.run([...revoke, "--cell", "2"])).out).toContain("Nothing was changed.");
   expect(line.changes).toEqual([]);
@@ -77,12 +82,13 @@ test("rotate makes the same key anew, and the old one works until it is revoked"
   expect(fresh.out).toMatch(/^lhk_[\w.-]+\n$/);
   expect(fresh.err).toContain(`Next: leasehold keys revoke ${idOf(old)} --reason`);
   for (const key of [old.out, fresh.out]) expect((await asKey(line, key)).code).toBe(0);
-  const { keys } = (await line.json(["keys", "ls", "--cell", "1"])) as { keys: Record<string, string>[] };
+  const { credentials } = await line.json(["keys", "ls", "--cell", "1"]);
+  const keys = credentials as Record<string, string>[];
   const lifetimes = keys.map(
     ({ created_at: from = "", expires_at: to = "" }) => Date.parse(to) - Date.parse(from),
   );
   expect(lifetimes).toEqual([7 * 86_400_000, 7 * 86_400_000]);
-  expect(keys.map(({ note }) => note)).toEqual(["web", "web"]);
+  expect(keys.map(({ name }) => name)).toEqual(["web", "web"]);
   expect((await line.run(["keys", "rotate", "nothing"])).code).toBe(4);
 });
 
@@ -94,8 +100,8 @@ test("rotate --expires-in gives the new key another lifetime", async () => {
     "Would make a key of the role router, valid for 90d.",
   );
   expect((await line.run(rotate)).code).toBe(0);
-  const { keys } = await line.json(["keys", "ls", "--expires-in", "400d"]);
-  const lifetimes = (keys as Record<string, string>[]).map(
+  const { credentials } = await line.json(["keys", "ls", "--role", "router", "--expires-in", "400d"]);
+  const lifetimes = (credentials as Record<string, string>[]).map(
     ({ created_at: from = "", expires_at: to = "" }) => Date.parse(to) - Date.parse(from),
   );
   expect(lifetimes).toEqual([3_600_000, 90 * 86_400_000]);
@@ -137,4 +143,70 @@ test("a key in the place of its id is neither sent nor shown", async () => {
       expect(`${out}${err}`).not.toContain(key);
     }
   expect(line.sent).toEqual([]);
+});
+
+test("ls lists authorities, issuers and subjects of tokens beside keys, with their last use", async () => {
+  const line = await startCommandLine();
+  const authority = new Authority();
+  onTestFinished(() => authority.close());
+  const { publicKey, privateKey } = await generateKeyPair("ES256", { extractable: true });
+  const { kty, crv, x, y } = await exportJWK(publicKey);
+  const forge = {
+    name: "forge",
+    issuer: "https://forge.example",
+    audience: "leasehold",
+    algorithms: ["ES256"],
+    keys: [{ kty, crv, x, y, kid: "1" }],
+    rules: [{ claims: { ref: "main" }, role: "viewer" }],
+  };
+  const rules = [{ dns: "cell-1.example", role: "cell", cell_id: "1" }];
+  const certificate = readFileSync(authority.certFile, "utf8");
+  const authorities = [{ name: "cells", certificate, rules }];
+  const declare = async (version: number, issuers: object[]): Promise<number> => {
+    const body = JSON.stringify({ version, issuers, authorities });
+    const put = ["api", "PUT", "/v1/admin/identities", "--data", body, "--reason", "a test", "--yes"];
+    return ((await line.json(put))["body"] as { version: number }).version;
+  };
+  const version = await declare(0, [forge]);
+  const token = await new SignJWT({ ref: "main", sub: "job", iss: forge.issuer, aud: "leasehold" })
+    .setProtectedHeader({ alg: "ES256", kid: "1" })
+    .setExpirationTime("5m")
+    .sign(privateKey);
+  const asJob = { env: { LEASEHOLD_KEY: token } };
+  expect((await line.run(["api", "GET", "/v1/admin/cells"], asJob)).code).toBe(0);
+
+  const hour = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000).toISOString();
+  const list = async (...args: string[]) => (await line.json(["keys", "ls", ...args]))["credentials"];
+  expect(await list("--kind", "authority")).toMatchObject([{ name: "cells", state: "VALID", id: null }]);
+  expect(await list("--kind", "issuer")).toMatchObject([{ name: "forge", state: "VALID" }]);
+  const used = { kind: "token", role: "viewer", name: "job", issued_by: "forge", last_used_at: hour };
+  await vi.waitFor(async () =>
+    expect(await list("--kind", "token")).toMatchObject([{ ...used, state: "VALID", expires_at: null }]),
+  );
+  // The operator key was made offline, and appears once it was used.
+  expect(await list("--role", "operator")).toMatchObject([
+    { kind: "key", state: "VALID", last_used_at: hour },
+  ]);
+  const table = await line.run(["keys", "ls"]);
+  expect(table.out).toMatch(new RegExp(`^token .* ${hour.slice(0, 16)} +forge +job *$`, "m"));
+
+  await declare(version, []);
+  expect(await list("--kind", "token")).toMatchObject([{ ...used, state: "NOT_ACCEPTED" }]);
+  const [subject] = (await list("--kind", "token")) as { id: string }[];
+  const revoke = ["keys", "revoke", subject?.id ?? "", "--reason", "done", "--yes"];
+  expect((await line.run(revoke)).code).toBe(0);
+  expect(await list()).toContainEqual(expect.objectContaining({ ...used, state: "REVOKED" }));
+  expect(await list("--kind", "key")).not.toContainEqual(expect.objectContaining({ id: subject?.id }));
+});
+
+test("ls lists the keys if D1 can't be read, and says what is missing", async () => {
+  const line = await startCommandLine();
+  await line.run(["keys", "mint", "--role", "router"]);
+  const problem = { status: 503, headers: { "content-type": "application/problem+json" } };
+  spoil(line, "/v1/admin/credential-uses", () => new Response('{"code":"UNAVAILABLE"}', problem));
+  const listed = await line.run(["keys", "ls", "--json"]);
+  expect(listed).toMatchObject({ code: 6, err: expect.stringContaining("can't be read now") as unknown });
+  const { credentials } = JSON.parse(listed.out) as { credentials: object[] };
+  expect(credentials).toMatchObject([{ kind: "key", role: "router" }]);
+  expect(credentials[0]).not.toHaveProperty("last_used_at");
 });

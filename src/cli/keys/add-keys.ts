@@ -3,6 +3,7 @@ import { cellId, duration, limitOption } from "../framework/arguments.ts";
 import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";
 import { withChangeOptions } from "../safety/confirm.ts";
+import { credentialKinds } from "./credentials.ts";
 import { listKeys } from "./list-keys.ts";
 import { mintKey } from "./mint-key.ts";
 import { revokeKey } from "./revoke-key.ts";
@@ -33,13 +34,17 @@ export function addKeys(program: Command, run: Run): void {
   withExamples(
     group
       .command("ls")
-      .description("List the keys in the order of their last change. Keys themselves are not stored.")
+      .description(
+        "List keys in the order of their last change, certificates and tokens that were used, and their " +
+          "authorities and issuers. Keys themselves are not stored.",
+      )
+      .addOption(new Option("--kind <kind>", "only these").choices(credentialKinds))
       .addOption(roleOption())
       .addOption(cellOption())
-      .addOption(new Option("--expires-in <time>", "only keys that expire by then").argParser(duration))
+      .addOption(new Option("--expires-in <time>", "only what expires by then").argParser(duration))
       .addOption(limitOption())
       .action(run(listKeys)),
-    ["keys ls --expires-in 14d", "Keys that expire within two weeks"],
+    ["keys ls --expires-in 14d", "Keys and certificates that expire within two weeks"],
   );
   withExamples(
     withChangeOptions(

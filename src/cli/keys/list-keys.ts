@@ -1,55 +1,73 @@
-import type { Client, Key } from "../../client/index.ts";
-import type { Context } from "../framework/context.ts";
-import type { LimitOption } from "../framework/arguments.ts";
 import { durationText } from "../../text/duration.ts";
-import { listResult, take, type Result } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
+import { exitCodes } from "../framework/exit-codes.ts";
+import type { LimitOption } from "../framework/arguments.ts";
+import type { Context } from "../framework/context.ts";
+import { listResult, take, type Result } from "../output/result.ts";
+import { credentialsOf, readUses, type Credential } from "./credentials.ts";
 
 interface ListOptions extends LimitOption {
-  role?: Key["role"];
+  kind?: Credential["kind"];
+  role?: Credential["role"];
   cell?: string;
   expiresIn?: number;
 }
 
+const USES_UNKNOWN =
+  "The certificates and tokens that were used, and the last uses of keys, can't be read now. " +
+  "Try again later.";
+
 export async function listKeys(context: Context, options: ListOptions): Promise<Result> {
   const nowMs = context.io.now();
-  const { items, isCut } = await take(keysOf(await context.client(), options, nowMs), options.limit);
+  const client = await context.client();
+  const uses = await readUses(client);
+  const { items, isCut } = await take(
+    select(credentialsOf(client, uses, nowMs), options, nowMs),
+    options.limit,
+  );
   const ending =
-    options.expiresIn === undefined ? undefined : items.find((key) => stateOf(key, nowMs) === "VALID");
-  return listResult<Key>({
-    name: "keys",
+    options.expiresIn === undefined
+      ? undefined
+      : items.find(({ kind, state }) => kind === "key" && state === "VALID")?.id;
+  return listResult<Credential>({
+    name: "credentials",
     items,
     isCut,
     columns: [
+      { title: "KIND", value: ({ kind }) => kind },
       { title: "ID", value: ({ id }) => id },
       { title: "ROLE", value: ({ role }) => role },
       { title: "CELL", value: ({ cell_id: cell }) => cell },
-      { title: "STATE", value: (key) => stateOf(key, nowMs) },
-      { title: "EXPIRES IN", value: (key) => restOf(key, nowMs), isNumber: true },
-      { title: "NOTE", value: ({ note }) => note },
+      { title: "STATE", value: ({ state }) => state },
+      { title: "EXPIRES IN", value: (credential) => restOf(credential, nowMs), isNumber: true },
+      {
+        title: "LAST USED",
+        value: ({ last_used_at: at }) => at?.slice(0, "2026-11-27T10:00".length) ?? null,
+      },
+      { title: "ISSUED BY", value: ({ issued_by: by }) => by },
+      { title: "NAME", value: ({ name }) => name },
     ],
-    empty: "There are no such keys.",
-    nextSteps: ending === undefined ? [] : [commandLine("keys", "rotate", ending.id)],
+    empty: "There are no such keys, certificates or tokens.",
+    nextSteps: ending == null ? [] : [commandLine("keys", "rotate", ending)],
+    ...(uses === undefined ? { notes: [USES_UNKNOWN], exitCode: exitCodes.unavailable } : {}),
   });
 }
 
-async function* keysOf(
-  client: Client,
-  { role, cell, expiresIn }: ListOptions,
+async function* select(
+  credentials: AsyncIterable<Credential>,
+  { kind, role, cell, expiresIn }: ListOptions,
   nowMs: number,
-): AsyncGenerator<Key> {
-  for await (const key of client.keys.list()) {
-    if (role !== undefined && key.role !== role) continue;
-    if (cell !== undefined && key.cell_id !== cell) continue;
-    if (expiresIn !== undefined && Date.parse(key.expires_at) > nowMs + expiresIn * 1_000) continue;
-    yield key;
+): AsyncGenerator<Credential> {
+  for await (const credential of credentials) {
+    if (kind !== undefined && credential.kind !== kind) continue;
+    if (role !== undefined && credential.role !== role) continue;
+    if (cell !== undefined && credential.cell_id !== cell) continue;
+    const { expires_at: expiresAt } = credential;
+    if (expiresIn !== undefined && (expiresAt === null || Date.parse(expiresAt) > nowMs + expiresIn * 1_000))
+      continue;
+    yield credential;
   }
 }
 
-function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: Key, nowMs: number): string {
-  if (revokedAt !== null) return "REVOKED";
-  return Date.parse(expiresAt) <= nowMs ? "EXPIRED" : "VALID";
-}
-
-const restOf = (key: Key, nowMs: number): string | null =>
-  stateOf(key, nowMs) === "VALID" ? durationText(Date.parse(key.expires_at) - nowMs) : null;
+const restOf = ({ state, expires_at: at }: Credential, nowMs: number): string | null =>
+  at === null || state === "REVOKED" || state === "EXPIRED" ? null : durationText(Date.parse(at) - nowMs);
