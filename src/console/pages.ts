@@ -2,6 +2,7 @@ import { html } from "./markup.ts";
 import { auditPage } from "./pages/audit.ts";
 import { cellPage, cellsPage, changeCellState } from "./pages/cells.ts";
 import { healthPage, settingsPage } from "./pages/deployment.ts";
+import { identitiesPage } from "./pages/identities.ts";
 import { keysPage, mintKey, revokeKey, revokePage } from "./pages/keys.ts";
 import { decideLease, leasePage, leasesPage } from "./pages/leases.ts";
 import { namePage } from "./pages/name.ts";
@@ -43,6 +44,7 @@ const entries: readonly Entry[] = [
   { path: "/console/audit", show: auditPage },
   { path: "/console/keys", show: keysPage, change: mintKey },
   { path: "/console/keys/*", show: revokePage, change: revokeKey },
+  { path: "/console/identities", show: identitiesPage },
   { path: "/console/webhooks", show: webhooksPage, change: addWebhook },
   { path: "/console/webhooks/*", show: webhookPage, change: testWebhook },
   { path: "/console/webhooks/*/change", show: changePage, change: changeWebhook },

@@ -102,6 +102,12 @@ export const whenOf = (time: string | null | undefined, nowMs: number): Part =>
     ? null
     : html`${agoOf(time, nowMs)} <span class="soft">${time.slice(0, 19).replace("T", " ")} UTC</span>`;
 
+/** The hour of a last use. */
+export const hourOf = (time: string | undefined): Part =>
+  time === undefined
+    ? null
+    : html`<time datetime="${time}">${time.slice(0, 16).replace("T", " ")} UTC</time>`;
+
 export const sizeOf = (bytes: number | null): Part => (bytes === null ? null : sizeText(bytes));
 
 /** To confirm a change of a cell, its id is typed. */

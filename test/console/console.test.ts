@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test, vi } from "vitest";
 import { applied, begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import type { MintedKey } from "../suites/conformance/client.ts";
 import { runCron } from "../../src/projections/cron.ts";
-import { keyOf, startDeployment, type Api } from "../support/workerd/api.ts";
+import { env, keyOf, startDeployment, type Api } from "../support/workerd/api.ts";
 
 const ORIGIN = "https://leasehold.test";
 
@@ -56,6 +56,8 @@ const PAGES = [
   "/console/verification",
   "/console/audit",
   "/console/keys",
+  "/console/identities",
+  "/console/identities?kind=token",
   "/console/keys/some-key-id",
   "/console/webhooks",
   "/console/webhooks/some-webhook-id",
@@ -87,6 +89,28 @@ describe("pages", () => {
     const answer = await open(/href="(\/console\/style-\w+\.css)"/.exec(page)?.[1] ?? "");
     expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/css; charset=utf-8"]);
     await answer.arrayBuffer();
+  });
+
+  test("last uses are shown beside keys, and for certificates and tokens", async () => {
+    const { id } = await mint("router");
+    const hourMs = Date.UTC(2026, 10, 27, 10);
+    const use = (keyId: string, kind: string, name: string | null) =>
+      env.DB.prepare(
+        `INSERT INTO credential_uses (key_id, kind, role, issued_by, name, first_used_at_ms, last_used_at_ms)
+         VALUES (?1, ?2, 'router', iif(?2 = 'key', NULL, 'forge'), ?3, 0, ?4)`,
+      ).bind(keyId, kind, name, hourMs);
+    await env.DB.batch([
+      use(id, "key", null),
+      use("c-1", "certificate", "cell.example"),
+      use("t-1", "token", "repo:<acme>"),
+    ]);
+    const text = async (path: string): Promise<string> => (await open(path, { cookie: viewer })).text();
+    expect(await text("/console/keys")).toMatch(new RegExp(`${id}[^]*2026-11-27 10:00 UTC`));
+    const certificates = await text("/console/identities");
+    expect(certificates).toContain("cell.example");
+    expect(certificates).not.toContain("t-1");
+    expect(await text("/console/identities?kind=token")).toContain("repo:&#60;acme&#62;");
+    await env.DB.prepare("DELETE FROM credential_uses").run();
   });
 
   test("without a session, every page is the sign-in page", async () => {

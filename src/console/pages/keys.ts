@@ -6,6 +6,7 @@ import {
   cellLink,
   factsOf,
   failedPage,
+  hourOf,
   nextLink,
   reasonField,
   type Outcome,
@@ -18,28 +19,46 @@ export async function keysPage(view: View): Promise<Page> {
     query: { page_size: "50", page_token: input.get("page_token") ?? "" },
   });
   if (!listed.ok) return failedPage("Keys", listed.problem);
+  const { keys, next_page_token: nextPageToken } = listed.value;
+  const lastUses = await lastUsesOf(
+    api,
+    keys.map(({ id }) => id),
+  );
   return {
     title: "Keys",
-    main: html`${tableOf(
-      "Keys in the order of their last change",
-      listed.value.keys,
-      [
-        { title: "Id", value: ({ id }) => html`<a class="id" href="/console/keys/${id}">${id}</a>` },
-        { title: "Role", value: ({ role }) => role },
-        { title: "Cell", value: ({ cell_id: cell }) => (cell === null ? null : cellLink(cell)) },
-        { title: "Note", value: ({ note }) => note },
-        { title: "Made", value: ({ created_at: at }) => agoOf(at, nowMs) },
-        { title: "Expires", value: ({ expires_at: at }) => at.slice(0, 10) },
-        {
-          title: "Revoked",
-          value: ({ revoked_at: at }) =>
-            at === null ? null : html`<span class="bad">${agoOf(at, nowMs)}</span>`,
-        },
-      ],
-      "No key was made here or with the API yet. Keys that are made offline are not listed.",
-    )}
-    ${nextLink(view, listed.value.next_page_token)} ${view.canChange ? mintForm(view) : undefined}`,
+    main: html`<p><a href="/console/identities">Certificates and tokens</a></p>
+      ${tableOf(
+        "Keys in the order of their last change",
+        keys,
+        [
+          { title: "Id", value: ({ id }) => html`<a class="id" href="/console/keys/${id}">${id}</a>` },
+          { title: "Role", value: ({ role }) => role },
+          { title: "Cell", value: ({ cell_id: cell }) => (cell === null ? null : cellLink(cell)) },
+          { title: "Note", value: ({ note }) => note },
+          { title: "Made", value: ({ created_at: at }) => agoOf(at, nowMs) },
+          { title: "Last used", value: ({ id }) => hourOf(lastUses?.get(id)) },
+          { title: "Expires", value: ({ expires_at: at }) => at.slice(0, 10) },
+          {
+            title: "Revoked",
+            value: ({ revoked_at: at }) =>
+              at === null ? null : html`<span class="bad">${agoOf(at, nowMs)}</span>`,
+          },
+        ],
+        "No key was made here or with the API yet. Keys that are made offline are not listed.",
+      )}
+      ${lastUses === undefined ? html`<p class="soft">The last uses can't be read now.</p>` : undefined}
+      ${nextLink(view, nextPageToken)} ${view.canChange ? mintForm(view) : undefined}`,
   };
+}
+
+/** Undefined: D1 can't be read. */
+async function lastUsesOf(
+  api: View["api"],
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string> | undefined> {
+  if (ids.length === 0) return new Map();
+  const listed = await api.call("listCredentialUses", { query: { id: ids, page_size: "50" } });
+  return listed.ok ? new Map(listed.value.uses.map(({ id, last_used_at: at }) => [id, at])) : undefined;
 }
 
 const ROLES = ["cell", "router", "operator", "viewer", "scraper", "bridge"] as const;

@@ -30,6 +30,8 @@ const PAGES = [
   "/console/verification",
   "/console/audit",
   "/console/keys",
+  "/console/identities",
+  "/console/identities?kind=token",
   "/console/keys/some-key-id",
   "/console/webhooks",
   "/console/webhooks/some-webhook-id",
