@@ -5,6 +5,7 @@ CREATE TABLE `credential_uses` (
 	`cell_id` text,
 	`issued_by` text,
 	`name` text,
+	`issued_at_ms` integer,
 	`expires_at_ms` integer,
 	`first_used_at_ms` integer NOT NULL,
 	`last_used_at_ms` integer NOT NULL,

@@ -4,7 +4,7 @@ import type { Role } from "../core/role.ts";
 export type Credential =
   | { kind: "key" }
   /** `name`: the subject alternative name for which a rule grants something. */
-  | { kind: "certificate"; issuedBy: string; name: string }
+  | { kind: "certificate"; issuedBy: string; name: string; issuedAtMs: number }
   /** `name`: the subject. */
   | { kind: "token"; issuedBy: string; name: string };
 

@@ -574,7 +574,7 @@ export interface NewWebhook {
         | "cell_silent"
         | "cell_drift"
         | "cron_failed"
-        | "key_expiring"
+        | "credential_expiring"
       )[]
     | undefined;
   thresholds?: WebhookThresholds | undefined;
@@ -1285,7 +1285,7 @@ export interface Webhook {
     | "cell_silent"
     | "cell_drift"
     | "cron_failed"
-    | "key_expiring"
+    | "credential_expiring"
   )[];
   thresholds: WebhookThresholds;
   /** How many seconds a condition must hold before it fires. 300 by default. */
@@ -1329,7 +1329,7 @@ export interface WebhookChange {
         | "cell_silent"
         | "cell_drift"
         | "cron_failed"
-        | "key_expiring"
+        | "credential_expiring"
       )[]
     | undefined;
   thresholds?: WebhookThresholds | undefined;
@@ -1354,7 +1354,7 @@ export interface WebhookDelivery {
     | "cell_silent"
     | "cell_drift"
     | "cron_failed"
-    | "key_expiring"
+    | "credential_expiring"
     | "test";
   status: "firing" | "resolved" | "test";
   /** A cell, a key or a part by its id, or `cron` or `test`. */
@@ -1389,8 +1389,8 @@ export interface WebhookThresholds {
   cell_silent?: number | undefined;
   /** Drifts of one kind in a cell. 1 by default. */
   cell_drift?: number | undefined;
-  /** Days until a key expires. 7 by default. */
-  key_expiring?: number | undefined;
+  /** Days until a key, certificate or authority expires. 7 by default. */
+  credential_expiring?: number | undefined;
 }
 
 /** The body and the answer of every operation. */

@@ -39,6 +39,7 @@ const rowOf = ({ keyId, role, cell, credential, expiresAtMs, usedAtMs }: Credent
     cell_id: cell,
     issued_by: credential.kind === "key" ? null : credential.issuedBy,
     name: credential.kind === "key" ? null : credential.name,
+    issued_at_ms: credential.kind === "certificate" ? credential.issuedAtMs : null,
     expires_at_ms: credential.kind === "token" ? null : expiresAtMs,
     used_at_ms: usedAtMs,
   }),
@@ -46,9 +47,11 @@ const rowOf = ({ keyId, role, cell, credential, expiresAtMs, usedAtMs }: Credent
 
 const upsert = (rows: readonly JsonRow[]) => sql`
   INSERT INTO credential_uses
-    (key_id, kind, role, cell_id, issued_by, name, expires_at_ms, first_used_at_ms, last_used_at_ms)
+    (key_id, kind, role, cell_id, issued_by, name, issued_at_ms, expires_at_ms,
+     first_used_at_ms, last_used_at_ms)
   SELECT value ->> 'key_id', value ->> 'kind', value ->> 'role', value ->> 'cell_id', value ->> 'issued_by',
-         value ->> 'name', value ->> 'expires_at_ms', value ->> 'used_at_ms', value ->> 'used_at_ms'
+         value ->> 'name', value ->> 'issued_at_ms', value ->> 'expires_at_ms', value ->> 'used_at_ms',
+         value ->> 'used_at_ms'
   FROM json_each(${jsonArray(rows)})
   WHERE true
   ON CONFLICT (key_id) DO UPDATE SET

@@ -150,7 +150,8 @@ export async function runCron(
   });
   const { error, cellsFailed } = report;
   const statuses = new Map(visits.map(({ cell, reported }) => [cell, reported]));
-  await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses });
+  const authorities = directory.ok ? directory.value.authorities : null;
+  await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses, authorities });
   return report;
 }
 

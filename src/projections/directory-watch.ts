@@ -1,4 +1,5 @@
 import { and, eq } from "drizzle-orm";
+import type { Authority } from "../core/identities/identities.ts";
 import { ask } from "../core/ask.ts";
 import type { KeyPage, Snapshot } from "../core/directory/messages.ts";
 import { isSamePoint } from "../core/history.ts";
@@ -14,6 +15,11 @@ import { seenPoints } from "./schema.ts";
 export interface DirectorySighting {
   noticedBy: string;
   point: HistoryPoint;
+}
+
+/** What a run of the cron needs of the directory. */
+interface RegisteredParts extends Pick<Snapshot, "isPlaced" | "cells" | "types"> {
+  authorities: readonly Authority[];
 }
 
 /**
@@ -39,19 +45,20 @@ export class DirectoryWatch {
     this.#run = run;
   }
 
-  /** Reads the cells, and the types unless D1 already has them. */
-  async readSnapshot(): Promise<Result<Pick<Snapshot, "isPlaced" | "cells" | "types">>> {
+  /** Reads the cells, the authorities of certificates, and the types unless D1 already has them. */
+  async readSnapshot(): Promise<Result<RegisteredParts>> {
     const { database, objects } = this.#run;
     const seen = await readSeen(database);
     if (seen.ok) this.#stored = seen.value.point ?? null;
     const more = seen.ok ? { copiedAt: seen.value.typesPosition } : {};
     const read = await this.#ask((envelope) => objects.directory().snapshot({ ...envelope, ...more }));
     if (!read.ok) return read;
-    const { isPlaced, cells, types, point } = read.value.answer;
+    const { isPlaced, cells, types, identities, point } = read.value.answer;
     this.#isIntact = true;
     this.#point = point;
     const isCopied = seen.ok && types?.position === seen.value.typesPosition;
-    return ok({ isPlaced, cells, types: isCopied ? null : types });
+    const authorities = identities?.authorities ?? [];
+    return ok({ isPlaced, cells, types: isCopied ? null : types, authorities });
   }
 
   /**

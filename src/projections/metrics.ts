@@ -1,8 +1,9 @@
-import { count, desc, isNull, min } from "drizzle-orm";
+import { asc, count, desc, isNull, min } from "drizzle-orm";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { Database } from "./database.ts";
-import { cells, cronRuns } from "./schema.ts";
+import { isExpiringCertificate, isExpiringKey } from "./expiring-credentials.ts";
+import { cells, credentialUses, cronRuns, keys } from "./schema.ts";
 import { listWebhooks } from "./webhooks/store.ts";
 
 /** Short, because a scrape has to answer before its timeout. */
@@ -35,6 +36,8 @@ export interface ProjectionMetrics {
   cellsFailed: number;
   /** Cells whose ledger lacks changes that were copied before. */
   cellsBehind: number;
+  /** When the next key, and the next certificate in use, expires. Null: there is none. */
+  nextExpiryMs: Readonly<Record<"key" | "certificate", number | null>>;
   webhooks: readonly WebhookMetrics[];
 }
 
@@ -51,7 +54,7 @@ interface WebhookMetrics {
   failingMs: number;
 }
 
-/** Reads what the cron has left in D1. It takes three small reads. */
+/** Reads what the cron has left in D1. It takes five small reads. */
 export async function projectionMetrics(env: Env, nowMs: number): Promise<Result<ProjectionMetrics>> {
   const database = new Database(env, { timeoutMs: TIMEOUT_MS, attempts: 1 });
   const runs = await database.run("read runs", (orm) =>
@@ -72,6 +75,25 @@ export async function projectionMetrics(env: Env, nowMs: number): Promise<Result
       .where(isNull(cells.closedAtMs)),
   );
   if (!copies.ok) return copies;
+  const period = { fromMs: nowMs, untilMs: Number.MAX_SAFE_INTEGER };
+  const ofKeys = await database.run("read next key", (orm) =>
+    orm
+      .select({ atMs: keys.expiresAtMs })
+      .from(keys)
+      .where(isExpiringKey(orm, period))
+      .orderBy(asc(keys.expiresAtMs))
+      .limit(1),
+  );
+  if (!ofKeys.ok) return ofKeys;
+  const ofCertificates = await database.run("read next certificate", (orm) =>
+    orm
+      .select({ atMs: credentialUses.expiresAtMs })
+      .from(credentialUses)
+      .where(isExpiringCertificate(orm, period))
+      .orderBy(asc(credentialUses.expiresAtMs))
+      .limit(1),
+  );
+  if (!ofCertificates.ok) return ofCertificates;
   const webhooks = await listWebhooks(database);
   if (!webhooks.ok) return webhooks;
   const [{ cells: known, copied, oldestCopyMs, failed, behind } = NO_CELLS] = copies.value;
@@ -87,6 +109,10 @@ export async function projectionMetrics(env: Env, nowMs: number): Promise<Result
     cellsNeverCopied: known - copied,
     cellsFailed: failed,
     cellsBehind: behind,
+    nextExpiryMs: {
+      key: ofKeys.value[0]?.atMs ?? null,
+      certificate: ofCertificates.value[0]?.atMs ?? null,
+    },
     webhooks: webhooks.value.map((each) => ({
       id: each.webhookId,
       isEnabled: each.isEnabled,

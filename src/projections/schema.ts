@@ -105,6 +105,8 @@ export const credentialUses = sqliteTable(
     issuedBy: text("issued_by"),
     /** The name in the certificate, or the subject of the tokens. NULL for keys. */
     name: text("name"),
+    /** From when on a certificate is valid. NULL for keys and tokens. */
+    issuedAtMs: integer("issued_at_ms"),
     /** NULL for tokens: a subject has many of them. */
     expiresAtMs: integer("expires_at_ms"),
     firstUsedAtMs: integer("first_used_at_ms").notNull(),
@@ -229,7 +231,7 @@ export const webhookAlerts = sqliteTable(
   {
     webhookId: text("webhook_id").notNull(),
     event: text("event").$type<WebhookEvent>().notNull(),
-    /** A cell, a key or a part by its id, or `cron`. */
+    /** A cell, a key or a part by its id, an authority, or `cron`. */
     subject: text("subject").notNull(),
     /** Part of the ids of both messages, so that overlapping runs make the same messages. */
     episode: text("episode").notNull(),

@@ -25,7 +25,14 @@ test("add prints the secret alone, and the address is read where nothing shows i
   const dry = await line.run([...ADD, "--dry-run"], { input });
   expect([dry.out, dry.err.includes("Would add a webhook to http://127.0.0.1:1.")]).toEqual(["", true]);
   expect(line.sent).toEqual([]);
-  const settings = ["--events", "cell_silent,key_expiring", "--thresholds", "cell_silent=30", "--for", "0s"];
+  const settings = [
+    "--events",
+    "cell_silent,credential_expiring",
+    "--thresholds",
+    "cell_silent=30",
+    "--for",
+    "0s",
+  ];
   const added = await line.run([...ADD, ...settings, "--disabled", "--reason", "x"], { answers: [ADDRESS] });
   expect(added.out).toMatch(/^whsec_[\w+/=]+\n$/);
   expect(added.asked).toEqual(["Address of the webhook: "]);
@@ -35,7 +42,7 @@ test("add prints the secret alone, and the address is read where nothing shows i
   expect(webhooks).toMatchObject([
     {
       url: ADDRESS,
-      events: ["cell_silent", "key_expiring"],
+      events: ["cell_silent", "credential_expiring"],
       thresholds: { cell_silent: 30 },
       for_s: 0,
       resolve_s: 300,

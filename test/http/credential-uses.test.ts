@@ -156,12 +156,9 @@ test("a write whose answer is lost is repeated, and changes nothing", async () =
 test("the list has pages, filters by kind, and says when a credential was revoked", async () => {
   const isolate = new Isolate();
   const rows = Array.from({ length: 5 }, (_, index) =>
-    env.DB.prepare("INSERT INTO credential_uses VALUES (?, ?, 'cell', '1', 'ca', 'cell-1', NULL, ?, ?)").bind(
-      `c${index}`,
-      index % 2 === 0 ? "certificate" : "token",
-      START_MS,
-      START_MS,
-    ),
+    env.DB.prepare(
+      "INSERT INTO credential_uses VALUES (?, ?, 'cell', '1', 'ca', 'cell-1', NULL, NULL, ?, ?)",
+    ).bind(`c${index}`, index % 2 === 0 ? "certificate" : "token", START_MS, START_MS),
   );
   await env.DB.batch([
     ...rows,
@@ -189,7 +186,7 @@ test("rows are forgotten after the life of a key, and beyond 10,000", async () =
     env.DB.prepare(
       `WITH RECURSIVE n(i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1 + ?2)
        INSERT INTO credential_uses
-       SELECT 'k' || i, 'key', 'viewer', NULL, NULL, NULL, NULL, ?3 + i, ?3 + i FROM n`,
+       SELECT 'k' || i, 'key', 'viewer', NULL, NULL, NULL, NULL, NULL, ?3 + i, ?3 + i FROM n`,
     ).bind(from, count, usedMs);
   await env.DB.batch([insert(0, 5, START_MS - 101_000), insert(100, 10_003, START_MS)]);
   const run = { database: new Database(env), limits: { keyLifetimeS: 100 } } as unknown as CronRun;

@@ -25,6 +25,7 @@ test("before the first run of the cron, there is nothing to tell", async () => {
       cellsNeverCopied: 0,
       cellsFailed: 0,
       cellsBehind: 0,
+      nextExpiryMs: { key: null, certificate: null },
       webhooks: [],
     },
   });
@@ -104,6 +105,29 @@ test("the copy that is furthest behind, and the cells with problems, are told", 
   ]);
   expect(await projectionMetrics(env, NOW)).toMatchObject({
     value: { oldestCopyMs: 5_000, cellsNeverCopied: 1, cellsFailed: 1, cellsBehind: 1 },
+  });
+});
+
+test("the key and the certificate in use that expire next are told", async () => {
+  const DAY_MS = 86_400_000;
+  const certificate = (id: string, lifeMs: number, expiresAtMs: number, usedMs: number) =>
+    env.DB.prepare(
+      `INSERT INTO credential_uses (key_id, kind, role, issued_at_ms, expires_at_ms, first_used_at_ms,
+                                    last_used_at_ms) VALUES (?, 'certificate', 'router', ?, ?, 0, ?)`,
+    ).bind(id, expiresAtMs - lifeMs, expiresAtMs, usedMs);
+  await env.DB.batch([
+    env.DB.prepare(
+      `INSERT INTO keys (key_id, position, role, created_at_ms, expires_at_ms, revoked_at_ms)
+       VALUES ('expired', 1, 'router', 0, ?1 - 1, NULL), ('revoked', 2, 'router', 0, ?1 + 1, 5),
+              ('next', 3, 'router', 0, ?1 + 2, NULL), ('later', 4, 'router', 0, ?1 + 3, NULL)`,
+    ).bind(NOW),
+    certificate("unused certificate", 90 * DAY_MS, NOW + 1, NOW - 2 * DAY_MS),
+    certificate("short-lived certificate", DAY_MS, NOW + 2, NOW),
+    certificate("next certificate", 14 * DAY_MS, NOW + 3, NOW - DAY_MS),
+    certificate("later certificate", 90 * DAY_MS, NOW + 4, NOW),
+  ]);
+  expect(await projectionMetrics(env, NOW)).toMatchObject({
+    value: { nextExpiryMs: { key: NOW + 2, certificate: NOW + 3 } },
   });
 });
 

@@ -67,6 +67,7 @@ const factsOf = (
   nowMs,
   error: null,
   cellsFailed: 0,
+  authorities: [],
   statuses: new Map(),
   parts: new Map([
     ...lost.map((part) => [part, true] as const),
@@ -189,7 +190,7 @@ describe("alerts", () => {
   });
 
   test("alerts of keys are limited, and all of them end", async () => {
-    const webhook = await add("a", { events: ["key_expiring"], forS: 0, resolveS: 0 });
+    const webhook = await add("a", { events: ["credential_expiring"], forS: 0, resolveS: 0 });
     await env.DB.prepare(
       `INSERT INTO keys (key_id, position, role, created_at_ms, expires_at_ms)
        SELECT 'key-' || value, value, 'router', 0, ?1 + value FROM json_each(?2)`,
@@ -213,7 +214,7 @@ describe("alerts", () => {
   });
 
   test("[X5] the keys of a removed cell get no alert, and an alert that they have ends", async () => {
-    const webhook = await add("a", { events: ["key_expiring"], forS: 0, resolveS: 0 });
+    const webhook = await add("a", { events: ["credential_expiring"], forS: 0, resolveS: 0 });
     await env.DB.prepare(
       `INSERT INTO cells (cell_id, name, address, created_at_ms, updated_at_ms)
        VALUES ('1', 'one', 'https://one.example', 0, 0), ('2', 'two', 'https://two.example', 0, 0)`,
@@ -238,6 +239,75 @@ describe("alerts", () => {
     await env.DB.prepare("UPDATE cells SET removed_at_ms = 1").run();
     for (let minute = 2; minute < 4; minute += 1) await evaluateAt(minute);
     expect(await firing()).toEqual(["r"]);
+  });
+
+  test("certificates in use and authorities are told before they expire", async () => {
+    const webhook = await add("a", { events: ["credential_expiring"], forS: 0, resolveS: 0 });
+    const DAY_MS = 86_400_000;
+    const insert = (
+      id: string,
+      { kind = "certificate", cell = "1", lifeDays = 90, restDays = 6, usedHoursAgo = 1 } = {},
+    ) =>
+      env.DB.prepare(
+        `INSERT INTO credential_uses (key_id, kind, role, cell_id, issued_by, name, issued_at_ms,
+                                      expires_at_ms, first_used_at_ms, last_used_at_ms)
+         VALUES (?1, ?2, 'cell', ?3, 'ca', 'cell-1.example', ?4, ?5, 0, ?6)`,
+      ).bind(
+        id,
+        kind,
+        cell,
+        NOW + (restDays - lifeDays) * DAY_MS,
+        NOW + restDays * DAY_MS,
+        NOW - usedHoursAgo * 3_600_000,
+      );
+    await env.DB.batch([
+      insert("soon"),
+      insert("later", { restDays: 8 }),
+      insert("replaced", { usedHoursAgo: 25 }),
+      insert("short-lived", { lifeDays: 13 }),
+      insert("expired", { restDays: -1 }),
+      insert("revoked"),
+      insert("of-removed", { cell: "2" }),
+      insert("a-key", { kind: "key" }),
+      env.DB.prepare(
+        `INSERT INTO keys (key_id, position, role, created_at_ms, expires_at_ms, revoked_at_ms)
+         VALUES ('revoked', 1, 'cell', 0, ?, 1)`,
+      ).bind(NOW + DAY_MS),
+      env.DB.prepare(
+        `INSERT INTO cells (cell_id, name, address, created_at_ms, updated_at_ms, removed_at_ms)
+         VALUES ('2', 'two', 'https://two.example', 0, 0, 1)`,
+      ),
+    ]);
+    const { run } = runOf();
+    let authorities: RunFacts["authorities"] = [
+      { name: "new", expiresAtMs: NOW + 90 * DAY_MS },
+      { name: "old", expiresAtMs: NOW + 5 * DAY_MS },
+      { name: "over", expiresAtMs: NOW - DAY_MS },
+    ];
+    let minute = 0;
+    const firing = async (): Promise<unknown[]> => {
+      for (let runs = 0; runs < 2; runs += 1) {
+        const facts = { ...factsOf([], [], NOW + minute * 60_000), authorities };
+        valueOf(await evaluate(run, [webhook], facts));
+        minute += 1;
+      }
+      return stored("SELECT subject FROM webhook_alerts WHERE state = 'firing' ORDER BY subject");
+    };
+    const old = { subject: "authority-old" };
+    const over = { subject: "authority-over" };
+    expect(await firing()).toEqual([old, over, { subject: "soon" }]);
+    const texts = await stored<{ body: string }>("SELECT body FROM webhook_deliveries ORDER BY subject");
+    expect(texts.map(({ body }) => body)).toEqual([
+      expect.stringContaining("The certificate of the authority old expires at "),
+      expect.stringContaining("The certificate of the authority over expired at "),
+      expect.stringContaining("The cell certificate soon of cell 1 expires at "),
+    ]);
+    // Without the directory, nothing is known of the authorities.
+    authorities = null;
+    await env.DB.prepare("UPDATE credential_uses SET last_used_at_ms = 0").run();
+    expect(await firing()).toEqual([old, over]);
+    authorities = [{ name: "new", expiresAtMs: NOW + 90 * DAY_MS }];
+    expect(await firing()).toEqual([]);
   });
 
   test("what was before a gap without runs does not count", async () => {

@@ -293,18 +293,21 @@ test("a contradiction fires once whatever `for_s` is, and again when there is an
 test("a key that is about to expire fires, and its revocation resolves it", async () => {
   const at = await world({ LEASEHOLD_KEY_LIFETIME_S: String(6 * 86_400) });
   const to = await receiver();
-  await at.add(to.url, { events: ["key_expiring"], for_s: 0 });
+  await at.add(to.url, { events: ["credential_expiring"], for_s: 0 });
   const { url, fetch, keys } = at.coordinator;
   const client = createClient({ url, fetch, key: keys.operator });
   const key = await client.keys.mint({ role: "router", note: "a note that is not sent" });
   await at.minutes(3);
   expect(messagesOf(to.received)).toMatchObject([
-    { type: "leasehold.key_expiring.firing", data: { subject: key.id } },
+    { type: "leasehold.credential_expiring.firing", data: { subject: key.id } },
   ]);
   expect(to.received[0]?.body).not.toMatch(/a note|lhk_/);
   await client.keys.revoke(key.id);
   await at.minutes(6);
-  expect(typesOf(to.received)).toEqual(["leasehold.key_expiring.firing", "leasehold.key_expiring.resolved"]);
+  expect(typesOf(to.received)).toEqual([
+    "leasehold.credential_expiring.firing",
+    "leasehold.credential_expiring.resolved",
+  ]);
 });
 
 test.each([
@@ -370,9 +373,9 @@ test("an alert waits while the queue of its endpoint is full, and is not lost", 
   const at = await world({ LEASEHOLD_WEBHOOK_QUEUE: "1" });
   const to = await receiver(answer(500));
   await at.add(to.url, {
-    events: ["stale_leases", "key_expiring"],
+    events: ["stale_leases", "credential_expiring"],
     for_s: 0,
-    thresholds: { key_expiring: 400 },
+    thresholds: { credential_expiring: 400 },
   });
   const { url, fetch, keys } = at.coordinator;
   await createClient({ url, fetch, key: keys.operator }).keys.mint({ role: "router" });
@@ -382,7 +385,7 @@ test("an alert waits while the queue of its endpoint is full, and is not lost", 
   to.become(answer(200));
   await at.minutes(30);
   expect([...new Set(typesOf(to.received))].toSorted()).toEqual([
-    "leasehold.key_expiring.firing",
+    "leasehold.credential_expiring.firing",
     "leasehold.stale_leases.firing",
   ]);
   expect(await at.only()).toMatchObject({ queued: 0, delivered: 2 });

@@ -64,7 +64,7 @@ export class CertificateVerifier {
     const digest = bytesToHex(sha256(der));
     const found = remembered(known, digest, nowMs) ?? (await this.#check(known, digest, der, nowMs));
     if ("code" in found) return { ok: false, refusal: found };
-    const { keyId, notAfterMs, authority, rule } = found;
+    const { keyId, notBeforeMs, notAfterMs, authority, rule } = found;
     const fault = this.#timeFault(found, nowMs);
     if (fault !== undefined) return fault;
     if (rule === undefined) return NO_RULE;
@@ -73,7 +73,12 @@ export class CertificateVerifier {
       keyId,
       expiresAtMs: notAfterMs,
       cell: rule.cell,
-      credential: { kind: "certificate", issuedBy: authority.name, name: rule.name },
+      credential: {
+        kind: "certificate",
+        issuedBy: authority.name,
+        name: rule.name,
+        issuedAtMs: notBeforeMs,
+      },
     });
   }
 

@@ -13,13 +13,13 @@ const EVENTS: Readonly<Record<Event, true>> = {
   cell_silent: true,
   cell_drift: true,
   cron_failed: true,
-  key_expiring: true,
+  credential_expiring: true,
 };
 const THRESHOLDS: Readonly<Record<Threshold, true>> = {
   stale_leases: true,
   cell_silent: true,
   cell_drift: true,
-  key_expiring: true,
+  credential_expiring: true,
 };
 
 const eventNames = Object.keys(EVENTS) as Event[];

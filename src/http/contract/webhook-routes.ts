@@ -55,7 +55,7 @@ const thresholds = z
     stale_leases: threshold("stale_leases"),
     cell_silent: threshold("cell_silent"),
     cell_drift: threshold("cell_drift"),
-    key_expiring: threshold("key_expiring"),
+    credential_expiring: threshold("credential_expiring"),
   })
   .meta({ id: "WebhookThresholds", description: "The thresholds that are not the default ones." });
 

@@ -230,6 +230,18 @@ export const families = {
     labels: [],
   },
   leasehold_keys_revoked: { type: "gauge", help: "The revoked ones of these keys.", labels: [] },
+  leasehold_next_expiry_timestamp_seconds: {
+    type: "gauge",
+    help:
+      "When the next of the keys, or of the certificates that were used within a day, expires, since 1970. " +
+      "Left out if there is none.",
+    labels: ["kind"],
+  },
+  leasehold_authority_expiry_timestamp_seconds: {
+    type: "gauge",
+    help: "When the certificate of the authority of client certificates expires, since 1970.",
+    labels: ["authority"],
+  },
   leasehold_verification_slots_taken: {
     type: "gauge",
     help: "Cells that have a verification slot.",

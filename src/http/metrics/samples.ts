@@ -112,6 +112,10 @@ export function addProjection(to: Exposition, metrics: ProjectionMetrics): void 
   }
   to.add("leasehold_cron_runs_failed", {}, metrics.failedRuns);
   if (oldestCopyMs !== null) to.add("leasehold_copy_oldest_timestamp_seconds", {}, oldestCopyMs / 1_000);
+  for (const kind of ["key", "certificate"] as const) {
+    const atMs = metrics.nextExpiryMs[kind];
+    if (atMs !== null) to.add("leasehold_next_expiry_timestamp_seconds", { kind }, atMs / 1_000);
+  }
   to.add("leasehold_copy_cells_missing", {}, metrics.cellsNeverCopied);
   to.add("leasehold_copy_cells_failed", {}, metrics.cellsFailed);
   to.add("leasehold_copy_cells_behind", {}, metrics.cellsBehind);

@@ -68,6 +68,8 @@ export class Scrape {
     exposition.add("leasehold_build", { version: openapi.info.version, placement: config.placement }, 1);
     exposition.add("leasehold_cells", {}, cells.length);
     exposition.add("leasehold_cells_left_out", {}, cells.length - scraped.length);
+    for (const { name: authority, expiresAtMs } of view.value.identities.authorities)
+      exposition.add("leasehold_authority_expiry_timestamp_seconds", { authority }, expiresAtMs / 1_000);
     // Before the first cell is registered, no shard answers (P2).
     const shards = view.value.isPlaced ? this.#shards() : [];
     const parts = [this.#directory(), this.#d1(), ...shards, ...this.#ledgers(scraped)];

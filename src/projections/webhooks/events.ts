@@ -6,7 +6,7 @@ export const webhookEvents = [
   "cell_silent",
   "cell_drift",
   "cron_failed",
-  "key_expiring",
+  "credential_expiring",
 ] as const;
 
 export type WebhookEvent = (typeof webhookEvents)[number];
@@ -16,7 +16,12 @@ export const thresholdTable = {
   stale_leases: { default: 1, min: 1, max: 1_000_000, about: "Stale leases of one cell." },
   cell_silent: { default: 15, min: 1, max: 10_080, about: "Minutes without a report of a cell." },
   cell_drift: { default: 1, min: 1, max: 1_000_000, about: "Drifts of one kind in a cell." },
-  key_expiring: { default: 7, min: 1, max: 400, about: "Days until a key expires." },
+  credential_expiring: {
+    default: 7,
+    min: 1,
+    max: 400,
+    about: "Days until a key, certificate or authority expires.",
+  },
 } as const satisfies Partial<
   Record<WebhookEvent, { default: number; min: number; max: number; about: string }>
 >;

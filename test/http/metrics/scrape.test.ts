@@ -88,6 +88,7 @@ const projection: ProjectionMetrics = {
   cellsNeverCopied: 27,
   cellsFailed: 28,
   cellsBehind: 29,
+  nextExpiryMs: { key: 36_500, certificate: null },
   webhooks: [
     {
       id: "hook-1",
@@ -101,6 +102,8 @@ const projection: ProjectionMetrics = {
     },
   ],
 };
+
+const authority = { name: "cells", certificate: "", expiresAtMs: 37_500, rules: [] };
 
 /** A deployment that counts the calls, and in which some parts fail or hang. */
 class Fixture {
@@ -134,7 +137,7 @@ class Fixture {
                 revokedKeys: new Set<string>(),
                 revokedThroughMs: 0,
                 isPlaced: this.cells.length > 0,
-                identities: noIdentities,
+                identities: { ...noIdentities, authorities: [authority] },
               })
             : refused("UNAVAILABLE", "down"),
       },
@@ -242,6 +245,10 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_copy_cells_missing")).toBe(27);
   expect(of("leasehold_copy_cells_failed")).toBe(28);
   expect(of("leasehold_copy_cells_behind")).toBe(29);
+  expect(of("leasehold_next_expiry_timestamp_seconds", { kind: "key" })).toBe(36.5);
+  const expiries = families.get("leasehold_next_expiry_timestamp_seconds")?.samples;
+  expect(expiries?.map(({ labels }) => labels["kind"])).toEqual(["key"]);
+  expect(of("leasehold_authority_expiry_timestamp_seconds", { authority: "cells" })).toBe(37.5);
   const webhook = "hook-1";
   expect(of("leasehold_webhook_enabled", { webhook })).toBe(0);
   expect(of("leasehold_webhook_attempts", { webhook, result: "delivered" })).toBe(30);

@@ -1,6 +1,8 @@
 /** A real Prometheus scrapes a running coordinator. */
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { families, type Family } from "../../../src/http/metrics/families.ts";
+import { Authority } from "../../grpc/certificates.ts";
 import { serveFiles, type Served } from "../../standalone/served.ts";
 import { Client } from "../../suites/conformance/client.ts";
 import { mintKeyOf } from "../../suites/conformance/cases.ts";
@@ -53,8 +55,15 @@ describe.skipIf(!isInPath("prometheus"))("Prometheus", () => {
     await api.json(201, "POST", "/v1/admin/webhooks", {
       body: { url: "https://hooks.example.com/leasehold", enabled: false },
     });
+    const authority = new Authority();
+    const certificate = readFileSync(authority.certFile, "utf8");
+    authority.close();
+    await api.json(200, "PUT", "/v1/admin/identities", {
+      body: { version: 0, issuers: [], authorities: [{ name: "cells", certificate, rules: [] }] },
+    });
+    const scraper = await mintKeyOf("scraper", api);
     await coordinator.host.cron();
-    prometheus = await Prometheus.start(new URL(url).host, await mintKeyOf("scraper", api));
+    prometheus = await Prometheus.start(new URL(url).host, scraper);
     const isUp = async (): Promise<void> =>
       expect(await prometheus.targets()).toEqual([{ health: "up", lastError: "" }]);
     await vi.waitFor(isUp, { timeout: 60_000, interval: 200 });

@@ -14,6 +14,8 @@ export interface RunFacts {
    * unknown.
    */
   parts: ReadonlyMap<string, boolean>;
+  /** The authorities of client certificates. Null: the directory did not answer. */
+  authorities: readonly { name: string; expiresAtMs: number }[] | null;
   /** What each cell said of itself last. Null: nothing. Undefined: its ledger did not answer. */
   statuses: ReadonlyMap<string, ReportedStatus | null | undefined>;
 }
@@ -26,7 +28,7 @@ export const isKnownFine =
 
 /** Something that a rule looks at, whether or not it is over the threshold. It has no names of claims. */
 export interface Finding {
-  /** A cell, a key or a part by its id, or `cron`. */
+  /** A cell, a key or a part by its id, an authority, or `cron`. */
   subject: string;
   cell: string | null;
   /** Compared with the endpoint's threshold. */

@@ -4,7 +4,7 @@ import { cellSilent } from "./cell-silent.ts";
 import { contradiction } from "./contradiction.ts";
 import { cronFailed } from "./cron-failed.ts";
 import { historyLost } from "./history-lost.ts";
-import { keyExpiring } from "./key-expiring.ts";
+import { credentialExpiring } from "./credential-expiring.ts";
 import type { Rule } from "./rule.ts";
 import { staleLeases } from "./stale-leases.ts";
 
@@ -15,5 +15,5 @@ export const rules: Readonly<Record<WebhookEvent, Rule>> = {
   cell_silent: cellSilent,
   cell_drift: cellDrift,
   cron_failed: cronFailed,
-  key_expiring: keyExpiring,
+  credential_expiring: credentialExpiring,
 };
