@@ -8,11 +8,12 @@ import type { Deployment } from "./deployment.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "./reach.ts";
 
 /**
- * Refuses a revoked key, and a cell that is not registered. It skips a cell's own key on the cell's own
- * paths, because the cell's ledger checks that key itself (A1). It refuses such a key only if the copy has
- * the cell as removed, for a ledger that went back in time (X5). All other keys are checked against the
- * directory. An operator may name any cell, and the first call of an object creates it, so no ledger is
- * called for a cell that is not registered.
+ * Refuses a revoked key, and a cell that is not registered. It reads nothing for a cell's own key on the
+ * cell's own paths, because the cell's ledger checks that key itself (A1). Such a key is only refused for
+ * what the copy of the directory has: that the cell was removed, for a ledger that went back in time (X5), or
+ * that the key was revoked, for a revocation that was sent to no ledger or to that of another cell (A4). All
+ * other keys are checked against the directory. An operator may name any cell, and the first call of an
+ * object creates it, so no ledger is called for a cell that is not registered.
  *
  * @param isAboutParts the call is one that operators need to reconcile parts
  */
@@ -24,8 +25,10 @@ export async function accessRefusal(
   waitUntil: WaitUntil,
 ): Promise<Refusal | undefined> {
   if (principal === null) return undefined;
-  if (principal.role === "cell" && cell !== undefined)
-    return deployment.directory.isKnownAsRemoved(cell) ? callOfRemovedCell : undefined;
+  if (principal.role === "cell" && cell !== undefined) {
+    if (deployment.directory.isKnownAsRemoved(cell)) return callOfRemovedCell;
+    return deployment.directory.isKnownAsRevoked(principal.keyId) ? keyRevoked() : undefined;
+  }
   const view = await deployment.directory.view(waitUntil);
   if (!view.ok)
     return isAboutParts && view.refusal.reason === "HISTORY_LOST"

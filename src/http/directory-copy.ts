@@ -189,6 +189,11 @@ export class DirectoryCopy {
     return this.#copy?.view.removedCells.has(id) === true;
   }
 
+  /** Whether the copy has a key as revoked. A revocation is final, too, and it reads nothing either. */
+  isKnownAsRevoked(keyId: string): boolean {
+    return this.#copy?.view.revokedKeys.has(keyId) === true;
+  }
+
   /**
    * The directory as it was at most a second ago, for answers that something doesn't exist. Refused if it
    * cannot be read.

@@ -178,6 +178,21 @@ test("[A4] [A1] a certificate or a subject is revoked like a key, for a cell at 
   }
 });
 
+test("[A4] [A1] a subject that was revoked without its cell is refused for the cell, too", async () => {
+  for (const [subject, cell] of [
+    ["revoked without a cell", undefined],
+    ["revoked for another cell", "2"],
+  ]) {
+    const proof = bearer(await sign("cell", { sub: subject }));
+    expect(await send("POST", leases, proof, oneClaim())).toMatchObject({ status: 201 });
+    const body = { reason: "a test", ...(cell === undefined ? {} : { cell_id: cell }) };
+    const revoke = `/v1/admin/keys/${await idOf(proof)}/revoke`;
+    expect(await send("POST", revoke, bearer(operator), body)).toMatchObject({ status: 200 });
+    const begun = await send("POST", leases, proof, oneClaim());
+    expect(begun).toMatchObject({ status: 401, text: expect.stringContaining("KEY_REVOKED") as unknown });
+  }
+});
+
 /** The id of a caller's key or identity, as the log has it. */
 async function idOf(proof: Proof): Promise<string> {
   const lines: string[] = [];
