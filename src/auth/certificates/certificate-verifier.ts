@@ -116,8 +116,9 @@ export class CertificateVerifier {
   }
 
   /**
-   * A revocation is remembered for the longest lifetime of a key, so a certificate that is valid for longer
-   * would outlive its own revocation (A1).
+   * The validity is counted from its beginning as well as from now, as for keys. A revocation is remembered
+   * for the longest lifetime of a key, so a certificate that is valid for longer could outlive its own
+   * revocation, although it was refused when it was revoked (A1).
    */
   #timeFault({ notBeforeMs, notAfterMs }: Checked, nowMs: number): Bad | undefined {
     const { keyLifetimeS } = this.#limits;
@@ -125,10 +126,11 @@ export class CertificateVerifier {
       return bad("the client certificate has expired; get a new one", { reason: "KEY_EXPIRED" });
     if (notBeforeMs > nowMs + CLOCK_ERROR_MS)
       return bad(`the client certificate is not valid before ${new Date(notBeforeMs).toISOString()}`);
-    if (notAfterMs > nowMs + (keyLifetimeS + LIFETIME_ERROR_S) * 1_000)
+    if (notAfterMs - Math.min(notBeforeMs, nowMs) > (keyLifetimeS + LIFETIME_ERROR_S) * 1_000)
       return bad(
-        `the client certificate is valid until ${new Date(notAfterMs).toISOString()}; get one that expires ` +
-          `within the longest life of a key, which is ${keyLifetimeS} s (key_lifetime_s)`,
+        `the client certificate is valid from ${new Date(notBeforeMs).toISOString()} until ` +
+          `${new Date(notAfterMs).toISOString()}; get one that is valid for no longer than a key may be, ` +
+          `which is ${keyLifetimeS} s (key_lifetime_s)`,
       );
     return undefined;
   }

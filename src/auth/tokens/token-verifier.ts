@@ -92,9 +92,14 @@ export class TokenVerifier {
     }
     const expiresAtMs = Math.floor(exp * 1_000);
     if (expiresAtMs <= nowMs) return EXPIRED;
-    // A revocation is remembered for the longest life of a key, so a longer one would outlive it (A1).
+    const sinceS = (iat ?? nbf) as number | undefined;
+    if (sinceS === undefined) return invalid("has no `iat` and no `nbf`");
+    // A revocation is remembered for the longest life of a key, so a token that is valid for longer could
+    // outlive it (A1). As for keys, this is counted from now, too.
     const maxMs = (this.#limits.keyLifetimeS + CLOCK_ERROR_S) * 1_000;
-    return expiresAtMs - nowMs > maxMs ? invalid("is valid for longer than a key may be") : ok(expiresAtMs);
+    return expiresAtMs - Math.min(sinceS * 1_000, nowMs) > maxMs
+      ? invalid("is valid for longer than a key may be")
+      : ok(expiresAtMs);
   }
 
   /** Returns the issuer's key that has signed the token. */

@@ -36,7 +36,14 @@ const idOf = (subject: string): string =>
   madeKeyId(new TextEncoder().encode(JSON.stringify(["token", ISS, subject])));
 
 const claimsOf = (claims: Record<string, unknown>): string =>
-  JSON.stringify({ iss: ISS, aud: AUDIENCE, sub: "repo:acme/app", exp: NOW_S + 3_600, ...claims });
+  JSON.stringify({
+    iss: ISS,
+    aud: AUDIENCE,
+    sub: "repo:acme/app",
+    iat: NOW_S,
+    exp: NOW_S + 3_600,
+    ...claims,
+  });
 
 describe("a valid token", () => {
   test("[A4] gives the role and cell of the rule, and an id made from its issuer and subject", async () => {
@@ -99,6 +106,17 @@ describe("[A4] a token is refused", () => {
       { exp: NOW_S + defaultLimits.keyLifetimeS + 301 },
       "is valid for longer than a key may be",
     ],
+    [
+      "was valid for longer than a key, and expires soon",
+      { iat: NOW_S - defaultLimits.keyLifetimeS - 300, exp: NOW_S + 1 },
+      "is valid for longer than a key may be",
+    ],
+    [
+      "was valid for longer than a key by its `nbf`",
+      { iat: undefined, nbf: NOW_S - defaultLimits.keyLifetimeS - 300, exp: NOW_S + 1 },
+      "is valid for longer than a key may be",
+    ],
+    ["doesn't say since when it is valid", { iat: undefined }, "has no `iat` and no `nbf`"],
     ["never expires", { exp: 1e300 }, "is valid for longer than a key may be"],
     ["has no subject", { sub: undefined }, "has no `sub`, or one of more than 1,024 characters"],
     ["has a subject that is no text", { sub: 7, common_name: "x" }, "has no `sub`, or one of more"],
@@ -117,6 +135,8 @@ describe("[A4] a token is refused", () => {
 
   test("that expires later than a key may, and no earlier", async () => {
     expect(await outcome(await sign({ exp: NOW_S + defaultLimits.keyLifetimeS + 300 }))).toBe("operator");
+    const oldest = { iat: NOW_S - defaultLimits.keyLifetimeS - 299, exp: NOW_S + 1 };
+    expect(await outcome(await sign(oldest))).toBe("operator");
   });
 
   test("that is unsigned", async () => {
