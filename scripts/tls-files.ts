@@ -18,16 +18,30 @@ export async function readTls(certPath: string, keyPath: string): Promise<{ cert
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Throws an `Error` that names the option unless all certificates of the file can be read. */
+/**
+ * Throws an `Error` that names the option unless all certificates of the file can be read. An authority that
+ * another one has signed needs that one in the file, too: without it, TLS would accept no client.
+ */
 export async function readAuthorities(option: string, path: string): Promise<Buffer> {
   const file = await readOption(option, path);
   const blocks = file.toString("latin1").match(CERTIFICATE) ?? [];
   if (blocks.length === 0) throw new Error(`${option} names ${path}, which has no certificate in PEM`);
-  for (const block of blocks)
-    if (parsed(() => new X509Certificate(block)) === undefined)
+  const authorities = blocks.map((block) => parsed(() => new X509Certificate(block)));
+  for (const authority of authorities) {
+    if (authority === undefined)
       throw new Error(`${option} names ${path}, which has a certificate that cannot be read`);
+    const { subject, issuer } = authority;
+    const isWhole = subject === issuer || authorities.some((other) => other && authority.checkIssued(other));
+    if (!isWhole)
+      throw new Error(
+        `${option} names ${path}, which has ${inOneLine(subject)} without the authority that signed it ` +
+          `(${inOneLine(issuer)}); add its certificate`,
+      );
+  }
   return file;
 }
+
+const inOneLine = (name: string): string => name.replaceAll("\n", ", ");
 
 function parsed<T>(parse: () => T): T | undefined {
   try {

@@ -1,7 +1,7 @@
 /** Which client certificates the servers of Node hand over to the coordinator, over real TLS. */
 import { Client as NativeClient, credentials } from "@grpc/grpc-js";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { text } from "node:stream/consumers";
 import { connect, type ConnectionOptions } from "node:tls";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
+import { readAuthorities } from "../../scripts/tls-files.ts";
 import { certificateOf } from "../../src/http/certificate.ts";
 import { Host } from "../../src/node-host/host.ts";
 import { HttpServer, type HttpOptions } from "../../src/standalone/http-server.ts";
@@ -138,6 +139,19 @@ describe("HTTPS with --client-ca", () => {
     onTestFinished(() => plain.close(0));
     expect(await ask(plain.url, own)).toBe(NONE);
   });
+});
+
+test("--client-ca with an intermediate authority needs those above it, as TLS does", async () => {
+  const extensions = ["basicConstraints=critical,CA:TRUE"];
+  const intermediate = authority.issue("intermediate", { sans: [], extensions });
+  await expect(readAuthorities("--client-ca", intermediate.certFile)).rejects.toThrow(
+    "which has CN=intermediate without the authority that signed it (CN=test authority); add its certificate",
+  );
+  const chain = Buffer.concat([intermediate.cert, authority.cert]);
+  const file = join(authority.folder, "chain.pem");
+  writeFileSync(file, chain);
+  expect(await readAuthorities("--client-ca", file)).toEqual(chain);
+  expect(await readAuthorities("--client-ca", authority.certFile)).toEqual(authority.cert);
 });
 
 describe("npm run standalone with --client-ca", () => {
