@@ -334,6 +334,24 @@ test("[A4] a change of the identities counts at once in the isolate that made it
   expect(await send("GET", "/v1/admin/keys", proof)).toMatchObject({ status: 200 });
 });
 
+test("[A4] a key that could verify nothing is refused when it is declared", async () => {
+  const { kty, crv, x, y } = await exportJWK((await generateKeyPair("ES256")).publicKey);
+  const keys: Record<string, unknown>[] = [
+    { kty: "RSA", kid: "1", n: "AQAB" },
+    { kty, crv, x, kid: "1" },
+    { kty, crv: "secp256k1", x, y, kid: "1" },
+    { kty, crv, x, y, kid: "1", use: "enc" },
+  ];
+  for (const key of keys) {
+    const given = { ...issuer, keys: [{ kty, crv, x, y, kid: "2" }, key] };
+    const document = { version: 0, issuers: [given], authorities: [], dry_run: true };
+    expect(await send("PUT", "/v1/admin/identities", bearer(operator), document)).toMatchObject({
+      status: 400,
+      text: expect.stringContaining("`issuers[0].keys[1]` must be a public key for signatures") as unknown,
+    });
+  }
+});
+
 test("the identities have a limit in bytes", async () => {
   const read = await send("GET", "/v1/admin/identities", bearer(operator));
   const { version } = JSON.parse(read.text) as { version: number };

@@ -1,6 +1,7 @@
 import type * as z from "zod";
 import { asciiLowerCase } from "../../auth/ascii-lower-case.ts";
 import { jwksUrlFault } from "../../auth/tokens/jwks-url.ts";
+import { readKeys } from "../../auth/tokens/public-keys.ts";
 import { tokenIdOf } from "../../auth/tokens/token-id.ts";
 import {
   MAX_IDENTITIES_BYTES,
@@ -165,8 +166,15 @@ function issuerOf({ jwks_url: url, keys, ...given }: Body["issuers"][number], at
   }
   const { name, issuer, audience, algorithms } = given;
   const kept = keys?.map((key) => withoutUndefined(key)) ?? null;
+  // The verifier ignores keys that it can't use, and would only say that the key of a token is unknown.
+  const unusable = kept?.findIndex((key) => readKeys([key]).length === 0) ?? -1;
+  if (unusable >= 0) return invalid(`${at}.keys[${unusable}]`, UNUSABLE_KEY);
   return ok({ name, issuer, audience, algorithms, jwksUrl: url ?? null, keys: kept, rules });
 }
+
+const UNUSABLE_KEY =
+  "must be a public key for signatures: RSA with `n` and `e`, EC on P-256, P-384 or P-521 with `x` and " +
+  "`y`, or OKP on Ed25519 with `x`; leave out keys with another `use` than `sig`";
 
 const withoutUndefined = (key: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   Object.fromEntries(
