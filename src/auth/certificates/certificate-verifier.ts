@@ -98,16 +98,15 @@ export class CertificateVerifier {
     const certificate = readCertificate(der);
     if (certificate === undefined)
       return refusal("the client certificate cannot be read; send an X.509 certificate in DER");
-    const authority = await authorityOf(certificate, authorities, nowMs);
-    if ("code" in authority) return authority;
+    const signer = await signerOf(certificate, authorities, nowMs);
+    if ("code" in signer) return signer;
     const fault = leafFault(certificate);
     if (fault !== undefined) return refusal(fault);
     const found: Checked = {
       keyId: keyIdOf(certificate),
       notBeforeMs: certificate.notBeforeMs,
       notAfterMs: certificate.notAfterMs,
-      authority,
-      rule: ruleFor(certificate, authority.rules),
+      ...signer,
     };
     checked.set(digest, found);
     const [oldest] = checked.keys();
@@ -170,20 +169,29 @@ const trusted = ({ authorities }: Identities): TrustedAuthority[] =>
     return isUsable ? [{ name, certificate, rules }] : [];
   });
 
-/** Several may have the same name, because a new one is accepted before the old one is removed. */
-async function authorityOf(
+/**
+ * Finds the authority that signed the certificate: the first with a rule that fits it, or else the first.
+ * Several may have the same name, or even the same key, because a new one is accepted before the old one is
+ * removed.
+ */
+async function signerOf(
   certificate: ReadCertificate,
   authorities: readonly TrustedAuthority[],
   nowMs: number,
-): Promise<TrustedAuthority | Refusal> {
+): Promise<Pick<Checked, "authority" | "rule"> | Refusal> {
   const { issuer, signature, signedBytes } = certificate;
+  let withoutRule: Pick<Checked, "authority" | "rule"> | undefined;
   let hasSigned = false;
   for (const authority of authorities) {
     const { subject, publicKey } = authority.certificate;
     if (subject !== issuer || !(await isSignedBy(publicKey, signature, signedBytes))) continue;
-    if (isValidAt(authority.certificate, nowMs)) return authority;
     hasSigned = true;
+    if (!isValidAt(authority.certificate, nowMs)) continue;
+    const rule = ruleFor(certificate, authority.rules);
+    if (rule !== undefined) return { authority, rule };
+    withoutRule ??= { authority, rule };
   }
+  if (withoutRule !== undefined) return withoutRule;
   return refusal(
     hasSigned
       ? "the authority that signed the client certificate has expired or is not valid yet; an operator " +

@@ -135,6 +135,15 @@ test("[A4] the same certificate with another signature of ECDSA has the same id,
   expect(verified).toEqual(await verify(good));
 });
 
+test("[A4] the first rule that fits decides, of whichever certificate of the authority", async () => {
+  const [old] = trusting([authority.cert], [dns("cell-2.test", "2")]).authorities;
+  // A new certificate for the same key, with rules of its own.
+  const [renewed] = trusting([authority.renewed(60)]).authorities;
+  const [last] = trusting([authority.cert], [dns("cell-1.test", "3")]).authorities;
+  const accepted = { issuers: [], authorities: [old, renewed, last].flatMap((each) => each ?? []) };
+  expect(await verify(good, accepted)).toEqual(granted());
+});
+
 describe("[A4] times", () => {
   const second = 1_000;
   const times = async (): Promise<{ notAfterMs: number; issuedMs: number }> => {
