@@ -27,7 +27,7 @@ interface TlsClientAuth {
 export function certificateOf(request: Request): Result<Uint8Array | undefined> {
   const presented = certificates.get(request);
   if (presented !== undefined) return ok(presented);
-  // Only the runtime of Workers sets `cf`.
+  // The runtime of Workers sets `cf`, or a Worker with a service binding to this one, which can say anything.
   const { tlsClientAuth } = (request as { cf?: { tlsClientAuth?: TlsClientAuth } }).cf ?? {};
   if (tlsClientAuth === undefined) return ok(undefined);
   const { certPresented, certVerified, certRevoked, certRFC9440 = "", certRFC9440TooLarge } = tlsClientAuth;
