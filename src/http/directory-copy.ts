@@ -275,7 +275,8 @@ export class DirectoryCopy {
 
 const unreadable = refused("UNAVAILABLE", `${DIRECTORY} cannot be reached`, { retryAfterMs: RETRY_AFTER_MS });
 
-function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
+/** The cell in a view, also a removed one. */
+export function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
   if (!view.ok) return view;
   const cell = view.value.cells.get(id) ?? view.value.removedCells.get(id);
   return cell === undefined

@@ -352,6 +352,18 @@ test("[A4] a key that could verify nothing is refused when it is declared", asyn
   }
 });
 
+test("[A4] a dry run refuses a cell that is not registered, as the change does", async () => {
+  const read = await send("GET", "/v1/admin/identities", bearer(operator));
+  const { version } = JSON.parse(read.text) as { version: number };
+  const rules = [{ claims: { sub: "x" }, role: "cell", cell_id: "987" }];
+  const document = { version, issuers: [{ ...issuer, rules }], authorities: [] };
+  const refusal = { status: 404, text: expect.stringContaining("Cell 987 is not registered") as unknown };
+  for (const isDry of [true, false]) {
+    const body = { ...document, dry_run: isDry };
+    expect(await send("PUT", "/v1/admin/identities", bearer(operator), body)).toMatchObject(refusal);
+  }
+});
+
 test("the identities have a limit in bytes", async () => {
   const read = await send("GET", "/v1/admin/identities", bearer(operator));
   const { version } = JSON.parse(read.text) as { version: number };

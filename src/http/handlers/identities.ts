@@ -3,7 +3,9 @@ import { asciiLowerCase } from "../../auth/ascii-lower-case.ts";
 import { jwksUrlFault } from "../../auth/tokens/jwks-url.ts";
 import { readKeys } from "../../auth/tokens/public-keys.ts";
 import { tokenIdOf } from "../../auth/tokens/token-id.ts";
+import { cellRemoved } from "../../core/cell-removed.ts";
 import {
+  cellsOf,
   MAX_IDENTITIES_BYTES,
   type Authority,
   type Grant,
@@ -16,6 +18,7 @@ import { timeOf } from "../answers.ts";
 import { invalid } from "../batch.ts";
 import { MAX_CLAIMS, type identityRoutes } from "../contract/identity-routes.ts";
 import type { Deployment } from "../deployment.ts";
+import { cellIn, type DirectoryView } from "../directory-copy.ts";
 import type { Handlers } from "../handler.ts";
 import { operatorOf } from "../operator.ts";
 import { sentence } from "../problem.ts";
@@ -30,8 +33,9 @@ type ApiChange = z.input<
 
 export const identityHandlers: Handlers<keyof typeof identityRoutes> = {
   async getIdentities({ deployment }) {
-    const read = await readIdentities(deployment);
-    return read.ok ? ok({ status: 200, body: toApi(read.value) }) : read;
+    // Not from a copy, because a change is based on what is answered.
+    const read = await deployment.directory.read();
+    return read.ok ? ok({ status: 200, body: toApi(read.value.identities) }) : read;
   },
 
   async changeIdentities(call) {
@@ -41,11 +45,15 @@ export const identityHandlers: Handlers<keyof typeof identityRoutes> = {
     if (fault !== undefined) return fault;
     const wanted = await identitiesOf(body, deployment.clock.now());
     if (!wanted.ok) return wanted;
-    const before = await readIdentities(deployment);
-    if (!before.ok) return before;
-    const changes = changesOf(before.value, wanted.value);
+    const read = await deployment.directory.read();
+    if (!read.ok) return read;
+    const before = read.value.identities;
+    const changes = changesOf(before, wanted.value);
     if (body.dry_run === true)
-      return ok({ status: 200, body: { ...toApi(before.value), dry_run: true, changes } });
+      return (
+        refusalOfCells(read.value, wanted.value) ??
+        ok({ status: 200, body: { ...toApi(before), dry_run: true, changes } })
+      );
     const changed = await reach(
       readTimeoutMs(limits),
       { name: DIRECTORY, advice: "the identities may have been changed; read them, or repeat the call" },
@@ -116,11 +124,17 @@ async function explainSubject(
   return ok({ id, ...NOBODY, refusal });
 }
 
-/** Reads the directory itself, because a change is based on what is answered. */
-async function readIdentities(deployment: Deployment): Promise<Result<IdentitySet>> {
-  const read = await deployment.directory.read();
-  return read.ok ? ok(read.value.identities) : read;
+/** Why the directory would refuse the identities for a cell that they name. */
+function refusalOfCells(view: DirectoryView, identities: Identities): Refused | undefined {
+  for (const id of cellsOf(identities)) {
+    const cell = cellIn(ok(view), id);
+    if (!cell.ok) return cell;
+    if (cell.value.removedAtMs !== null) return cellRemoved(id);
+  }
+  return undefined;
 }
+
+type Refused = ReturnType<typeof cellRemoved>;
 
 async function identitiesOf(body: Body, nowMs: number): Promise<Result<Identities>> {
   for (const list of ["issuers", "authorities"] as const) {
