@@ -61,6 +61,22 @@ test("an authority's certificate may be in a file of its own, beside the file", 
   expect(shown.err).toMatch(/authority ours expires at 20\d\d-/);
 });
 
+test("the private key of an authority is not sent to the deployment", async () => {
+  const authority = new Authority();
+  onTestFinished(() => authority.close());
+  const both = readFileSync(authority.certFile, "utf8") + readFileSync(authority.keyFile, "utf8");
+  writeFileSync(join(file, "../ca.pem"), both);
+  write({ authorities: [{ name: "ours", certificate_file: "ca.pem", rules: [] }] });
+  const { code, err } = await line.run(["identities", "plan", "--file", file]);
+  expect([code, err]).toEqual([
+    2,
+    expect.stringMatching(/`certificate_file` names ca\.pem, which has a private key/),
+  ]);
+  write({ authorities: [{ name: "ours", certificate: both, rules: [] }] });
+  const inline = await line.run(["identities", "plan", "--file", file]);
+  expect([inline.code, inline.err]).toEqual([2, expect.stringContaining("`certificate` has a private key")]);
+});
+
 test.each([
   ["a file that is not there", undefined, "cannot be read"],
   ["a list", [], "must be an object with the lists"],

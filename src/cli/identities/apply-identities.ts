@@ -10,6 +10,7 @@ import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
+import { hasPrivateKey } from "./has-private-key.ts";
 
 interface FileOption {
   file: string;
@@ -82,17 +83,27 @@ async function readIdentities(file: string): Promise<Wanted> {
   if (other !== undefined || !Array.isArray(issuers) || !Array.isArray(authorities))
     throw new Error(`${file} must be an object with the lists \`issuers\` and \`authorities\``);
   const read = authorities.map(async (authority: unknown) => {
-    if (!isObject(authority) || typeof authority["certificate_file"] !== "string") return authority;
+    if (!isObject(authority)) return authority;
+    const { certificate: given } = authority;
+    if (typeof given === "string" && hasPrivateKey(given))
+      throw new Error(`${file}: \`certificate\` has a private key; ${ALONE}`);
+    if (typeof authority["certificate_file"] !== "string") return authority;
     const { certificate_file: path, ...rest } = authority;
     const certificate = await readFile(resolve(dirname(file), path), "utf8").catch((error: unknown) => {
       throw new Error(`${file}: \`certificate_file\` cannot be read: ${messageOf(error)}`, { cause: error });
     });
+    if (hasPrivateKey(certificate))
+      throw new Error(`${file}: \`certificate_file\` names ${path}, which has a private key; ${ALONE}`);
     return { ...rest, certificate };
   });
   return { issuers, authorities: await Promise.all(read) } as Wanted;
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> & { certificate_file?: unknown } =>
+const ALONE = "give the certificate alone";
+
+const isObject = (
+  value: unknown,
+): value is Record<string, unknown> & { certificate?: unknown; certificate_file?: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 const SIGNS = { add: "+", remove: "-", change: "~" } as const;

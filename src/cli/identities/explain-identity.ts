@@ -5,6 +5,7 @@ import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import type { Result } from "../output/result.ts";
 import { fields } from "../output/table.ts";
+import { hasPrivateKey } from "./has-private-key.ts";
 
 interface ExplainOptions {
   certificate?: string;
@@ -41,7 +42,7 @@ async function questionOf({ certificate, issuer, subject }: ExplainOptions): Pro
   const pem = await readFile(certificate, "utf8").catch((error: unknown) => {
     throw usageError(`${certificate} cannot be read: ${messageOf(error)}`);
   });
-  if (pem.includes("PRIVATE KEY"))
+  if (hasPrivateKey(pem))
     throw usageError(`${certificate} has a private key; give a file with the certificate alone`);
   return { certificate: pem };
 }
