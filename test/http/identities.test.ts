@@ -364,6 +364,18 @@ test("[A4] a dry run refuses a cell that is not registered, as the change does",
   }
 });
 
+test("the refusal of an authority's certificate is a sentence about the field", async () => {
+  const document = {
+    version: 0,
+    issuers: [],
+    authorities: [{ name: "a", certificate: "no PEM", rules: [] }],
+  };
+  expect(await send("PUT", "/v1/admin/identities", bearer(operator), document)).toMatchObject({
+    status: 400,
+    text: expect.stringContaining("`authorities[0].certificate` is not valid: the PEM must have") as unknown,
+  });
+});
+
 test("the identities have a limit in bytes", async () => {
   const read = await send("GET", "/v1/admin/identities", bearer(operator));
   const { version } = JSON.parse(read.text) as { version: number };

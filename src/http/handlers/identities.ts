@@ -225,7 +225,7 @@ async function authorityOf(
   // Imported at its first use, because most isolates never read a certificate.
   const { readAuthority } = await import("../../auth/certificates/read-authority.ts");
   const read = await readAuthority(certificate, nowMs);
-  if (!read.ok) return invalid(`${at}.certificate`, read.refusal.detail);
+  if (!read.ok) return invalid(`${at}.certificate`, `is not valid: ${read.refusal.detail}`);
   const rules: Authority["rules"][number][] = [];
   for (const [index, { dns, uri, ...rule }] of given.entries()) {
     const place = `${at}.rules[${index}]`;
