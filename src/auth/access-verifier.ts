@@ -1,11 +1,11 @@
 import * as z from "zod";
-import type { Clock } from "../core/ports.ts";
+import type { Clock, Log } from "../core/ports.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { AccessSettings } from "./access-settings.ts";
 import { asciiLowerCase } from "./ascii-lower-case.ts";
 import type { ConsoleRole } from "./console-sessions.ts";
 import { isKeyFor } from "./tokens/public-keys.ts";
-import { RemoteKeys } from "./tokens/remote-keys.ts";
+import { logFailedRead, RemoteKeys } from "./tokens/remote-keys.ts";
 
 /** A user of Cloudflare Access who may use the console. */
 export interface AccessUser {
@@ -36,9 +36,11 @@ export class AccessVerifier {
   readonly #settings: AccessSettings;
   readonly #keys: RemoteKeys;
 
-  constructor(settings: AccessSettings, clock: Pick<Clock, "after">) {
+  constructor(settings: AccessSettings, clock: Pick<Clock, "after">, log: Log) {
     this.#settings = settings;
-    this.#keys = new RemoteKeys(`${settings.issuer}/cdn-cgi/access/certs`, clock);
+    this.#keys = new RemoteKeys(`${settings.issuer}/cdn-cgi/access/certs`, clock, (failure) =>
+      logFailedRead(log, settings.issuer, failure),
+    );
   }
 
   /** Refuses an assertion that is not valid now, and a user who has no role. */

@@ -56,7 +56,7 @@ export interface Alarm {
 export type Halt = (reason: unknown) => void;
 
 /** Writes one line of the structured log. It must never contain a name, a key or a token. */
-type Log = (event: string, fields: Record<string, string | number | boolean>) => void;
+export type Log = (event: string, fields: Record<string, string | number | boolean>) => void;
 
 /** The ports that every object gets. */
 export interface Ports {

@@ -63,7 +63,7 @@ export class Deployment {
     this.log = log;
     this.config = readConfig(env);
     const { tracing, limits, access } = this.config;
-    this.access = access && new AccessVerifier(access, clock);
+    this.access = access && new AccessVerifier(access, clock, log);
     this.tracing = tracing && new RequestTracing(tracing, limits, clock, log);
     const objects = new Witness().watch(objectsOf(env, this.config, this.tracing?.tracer));
     this.objects = {
@@ -77,7 +77,7 @@ export class Deployment {
       save: (set) => mirrorTypes(new Database(env), set),
     });
     this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock, this.types);
-    this.verifiers = new IdentityVerifiers(this.config.limits, clock);
+    this.verifiers = new IdentityVerifiers(this.config.limits, clock, log);
     this.uses = new UseRecorder(env, this.config.limits, { clock, log });
     this.readiness = new Readiness(this);
     this.scrape = new Scrape(this);

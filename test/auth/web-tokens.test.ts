@@ -43,7 +43,7 @@ async function newToken(alg: string) {
 }
 
 const accepted = { ok: true, value: { role: "cell", cell: "7" } };
-const newVerifier = (): TokenVerifier => new TokenVerifier(defaultLimits, wallClock);
+const newVerifier = (): TokenVerifier => new TokenVerifier(defaultLimits, wallClock, () => {});
 
 test.each(["RS256", "PS384", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"])(
   "[A4] a token signed with %s is verified with the document's keys",
@@ -107,7 +107,10 @@ test("a read that takes too long is given up", async () => {
       return () => clearTimeout(timer);
     },
   };
-  expect(await new TokenVerifier(defaultLimits, clock).verify(token, identities, Date.now())).toMatchObject({
+  const errors: unknown[] = [];
+  const verifier = new TokenVerifier(defaultLimits, clock, (_, { error }) => void errors.push(error));
+  expect(await verifier.verify(token, identities, Date.now())).toMatchObject({
     refusal: { code: "UNAVAILABLE" },
   });
+  expect(errors).toEqual(["no complete answer within 3 s"]);
 });

@@ -54,7 +54,7 @@ describe("assertions", () => {
   const newVerifier = (): AccessVerifier => {
     const settings = readAccess(VARIABLES);
     if (settings === undefined) throw new Error("no settings");
-    return new AccessVerifier(settings, wallClock);
+    return new AccessVerifier(settings, wallClock, () => {});
   };
   const detailOf = async (assertion: string, verifier = newVerifier()): Promise<string> => {
     const verified = await verifier.verify(assertion, Date.now());

@@ -1,18 +1,20 @@
 import type { Identities, Issuer } from "../../core/identities/identities.ts";
-import type { Clock } from "../../core/ports.ts";
+import type { Clock, Log } from "../../core/ports.ts";
 import { readKeys, type PublicKey } from "./public-keys.ts";
-import { RemoteKeys } from "./remote-keys.ts";
+import { logFailedRead, RemoteKeys } from "./remote-keys.ts";
 
 /** The keys of the issuers that the identities name. */
 export class IssuerKeys {
   readonly #clock: Pick<Clock, "after">;
+  readonly #log: Log;
   #identities: Identities | undefined;
   /** By URL: those that the identities name and that were needed. */
   #remote = new Map<string, RemoteKeys>();
   readonly #inline = new WeakMap<Issuer, readonly PublicKey[]>();
 
-  constructor(clock: Pick<Clock, "after">) {
+  constructor(clock: Pick<Clock, "after">, log: Log) {
     this.#clock = clock;
+    this.#log = log;
   }
 
   /** Returns the keys that are wanted, none if the issuer has none, and undefined if that can't be known. */
@@ -31,9 +33,17 @@ export class IssuerKeys {
 
   #remoteAt(url: string, identities: Identities): RemoteKeys {
     if (this.#identities !== identities) this.#keepOnly(identities);
-    const keys = this.#remote.get(url) ?? new RemoteKeys(url, this.#clock);
+    const keys = this.#remote.get(url) ?? this.#newRemote(url);
     this.#remote.set(url, keys);
     return keys;
+  }
+
+  #newRemote(url: string): RemoteKeys {
+    return new RemoteKeys(url, this.#clock, (failure) => {
+      // Several issuers may have the same keys, and none may be left when a read ends.
+      for (const { name, jwksUrl } of this.#identities?.issuers ?? [])
+        if (jwksUrl === url) logFailedRead(this.#log, name, failure);
+    });
   }
 
   #keepOnly(identities: Identities): void {

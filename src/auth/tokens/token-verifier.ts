@@ -1,6 +1,6 @@
 import type { Identities, Issuer } from "../../core/identities/identities.ts";
 import type { Limits } from "../../core/limits.ts";
-import type { Clock } from "../../core/ports.ts";
+import type { Clock, Log } from "../../core/ports.ts";
 import { ok, refused, type Refusal, type Result } from "../../core/refusal.ts";
 import type { Principal } from "../principal.ts";
 import { CLOCK_ERROR_S } from "../verifier.ts";
@@ -39,9 +39,9 @@ export class TokenVerifier {
    */
   readonly #signers = new Map<string, PublicKey>();
 
-  constructor(limits: Limits, clock: Pick<Clock, "after">) {
+  constructor(limits: Limits, clock: Pick<Clock, "after">, log: Log) {
     this.#limits = limits;
-    this.#keys = new IssuerKeys(clock);
+    this.#keys = new IssuerKeys(clock, log);
   }
 
   /** Recognizes the token by the identities (A4). It doesn't check whether the token was revoked. */

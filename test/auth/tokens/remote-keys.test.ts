@@ -1,5 +1,6 @@
 /** The keys that are read from an issuer. */
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { freePort } from "../../../scripts/free-port.ts";
 import { RemoteKeys } from "../../../src/auth/tokens/remote-keys.ts";
 import { TokenVerifier } from "../../../src/auth/tokens/token-verifier.ts";
 import { defaultLimits } from "../../../src/core/limits.ts";
@@ -23,13 +24,16 @@ const DAY_MS = 86_400_000;
 async function start(...keys: unknown[]) {
   const server = await KeyServer.start(...keys);
   const timers = new TestTimers();
-  const verifier = new TokenVerifier(defaultLimits, timers);
+  const lines: object[] = [];
+  const verifier = new TokenVerifier(defaultLimits, timers, (event, fields) => {
+    lines.push({ event, ...fields });
+  });
   const identities = identitiesOf(issuerOf({ keys: null, jwksUrl: server.url }));
   const check = async (token: string, afterMs = 0): Promise<string> => {
     const verified = await verifier.verify(token, identities, NOW_MS + afterMs);
     return verified.ok ? "ok" : verified.refusal.code;
   };
-  return { server, timers, check };
+  return { server, timers, check, lines };
 }
 
 /** Valid for two days, so that only the keys decide. */
@@ -97,6 +101,24 @@ test("[A4] while the issuer is down, known keys serve for a day, and others are 
   expect(await check(known, DAY_MS + 10_000)).toBe("ok");
 });
 
+test("a failed read is logged once, however many requests wait for it or come after it", async () => {
+  const { server, check, lines } = await start(ec.jwk);
+  expect(await check(await lasting())).toBe("ok");
+  server.fail();
+  const tokens = [await lasting(other), await lasting(rsa), await lasting(other)];
+  await Promise.all(tokens.map((token) => check(token, MINUTE_MS)));
+  await Promise.all(tokens.map((token) => check(token, MINUTE_MS + 9_999)));
+  expect([lines.length, server.reads]).toEqual([1, 2]);
+  await check(await lasting(other), MINUTE_MS + 10_000);
+  await check(await lasting(other), DAY_MS + MINUTE_MS);
+  expect(lines).toMatchObject([
+    { keys_usable_s: (DAY_MS - MINUTE_MS) / 1_000 },
+    { keys_usable_s: (DAY_MS - MINUTE_MS) / 1_000 - 10 },
+    { keys_usable_s: 0 },
+  ]);
+  expect(JSON.stringify(lines)).not.toContain(server.url);
+});
+
 test("without any key, tokens are unavailable until a read succeeds", async () => {
   const { server, check } = await start(ec.jwk);
   server.fail();
@@ -114,11 +136,13 @@ test.each<[string, unknown[]]>([
   ["no key", []],
   ["no key that can be used", [{ ...ec.jwk, use: "enc" }]],
 ])("[A4] an issuer that publishes %s has withdrawn the former ones", async (_, keys) => {
-  const { server, check } = await start(ec.jwk);
+  const { server, check, lines } = await start(ec.jwk);
   const token = await lasting();
   expect(await check(token)).toBe("ok");
   server.keys = keys;
   expect(await check(token, 10 * MINUTE_MS)).toBe("UNAVAILABLE");
+  const error = "the issuer publishes no key that can be used, so its former keys no longer count";
+  expect(lines).toMatchObject([{ error, keys_usable_s: 0 }]);
   server.fail();
   expect(await check(token, 11 * MINUTE_MS)).toBe("UNAVAILABLE");
 });
@@ -151,10 +175,11 @@ test("other members of a key, such as a private part, mean nothing", async () =>
 });
 
 describe("an answer is not used", () => {
-  const answers: [string, (server: KeyServer) => void][] = [
-    ["an error", (server) => server.fail()],
+  const answers: [string, string, (server: KeyServer) => void][] = [
+    ["an error", "HTTP status 500", (server) => server.fail()],
     [
       "a redirect",
+      "HTTP status 302",
       (server) => {
         const { url } = server;
         server.answer = (response, request) => {
@@ -165,6 +190,7 @@ describe("an answer is not used", () => {
     ],
     [
       "too large",
+      "the answer is larger than 64 KiB",
       (server) => {
         server.answer = (response) =>
           response.end(JSON.stringify({ keys: [ec.jwk], pad: "x".repeat(65_536) }));
@@ -172,6 +198,7 @@ describe("an answer is not used", () => {
     ],
     [
       "without an end",
+      "the answer is larger than 64 KiB",
       (server) => {
         server.answer = (response) => {
           const more = (): void => {
@@ -184,30 +211,35 @@ describe("an answer is not used", () => {
     ],
     [
       "no JSON",
+      "the answer is not a JWK set",
       (server) => {
         server.answer = (response) => response.end("<html>");
       },
     ],
     [
       "no UTF-8",
+      "the answer is not a JWK set",
       (server) => {
         server.answer = (response) => response.end(Buffer.from([0x7b, 0xff, 0x7d]));
       },
     ],
     [
       "no key set",
+      "the answer is not a JWK set",
       (server) => {
         server.answer = (response) => response.end("null");
       },
     ],
     [
       "a key set without a list",
+      "the answer is not a JWK set",
       (server) => {
         server.answer = (response) => response.end(JSON.stringify({ keys: { 0: ec.jwk } }));
       },
     ],
     [
       "cut off",
+      "no complete answer: UND_ERR_SOCKET",
       (server) => {
         server.answer = (response) => {
           response.writeHead(200, { "content-length": "1000" });
@@ -216,18 +248,23 @@ describe("an answer is not used", () => {
       },
     ],
   ];
-  test.each(answers)("that is %s", async (_, set) => {
-    const { server, check } = await start(ec.jwk);
+  test.each(answers)("that is %s", async (_, error, set) => {
+    const { server, check, lines } = await start(ec.jwk);
     const token = await lasting();
     expect(await check(token)).toBe("ok");
     set(server);
     // The former keys still serve.
     expect([await check(token, 10 * MINUTE_MS), server.reads]).toEqual(["ok", 2]);
     expect(await check(await lasting(other), 11 * MINUTE_MS)).toBe("UNAVAILABLE");
+    const line = { event: "issuer_keys_failed", issuer: "test", error };
+    expect(lines).toEqual([
+      { ...line, keys_usable_s: (DAY_MS - 10 * MINUTE_MS) / 1_000 },
+      { ...line, keys_usable_s: (DAY_MS - 11 * MINUTE_MS) / 1_000 },
+    ]);
   });
 
   test.each([["before it begins"], ["in its middle"]])("that is too slow, %s", async (when) => {
-    const { server, timers, check } = await start(ec.jwk);
+    const { server, timers, check, lines } = await start(ec.jwk);
     const closed = new Promise<void>((resolve) => {
       server.answer = (response) => {
         response.on("close", resolve);
@@ -240,11 +277,24 @@ describe("an answer is not used", () => {
     expect(await checking).toBe("UNAVAILABLE");
     await closed;
     expect(timers.size).toBe(0);
+    expect(lines).toMatchObject([{ error: "no complete answer within 3 s", keys_usable_s: 0 }]);
   });
 
   test("from a URL that may not be read", async () => {
-    const keys = new RemoteKeys("http://issuer.example/jwks", new TestTimers());
+    const errors: string[] = [];
+    const keys = new RemoteKeys("http://issuer.example/jwks?t=secret", new TestTimers(), ({ error }) => {
+      errors.push(error);
+    });
     expect(await keys.get(() => true, NOW_MS)).toBeUndefined();
+    expect(errors).toEqual(["the URL must be an https URL; http is only allowed to a loopback address"]);
+  });
+
+  test("from a server that does not answer", async () => {
+    const errors: string[] = [];
+    const url = `http://127.0.0.1:${await freePort()}/jwks?t=secret`;
+    const keys = new RemoteKeys(url, new TestTimers(), ({ error }) => void errors.push(error));
+    expect(await keys.get(() => true, NOW_MS)).toBeUndefined();
+    expect(errors).toEqual(["no complete answer: ECONNREFUSED"]);
   });
 });
 

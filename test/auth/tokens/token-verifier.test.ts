@@ -22,7 +22,8 @@ import {
   TestTimers,
 } from "./test-issuer.ts";
 
-const newVerifier = (limits = defaultLimits): TokenVerifier => new TokenVerifier(limits, new TestTimers());
+const newVerifier = (limits = defaultLimits): TokenVerifier =>
+  new TokenVerifier(limits, new TestTimers(), () => {});
 const verify = (token: string, identities = identitiesOf(issuerOf()), nowMs = NOW_MS) =>
   newVerifier().verify(token, identities, nowMs);
 
