@@ -1133,6 +1133,12 @@ export interface TokenIssuer {
   jwks_url?: string | undefined;
   /** Its public keys, instead of `jwks_url`, if it cannot be reached from here. */
   keys?: readonly PublicKey[] | undefined;
+  /**
+   * A header in which a proxy sends its tokens. They are then read from there, too, if a request has no
+   * `Authorization`, but not for pages of other sites. Without it, tokens are only read from
+   * `Authorization`.
+   */
+  token_header?: "cf-access-jwt-assertion" | undefined;
   /** Who its tokens are. The first rule that fits a token applies. */
   rules: readonly TokenRule[];
 }

@@ -1,3 +1,5 @@
+import { hostOf } from "../http/ambient-refusal.ts";
+
 /**
  * Whether a form comes from a page of this console. A browser says so itself, and a form of another site
  * cannot change what it says. The scheme is not compared: behind a proxy that ends TLS, it differs.
@@ -24,5 +26,3 @@ export const isLoopback = (request: Request): boolean =>
   new URL(request.url).protocol === "http:" && LOOPBACK.test(hostOf(request));
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/;
-
-const hostOf = (request: Request): string => request.headers.get("host") ?? new URL(request.url).host;

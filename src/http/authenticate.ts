@@ -4,10 +4,14 @@ import { bearerOf, keyMissing } from "../auth/verifier.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { accessRefusal } from "./access-refusal.ts";
+import { ambientRefusal } from "./ambient-refusal.ts";
 import { bridgedCertificateOf, certificateOf } from "./certificate.ts";
 import type { Deployment } from "./deployment.ts";
 import type { PageTokens } from "./page-token.ts";
 import { vouchedPrincipal } from "./vouched.ts";
+
+/** In which Cloudflare Access sends its tokens. */
+const ACCESS_HEADER = "cf-access-jwt-assertion";
 
 export interface Authenticated {
   principal: Principal;
@@ -15,25 +19,26 @@ export interface Authenticated {
 }
 
 /**
- * Finds out who calls: by a key or token in `Authorization`, or without that header by the client certificate
- * that TLS has verified. A bridge has a key of its own, and passes on the certificate that it has verified.
+ * Finds out who calls: by a key or token in `Authorization`; without that header by a token in the header of
+ * a proxy, if the request is one of the JSON API; and else by the client certificate that TLS has verified. A
+ * bridge has a key of its own, and passes on the certificate that it has verified.
  * Whether the key or identity was revoked is not checked here.
  */
 export async function authenticate(
   deployment: Deployment,
   request: Request,
   waitUntil: WaitUntil,
+  api: "json" | "wire",
 ): Promise<Result<Authenticated>> {
   const signed = deployment.signed();
   if (!signed.ok) return signed;
   const { keys, tokens } = signed.value;
   const vouched = vouchedPrincipal(request);
   if (vouched !== undefined) return ok({ principal: vouched, tokens });
-  const authorization = request.headers.get("authorization") ?? undefined;
-  const bearer = bearerOf(authorization);
+  const bearer = bearerOf(request.headers.get("authorization") ?? undefined);
   const principal =
     bearer === undefined
-      ? await holderOf(deployment, request, authorization, waitUntil)
+      ? await withoutBearer(deployment, request, waitUntil, api)
       : isWebToken(bearer)
         ? await bearerOfToken(deployment, bearer, waitUntil)
         : await keys.verify(bearer, deployment.clock.now());
@@ -55,14 +60,42 @@ async function bearerOfToken(
   return verifier.verify(token, view.value.identities, deployment.clock.now());
 }
 
+/** The caller of a request without a key or token in `Authorization`. */
+async function withoutBearer(
+  deployment: Deployment,
+  request: Request,
+  waitUntil: WaitUntil,
+  api: "json" | "wire",
+): Promise<Result<Principal>> {
+  if (request.headers.has("authorization")) return keyMissing;
+  const added = api === "json" ? await addedToken(deployment, request, waitUntil) : undefined;
+  return added ?? holderOf(deployment, request, waitUntil);
+}
+
+/** Recognizes the token that a proxy has added. Undefined: there is none, or no issuer names the header. */
+async function addedToken(
+  deployment: Deployment,
+  request: Request,
+  waitUntil: WaitUntil,
+): Promise<Result<Principal> | undefined> {
+  const token = request.headers.get(ACCESS_HEADER);
+  if (token === null) return undefined;
+  const view = await deployment.directory.view(waitUntil);
+  if (!view.ok) return view;
+  const { identities } = view.value;
+  if (!identities.issuers.some(({ tokenHeader }) => tokenHeader === ACCESS_HEADER)) return undefined;
+  const refusal = ambientRefusal(request);
+  if (refusal !== undefined) return { ok: false, refusal };
+  const verifier = await deployment.verifiers.tokens();
+  return verifier.verify(token, identities, deployment.clock.now(), ACCESS_HEADER);
+}
+
 /** The holder of the client certificate, if the request has nothing else. */
 async function holderOf(
   deployment: Deployment,
   request: Request,
-  authorization: string | undefined,
   waitUntil: WaitUntil,
 ): Promise<Result<Principal>> {
-  if (authorization !== undefined) return keyMissing;
   const certificate = certificateOf(request);
   if (!certificate.ok) return certificate;
   return certificate.value === undefined ? keyMissing : holderOfDer(deployment, certificate.value, waitUntil);

@@ -134,7 +134,7 @@ async function identify(
   waitUntil: WaitUntil,
 ): Promise<Result<Identified>> {
   if (route.roles === "anyone") return ok({ principal: null, tokens: null });
-  const authenticated = await authenticate(deployment, context.req.raw, waitUntil);
+  const authenticated = await authenticate(deployment, context.req.raw, waitUntil, "json");
   if (authenticated.ok) trace.principal = authenticated.value.principal;
   return authenticated;
 }

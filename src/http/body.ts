@@ -25,9 +25,7 @@ export async function readBody(
   { required }: RouteBody,
   { limits, bounds, clock }: BodyRules,
 ): Promise<Result<unknown>> {
-  const isJson = /^application\/json *(; *charset="?utf-8"? *)?$/i.test(
-    request.headers.get("content-type") ?? "",
-  );
+  const isJson = isJsonBody(request);
   if (required && !isJson) return notJson();
   const encoding = request.headers.get("content-encoding") ?? "identity";
   if (encoding.toLowerCase() !== "identity")
@@ -40,6 +38,9 @@ export async function readBody(
   if (text === undefined) return refused("INVALID_ARGUMENT", "the body must be UTF-8", { field: "body" });
   return parseJson(text, bounds);
 }
+
+export const isJsonBody = ({ headers }: Request): boolean =>
+  /^application\/json *(; *charset="?utf-8"? *)?$/i.test(headers.get("content-type") ?? "");
 
 /** A body that is being read. `cancel` stops it, as far as that is possible. */
 interface Reading {
@@ -137,7 +138,7 @@ const tooSlow = (bodyReadMs: number): Result<never> => {
   return refused("RESOURCE_EXHAUSTED", detail, { reason: "BODY_TOO_SLOW", retryAfterMs: 1_000 });
 };
 
-const notJson = (): { ok: false; refusal: Failure } =>
+export const notJson = (): { ok: false; refusal: Failure } =>
   unsupported("the body must be JSON, with `Content-Type: application/json`");
 
 const unsupported = (detail: string): { ok: false; refusal: Failure } => ({

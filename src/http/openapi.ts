@@ -58,7 +58,16 @@ export function openApiOf(version: string): Json {
     })),
     paths,
     components: {
-      securitySchemes: { key: { type: "http", scheme: "bearer", description: "A Leasehold key: `lhk_…`." } },
+      securitySchemes: {
+        key: {
+          type: "http",
+          scheme: "bearer",
+          description:
+            "A Leasehold key: `lhk_…`, or a JSON web token of an issuer in the identities. Client " +
+            "certificates and tokens that Cloudflare Access adds are accepted instead if the identities " +
+            "name them.",
+        },
+      },
       schemas: components.sorted(),
     },
     "x-error-codes": Object.entries(errorCodes).map(([code, { status, title, retryable }]) => ({

@@ -128,7 +128,7 @@ async function callerOf(
   { request, trace, waitUntil }: WireRequest,
   deployment: Deployment,
 ): Promise<Result<Caller>> {
-  const authenticated = await authenticate(deployment, request, waitUntil);
+  const authenticated = await authenticate(deployment, request, waitUntil, "wire");
   if (authenticated.ok) trace.principal = authenticated.value.principal;
   const traced = deployment.tracing?.begin(trace, waitUntil);
   if (!authenticated.ok) return authenticated;

@@ -44,13 +44,25 @@ export class TokenVerifier {
     this.#keys = new IssuerKeys(clock, log);
   }
 
-  /** Recognizes the token by the identities (A4). It doesn't check whether the token was revoked. */
-  async verify(text: string, identities: Identities, nowMs: number): Promise<Result<Principal>> {
+  /**
+   * Recognizes the token by the identities (A4). It doesn't check whether the token was revoked.
+   *
+   * @param header where the token was, unless it was a bearer; only issuers that name this header count
+   */
+  async verify(
+    text: string,
+    identities: Identities,
+    nowMs: number,
+    header?: string,
+  ): Promise<Result<Principal>> {
     if (text.length > MAX_TOKEN_LENGTH) return invalid("is longer than 16,384 characters");
     const token = readWebToken(text);
     if (token === undefined) return invalid("is malformed, or has a header that is not supported");
     const { claims } = token;
-    const ofIssuer = identities.issuers.filter(({ issuer }) => issuer === claims["iss"]);
+    const ofIssuer = identities.issuers.filter(
+      ({ issuer, tokenHeader }) =>
+        issuer === claims["iss"] && (header === undefined || header === tokenHeader),
+    );
     if (ofIssuer.length === 0) return invalid("is of an issuer that is not accepted");
     const issuers = ofIssuer.filter(({ audience }) => isFor(claims, audience));
     if (issuers.length === 0) return invalid("is for another audience");

@@ -30,6 +30,8 @@ export interface Issuer {
   /** Where its keys are read. Null: `keys` has them. */
   jwksUrl: string | null;
   keys: readonly PublicJwk[] | null;
+  /** A header in which a proxy sends its tokens, in lower case. Undefined: they only come as bearers. */
+  tokenHeader?: string;
   /** The first rule that fits a token applies. */
   rules: readonly TokenRule[];
 }

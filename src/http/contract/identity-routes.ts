@@ -64,6 +64,9 @@ const tokenRule = z
   })
   .meta({ id: "TokenRule" });
 
+/** Headers that nothing else may be in. Proxies set them from the session of a browser or a program. */
+const tokenHeaders = ["cf-access-jwt-assertion"] as const;
+
 const issuer = z
   .strictObject({
     name,
@@ -84,6 +87,15 @@ const issuer = z
       description: "Its public keys, instead of `jwks_url`, if it cannot be reached from here.",
       min: 1,
     }).optional(),
+    token_header: z
+      .enum(tokenHeaders)
+      .optional()
+      .meta({
+        description:
+          "A header in which a proxy sends its tokens. They are then read from there, too, if a request " +
+          "has no `Authorization`, but not for pages of other sites. Without it, tokens are only read " +
+          "from `Authorization`.",
+      }),
     rules: boundedList(tokenRule, MAX_RULES, {
       description: "Who its tokens are. The first rule that fits a token applies.",
     }),

@@ -27,6 +27,7 @@ import { reasonFault } from "../reason.ts";
 
 type Body = z.output<(typeof identityRoutes)["changeIdentities"]["body"]["schema"]>;
 type ApiIdentities = z.input<(typeof identityRoutes)["getIdentities"]["responses"][200]["schema"]>;
+type ApiIssuer = ApiIdentities["issuers"][number];
 type ApiChange = z.input<
   (typeof identityRoutes)["changeIdentities"]["responses"][200]["schema"]
 >["changes"][number];
@@ -161,7 +162,10 @@ async function identitiesOf(body: Body, nowMs: number): Promise<Result<Identitie
     : invalid("body", `has ${bytes} bytes of identities; at most ${MAX_IDENTITIES_BYTES} are kept`);
 }
 
-function issuerOf({ jwks_url: url, keys, ...given }: Body["issuers"][number], at: string): Result<Issuer> {
+function issuerOf(
+  { jwks_url: url, keys, token_header: tokenHeader, ...given }: Body["issuers"][number],
+  at: string,
+): Result<Issuer> {
   if ((url === undefined) === (keys === undefined))
     return invalid(
       url === undefined ? `${at}.jwks_url` : `${at}.keys`,
@@ -183,7 +187,16 @@ function issuerOf({ jwks_url: url, keys, ...given }: Body["issuers"][number], at
   // The verifier ignores keys that it can't use, and would only say that the key of a token is unknown.
   const unusable = kept?.findIndex((key) => readKeys([key]).length === 0) ?? -1;
   if (unusable >= 0) return invalid(`${at}.keys[${unusable}]`, UNUSABLE_KEY);
-  return ok({ name, issuer, audience, algorithms, jwksUrl: url ?? null, keys: kept, rules });
+  return ok({
+    name,
+    issuer,
+    audience,
+    algorithms,
+    jwksUrl: url ?? null,
+    keys: kept,
+    ...(tokenHeader === undefined ? {} : { tokenHeader }),
+    rules,
+  });
 }
 
 const UNUSABLE_KEY =
@@ -247,13 +260,14 @@ const DNS_NAME = /^[a-z\d_](?:[a-z\d_-]{0,62}\.)*[a-z\d_-]{1,63}$/i;
 function toApi({ position, issuers, authorities }: IdentitySet): ApiIdentities {
   return {
     version: position,
-    issuers: issuers.map(({ name, issuer, audience, algorithms, jwksUrl, keys, rules }) => ({
+    issuers: issuers.map(({ name, issuer, audience, algorithms, jwksUrl, keys, tokenHeader, rules }) => ({
       name,
       issuer,
       audience,
-      algorithms: algorithms as ApiIdentities["issuers"][number]["algorithms"],
+      algorithms: algorithms as ApiIssuer["algorithms"],
       ...(jwksUrl === null ? {} : { jwks_url: jwksUrl }),
-      ...(keys === null ? {} : { keys: keys as ApiIdentities["issuers"][number]["keys"] }),
+      ...(keys === null ? {} : { keys: keys as ApiIssuer["keys"] }),
+      ...(tokenHeader === undefined ? {} : { token_header: tokenHeader as ApiIssuer["token_header"] }),
       rules: rules.map(({ claims, ...grant }) => ({
         claims: Object.fromEntries(Object.entries(claims).map(([claim, values]) => [claim, onlyOf(values)])),
         ...toApiGrant(grant),

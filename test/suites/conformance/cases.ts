@@ -373,6 +373,14 @@ const badIdentities: Case["bad"] = {
     ...issuing({ jwks_url: "http://forge.example/keys" }),
     field: "issuers[0].jwks_url",
   },
+  "a header that no proxy is known for": {
+    ...issuing({ token_header: "cookie" }),
+    field: "issuers[0].token_header",
+  },
+  "a header in another spelling": {
+    ...issuing({ token_header: "Cf-Access-Jwt-Assertion" }),
+    field: "issuers[0].token_header",
+  },
   "a rule without claims": { ...ruled({ claims: {} }), field: "issuers[0].rules[0].claims" },
   "a claim that is a number": { ...ruled({ claims: { sub: 1 } }), field: "issuers[0].rules[0].claims.sub" },
   "a claim without values": { ...ruled({ claims: { sub: [] } }), field: "issuers[0].rules[0].claims.sub" },

@@ -27,7 +27,10 @@ interface Report {
   has_more: boolean;
 }
 
-const KEPT = { "cache-control": "private, max-age=5", vary: "authorization" };
+const KEPT = {
+  "cache-control": "private, max-age=5",
+  vary: "authorization, cf-access-jwt-assertion, cf-access-client-id, cookie",
+};
 
 const pathOf = (value: string, query = ""): string => `/v1/route/ROUTES/${value}${query}`;
 
