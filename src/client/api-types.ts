@@ -1127,7 +1127,9 @@ export interface TokenIssuer {
     | "PS512"
     | "ES256"
     | "ES384"
+    | "ES512"
     | "EdDSA"
+    | "Ed25519"
   )[];
   /** Where its public keys are read: https, or http on this machine. */
   jwks_url?: string | undefined;

@@ -1,6 +1,7 @@
 /** JSON web tokens inside workerd, with its cryptography and its streams. test/auth/tokens has the rules. */
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { algorithms } from "../../src/auth/tokens/algorithms.ts";
 import { TokenVerifier } from "../../src/auth/tokens/token-verifier.ts";
 import {
   noIdentities,
@@ -45,18 +46,15 @@ async function newToken(alg: string) {
 const accepted = { ok: true, value: { role: "cell", cell: "7" } };
 const newVerifier = (): TokenVerifier => new TokenVerifier(defaultLimits, wallClock, () => {});
 
-test.each(["RS256", "PS384", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"])(
-  "[A4] a token signed with %s is verified with the document's keys",
-  async (alg) => {
-    const { token, jwk } = await newToken(alg);
-    const identities = identitiesOf({ algorithms: [alg], jwksUrl: null, keys: [jwk] });
-    expect(await newVerifier().verify(token, identities, Date.now())).toMatchObject(accepted);
-    const forged = `${token.slice(0, -8)}AAAAAAAA`;
-    expect(await newVerifier().verify(forged, identities, Date.now())).toMatchObject({
-      refusal: { code: "UNAUTHENTICATED", detail: "the token has a wrong signature" },
-    });
-  },
-);
+test.each(algorithms)("[A4] a token signed with %s is verified with the document's keys", async (alg) => {
+  const { token, jwk } = await newToken(alg);
+  const identities = identitiesOf({ algorithms: [alg], jwksUrl: null, keys: [jwk] });
+  expect(await newVerifier().verify(token, identities, Date.now())).toMatchObject(accepted);
+  const forged = `${token.slice(0, -8)}AAAAAAAA`;
+  expect(await newVerifier().verify(forged, identities, Date.now())).toMatchObject({
+    refusal: { code: "UNAUTHENTICATED", detail: "the token has a wrong signature" },
+  });
+});
 
 test("[A4] keys are read once for requests at the same time, and never from elsewhere", async () => {
   const { token, jwk } = await newToken("ES256");

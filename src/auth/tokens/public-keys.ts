@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { kindOfKey } from "./algorithms.ts";
 
 const text = z.string().min(1);
 
@@ -27,23 +28,6 @@ export interface PublicKey {
   jwk: z.output<typeof jwk>;
 }
 
-/** Each algorithm that is accepted, with its kind of key. None of them is symmetric. */
-const kinds: ReadonlyMap<string, string> = new Map([
-  ["RS256", "RSA"],
-  ["RS384", "RSA"],
-  ["RS512", "RSA"],
-  ["PS256", "RSA"],
-  ["PS384", "RSA"],
-  ["PS512", "RSA"],
-  ["ES256", "P-256"],
-  ["ES384", "P-384"],
-  ["ES512", "P-521"],
-  ["EdDSA", "Ed25519"],
-  ["Ed25519", "Ed25519"],
-]);
-
-export const isAcceptedAlgorithm = (alg: string): boolean => kinds.has(alg);
-
 /** Sets are far smaller. A token without `kid` is checked with each key. */
 const MAX_KEYS = 100;
 
@@ -71,7 +55,7 @@ export function readKeys(entries: readonly unknown[], previous: readonly PublicK
 export function isKeyFor({ kid, alg, jwk: { kty, ...rest } }: PublicKey, wanted: Wanted): boolean {
   const kind = "crv" in rest ? rest.crv : kty;
   return (
-    kind === kinds.get(wanted.alg) &&
+    kind === kindOfKey(wanted.alg) &&
     (alg === undefined || synonym(alg) === synonym(wanted.alg)) &&
     (kid === undefined || wanted.kid === undefined || kid === wanted.kid)
   );

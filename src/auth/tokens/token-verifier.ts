@@ -5,7 +5,8 @@ import { ok, refused, type Refusal, type Result } from "../../core/refusal.ts";
 import type { Principal } from "../principal.ts";
 import { CLOCK_ERROR_S } from "../verifier.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
-import { isAcceptedAlgorithm, isKeyFor, type PublicKey } from "./public-keys.ts";
+import { isAcceptedAlgorithm } from "./algorithms.ts";
+import { isKeyFor, type PublicKey } from "./public-keys.ts";
 import { grantOf } from "./rules.ts";
 import { tokenIdOf } from "./token-id.ts";
 import {

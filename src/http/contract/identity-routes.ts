@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { algorithms } from "../../auth/tokens/algorithms.ts";
 import { cellId, nothing, reason, time, wellFormedText, wholeNumber } from "./fields.ts";
 import { boundedList, boundedRecord } from "./lists.ts";
 import { auditFull, route, unknownCell, type RouteError } from "./route.ts";
@@ -11,9 +12,6 @@ export const MAX_CLAIMS = 16;
 const MAX_VALUES = 64;
 const MAX_VALUE_LENGTH = 1_024;
 const MAX_JWKS = 16;
-
-/** None of them has a secret that the deployment would have to share with the issuer. */
-const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] as const;
 
 const name = z
   .string()
