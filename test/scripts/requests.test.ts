@@ -67,6 +67,17 @@ describe.each(["start", "standalone"] as const)("npm run %s", async (script) => 
       expect(await get(path, "MF-Op: GET"), path).toMatchObject(unknownRoute);
   });
 
+  test("[A4] no header makes a client certificate one that Cloudflare has verified", async () => {
+    // A certificate of this form would be refused with a detail of its own.
+    const tlsClientAuth = { certPresented: "1", certVerified: "SUCCESS", certRFC9440: "no certificate" };
+    const cf = JSON.stringify({ tlsClientAuth });
+    for (const header of [`MF-CF-Blob: ${cf}`, `CF-Blob: ${cf}`, "Client-Cert: :AAAA:"])
+      expect(await get("/v1/limits", header), header).toMatchObject({
+        status: 401,
+        body: expect.stringContaining("The key is missing") as unknown,
+      });
+  });
+
   test("CONNECT opens no tunnel and calls no handler", async () => {
     const refused =
       script === "start"
