@@ -3,10 +3,12 @@ import * as https from "node:https";
 import { URL, urlToHttpOptions } from "node:url";
 import { MAX_ANSWER_BYTES, NotConnected, type Send, type WebResponse } from "./send.ts";
 
-/** Includes the handshake of TLS. */
-const CONNECT_MS = 10_000;
-/** Without any byte of the answer. Clients with a deadline stop waiting earlier. */
-const SILENT_MS = 300_000;
+export interface SendLimits {
+  /** How long a connection may take, with the handshake of TLS. Default: 10,000. */
+  connectMs?: number;
+  /** How long no byte may arrive. Clients with a deadline stop waiting earlier. Default: 300,000. */
+  silentMs?: number;
+}
 
 /**
  * Sends requests over HTTP/1.1, on connections that Node keeps. With `fetch`, about 30 % of the bridge's
@@ -14,7 +16,10 @@ const SILENT_MS = 300_000;
  *
  * @param coordinator a URL without a path
  */
-export function httpSend(coordinator: string): Send {
+export function httpSend(
+  coordinator: string,
+  { connectMs = 10_000, silentMs = 300_000 }: SendLimits = {},
+): Send {
   const { protocol, hostname, port } = urlToHttpOptions(new URL(coordinator));
   const isTls = protocol === "https:";
   const start = isTls ? https.request : http.request;
@@ -22,7 +27,7 @@ export function httpSend(coordinator: string): Send {
   return ({ method, path, headers, body, signal }) =>
     new Promise((resolve, reject) => {
       let isConnected = false;
-      const options = { protocol, hostname, port, method, path, headers, timeout: SILENT_MS };
+      const options = { protocol, hostname, port, method, path, headers, timeout: silentMs };
       const request = start(options, (answer) => readAnswer(answer, resolve, reject));
       const cancel = (): void => void request.destroy();
       if (signal?.aborted === true) cancel();
@@ -30,7 +35,7 @@ export function httpSend(coordinator: string): Send {
       request.once("socket", (socket) => {
         isConnected = !socket.connecting;
         if (isConnected) return;
-        const timer = setTimeout(cancel, CONNECT_MS);
+        const timer = setTimeout(cancel, connectMs);
         socket.once(connected, () => {
           isConnected = true;
           clearTimeout(timer);

@@ -1,9 +1,9 @@
 /** How the bridge reaches a coordinator that is not as it should be. */
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import { createServer as createTcpServer, type AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { httpSend } from "../../src/grpc/http-send.ts";
+import { httpSend, type SendLimits } from "../../src/grpc/http-send.ts";
 import { MAX_ANSWER_BYTES, NotConnected, type WebRequest } from "../../src/grpc/send.ts";
 import { Authority } from "./certificates.ts";
 
@@ -53,6 +53,50 @@ test("a certificate that is not trusted is no connection", async () => {
   );
   const sent = httpSend(`https://127.0.0.1:${await listen(server)}`)(post());
   await expect(sent).rejects.toBeInstanceOf(NotConnected);
+});
+
+test("a connection that takes too long is given up, and nothing was sent", async () => {
+  // It accepts the connection, but never answers the handshake of TLS.
+  const server = createTcpServer((socket) => void socket.resume().on("error", () => {}));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const closed = new Promise((resolve) => server.on("connection", (socket) => socket.on("close", resolve)));
+  const sent = httpSend(`https://127.0.0.1:${port}`, { connectMs: 50 })(post());
+  await expect(sent).rejects.toBeInstanceOf(NotConnected);
+  await closed;
+});
+
+/** Sends with limits that double as long as a slow machine can't connect within them. */
+async function sendWithin(url: string, limitsOf: (limitMs: number) => SendLimits): Promise<unknown> {
+  for (let limitMs = 50; ; limitMs *= 2) {
+    const outcome = await httpSend(url, limitsOf(limitMs))(post()).catch((error: unknown) => error);
+    if (!(outcome instanceof NotConnected)) return outcome;
+  }
+}
+
+test.each([
+  ["before its answer", undefined],
+  ["in the middle of its answer", "a part"],
+])("a coordinator that falls silent %s is given up, and may have done something", async (_, part) => {
+  let onClose: () => void;
+  const closed = new Promise<void>((resolve) => (onClose = resolve));
+  const { url } = await serve((_request, answer) => {
+    answer.on("close", () => onClose());
+    if (part !== undefined) answer.writeHead(200, { "content-length": "100" }).write(part);
+  });
+  expect(await sendWithin(url, (silentMs) => ({ silentMs }))).toBeInstanceOf(Error);
+  await closed;
+});
+
+test("once there is a connection, the limit for connecting ends nothing", async () => {
+  let delayMs = 0;
+  const { url } = await serve((_, answer) => void setTimeout(() => answer.end("done"), delayMs));
+  const outcome = await sendWithin(url, (connectMs) => {
+    delayMs = 2 * connectMs;
+    return { connectMs };
+  });
+  expect(outcome).toMatchObject({ status: 200, body: Buffer.from("done") });
 });
 
 test("an answer that is cut is an error, because the call may have had an effect", async () => {
