@@ -174,6 +174,17 @@ describe("[A4] a browser's session", () => {
     if (!isAllowed) expect(frozen.text).toContain("page of another site");
   });
 
+  test("is not offered to scripts of other sites", async () => {
+    const wire = "/grpc/gitlab.cells.topology_service.claims.v1.ClaimService/ListLeases";
+    for (const path of [leases, "/v1/classify", wire]) {
+      const asking = { origin: "https://evil.example", "access-control-request-method": "POST" };
+      const preflight = new Request(`${ORIGIN}${path}`, { method: "OPTIONS", headers: asking });
+      const { status, headers } = await app.fetch(preflight, env, createExecutionContext());
+      expect([path, status]).toEqual([path, 405]);
+      expect([...headers.keys()].filter((name) => name.startsWith("access-control-"))).toEqual([]);
+    }
+  });
+
   test("changes nothing without the content type that no form can have", async () => {
     const begun = await send("POST", leases, await added("cell.access"), oneClaim());
     const { lease } = JSON.parse(begun.text) as { lease: { uuid: string } };
