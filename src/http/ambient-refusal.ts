@@ -8,12 +8,17 @@ import type { Failure } from "./problem.ts";
  * host.
  */
 export function ambientRefusal(request: Request): Failure | undefined {
-  if (isCrossSite(request)) return CROSS_SITE;
+  const refusal = crossSiteRefusal(request);
+  if (refusal !== undefined) return refusal;
   // A form can't send JSON, and a script of another site must ask for it first, which the API never answers.
   // So this also holds for browsers that don't say which site has made them send a request.
   const isRead = request.method === "GET" || request.method === "HEAD";
   return isRead || isJsonBody(request) ? undefined : notJson().refusal;
 }
+
+/** Refuses what a browser adds by itself, such as its client certificate, to a request for another site. */
+export const crossSiteRefusal = (request: Request): Failure | undefined =>
+  isCrossSite(request) ? CROSS_SITE : undefined;
 
 /**
  * Whether a browser sends the request for another site. Browsers say so themselves, and no page can change
@@ -32,5 +37,5 @@ export const hostOf = ({ headers, url }: Request): string => headers.get("host")
 
 const CROSS_SITE = refused(
   "PERMISSION_DENIED",
-  "a page of another site may not use the session of its browser; send `Authorization: Bearer <token>`",
+  "a page of another site may not use what its browser adds; send `Authorization: Bearer <token>`",
 ).refusal;

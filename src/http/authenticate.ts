@@ -4,7 +4,7 @@ import { bearerOf, keyMissing } from "../auth/verifier.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { WaitUntil } from "../runtime.ts";
 import { accessRefusal } from "./access-refusal.ts";
-import { ambientRefusal } from "./ambient-refusal.ts";
+import { ambientRefusal, crossSiteRefusal } from "./ambient-refusal.ts";
 import { bridgedCertificateOf, certificateOf } from "./certificate.ts";
 import type { Deployment } from "./deployment.ts";
 import type { PageTokens } from "./page-token.ts";
@@ -69,7 +69,7 @@ async function withoutBearer(
 ): Promise<Result<Principal>> {
   if (request.headers.has("authorization")) return keyMissing;
   const added = api === "json" ? await addedToken(deployment, request, waitUntil) : undefined;
-  return added ?? holderOf(deployment, request, waitUntil);
+  return added ?? holderOf(deployment, request, waitUntil, api);
 }
 
 /** Recognizes the token that a proxy has added. Undefined: there is none, or no issuer names the header. */
@@ -95,10 +95,16 @@ async function holderOf(
   deployment: Deployment,
   request: Request,
   waitUntil: WaitUntil,
+  api: "json" | "wire",
 ): Promise<Result<Principal>> {
   const certificate = certificateOf(request);
   if (!certificate.ok) return certificate;
-  return certificate.value === undefined ? keyMissing : holderOfDer(deployment, certificate.value, waitUntil);
+  if (certificate.value === undefined) return keyMissing;
+  // Changes over the wire need media types for which a browser asks first, and nothing answers that. Its
+  // calls may come through proxies that pass on the origin of a page, so they are not checked.
+  const refusal = api === "json" ? crossSiteRefusal(request) : undefined;
+  if (refusal !== undefined) return { ok: false, refusal };
+  return holderOfDer(deployment, certificate.value, waitUntil);
 }
 
 async function holderOfDer(

@@ -289,6 +289,25 @@ test("[A4] a key counts before a certificate", async () => {
   expect(await send("GET", "/v1/admin/keys", both)).toMatchObject({ status: 403 });
 });
 
+test("[A4] a page of another site can't use the certificate of its browser", async () => {
+  const certificate = presented(clientOf("operator"));
+  const freeze = async (proof: Proof, headers: Record<string, string>) =>
+    send("POST", "/v1/admin/cells/2/freeze", { ...proof, headers: { ...proof.headers, ...headers } }, {});
+  const elsewhere = { "sec-fetch-site": "cross-site", origin: "https://evil.example" };
+  expect(await freeze(certificate, elsewhere)).toMatchObject({
+    status: 403,
+    text: expect.stringContaining("page of another site") as unknown,
+  });
+  expect(await freeze(certificate, { origin: "https://evil.example" })).toMatchObject({ status: 403 });
+  const own = { "sec-fetch-site": "same-origin", origin: "https://leasehold.test" };
+  for (const [proof, headers] of [
+    [certificate, {}],
+    [certificate, own],
+    [{ ...certificate, ...bearer(operator) }, elsewhere],
+  ] as const)
+    expect(await freeze(proof, headers)).toMatchObject({ status: 200 });
+});
+
 test("[A4] the id that revokes a certificate or a subject is that of their requests", async () => {
   const explain = async (question: object): Promise<unknown> => {
     const { status, text } = await send("POST", "/v1/admin/identities/explain", bearer(operator), question);
