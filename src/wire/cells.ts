@@ -1,7 +1,6 @@
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CellInfoSchema, CellService, GetCellsResponseSchema } from "./protobuf.ts";
-import { callOf } from "./wire-call.ts";
+import { callOf, type WireContext, type WireService } from "./wire-call.ts";
 
 interface ApiCell {
   id: string;
@@ -17,14 +16,14 @@ export const infoOf = ({ id, address }: ApiCell): MessageInitShape<typeof CellIn
 
 export async function getCells(
   _: unknown,
-  context: HandlerContext,
+  context: WireContext,
 ): Promise<MessageInitShape<typeof GetCellsResponseSchema>> {
   const call = await callOf(context, "listCellAddresses");
   const { cells } = await call.send("listCellAddresses", {});
   return { cells: cells.map(infoOf) };
 }
 
-export const cellService: Required<ServiceImpl<typeof CellService>> = {
+export const cellService: WireService<typeof CellService> = {
   async getCell({ cellId }, context) {
     const call = await callOf(context, "listCellAddresses");
     const { cells } = await call.send("listCellAddresses", {});

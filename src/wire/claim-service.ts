@@ -7,7 +7,6 @@ import {
   type Any,
   type Timestamp,
 } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { ok, type Result } from "../core/refusal.ts";
 import type { TypeKind } from "../core/types/types.ts";
 import { invalid } from "../http/batch.ts";
@@ -15,7 +14,7 @@ import { uuid as uuidField } from "../http/contract/fields.ts";
 import type { AnswerOf } from "../http/internal-api.ts";
 import { validate } from "../http/validate.ts";
 import { batchOfUpdate } from "./batch-of-update.ts";
-import { callOf, oldestKey, type WireCall } from "./wire-call.ts";
+import { callOf, type WireCall, type WireContext, type WireService } from "./wire-call.ts";
 import {
   type ClaimService,
   GetRecordResponseSchema,
@@ -41,7 +40,7 @@ const REASON = "leasehold-reason";
 
 type ApiRecord = AnswerOf<"listRecords">["records"][number];
 
-export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
+export const claimService: WireService<typeof ClaimService> = {
   getCells,
 
   async getRecord(request, context) {
@@ -113,7 +112,7 @@ export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
   async listRecords(request, context) {
     const cell = String(request.cellId);
     const call = await callOf(context, "listRecords", cell);
-    if (context.values.get(oldestKey)) return oldestPage(call, cell, request);
+    if (context.isOldest) return oldestPage(call, cell, request);
     const paged = request.next === undefined ? request.limit !== undefined && "limit" : "next";
     if (paged === false) return rangeOfRecords(call, cell, request);
     if (hasRange(request)) call.value(invalid(paged, "must not be sent beside a range or types"));
@@ -124,7 +123,7 @@ export const claimService: Required<ServiceImpl<typeof ClaimService>> = {
 };
 
 async function decide(
-  context: HandlerContext,
+  context: WireContext,
   route: "commitLease" | "rollbackLease",
   cell: string,
   sent: string | undefined,

@@ -1,11 +1,10 @@
-import type { ServiceImpl } from "@connectrpc/connect";
 import { ClassifyAction, ClassifyType, type ClassifyService } from "./protobuf.ts";
 import { getCells } from "./cells.ts";
 import { nameOfClaim } from "./names.ts";
 import { typesOf } from "./type-numbers.ts";
-import { callOf } from "./wire-call.ts";
+import { callOf, type WireService } from "./wire-call.ts";
 
-export const classifyService: Required<ServiceImpl<typeof ClassifyService>> = {
+export const classifyService: WireService<typeof ClassifyService> = {
   getCells,
 
   async classify({ type, value, claim, claims }, context) {

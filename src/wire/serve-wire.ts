@@ -17,16 +17,12 @@ import { rawPath } from "../http/address.ts";
 import { authenticate } from "../http/authenticate.ts";
 import { joined, readInTime } from "../http/body.ts";
 import { deploymentOf, logOf, type Deployment } from "../http/deployment.ts";
-import { logFault } from "../http/fault.ts";
 import { secured } from "../http/headers.ts";
 import type { Failure } from "../http/problem.ts";
 import type { Trace } from "../http/trace.ts";
 import type { WaitUntil } from "../runtime.ts";
-import { claimService } from "./claim-service.ts";
-import { cellService } from "./cells.ts";
-import { classifyService } from "./classify-service.ts";
-import { CellService, ClaimService, ClassifyService } from "./protobuf.ts";
-import { callerKey, oldestKey, refusalOf, type Caller } from "./wire-call.ts";
+import { methods } from "./methods.ts";
+import { refusalOf, type Caller } from "./wire-call.ts";
 import { framingOf, isMessage, jsonOptions, plainBody, type Plain } from "./wire-message.ts";
 
 /** A request of the wire, and what it runs in. */
@@ -39,6 +35,9 @@ export interface WireRequest {
 
 const WIRE_PATH = "/grpc";
 
+/** Undefined if the key of the request is not valid. Such a call is refused before its message is read. */
+const callerKey = createContextKey<Caller | undefined>(undefined);
+const oldestKey = createContextKey(false);
 /** Why a request is refused before its message is read. */
 const refusalKey = createContextKey<ConnectError | undefined>(undefined);
 
@@ -48,26 +47,18 @@ const router = createConnectRouter({
   grpc: false,
   maxTimeoutMs: MAX_TIMEOUT_MS,
   jsonOptions,
-  interceptors: [
-    (next) => async (request) => {
-      const caller = request.contextValues.get(callerKey);
-      if (caller !== undefined) caller.isRead = true;
-      try {
-        return await next(request);
-      } catch (error) {
-        if (error instanceof ConnectError || caller === undefined) throw error;
-        throw refusalOf(logFault(error, caller.trace, caller.log), caller.trace);
-      }
-    },
-  ],
   requestGate: ({ values }) => {
     const refusal = values.get(refusalKey);
     if (refusal !== undefined) throw refusal;
   },
-})
-  .service(ClaimService, claimService)
-  .service(ClassifyService, classifyService)
-  .service(CellService, cellService);
+});
+for (const { desc, call } of methods)
+  router.rpc(desc, (request, { values, requestHeader, timeoutMs, signal }) => {
+    const caller = values.get(callerKey);
+    if (caller === undefined) throw new Error("a call without a caller");
+    const deadline = timeoutMs() === undefined ? undefined : signal;
+    return call(request, { caller, requestHeader, isOldest: values.get(oldestKey), deadline });
+  });
 
 const handlers = new Map<string, UniversalHandler>(
   router.handlers.map((handler) => [`${WIRE_PATH}${handler.requestPath}`, handler]),

@@ -1,4 +1,5 @@
-import { createContextKey, type ConnectError, type HandlerContext } from "@connectrpc/connect";
+import type { DescMethodUnary, DescService, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
 import { isAllowed } from "../auth/policy.ts";
 import { refused, type ErrorCode, type Result } from "../core/refusal.ts";
 import { accessRefusal, notAllowed } from "../http/access-refusal.ts";
@@ -21,22 +22,36 @@ export interface Caller extends RouteCaller {
   isRead: boolean;
 }
 
-export const callerKey = createContextKey<Caller | undefined>(undefined);
+/** What a method gets besides its message. Methods add no headers to their answers. */
+export interface WireContext {
+  caller: Caller;
+  requestHeader: Headers;
+  /** Whether the request was rewritten from the oldest generation, so that its answer must be too. */
+  isOldest: boolean;
+  /** Undefined if the caller gave no deadline. */
+  deadline: AbortSignal | undefined;
+}
 
-/** Whether the request was rewritten from the oldest generation, so that its answer must be too. */
-export const oldestKey = createContextKey(false);
+type MethodImpl<Method> =
+  Method extends DescMethodUnary<infer Input, infer Output>
+    ? (request: MessageShape<Input>, context: WireContext) => Promise<MessageInitShape<Output>>
+    : never;
+
+/** The methods of a service. All of them are unary. */
+export type WireService<Service extends DescService> = {
+  readonly [Name in keyof Service["method"]]: MethodImpl<Service["method"][Name]>;
+};
 
 /** One call, which throws what is wrong as an error of the wire. */
 export class WireCall {
   readonly deployment: Deployment;
   readonly #caller: Caller;
-  /** Undefined if the caller gave no deadline. */
   readonly #deadline: AbortSignal | undefined;
 
-  constructor(caller: Caller, { timeoutMs, signal }: Pick<HandlerContext, "timeoutMs" | "signal">) {
+  constructor({ caller, deadline }: WireContext) {
     this.deployment = caller.deployment;
     this.#caller = caller;
-    this.#deadline = timeoutMs() === undefined ? undefined : signal;
+    this.#deadline = deadline;
   }
 
   /** Calls a route of the API. It stops waiting at the caller's deadline, when the outcome is not known. */
@@ -81,10 +96,9 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
  * Begins a call on behalf of a route of the API. A caller who may not use the route, or not for this cell, is
  * refused before anything is looked up, and so is a key that was revoked.
  */
-export async function callOf(context: HandlerContext, id: RouteId, cell?: string): Promise<WireCall> {
-  const caller = context.values.get(callerKey);
-  if (caller === undefined) throw new Error("a call without a caller");
-  const call = new WireCall(caller, context);
+export async function callOf(context: WireContext, id: RouteId, cell?: string): Promise<WireCall> {
+  const { caller } = context;
+  const call = new WireCall(context);
   const { principal } = caller;
   const route: Route = routes[id];
   if (!isAllowed(principal, route.roles, cell)) call.fail("PERMISSION_DENIED", notAllowed(principal));
