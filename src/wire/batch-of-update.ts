@@ -67,18 +67,20 @@ export async function batchOfUpdate(
     // What is wrong with the name is found when the batch is checked.
     return key.ok ? `${key.value.type} ${key.value.canonical}` : given.at;
   };
-  const destroyed = new Set(lists.destroy_records.map(keys));
-  const created = new Set(lists.create_records.map(keys));
+  // Canonicalizing names takes time, and most requests only have one of the lists.
+  const hasBothLists = lists.create_records.length > 0 && lists.destroy_records.length > 0;
+  const destroyed = new Set(hasBothLists ? lists.destroy_records.map(keys) : []);
+  const created = new Set(hasBothLists ? lists.create_records.map(keys) : []);
   const places: Record<OpList, Given[]> = { creates: [], destroys: [], replaces: [] };
   const batch = { creates: [] as unknown[], destroys: [] as unknown[], replaces: [] as unknown[] };
   for (const given of lists.create_records) {
-    const list = destroyed.has(keys(given)) ? "replaces" : "creates";
+    const list = hasBothLists && destroyed.has(keys(given)) ? "replaces" : "creates";
     batch[list].push(named(given));
     places[list].push(given);
   }
   for (const given of lists.destroy_records) {
     // Only the first: a name that is twice in a list is refused.
-    if (created.delete(keys(given))) continue;
+    if (hasBothLists && created.delete(keys(given))) continue;
     batch.destroys.push(named(given));
     places.destroys.push(given);
   }

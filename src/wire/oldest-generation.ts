@@ -25,7 +25,9 @@ const MOVED = new Map([
 /** Rewrites a message of the method, if it is of the oldest generation. */
 export function modernized(method: string, message: Uint8Array): Uint8Array {
   if (method === "BeginUpdate")
-    return hasOldId(message, beginUpdate) ? rewritten(message, beginUpdate) : message;
+    return hasOldId(new BinaryReader(message), message.length, beginUpdate)
+      ? rewritten(message, beginUpdate)
+      : message;
   return method === "ListRecords" && isOldList(message) ? moved(message) : message;
 }
 
@@ -44,11 +46,16 @@ function* fieldsOf(message: Uint8Array): Generator<Field> {
   }
 }
 
-function hasOldId(message: Uint8Array, plan: Plan): boolean {
-  for (const { no, type, value } of fieldsOf(message)) {
+/** Searches a message that ends at `end`. Every begin is searched, so nothing is copied. */
+function hasOldId(reader: BinaryReader, end: number, plan: Plan): boolean {
+  while (reader.pos < end) {
+    const [no, type] = reader.tag();
     const next = plan.get(no);
-    if (next === "id" ? type === WireType.Varint : isPlanOf(next, type) && hasOldId(bytesOf(value), next))
-      return true;
+    if (next === "id" && type === WireType.Varint) return true;
+    if (isPlanOf(next, type)) {
+      const length = reader.uint32();
+      if (hasOldId(reader, reader.pos + length, next)) return true;
+    } else reader.skip(type, no);
   }
   return false;
 }
