@@ -21,7 +21,8 @@ import { secured } from "../http/headers.ts";
 import type { Failure } from "../http/problem.ts";
 import type { Trace } from "../http/trace.ts";
 import type { WaitUntil } from "../runtime.ts";
-import { methods } from "./methods.ts";
+import { connectBinary, MAX_TIMEOUT_MS } from "./connect-binary.ts";
+import { methods, type WireMethod } from "./methods.ts";
 import { refusalOf, type Caller } from "./wire-call.ts";
 import { framingOf, isMessage, jsonOptions, plainBody, type Plain } from "./wire-message.ts";
 
@@ -41,8 +42,6 @@ const oldestKey = createContextKey(false);
 /** Why a request is refused before its message is read. */
 const refusalKey = createContextKey<ConnectError | undefined>(undefined);
 
-const MAX_TIMEOUT_MS = 600_000;
-
 const router = createConnectRouter({
   grpc: false,
   maxTimeoutMs: MAX_TIMEOUT_MS,
@@ -60,16 +59,26 @@ for (const { desc, call } of methods)
     return call(request, { caller, requestHeader, isOldest: values.get(oldestKey), deadline });
   });
 
-const handlers = new Map<string, UniversalHandler>(
-  router.handlers.map((handler) => [`${WIRE_PATH}${handler.requestPath}`, handler]),
+interface Served {
+  method: WireMethod;
+  /** The method behind all protocols of Connect-ES. */
+  handler: UniversalHandler;
+}
+
+const served = new Map<string, Served>(
+  methods.flatMap((method) => {
+    const handler = router.handlers.find((each) => each.method === method.desc);
+    return handler === undefined ? [] : [[`${WIRE_PATH}${handler.requestPath}`, { method, handler }]];
+  }),
 );
 
 /** Serves every path under `/grpc`, as Connect or as gRPC-Web. */
 export async function serveWire(given: WireRequest): Promise<Response> {
   const { request, env, trace } = given;
-  const handler = handlers.get(rawPath(request.url));
-  if (handler === undefined) return unknownMethod(request, trace);
-  trace.route = `wire.${handler.method.name}`;
+  const found = served.get(rawPath(request.url));
+  if (found === undefined) return unknownMethod(request, trace);
+  const { method, handler } = found;
+  trace.route = `wire.${method.desc.name}`;
   const deployment = deploymentOf(env);
   const { limits } = deployment.config;
   const caller = await callerOf(given, deployment);
@@ -79,12 +88,23 @@ export async function serveWire(given: WireRequest): Promise<Response> {
   let header = isText ? binaryHeaders(request) : request.headers;
   if (caller.ok && framing !== undefined) {
     const body = await readInTime(request, limits, deployment.clock);
-    message = body.ok ? await plainBody(body.value, framing, handler.method.name, limits.bodyBytes) : body;
+    message = body.ok ? await plainBody(body.value, framing, method.desc.name, limits.bodyBytes) : body;
     if (body.ok && message.ok && message.value?.bytes !== body.value) header = plainHeaders(header);
   }
   const failed = caller.ok ? message : caller;
   const read = failed.ok ? failed.value : undefined;
   const body = read?.bytes;
+  if (caller.ok && read !== undefined && connectBinary.isFor(request)) {
+    const call = { message: read.bytes, isOldest: read.isOldest, caller: caller.value };
+    const direct = await connectBinary.answer(method, request, call);
+    if (direct !== undefined) {
+      const { status, header: own, body: bytes } = direct;
+      return new Response(bytes as Uint8Array<ArrayBuffer>, {
+        status,
+        headers: secured(own, trace.requestId),
+      });
+    }
+  }
   const ask = (refusal: ConnectError | undefined): Promise<UniversalServerResponse> => {
     const values = createContextValues()
       .set(refusalKey, refusal)
@@ -104,7 +124,7 @@ export async function serveWire(given: WireRequest): Promise<Response> {
   const answer = await ask(failed.ok ? undefined : refusalOf(failed.refusal, trace));
   // Connect calls it a fault of the server if a message can't be decoded.
   const isUnread = caller.ok && !caller.value.isRead && body !== undefined && framing !== undefined;
-  const isRefused = isUnread && !isMessage(body, framing, handler.method.input);
+  const isRefused = isUnread && !isMessage(body, framing, method.desc.input);
   return responseOf(isRefused ? await ask(refusalOf(UNREADABLE, trace)) : answer, isText, trace);
 }
 
