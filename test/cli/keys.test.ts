@@ -170,6 +170,7 @@ test("ls lists authorities, issuers and subjects of tokens beside keys, with the
   const version = await declare(0, [forge]);
   const token = await new SignJWT({ ref: "main", sub: "job", iss: forge.issuer, aud: "leasehold" })
     .setProtectedHeader({ alg: "ES256", kid: "1" })
+    .setIssuedAt()
     .setExpirationTime("5m")
     .sign(privateKey);
   const asJob = { env: { LEASEHOLD_KEY: token } };

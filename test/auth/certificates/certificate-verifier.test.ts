@@ -60,6 +60,12 @@ test("[A4] a certificate that an authority has signed counts as a key of its rul
         /^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/,
       ) as unknown,
       expiresAtMs: expect.any(Number) as unknown,
+      credential: {
+        kind: "certificate",
+        issuedBy: "authority 0",
+        name: "cell-1.test",
+        issuedAtMs: expect.any(Number) as unknown,
+      },
     },
   });
   expect(first.ok && first.value.expiresAtMs - Date.now()).toBeGreaterThan(29 * DAY_MS);

@@ -52,7 +52,13 @@ describe("a valid token", () => {
     const rules: TokenRule[] = [{ claims: { sub: ["repo:acme/app"] }, role: "cell", cell: "7" }];
     expect(await verify(await sign(), identitiesOf(issuerOf({ rules })))).toEqual({
       ok: true,
-      value: { role: "cell", cell: "7", keyId: idOf("repo:acme/app"), expiresAtMs: NOW_MS + 3_600_000 },
+      value: {
+        role: "cell",
+        cell: "7",
+        keyId: idOf("repo:acme/app"),
+        expiresAtMs: NOW_MS + 3_600_000,
+        credential: { kind: "token", issuedBy: "test", name: "repo:acme/app" },
+      },
     });
   });
 
