@@ -4,7 +4,7 @@ export interface Frame {
   isCompressed: boolean;
 }
 
-const HEADER_BYTES = 5;
+export const HEADER_BYTES = 5;
 
 /** Follows the messages of a stream: each has a flag, its length in 4 bytes, and its content. */
 export class FrameReader {

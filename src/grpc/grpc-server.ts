@@ -11,11 +11,14 @@ import { createServer, type AddressInfo, type Server as Listener, type Socket } 
 import type { HealthCheckRequest } from "../wire/generated/grpc/health/v1/health_pb.js";
 import { Health } from "../wire/generated/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "../wire/generated/grpc/reflection/v1/reflection_pb.js";
+import { defaultLimits, MAX_MESSAGE_BYTES, metadataBytes, type CallLimits } from "./call-limits.ts";
 import { forward } from "./forward.ts";
 import { HealthOfCoordinator } from "./health.ts";
 import { forwarded } from "./methods.ts";
+import type { MessageBudget } from "./message-budget.ts";
 import { pathOf, rawService, typedService } from "./raw-service.ts";
 import { reflect } from "./reflection.ts";
+import { RequestGuard } from "./request-guard.ts";
 import type { Send } from "./send.ts";
 
 /** Files in PEM. */
@@ -34,14 +37,11 @@ export interface GrpcOptions {
   tls?: GrpcTls | undefined;
   /** More connections are closed at once. */
   connections: number;
+  limits?: Partial<CallLimits> | undefined;
   /** Sends a request to the coordinator. */
   send: Send;
 }
 
-/** The default of the coordinator's limit `body_bytes` is lower, so its own error is what clients see. */
-const MAX_MESSAGE_BYTES = 10 * 1024 * 1024;
-/** Calls that run at the same time, of all connections. Each may have a message in memory. */
-const MAX_CALLS = 1_000;
 const MAX_STREAMS_PER_CONNECTION = 250;
 
 const channelOptions = {
@@ -79,13 +79,15 @@ export class GrpcServer {
 
   /** Throws the error of the system if the port cannot be used. */
   static async listen(options: GrpcOptions): Promise<GrpcServer> {
-    const server = new Server(channelOptions);
     const { send } = options;
+    const limits = { ...defaultLimits, ...options.limits };
+    const guard = new RequestGuard(limits, (path) => forwardedPaths.has(path));
+    const server = new Server({ ...channelOptions, interceptors: [guard.interceptor] });
     const health = new HealthOfCoordinator(async () => {
       const answer = await send({ method: "GET", path: "/readyz", headers: {} });
       return answer.status === 200;
     });
-    addForwarded(server, send);
+    addForwarded(server, send, guard.messages, limits.calls);
     addHealth(server, health);
     server.addService(typedService(ServerReflection), { serverReflectionInfo: reflect });
     const injector = server.createConnectionInjector(credentialsOf(options.tls));
@@ -129,7 +131,11 @@ function credentialsOf(tls: GrpcTls | undefined): ServerCredentials {
   return ServerCredentials.createSsl(clientCa ?? null, pair, clientCa !== undefined);
 }
 
-function addForwarded(server: Server, send: Send): void {
+const forwardedPaths: ReadonlySet<string> = new Set(
+  forwarded.flatMap(({ methods }) => methods.map((method) => pathOf(method))),
+);
+
+function addForwarded(server: Server, send: Send, messages: MessageBudget, maxCalls: number): void {
   let running = 0;
   for (const service of forwarded) {
     const handlers = service.methods.map((method) => {
@@ -138,7 +144,9 @@ function addForwarded(server: Server, send: Send): void {
         call: ServerUnaryCall<Buffer, Buffer>,
         answer: sendUnaryData<Buffer>,
       ): Promise<void> => {
-        if (running >= MAX_CALLS) return answer(TOO_MANY);
+        const bytes = call.request.length + metadataBytes(call.metadata);
+        const release = running < maxCalls ? messages.hold(bytes) : undefined;
+        if (release === undefined) return answer(TOO_MANY);
         running += 1;
         let isRunning = true;
         const cancelled = new AbortController();
@@ -155,6 +163,7 @@ function addForwarded(server: Server, send: Send): void {
           },
           send,
         );
+        release();
         running -= 1;
         isRunning = false;
         if (message === undefined) answer(ended);
@@ -168,7 +177,7 @@ function addForwarded(server: Server, send: Send): void {
 
 const TOO_MANY = {
   code: status.RESOURCE_EXHAUSTED,
-  details: `${MAX_CALLS} calls are running here already; repeat the call`,
+  details: "too many calls are running here already; repeat the call",
 };
 
 function addHealth(server: Server, health: HealthOfCoordinator): void {

@@ -142,7 +142,7 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     limits: { connections: connectionLimit(storage.files.length) },
   });
-  const grpc = await startGrpc(options, host, connectionLimit(storage.files.length)).catch(
+  const grpc = await startGrpc(options, host, connectionLimit(storage.files.length), limits.bodyReadMs).catch(
     async (error: unknown) => {
       await http.close(0);
       throw error;
@@ -197,6 +197,7 @@ async function startGrpc(
   { host: name, grpc, tls }: StandaloneOptions,
   host: Host,
   connections: number,
+  readMs: number,
 ): Promise<GrpcServer | undefined> {
   if (grpc === undefined) return undefined;
   const { GrpcServer } = await import("../grpc/grpc-server.ts");
@@ -206,6 +207,7 @@ async function startGrpc(
       port: grpc.port,
       tls,
       connections,
+      limits: { readMs },
       send: requestSend(INTERNAL_URL, presentedTo(host)),
     });
   } catch (error) {
