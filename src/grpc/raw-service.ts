@@ -7,8 +7,10 @@ import {
   type DescMethod,
   type DescService,
   type MessageInitShape,
+  type MessageShape,
 } from "@bufbuild/protobuf";
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
+import { MAX_KEYLESS_BYTES } from "./call-limits.ts";
 
 const asIs = (bytes: Buffer): Buffer => bytes;
 
@@ -18,18 +20,24 @@ export const pathOf = (method: DescMethod): string => `/${method.parent.typeName
 export const rawService = ({ methods }: DescService): ServiceDefinition =>
   Object.fromEntries(methods.map((method) => [method.localName, definitionOf(method, asIs, asIs)]));
 
-/** A service whose messages are decoded. A handler may answer the fields of a message. */
+/** A service whose messages are decoded, and are short. A handler may answer the fields of a message. */
 export const typedService = ({ methods }: DescService): ServiceDefinition =>
   Object.fromEntries(
     methods.map((method) => [
       method.localName,
       definitionOf(
         method,
-        (bytes) => fromBinary(method.input, bytes),
+        (bytes) => decoded(method.input, bytes),
         (fields) => encoded(method.output, fields as MessageInitShape<DescMessage>),
       ),
     ]),
   );
+
+/** The library answers what it throws with a status. */
+function decoded(schema: DescMessage, bytes: Buffer): MessageShape<DescMessage> {
+  if (bytes.length > MAX_KEYLESS_BYTES) throw new RangeError("the message has become too large");
+  return fromBinary(schema, bytes);
+}
 
 const encoded = (schema: DescMessage, fields: MessageInitShape<DescMessage>): Buffer =>
   Buffer.from(toBinary(schema, create(schema, fields)));

@@ -41,10 +41,10 @@ export function reflect(stream: ServerDuplexStream<ServerReflectionRequest, Answ
   stream.on("data", (request: ServerReflectionRequest) => {
     const messageResponse = answerTo(request.messageRequest);
     // A client that asks and reads nothing is read no further.
-    if (!stream.write({ validHost: request.host, originalRequest: request, messageResponse })) {
-      stream.pause();
-      stream.once("drain", () => stream.resume());
-    }
+    stream.pause();
+    stream.write({ validHost: request.host, originalRequest: request, messageResponse }, () =>
+      stream.resume(),
+    );
   });
   stream.on("end", () => stream.end());
   stream.on("error", () => stream.end());

@@ -178,6 +178,23 @@ test("[W8] headers count", async () => {
   await answer(client);
 });
 
+test("[W8] requests of health and reflection are short, also if they are compressed", async () => {
+  const { session } = await serve({});
+  // The first field many times, which is a valid message.
+  const long = Buffer.alloc(21 * KIB, Buffer.from([0x0a, 1, 97]));
+  for (const [path, flag, message] of [
+    [CHECK, 0, long],
+    [REFLECT, 0, long],
+    [CHECK, 1, gzipSync(long)],
+    [REFLECT, 1, gzipSync(long)],
+  ] as const) {
+    const call = new RawCall(session, path, { "grpc-encoding": "gzip" });
+    call.stream.write(frame(message, { flag }));
+    await call.closed();
+    expect(call.code).toBe(flag === 0 ? status.RESOURCE_EXHAUSTED : status.INTERNAL);
+  }
+});
+
 test("[W8] a message that does not arrive in time ends its call, but an answer may take longer", async () => {
   let release = (): void => {};
   const answered = new Promise<void>((resolve) => (release = resolve));
