@@ -148,6 +148,13 @@ function withSense(request: FuzzRequest): FuzzRequest {
     const { cell_id: cell = "1", ...rest } = request.body;
     return { ...request, body: rest["role"] === "cell" ? { ...rest, cell_id: cell } : rest };
   }
+  if (request.id === "changeIdentities" && isObject(request.body))
+    return { ...request, body: { ...request.body, issuers: withUsableKeys(request.body["issuers"]) } };
+  // A random text is no certificate.
+  if (request.id === "explainIdentity" && isObject(request.body)) {
+    const { issuer = "https://forge.example", subject = "job" } = request.body;
+    return { ...request, body: { issuer, subject } };
+  }
   // The others stay for the calls that need one.
   if (request.id === "removeWebhook") return { ...request, params: { id: "1" } };
   if ((request.id === "addWebhook" || request.id === "changeWebhook") && isObject(request.body)) {
@@ -165,6 +172,14 @@ function withSense(request: FuzzRequest): FuzzRequest {
   }
   return request;
 }
+
+/** The public key of RFC 8037, appendix A. Random members of a key are no key. */
+const PUBLIC_KEY = { kty: "OKP", crv: "Ed25519", kid: "1", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" };
+
+const withUsableKeys = (issuers: Tree | undefined): Tree =>
+  (Array.isArray(issuers) ? issuers : []).map((issuer): Tree =>
+    isObject(issuer) && issuer["keys"] !== undefined ? { ...issuer, keys: [PUBLIC_KEY] } : issuer,
+  );
 
 /**
  * Often uses a cell that is ready for the call, because a random cell seldom is. An export must not name a

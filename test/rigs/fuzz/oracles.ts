@@ -172,9 +172,12 @@ export function wrongProblem({ status, headers, text }: Received): string | unde
   return undefined;
 }
 
-/** Removes the field name, which may contain the caller's own text. */
+/** Removes the field name, which may contain the caller's own text, and quoted texts of the caller. */
 const withoutEcho = (made: { detail: string; field?: string | undefined }): string =>
-  made.field === undefined ? made.detail : made.detail.replaceAll(made.field, "");
+  (made.field === undefined ? made.detail : made.detail.replaceAll(made.field, "")).replaceAll(
+    /"[^"]*"/g,
+    "",
+  );
 
 function isWellFormed(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();

@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const layers: Readonly<Record<string, { make: (id: RouteId) => fc.Arbitrary<FuzzRequest>; runs: number }>> = {
-  valid: { make: validRequests, runs: 600 },
+  valid: { make: validRequests, runs: 900 },
   "nearly valid": { make: nearlyValidRequests, runs: 600 },
   hostile: { make: hostileRequests, runs: 600 },
 };
