@@ -46,8 +46,8 @@ export interface ReconcileOptions {
   /** A younger saved lease is left to its own process, which is about to commit it. 60 s by default. */
   commitGraceMs: number;
   /**
-   * A lease that was not saved for this long is stale: it is fenced, then rolled back. A local transaction
-   * that tries to save it afterwards fails. 10 min by default.
+   * A lease that was neither saved nor renewed for this long is stale: it is fenced, then rolled back. A
+   * local transaction that tries to save it afterwards fails. 10 min by default.
    */
   staleMs: number;
   /** How far back a run looks that is not full: 2 h by default. At least `orphanMs`. */
@@ -251,11 +251,11 @@ class ReconcileRun {
   }
 
   /** An outstanding lease. */
-  async #reconcileLease({ uuid, ageMs }: RemoteLease, saved: LocalLease | undefined): Promise<void> {
+  async #reconcileLease({ uuid, ageMs, idleMs }: RemoteLease, saved: LocalLease | undefined): Promise<void> {
     const { commitGraceMs, staleMs } = this.options;
     this.result.counters.processed += 1;
     if (saved === undefined) {
-      if (ageMs >= staleMs) await this.#fenceAndRollBack(uuid);
+      if (idleMs >= staleMs) await this.#fenceAndRollBack(uuid);
       else this.result.counters.pending += 1;
       return;
     }

@@ -27,6 +27,8 @@ export interface RemoteLease {
   uuid: string;
   /** By the coordinator's clock, so the cell's clock does not matter. */
   ageMs: number;
+  /** The time since the lease was granted, or renewed last (C8). */
+  idleMs: number;
 }
 
 export interface RemotePageRequest {
@@ -85,7 +87,11 @@ export class ClientLeases implements RemoteLeases {
     const { value } = await this.#leases.list({ pageToken, pageSize, createdAfter }).pages().next();
     if (value === undefined) throw new Error("the client answered a listing without a page");
     return {
-      leases: value.items.map(({ uuid, age_ms: ageMs }) => ({ uuid, ageMs })),
+      leases: value.items.map(({ uuid, age_ms: ageMs, idle_ms: idleMs = ageMs }) => ({
+        uuid,
+        ageMs,
+        idleMs,
+      })),
       nextPageToken: value.nextPageToken,
     };
   }

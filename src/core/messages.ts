@@ -259,6 +259,12 @@ export interface DecideRequest extends CellCall {
   isRemoval?: true;
 }
 
+/** Says that the cell still works on a lease (C8). */
+export interface RenewRequest extends CellCall {
+  lease: string;
+  reason: string;
+}
+
 export interface LeaseRequest extends CellCall {
   lease: string;
 }
@@ -279,6 +285,8 @@ export type LeaseState = "GRANTED" | Outcome;
 export interface LeaseStatus {
   state: LeaseState;
   createdAtMs: number;
+  /** When its cell renewed it last. Null: never. */
+  renewedAtMs: number | null;
 }
 
 export interface LeaseCounts {
@@ -301,6 +309,9 @@ export interface Lease {
   /** The id of the key, if an operator decided. */
   decidedByKey?: string;
   reason?: string;
+  /** When its cell renewed it last, and why (C8). Absent: never. */
+  renewedAtMs?: number;
+  renewalReason?: string;
   /** Present only while the lease is GRANTED, and only in the answer to a read of this one lease. */
   ops?: Op[];
 }
@@ -752,6 +763,8 @@ export interface MaintainAnswer extends SeesDirectory {
   contradictions: SeenContradictions | null;
   /** Decisions that some shard has not applied yet. */
   unapplied: number;
+  /** Leases that would be stale if the cell had not renewed them (C8). */
+  sparedLeases: number;
   /** Audit entries that D1 may not have yet. */
   auditEntries: number;
   /** Null: the cell is not removed. */

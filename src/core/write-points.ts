@@ -17,6 +17,7 @@ export const writePoints = {
     "set_state",
     "revoke_cell_key",
     "report_status",
+    "renew",
   ],
   /** Writes of a ledger whose cell is removed. */
   removal: ["start_removal", "cancel_removal", "begin_removal", "finish_removal"],

@@ -23,6 +23,7 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
   const calls: LedgerCalls = {
     begin: (request) => tell(ledger, ledger.begin(request)),
     decide: (request) => tell(ledger, ledger.decide(request)),
+    renew: (request) => tell(ledger, ledger.renew(request)),
     getLease: (request) => tell(ledger, ledger.get(request)),
     listLeases: (request) => tell(ledger, ledger.list(request)),
     authorize: (request) => tell(ledger, ledger.authorize(request)),

@@ -36,6 +36,7 @@ export type Answer<T> = Promise<messages.Reply<T> & messages.Told>;
 export interface LedgerCalls {
   begin(request: messages.BeginRequest): Answer<messages.BeginAnswer>;
   decide(request: messages.DecideRequest): Answer<messages.PlacedLease>;
+  renew(request: messages.RenewRequest): Answer<messages.Lease>;
   getLease(request: messages.LeaseRequest): Answer<messages.Lease>;
   listLeases(request: messages.ListLeasesRequest): Answer<messages.LeasePage>;
   authorize(request: messages.Authorize): Answer<null>;

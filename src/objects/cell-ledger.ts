@@ -26,6 +26,10 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return this.#tell(this.#ledger.decide(request));
   }
 
+  renew(request: messages.RenewRequest): Answer<messages.Lease> {
+    return this.#tell(this.#ledger.renew(request));
+  }
+
   getLease(request: messages.LeaseRequest): Answer<messages.Lease> {
     return this.#tell(this.#ledger.get(request));
   }

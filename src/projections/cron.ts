@@ -150,8 +150,9 @@ export async function runCron(
   });
   const { error, cellsFailed } = report;
   const statuses = new Map(visits.map(({ cell, reported }) => [cell, reported]));
+  const spared = new Map(visits.map(({ cell, sparedLeases }) => [cell, sparedLeases]));
   const authorities = directory.ok ? directory.value.authorities : null;
-  await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses, authorities });
+  await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses, spared, authorities });
   return report;
 }
 

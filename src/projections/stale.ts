@@ -1,6 +1,7 @@
 import { eq, isNull, sql, type SQL } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
+import { idleMsOf } from "../core/idle-time.ts";
 import { MESSAGE_VERSION, type LeaseCounts, type LeaseStatus } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
@@ -21,6 +22,8 @@ export interface StaleLease {
   cell: string;
   createdAtMs: number;
   ageMs: number;
+  /** When its cell renewed it last. Absent: never, or its ledger could not be asked. */
+  renewedAtMs?: number;
   counts: LeaseCounts;
   /**
    * True: its ledger says that it is still granted. False: its ledger could not be asked, so it may have been
@@ -209,7 +212,7 @@ const positionOf = ({ createdAtMs, cell, createdPosition }: Candidate): StalePos
   createdPosition,
 });
 
-/** Returns undefined for a lease that its ledger knows as decided, or as younger than D1 has it. */
+/** Returns undefined for a lease that its ledger knows as decided, renewed, or younger than D1 has it. */
 function staleLease(
   { lease, cell, createdAtMs, counts }: Candidate,
   now: number,
@@ -221,8 +224,10 @@ function staleLease(
   if (confirmed && checked.state !== "GRANTED") return undefined;
   const grantedAtMs = confirmed ? checked.createdAtMs : createdAtMs;
   const ageMs = Math.max(0, now - grantedAtMs);
-  if (confirmed && ageMs < olderThanS * 1_000) return undefined;
-  return { lease, cell, createdAtMs: grantedAtMs, ageMs, counts, confirmed };
+  const renewedAtMs = confirmed ? checked.renewedAtMs : null;
+  const known = { createdAtMs: grantedAtMs, ageMs, ...(renewedAtMs === null ? {} : { renewedAtMs }) };
+  if (confirmed && idleMsOf(known) < olderThanS * 1_000) return undefined;
+  return { lease, cell, ...known, counts, confirmed };
 }
 
 /**

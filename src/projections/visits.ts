@@ -24,6 +24,8 @@ export interface Visit extends PullResult {
   removed: RemovalEnd | null;
   /** Decisions that some shard has not applied yet. Null: the ledger has not said. */
   unapplied: number | null;
+  /** Leases that would be stale if the cell had not renewed them (C8). 0 if the ledger has not said. */
+  sparedLeases: number;
   /** The audit entries that D1 may not have yet. Null: the ledger has not said. */
   auditEntries: number | null;
   /** Whether the ledger has lost changes. Null: it has not said. */
@@ -107,6 +109,7 @@ async function wake(
       isRemoved,
       removed: null,
       unapplied: null,
+      sparedLeases: 0,
       auditEntries: null,
       isLost: null,
       reported: undefined,
@@ -123,7 +126,8 @@ async function wake(
   );
   const error = pulled.error ?? (woken.kind === "ok" ? null : causeOf(woken));
   if (error !== null) run.runtime.log("cell_failed", { cell, error });
-  const { directory, auditEntries, removed, unapplied } = woken.kind === "ok" ? woken.value : NOT_SAID;
+  const { directory, auditEntries, removed, unapplied, sparedLeases } =
+    woken.kind === "ok" ? woken.value : NOT_SAID;
   const reported = woken.kind === "ok" ? reportOf(woken.value) : undefined;
   const contradictions = woken.kind === "ok" ? woken.value.contradictions : null;
   return {
@@ -132,6 +136,7 @@ async function wake(
     isRemoved,
     removed,
     unapplied,
+    sparedLeases,
     directory,
     auditEntries,
     isLost: isLostBy(woken),
@@ -141,7 +146,13 @@ async function wake(
   };
 }
 
-const NOT_SAID = { directory: null, auditEntries: null, removed: null, unapplied: null } as const;
+const NOT_SAID = {
+  directory: null,
+  auditEntries: null,
+  removed: null,
+  unapplied: null,
+  sparedLeases: 0,
+} as const;
 
 /** A cell that is being removed has no one left to report. */
 const reportOf = ({ state, reported }: MaintainAnswer): ReportedStatus | null =>

@@ -162,6 +162,16 @@ describe("thresholds", () => {
     expect(local.rows.has("x")).toBe(row);
   });
 
+  it("[C8] leaves a renewed lease alone until it was not renewed for as long as makes it stale", async () => {
+    lease("d", { there: 100 });
+    const renewed = remote.leases.get("d");
+    if (renewed === undefined) throw new Error("no lease");
+    renewed.renewedAtMs = NOW - 9.99 * MINUTE;
+    expect((await run()).counters).toEqual(counters({ processed: 1, pending: 1 }));
+    renewed.renewedAtMs = NOW - 10 * MINUTE;
+    expect((await run()).counters).toEqual(counters({ processed: 1, rolledBack: 1 }));
+  });
+
   it("reads leases within the window, unless the run is full", async () => {
     lease("old", { there: 121 });
     expect((await run()).counters.processed).toBe(0);

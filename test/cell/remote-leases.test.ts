@@ -164,7 +164,7 @@ describe("list", () => {
       { status: 200, json: { leases: [leaseOf("GRANTED")], next_page_token: "n" } },
     ]);
     const page = await remote.list({ pageToken: "p+/", pageSize: 50, createdAfterMs: 0 });
-    expect(page).toEqual({ leases: [{ uuid: UUID, ageMs: 12 }], nextPageToken: "n" });
+    expect(page).toEqual({ leases: [{ uuid: UUID, ageMs: 12, idleMs: 12 }], nextPageToken: "n" });
     expect(sent).toHaveLength(1);
     const { searchParams } = new URL(sent[0]?.url ?? "");
     expect(Object.fromEntries(searchParams)).toEqual({

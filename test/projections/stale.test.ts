@@ -9,7 +9,7 @@ import {
   type StalePosition,
   type StaleQuery,
 } from "../../src/projections/stale.ts";
-import { begin, countRows, decide, env, ledgerOf, startFleet, uuidOf } from "./fleet.ts";
+import { begin, countRows, decide, env, envelope, ledgerOf, startFleet, uuidOf } from "./fleet.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import { countingLedgers, withoutLedger } from "./ledger-calls.ts";
 
@@ -74,6 +74,23 @@ describe("the stale listing", () => {
     expect(idsOf((await list({ olderThanS: 8 * 3_600 })).leases)).toEqual([uuidOf(0), uuidOf(2)]);
     expect(idsOf((await list({ cell: "1" })).leases)).toEqual([uuidOf(3)]);
     expect(await list({ cell: "3" })).toEqual({ leases: [], next: null, lastPulledAtMs: null });
+  });
+
+  test("[C8] leaves out a lease that its cell has renewed, until that is too long ago", async () => {
+    const now = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now: now - 3_600_000 });
+    await begin("1", uuidOf(0), "ada");
+    await begin("1", uuidOf(1), "bob");
+    vi.useFakeTimers({ toFake: ["Date"], now });
+    await runCron(env, Date.now());
+    const caller = { role: "cell" as const, keyId: "k", expiresAtMs: Infinity };
+    const renewal = { ...envelope(), caller, lease: uuidOf(0), reason: "an import" };
+    expect(await ledgerOf("1").renew(renewal)).toMatchObject({ ok: true });
+    expect(idsOf((await list({ olderThanS: 600 })).leases)).toEqual([uuidOf(1)]);
+    vi.useFakeTimers({ toFake: ["Date"], now: now + 600_000 });
+    const { leases } = await list({ olderThanS: 600 });
+    expect(idsOf(leases)).toEqual([uuidOf(0), uuidOf(1)]);
+    expect(leases[0]).toMatchObject({ ageMs: 4_200_000, renewedAtMs: now });
   });
 
   test("leaves out leases decided since the last pull, and fills the page with later ones", async () => {

@@ -4,6 +4,7 @@ import type { LeaseState, RemoteLeasePage, RemoteLeases, RemotePageRequest } fro
 interface MemoryLease {
   uuid: string;
   createdAtMs: number;
+  renewedAtMs?: number;
   state: LeaseState;
 }
 
@@ -39,7 +40,11 @@ export class MemoryRemote implements RemoteLeases {
       )
       .toSorted((a, b) => (a.uuid < b.uuid ? -1 : 1));
     const page = granted.slice(0, pageSize);
-    const leases = page.map(({ uuid, createdAtMs }) => ({ uuid, ageMs: this.#now() - createdAtMs }));
+    const leases = page.map(({ uuid, createdAtMs, renewedAtMs }) => ({
+      uuid,
+      ageMs: this.#now() - createdAtMs,
+      idleMs: this.#now() - (renewedAtMs ?? createdAtMs),
+    }));
     return { leases, nextPageToken: granted.length > page.length ? (page.at(-1)?.uuid ?? "") : "" };
   }
 

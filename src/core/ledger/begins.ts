@@ -1,6 +1,7 @@
 import { callOfRemovedCell } from "../cell-removed.ts";
 import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
+import { idleMsOf } from "../idle-time.ts";
 import type { Limits } from "../limits.ts";
 import type {
   AttemptId,
@@ -23,7 +24,7 @@ import type { History } from "../history.ts";
 import { encodeExecutions } from "./executions.ts";
 import { encodePayload } from "./payload.ts";
 import type { Positions } from "./position.ts";
-import type { LeaseRow, LedgerStore } from "./store.ts";
+import { neverRenewed, type LeaseRow, type LedgerStore } from "./store.ts";
 import { Attempt, type AttemptEnd } from "./attempt.ts";
 import type { LeaseAudit } from "./lease-audit.ts";
 
@@ -106,10 +107,11 @@ export class Begins {
     LedgerMetrics,
     "outstandingLeases" | "staleLeases" | "oldestLeaseMs" | "leaseAges" | "runningBegins"
   > {
-    const agesMs = this.#store.granted(0, MOST_AGES).map((row) => this.#store.leaseOf(row, nowMs).ageMs);
+    const leases = this.#store.granted(0, MOST_AGES).map((row) => this.#store.leaseOf(row, nowMs));
+    const agesMs = leases.map(({ ageMs }) => ageMs);
     return {
       outstandingLeases: this.#outstanding,
-      staleLeases: agesMs.filter((ageMs) => ageMs >= this.#limits.staleS * 1_000).length,
+      staleLeases: leases.filter((lease) => idleMsOf(lease) >= this.#limits.staleS * 1_000).length,
       oldestLeaseMs: agesMs[0] ?? 0,
       leaseAges: agesIn(agesMs),
       runningBegins: this.#executing,
@@ -197,7 +199,8 @@ export class Begins {
       this.#executingBytes +
       bytes +
       grants * ROW_BYTES +
-      decisions * (ROW_BYTES + reasonBytes) +
+      // A lease may have a reason of its last renewal, too.
+      decisions * (ROW_BYTES + 2 * reasonBytes) +
       fences * (FENCE_BYTES + reasonBytes) +
       auditEntries * (AUDIT_BYTES + reasonBytes)
     );
@@ -317,6 +320,7 @@ export class Begins {
       decided_by: null,
       decided_by_key: null,
       reason: null,
+      ...neverRenewed,
     };
     this.#running.delete(request.lease);
     this.#store.insert(row);

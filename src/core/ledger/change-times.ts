@@ -1,7 +1,7 @@
 /** What the times need from the ledger's rows. */
 interface Marks {
   clockMarks(): string;
-  setClockMarks(marks: string): void;
+  setClockMarks(marks: string, nowMs: number): void;
   lastChanges(): { position: number; atMs: number }[];
 }
 
@@ -49,7 +49,7 @@ export class ChangeTimes {
     if (this.isBehind(nowMs)) {
       const older = this.#marks.filter(({ atMs }) => atMs < nowMs);
       this.#marks = [...older, { position: lastPosition, atMs: nowMs }].slice(-MAX_MARKS);
-      this.#store.setClockMarks(JSON.stringify(this.#marks));
+      this.#store.setClockMarks(JSON.stringify(this.#marks), nowMs);
       this.#latestMs = nowMs;
     }
     this.#latestMs = Math.max(this.#latestMs, nowMs);

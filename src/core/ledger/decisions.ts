@@ -4,13 +4,14 @@ import type { Limits } from "../limits.ts";
 import type { DecideRequest, PlacedLease } from "../messages.ts";
 import type { LedgerCounters } from "../metrics/ledger-counters.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused, type Refusal, type Result } from "../refusal.ts";
+import { ok, refused, type Result } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
 import type { Contradictions } from "./contradictions.ts";
+import { decidedOtherwise } from "./decided-otherwise.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { LeaseAudit } from "./lease-audit.ts";
 import type { Positions } from "./position.ts";
-import type { LeaseRow, LedgerStore } from "./store.ts";
+import { neverRenewed, type LeaseRow, type LedgerStore } from "./store.ts";
 
 /** When the alarm forgets fences, after one had no room. */
 const FORGET_WITHIN_MS = 1_000;
@@ -163,6 +164,7 @@ export class Decisions {
       replaces: 0,
       missing: 0,
       ...deciderOf(request),
+      ...neverRenewed,
     };
     this.#begins.fence(request.lease);
     this.#store.insert(row);
@@ -189,13 +191,3 @@ const deciderOf = ({
 
 /** Drops the payload, which the answer does not have. */
 const withoutBatch = (row: LeaseRow): LeaseRow => ({ ...row, payload: null });
-
-function decidedOtherwise(row: LeaseRow): Refusal {
-  return row.state === "COMMITTED"
-    ? refused("FAILED_PRECONDITION", "the lease is already committed, and a decision is final", {
-        reason: "LEASE_COMMITTED",
-      }).refusal
-    : refused("FAILED_PRECONDITION", "the lease is already rolled back, and a decision is final", {
-        reason: "LEASE_ROLLED_BACK",
-      }).refusal;
-}

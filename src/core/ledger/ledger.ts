@@ -31,6 +31,7 @@ import type {
   ReconcileLedger,
   RemovalProgress,
   RemovalStep,
+  RenewRequest,
   ReportStatus,
   Reply,
   RevokeCellKey,
@@ -64,6 +65,7 @@ import { Removal, type ClaimsPeer } from "./removal.ts";
 import { ledgerSchema } from "./schema.ts";
 import { ReadLimiter } from "./read-limiter.ts";
 import { SeenDirectory } from "./seen-directory.ts";
+import { Renewals } from "./renewals.ts";
 import { StatusReports } from "./status-reports.ts";
 import { lacksSeen } from "./seen-change.ts";
 import { LedgerStore, type LeaseRow } from "./store.ts";
@@ -96,6 +98,7 @@ export class Ledger {
   readonly #reads: ReadLimiter;
   readonly #pruner: Pruner;
   readonly #reconciler: LedgerReconciler;
+  readonly #renewals: Renewals;
   readonly #removal: Removal;
   readonly #audit: Audit;
   readonly #contradictions: Contradictions;
@@ -182,6 +185,7 @@ export class Ledger {
       leaseAudit,
       this.#contradictions,
     );
+    this.#renewals = new Renewals(ports, this.#store, this.#history, halt);
     this.#removal = new Removal(
       cell,
       ports,
@@ -242,6 +246,11 @@ export class Ledger {
       this.#answerCall(request, () => this.#decisions.decide(request)),
     );
     return watch(decided, (reply) => this.#counters.answeredDecision(reply));
+  }
+
+  /** Stores that the cell still works on a lease (C8). */
+  renew(request: RenewRequest): Promise<Reply<Lease>> {
+    return this.#answerCall(request, () => this.#renewals.renew(request));
   }
 
   get(request: LeaseRequest): Promise<Reply<Lease>> {
@@ -355,6 +364,7 @@ export class Ledger {
         reported: this.#statusReports.last,
         contradictions: this.#contradictions.seen,
         unapplied: this.#deliveries.unapplied,
+        sparedLeases: this.#store.sparedLeases(this.#ports.clock.now(), this.#limits.staleS * 1_000),
         auditEntries: this.#audit.count,
         directory: this.#directory.point ?? null,
         removed: this.#removal.end,
@@ -392,14 +402,16 @@ export class Ledger {
   }
 
   /**
-   * Returns the current state of each lease and when it was granted, so that the stale listing can leave out
-   * decided and young leases. Null: the ledger does not know the lease, or has forgotten it.
+   * Returns the current state of each lease, and when it was granted and renewed, so that the stale listing
+   * can leave out decided, renewed and young leases. Null: the ledger does not know the lease, or has
+   * forgotten it.
    */
   leaseStates(message: Envelope & { leases: string[] }): Promise<Reply<(LeaseStatus | null)[]>> {
     const statusOf = (lease: string): LeaseStatus | null => {
       const row = this.#store.find(lease);
       if (row === undefined) return null;
-      return { state: row.state, createdAtMs: this.#store.leaseOf(row, 0).createdAtMs };
+      const { createdAtMs, renewedAtMs = null } = this.#store.leaseOf(row, 0);
+      return { state: row.state, createdAtMs, renewedAtMs };
     };
     return this.#answer(message, async () => this.#durable(ok(message.leases.map(statusOf))));
   }

@@ -25,7 +25,7 @@ import type { Begins } from "./begins.ts";
 import { decodeExecutions, encodeExecutions } from "./executions.ts";
 import { decodePayload, encodePayload } from "./payload.ts";
 import type { Positions } from "./position.ts";
-import type { LeaseRow, LedgerStore } from "./store.ts";
+import { neverRenewed, type LeaseRow, type LedgerStore } from "./store.ts";
 
 /** The number of holds that a shard reads for one page. */
 const HOLDS_PER_PAGE = 500;
@@ -276,6 +276,7 @@ export class LedgerReconciler {
       decided_by: null,
       decided_by_key: null,
       reason: null,
+      ...neverRenewed,
     });
   }
 

@@ -40,4 +40,6 @@ export const ledgerSchema: readonly (readonly string[])[] = [
   ],
   // The key is only kept if an operator decided.
   [AUDIT_TABLE, "ALTER TABLE lease ADD COLUMN decided_by_key TEXT"],
+  // What the cell says of a granted lease on which it still works (C8).
+  ["ALTER TABLE lease ADD COLUMN renewed_at_ms INTEGER", "ALTER TABLE lease ADD COLUMN renewal_reason TEXT"],
 ];

@@ -40,7 +40,12 @@ export interface LeaseRow extends LeaseCounts {
   /** The id of the key, if an operator decided. */
   decided_by_key: string | null;
   reason: string | null;
+  /** When the cell said last that it still works on the lease (C8). */
+  renewed_at_ms: number | null;
+  renewal_reason: string | null;
 }
+
+export const neverRenewed = { renewed_at_ms: null, renewal_reason: null } as const;
 
 type Counter = "cell_state_set_at_ms" | "cell_state_version" | "pruned_position" | "refused_through_ms";
 
@@ -75,7 +80,7 @@ interface Applied {
 /** All columns except the payload, for listings and replays. */
 const HEAD = `lease, decided, position, created_position, created_at_ms, decided_at_ms, state, fence,
   incarnation, counter, epochs, NULL AS payload, payload_hash, creates, destroys, replaces, missing,
-  decided_by, decided_by_key, reason`;
+  decided_by, decided_by_key, reason, renewed_at_ms, renewal_reason`;
 
 /** The SQL statements on the ledger's tables. It makes no decisions. */
 export class LedgerStore {
@@ -87,6 +92,8 @@ export class LedgerStore {
   #revokedKeys: ReadonlySet<string>;
   #applied: Applied;
   #refusedThroughMs: number;
+  /** False: no granted lease was renewed. */
+  #mayHaveRenewals = false;
 
   constructor(sql: Sql, cell: string) {
     this.#sql = sql;
@@ -159,6 +166,29 @@ export class LedgerStore {
       row.reason,
       row.lease,
     );
+  }
+
+  renew(lease: string, nowMs: number, reason: string): void {
+    this.#mayHaveRenewals = true;
+    this.#sql.all(
+      "UPDATE lease SET renewed_at_ms = ?, renewal_reason = ? WHERE lease = ? AND decided = 0",
+      nowMs,
+      reason,
+      lease,
+    );
+  }
+
+  /** Counts the granted leases that would be stale if their cell had not renewed them (C8). */
+  sparedLeases(nowMs: number, staleMs: number): number {
+    // Most ledgers have no renewed lease, so their rows are not read.
+    if (!this.#mayHaveRenewals) return 0;
+    const [counts = { renewed: 0, spared: null }] = this.#sql.all<{ renewed: number; spared: number | null }>(
+      `SELECT count(*) AS renewed, sum(renewed_at_ms > ?1 AND created_at_ms <= ?1) AS spared FROM lease
+        WHERE decided = 0 AND renewed_at_ms IS NOT NULL`,
+      nowMs - staleMs,
+    );
+    this.#mayHaveRenewals = counts.renewed > 0;
+    return counts.spared ?? 0;
   }
 
   /** Returns granted leases after a position, in the order of their grants. */
@@ -294,9 +324,15 @@ export class LedgerStore {
     return Math.max(...positions, this.number("pruned_position"));
   }
 
-  /** Returns the positions and times of the last grant, outcome and fence. */
+  /** Returns positions and times of the last grant, outcome and fence, and the time of the last renewal. */
   lastChanges(): { position: number; atMs: number }[] {
-    return KINDS.flatMap((kind) => this.#last(kind) ?? []);
+    const [renewed] = this.#sql.all<{ atMs: number | null }>(
+      "SELECT max(renewed_at_ms) AS atMs FROM lease WHERE decided = 0",
+    );
+    this.#mayHaveRenewals = renewed?.atMs != null;
+    // A renewal has no position. Marks have changed its time itself (`setClockMarks`).
+    const renewals = renewed?.atMs == null ? [] : [{ position: Infinity, atMs: renewed.atMs }];
+    return [...KINDS.flatMap((kind) => this.#last(kind) ?? []), ...renewals];
   }
 
   #last(kind: Kind): { position: number; atMs: number } | undefined {
@@ -311,8 +347,10 @@ export class LedgerStore {
     return String(readMeta(this.#sql, "clock_marks") ?? "[]");
   }
 
-  setClockMarks(marks: string): void {
+  /** Stores the marks of a clock that went back. All renewals so far are at least as old as that (M4). */
+  setClockMarks(marks: string, nowMs: number): void {
     writeMeta(this.#sql, "clock_marks", marks);
+    this.#sql.all("UPDATE lease SET renewed_at_ms = ?1 WHERE decided = 0 AND renewed_at_ms > ?1", nowMs);
   }
 
   /** Makes `position` count as assigned, although no row has it. */
@@ -439,6 +477,8 @@ export class LedgerStore {
       ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
       ...(row.decided_by_key === null ? {} : { decidedByKey: row.decided_by_key }),
       ...(row.reason === null ? {} : { reason: row.reason }),
+      ...(row.renewed_at_ms === null ? {} : { renewedAtMs: row.renewed_at_ms }),
+      ...(row.renewal_reason === null ? {} : { renewalReason: row.renewal_reason }),
       ...(row.decided === 0 && row.payload !== null ? { ops: decodePayload(row.payload) } : {}),
     };
   }

@@ -286,7 +286,10 @@ test("a lease is shown with its age, outcome and reason, and its ops only while 
   const states = await c.clock.runUntil(
     c.ledger("1").object.leaseStates({ ...c.envelope, leases: [lease, c.uuid()] }),
   );
-  expect(states).toEqual({ ok: true, value: [{ state: "ROLLED_BACK", createdAtMs }, null] });
+  expect(states).toEqual({
+    ok: true,
+    value: [{ state: "ROLLED_BACK", createdAtMs, renewedAtMs: null }, null],
+  });
 });
 
 /** The decisions that an earlier instance left: more than one instance keeps in memory. */
@@ -300,7 +303,8 @@ test("[C3] decisions beyond the memory limit are applied too, and a call for one
   await decide(c, lease, "COMMITTED");
   c.ledger("1").database.exec(
     `INSERT INTO lease
-     SELECT 'old-' || n, 1, n, n, 0, 0, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL, NULL
+     SELECT 'old-' || n, 1, n, n, 0, 0, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL, NULL,
+            NULL, NULL
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${LEFT})
              SELECT n FROM count)`,
   );

@@ -369,6 +369,17 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
+    title: "renewal",
+    rules: "[C8]",
+    arrange: async (stage) => {
+      await stage.addCell(1);
+      await stage.begin("held", 1, { create: FREE });
+    },
+    act: async (stage) => {
+      await stage.renew("held");
+    },
+  },
+  {
     title: "status report",
     rules: "[U2]",
     arrange: async (stage) => {

@@ -182,6 +182,21 @@ export class Stage {
     return answer;
   }
 
+  async renew(name: string): Promise<void> {
+    const known = this.lease(name);
+    const id = this.deployment.cell(known.cell);
+    const path = `/v1/cells/${id}/leases/${known.uuid}`;
+    const key = `cell ${id}`;
+    await this.until(`the renewal of ${name}`, [{ status: 200 }], () =>
+      this.client.send("POST", `${path}/renew`, { key, body: { reason: "an import" } }),
+    );
+    const { json } = await this.until("reading the lease", [{ status: 200 }], () =>
+      this.client.send("GET", path, { key }),
+    );
+    const { lease } = json as { lease?: { renewal_reason?: string } };
+    if (lease?.renewal_reason !== "an import") throw new Error("the renewal was answered, but is not stored");
+  }
+
   /** Begins and commits a lease. */
   async own(name: string, cell: Cell, create: string[]): Promise<void> {
     await this.begin(name, cell, { create });

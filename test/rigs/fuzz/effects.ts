@@ -33,7 +33,8 @@ const made = (change: Change): boolean => change.before === undefined && change.
 const gone = (change: Change): boolean => change.before !== undefined && change.after === undefined;
 
 /**
- * Removes changes of a cron run, which may overlap with a request. A running cron has a row without an end.
+ * Removes records of used credentials, and changes of a cron run, which may overlap with a request. A running
+ * cron has a row without an end.
  * It deletes nothing here, because all rows are too young. It makes alerts and their messages after its end.
  */
 export function withoutCron(changes: readonly Change[], { state }: Pick<FuzzServer, "state">): Change[] {
@@ -41,9 +42,13 @@ export function withoutCron(changes: readonly Change[], { state }: Pick<FuzzServ
     changesIn(changes, D1, "cron_runs").length > 0 ||
     state.rows(/^d1$/, "cron_runs").some(({ finished_at_ms: finished }) => finished === null);
   return changes.filter(
-    (change) => change.object !== D1 || gone(change) || !(isRunning || isAlertOrMessage(change)),
+    (change) =>
+      change.object !== D1 || (!isUse(change) && (gone(change) || !(isRunning || isAlertOrMessage(change)))),
   );
 }
+
+/** Each request may be the first of its key in an hour, which is recorded after the answer. */
+const isUse = ({ table, after }: Change): boolean => table === "credential_uses" && after !== undefined;
 
 const isAlertOrMessage = ({ table, after }: Change): boolean =>
   table === "webhook_alerts" || (table === "webhook_deliveries" && after?.["event"] !== "test");
@@ -354,6 +359,18 @@ const statusRow: Effect = (changes, request) =>
     ...contradictionsIn(changes, request),
   ]);
 
+/** The row of the lease, unless it was renewed just before with the same reason. */
+const renewal: Effect = (changes, _, answer) => {
+  const { uuid, cell_id: cell } = leaseOf(answer);
+  return others(
+    changes,
+    changesIn(changes, `cell-${cell}`, "lease").filter(
+      ({ key, before, after }) =>
+        key === uuid && before?.["state"] === "GRANTED" && after?.["state"] === "GRANTED",
+    ),
+  );
+};
+
 const contradictionsIn = (changes: readonly Change[], request: FuzzRequest): Change[] =>
   changesIn(changes, `cell-${request.params?.["cell"]}`, "meta").filter(
     ({ key }) => key === "contradictions",
@@ -376,6 +393,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
     status === 201 ? begin(changes, request, answer, server, status) : "no lease was created",
   commitLease: decide("COMMITTED"),
   rollbackLease: decide("ROLLED_BACK"),
+  renewLease: renewal,
   lookupRecords: none,
   lookupRoutes: none,
   classify: none,

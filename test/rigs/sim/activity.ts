@@ -23,7 +23,7 @@ export function namesOf(count: number): Name[] {
 }
 
 /** Longer than any local transaction, including its begin. */
-const FENCE_MS = 300_000;
+export const FENCE_MS = 300_000;
 
 const EMPTY: UpdateRequest = {
   creates: [],

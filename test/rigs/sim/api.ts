@@ -163,6 +163,10 @@ export class Api {
     return this.#asCell<LeasePage>(cell, caller, "list", page);
   }
 
+  renew(cell: string, caller: Caller, lease: string, reason: string): Promise<Answer<Lease>> {
+    return this.#asCell(cell, caller, "renew", { lease, reason });
+  }
+
   reportStatus(cell: string, caller: Caller, report: StatusReport): Promise<Answer<ReportedStatus>> {
     return this.#asCell(cell, caller, "reportStatus", report);
   }

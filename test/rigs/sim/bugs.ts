@@ -112,6 +112,34 @@ export const bugs: Record<string, Bug> = {
     "this.#contradictions.decided(request, result);",
     "",
   ),
+  // What cells say of leases
+  "a renewal is answered before it is durable": {
+    breaks: "C8",
+    violates: ["I40"],
+    patches: [
+      {
+        file: "src/core/ledger/renewals.ts",
+        find: 'return this.#commits.submit("renew", () => this.#write(request));',
+        put:
+          'return Promise.resolve().then(() => this.#ports.sql.transaction(["renew"], () => ' +
+          "this.#write(request)));",
+      },
+    ],
+  },
+  "a decided lease is renewed": one(
+    "C8",
+    ["I40"],
+    "src/core/ledger/renewals.ts",
+    'if (row.state !== "GRANTED") return',
+    'if (row.state === "GRANTED" && row.fence === 1) return',
+  ),
+  "a reconciliation ignores renewals": one(
+    "C8",
+    ["I40"],
+    "src/cell/reconcile.ts",
+    "if (idleMs >= staleMs)",
+    "if (ageMs >= staleMs)",
+  ),
   // Past claims
   "a replace keeps nothing of the claim that it ends": one(
     "K1",

@@ -12,7 +12,18 @@ import type { SimulationSettings } from "./simulation-settings.ts";
 
 /** The calls of the Worker and the cron that use a point of the part. The others are calls of other parts. */
 const TELLING = {
-  ledger: ["begin", "decide", "get", "list", "pull", "maintain", "status", "reportStatus", "reportedStatus"],
+  ledger: [
+    "begin",
+    "decide",
+    "renew",
+    "get",
+    "list",
+    "pull",
+    "maintain",
+    "status",
+    "reportStatus",
+    "reportedStatus",
+  ],
   shard: ["lookup", "report", "listRecords", "digestRecords", "ping"],
 } as const;
 

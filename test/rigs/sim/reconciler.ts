@@ -1,12 +1,14 @@
 import {
   reconcile,
   ReconcileAborted,
+  reconcileDefaults,
   type Finding,
   type LocalLeases,
   type ReconcileOptions,
 } from "../../../src/cell/reconcile.ts";
 import type { RemoteLeases } from "../../../src/cell/remote-leases.ts";
 import type { Answer as CellAnswer } from "../../../src/client/answer.ts";
+import { idleMsOf } from "../../../src/core/idle-time.ts";
 import type { Lease, Outcome } from "../../../src/core/messages.ts";
 import type { Answer } from "../../../src/core/ports.ts";
 import type { Api } from "./api.ts";
@@ -38,12 +40,16 @@ export class Reconciler {
    */
   readonly #excused = new Set<string>();
   #violation: Violation | undefined;
+  /** How long each listed lease was neither granted nor renewed, and the least time that makes one stale. */
+  readonly #idleMs = new Map<string, number>();
+  #staleMs = reconcileDefaults.staleMs;
 
   constructor(context: ReconcilerContext) {
     this.#context = context;
   }
 
   async run(options: Partial<ReconcileOptions>): Promise<void> {
+    this.#staleMs = options.staleMs ?? reconcileDefaults.staleMs;
     const { cell, judge } = this.#context;
     const ports = {
       local: this.#local(),
@@ -100,6 +106,14 @@ export class Reconciler {
       },
       fence: async (uuid) => {
         await mayDie("before_reconcile_fence");
+        const idleMs = this.#idleMs.get(uuid) ?? 0;
+        judge.see("I40");
+        // Thrown here, it would count as a failure of the database.
+        if (idleMs < this.#staleMs)
+          this.#violation ??= new Violation(
+            "I40",
+            `cell ${cell.id} fences ${uuid}, which was granted or renewed ${idleMs} ms before`,
+          );
         const fence = await this.#excusing([uuid], () => cell.local.fence(uuid));
         if (fence === "fenced") judge.see("L5");
         return fence;
@@ -133,8 +147,14 @@ export class Reconciler {
         });
         if (answer.kind !== "ok") throw new ListingFailed("the leases cannot be listed");
         const { leases, nextPosition } = answer.value;
+        for (const { lease, createdAtMs, ageMs, renewedAtMs = 0 } of leases)
+          this.#idleMs.set(lease, createdAtMs + ageMs - Math.max(createdAtMs, renewedAtMs));
         return {
-          leases: leases.map(({ lease, ageMs }) => ({ uuid: lease, ageMs })),
+          leases: leases.map((lease) => ({
+            uuid: lease.lease,
+            ageMs: lease.ageMs,
+            idleMs: idleMsOf(lease),
+          })),
           nextPageToken: nextPosition === 0 ? "" : String(nextPosition),
         };
       },

@@ -64,6 +64,7 @@ export async function run({
     simulation.act();
     simulation.tick();
     simulation.reportStatuses();
+    simulation.renewLeases();
     const last = simulation.scheduler.steps + steps * settings.stepsFactor;
     while (simulation.scheduler.steps < last && (await simulation.step()));
     await quiesce(simulation);

@@ -187,6 +187,8 @@ export interface SimulationSettings {
   routers?: RouterSettings;
   /** Mean pause between two reports of a cell's status. Undefined in a run without reports. */
   statusMs?: number;
+  /** Mean pause between two renewals of a cell. Undefined in a run without renewals. */
+  renewalMs?: number;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
 }
@@ -304,7 +306,11 @@ export function drawSettings(seed: number): SimulationSettings {
   const withDrift = { ...withSpace, ...driftOf(Random.of(seed, "drifts"), withSpace, faultFactor) };
   const withTypes = { ...withDrift, ...typesOf(Random.of(seed, "types"), withDrift) };
   const withRouters = { ...withTypes, ...routersOf(Random.of(seed, "routers and caches"), withTypes) };
-  return { ...withRouters, ...statusesOf(Random.of(seed, "statuses"), withRouters) };
+  return {
+    ...withRouters,
+    ...statusesOf(Random.of(seed, "statuses"), withRouters),
+    ...renewalsOf(Random.of(seed, "renewals")),
+  };
 }
 
 /**
@@ -388,6 +394,10 @@ const statusesOf = (random: Random, { limits }: SimulationSettings): Partial<Sim
   random.chance(0.1)
     ? { statusMs: random.pick([200, 1_000]), limits: { ...limits, statusEveryMs: random.pick([100, 500]) } }
     : {};
+
+/** In some runs cells renew leases. The other runs are the same as if there were no renewals. */
+const renewalsOf = (random: Random): Partial<SimulationSettings> =>
+  random.chance(0.2) ? { renewalMs: random.pick([200, 1_000, 5_000]) } : {};
 
 /** In some runs decisions are sent at once, and in some they wait long for a begin. */
 const waitsOf = (random: Random): Pick<Limits, "decisionWaitMs"> => ({

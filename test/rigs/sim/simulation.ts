@@ -20,6 +20,7 @@ import { Random } from "./random.ts";
 import { RouteWatch } from "./judge/route-watch.ts";
 import { SimulatedCache, SimulatedRouter, type RouterContext } from "./routers.ts";
 import { Scheduler, type Owner } from "./scheduler.ts";
+import { renew } from "./renew.ts";
 import { reportStatus } from "./report-status.ts";
 import { Violation } from "./violation.ts";
 import type { Activity, PartFault, SimulationSettings } from "./simulation-settings.ts";
@@ -290,6 +291,22 @@ export class Simulation {
       if (!this.#isActing) return;
       if (cell.isUp) this.spawn(reportStatus(this, cell, number));
       this.#reportStatus(cell, statusMs, number + 1);
+    });
+  }
+
+  /** In some runs, cells renew leases all the time. */
+  renewLeases(): void {
+    const { renewalMs } = this.#settings;
+    if (renewalMs === undefined) return;
+    for (const cell of this.cells) this.#renew(cell, renewalMs, 1);
+  }
+
+  #renew(cell: Cell, renewalMs: number, number: number): void {
+    const random = this.faults.stream(`renewals ${cell.id}`);
+    this.scheduler.after(random.exponential(renewalMs), undefined, () => {
+      if (!this.#isActing) return;
+      if (cell.isUp) this.spawn(renew(this, cell, random, number));
+      this.#renew(cell, renewalMs, number + 1);
     });
   }
 

@@ -50,6 +50,7 @@ export const invariants = {
   I37: "the directory marks a removed cell once, and the cell stays removed whatever part goes back in time",
   I38: "a removed cell has no name once all parts are reconciled, and a removal that released one is final",
   I39: "a change of the identities replaces those that its operator has read, and an accepted loss ends all",
+  I40: "a renewal is of a granted lease, durable when answered, and keeps reconciliation away for a time",
 } as const;
 
 export type Invariant = keyof typeof invariants;

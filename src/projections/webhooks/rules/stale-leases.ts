@@ -6,12 +6,12 @@ import type { Rule } from "./rule.ts";
 /** A copy that is older than this says nothing about the leases of now. */
 const FRESH_MS = 180_000;
 
-/** A cell has leases that were granted long ago and are not decided. */
+/** A cell has leases that were granted long ago, are not decided, and were not renewed since. */
 export const staleLeases: Rule = {
   event: "stale_leases",
   resolved: (cell) => `Cell ${cell} has fewer stale leases than the threshold again.`,
   holds: ({ value }, threshold) => value >= threshold,
-  async read({ database, limits }, { nowMs }) {
+  async read({ database, limits }, { nowMs, spared }) {
     const copies = await database.run("read fresh cells", (orm) =>
       orm.select({ cell: cells.cellId, copiedAtMs: cells.lastPulledAtMs }).from(cells),
     );
@@ -32,7 +32,9 @@ export const staleLeases: Rule = {
     if (!stale.ok) return stale;
     const found = stale.value
       .filter(({ cell }) => fresh.has(cell))
-      .map(({ cell, count: value }) => ({
+      // D1 doesn't know of renewals.
+      .map(({ cell, count: old }) => ({ cell, value: Math.max(0, old - (spared.get(cell) ?? 0)) }))
+      .map(({ cell, value }) => ({
         subject: cell,
         cell,
         value,

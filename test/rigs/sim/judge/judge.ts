@@ -8,6 +8,7 @@ import { Drifts } from "./drifts.ts";
 import { Evidence } from "./evidence.ts";
 import { LedgerWatch } from "./ledger-watch.ts";
 import { MessageWatch } from "./message-watch.ts";
+import { RenewalWatch } from "./renewal-watch.ts";
 import { ShardWatch } from "./shard-watch.ts";
 import { StatusWatch } from "./status-watch.ts";
 import { TypeWatch } from "./type-watch.ts";
@@ -24,6 +25,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   readonly types = new TypeWatch(this);
   readonly audit = new AuditWatch(this);
   readonly statuses = new StatusWatch(this);
+  readonly renewals = new RenewalWatch(this);
   /** Undefined in a run without routers. */
   routes: RouteWatch | undefined;
   readonly #ledgers = new LedgerWatch(this, (fact) => this.verifications.decided(fact));
@@ -79,11 +81,13 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
 
   delivered(call: Sent): void {
     if (call.method === "digestRecords") this.#digests.delivered(call);
+    this.renewals.delivered(call);
   }
 
   answered(call: Sent, reply: Reply<unknown>): void {
     this.#refresh();
     this.#messages.answered(call, reply);
+    this.renewals.answered(call, reply);
     if (call.method === "reportStatus") this.statuses.answered(call.to, reply);
     if (call.method === "decide") this.statuses.decided(call.to, call.message as DecideRequest, reply);
     this.verifications.answered(call.method, call.message, reply);

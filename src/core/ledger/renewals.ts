@@ -1,0 +1,51 @@
+import { GroupCommit } from "../group-commit.ts";
+import type { History } from "../history.ts";
+import type { Lease, RenewRequest } from "../messages.ts";
+import type { Halt, Ports } from "../ports.ts";
+import { ok, refused, type Result } from "../refusal.ts";
+import { decidedOtherwise } from "./decided-otherwise.ts";
+import type { LedgerStore } from "./store.ts";
+
+/** A renewal so soon after the last one would change nothing that matters, so it is not written. */
+const MIN_INTERVAL_MS = 1_000;
+
+/**
+ * Stores that the cell still works on a granted lease (C8). A renewal decides nothing. It has transactions of
+ * its own, because it is no part of the ledger's history: a cell that only renews must not use up
+ * incarnations, and a renewal that is lost makes a lease look stale sooner, which decides nothing either.
+ */
+export class Renewals {
+  readonly #ports: Pick<Ports, "sql" | "clock">;
+  readonly #store: LedgerStore;
+  readonly #history: History;
+  readonly #commits: GroupCommit;
+
+  constructor(ports: Pick<Ports, "sql" | "clock">, store: LedgerStore, history: History, halt: Halt) {
+    this.#ports = ports;
+    this.#store = store;
+    this.#history = history;
+    this.#commits = new GroupCommit(ports.sql, ports.clock, halt);
+  }
+
+  renew(request: RenewRequest): Promise<Result<Lease>> {
+    return this.#commits.submit("renew", () => this.#write(request));
+  }
+
+  /** Reads the row in the transaction that writes it, because it may have been decided meanwhile (M1). */
+  #write({ lease, reason }: RenewRequest): Result<Lease> {
+    const { refusal } = this.#history;
+    if (refusal !== undefined) return { ok: false, refusal };
+    const row = this.#store.find(lease);
+    if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
+    if (row.state !== "GRANTED") return { ok: false, refusal: decidedOtherwise(row) };
+    const now = this.#ports.clock.now();
+    this.#store.times.note(now, this.#store.lastPosition());
+    const isNew =
+      row.renewed_at_ms === null ||
+      row.renewal_reason !== reason ||
+      Math.abs(now - row.renewed_at_ms) >= MIN_INTERVAL_MS;
+    if (!isNew) return ok(this.#store.leaseOf(row, now));
+    this.#store.renew(lease, now, reason);
+    return ok(this.#store.leaseOf({ ...row, renewed_at_ms: now, renewal_reason: reason }, now));
+  }
+}
