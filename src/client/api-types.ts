@@ -427,6 +427,15 @@ export interface Lease {
   created_at: string;
   /** The age of the lease in milliseconds at the time of this answer, by its ledger's clock. */
   age_ms: number;
+  /**
+   * Milliseconds since the lease was granted, or renewed last. Only while it is GRANTED. This decides
+   * whether it is stale.
+   */
+  idle_ms?: number | undefined;
+  /** When its cell renewed it last. */
+  renewed_at?: string | undefined;
+  /** Why its cell still works on it. */
+  renewal_reason?: string | undefined;
   /** RFC 3339, in UTC, with milliseconds. */
   decided_at?: string | undefined;
   /** Who decided the lease. */
@@ -853,6 +862,11 @@ export interface RemovalStep {
   limit?: number | undefined;
 }
 
+export interface Renewal {
+  /** What the cell does, for operators. */
+  reason: string;
+}
+
 export interface Report {
   shard: number;
   /** The position after which the page begins. */
@@ -1039,6 +1053,15 @@ export interface StaleLease {
   created_at: string;
   /** The age of the lease in milliseconds at the time of this answer, by its ledger's clock. */
   age_ms: number;
+  /**
+   * Milliseconds since the lease was granted, or renewed last. Only while it is GRANTED. This decides
+   * whether it is stale.
+   */
+  idle_ms?: number | undefined;
+  /** When its cell renewed it last. */
+  renewed_at?: string | undefined;
+  /** Why its cell still works on it. */
+  renewal_reason?: string | undefined;
   /** RFC 3339, in UTC, with milliseconds. */
   decided_at?: string | undefined;
   /** Who decided the lease. */
@@ -1451,6 +1474,12 @@ export interface Operations {
        * decided some time ago.
        */
       positions?: { readonly [name: string]: number } | undefined;
+    };
+  };
+  renewLease: {
+    body: Renewal;
+    answer: {
+      lease: Lease;
     };
   };
   getRecord: {
@@ -1878,6 +1907,20 @@ export const operations = {
   rollbackLease: {
     method: "POST",
     path: "/v1/cells/{cell}/leases/{uuid}/rollback",
+    shape: {
+      lease: {
+        uuid: "string",
+        cell_id: "string",
+        state: "string",
+        created_at: "string",
+        age_ms: "number",
+        counts: { creates: "number", destroys: "number", replaces: "number", missing: "number" },
+      },
+    },
+  },
+  renewLease: {
+    method: "POST",
+    path: "/v1/cells/{cell}/leases/{uuid}/renew",
     shape: {
       lease: {
         uuid: "string",

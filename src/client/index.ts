@@ -8,6 +8,7 @@ export type { Hooks, RequestEvent, ResponseEvent, RetryEvent } from "./hooks.ts"
 export type { PlacedLease } from "./lease-answers.ts";
 export type { LedgerHistory, LedgerPoint } from "./ledger-history.ts";
 export type { BeginOptions, DecideOptions, ListLeasesOptions, ListStaleLeasesOptions } from "./leases.ts";
+export type { RenewingOptions } from "./renewing.ts";
 export type { Page, Pages } from "./pages.ts";
 export type { Register } from "./declared-types.ts";
 export type { AuditOptions, AuditPage } from "./audit.ts";

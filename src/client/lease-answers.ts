@@ -17,7 +17,7 @@ export interface PlacedLease extends Lease {
 
 type LeaseAnswer = Operations["beginLease"]["answer"];
 
-type LeaseOperation = "beginLease" | "commitLease" | "rollbackLease" | "getLease";
+type LeaseOperation = "beginLease" | "commitLease" | "rollbackLease" | "renewLease" | "getLease";
 
 /**
  * The calls about one lease, with their outcomes as values. `Leases` throws the failures among them. The
@@ -47,6 +47,10 @@ export class LeaseAnswers {
 
   async rollback(uuid: string, options: CallOptions, reason?: string): Promise<Answer<PlacedLease>> {
     return leaseOf(await this.#call("rollbackLease", uuid, { ...options, ...bodyOf(reason) }));
+  }
+
+  async renew(uuid: string, reason: string, options: CallOptions = {}): Promise<Answer<Lease>> {
+    return leaseOf(await this.#call("renewLease", uuid, { ...options, body: { reason } }));
   }
 
   async get(uuid: string, options: CallOptions = {}): Promise<Answer<Lease>> {

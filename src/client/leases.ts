@@ -6,6 +6,7 @@ import { valueOf } from "./errors.ts";
 import { LeaseAnswers, type PlacedLease } from "./lease-answers.ts";
 import type { LedgerHistory } from "./ledger-history.ts";
 import { listing, type Pages } from "./pages.ts";
+import { whileRenewing, type RenewingOptions } from "./renewing.ts";
 import type { Batch, Lease, StaleLease } from "./api-types.ts";
 
 export interface BeginOptions extends CallOptions {
@@ -83,6 +84,40 @@ export class Leases {
    */
   async get(uuid: string, options: CallOptions = {}): Promise<Lease> {
     return valueOf(await this.answers.get(uuid, options), uuid);
+  }
+
+  /**
+   * Says that the cell still works on a lease, and why: the time after which the lease is stale counts anew
+   * (C8). Nothing else changes. Throws `FailedPreconditionError` if the lease is decided.
+   */
+  async renew(uuid: string, reason: string, options: CallOptions = {}): Promise<Lease> {
+    return valueOf(await this.answers.renew(uuid, reason, options), uuid);
+  }
+
+  /**
+   * Renews a lease every two minutes while work goes on that takes longer than reconciliation waits.
+   *
+   * @param uuid the lease
+   * @param options `reason` tells operators what the cell does; a function is called for each renewal.
+   *   `everyMs` must be well below the `staleMs` of the cell's reconciliation (10 min)
+   * @param work gets a signal that is aborted once the lease is decided, because then the work is in vain
+   * @throws what `work` throws
+   *
+   * @example
+   * ```ts
+   * const { uuid } = await client.leases.begin(batch);
+   * let done = 0;
+   * await client.leases.whileRenewing(uuid, { reason: () => `import: ${done} rows` }, async (signal) => {
+   *   for (; done < 1_000_000 && !signal.aborted; done += 1_000) await importRows(done);
+   * });
+   * ```
+   */
+  async whileRenewing<T>(
+    uuid: string,
+    options: RenewingOptions,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return whileRenewing((reason) => this.answers.renew(uuid, reason), options, work);
   }
 
   /** Lists granted leases, oldest first, with counts instead of the batch. */

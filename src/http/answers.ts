@@ -2,6 +2,7 @@ import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
 import type { Cell, MintedKey } from "../core/directory/messages.ts";
 import type { CellStatus, ClaimRecord, Lease, Op, OpKind, Period } from "../core/messages.ts";
+import { idleMsOf } from "../core/idle-time.ts";
 import type { ReportedStatus, RunTimes } from "../core/status.ts";
 import { Types, type TypeKind } from "../core/types/types.ts";
 import type { period as periodSchema } from "./contract/history-routes.ts";
@@ -50,15 +51,21 @@ export function toApiLease(
     decidedBy,
     decidedByKey,
     reason,
+    renewedAtMs,
+    renewalReason,
     ops,
   }: Lease,
 ): ApiLease {
+  const renewed = renewedAtMs === undefined ? {} : { renewedAtMs };
   return {
     uuid: lease,
     cell_id: cell,
     state,
     created_at: timeOf(createdAtMs),
     age_ms: ageMs,
+    ...(state === "GRANTED" ? { idle_ms: idleMsOf({ createdAtMs, ageMs, ...renewed }) } : {}),
+    ...(renewedAtMs === undefined ? {} : { renewed_at: timeOf(renewedAtMs) }),
+    ...(renewalReason === undefined ? {} : { renewal_reason: renewalReason }),
     ...(decidedAtMs === undefined ? {} : { decided_at: timeOf(decidedAtMs) }),
     ...(decidedBy === undefined ? {} : { decided_by: decidedBy === "operator" ? "operator" : "cell" }),
     ...(decidedByKey === undefined ? {} : { decided_by_key: decidedByKey }),

@@ -3,9 +3,20 @@ import { lineOfStatus, type Reported } from "./line-of-status.ts";
 /** Leases of this age are listed as stale by default. */
 const STALE_MS = 10 * 60_000;
 
+interface OpenLease {
+  cell_id: string;
+  age_ms: number;
+  idle_ms?: number | undefined;
+  renewed_at?: string | undefined;
+  renewal_reason?: string | undefined;
+}
+
 /** What somebody should know before he decides an open lease in place of its cell. */
-export const adviceOn = (lease: { cell_id: string; age_ms: number }, status: Reported | null): string[] => [
+export const adviceOn = (lease: OpenLease, status: Reported | null): string[] => [
   lineOfStatus(status),
+  ...(lease.renewed_at === undefined
+    ? []
+    : [`The cell said at ${lease.renewed_at} that it still works on it: ${lease.renewal_reason ?? ""}`]),
   ...(isUnseen(lease, status)
     ? [
         "The lease was stale then, but the cell reported no stale leases: its SDK doesn't see this one. " +
@@ -16,10 +27,10 @@ export const adviceOn = (lease: { cell_id: string; age_ms: number }, status: Rep
 ];
 
 /** The last reconciliation ended when the lease was stale already, and left none. */
-const isUnseen = ({ age_ms: ageMs }: { age_ms: number }, status: Reported | null): boolean =>
+const isUnseen = ({ age_ms: ageMs, idle_ms: idleMs = ageMs }: OpenLease, status: Reported | null): boolean =>
   status?.reconciliation?.outcome === "done" &&
   status.reconciliation.stale_leases === 0 &&
-  ageMs - status.reconciliation.ended_ago_ms > STALE_MS;
+  idleMs - status.reconciliation.ended_ago_ms > STALE_MS;
 
 const decisionRule = (cell: string): string =>
   "A report has no single leases. Which decision is right is in the database of " +

@@ -63,6 +63,15 @@ test("show: the names, and 4 for an unknown lease", async () => {
   expect(await line.run(["leases", "show", "x", "--cell", "1"])).toMatchObject({ code: 2 });
 });
 
+test("[C8] show says that the cell has renewed the lease, and why", async () => {
+  const line = await startCommandLine();
+  const uuid = await begin(line, "1", "ada");
+  await line.client("1").leases.renew(uuid, "import: 60 %");
+  const { out, err } = await line.run(["leases", "show", uuid, "--cell", "1"]);
+  expect(out).toMatch(/^renewed for +import: 60 %$/m);
+  expect(err).toMatch(/^The cell said at \S+Z that it still works on it: import: 60 %$/m);
+});
+
 test("show and a dry run of a decision say what the cell reported last", async () => {
   const line = await startCommandLine();
   const uuid = await begin(line, "1", "ada");

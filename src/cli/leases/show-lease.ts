@@ -34,6 +34,8 @@ export function leaseText(lease: Lease, style: Style): string {
     ["cell", cell],
     ["state", state],
     ["granted", `${at}, ${durationText(ms)} ago`],
+    ["renewed", lease.renewed_at],
+    ["renewed for", lease.renewal_reason],
     ["decided", lease.decided_at],
     ["decided by", lease.decided_by],
     ["reason", lease.reason],

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { cellId, moment, nothing, pageSize, pageToken, uuid } from "./fields.ts";
+import { cellId, moment, nothing, pageSize, pageToken, reason, uuid } from "./fields.ts";
 import { auditFull, route, tooManyReads, type RouteError } from "./route.ts";
 import { batch, leaseAnswer, leasePage, placedLeaseAnswer } from "./schemas.ts";
 
@@ -26,6 +26,7 @@ const exampleLease = (state: "GRANTED" | "COMMITTED" | "ROLLED_BACK", isPlaced =
     state,
     created_at: "2026-11-20T12:00:00.000Z",
     age_ms: state === "GRANTED" ? 4 : 1_250,
+    ...(state === "GRANTED" ? { idle_ms: 4 } : {}),
     ...(state === "GRANTED" ? {} : { decided_at: "2026-11-20T12:00:01.250Z", decided_by: "cell" }),
     counts: { creates: 1, destroys: 0, replaces: 0, missing: 0 },
     ...(state === "GRANTED" ? { ...exampleBatch, destroys: [], replaces: [] } : {}),
@@ -209,7 +210,7 @@ export const leaseRoutes = {
     responses: {
       201: { about: "The lease is granted.", schema: placedLeaseAnswer, example: exampleLease("GRANTED") },
     },
-    errors: beginErrors.filter(({ reason }) => reason !== "LEASE_ID_REUSED"),
+    errors: beginErrors.filter((error) => error.reason !== "LEASE_ID_REUSED"),
     example: { params: { cell: "7" }, body: exampleBatch },
   }),
   commitLease: route({
@@ -258,6 +259,61 @@ export const leaseRoutes = {
     },
     errors: decideErrors("ROLLED_BACK"),
     example: { params: { cell: "7", uuid: UUID } },
+  }),
+  renewLease: route({
+    group: "leases",
+    method: "POST",
+    path: "/v1/cells/{cell}/leases/{uuid}/renew",
+    summary: "Renew a lease",
+    about:
+      "Says that the cell still works on the lease, and why. From then on, the time after which it is " +
+      "stale counts anew: the cell's reconciliation leaves it alone, and operators see the reason. Nothing " +
+      "else changes, and a lease that is not renewed never expires. A frozen cell may renew.",
+    roles: ["cell"],
+    history: true,
+    params,
+    query: nothing,
+    body: {
+      schema: z
+        .strictObject({ reason: reason.meta({ description: "What the cell does, for operators." }) })
+        .meta({ id: "Renewal" }),
+      required: true,
+    },
+    responses: {
+      200: {
+        about: "The lease is renewed.",
+        schema: leaseAnswer,
+        example: {
+          lease: {
+            uuid: UUID,
+            cell_id: "7",
+            state: "GRANTED",
+            created_at: "2026-11-20T12:00:00.000Z",
+            age_ms: 900_000,
+            idle_ms: 0,
+            renewed_at: "2026-11-20T12:15:00.000Z",
+            renewal_reason: "import 4711 is at 60 %",
+            counts: { creates: 1, destroys: 0, replaces: 0, missing: 0 },
+          },
+        },
+      },
+    },
+    errors: [
+      { code: "NOT_FOUND", when: "The cell has no lease with this id." },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "LEASE_COMMITTED",
+        when: "The lease was committed. That is final.",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "LEASE_ROLLED_BACK",
+        when: "The lease was rolled back. That is final.",
+      },
+      { code: "UNAVAILABLE", when: "The cell's ledger cannot be reached. Repeat the call." },
+      { code: "DEADLINE_EXCEEDED", when: "There was no answer in time. Repeat the call." },
+    ],
+    example: { params: { cell: "7", uuid: UUID }, body: { reason: "import 4711 is at 60 %" } },
   }),
   getLease: route({
     group: "leases",

@@ -119,6 +119,13 @@ export const lease = z
     age_ms: wholeNumber.meta({
       description: "The age of the lease in milliseconds at the time of this answer, by its ledger's clock.",
     }),
+    idle_ms: wholeNumber.optional().meta({
+      description:
+        "Milliseconds since the lease was granted, or renewed last. Only while it is GRANTED. This decides " +
+        "whether it is stale.",
+    }),
+    renewed_at: time.optional().meta({ description: "When its cell renewed it last." }),
+    renewal_reason: z.string().optional().meta({ description: "Why its cell still works on it." }),
     decided_at: time.optional(),
     decided_by: z.enum(["cell", "operator"]).optional().meta({ description: "Who decided the lease." }),
     decided_by_key: z

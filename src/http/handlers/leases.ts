@@ -50,6 +50,21 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   commitLease: (call) => decide(call, "COMMITTED"),
   rollbackLease: (call) => decide(call, "ROLLED_BACK"),
 
+  async renewLease({ deployment, principal, params: { cell, uuid }, body: { reason }, seen }) {
+    const fault = reasonFault(reason, deployment.config.limits);
+    if (fault !== undefined) return fault;
+    const request = { ...askerOf(deployment, principal, seen), lease: uuid, reason };
+    const renewed = await askLedger(
+      principal,
+      readTimeoutMs(deployment.config.limits),
+      () => deployment.objects.ledger(cell).renew(request),
+      "the lease may not be renewed; repeat the call",
+    );
+    if (!renewed.ok) return renewed;
+    const { value, headers } = renewed.value;
+    return ok({ status: 200, body: { lease: toApiLease(NO_TYPES, value) }, headers });
+  },
+
   async getLease({ deployment, principal, params: { cell, uuid }, seen }) {
     const request = { ...askerOf(deployment, principal, seen), lease: uuid };
     const timeoutMs = readTimeoutMs(deployment.config.limits);

@@ -470,6 +470,24 @@ export const cases: Record<RouteId, Case> = {
     ],
     bad: { ...badCells, ...badUuids, ...decisions },
   },
+  renewLease: {
+    success: [
+      {
+        key: "cell 1",
+        params: cell,
+        body: { reason: "an import with ünïcode" },
+        status: 200,
+        before: async (api) => ({ params: { ...cell, uuid: (await begun(api)).uuid } }),
+      },
+    ],
+    bad: {
+      ...badUuids,
+      "no reason": { params: { ...cell, uuid }, body: {}, field: "reason" },
+      "a blank reason": { params: { ...cell, uuid }, body: { reason: " " }, field: "reason" },
+      "a reason that is no text": { params: { ...cell, uuid }, body: { reason: 1 }, field: "reason" },
+      "an unknown field": { params: { ...cell, uuid }, body: { reason: "x", for_s: 5 }, field: "for_s" },
+    },
+  },
   getLease: {
     success: [
       {
