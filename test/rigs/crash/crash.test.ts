@@ -80,7 +80,8 @@ test("every write of the cron to D1 has a failpoint round, or a reason to have n
         ),
       ].map(([, task, other]) => task ?? other ?? ""),
     );
-  // Routes write or read these: the health check, the stale listing and the directory's reconciliation.
+  // Requests write or read these: the record of used credentials, the health check, the stale listing and the
+  // directory's reconciliation.
   const others = new Set([
     "health",
     "read freshness",
@@ -94,6 +95,8 @@ test("every write of the cron to D1 has a failpoint round, or a reason to have n
     "begin test",
     "end test",
     "list deliveries",
+    "save credential uses",
+    "list credential uses",
   ]);
   const writes = tasks.filter((task) => !others.has(task) && !task.startsWith("read "));
   const named = [...failpoints.map(({ name }) => name), ...Object.keys(exempt)].filter((name) =>

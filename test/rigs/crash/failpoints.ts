@@ -98,6 +98,7 @@ export const exempt: Readonly<Record<string, string>> = {
   "shard:record_lost_history": "only after the storage went back in time",
   "cron:mark lost": "only after a ledger was restored from a backup",
   "cron:unmark lost": "only after a ledger was restored from a backup",
+  "cron:prune credential uses": "once per hour, and nothing is decided by these rows",
   "cron:save alerts": "only with a webhook",
   "cron:save sightings": "only with a webhook",
   "cron:give up messages": "only with a webhook",

@@ -9,16 +9,28 @@ export interface Shrunk {
   rule: string;
   /** Indices of the actions that the violation needs. */
   kept: number[];
-  /** Faults that the violation does not need, such as "messages.lose" or "disks.crash_after". */
+  /**
+   * What the violation does not need: faults, such as "messages.lose" or "disks.crash_after", and what cells
+   * do all the time.
+   */
   without: string[];
 }
 
 const groups = ["messages", "disks", "records", "locals", "cellCrashes"] as const;
 
-/** The settings of a seed with some faults switched off. */
+/** What cells do all the time in some runs. */
+const habits = ["renewalMs", "statusMs"] as const;
+
+const isHabit = (name: string): name is (typeof habits)[number] => habits.some((habit) => habit === name);
+
+/** The settings of a seed with some faults and habits switched off. */
 function settingsWithout(seed: number, without: readonly string[]): SimulationSettings {
   const settings = structuredClone(drawSettings(seed));
   for (const name of without) {
+    if (isHabit(name)) {
+      delete settings[name];
+      continue;
+    }
     const [group, kind] = name.split(".") as [(typeof groups)[number], string];
     (settings[group] as Record<string, number>)[kind] = 0;
   }
@@ -64,6 +76,9 @@ export async function shrink(
     result = tried;
     return true;
   };
+  for (const habit of habits)
+    if (drawSettings(seed)[habit] !== undefined)
+      await attempt({ ...best, without: [...best.without, habit] });
   for (const group of groups)
     for (const kind of Object.keys(drawSettings(seed)[group]))
       await attempt({ ...best, without: [...best.without, `${group}.${kind}`] });
