@@ -20,6 +20,7 @@ export {
   PermissionDeniedError,
   ReportPrunedError,
   ResourceExhaustedError,
+  StaleEpochError,
   TimeoutError,
   UnauthenticatedError,
   UnavailableError,

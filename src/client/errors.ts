@@ -39,6 +39,7 @@ export type LeaseholdErrorName =
   | "FailedPreconditionError"
   | "NotOwnerError"
   | "ClaimMismatchError"
+  | "StaleEpochError"
   | "LeaseRolledBackError"
   | "LeaseCommittedError"
   | "LeaseIdReusedError"
@@ -159,6 +160,11 @@ export class FailedPreconditionError extends LeaseholdError {
 /** A name to destroy or replace belongs to another cell. */
 export class NotOwnerError extends FailedPreconditionError {
   override readonly name: LeaseholdErrorName = "NotOwnerError";
+}
+
+/** A write with a fencing token changed nothing: a later owner or version of the claim has written before. */
+export class StaleEpochError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "StaleEpochError";
 }
 
 /** A name to destroy or replace has no claim, or a claim with another subject, source or epoch. */

@@ -9,6 +9,7 @@ export type { PlacedLease } from "./lease-answers.ts";
 export type { LedgerHistory, LedgerPoint } from "./ledger-history.ts";
 export type { BeginOptions, DecideOptions, ListLeasesOptions, ListStaleLeasesOptions } from "./leases.ts";
 export type { RenewingOptions } from "./renewing.ts";
+export { fencedWrite, type FencingToken } from "./fencing.ts";
 export type { Page, Pages } from "./pages.ts";
 export type { Register } from "./declared-types.ts";
 export type { AuditOptions, AuditPage } from "./audit.ts";
@@ -54,6 +55,7 @@ export {
   PermissionDeniedError,
   ReportPrunedError,
   ResourceExhaustedError,
+  StaleEpochError,
   TimeoutError,
   UnauthenticatedError,
   UnavailableError,

@@ -1,8 +1,9 @@
 import { unknown } from "./answer.ts";
 import { requireCell, type Caller } from "./caller.ts";
 import type { Call, CallOptions } from "./connection.ts";
-import { errorOf, valueOf } from "./errors.ts";
+import { errorOf, NotFoundError, NotOwnerError, valueOf } from "./errors.ts";
 import { Export } from "./export.ts";
+import type { FencingToken } from "./fencing.ts";
 import { Pages, type Page } from "./pages.ts";
 import type { Bucket, LookupResult, Operations, Record as ClaimRecord, Source } from "./api-types.ts";
 
@@ -96,6 +97,24 @@ export class Records {
     const answer = await this.#caller.call("getRecord", { ...options, params });
     const isFree = answer.kind === "refused" && answer.code === "NOT_FOUND" && answer.reason === undefined;
     return isFree ? undefined : valueOf(answer);
+  }
+
+  /**
+   * Returns the epoch of a claim of the client's cell, for `fencedWrite`. Read it before the work begins that
+   * depends on the name.
+   *
+   * @throws NotFoundError if nobody has the name, or a lease that creates it is not committed yet
+   * @throws NotOwnerError if another cell has it
+   */
+  async fencingToken(bucket: Bucket, options: CallOptions = {}): Promise<FencingToken> {
+    const cell = requireCell(this.#cell);
+    const { record } = (await this.find(bucket, options)) ?? {};
+    const name = JSON.stringify(bucket.value);
+    if (record === undefined || record.status === "LEASE_CREATING")
+      throw new NotFoundError(`the name ${name} has no claim`, { code: "NOT_FOUND" });
+    if (!("epoch" in record) || record.cell_id !== cell)
+      throw new NotOwnerError(`the name ${name} belongs to another cell`, { code: "FAILED_PRECONDITION" });
+    return { bucket, epoch: record.epoch };
   }
 
   /** Looks up many names, with one call per 100. Results are in the order of `buckets`. */

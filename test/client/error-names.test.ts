@@ -46,6 +46,7 @@ const names = Object.keys({
   FailedPreconditionError: true,
   NotOwnerError: true,
   ClaimMismatchError: true,
+  StaleEpochError: true,
   LeaseRolledBackError: true,
   LeaseCommittedError: true,
   LeaseIdReusedError: true,

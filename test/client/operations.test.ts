@@ -17,6 +17,7 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "records.find": ({ records }) => records.find({ type: "ROUTES", value: "a" }),
   "records.lookup": ({ records }) => records.lookup([{ type: "ROUTES", value: "a" }]),
   "records.list": ({ records }) => records.list({ sourceType: "RAILS_TABLE_ROUTES" }).all(),
+  "records.fencingToken": ({ records }) => records.fencingToken({ type: "ROUTES", value: "a" }),
   "records.export": ({ records }) =>
     records.export({ sourceType: "RAILS_TABLE_ROUTES" })[Symbol.asyncIterator]().next(),
   "records.digests": ({ records }) => records.digests({ sourceType: "RAILS_TABLE_ROUTES", ranges: [{}] }),
