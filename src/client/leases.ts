@@ -100,7 +100,8 @@ export class Leases {
    * @param uuid the lease
    * @param options `reason` tells operators what the cell does; a function is called for each renewal.
    *   `everyMs` must be well below the `staleMs` of the cell's reconciliation (10 min)
-   * @param work gets a signal that is aborted once the lease is decided, because then the work is in vain
+   * @param work gets a signal that is aborted if the lease is rolled back, because then the work is in vain,
+   *   and if `reason` throws or is not valid. The signal's `reason` is the error
    * @throws what `work` throws
    *
    * @example

@@ -1,4 +1,4 @@
-import type { Answer } from "./answer.ts";
+import type { Answer, Refused } from "./answer.ts";
 import { errorOf } from "./errors.ts";
 
 export interface RenewingOptions {
@@ -10,7 +10,7 @@ export interface RenewingOptions {
 
 const EVERY_MS = 120_000;
 
-/** Renews until the work ends, or until a renewal is refused, which aborts the work. */
+/** Renews until the work ends, or until further renewals would be in vain. */
 export async function whileRenewing<T>(
   renew: (reason: string) => Promise<Answer<unknown>>,
   { reason, everyMs = EVERY_MS }: RenewingOptions,
@@ -22,12 +22,16 @@ export async function whileRenewing<T>(
   const renewLater = (): void => {
     timer = setTimeout(() => void renewNow(), everyMs);
   };
+  // Nobody waits for it, so whatever is thrown goes to the work.
   const renewNow = async (): Promise<void> => {
-    const answer = await renew(typeof reason === "string" ? reason : reason());
-    if (hasEnded) return;
-    // After an unknown outcome, and a refusal for load, the next renewal is soon enough.
-    if (answer.kind === "refused" && !answer.retryable) inVain.abort(errorOf(answer));
-    else renewLater();
+    try {
+      const answer = await renew(typeof reason === "string" ? reason : reason());
+      if (hasEnded || isCommitted(answer)) return;
+      if (endsWork(answer)) inVain.abort(errorOf(answer));
+      else renewLater();
+    } catch (error) {
+      inVain.abort(error);
+    }
   };
   renewLater();
   try {
@@ -37,3 +41,17 @@ export async function whileRenewing<T>(
     clearTimeout(timer);
   }
 }
+
+/** What the work has saved stays, so it may go on, but a decision is final. */
+const isCommitted = (answer: Answer<unknown>): boolean =>
+  answer.kind === "refused" && answer.reason === "LEASE_COMMITTED";
+
+/**
+ * Whether the lease is lost, or the reason is not valid. After any other refusal, and an unknown outcome, the
+ * next renewal may succeed: the key may be replaced, or the ledger reconciled.
+ */
+const endsWork = (answer: Answer<unknown>): answer is Refused =>
+  answer.kind === "refused" &&
+  (answer.reason === "LEASE_ROLLED_BACK" ||
+    (answer.code === "NOT_FOUND" && answer.reason === undefined) ||
+    answer.code === "INVALID_ARGUMENT");

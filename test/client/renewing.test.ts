@@ -79,3 +79,73 @@ test("a work that fails ends the renewals, also one under way", async () => {
   expect(signal()?.aborted).toBe(false);
   expect(vi.getTimerCount()).toBe(0);
 });
+
+const refusedWith = (code: string, reason?: string): Answer<unknown> => ({
+  kind: "refused",
+  status: 400,
+  code,
+  ...(reason === undefined ? {} : { reason }),
+  detail: "refused",
+  conflicts: [],
+  retryable: false,
+  outcomeKnown: true,
+});
+
+test("a refusal that says nothing of the lease does not abort the work", async () => {
+  const { work, resolve, signal } = working();
+  // The key may be replaced meanwhile, and the ledger reconciled.
+  const answers = [
+    refusedWith("UNAUTHENTICATED", "KEY_EXPIRED"),
+    refusedWith("PERMISSION_DENIED"),
+    refusedWith("FAILED_PRECONDITION", "HISTORY_LOST"),
+    refusedWith("NOT_FOUND", "ROUTE_UNKNOWN"),
+  ];
+  let asked = 0;
+  const renew = async (): Promise<Answer<unknown>> => answers[asked++] ?? renewed;
+  const done = whileRenewing(renew, { reason: "x", everyMs: 1_000 }, work);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(asked).toBe(5);
+  expect(signal()?.aborted).toBe(false);
+  resolve("the end");
+  expect(await done).toBe("the end");
+});
+
+test("a lease that was committed needs no renewals, and its work goes on", async () => {
+  const { work, resolve, signal } = working();
+  let asked = 0;
+  const renew = async (): Promise<Answer<unknown>> => {
+    asked += 1;
+    return refusedWith("FAILED_PRECONDITION", "LEASE_COMMITTED");
+  };
+  const done = whileRenewing(renew, { reason: "x", everyMs: 1_000 }, work);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(asked).toBe(1);
+  expect(signal()?.aborted).toBe(false);
+  resolve("the end");
+  expect(await done).toBe("the end");
+});
+
+test("a lease that its cell does not have aborts the work, and so does an invalid reason", async () => {
+  for (const code of ["NOT_FOUND", "INVALID_ARGUMENT"]) {
+    const { work, resolve, signal } = working();
+    const done = whileRenewing(async () => refusedWith(code), { reason: "x", everyMs: 1_000 }, work);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(signal()?.reason).toMatchObject({ code });
+    resolve("the end");
+    await done;
+  }
+});
+
+test("a reason that cannot be told aborts the work with its error, and rejects nothing else", async () => {
+  const { work, resolve, signal } = working();
+  const broken = new Error("no progress");
+  const reason = (): string => {
+    throw broken;
+  };
+  const done = whileRenewing(async () => renewed, { reason, everyMs: 1_000 }, work);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(signal()?.reason).toBe(broken);
+  expect(vi.getTimerCount()).toBe(0);
+  resolve("the end");
+  expect(await done).toBe("the end");
+});
