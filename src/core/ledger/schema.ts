@@ -40,6 +40,12 @@ export const ledgerSchema: readonly (readonly string[])[] = [
   ],
   // The key is only kept if an operator decided.
   [AUDIT_TABLE, "ALTER TABLE lease ADD COLUMN decided_by_key TEXT"],
-  // What the cell says of a granted lease on which it still works (C8).
-  ["ALTER TABLE lease ADD COLUMN renewed_at_ms INTEGER", "ALTER TABLE lease ADD COLUMN renewal_reason TEXT"],
+  // What the cell says of a granted lease on which it still works (C8). The index has all that is read of
+  // many leases, because SQLite reads a whole row, with its batch, to find it by its id.
+  [
+    "ALTER TABLE lease ADD COLUMN renewed_at_ms INTEGER",
+    "ALTER TABLE lease ADD COLUMN renewal_reason TEXT",
+    `CREATE INDEX lease_by_renewal ON lease (renewed_at_ms, created_at_ms)
+      WHERE decided = 0 AND renewed_at_ms IS NOT NULL`,
+  ],
 ];

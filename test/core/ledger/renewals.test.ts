@@ -1,8 +1,9 @@
 /** Renewals of leases (C8): what they change, what they leave alone, and what a wrong clock does. */
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { idleMsOf } from "../../../src/core/idle-time.ts";
 import type { Lease, Reply } from "../../../src/core/messages.ts";
 import { Cluster } from "../../support/cluster.ts";
+import { NodeSql } from "../../support/node-sql.ts";
 import { beginRequest, callerOf, decideRequest } from "../../support/ops.ts";
 
 const MINUTE_MS = 60_000;
@@ -121,4 +122,26 @@ test("[C8] [M4] a renewal by a clock that was ahead hides no lease for long", as
   expect((await read(c, lease)).renewedAtMs).toBeLessThanOrEqual(c.clock.now());
   await c.pass(20 * MINUTE_MS);
   expect(idleMsOf(await read(c, lease))).toBeGreaterThanOrEqual(20 * MINUTE_MS);
+});
+
+test("[C8] a ledger finds renewals without reading the batches of its leases", async () => {
+  const c = await Cluster.start();
+  const lease = await begin(c);
+  const all = vi.spyOn(NodeSql.prototype, "all");
+  onTestFinished(() => all.mockRestore());
+  c.clock.jump(HOUR_MS);
+  await renew(c, lease);
+  c.clock.jump(-HOUR_MS);
+  c.ledger("1").restart();
+  await renew(c, lease);
+  await maintain(c);
+  const searches = all.mock.calls
+    .map(([statement, ...bindings]) => ({ statement, bindings }))
+    .filter(({ statement }) => statement.includes("decided = 0 AND renewed_at_ms"));
+  expect(searches.length).toBeGreaterThanOrEqual(3);
+  for (const { statement, bindings } of searches) {
+    const { database } = c.ledger("1");
+    const plan = database.prepare(`EXPLAIN QUERY PLAN ${statement}`).all(...bindings);
+    expect(JSON.stringify(plan)).toContain("INDEX lease_by_renewal");
+  }
 });

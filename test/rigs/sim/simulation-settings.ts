@@ -418,7 +418,7 @@ function spaceOf(random: Random): Partial<Limits> {
     ...(random.chance(0.4) ? { lateBeginS: random.between(600, 900) } : {}),
     ...(random.chance(0.15)
       ? {
-          ledgerBytes: random.pick([100_000, 102_000]),
+          ledgerBytes: random.pick([104_100, 106_100]),
           fences: 1,
           auditEntries: 8,
           reasonBytes: 4_096,
