@@ -24,8 +24,8 @@ export interface Visit extends PullResult {
   removed: RemovalEnd | null;
   /** Decisions that some shard has not applied yet. Null: the ledger has not said. */
   unapplied: number | null;
-  /** Leases that would be stale if the cell had not renewed them (C8). 0 if the ledger has not said. */
-  sparedLeases: number;
+  /** Leases that would be stale if the cell had not renewed them (C8). Null: the ledger has not said. */
+  sparedLeases: number | null;
   /** The audit entries that D1 may not have yet. Null: the ledger has not said. */
   auditEntries: number | null;
   /** Whether the ledger has lost changes. Null: it has not said. */
@@ -109,7 +109,7 @@ async function wake(
       isRemoved,
       removed: null,
       unapplied: null,
-      sparedLeases: 0,
+      sparedLeases: null,
       auditEntries: null,
       isLost: null,
       reported: undefined,
@@ -151,7 +151,7 @@ const NOT_SAID = {
   auditEntries: null,
   removed: null,
   unapplied: null,
-  sparedLeases: 0,
+  sparedLeases: null,
 } as const;
 
 /** A cell that is being removed has no one left to report. */

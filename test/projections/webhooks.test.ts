@@ -257,7 +257,7 @@ describe("alerts", () => {
     ).run();
     const { run } = runOf();
     let minute = 0;
-    const firing = async (spared: number): Promise<unknown[]> => {
+    const firing = async (spared: number | null): Promise<unknown[]> => {
       for (let runs = 0; runs < 2; runs += 1) {
         const facts = { ...factsOf([], [], NOW + minute * 60_000), spared: new Map([["1", spared]]) };
         valueOf(await evaluate(run, [webhook], facts));
@@ -266,7 +266,10 @@ describe("alerts", () => {
       return stored("SELECT subject FROM webhook_alerts WHERE state = 'firing'");
     };
     expect(await firing(2)).toEqual([]);
+    // A ledger that does not answer starts no alert, and ends none.
+    expect(await firing(null)).toEqual([]);
     expect(await firing(1)).toEqual([{ subject: "1" }]);
+    expect(await firing(null)).toEqual([{ subject: "1" }]);
     expect(await firing(2)).toEqual([]);
   });
 

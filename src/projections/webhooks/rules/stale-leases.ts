@@ -30,17 +30,22 @@ export const staleLeases: Rule = {
         .groupBy(leases.cellId),
     );
     if (!stale.ok) return stale;
-    const found = stale.value
-      .filter(({ cell }) => fresh.has(cell))
-      // D1 doesn't know of renewals.
-      .map(({ cell, count: old }) => ({ cell, value: Math.max(0, old - (spared.get(cell) ?? 0)) }))
+    // D1 doesn't know of renewals. Of a cell whose ledger has not said how many there are, nothing is known.
+    const isUnclear = (cell: string): boolean => (spared.get(cell) ?? null) === null;
+    const old = new Map(stale.value.map(({ cell, count: leasesOfCell }) => [cell, leasesOfCell]));
+    const found = [...old]
+      .filter(([cell]) => fresh.has(cell) && !isUnclear(cell))
+      .map(([cell, all]) => ({ cell, value: Math.max(0, all - (spared.get(cell) ?? 0)) }))
       .map(({ cell, value }) => ({
         subject: cell,
         cell,
         value,
         text: `Cell ${cell} has ${value} stale ${value === 1 ? "lease" : "leases"}.`,
       }));
-    // A cell that D1 doesn't have any more has no leases.
-    return ok({ found, isFine: (cell) => fresh.has(cell) || !known.has(cell) });
+    return ok({
+      found,
+      // A cell that D1 doesn't have any more has no leases.
+      isFine: (cell) => !known.has(cell) || (fresh.has(cell) && !(old.has(cell) && isUnclear(cell))),
+    });
   },
 };
