@@ -31,7 +31,7 @@ export interface ListLeasesOptions extends CallOptions {
 }
 
 export interface ListStaleLeasesOptions extends CallOptions {
-  /** The least age in seconds: 600 by default. */
+  /** The least time since the grant or last renewal, in seconds: 600 by default. */
   olderThanS?: number | undefined;
   cell?: string | undefined;
   pageSize?: number | undefined;

@@ -240,7 +240,7 @@ export const limitTable = {
     min: 1,
     max: 604_800,
     unit: "s",
-    about: "age at which a granted lease is listed as stale",
+    about: "time since its grant or last renewal after which a granted lease is listed as stale",
   },
   historyS: {
     default: 604_800,

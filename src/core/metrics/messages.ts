@@ -37,7 +37,9 @@ export interface DecisionCount {
 export interface LedgerMetrics extends PartMetrics {
   cellState: CellState;
   outstandingLeases: number;
-  /** Outstanding leases older than `staleS`. 1,000 means that many or more. */
+  /**
+   * Of the oldest 1,000 outstanding leases, those that were neither granted nor renewed within `staleS`.
+   */
   staleLeases: number;
   /** The age of the oldest outstanding lease. 0 if there is none. */
   oldestLeaseMs: number;

@@ -32,7 +32,7 @@ export const serviceRoutes = {
     about:
       "Lists leases that were granted some time ago and are not decided, oldest first. Candidates come " +
       "from the projection in D1, which is about a minute behind. Each candidate is confirmed with its " +
-      "ledger, and leases that were decided since are left out.",
+      "ledger, and leases that were decided or renewed since are left out.",
     roles: ["operator", "viewer"],
     params: nothing,
     query: z.strictObject({
@@ -46,8 +46,8 @@ export const serviceRoutes = {
           minimum: 0,
           pattern: undefined,
           description:
-            "Only leases at least this many seconds old. Left out: the deployment's limit `stale_s`, 600 " +
-            "by default.",
+            "Only leases that were neither granted nor renewed within this many seconds. Left out: the " +
+            "deployment's limit `stale_s`, 600 by default.",
         }),
       cell: cellId.optional(),
       page_size: pageSize.optional(),

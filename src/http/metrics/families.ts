@@ -133,7 +133,7 @@ export const families = {
   },
   leasehold_leases_stale: {
     type: "gauge",
-    help: "Outstanding leases older than the limit stale_s. 1000 means that many or more.",
+    help: "Of the oldest 1000 leases, those that were neither granted nor renewed within the limit stale_s.",
     labels: cell,
   },
   leasehold_lease_oldest_age_seconds: {
