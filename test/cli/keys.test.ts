@@ -188,6 +188,10 @@ test("ls lists authorities, issuers and subjects of tokens beside keys, with the
   expect(await list("--role", "operator")).toMatchObject([
     { kind: "key", state: "VALID", last_used_at: hour },
   ]);
+  // It cannot be rotated here, because nothing but its uses is known of it.
+  expect((await line.run(["keys", "ls", "--kind", "key", "--expires-in", "400d"])).err).not.toContain(
+    "rotate",
+  );
   const table = await line.run(["keys", "ls"]);
   expect(table.out).toMatch(new RegExp(`^token .* ${hour.slice(0, 16)} +forge +job *$`, "m"));
 

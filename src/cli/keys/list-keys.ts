@@ -25,10 +25,7 @@ export async function listKeys(context: Context, options: ListOptions): Promise<
     select(credentialsOf(client, uses, nowMs), options, nowMs),
     options.limit,
   );
-  const ending =
-    options.expiresIn === undefined
-      ? undefined
-      : items.find(({ kind, state }) => kind === "key" && state === "VALID")?.id;
+  const ending = options.expiresIn === undefined ? undefined : items.find(canRotate)?.id;
   return listResult<Credential>({
     name: "credentials",
     items,
@@ -52,6 +49,10 @@ export async function listKeys(context: Context, options: ListOptions): Promise<
     ...(uses === undefined ? { notes: [USES_UNKNOWN], exitCode: exitCodes.unavailable } : {}),
   });
 }
+
+/** Of a key that was made offline, only its uses are known. */
+const canRotate = ({ kind, state, created_at: madeAt }: Credential): boolean =>
+  kind === "key" && state === "VALID" && madeAt !== null;
 
 async function* select(
   credentials: AsyncIterable<Credential>,
