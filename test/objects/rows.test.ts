@@ -89,6 +89,25 @@ test("[K1] a claim that ends costs one row more than its destroy", async () => {
   expect(written).toBeLessThanOrEqual(5 * specs.length + 2 * shards.length);
 });
 
+test("[C8] a renewal writes 2 rows, and reads no more if there are many leases", async () => {
+  const w = await startObjects();
+  const begin = async (name: string): Promise<string> => {
+    const lease = w.uuid();
+    await w.ledger("1").begin(beginRequest(w.envelope, lease, [name]));
+    return lease;
+  };
+  const lease = await begin("renewed");
+  for (let n = 0; n < 40; n += 1) await begin(`other-${n}`);
+  const counter = await count(objects.ledger("1"));
+  for (const reason of ["first", "second", "third"]) {
+    const before = { ...counter };
+    const renewal = { ...w.envelope, caller: callerOf(), lease, reason };
+    expect(await objects.ledger("1").renew(renewal)).toMatchObject({ ok: true });
+    expect(counter.rowsWritten - before.rowsWritten).toBe(2);
+    expect(counter.rowsRead - before.rowsRead).toBeLessThanOrEqual(8);
+  }
+});
+
 test("[S2] a lease costs at most 6 rows in its ledger, from its grant until it is forgotten", async () => {
   const w = await startObjects();
   const lived = 50;
