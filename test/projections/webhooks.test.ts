@@ -19,6 +19,7 @@ import { configOf } from "../../src/env.ts";
 import { objectsOf } from "../../src/objects/objects.ts";
 import { defaultRuntime, type Runtime } from "../../src/runtime.ts";
 import { operator } from "../support/ops.ts";
+import { faultyD1 } from "./faulty-d1.ts";
 import { env, envelope, envWith, startFleet, valueOf } from "./fleet.ts";
 
 beforeEach(() => startFleet("1"));
@@ -212,6 +213,24 @@ describe("alerts", () => {
       { status: "firing", n: 300 },
       { status: "resolved", n: 300 },
     ]);
+  });
+
+  test("the credentials that have alerts are looked up by their ids", async () => {
+    const webhook = await add("a", {
+      events: ["credential_expiring"],
+      thresholds: { credential_expiring: 400 },
+    });
+    const { env: watched, done } = faultyD1();
+    const { run } = runOf();
+    valueOf(await evaluate({ ...run, database: new Database(watched) }, [webhook], factsOf()));
+    const statement = done.flatMap(({ sql }) => sql).find((sql) => sql.includes("select distinct")) ?? "";
+    const { results } = await env.DB.prepare(`EXPLAIN QUERY PLAN ${statement}`)
+      .bind(...Array.from(statement.matchAll(/\?/g), () => 1))
+      .all<{ detail: string }>();
+    const plan = results.map(({ detail }) => detail).join("\n");
+    expect(plan).toContain("SEARCH keys USING PRIMARY KEY (key_id=?)");
+    expect(plan).toContain("SEARCH credential_uses USING PRIMARY KEY (key_id=?)");
+    expect(plan).not.toContain("MATERIALIZE");
   });
 
   test("[X5] the keys of a removed cell get no alert, and an alert that they have ends", async () => {

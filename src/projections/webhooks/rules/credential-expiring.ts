@@ -1,6 +1,7 @@
-import { asc, eq, notInArray, sql } from "drizzle-orm";
+import { and, asc, eq, notInArray, sql } from "drizzle-orm";
 import { unionAll } from "drizzle-orm/sqlite-core";
 import { ok } from "../../../core/refusal.ts";
+import type { Role } from "../../../core/role.ts";
 import type { Orm } from "../../database.ts";
 import { isExpiringCertificate, isExpiringKey } from "../../expiring-credentials.ts";
 import { credentialUses, keys, webhookAlerts } from "../../schema.ts";
@@ -62,20 +63,26 @@ export const credentialExpiring: Rule = {
   holds: ({ value }, threshold) => value <= threshold,
   async read({ database }, { nowMs, authorities }, thresholds) {
     const period = { fromMs: nowMs, untilMs: nowMs + Math.max(0, ...thresholds) * DAY_MS };
-    const told = await database.run("read told credentials", (orm) => {
-      const expiring = expiringIn(orm, period);
-      return orm
+    // Looked up by id, because there may be very many that expire within a long threshold.
+    const told = await database.run("read told credentials", (orm) =>
+      orm
         .selectDistinct({
           subject: webhookAlerts.subject,
-          kind: expiring.kind,
-          role: expiring.role,
-          cell: expiring.cell,
-          expiresAtMs: expiring.expiresAtMs,
+          kind: sql<"key" | "certificate">`iif(${keys.keyId} IS NULL, 'certificate', 'key')`.as("kind"),
+          role: sql<Role | null>`coalesce(${keys.role}, ${credentialUses.role})`.as("role"),
+          cell: sql<string | null>`coalesce(${keys.cellId}, ${credentialUses.cellId})`.as("cell"),
+          expiresAtMs: sql<number | null>`coalesce(${keys.expiresAtMs}, ${credentialUses.expiresAtMs})`.as(
+            "expires_at_ms",
+          ),
         })
         .from(webhookAlerts)
-        .leftJoin(expiring, eq(expiring.id, webhookAlerts.subject))
-        .where(eq(webhookAlerts.event, EVENT));
-    });
+        .leftJoin(keys, and(eq(keys.keyId, webhookAlerts.subject), isExpiringKey(orm, period)))
+        .leftJoin(
+          credentialUses,
+          and(eq(credentialUses.keyId, webhookAlerts.subject), isExpiringCertificate(orm, period)),
+        )
+        .where(eq(webhookAlerts.event, EVENT)),
+    );
     if (!told.ok) return told;
     const others = await database.run("read expiring credentials", (orm) => {
       const expiring = expiringIn(orm, period);
@@ -88,7 +95,7 @@ export const credentialExpiring: Rule = {
     });
     if (!others.ok) return others;
     const toldOf = told.value.flatMap(({ subject: id, kind, role, cell, expiresAtMs }) =>
-      kind === null || role === null || expiresAtMs === null ? [] : [{ id, kind, role, cell, expiresAtMs }],
+      role === null || expiresAtMs === null ? [] : [{ id, kind, role, cell, expiresAtMs }],
     );
     const found = [...toldOf, ...others.value].map(({ id, kind, role, cell, expiresAtMs }): Finding => ({
       subject: id,
