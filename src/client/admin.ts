@@ -2,7 +2,7 @@ import { requireCell, type Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
 import type { LedgerHistory } from "./ledger-history.ts";
-import { listing, type Pages } from "./pages.ts";
+import { listing, Pages } from "./pages.ts";
 import type {
   Cell,
   CellChange,
@@ -28,7 +28,7 @@ interface CellsOptions extends PageOptions {
 
 interface UsesOptions extends PageOptions {
   kind?: CredentialUse["kind"] | undefined;
-  /** Only those with one of these ids, at most 50. */
+  /** Only those with one of these ids, at most 50. Left out: all. */
   ids?: string[] | undefined;
 }
 
@@ -121,6 +121,8 @@ export class Keys {
 
   /** Lists the keys, certificates and subjects of tokens that were used, in the order of their ids. */
   uses({ kind, ids, pageSize, pageToken, ...options }: UsesOptions = {}): Pages<CredentialUse> {
+    // Without an id, the coordinator lists all.
+    if (ids?.length === 0) return new Pages(async () => ({ items: [], nextPageToken: "" }));
     const input = { ...options, query: { kind, id: ids, page_size: pageSize } };
     return listing(this.#caller, "listCredentialUses", input, ({ uses }) => uses, pageToken);
   }

@@ -144,6 +144,17 @@ test("while D1 is down, requests are answered, and it is asked once a minute", a
   expect(isolate.writes).toEqual([3]);
 });
 
+test("[M4] a clock that was set back makes nothing wait for longer than the pause", async () => {
+  let isDown = true;
+  const isolate = new Isolate((_, sql) => (isDown && isUse(sql) ? "before" : undefined));
+  isolate.nowMs += 2 * HOUR_MS;
+  await isolate.get("/v1/cells/1/leases", await cellKey("k1"));
+  isDown = false;
+  isolate.nowMs -= HOUR_MS;
+  await isolate.get("/v1/cells/1/leases", await cellKey("k1"));
+  expect(isolate.writes).toEqual([1]);
+});
+
 test("a write whose answer is lost is repeated, and changes nothing", async () => {
   let lost = 1;
   const isolate = new Isolate((_, sql) => (isUse(sql) && lost-- > 0 ? "after" : undefined));
