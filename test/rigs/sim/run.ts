@@ -63,8 +63,7 @@ export async function run({
     await simulation.start();
     simulation.act();
     simulation.tick();
-    simulation.reportStatuses();
-    simulation.renewLeases();
+    simulation.keepHabits();
     const last = simulation.scheduler.steps + steps * settings.stepsFactor;
     while (simulation.scheduler.steps < last && (await simulation.step()));
     await quiesce(simulation);

@@ -54,6 +54,9 @@ const WITHOUT_CELL: ReadonlySet<Activity> = new Set([
   "cut_router",
 ]);
 
+/** What a cell does all the time, with the number of the repetition. */
+type Habit = (random: Random, number: number) => Promise<void>;
+
 /** A coordinator, its cells, and the faults that happen to them. */
 export class Simulation {
   readonly scheduler: Scheduler;
@@ -278,35 +281,23 @@ export class Simulation {
     });
   }
 
-  /** In some runs, cells report their status all the time. */
-  reportStatuses(): void {
-    const { statusMs } = this.#settings;
-    if (statusMs === undefined) return;
-    for (const cell of this.cells) this.#reportStatus(cell, statusMs, 1);
+  /** In some runs, cells report their status and renew leases all the time. */
+  keepHabits(): void {
+    const { statusMs, renewalMs } = this.#settings;
+    for (const cell of this.cells) {
+      this.#repeat(cell, "status", statusMs, (_, number) => reportStatus(this, cell, number));
+      this.#repeat(cell, "renewals", renewalMs, (random, number) => renew(this, cell, random, number));
+    }
   }
 
-  #reportStatus(cell: Cell, statusMs: number, number: number): void {
-    const random = this.faults.stream(`status ${cell.id}`);
-    this.scheduler.after(random.exponential(statusMs), undefined, () => {
+  /** Repeats it after pauses of this mean, and counts. Undefined: it never happens in this run. */
+  #repeat(cell: Cell, stream: string, meanMs: number | undefined, act: Habit, number = 1): void {
+    if (meanMs === undefined) return;
+    const random = this.faults.stream(`${stream} ${cell.id}`);
+    this.scheduler.after(random.exponential(meanMs), undefined, () => {
       if (!this.#isActing) return;
-      if (cell.isUp) this.spawn(reportStatus(this, cell, number));
-      this.#reportStatus(cell, statusMs, number + 1);
-    });
-  }
-
-  /** In some runs, cells renew leases all the time. */
-  renewLeases(): void {
-    const { renewalMs } = this.#settings;
-    if (renewalMs === undefined) return;
-    for (const cell of this.cells) this.#renew(cell, renewalMs, 1);
-  }
-
-  #renew(cell: Cell, renewalMs: number, number: number): void {
-    const random = this.faults.stream(`renewals ${cell.id}`);
-    this.scheduler.after(random.exponential(renewalMs), undefined, () => {
-      if (!this.#isActing) return;
-      if (cell.isUp) this.spawn(renew(this, cell, random, number));
-      this.#renew(cell, renewalMs, number + 1);
+      if (cell.isUp) this.spawn(act(random, number));
+      this.#repeat(cell, stream, meanMs, act, number + 1);
     });
   }
 
