@@ -19,8 +19,8 @@ const MAX_WAITING = 1_000;
 
 /**
  * Records which credentials are used, once per hour and isolate, after the request is answered. D1 writes one
- * row per credential and hour, however many isolates there are. What D1 does not get is tried again with a
- * later request, and lost with the isolate.
+ * row per credential and hour, however many isolates there are. A use that D1 did not get is written with a
+ * later request, or lost if the isolate ends first.
  */
 export class UseRecorder {
   readonly #env: Env;

@@ -1,6 +1,6 @@
 /** Callers with a token or a client certificate instead of a key, and what each of them may call (A4). */
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { isAllowed } from "../../src/auth/policy.ts";
 import type { Principal } from "../../src/auth/principal.ts";
 import { deploy } from "../../src/http/deployment.ts";
@@ -158,6 +158,38 @@ test("[A4] a cell begins with its certificate or token, in HTTP and over the wir
     expect(await send("POST", method, proof, { cellId: "2" })).toMatchObject({ status: 403 });
     expect(await send("POST", "/v1/cells/2/leases", proof, oneClaim())).toMatchObject({ status: 403 });
   }
+});
+
+test("certificates and subjects are in the list of uses, also after calls over the wire", async () => {
+  const hourMs = NOW_MS - (NOW_MS % 3_600_000);
+  const used = {
+    first_used_at: new Date(hourMs).toISOString(),
+    last_used_at: new Date(hourMs).toISOString(),
+  };
+  await env.DB.prepare("DELETE FROM credential_uses").run();
+  send = newIsolate();
+  await send("GET", "/v1/limits", presented(clientOf("router")));
+  const method = "/grpc/gitlab.cells.topology_service.claims.v1.ClaimService/ListLeases";
+  expect(await send("POST", method, bearer(await sign("cell")), { cellId: "1" })).toMatchObject({
+    status: 200,
+  });
+  const listed = async (kind: string): Promise<unknown> => {
+    const { text } = await send("GET", `/v1/admin/credential-uses?kind=${kind}`, bearer(operator));
+    return (JSON.parse(text) as { uses: unknown }).uses;
+  };
+  await vi.waitFor(async () => {
+    expect(await listed("certificate")).toMatchObject([
+      { role: "router", cell_id: null, issued_by: "router", name: "cell-1.test", ...used },
+    ]);
+    expect(await listed("token")).toMatchObject([
+      { role: "cell", cell_id: "1", issued_by: "forge", name: "cell-job", expires_at: null, ...used },
+    ]);
+  });
+  const stored = await env.DB.prepare(
+    "SELECT issued_at_ms, expires_at_ms FROM credential_uses WHERE kind = 'certificate'",
+  ).first<{ issued_at_ms: number; expires_at_ms: number }>();
+  expect(stored?.issued_at_ms).toBeLessThanOrEqual(NOW_MS);
+  expect(stored?.expires_at_ms).toBeGreaterThan(NOW_MS);
 });
 
 test("[A4] [A1] a certificate or a subject is revoked like a key, for a cell at once", async () => {

@@ -46,7 +46,7 @@ export async function identitiesPage(view: View): Promise<Page> {
       ${
         used.ok
           ? html`${usesTable(kind, used.value.uses, nowMs)} ${nextLink(view, used.value.next_page_token)}`
-          : html`<p class="soft">What was used can't be read now.</p>`
+          : html`<p class="soft">The uses can't be read now.</p>`
       }
       <p class="soft">
         Run <code>leasehold identities plan</code> to see what your file would change. Last uses are recorded
