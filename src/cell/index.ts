@@ -6,6 +6,7 @@ export {
   CancelledError,
   CellDrainingError,
   CellFrozenError,
+  ChangesPrunedError,
   ClaimLeasedError,
   ClaimMismatchError,
   FailedPreconditionError,

@@ -46,6 +46,7 @@ export type LeaseholdErrorName =
   | "CellFrozenError"
   | "CellDrainingError"
   | "ReportPrunedError"
+  | "ChangesPrunedError"
   | "ResourceExhaustedError"
   | "UnavailableError"
   | "TimeoutError"
@@ -205,6 +206,14 @@ export class ReportPrunedError extends FailedPreconditionError {
   override readonly name: LeaseholdErrorName = "ReportPrunedError";
 }
 
+/**
+ * A shard no longer has all changes after the position. Start from an export of the records, and continue
+ * from the positions that were the newest before it.
+ */
+export class ChangesPrunedError extends FailedPreconditionError {
+  override readonly name: LeaseholdErrorName = "ChangesPrunedError";
+}
+
 /** A limit of the coordinator was reached, or of this client (`reason: "TOO_MANY_BEGINS_HERE"`). */
 export class ResourceExhaustedError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "ResourceExhaustedError";
@@ -237,6 +246,7 @@ const byReason: ReadonlyMap<string | undefined, ErrorClass> = new Map<string, Er
   ["CELL_FROZEN", CellFrozenError],
   ["CELL_DRAINING", CellDrainingError],
   ["REPORT_PRUNED", ReportPrunedError],
+  ["CHANGES_PRUNED", ChangesPrunedError],
   ["CELL_EXISTS", LeaseholdError],
 ]);
 

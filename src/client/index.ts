@@ -41,6 +41,7 @@ export {
   CancelledError,
   CellDrainingError,
   CellFrozenError,
+  ChangesPrunedError,
   ClaimLeasedError,
   ClaimMismatchError,
   FailedPreconditionError,

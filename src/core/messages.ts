@@ -386,6 +386,59 @@ export interface Report {
   hasMore: boolean;
 }
 
+/** Asks for what happened on a shard after a position (F4). Null: only for the newest position. */
+export interface ChangesRequest extends Envelope {
+  after: number | null;
+  /** Only changes that this cell made. Null: of all cells. */
+  cell: string | null;
+  /** Only claims of names of this type that began or ended. Null: all changes. */
+  type: number | null;
+  /** A page ends with the transaction that brings it to this many changes. */
+  limit: number;
+}
+
+/**
+ * What happened. A lease was `granted`, `committed` or `rolled_back`; a claim began (`claimed`), was changed
+ * by a replace (`replaced`) or ended (`released`).
+ */
+export const changeEvents = [
+  "granted",
+  "committed",
+  "rolled_back",
+  "claimed",
+  "replaced",
+  "released",
+] as const;
+export type ChangeEvent = (typeof changeEvents)[number];
+
+/** The claim of a change. `details` is null if the period of the name was erased since (K5). */
+interface ChangedClaim {
+  uuid: string;
+  details: { type: number; canonical: string; value: string; subject: Subject; source: Source } | null;
+}
+
+/** Something that happened on a shard, as the change feed tells it (F2). */
+export interface Change {
+  event: ChangeEvent;
+  position: number;
+  atMs: number;
+  cell: string;
+  lease: string;
+  /** Of the claim, or of the execution of the lease on this shard. */
+  epoch: number;
+  /** Present if the event is about a claim. */
+  claim?: ChangedClaim;
+}
+
+/** A page of changes. If `hasMore`, another one follows at once. */
+export interface ChangesPage {
+  after: number;
+  /** The page has all transactions after `after`, up to this position. */
+  through: number;
+  changes: Change[];
+  hasMore: boolean;
+}
+
 /** The place of a record in a cell's list: its source order, the number of its bucket type, its canonical. */
 export type RecordPosition = readonly [order: string, bucketType: number, canonical: string];
 

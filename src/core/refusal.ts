@@ -55,6 +55,7 @@ export type Reason =
   | "TYPE_IN_USE"
   | "TYPES_CHANGED"
   | "REPORT_PRUNED"
+  | "CHANGES_PRUNED"
   | "AUDIT_FULL"
   | "STATUS_TOO_EARLY";
 

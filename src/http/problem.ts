@@ -29,6 +29,7 @@ export const statusOfReason: Readonly<Partial<Record<Reason, number>>> = {
   LEASE_TOO_LARGE: 413,
   BODY_TOO_SLOW: 408,
   REPORT_PRUNED: 410,
+  CHANGES_PRUNED: 410,
 };
 
 /** Makes the answer for a failure. Every 4xx and 5xx answer is such a problem (RFC 9457). */

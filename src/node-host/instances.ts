@@ -56,6 +56,7 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
     settle: (message) => shard.settle(message),
     lookup: (message) => tell(shard, shard.lookup(message)),
     report: (message) => tell(shard, shard.report(message)),
+    listChanges: (message) => tell(shard, shard.listChanges(message)),
     listRecords: (message) => tell(shard, shard.listRecords(message)),
     digestRecords: (message) => tell(shard, shard.digestRecords(message)),
     ping: (message) => tell(shard, shard.ping(message)),

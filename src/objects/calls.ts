@@ -65,6 +65,7 @@ export interface ShardCalls {
   settle(message: messages.Settle): PeerAnswer<messages.SettleAnswer>;
   lookup(message: messages.LookupRequest): Answer<messages.LookupAnswer>;
   report(message: messages.ReportRequest): Answer<messages.Report>;
+  listChanges(message: messages.ChangesRequest): Answer<messages.ChangesPage>;
   listRecords(message: messages.ListRecordsRequest): Answer<messages.ListRecordsAnswer>;
   digestRecords(message: messages.DigestRecordsRequest): Answer<messages.DigestRecordsAnswer>;
   ping(message: messages.Envelope): Answer<messages.ShardWork>;

@@ -33,6 +33,10 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#tell(this.#shard.report(message));
   }
 
+  listChanges(message: messages.ChangesRequest): Answer<messages.ChangesPage> {
+    return this.#tell(this.#shard.listChanges(message));
+  }
+
   listRecords(message: messages.ListRecordsRequest): Answer<messages.ListRecordsAnswer> {
     return this.#tell(this.#shard.listRecords(message));
   }

@@ -53,6 +53,7 @@ const names = Object.keys({
   CellFrozenError: true,
   CellDrainingError: true,
   ReportPrunedError: true,
+  ChangesPrunedError: true,
   ResourceExhaustedError: true,
   UnavailableError: true,
   TimeoutError: true,

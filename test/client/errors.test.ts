@@ -73,6 +73,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   TYPES_CHANGED: ["UNAVAILABLE", errors.UnavailableError],
   STATUS_TOO_EARLY: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   REPORT_PRUNED: ["FAILED_PRECONDITION", errors.ReportPrunedError],
+  CHANGES_PRUNED: ["FAILED_PRECONDITION", errors.ChangesPrunedError],
 };
 
 it.each(Object.entries(reasons))(

@@ -333,6 +333,10 @@ const proofs: Record<string, Proof> = {
     "test/core/shard/inquiry-queue.test.ts",
     "[M6] messages and their number are limited, and every hold is in at most one",
   ),
+  "log: changes": at(
+    "test/core/shard/changes.test.ts",
+    "[F4] drops the oldest changes when all are too large, and keeps the reports of routers",
+  ),
   "ShardLog.#ledgers": "after work",
   "ShardLog.#cells": async () => {
     const c = await start();
@@ -344,6 +348,15 @@ const proofs: Record<string, Proof> = {
     return [sizeOf(log, "#cells"), 16_384];
   },
   "ShardLog.#noted": "after work",
+  "ChangeNotes.#noted": async () => {
+    const c = await busyCluster();
+    const { changes } = privateField(c.shard(0).object, "#log") as { changes: object };
+    return [sizeOf(changes, "#noted"), 0];
+  },
+  "ChangeNotes.#told": at(
+    "test/core/shard/changes.test.ts",
+    "[F3] a shard remembers a limited number of grants, and tells the others once more",
+  ),
   "ShardLog.#held": async () => {
     const c = await start();
     const shard = c.shard(0);

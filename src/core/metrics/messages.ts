@@ -80,6 +80,7 @@ export interface ShardMetrics extends PartMetrics {
   lookups: number;
   reports: number;
   /** Messages for lists and digests of records. */
+  changeReads: number;
   recordReads: number;
 }
 

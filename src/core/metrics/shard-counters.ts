@@ -1,6 +1,14 @@
 import type { ShardMetrics } from "./messages.ts";
 
-type Counted = "exchanges" | "settles" | "inquiries" | "sweeps" | "lookups" | "reports" | "recordReads";
+type Counted =
+  | "exchanges"
+  | "settles"
+  | "inquiries"
+  | "sweeps"
+  | "lookups"
+  | "reports"
+  | "changeReads"
+  | "recordReads";
 
 /** What an instance of a shard has done since it started. */
 export class ShardCounters {
@@ -11,6 +19,7 @@ export class ShardCounters {
     sweeps: 0,
     lookups: 0,
     reports: 0,
+    changeReads: 0,
     recordReads: 0,
   };
 

@@ -17,6 +17,7 @@ import type { PlacementGuard } from "../placement-guard.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { History } from "../history.ts";
+import { endHolds, type EndedAs } from "./end-holds.ts";
 import { InquiryQueue } from "./inquiry-queue.ts";
 import type { ShardLog } from "./shard-log.ts";
 import { bucketText, executionKey, type ExecutionId, type HoldRow } from "./rows.ts";
@@ -115,10 +116,7 @@ export class Inquirer {
     const verdicts = new Map(
       [...executions.keys()].map((key, index) => [key, answer?.verdicts[index] ?? "unknown"]),
     );
-    const over = holds.filter((hold) => {
-      const verdict = verdicts.get(executionKey(hold));
-      return verdict === "committed" || verdict === "rolled_back" || verdict === "gone";
-    });
+    const over = holds.filter((hold) => endedAs(verdicts.get(executionKey(hold))) !== undefined);
     const clears = chunksOf(over, CHUNK_ROWS, () => 2).map((chunk) =>
       this.#commits.submit("clear", () => this.#clear(cell, chunk, verdicts, answer), {
         weight: 2 * chunk.length,
@@ -167,17 +165,37 @@ export class Inquirer {
     if (this.#history.isLost) return;
     if (answer?.point) this.#log.note(cell, answer.point, answer.confirmed);
     const now = this.#ports.clock.now();
-    const found = this.#store.holdsOn(over.map(({ bucket_type: type, canonical }) => ({ type, canonical })));
-    const same: HoldRow[] = [];
+    const found = this.#store.holdsOn(over.map(keyOf));
+    const ended: { hold: HoldRow; as: EndedAs }[] = [];
     for (const asked of over) {
       const bucket = bucketText(asked.bucket_type, asked.canonical);
       const hold = found.get(bucket);
       if (hold === undefined || executionKey(hold) !== executionKey(asked)) continue;
+      const as = endedAs(verdicts.get(executionKey(hold)));
+      if (as === undefined) continue;
       found.delete(bucket);
-      same.push(hold);
+      ended.push({ hold, as });
     }
-    const committed = same.filter((hold) => verdicts.get(executionKey(hold)) === "committed");
-    this.#store.apply(committed, now);
-    this.#store.deleteHolds(same);
+    endHolds(this.#store, this.#log, ended, now);
+  }
+
+  /** Tells the change feed of leases that are granted, if it was not told before (F3). */
+  async tellGranted(asked: readonly HoldRow[], verdicts: ReadonlyMap<string, Verdict>): Promise<void> {
+    const granted = asked.filter(
+      (hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#log.changes.isTold(hold.epoch),
+    );
+    if (granted.length === 0) return;
+    const epochs = new Set(granted.map(({ epoch }) => epoch));
+    await this.#commits.submit("clear", () => {
+      if (this.#history.isLost) return;
+      for (const hold of this.#store.holdsOn(granted.map(keyOf)).values())
+        if (epochs.has(hold.epoch)) this.#log.changes.noteGranted(hold);
+    });
   }
 }
+
+/** Undefined: the execution is not over, or it is not known. */
+const endedAs = (verdict: Verdict | undefined): EndedAs | undefined =>
+  verdict === "committed" || verdict === "rolled_back" || verdict === "gone" ? verdict : undefined;
+
+const keyOf = ({ bucket_type: type, canonical }: HoldRow): BucketKey => ({ type, canonical });

@@ -40,6 +40,20 @@ export interface HoldRow {
   source_order: string | null;
 }
 
+/** What the change feed tells of a claim that a destroy has ended. */
+export type ChangedClaimRow = Pick<
+  ClaimRow,
+  | "bucket_type"
+  | "canonical"
+  | "value"
+  | "uuid"
+  | "subject_type"
+  | "subject_id"
+  | "source_type"
+  | "source_id"
+  | "epoch"
+>;
+
 /** A claim, with whether a hold destroys or replaces it. */
 export type FoundClaimRow = ClaimRow & { is_held: 0 | 1 };
 

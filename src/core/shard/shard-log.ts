@@ -1,18 +1,22 @@
 import { mayReplace } from "../history.ts";
+import { bytesOf } from "../ids.ts";
 import { splitKeyHashes } from "../key-hash.ts";
-import type { HistoryPoint } from "../messages.ts";
+import type { BucketKey, Change, HistoryPoint } from "../messages.ts";
 import type { Clock, Sql } from "../ports.ts";
+import { ChangeNotes, loggedChanges, withoutName } from "./logged-changes.ts";
 
 /**
  * One row per transaction that changed something, in a ring of `LOG_ROWS` slots. `held` has the hashes of the
  * keys that the transaction put on hold, one after the other (Q1). It is NULL if any key may have changed.
+ * `changes` has what the change feed tells (F1). It is NULL once it was dropped to make room.
  */
 export const LOG_TABLE = `CREATE TABLE log (
    slot INTEGER NOT NULL PRIMARY KEY,
    position INTEGER NOT NULL,
    at_ms INTEGER NOT NULL,
    ledgers TEXT NOT NULL,
-   held TEXT
+   held TEXT,
+   changes TEXT
  ) STRICT, WITHOUT ROWID`;
 
 /**
@@ -23,6 +27,16 @@ export const LOG_TABLE = `CREATE TABLE log (
  */
 const LOG_ROWS = 16_384;
 
+/**
+ * The bytes of all changes above which the oldest ones are dropped. The log reaches it if its transactions
+ * change more than some ten names each, as those of a backfill do. Then each transaction writes more than one
+ * row: the oldest changes make room for its own.
+ */
+const MAX_CHANGES_BYTES = 33_554_432;
+
+/** The most rows whose changes one transaction drops. */
+const DROPPED_ROWS = 100;
+
 /** A transaction as routers are told of it. */
 export interface LoggedHolds {
   position: number;
@@ -30,11 +44,20 @@ export interface LoggedHolds {
   keys: string[];
 }
 
+/** A transaction as the change feed tells it. */
+export interface LoggedTransaction {
+  position: number;
+  changes: Iterable<Change>;
+}
+
 interface LogRow {
   slot: number;
   position: number;
   /** A JSON object: for each cell, the incarnation and the position of its ledger. */
   ledgers: string;
+  is_reset: 0 | 1;
+  /** The bytes of the changes. Null: they were dropped. */
+  size: number | null;
 }
 
 type StoredPoints = Record<string, [incarnation: number, position: number]>;
@@ -49,14 +72,20 @@ type StoredPoints = Record<string, [incarnation: number, position: number]>;
 export class ShardLog {
   readonly #sql: Sql;
   readonly #clock: Pick<Clock, "now">;
+  readonly #isFull: () => boolean;
   #position = 0;
   #hasJumped = false;
   /** The position and slot of the newest row. */
   #logged = 0;
   #slot = -1;
-  /** The position of the row in each slot. */
+  /** The position of the row in each slot, and the bytes of its changes. */
   readonly #positions = new Float64Array(LOG_ROWS);
+  readonly #sizes = new Float64Array(LOG_ROWS);
   #rowCount = 0;
+  /** The bytes of the changes in all rows. */
+  #changesBytes = 0;
+  /** The position of the newest row whose changes were dropped. */
+  #droppedPosition = 0;
   /** The position of the last transaction after which any key may have changed. */
   #resetPosition = 0;
   /** The newest point of each ledger, and the slot of the row that has it. */
@@ -67,15 +96,22 @@ export class ShardLog {
   readonly #noted = new Map<string, HistoryPoint>();
   /** The hashes of the keys that the current transaction puts on hold. */
   #held: string[] = [];
+  /** What the current transaction changes, for the change feed. */
+  readonly changes = new ChangeNotes();
 
-  constructor(sql: Sql, clock: Pick<Clock, "now">) {
+  /** @param isFull whether the shard has no room for more names */
+  constructor(sql: Sql, clock: Pick<Clock, "now">, isFull: () => boolean = () => false) {
     this.#sql = sql;
     this.#clock = clock;
-    const rows = sql.all<LogRow & { is_reset: 0 | 1 }>(
-      "SELECT slot, position, ledgers, held IS NULL AS is_reset FROM log ORDER BY position",
+    this.#isFull = isFull;
+    const rows = sql.all<LogRow>(
+      `SELECT slot, position, ledgers, held IS NULL AS is_reset, octet_length(changes) AS size
+         FROM log ORDER BY position`,
     );
-    for (const { slot, position, ledgers, is_reset: isReset } of rows)
-      this.#appended(slot, position, JSON.parse(ledgers) as StoredPoints, isReset === 1);
+    for (const { slot, position, ledgers, is_reset: isReset, size } of rows) {
+      this.#appended(slot, position, JSON.parse(ledgers) as StoredPoints, isReset === 1, size ?? 0);
+      if (size === null) this.#droppedPosition = position;
+    }
     this.#position = this.#logged;
   }
 
@@ -123,11 +159,47 @@ export class ShardLog {
    * of them any more, or if any key may have changed after the position (Q3).
    */
   holdsAfter(position: number, limit: number): LoggedHolds[] | undefined {
+    return this.#rowsAfter(position, this.#resetPosition, limit, (slot, end) =>
+      this.#sql
+        .all<{ position: number; held: string }>(
+          "SELECT position, held FROM log WHERE slot >= ? AND slot < ? ORDER BY slot",
+          slot,
+          end,
+        )
+        .map((row) => ({ position: row.position, keys: splitKeyHashes(row.held) })),
+    );
+  }
+
+  /**
+   * Returns up to `limit` transactions after a position, oldest first. Undefined if the log does not have the
+   * changes of all of them any more, or if a loss was accepted after the position (F4).
+   */
+  changesAfter(position: number, limit: number): LoggedTransaction[] | undefined {
+    const first = Math.max(this.#resetPosition, this.#droppedPosition);
+    return this.#rowsAfter(position, first, limit, (slot, end) =>
+      this.#sql
+        .all<{ position: number; at_ms: number; changes: string }>(
+          "SELECT position, at_ms, changes FROM log WHERE slot >= ? AND slot < ? ORDER BY slot",
+          slot,
+          end,
+        )
+        .map((row) => ({
+          position: row.position,
+          changes: loggedChanges(row.changes, row.position, row.at_ms),
+        })),
+    );
+  }
+
+  /** Reads rows after a position. Undefined if it is before `first`, or before the oldest row. */
+  #rowsAfter<Row>(
+    position: number,
+    first: number,
+    limit: number,
+    read: (slot: number, end: number) => Row[],
+  ): Row[] | undefined {
     const isFull = this.#rowCount === LOG_ROWS;
-    const first = isFull ? (this.#slot + 1) % LOG_ROWS : 0;
-    const slotAt = (index: number): number => (first + index) % LOG_ROWS;
-    const positionAt = (index: number): number => this.#positions[slotAt(index)] ?? 0;
-    if (position < Math.max(this.#resetPosition, isFull ? positionAt(0) : 0)) return undefined;
+    const positionAt = (index: number): number => this.#positions[this.#slotAt(index)] ?? 0;
+    if (position < Math.max(first, isFull ? positionAt(0) : 0)) return undefined;
     let from = 0;
     for (let end = this.#rowCount; from < end;) {
       const middle = Math.floor((from + end) / 2);
@@ -136,43 +208,92 @@ export class ShardLog {
     }
     const count = Math.min(limit, this.#rowCount - from);
     if (count === 0) return [];
-    const slot = slotAt(from);
+    const slot = this.#slotAt(from);
     const beforeWrap = Math.min(count, LOG_ROWS - slot);
-    return [...this.#holdsIn(slot, beforeWrap), ...this.#holdsIn(0, count - beforeWrap)];
+    return [...read(slot, slot + beforeWrap), ...read(0, count - beforeWrap)];
   }
 
-  #holdsIn(slot: number, count: number): LoggedHolds[] {
-    return this.#sql
-      .all<{ position: number; held: string }>(
-        "SELECT position, held FROM log WHERE slot >= ? AND slot < ? ORDER BY slot",
-        slot,
-        slot + count,
-      )
-      .map(({ position, held }) => ({ position, keys: splitKeyHashes(held) }));
+  /** Returns the slot of a row. Rows are counted from the oldest one. */
+  #slotAt(index: number): number {
+    return this.#rowCount === LOG_ROWS ? (this.#slot + 1 + index) % LOG_ROWS : index;
   }
 
-  /** Must be called at the end of each transaction that changes something. It writes one row. */
+  /**
+   * Must be called at the end of each transaction that changes something. It writes one row, or more if the
+   * changes are too long for one.
+   */
   append(): void {
-    const slot = (this.#slot + 1) % LOG_ROWS;
+    const [first = "", ...more] = this.changes.take();
     this.#checkNewest();
+    this.#appendRow(first);
+    for (const changes of more) this.#appendRow(changes);
+    this.#dropChanges();
+  }
+
+  #appendRow(changes: string): void {
+    const slot = (this.#slot + 1) % LOG_ROWS;
     this.#position = Math.max(this.#position, this.#logged + 1);
     const ledgers: StoredPoints = {};
     for (const [cell, { incarnation, position }] of [...this.#onlyIn(slot), ...this.#noted])
       ledgers[cell] = [incarnation, position];
     this.#sql.all(
-      `INSERT INTO log (slot, position, at_ms, ledgers, held) VALUES (?, ?, ?, ?, ?)
+      `INSERT INTO log (slot, position, at_ms, ledgers, held, changes) VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT (slot) DO UPDATE SET position = excluded.position, at_ms = excluded.at_ms,
-                                        ledgers = excluded.ledgers, held = excluded.held`,
+                                        ledgers = excluded.ledgers, held = excluded.held,
+                                        changes = excluded.changes`,
       slot,
       this.#position,
       this.#clock.now(),
       JSON.stringify(ledgers),
       this.#hasJumped ? null : this.#held.join(""),
+      changes,
     );
-    this.#appended(slot, this.#position, ledgers, this.#hasJumped);
+    this.#appended(slot, this.#position, ledgers, this.#hasJumped, bytesOf(changes));
     this.#noted.clear();
     this.#held = [];
     this.#hasJumped = false;
+  }
+
+  /**
+   * Drops the changes of the oldest rows while there are too many, or while names need their room. It never
+   * drops those of the newest row.
+   */
+  #dropChanges(): void {
+    const most = this.#isFull() ? 0 : MAX_CHANGES_BYTES;
+    let left = DROPPED_ROWS;
+    for (let index = 0; left > 0 && this.#changesBytes > most && index < this.#rowCount - 1; index += 1) {
+      const slot = this.#slotAt(index);
+      if (this.#sizes[slot] === 0) continue;
+      left -= 1;
+      this.#sql.all("UPDATE log SET changes = NULL WHERE slot = ?", slot);
+      this.#droppedPosition = this.#positions[slot] ?? 0;
+      this.#setSize(slot, 0);
+    }
+  }
+
+  #setSize(slot: number, bytes: number): void {
+    this.#changesBytes += bytes - (this.#sizes[slot] ?? 0);
+    this.#sizes[slot] = bytes;
+  }
+
+  /**
+   * Erases a name from the changes, except for its claim with this epoch, which is the current one (K5).
+   * Returns whether there was anything to erase.
+   */
+  eraseName(key: BucketKey, currentEpoch: number | undefined): boolean {
+    const rows = this.#sql.all<{ slot: number; changes: string }>(
+      "SELECT slot, changes FROM log WHERE instr(changes, ?) > 0",
+      JSON.stringify(key.canonical).slice(1, -1),
+    );
+    let isErased = false;
+    for (const { slot, changes } of rows) {
+      const erased = withoutName(changes, key, currentEpoch);
+      if (erased === undefined) continue;
+      this.#sql.all("UPDATE log SET changes = ? WHERE slot = ?", erased, slot);
+      this.#setSize(slot, bytesOf(erased));
+      isErased = true;
+    }
+    return isErased;
   }
 
   /** Must be called at the end of each transaction that changes nothing. */
@@ -187,7 +308,10 @@ export class ShardLog {
    */
   #checkNewest(): void {
     if (this.#slot < 0) return;
-    const [newest] = this.#sql.all<LogRow>("SELECT position FROM log WHERE slot = ?", this.#slot);
+    const [newest] = this.#sql.all<Pick<LogRow, "position">>(
+      "SELECT position FROM log WHERE slot = ?",
+      this.#slot,
+    );
     if (newest?.position === this.#logged) return;
     throw new Error(
       `the log on disk does not end with the row that this instance wrote last: slot ${this.#slot} has ` +
@@ -203,7 +327,14 @@ export class ShardLog {
     });
   }
 
-  #appended(slot: number, position: number, ledgers: StoredPoints, isReset: boolean): void {
+  #appended(
+    slot: number,
+    position: number,
+    ledgers: StoredPoints,
+    isReset: boolean,
+    changesBytes: number,
+  ): void {
+    this.#setSize(slot, changesBytes);
     this.#slot = slot;
     this.#logged = position;
     this.#positions[slot] = position;

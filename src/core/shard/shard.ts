@@ -8,6 +8,8 @@ import type {
   FinishShard,
   FoundNames,
   CellClaims,
+  ChangesPage,
+  ChangesRequest,
   CountCellClaims,
   ListCellClaims,
   Decision,
@@ -52,7 +54,9 @@ import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { ChangeCounts } from "./change-counts.ts";
 import { History } from "../history.ts";
+import { changesPage } from "./changes-page.ts";
 import { digestRecords } from "./digest-records.ts";
+import { endHolds, type EndedAs } from "./end-holds.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { holdPage } from "./hold-page.ts";
 import { ShardReconciler, type KnowledgePeer } from "./reconcile.ts";
@@ -129,7 +133,7 @@ export class Shard {
     this.#scans = new ScanStore(ports.sql);
     this.#limits = limits;
     this.#reads = new ReadQueue(ports.clock, limits);
-    this.#log = new ShardLog(ports.sql, ports.clock);
+    this.#log = new ShardLog(ports.sql, ports.clock, () => this.#isFull);
     this.#history = new History(ports, `shard ${index}`, this.#log.position);
     this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, () => this.#sweeper.start());
     this.#commits = new GroupCommit(
@@ -226,7 +230,7 @@ export class Shard {
   /** Writes the log row of a transaction that changed something. Runs at the end of each transaction. */
   #logTransaction(): void {
     const hasChanged = [this.#store.takeChanged(), this.#pastClaims.takeChanged()].includes(true);
-    if (!hasChanged && !this.#log.hasJumped) return this.#log.discard();
+    if (!hasChanged && !this.#log.hasJumped && this.#log.changes.isEmpty) return this.#log.discard();
     this.#history.raise();
     this.#log.append();
   }
@@ -281,20 +285,17 @@ export class Shard {
    */
   #decide(decisions: readonly Decision[], now: number): void {
     const holds = this.#store.holdsOn(decisions.flatMap(({ keys }) => keys));
-    const over: HoldRow[] = [];
-    const committed: HoldRow[] = [];
+    const ended: { hold: HoldRow; as: EndedAs }[] = [];
     for (const decision of decisions) {
       for (const { type, canonical } of decision.keys) {
         const bucket = bucketText(type, canonical);
         const hold = holds.get(bucket);
         if (hold === undefined || !decides(decision, hold)) continue;
         holds.delete(bucket);
-        over.push(hold);
-        if (decision.outcome === "COMMITTED") committed.push(hold);
+        ended.push({ hold, as: endedAs(decision) });
       }
     }
-    this.#store.apply(committed, now);
-    this.#store.deleteHolds(over);
+    endHolds(this.#store, this.#log, ended, now);
   }
 
   /**
@@ -344,6 +345,30 @@ export class Shard {
             { reason: "REPORT_PRUNED" },
           )
         : ok(report);
+    });
+  }
+
+  /** Returns what happened after a position, for the change feed (F4). */
+  listChanges({ after, ...message }: ChangesRequest): Promise<Reply<ChangesPage>> {
+    this.#counters.add("changeReads");
+    return this.#read(message, async () => {
+      const newest = this.#log.position;
+      // A consumer's word proves no loss, like a router's (Q3).
+      if (after !== null && after > newest) {
+        return refused(
+          "UNAVAILABLE",
+          `the shard is at position ${newest}, and the changes should begin after position ${after}`,
+          { retryAfterMs: 1_000 },
+        );
+      }
+      return this.#reads
+        .run<Reply<ChangesPage>>(message.cell ?? OPERATORS, () => {
+          const read = changesPage(this.#log, after ?? newest, message);
+          return read === undefined
+            ? { value: changesPruned(after), rows: 0 }
+            : { value: ok(read.page), rows: read.visited };
+        })
+        .then((done) => (done.ok ? done.value : done));
     });
   }
 
@@ -441,7 +466,9 @@ export class Shard {
           const full = this.#history.refusal ?? this.#audit.refusal;
           if (full !== undefined) return { ok: false, refusal: full };
           const result = this.#pastClaims.erase(key, most);
-          if (result.erased > 0) {
+          // The log may have periods that are no longer kept as past claims.
+          const isInLog = this.#log.eraseName(key, this.#store.claim(key)?.epoch);
+          if (result.erased > 0 || isInLog) {
             this.#audit.append(operator, {
               action: "erase_history",
               cell: null,
@@ -554,6 +581,14 @@ const unknownOwner: Reply<never> = refused(
   { retryAfterMs: 1_000 },
 );
 
+const changesPruned = (after: number | null): Reply<never> =>
+  refused(
+    "FAILED_PRECONDITION",
+    `the shard no longer has all changes after position ${after}; read the newest positions, then export ` +
+      "the records, and continue from these positions",
+    { reason: "CHANGES_PRUNED" },
+  );
+
 const neverNone = (found: LookupFound): LookupFound => (found.kind === "none" ? { kind: "unknown" } : found);
 
 const decisionWeight = ({ keys }: Decision): number => keys.length;
@@ -576,6 +611,12 @@ function partsOf(message: Exchange): Exchange[] {
     ...decisions.map((part) => ({ ...message, decisions: part, prepares: [] })),
     ...prepares.map((part) => ({ ...message, decisions: [], prepares: part })),
   ];
+}
+
+/** A release without an epoch is of an attempt that was never granted. */
+function endedAs({ outcome, epoch }: Decision): EndedAs {
+  if (outcome === "COMMITTED") return "committed";
+  return epoch === null ? "gone" : "rolled_back";
 }
 
 function decides({ cell, lease, incarnation, counter, epoch }: Decision, hold: HoldRow): boolean {

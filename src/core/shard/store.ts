@@ -13,6 +13,7 @@ import { ManyRows } from "./many-rows.ts";
 import type { PastClaims } from "./past-claims.ts";
 import {
   bucketText,
+  type ChangedClaimRow,
   type Claimant,
   type ClaimRow,
   type FoundClaimRow,
@@ -108,9 +109,13 @@ const CLAIM_HELD = new ManyRows(
       FROM held CROSS JOIN hold ON bucket_type = type AND canonical = name`,
 );
 
+const CHANGED_COLUMNS =
+  "bucket_type, canonical, value, uuid, subject_type, subject_id, source_type, source_id, epoch";
+
 const DELETE_CLAIMS = new ManyRows(
   2,
-  (keys) => `DELETE FROM claim WHERE (bucket_type, canonical) IN (VALUES ${keys})`,
+  (keys) => `DELETE FROM claim WHERE (bucket_type, canonical) IN (VALUES ${keys})
+    RETURNING ${CHANGED_COLUMNS}`,
 );
 
 /** The SQL statements on the shard's tables. It makes no decisions. */
@@ -218,24 +223,28 @@ export class ShardStore {
   /**
    * Carries out committed holds. The prepares have checked that a create has no claim, and that a destroy or
    * replace has one. What ends is kept in the same transaction (K1).
+   *
+   * @returns the claims that were ended, or that a replace has changed, by `bucketText`
    */
-  apply(holds: readonly HoldRow[], nowMs: number): void {
+  apply(holds: readonly HoldRow[], nowMs: number): Map<string, ChangedClaimRow> {
     const { create = [], destroy = [], replace = [] } = Object.groupBy(holds, ({ kind }) => kind);
     CLAIM_HELD.all(
       this.#sql,
       create.map((hold) => [...keyOf(hold), nowMs, ...digestWordsOfHold(hold)]),
     );
     this.#pastClaims.keep([...destroy, ...replace], nowMs);
-    DELETE_CLAIMS.all(this.#sql, destroy.map(keyOf));
-    for (const hold of replace) this.#replace(hold, nowMs);
+    const changed = DELETE_CLAIMS.all<ChangedClaimRow>(this.#sql, destroy.map(keyOf));
+    for (const hold of replace) changed.push(...this.#replace(hold, nowMs));
+    return new Map(changed.map((row) => [bucketText(row.bucket_type, row.canonical), row]));
   }
 
-  #replace(hold: HoldRow, nowMs: number): void {
-    this.#sql.all(
+  #replace(hold: HoldRow, nowMs: number): ChangedClaimRow[] {
+    return this.#sql.all<ChangedClaimRow>(
       `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, epoch,
                          updated_at_ms, digest_0, digest_1, digest_2, digest_3)
                       = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        WHERE bucket_type = ? AND canonical = ?`,
+        WHERE bucket_type = ? AND canonical = ?
+        RETURNING ${CHANGED_COLUMNS}`,
       hold.value,
       hold.subject_type,
       hold.subject_id,

@@ -127,10 +127,15 @@ export class Sweeper {
       if (isLast) this.#pass = undefined;
       asked += due.length;
       // Without an inquiry, other work still gets its turn between two pages.
-      await (due.length > 0 ? this.#inquirer.inquire(due) : this.#ports.clock.turn());
+      await (due.length > 0 ? this.#ask(due) : this.#ports.clock.turn());
       if (isLast) return pass.nextMs;
     }
     return -Infinity;
+  }
+
+  async #ask(due: readonly HoldRow[]): Promise<void> {
+    const verdicts = await this.#inquirer.inquire(due);
+    await this.#inquirer.tellGranted(due, verdicts);
   }
 
   #newPass(): Pass {

@@ -209,6 +209,11 @@ export const families = {
   },
   leasehold_lookups: { type: "counter", help: `Names that were looked up, ${since}.`, labels: shard },
   leasehold_reports: { type: "counter", help: `Reports that routers asked for, ${since}.`, labels: shard },
+  leasehold_change_reads: {
+    type: "counter",
+    help: `Messages in which consumers of the change feed asked what happened, ${since}.`,
+    labels: shard,
+  },
   leasehold_record_reads: {
     type: "counter",
     help: `Messages for lists, exports and digests of records, ${since}.`,

@@ -88,6 +88,7 @@ export function addShard(
   to.add("leasehold_sweeps", { shard }, metrics.sweeps);
   to.add("leasehold_lookups", { shard }, metrics.lookups);
   to.add("leasehold_reports", { shard }, metrics.reports);
+  to.add("leasehold_change_reads", { shard }, metrics.changeReads);
   to.add("leasehold_record_reads", { shard }, metrics.recordReads);
   to.add("leasehold_waiting_reads", { shard }, metrics.waitingReads);
   to.add("leasehold_holds", { shard }, metrics.holds);

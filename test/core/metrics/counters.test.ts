@@ -194,6 +194,7 @@ describe("a shard counts", () => {
       inquiries: 1,
       lookups: 2,
       reports: 1,
+      changeReads: 0,
       recordReads: 0,
       sweeps: 0,
       holds: 2,

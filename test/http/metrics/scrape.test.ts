@@ -62,6 +62,7 @@ const shard: ShardMetrics = {
   sweeps: 16,
   lookups: 17,
   reports: 18,
+  changeReads: 23,
   recordReads: 19,
 };
 
@@ -228,6 +229,7 @@ test("each number of an answer becomes a sample of its part", async () => {
     leasehold_sweeps: 16,
     leasehold_lookups: 17,
     leasehold_reports: 18,
+    leasehold_change_reads: 23,
     leasehold_record_reads: 19,
   };
   for (const [family, value] of Object.entries(shardFamilies)) expect(of(family, { shard: "2" })).toBe(value);

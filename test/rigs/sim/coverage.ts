@@ -86,6 +86,7 @@ function expected(): string[] {
     "refused LEDGER_FULL",
     "a freeze held",
     "granted while draining",
+    "the change feed was pruned",
     "a removal released names",
     "the cron marks a removed cell",
     "D1 marks a removed cell",

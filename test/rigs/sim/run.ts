@@ -1,5 +1,6 @@
 import { wallClock } from "../../../src/runtime.ts";
 import { thaw } from "./activity.ts";
+import { checkConsumer } from "./change-consumer.ts";
 import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } from "./final-checks.ts";
 import { checkDigests, checkEpochs, checkSlots } from "./final-calls.ts";
 import { directoryGoesBack } from "./directory-going-back.ts";
@@ -128,6 +129,7 @@ async function quiesce(simulation: Simulation): Promise<void> {
   await simulation.runUntil(checkDigests(simulation));
   for (const cell of simulation.cells) await simulation.runUntil(checkEpochs(simulation, cell));
   await simulation.runUntil(checkSlots(simulation));
+  await checkConsumer(simulation);
   // Other runs end as they did before, so that their seeds still find what they found.
   if (simulation.faults.stream("removes a cell").chance(0.15)) return removeCell(simulation);
   if (simulation.faults.stream("removal goes back").chance(0.1)) return removeWhileGoingBack(simulation);

@@ -189,6 +189,8 @@ export interface SimulationSettings {
   statusMs?: number;
   /** Mean pause between two renewals of a cell. Undefined in a run without renewals. */
   renewalMs?: number;
+  /** Mean pause between two pages of a consumer of the change feed. Undefined in a run without one. */
+  changesMs?: number;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
 }
@@ -310,6 +312,7 @@ export function drawSettings(seed: number): SimulationSettings {
     ...withRouters,
     ...statusesOf(Random.of(seed, "statuses"), withRouters),
     ...renewalsOf(Random.of(seed, "renewals")),
+    ...changesOf(Random.of(seed, "changes")),
   };
 }
 
@@ -398,6 +401,10 @@ const statusesOf = (random: Random, { limits }: SimulationSettings): Partial<Sim
 /** In some runs cells renew leases. The other runs are the same as if there were no renewals. */
 const renewalsOf = (random: Random): Partial<SimulationSettings> =>
   random.chance(0.2) ? { renewalMs: random.pick([200, 1_000, 5_000]) } : {};
+
+/** In some runs, a consumer follows the change feed. The other runs are the same as if there were none. */
+const changesOf = (random: Random): Partial<SimulationSettings> =>
+  random.chance(0.25) ? { changesMs: random.pick([50, 200, 2_000]) } : {};
 
 /** In some runs decisions are sent at once, and in some they wait long for a begin. */
 const waitsOf = (random: Random): Pick<Limits, "decisionWaitMs"> => ({

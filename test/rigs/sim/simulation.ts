@@ -7,6 +7,7 @@ import { batchOpOf, Recorder } from "../history/history.ts";
 import { activities, namesOf } from "./activity.ts";
 import { Api, type SimulationContext } from "./api.ts";
 import { Cell } from "./cell.ts";
+import { ChangeConsumer } from "./change-consumer.ts";
 import { Coordinator } from "./coordinator.ts";
 import { Faults } from "./faults.ts";
 import { Cron } from "./projection.ts";
@@ -76,6 +77,8 @@ export class Simulation {
   /** None in most runs. */
   readonly routers: readonly SimulatedRouter[];
   readonly #routerIsolate: Isolate;
+  /** Undefined in most runs. */
+  consumer: ChangeConsumer | undefined;
   /** The set of types that an operator has read last. */
   lastTypes: DeclaredTypes | undefined;
   /** The number of changes of the set of types so far. */
@@ -283,11 +286,24 @@ export class Simulation {
 
   /** In some runs, cells report their status and renew leases all the time. */
   keepHabits(): void {
-    const { statusMs, renewalMs } = this.#settings;
+    const { statusMs, renewalMs, changesMs } = this.#settings;
+    if (changesMs !== undefined) this.consumer = new ChangeConsumer(this);
+    this.#follow(changesMs);
     for (const cell of this.cells) {
       this.#repeat(cell, "status", statusMs, (_, number) => reportStatus(this, cell, number));
       this.#repeat(cell, "renewals", renewalMs, (random, number) => renew(this, cell, random, number));
     }
+  }
+
+  #follow(meanMs: number | undefined): void {
+    const { consumer } = this;
+    if (meanMs === undefined || consumer === undefined) return;
+    const random = this.faults.stream("changes");
+    this.scheduler.after(random.exponential(meanMs), undefined, () => {
+      if (!this.#isActing) return;
+      this.spawn(consumer.read(random));
+      this.#follow(meanMs);
+    });
   }
 
   /** Repeats it after pauses of this mean, and counts. Undefined: it never happens in this run. */

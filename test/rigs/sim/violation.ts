@@ -51,6 +51,7 @@ export const invariants = {
   I38: "a removed cell has no name once all parts are reconciled, and a removal that released one is final",
   I39: "a change of the identities replaces those that its operator has read, and an accepted loss ends all",
   I40: "a renewal is of a granted lease, durable when answered, and keeps reconciliation away for a time",
+  I41: "a shard's change feed tells every change of its claims and leases, in order, once it is durable",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -3,6 +3,7 @@ import { nameKey, type LocalChange } from "../local.ts";
 import type { Sent, Witness } from "../network.ts";
 import type { Part } from "../part.ts";
 import { AuditWatch } from "./audit-watch.ts";
+import { ChangeWatch } from "./change-watch.ts";
 import { DigestWatch } from "./digest-watch.ts";
 import { Drifts } from "./drifts.ts";
 import { Evidence } from "./evidence.ts";
@@ -26,6 +27,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   readonly audit = new AuditWatch(this);
   readonly statuses = new StatusWatch(this);
   readonly renewals = new RenewalWatch(this);
+  readonly changes = new ChangeWatch(this);
   /** Undefined in a run without routers. */
   routes: RouteWatch | undefined;
   readonly #ledgers = new LedgerWatch(this, (fact) => this.verifications.decided(fact));
@@ -107,6 +109,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.types.refresh();
     this.#ledgers.refresh();
     this.#shards.refresh();
+    this.changes.refresh();
     this.audit.refresh();
     this.statuses.refresh();
     this.routes?.refresh();

@@ -1,0 +1,26 @@
+import { bucketText, type HoldRow } from "./rows.ts";
+import type { ShardLog } from "./shard-log.ts";
+import type { ShardStore } from "./store.ts";
+
+/** What became of the execution of a hold. `gone`: it was never granted. */
+export type EndedAs = "committed" | "rolled_back" | "gone";
+
+/**
+ * Ends holds: carries out those that are committed, drops the others, and notes for the change feed what
+ * became of them (F1). Runs inside a transaction.
+ */
+export function endHolds(
+  store: ShardStore,
+  log: ShardLog,
+  ended: readonly { hold: HoldRow; as: EndedAs }[],
+  nowMs: number,
+): void {
+  const committed = ended.flatMap(({ hold, as }) => (as === "committed" ? [hold] : []));
+  const changed = store.apply(committed, nowMs);
+  for (const { hold, as } of ended) {
+    if (as === "rolled_back") log.changes.noteRolledBack(hold);
+    if (as === "committed")
+      log.changes.noteCommitted(hold, changed.get(bucketText(hold.bucket_type, hold.canonical)));
+  }
+  store.deleteHolds(ended.map(({ hold }) => hold));
+}

@@ -1,0 +1,198 @@
+import type { Change, ChangeEvent } from "../messages.ts";
+import { notNull } from "./record.ts";
+import type { ChangedClaimRow, HoldRow } from "./rows.ts";
+
+/** What happened to the lease of an execution. `seen_granted`: only that its lease is granted. */
+type Fate = "seen_granted" | "committed" | "rolled_back";
+
+type LeaseEvent = Extract<ChangeEvent, "granted" | "committed" | "rolled_back">;
+type ClaimEvent = Exclude<ChangeEvent, LeaseEvent>;
+
+/** The canonical form is null if it is the value. */
+type StoredDetails = [
+  type: number,
+  value: string,
+  canonical: string | null,
+  subjectType: number,
+  subjectId: string,
+  sourceType: number,
+  sourceId: string,
+];
+
+/** The details are null if they were erased. */
+type StoredClaim = [event: ClaimEvent, uuid: string, epoch: number, details: StoredDetails | null];
+
+type StoredExecution = [
+  cell: string,
+  lease: string,
+  epoch: number,
+  events: LeaseEvent[],
+  claims: StoredClaim[],
+];
+
+/** The most epochs that are remembered. If there are more, all are forgotten, and their grants come again. */
+const MAX_TOLD = 10_000;
+
+/**
+ * The longest text of one row, in UTF-16 code units, so that a row has less than the 2 MB that the platform
+ * allows. https://developers.cloudflare.com/durable-objects/platform/limits/#sql-storage-limits
+ */
+const MAX_TEXT_LENGTH = 500_000;
+
+/** The most claims of one entry of a text, which is always shorter than the text of a row may be. */
+const ENTRY_CLAIMS = 100;
+
+interface Noted {
+  hold: HoldRow;
+  fate: Fate;
+  claims: StoredClaim[];
+}
+
+/** Collects what the current transaction changes, for the row of the log (F1). */
+export class ChangeNotes {
+  /** By the epoch of the execution. */
+  readonly #noted = new Map<number, Noted>();
+  /** The epochs of executions whose grants this instance has written to the log, and whose holds stay. */
+  readonly #told = new Set<number>();
+
+  get isEmpty(): boolean {
+    return this.#noted.size === 0;
+  }
+
+  /** Whether the grant of an execution is in the log already. */
+  isTold(epoch: number): boolean {
+    return this.#told.has(epoch);
+  }
+
+  /** Notes that the lease of a hold is granted (F3). */
+  noteGranted(hold: HoldRow): void {
+    if (!this.isTold(hold.epoch)) this.#note(hold, "seen_granted");
+  }
+
+  /** Notes that the lease of a hold, which was granted, is rolled back. */
+  noteRolledBack(hold: HoldRow): void {
+    this.#note(hold, "rolled_back");
+  }
+
+  /**
+   * Notes that a hold was carried out.
+   *
+   * @param claim the claim that a destroy has ended, or that a replace has changed
+   */
+  noteCommitted(hold: HoldRow, claim: ChangedClaimRow | undefined): void {
+    const { claims } = this.#note(hold, "committed");
+    const { kind, uuid, epoch } = hold;
+    if (kind === "create") claims.push(["claimed", notNull(uuid), epoch, detailsOf(hold)]);
+    else if (claim === undefined) throw new Error("a destroy or replace was carried out without a claim");
+    else if (kind === "replace") claims.push(["replaced", claim.uuid, epoch, detailsOf(hold)]);
+    else claims.push(["released", claim.uuid, claim.epoch, detailsOf(claim)]);
+  }
+
+  #note(hold: HoldRow, fate: Fate): Noted {
+    const noted = this.#noted.get(hold.epoch) ?? { hold, fate, claims: [] };
+    this.#noted.set(hold.epoch, noted);
+    return noted;
+  }
+
+  /** Ends the collecting. Returns a text for each row: one, unless it would be too long, or none. */
+  take(): string[] {
+    const texts: string[] = [];
+    let entries: string[] = [];
+    let length = 0;
+    for (const entry of [...this.#noted.values()].flatMap((each) => this.#entriesOf(each))) {
+      const text = JSON.stringify(entry);
+      if (length + text.length > MAX_TEXT_LENGTH && entries.length > 0) {
+        texts.push(`[${entries.join(",")}]`);
+        entries = [];
+        length = 0;
+      }
+      entries.push(text);
+      length += text.length + 1;
+    }
+    if (entries.length > 0) texts.push(`[${entries.join(",")}]`);
+    for (const [epoch, { fate }] of this.#noted) {
+      if (fate === "seen_granted") this.#told.add(epoch);
+      else this.#told.delete(epoch);
+    }
+    if (this.#told.size > MAX_TOLD) this.#told.clear();
+    this.#noted.clear();
+    return texts;
+  }
+
+  /** Cuts an execution with many claims, because they may be longer than a row. */
+  #entriesOf({ hold: { cell, lease, epoch }, fate, claims }: Noted): StoredExecution[] {
+    const events: LeaseEvent[] = this.isTold(epoch) ? [] : ["granted"];
+    if (fate !== "seen_granted") events.push(fate);
+    const entries: StoredExecution[] = [[cell, lease, epoch, events, claims.slice(0, ENTRY_CLAIMS)]];
+    for (let start = ENTRY_CLAIMS; start < claims.length; start += ENTRY_CLAIMS)
+      entries.push([cell, lease, epoch, [], claims.slice(start, start + ENTRY_CLAIMS)]);
+    return entries;
+  }
+}
+
+const detailsOf = (row: HoldRow | ChangedClaimRow): StoredDetails => [
+  row.bucket_type,
+  notNull(row.value),
+  row.canonical === row.value ? null : row.canonical,
+  notNull(row.subject_type),
+  notNull(row.subject_id),
+  notNull(row.source_type),
+  notNull(row.source_id),
+];
+
+/** Returns the changes of a row of the log: of each lease first its events, then its claims. */
+export function* loggedChanges(text: string, position: number, atMs: number): Generator<Change> {
+  if (text === "") return;
+  for (const [cell, lease, execution, events, claims] of JSON.parse(text) as StoredExecution[]) {
+    const common = { position, atMs, cell, lease };
+    for (const event of events) yield { event, ...common, epoch: execution };
+    for (const [event, uuid, epoch, details] of claims)
+      yield { event, ...common, epoch, claim: { uuid, details: details && readDetails(details) } };
+  }
+}
+
+function readDetails([
+  type,
+  value,
+  canonical,
+  subjectType,
+  subjectId,
+  sourceType,
+  sourceId,
+]: StoredDetails): NonNullable<NonNullable<Change["claim"]>["details"]> {
+  return {
+    type,
+    value,
+    canonical: canonical ?? value,
+    subject: { type: subjectType, id: subjectId },
+    source: { type: sourceType, id: sourceId },
+  };
+}
+
+/**
+ * Returns the text of a row without the details of a name, except for its claim with this epoch, which is the
+ * current one (K5). Undefined if the text has nothing to erase.
+ */
+export function withoutName(
+  text: string,
+  { type, canonical }: { type: number; canonical: string },
+  currentEpoch: number | undefined,
+): string | undefined {
+  let isChanged = false;
+  const executions = (JSON.parse(text) as StoredExecution[]).map(
+    ([cell, lease, execution, events, claims]): StoredExecution => [
+      cell,
+      lease,
+      execution,
+      events,
+      claims.map((claim): StoredClaim => {
+        const [event, uuid, epoch, details] = claim;
+        if (details === null || details[0] !== type || (details[2] ?? details[1]) !== canonical) return claim;
+        if (event !== "released" && epoch === currentEpoch) return claim;
+        isChanged = true;
+        return [event, uuid, epoch, null];
+      }),
+    ],
+  );
+  return isChanged ? JSON.stringify(executions) : undefined;
+}

@@ -1,0 +1,203 @@
+import type { Change } from "../../../../src/core/messages.ts";
+import { loggedChanges } from "../../../../src/core/shard/logged-changes.ts";
+import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
+import { nameKey } from "../local.ts";
+import type { Part } from "../part.ts";
+import type { Evidence } from "./evidence.ts";
+import { factKey, rowKey } from "./rows.ts";
+
+/** Claims by their UUIDs, each as a text that changes whenever the claim does. */
+export type Claims = Map<string, { epoch: number; text: string }>;
+
+/** What is durable in the log of a shard, and the claims that follow from it. */
+interface Told {
+  version: number;
+  wentBack: number;
+  /** Of the newest row. */
+  position: number;
+  claims: Claims;
+  holds: ReadonlyMap<string, HoldRow>;
+  /** The epochs of the executions whose grants were told. */
+  granted: Set<number>;
+  /** The epochs of the executions whose decisions were told. */
+  decided: Set<number>;
+  /** The claims after each transaction; undefined if a later one became durable in the same moment. */
+  snapshots: Map<number, string | undefined>;
+}
+
+/**
+ * Compares the changes in the log of each shard with the claims, holds and leases. It follows the log as a
+ * consumer does that never misses a row.
+ */
+export class ChangeWatch {
+  readonly #evidence: Evidence;
+  readonly #told: Told[];
+
+  constructor(evidence: Evidence) {
+    this.#evidence = evidence;
+    this.#told = evidence.coordinator.shards.map(() => ({
+      version: -1,
+      wentBack: 0,
+      position: 0,
+      claims: new Map(),
+      holds: new Map(),
+      granted: new Set(),
+      decided: new Set(),
+      snapshots: new Map([[0, ""]]),
+    }));
+  }
+
+  /** The newest durable position of a shard, and its claims then. */
+  newest(shard: number): { position: number; claims: Claims } {
+    const { position, claims } = this.#of(shard);
+    return { position, claims: new Map(claims) };
+  }
+
+  /** A consumer was told of everything up to a position. */
+  consumed(shard: number, position: number, claims: Claims, isComplete: boolean): void {
+    const { snapshots } = this.#of(shard);
+    this.#evidence.check(
+      "I41",
+      snapshots.has(position),
+      () => `shard ${shard} told changes up to ${position}, which is no durable position`,
+    );
+    const snapshot = snapshots.get(position);
+    if (!isComplete || snapshot === undefined) return;
+    this.#evidence.check(
+      "I41",
+      textOf(claims) === snapshot,
+      () =>
+        `after position ${position} of shard ${shard}, a consumer has the claims ` +
+        `${textOf(claims)} instead of ${snapshot}`,
+    );
+    this.#evidence.see("F6");
+  }
+
+  /** Must be called when the images of the shards were read. */
+  refresh(): void {
+    for (const [index, part] of this.#evidence.coordinator.shards.entries()) {
+      const told = this.#of(index);
+      if (told.version !== part.disk.version) this.#read(index, part, told);
+    }
+  }
+
+  #of(shard: number): Told {
+    const told = this.#told[shard];
+    if (told === undefined) throw new Error(`there is no shard ${shard}`);
+    return told;
+  }
+
+  #read(index: number, { disk }: Part<object>, told: Told): void {
+    told.version = disk.version;
+    const image = this.#evidence.images[index];
+    const hasTables = disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'log'").length > 0;
+    if (image === undefined || !hasTables) return;
+    const { holds: before } = told;
+    told.holds = image.holds;
+    if (told.wentBack !== disk.wentBack) return this.#startAgain(told, disk.wentBack, index, image.claims);
+    const rows = disk.readDurable<{ position: number; changes: string }>(
+      "SELECT position, changes FROM log WHERE position > ? ORDER BY position",
+      told.position,
+    );
+    for (const { position, changes } of rows) {
+      const open = new Set<number>();
+      for (const change of loggedChanges(changes, position, 0)) {
+        this.#apply(index, told, change);
+        if (change.event === "granted") open.add(change.epoch);
+        if (isDecision(change)) open.delete(change.epoch);
+      }
+      for (const epoch of open)
+        this.#evidence.check(
+          "I41",
+          !told.decided.has(epoch),
+          () => `shard ${index} told the execution ${epoch} as granted after its decision`,
+        );
+      told.position = position;
+      told.snapshots.set(position, undefined);
+    }
+    const text = textOf(told.claims);
+    if (rows.length > 0) told.snapshots.set(told.position, text);
+    const claims = textOf(claimsOf(image.claims));
+    this.#evidence.check(
+      "I41",
+      text === claims,
+      () => `the changes of shard ${index} give the claims ${text} instead of ${claims}`,
+    );
+    if (rows.length > 0) this.#evidence.see("F1");
+    for (const [key, hold] of before)
+      if (image.holds.get(key)?.epoch !== hold.epoch) this.#checkEnded(index, hold, told.decided);
+  }
+
+  /** A restored file has other rows, and its next instance tells grants again. */
+  #startAgain(told: Told, wentBack: number, index: number, claims: ReadonlyMap<string, ClaimRow>): void {
+    const { disk } = this.#evidence.coordinator.shard(index);
+    told.wentBack = wentBack;
+    told.position = disk.readDurable<{ at: number }>("SELECT max(position) AS at FROM log")[0]?.at ?? 0;
+    told.claims = claimsOf(claims);
+    told.granted.clear();
+    told.decided.clear();
+    told.snapshots = new Map();
+  }
+
+  #apply(shard: number, { claims, granted, decided }: Told, change: Change): void {
+    const { event, cell, lease, epoch, claim } = change;
+    const fail = (why: string) => (): string => `shard ${shard} told ${JSON.stringify(change)}, but ${why}`;
+    if (claim === undefined) {
+      const fact = this.#evidence.facts.get(factKey(cell, lease));
+      const isGrant = fact?.execution?.epochs[shard] === epoch;
+      this.#evidence.check("I41", isGrant, fail("no lease was granted with this execution"));
+      if (event === "granted") return void granted.add(epoch);
+      const isRight = fact?.state === (event === "committed" ? "COMMITTED" : "ROLLED_BACK");
+      this.#evidence.check("I41", isRight, fail(`the lease is ${fact?.state}`));
+      this.#evidence.check("I41", granted.has(epoch), fail("its grant was not told before"));
+      decided.add(epoch);
+      this.#evidence.see("F2");
+      return;
+    }
+    const known = claims.get(claim.uuid);
+    if (event === "released") {
+      this.#evidence.check("I41", known?.epoch === epoch, fail(`the claim was ${known?.text}`));
+      claims.delete(claim.uuid);
+      return;
+    }
+    const isNew = known === undefined;
+    this.#evidence.check("I41", isNew === (event === "claimed"), fail(`the claim was ${known?.text}`));
+    claims.set(claim.uuid, { epoch, text: textOfChange(change) });
+  }
+
+  #checkEnded(shard: number, { cell, lease, epoch }: HoldRow, decided: ReadonlySet<number>): void {
+    const fact = this.#evidence.facts.get(factKey(cell, lease));
+    if (fact?.execution?.epochs[shard] !== epoch) return;
+    this.#evidence.check(
+      "I41",
+      decided.has(epoch),
+      () => `shard ${shard} did not tell that lease ${lease} of cell ${cell} is ${fact.state}`,
+    );
+  }
+}
+
+const isDecision = ({ event }: Change): boolean => event === "committed" || event === "rolled_back";
+
+/** The text of a claim as a consumer gets it. */
+export function textOfChange({ cell, epoch, claim }: Change): string {
+  const details = claim?.details;
+  if (details === null || details === undefined) return "erased";
+  const { type, canonical, value, subject, source } = details;
+  const facts = [value, cell, epoch, subject.type, subject.id, source.type, source.id];
+  return `${nameKey({ type, canonical })} ${facts.join("/")}`;
+}
+
+const claimsOf = (rows: ReadonlyMap<string, ClaimRow>): Claims =>
+  new Map(
+    [...rows.values()].map((row) => {
+      const facts = [row.value, row.cell, row.epoch, row.subject_type, row.subject_id];
+      const text = `${rowKey(row)} ${[...facts, row.source_type, row.source_id].join("/")}`;
+      return [row.uuid, { epoch: row.epoch, text }];
+    }),
+  );
+
+const textOf = (claims: Claims): string =>
+  [...claims.values()]
+    .map(({ text }) => text)
+    .toSorted()
+    .join("; ");
