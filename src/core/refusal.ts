@@ -56,6 +56,7 @@ export type Reason =
   | "TYPES_CHANGED"
   | "REPORT_PRUNED"
   | "CHANGES_PRUNED"
+  | "TOO_MANY_STREAMS"
   | "AUDIT_FULL"
   | "STATUS_TOO_EARLY";
 

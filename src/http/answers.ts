@@ -1,10 +1,11 @@
 import type * as z from "zod";
 import type { Principal } from "../auth/principal.ts";
 import type { Cell, MintedKey } from "../core/directory/messages.ts";
-import type { CellStatus, ClaimRecord, Lease, Op, OpKind, Period } from "../core/messages.ts";
+import type { CellStatus, Change, ClaimRecord, Lease, Op, OpKind, Period } from "../core/messages.ts";
 import { idleMsOf } from "../core/idle-time.ts";
 import type { ReportedStatus, RunTimes } from "../core/status.ts";
 import { Types, type TypeKind } from "../core/types/types.ts";
+import type { change as changeSchema } from "./contract/change-routes.ts";
 import type { period as periodSchema } from "./contract/history-routes.ts";
 import type * as schemas from "./contract/schemas.ts";
 import type { StoredType } from "./types-copy.ts";
@@ -156,6 +157,27 @@ export const toApiPeriod = (
   until: untilMs === null ? null : timeOf(untilMs),
   ended_by: endedBy && { lease_uuid: endedBy.lease, kind: endedBy.kind },
 });
+
+export function toApiChange(
+  types: Types,
+  shard: number,
+  { event, position, atMs, cell, lease, epoch, claim }: Change,
+): z.input<typeof changeSchema> {
+  const id = [event, shard, epoch, ...(claim === undefined ? [] : [claim.uuid])].join(":");
+  const common = { id, event, shard, position, at: timeOf(atMs), cell_id: cell, lease_uuid: lease, epoch };
+  if (claim === undefined) return common;
+  if (claim.details === null) return { ...common, claim: { uuid: claim.uuid } };
+  const { type, value, subject, source } = claim.details;
+  return {
+    ...common,
+    claim: {
+      uuid: claim.uuid,
+      bucket: named(types, "bucket", { type, value }),
+      subject: named(types, "subject", subject),
+      source: named(types, "source", source),
+    },
+  };
+}
 
 /** `status` is undefined if the cell's ledger could not be reached. */
 export function toApiCell(

@@ -16,11 +16,12 @@ import type { Handler } from "./handler.ts";
 import { secured } from "./headers.ts";
 import { HISTORY_HEADER, readHistoryHeader } from "./history-header.ts";
 import { jsonAnswer } from "./json-answer.ts";
-import { openLines, type Lines } from "./lines.ts";
+import { jsonLines, openLines, type Lines } from "./lines.ts";
 import { boundsOf } from "./list-limits.ts";
 import type { PageTokens } from "./page-token.ts";
 import { problemResponse, type Failure } from "./problem.ts";
 import { NO_BODY, requestListsOf, type RequestLists } from "./request-lists.ts";
+import { acceptsEvents, EVENT_STREAM, eventLines, type ServerSentEvent } from "./server-sent-events.ts";
 import type { Trace } from "./trace.ts";
 import { validate } from "./validate.ts";
 
@@ -35,6 +36,7 @@ interface Input {
   params: unknown;
   query: unknown;
   body: unknown;
+  wantsEvents?: boolean;
   seen?: HistoryPoint;
 }
 
@@ -63,17 +65,32 @@ export function bind<Id extends RouteId>(
       handle({ routeId, requestId: trace.requestId, deployment, waitUntil, ...identified, ...input }),
     );
     if (!result.ok) return fail(result.refusal, trace);
+    if ("events" in result.value) return openEvents(result.value.events, trace, context);
     const { status, body, headers } = result.value;
     const { mediaType, lines } = route.responses[status] ?? {};
     if (mediaType === undefined) return jsonAnswer(body, status, headers ?? {}, trace.requestId);
     const made =
-      lines === true ? await openLines(body as Lines<unknown>, trace, logOf(context.env)) : ok(String(body));
+      lines === true
+        ? await openLines(body as Lines<unknown>, jsonLines, trace, logOf(context.env))
+        : ok(String(body));
     if (!made.ok) return fail(made.refusal, trace);
     return new Response(made.value, {
       status,
       headers: secured({ "content-type": `${mediaType}; charset=utf-8`, ...headers }, trace.requestId),
     });
   };
+}
+
+async function openEvents(
+  events: Lines<ServerSentEvent>,
+  trace: Trace,
+  context: Context<App>,
+): Promise<Response> {
+  const made = await openLines(events, eventLines, trace, logOf(context.env));
+  if (!made.ok) return fail(made.refusal, trace);
+  // Without it, a proxy such as nginx would keep events back until it has a whole buffer.
+  const headers = { "content-type": EVENT_STREAM, "x-accel-buffering": "no" };
+  return new Response(made.value, { headers: secured(headers, trace.requestId) });
 }
 
 /** Outside of the Workers runtime, nothing drops the work of a request. */
@@ -86,11 +103,9 @@ export function waitUntilOf(context: Context<App>): WaitUntil {
   }
 }
 
-interface AnyAnswer {
-  status: number;
-  body: unknown;
-  headers?: Record<string, string>;
-}
+type AnyAnswer =
+  | { status: number; body: unknown; headers?: Record<string, string> }
+  | { status: number; events: Lines<ServerSentEvent> };
 
 type Handle = (deployment: Deployment, identified: Identified, input: Input) => Promise<Result<AnyAnswer>>;
 
@@ -153,7 +168,10 @@ async function readInput(
   if (!params.ok) return params;
   const parsed = parseQuery(context.req.url, boundsOf(lists.query, limits));
   if (!parsed.ok) return parsed;
-  const query = validate(route.query, parsed.value, "query");
+  const wantsEvents = route.events !== undefined && acceptsEvents(context.req.header("accept"));
+  const lastId = wantsEvents ? context.req.header("last-event-id") : undefined;
+  const resumed = lastId === undefined ? {} : { [route.events?.parameter ?? ""]: lastId };
+  const query = validate(route.query, { ...parsed.value, ...resumed }, "query");
   if (!query.ok) return query;
   const history = context.req.header(HISTORY_HEADER);
   const seen = readHistoryHeader(route.history === true ? history : undefined);
@@ -171,6 +189,7 @@ async function readInput(
     params: params.value,
     query: query.value,
     body: route.body === undefined ? undefined : body.value,
+    ...(wantsEvents ? { wantsEvents } : {}),
     ...(seen.value === undefined ? {} : { seen: seen.value }),
   });
 }

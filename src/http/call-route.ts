@@ -46,7 +46,9 @@ export async function callRoute<Id extends RouteId>(
   // The input has the types of this route's schemas, which this generic code cannot express.
   const answer = await handlers[routeId]({ ...call, ...input.value } as unknown as Call<Id>);
   deployment.uses.note(principal, answer, waitUntil);
-  return answer.ok ? ok(answer.value.body as AnswerOf<Id>) : answer;
+  if (!answer.ok) return answer;
+  if (!("body" in answer.value)) throw new Error(`${routeId} has answered events, which nobody asked for`);
+  return ok(answer.value.body as AnswerOf<Id>);
 }
 
 type Input = Record<"params" | "query" | "body", unknown>;

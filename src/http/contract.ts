@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../core/refusal.ts";
 import { cellRoutes, keyRoutes } from "./contract/admin-routes.ts";
+import { changeRoutes } from "./contract/change-routes.ts";
 import { auditRoutes } from "./contract/audit-routes.ts";
 import { classifyRoutes } from "./contract/classify-route.ts";
 import { credentialRoutes } from "./contract/credential-routes.ts";
@@ -22,6 +23,7 @@ import { verificationRoutes } from "./contract/verification-routes.ts";
 export const routes = {
   ...leaseRoutes,
   ...recordRoutes,
+  ...changeRoutes,
   ...routingRoutes,
   ...classifyRoutes,
   ...verificationRoutes,

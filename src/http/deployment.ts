@@ -19,6 +19,7 @@ import { DirectoryCopy } from "./directory-copy.ts";
 import { Misconfigured } from "./fault.ts";
 import { IdentityVerifiers } from "./identity-verifiers.ts";
 import { Scrape } from "./metrics/scrape.ts";
+import { OpenStreams } from "./open-streams.ts";
 import { PageTokens } from "./page-token.ts";
 import { Readiness } from "./readiness.ts";
 import { RequestTracing } from "./request-tracing.ts";
@@ -51,6 +52,8 @@ export class Deployment {
   /** Recognize callers without a key. */
   readonly verifiers: IdentityVerifiers;
   readonly uses: UseRecorder;
+  /** The streams of changes that are open. */
+  readonly streams: OpenStreams;
   readonly readiness: Readiness;
   readonly scrape: Scrape;
   /** Undefined if the console does not accept users of Cloudflare Access. */
@@ -79,6 +82,7 @@ export class Deployment {
     this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock, this.types);
     this.verifiers = new IdentityVerifiers(this.config.limits, clock, log);
     this.uses = new UseRecorder(env, this.config.limits, { clock, log });
+    this.streams = new OpenStreams(() => clock.now());
     this.readiness = new Readiness(this);
     this.scrape = new Scrape(this);
   }

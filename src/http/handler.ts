@@ -7,6 +7,7 @@ import type { RouteId, Routes } from "./contract.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Lines } from "./lines.ts";
 import type { PageTokens } from "./page-token.ts";
+import type { ServerSentEvent } from "./server-sent-events.ts";
 
 type BodyOf<R> = R extends { body: { schema: infer Schema extends z.ZodType; required: infer Required } }
   ? z.output<Schema> | (Required extends true ? never : undefined)
@@ -25,6 +26,8 @@ export interface Call<Id extends RouteId> {
   params: z.output<Routes[Id]["params"]>;
   query: z.output<Routes[Id]["query"]>;
   body: BodyOf<Routes[Id]>;
+  /** True if the caller wants the events of the route. */
+  wantsEvents?: boolean;
   /** The newest point of the ledger that the caller has seen, on routes with `history` (L7). */
   seen?: HistoryPoint;
 }
@@ -34,7 +37,11 @@ type Responses<Id extends RouteId> = Routes[Id]["responses"];
 type BodyIn<Response, Value> = Response extends { lines: true } ? Lines<Value> : Value;
 
 /** An answer that the contract declares for the route. */
-type Answer<Id extends RouteId> = {
+type Answer<Id extends RouteId> = BodyAnswer<Id> | EventsAnswer<Routes[Id]>;
+
+type EventsAnswer<R> = R extends { events: object } ? { status: 200; events: Lines<ServerSentEvent> } : never;
+
+type BodyAnswer<Id extends RouteId> = {
   [Status in keyof Responses<Id>]: Responses<Id>[Status] extends { schema: infer Schema extends z.ZodType }
     ? {
         status: Status;

@@ -1,6 +1,7 @@
 import type { Handlers } from "./handler.ts";
 import { auditHandlers } from "./handlers/audit.ts";
 import { cellHandlers } from "./handlers/cells.ts";
+import { changeHandlers } from "./handlers/changes.ts";
 import { credentialHandlers } from "./handlers/credentials.ts";
 import { exportHandlers } from "./handlers/export.ts";
 import { historyHandlers } from "./handlers/history.ts";
@@ -24,6 +25,7 @@ export const handlers: Handlers = {
   ...leaseHandlers,
   ...recordHandlers,
   ...exportHandlers,
+  ...changeHandlers,
   ...routingHandlers,
   ...classifyHandlers,
   ...verificationHandlers,

@@ -8,12 +8,14 @@ import { codeAdvice, guide } from "./contract/guide.ts";
 import { parameterNames, type Group, type Route, type RouteError } from "./contract/route.ts";
 import { problem } from "./contract/schemas.ts";
 import { statusOfReason } from "./problem.ts";
+import { EVENT_STREAM, eventText } from "./server-sent-events.ts";
 
 type Json = Record<string, unknown>;
 
 const TAGS: Record<Group, string> = {
   leases: "Hold names, then commit or roll back.",
   records: "Which cell owns which name.",
+  changes: "What happens to leases and claims, in order.",
   routing: "Where requests for a name go, and how long a router may keep the answer.",
   verification: "Slots, which limit how many cells verify at the same time.",
   status: "What a cell says of itself: its SDK, its last reconciliation and verification.",
@@ -166,7 +168,7 @@ const requestBodyOf = (
   },
 });
 
-function answersOf({ responses, history }: Route, components: Components): Json {
+function answersOf({ responses, history, events }: Route, components: Components): Json {
   const answers = Object.entries(responses).map(
     ([status, { about, schema, mediaType = "application/json", lines, cached, example }]) => {
       const shown =
@@ -189,7 +191,7 @@ function answersOf({ responses, history }: Route, components: Components): Json 
         {
           description: about,
           ...(Object.keys(headers).length === 0 ? {} : { headers }),
-          content: { [mediaType]: content },
+          content: { [mediaType]: content, ...(events && eventsOf(events, components)) },
         },
       ];
     },
@@ -202,6 +204,13 @@ const streamOf = (line: Json, mediaType: string): Json => ({
   type: "string",
   contentMediaType: mediaType,
   contentSchema: { type: "array", items: line },
+});
+
+const eventsOf = ({ schema, example }: NonNullable<Route["events"]>, components: Components): Json => ({
+  [EVENT_STREAM]: {
+    schema: streamOf(components.inline(schema, "output"), EVENT_STREAM),
+    example: example.map((event) => eventText(event)).join(""),
+  },
 });
 
 /** OpenAPI has one response per status, so its description lists the codes and reasons. */

@@ -348,6 +348,10 @@ const proofs: Record<string, Proof> = {
     return [sizeOf(log, "#cells"), 16_384];
   },
   "ShardLog.#noted": "after work",
+  "OpenStreams.#usedAtMs": at(
+    "test/http/changes.test.ts",
+    "[M6] a limited number of streams is open, and one that was left without a word makes room",
+  ),
   "ChangeNotes.#noted": async () => {
     const c = await busyCluster();
     const { changes } = privateField(c.shard(0).object, "#log") as { changes: object };

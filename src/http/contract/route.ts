@@ -1,11 +1,13 @@
 import type * as z from "zod";
 import type { Roles } from "../../auth/policy.ts";
 import type { ErrorCode, Reason } from "../../core/refusal.ts";
+import type { ServerSentEvent } from "../server-sent-events.ts";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH";
 export type Group =
   | "leases"
   | "records"
+  | "changes"
   | "history"
   | "routing"
   | "verification"
@@ -72,6 +74,16 @@ interface RouteResponse {
   example?: unknown;
 }
 
+/** What a route answers to requests that accept `text/event-stream`. */
+interface RouteEvents {
+  /** Describes the data of an event. */
+  schema: z.ZodType;
+  /** The parameter of the query that `Last-Event-ID` replaces. */
+  parameter: string;
+  /** The data of some events, with their types. */
+  example: readonly ServerSentEvent[];
+}
+
 /** A realistic call, for the reference page. */
 interface Example {
   params?: Readonly<Record<string, string>>;
@@ -100,6 +112,7 @@ export interface Route {
   /** The request and its successful answer may have the header of the ledger's history (L7). */
   history?: true;
   responses: Readonly<Record<number, RouteResponse>>;
+  events?: RouteEvents;
   errors: readonly RouteError[];
   example: Example;
 }

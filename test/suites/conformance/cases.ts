@@ -675,6 +675,21 @@ export const cases: Record<RouteId, Case> = {
       },
     },
   },
+  listChanges: {
+    success: [
+      { key: "cell 1", status: 200 },
+      { key: "operator", query: "after=0:0&cell=1&bucket_type=ROUTES&page_size=10", status: 200 },
+    ],
+    bad: {
+      "positions without a shard": { query: "after=4711", field: "after" },
+      "a shard twice": { query: "after=0:1,0:2", field: "after" },
+      "a shard that does not exist": { query: "after=255:1", field: "after" },
+      "an empty checkpoint": { query: "after=", field: "after" },
+      "a bad cell": { query: "cell=x", field: "cell" },
+      "an unknown type": { query: "bucket_type=CARS", field: "bucket_type", isUndeclared: true },
+      "a page of nothing": { query: "page_size=0", field: "page_size" },
+    },
+  },
   getReport: {
     success: [
       { key: "router", params: { shard: "0" }, status: 200 },

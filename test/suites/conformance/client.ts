@@ -48,13 +48,17 @@ export class Client {
     this.#keyOf = keyOf;
   }
 
+  async authorization(key: KeyName): Promise<string> {
+    return `Bearer ${await this.#keyOf(key)}`;
+  }
+
   async send(
     method: string,
     path: string,
     { key = "operator", body, raw, headers = {} }: Sent = {},
   ): Promise<Received> {
     const given = new Headers(headers);
-    if (key !== null) given.set("authorization", `Bearer ${await this.#keyOf(key)}`);
+    if (key !== null) given.set("authorization", await this.authorization(key));
     if (body !== undefined && !given.has("content-type")) given.set("content-type", "application/json");
     const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body));
     const response = await this.fetch(this.url + path, {

@@ -6,6 +6,7 @@ import { afterAll, describe } from "vitest";
 import { adminSuite } from "./admin.ts";
 import { answerSuite } from "./answers.ts";
 import { auditSuite } from "./audit.ts";
+import { changeSuite } from "./changes.ts";
 import { classifySuite } from "./classify.ts";
 import { Coordinator, type Open, type Start, type Started } from "./coordinator.ts";
 import { exportSuite } from "./exports.ts";
@@ -46,6 +47,7 @@ export function conformanceSuite(name: string, start: Start): void {
     describe("classifying for GitLab's router", () => classifySuite(open));
     describe("routing", () => routingSuite(open));
     describe("exports", () => exportSuite(open));
+    describe("the change feed", () => changeSuite(open));
     verificationSuite(open);
     describe("the status of a cell", () => statusSuite(open));
     describe("pages", () => pageSuite(open));

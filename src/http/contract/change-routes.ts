@@ -1,0 +1,166 @@
+import * as z from "zod";
+import { positionsForm, readPositions, type Positions } from "../../router/positions.ts";
+import { changeEvents } from "../../core/messages.ts";
+import { bucketType, cellId, nothing, pageSize, time, wholeNumber } from "./fields.ts";
+import { route, tooManyReads } from "./route.ts";
+import { bucket, source, subject } from "./schemas.ts";
+
+/** The longest time of one stream, in seconds. Then the client connects again. */
+export const STREAM_S = 300;
+
+/** The pause between two looks at the shards when nothing happens, in seconds. */
+export const POLL_S = 1;
+
+const checkpoint = z.string().meta({
+  ...positionsForm,
+  description:
+    "Positions of shards, as pairs `shard:position` with commas between them: everything up to them has " +
+    "been told.",
+  examples: ["0:4711,1:88"],
+});
+
+const after = z
+  .string()
+  .transform((text, context): Positions => {
+    const positions = readPositions(text);
+    if (typeof positions !== "string") return positions;
+    context.addIssue({ code: "custom", message: positions });
+    return z.NEVER;
+  })
+  .meta({
+    ...positionsForm,
+    description:
+      "The `checkpoint` from which to continue. A shard that it leaves out is read from its first change. " +
+      "Left out: nothing is told but the newest positions.",
+    examples: ["0:4711,1:88"],
+  });
+
+const claim = z
+  .strictObject({
+    uuid: z.uuid().meta({ description: "Stays the same from the claim's first period to its release." }),
+    bucket: bucket.optional(),
+    subject: subject.optional(),
+    source: source.optional(),
+  })
+  .meta({
+    id: "ChangedClaim",
+    description:
+      "The claim as it is after the change, or as it was before its release. Only `uuid` is present if the " +
+      "past of the name was erased.",
+  });
+
+export const change = z
+  .strictObject({
+    id: z.string().meta({ description: "Identifies the change. A change that is told twice has it twice." }),
+    event: z.enum(changeEvents).meta({
+      description:
+        "What happened: a lease was `granted`, `committed` or `rolled_back` on this shard, or a claim was " +
+        "`claimed`, `replaced` or `released`.",
+    }),
+    shard: wholeNumber,
+    position: wholeNumber.meta({ description: "Orders the changes of a shard." }),
+    at: time.meta({ description: "When the shard carried it out, by its clock." }),
+    cell_id: cellId.meta({ description: "The cell whose lease did it." }),
+    lease_uuid: z.string(),
+    epoch: wholeNumber.meta({
+      description:
+        "Of a claim: the epoch that it has, or had before its release. Of a lease: that of its holds on " +
+        "this shard.",
+    }),
+    claim: claim.optional(),
+  })
+  .meta({ id: "Change", description: "Something that happened to a lease or a claim on a shard." });
+
+const unavailable = z.array(wholeNumber).meta({
+  description: "The shards that could not be read. Their changes follow later: nothing is left out.",
+});
+
+const exampleChange = {
+  id: "claimed:3:4711:3f0f4c5e-8f2e-4b8e-9a35-2f0c8a1d7e11",
+  event: "claimed" as const,
+  shard: 3,
+  position: 4_712,
+  at: "2026-11-28T12:00:00.250Z",
+  cell_id: "7",
+  lease_uuid: "0b0e8a52-5c0f-4b5e-9a35-2f0c8a1d7e11",
+  epoch: 4_711,
+  claim: {
+    uuid: "3f0f4c5e-8f2e-4b8e-9a35-2f0c8a1d7e11",
+    bucket: { type: "USERNAMES", value: "ada" },
+    subject: { type: "USER", id: "1" },
+    source: { type: "RAILS_TABLE_USERS", id: "1" },
+  },
+};
+
+export const changeRoutes = {
+  listChanges: route({
+    group: "changes",
+    method: "GET",
+    path: "/v1/changes",
+    summary: "Follow what happens to leases and claims",
+    about:
+      "Tells every grant, commit, rollback, claim and release, in order for each shard. The changes of " +
+      "different shards have no order. Save the `checkpoint` when you have handled a page, and continue " +
+      "from it with `after`. A change can come twice, and then has the same `id`. A cell gets the changes " +
+      "that its own leases made.\n\n" +
+      "With `Accept: text/event-stream`, the answer is a stream of server-sent events. Each change is an " +
+      "event of its type. `checkpoint` events have the checkpoint as their id, so a client that connects " +
+      `again with \`Last-Event-ID\` misses nothing. A stream ends after ${STREAM_S / 60} minutes at the ` +
+      "latest, or with a `problem` event.",
+    roles: ["cell", "operator", "viewer"],
+    params: nothing,
+    query: z.strictObject({
+      after: after.optional(),
+      cell: cellId.optional().meta({
+        description: "Only changes that leases of this cell made. A cell gets no others in any case.",
+      }),
+      bucket_type: bucketType.optional().meta({
+        description: "Only claims of names of this type. Leases are left out, because they have many types.",
+      }),
+      page_size: pageSize.optional(),
+    }),
+    events: {
+      parameter: "after",
+      schema: change,
+      example: [
+        { event: "checkpoint", id: "3:4710", data: { checkpoint: "3:4710", unavailable: [] } },
+        { event: "claimed", data: exampleChange },
+        { event: "checkpoint", id: "3:4712", data: { checkpoint: "3:4712", unavailable: [] } },
+      ],
+    },
+    responses: {
+      200: {
+        about: "A page of changes.",
+        schema: z.strictObject({
+          changes: z.array(change).meta({
+            description:
+              "Of each shard in order. A page ends with whole transactions, so it may be larger than " +
+              "`page_size`.",
+          }),
+          checkpoint,
+          has_more: z.boolean().meta({ description: "True: more changes can be read at once." }),
+          unavailable,
+        }),
+        example: { changes: [exampleChange], checkpoint: "3:4712", has_more: false, unavailable: [] },
+      },
+    },
+    errors: [
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "CHANGES_PRUNED",
+        status: 410,
+        when:
+          "A shard no longer has all changes after its position. Read the newest positions, then export " +
+          "the records, and continue from these positions.",
+      },
+      { code: "UNAVAILABLE", when: "No shard can be read, or one has not reached its position in `after`." },
+      {
+        code: "RESOURCE_EXHAUSTED",
+        reason: "TOO_MANY_STREAMS",
+        when: "Too many streams are open. Try again after `Retry-After`.",
+      },
+      tooManyReads,
+    ],
+    example: { query: { after: "3:4710" } },
+  }),
+};

@@ -1,0 +1,212 @@
+import type * as z from "zod";
+import { keyExpired } from "../../auth/verifier.ts";
+import type { Change, ChangesPage } from "../../core/messages.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { formatPositions, type Positions } from "../../router/positions.ts";
+import { wallClock } from "../../runtime.ts";
+import { accessRefusal } from "../access-refusal.ts";
+import { storedTypes, toApiChange } from "../answers.ts";
+import { askParts } from "../ask-parts.ts";
+import { invalid } from "../batch.ts";
+import { POLL_S, STREAM_S, type change } from "../contract/change-routes.ts";
+import type { Call, Handlers } from "../handler.ts";
+import type { Lines } from "../lines.ts";
+import type { OpenStream } from "../open-streams.ts";
+import type { ServerSentEvent } from "../server-sent-events.ts";
+import { countedRead, READ_CALLS } from "./ledger-access.ts";
+import { MAX_CALLS } from "./record-range.ts";
+
+/** A stream that has nothing to tell sends a comment this often, so that nobody closes the connection. */
+const COMMENT_EVERY_MS = 15_000;
+
+/** How long a client should wait before it connects again. */
+const RECONNECT_MS = 1_000;
+
+type ListChanges = Call<"listChanges">;
+
+/** Which changes a caller gets. */
+interface Scope {
+  cell: string | null;
+  type: number | null;
+  limit: number;
+}
+
+interface Page {
+  changes: z.input<typeof change>[];
+  checkpoint: string;
+  positions: Positions;
+  hasMore: boolean;
+  /** The shards that could not be read. */
+  unavailable: number[];
+}
+
+export const changeHandlers: Handlers<"listChanges"> = {
+  async listChanges(call) {
+    const { after } = call.query;
+    const scope = await scopeOf(call);
+    if (!scope.ok) return scope;
+    if (call.wantsEvents === true) return openStream(call, scope.value);
+    const page = await readPage(call, scope.value, after);
+    if (!page.ok) return page;
+    const { changes, checkpoint, hasMore, unavailable } = page.value;
+    return ok({ status: 200, body: { changes, checkpoint, has_more: hasMore, unavailable } });
+  },
+};
+
+async function scopeOf({ deployment, principal, query }: ListChanges): Promise<Result<Scope>> {
+  const { shards, limits } = deployment.config;
+  const { after, cell, bucket_type: name, page_size: size } = query;
+  const unknown = after?.keys().find((shard) => shard >= shards);
+  if (unknown !== undefined)
+    return invalid("after", `has shard ${unknown}, but the deployment has only ${shards} shards`);
+  if (principal.role === "cell" && cell !== undefined && cell !== principal.cell)
+    return refused(
+      "PERMISSION_DENIED",
+      `a key of cell ${principal.cell} gets only the changes of this cell`,
+      {
+        field: "cell",
+      },
+    );
+  const limit = Math.min(size ?? limits.pageItems, limits.maxPageItems);
+  const scope = { cell: principal.role === "cell" ? principal.cell : (cell ?? null), limit };
+  if (name === undefined) return ok({ ...scope, type: null });
+  const types = await deployment.types.forRead([{ kind: "bucket", name, field: "bucket_type" }]);
+  if (!types.ok) return types;
+  return ok({ ...scope, type: types.value.named("bucket", name)?.number ?? null });
+}
+
+/** Reads the next changes of every shard. A cell's own ledger counts its reads, and checks its key (A1). */
+function readPage(call: ListChanges, scope: Scope, after: Positions | undefined): Promise<Result<Page>> {
+  const { principal, deployment, waitUntil } = call;
+  const read = (): Promise<Result<Page>> => readShards(call, scope, after);
+  if (principal.role !== "cell" || principal.cell === null) return read();
+  return countedRead({ deployment, waitUntil, principal, params: { cell: principal.cell } }, read);
+}
+
+async function readShards(
+  { deployment }: ListChanges,
+  { cell, type, limit }: Scope,
+  after: Positions | undefined,
+): Promise<Result<Page>> {
+  const { objects, envelope, config } = deployment;
+  const share = Math.ceil(limit / config.shards);
+  const shards = Array.from({ length: config.shards }, (_, shard) => shard);
+  const answers = await askParts(
+    shards.map((shard) => ({
+      name: `shard ${shard}`,
+      ask: () =>
+        objects.shard(shard).listChanges({
+          ...envelope,
+          after: after === undefined ? null : (after.get(shard) ?? 0),
+          cell,
+          type,
+          limit: share,
+        }),
+    })),
+    config.limits,
+  );
+  const refusal = refusalOf(answers, after);
+  if (refusal !== undefined) return refusal;
+  const positions = new Map(after);
+  const changes: [shard: number, change: Change][] = [];
+  for (const [shard, answer] of answers.entries()) {
+    if (!answer.ok) continue;
+    positions.set(shard, answer.value.through);
+    changes.push(...answer.value.changes.map((each): [number, Change] => [shard, each]));
+  }
+  const details = changes.flatMap(([, { claim }]) => claim?.details ?? []);
+  const types = await deployment.types.forAnswer(storedTypes(details));
+  if (!types.ok) return types;
+  return ok({
+    changes: changes.map(([shard, each]) => toApiChange(types.value, shard, each)),
+    positions,
+    checkpoint: formatPositions(positions),
+    hasMore: answers.some((answer) => answer.ok && answer.value.hasMore),
+    unavailable: shards.filter((shard) => answers[shard]?.ok === false),
+  });
+}
+
+/**
+ * The refusal of a whole page. A shard that cannot be read keeps its position, so the others are told. But a
+ * shard whose changes are no longer there needs an export, and the newest positions are only right together.
+ */
+function refusalOf(
+  answers: readonly Result<ChangesPage>[],
+  after: Positions | undefined,
+): Result<never> | undefined {
+  const refusals = [...answers.entries()].flatMap(([shard, answer]) =>
+    answer.ok ? [] : [{ shard, answer }],
+  );
+  const pruned = refusals.find(({ answer }) => answer.refusal.reason === "CHANGES_PRUNED");
+  if (pruned !== undefined) {
+    const { refusal } = pruned.answer;
+    return { ok: false, refusal: { ...refusal, detail: `shard ${pruned.shard}: ${refusal.detail}` } };
+  }
+  const isWhole = after === undefined || refusals.length === answers.length;
+  return isWhole ? refusals[0]?.answer : undefined;
+}
+
+function openStream(
+  call: ListChanges,
+  scope: Scope,
+): Result<{ status: 200; events: Lines<ServerSentEvent> }> {
+  const stream = call.deployment.streams.enter();
+  if (stream === undefined)
+    return refused("RESOURCE_EXHAUSTED", "too many streams of changes are open; try again later", {
+      reason: "TOO_MANY_STREAMS",
+      retryAfterMs: 10_000,
+    });
+  return ok({ status: 200, events: eventsOf(call, scope, stream) });
+}
+
+async function* eventsOf(call: ListChanges, scope: Scope, stream: OpenStream): Lines<ServerSentEvent> {
+  try {
+    yield* followedEvents(call, scope, stream);
+  } finally {
+    stream.leave();
+  }
+}
+
+/**
+ * Reads page by page, each when the client has taken the previous one. Before each page, the key is checked
+ * again, so that a revoked or expired key gets no further changes.
+ */
+async function* followedEvents(call: ListChanges, scope: Scope, stream: OpenStream): Lines<ServerSentEvent> {
+  const { deployment, principal, waitUntil, query } = call;
+  const callsPerPage = deployment.config.shards + READ_CALLS;
+  const endsAtMs = deployment.clock.now() + STREAM_S * 1_000;
+  let positions = query.after;
+  let quietSinceMs = deployment.clock.now();
+  for (let calls = 0; calls + callsPerPage <= MAX_CALLS && deployment.clock.now() < endsAtMs;) {
+    const isFirst = calls === 0;
+    if (!isFirst) {
+      if (principal.expiresAtMs <= deployment.clock.now()) return yield keyExpired;
+      const cell = principal.cell ?? undefined;
+      const refusal = await accessRefusal(deployment, principal, cell, false, waitUntil);
+      if (refusal !== undefined) return yield { ok: false, refusal };
+    }
+    calls += callsPerPage;
+    stream.touch();
+    const page = await readPage(call, scope, positions);
+    const isOutage = !page.ok && !isFirst && OUTAGES.has(page.refusal.code);
+    if (!page.ok && !isOutage) return yield page;
+    const events: ServerSentEvent[] = isFirst ? [{ retryMs: RECONNECT_MS }] : [];
+    if (page.ok) {
+      const { changes, checkpoint, unavailable } = page.value;
+      for (const each of changes) events.push({ event: each.event, data: each });
+      const hasMoved = positions === undefined || checkpoint !== formatPositions(positions);
+      if (isFirst || hasMoved)
+        events.push({ event: "checkpoint", id: checkpoint, data: { checkpoint, unavailable } });
+      ({ positions } = page.value);
+    }
+    const isDue = deployment.clock.now() - quietSinceMs >= COMMENT_EVERY_MS;
+    if (events.length === 0 && isDue) events.push({});
+    if (events.length > 0) quietSinceMs = deployment.clock.now();
+    yield ok(events);
+    if (!page.ok || !page.value.hasMore)
+      await new Promise<void>((resume) => void wallClock.after(POLL_S * 1_000, resume));
+  }
+}
+
+/** The stream goes on: the client would only ask again. */
+const OUTAGES: ReadonlySet<string> = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"]);

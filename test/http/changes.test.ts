@@ -1,0 +1,130 @@
+/** Tests of the stream of changes that watch or break the calls of objects. */
+import { v4 as newUuid } from "uuid";
+import { beforeAll, describe, expect, test } from "vitest";
+import { OpenStreams } from "../../src/http/open-streams.ts";
+import { Api, env, keyOf, startDeployment } from "../support/workerd/api.ts";
+import { watchedNamespace } from "../support/workerd/counting.ts";
+
+type Fate = (call: number) => Promise<unknown> | undefined;
+
+/** An application that counts the calls of shards for changes. `fate` decides how those of one shard end. */
+function watched(fate: Fate = () => undefined): { api: Api; calls: () => number } {
+  let [calls, ofShard] = [0, 0];
+  const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (call, object) => {
+    if (call !== "CLAIM_SHARD.listChanges") return undefined;
+    calls += 1;
+    return object === "shard-0" ? fate((ofShard += 1)) : undefined;
+  });
+  return { api: new Api({ CLAIM_SHARD }), calls: () => calls };
+}
+
+interface Stream {
+  /** The next block of the stream; undefined at its end. */
+  next: () => Promise<string | undefined>;
+  leave: () => Promise<void>;
+}
+
+async function openStream(api: Api, query = "", key?: string): Promise<Stream> {
+  const headers = {
+    authorization: `Bearer ${key ?? (await keyOf("operator"))}`,
+    accept: "text/event-stream",
+  };
+  const { status, body } = await api.fetch(`${api.url}/v1/changes${query}`, { headers });
+  expect(status).toBe(200);
+  if (body === null) throw new Error("the answer has no body");
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  return {
+    async next() {
+      while (!text.includes("\n\n")) {
+        const { value, done } = await reader.read();
+        if (done) return undefined;
+        text += decoder.decode(value, { stream: true });
+      }
+      const end = text.indexOf("\n\n");
+      const block = text.slice(0, end);
+      text = text.slice(end + 2);
+      return block;
+    },
+    leave: () => reader.cancel(),
+  };
+}
+
+beforeAll(async () => {
+  const api = await startDeployment("1", "2");
+  const uuid = newUuid();
+  const bucket = { type: "ROUTES", value: "first" };
+  const source = { type: "RAILS_TABLE_GROUPS", id: "1" };
+  const body = { creates: [{ bucket, subject: { type: "GROUP", id: "1" }, source }] };
+  await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body });
+  await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
+});
+
+describe("a shard that cannot be read", () => {
+  test("[F4] is named, keeps its position, and is told later", async () => {
+    let isDown = false;
+    const { api } = watched(() => (isDown ? Promise.reject(new Error("the shard is down")) : undefined));
+    const { checkpoint } = await api.json<{ checkpoint: string }>(200, "GET", "/v1/changes");
+    isDown = true;
+    const path = `/v1/changes?after=${checkpoint}`;
+    expect(await api.json(200, "GET", path)).toMatchObject({ checkpoint, unavailable: [0] });
+    // Without a checkpoint, the newest positions are right only together.
+    expect(await api.problem(503, "GET", "/v1/changes")).toMatchObject({ code: "UNAVAILABLE" });
+    isDown = false;
+    expect(await api.json(200, "GET", path)).toMatchObject({ checkpoint, unavailable: [] });
+  });
+
+  test("[F4] does not end a stream", async () => {
+    const { api } = watched((call) =>
+      call === 2 ? Promise.reject(new Error("the shard is down")) : undefined,
+    );
+    const { checkpoint } = await api.json<{ checkpoint: string }>(200, "GET", "/v1/changes");
+    const stream = await openStream(api, `?after=${checkpoint}`);
+    expect(await stream.next()).toBe("retry: 1000");
+    expect(await stream.next()).toContain("event: checkpoint");
+    await stream.leave();
+  });
+});
+
+test("[M6] a stream reads nothing before its client has taken what was sent", async () => {
+  const { api, calls } = watched();
+  await api.json(200, "GET", "/v1/changes");
+  const perPage = calls();
+  const stream = await openStream(api);
+  expect(await stream.next()).toBe("retry: 1000");
+  // Longer than the pause between two pages.
+  await new Promise((resume) => setTimeout(resume, 1_200));
+  expect(calls()).toBe(2 * perPage);
+  await stream.leave();
+});
+
+test("[A1] a stream ends with a problem once its key is revoked", async () => {
+  const { api } = watched();
+  const { key, id } = await api.json<{ key: string; id: string }>(201, "POST", "/v1/admin/keys", {
+    body: { role: "cell", cell_id: "1" },
+  });
+  const stream = await openStream(api, "", key);
+  expect(await stream.next()).toBe("retry: 1000");
+  expect(await stream.next()).toContain("event: checkpoint");
+  await api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, { body: {} });
+  const problem = await stream.next();
+  expect(problem).toMatch(/^event: problem\ndata: .*"KEY_REVOKED"/);
+  expect(await stream.next()).toBeUndefined();
+});
+
+test("[M6] a limited number of streams is open, and one that was left without a word makes room", () => {
+  let now = 0;
+  const streams = new OpenStreams(() => now);
+  const open = Array.from({ length: 100 }, () => streams.enter());
+  expect(open.every((stream) => stream !== undefined)).toBe(true);
+  expect(streams.enter()).toBeUndefined();
+  open[0]?.leave();
+  expect(streams.enter()).toBeDefined();
+  now = 20_000;
+  open[1]?.touch();
+  now = 30_001;
+  // All but the one that was touched count no longer.
+  expect(Array.from({ length: 99 }, () => streams.enter()).every(Boolean)).toBe(true);
+  expect(streams.enter()).toBeUndefined();
+});
