@@ -213,6 +213,43 @@ export interface CertificateRule {
   cell_id?: string | undefined;
 }
 
+/** Something that happened to a lease or a claim on a shard. */
+export interface Change {
+  /** Identifies the change. A change that is told twice has it twice. */
+  id: string;
+  /**
+   * What happened: a lease was `granted`, `committed` or `rolled_back` on this shard, or a claim was
+   * `claimed`, `replaced` or `released`.
+   */
+  event: "granted" | "committed" | "rolled_back" | "claimed" | "replaced" | "released";
+  shard: number;
+  /** Orders the changes of a shard. */
+  position: number;
+  /** When the shard carried it out, by its clock. */
+  at: string;
+  /** The cell whose lease did it. */
+  cell_id: string;
+  lease_uuid: string;
+  /**
+   * Of a claim: the epoch that it has, or had before its release. Of a lease: that of its holds on this
+   * shard.
+   */
+  epoch: number;
+  claim?: ChangedClaim | undefined;
+}
+
+/**
+ * The claim as it is after the change, or as it was before its release. Only `uuid` is present if the
+ * past of the name was erased.
+ */
+export interface ChangedClaim {
+  /** Stays the same from the claim's first period to its release. */
+  uuid: string;
+  bucket?: Bucket | undefined;
+  subject?: Subject | undefined;
+  source?: Source | undefined;
+}
+
 /**
  * A name: a bucket type in `type` or `bucket` with a `value`, or one of the other fields, such as
  * `{"route": "gitlab-org"}` for the type ROUTES.
@@ -1526,6 +1563,24 @@ export interface Operations {
       digests: readonly RangeDigest[];
     };
   };
+  listChanges: {
+    body: undefined;
+    answer: {
+      /**
+       * Of each shard in order. A page ends with whole transactions, so it may be larger than `page_size`.
+       */
+      changes: readonly Change[];
+      /**
+       * Positions of shards, as pairs `shard:position` with commas between them: everything up to them has
+       * been told.
+       */
+      checkpoint: string;
+      /** True: more changes can be read at once. */
+      has_more: boolean;
+      /** The shards that could not be read. Their changes follow later: nothing is left out. */
+      unavailable: readonly number[];
+    };
+  };
   getRoute: {
     body: undefined;
     answer: {
@@ -1972,6 +2027,27 @@ export const operations = {
     shape: {
       as_of: "string",
       digests: [{ count: "number", hash: "string", held: "boolean", newest_updated_at: "any" }],
+    },
+  },
+  listChanges: {
+    method: "GET",
+    path: "/v1/changes",
+    shape: {
+      changes: [
+        {
+          id: "string",
+          event: "string",
+          shard: "number",
+          position: "number",
+          at: "string",
+          cell_id: "string",
+          lease_uuid: "string",
+          epoch: "number",
+        },
+      ],
+      checkpoint: "string",
+      has_more: "boolean",
+      unavailable: ["number"],
     },
   },
   getRoute: {
