@@ -3,6 +3,7 @@ import { Audit } from "./audit.ts";
 import { BeginLimiter, type BeginLimit } from "./begin-limiter.ts";
 import type { BreakerOptions } from "./breaker.ts";
 import { Caller } from "./caller.ts";
+import { Changes } from "./changes.ts";
 import { Connection, isKey, type CallOptions, type ConnectionOptions } from "./connection.ts";
 import { InvalidArgumentError, valueOf } from "./errors.ts";
 import { IdentitySets } from "./identity-sets.ts";
@@ -29,6 +30,7 @@ export class Client {
   readonly leases: Leases;
   readonly records: Records;
   readonly routing: Routing;
+  readonly changes: Changes;
   readonly verificationSlots: VerificationSlots;
   readonly cells: Cells;
   readonly keys: Keys;
@@ -51,6 +53,7 @@ export class Client {
     this.leases = new Leases(caller, beginLimiter, cell, this.history);
     this.records = new Records(caller, cell);
     this.routing = new Routing(caller);
+    this.changes = new Changes(caller);
     this.verificationSlots = new VerificationSlots(caller, cell);
     this.cells = new Cells(caller, cell, this.history);
     this.keys = new Keys(caller);

@@ -65,6 +65,7 @@ export {
   type LeaseholdErrorDetails,
   type LeaseholdErrorName,
 } from "./errors.ts";
+export type { ChangesOptions, ChangesPage, FollowOptions } from "./changes.ts";
 export type {
   AuditEntry,
   Batch,
@@ -73,6 +74,7 @@ export type {
   Cell,
   CellChange,
   CellStatus,
+  Change,
   Conflict,
   CredentialUse,
   ForeignRecord,

@@ -184,3 +184,35 @@ describe("the deployment", () => {
     expect((await watch(line, ["--from", "1h", "--cell", "2", "--jsonl"], [])).out).not.toContain("freeze");
   });
 });
+
+describe("changes", () => {
+  test("[F4] it prints every change, and the command that continues where it ended", async () => {
+    const line = await startCommandLine();
+    const applied = () => line.coordinator.advance(20_000);
+    const { code, out, err } = await watch(
+      line,
+      ["--changes", "--jsonl", "--type", "USERNAMES"],
+      [() => claim(line, "1", "ada").then(applied), () => destroy(line, "ada").then(applied)],
+    );
+    expect(code).toBe(130);
+    expect(linesOf(out)).toMatchObject([
+      { event: "claimed", cell_id: "1", claim: { bucket: { type: "USERNAMES", value: "ada" } } },
+      { event: "released", cell_id: "1", claim: { bucket: { value: "ada" } } },
+    ]);
+    const [, from] = /watch --changes --type USERNAMES --from (\S+)/.exec(err) ?? [];
+    expect(from).toMatch(/^\d+:\d+/);
+    await claim(line, "2", "grace").then(applied);
+    const later = await watch(line, ["--changes", "--from", from ?? ""], []);
+    expect(later.out).toMatch(/USERNAMES grace: claimed by cell 2, epoch \d+\n/);
+    expect(later.out).not.toContain("ada");
+    expect(later.out).toMatch(/lease [\da-f-]+ of cell 2: committed\n/);
+  });
+
+  test("it refuses names, and what is no checkpoint", async () => {
+    const line = await startCommandLine();
+    const names = await line.run(["watch", "ada", "--changes"]);
+    expect(names).toMatchObject({ code: 2, err: expect.stringContaining("leave the names out") as string });
+    const from = await line.run(["watch", "--changes", "--from", "yesterday"]);
+    expect(from).toMatchObject({ code: 2, err: expect.stringContaining("--from must be pairs") as string });
+  });
+});

@@ -165,6 +165,7 @@ describe("docs/reference/sdk.md", () => {
     "CELL_FROZEN",
     "CELL_DRAINING",
     "REPORT_PRUNED",
+    "CHANGES_PRUNED",
     "NO_VERIFICATION_SLOT",
   ] satisfies Reason[]);
 

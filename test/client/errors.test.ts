@@ -74,6 +74,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   STATUS_TOO_EARLY: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
   REPORT_PRUNED: ["FAILED_PRECONDITION", errors.ReportPrunedError],
   CHANGES_PRUNED: ["FAILED_PRECONDITION", errors.ChangesPrunedError],
+  TOO_MANY_STREAMS: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
 };
 
 it.each(Object.entries(reasons))(

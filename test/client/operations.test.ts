@@ -25,6 +25,8 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "routing.findMany": ({ routing }) => routing.findMany([{ type: "ROUTES", value: "a" }]),
   "routing.classify": ({ routing }) => routing.classify({ claims: [{ type: "ROUTES", value: "a" }] }),
   "routing.report": ({ routing }) => routing.report(0),
+  "changes.page": ({ changes }) => changes.page(),
+  "changes.follow": ({ changes }) => changes.follow().next(),
   "routing.cells": ({ routing }) => routing.cells(),
   "verificationSlots.take": ({ verificationSlots }) => verificationSlots.take(UUID),
   "verificationSlots.release": ({ verificationSlots }) => verificationSlots.release(UUID),

@@ -1,4 +1,4 @@
-import { readPositions } from "../../router/positions.ts";
+import { readPositions, type Positions } from "../../router/positions.ts";
 import type { Bucket } from "../../client/index.ts";
 import { keyFactsOf } from "../connection/key-facts.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
@@ -7,11 +7,13 @@ import { durationText, secondsOf } from "../../text/duration.ts";
 import { escapeLines, toJson } from "../../text/escape.ts";
 import { printNextSteps } from "../output/print.ts";
 import { commandLine } from "../../text/shell-word.ts";
+import { ChangesWatch } from "./watch-changes.ts";
 import { FleetWatch } from "./watch-fleet.ts";
 import { isOutage, NameWatch } from "./watch-names.ts";
 import type { Watched } from "./watch-event.ts";
 
 interface WatchOptions {
+  changes?: boolean;
   type?: string;
   cell?: string;
   from?: string;
@@ -50,11 +52,12 @@ export async function watch(
       await io.wait(backoffMs || options.interval * 1_000);
     }
   } finally {
-    const { type, cell } = options;
+    const { changes, type, cell } = options;
     if (io.signal.aborted && watched.place !== undefined)
       await printNextSteps(io, [
         commandLine(
           "watch",
+          ...(changes === true ? ["--changes"] : []),
           ...flag("--type", type),
           ...flag("--cell", cell),
           ...flag("--from", watched.place),
@@ -70,11 +73,16 @@ const flag = (name: string, value: string | undefined): string[] =>
 async function watchedBy(
   context: Context,
   names: readonly string[],
-  { type, cell, from }: WatchOptions,
+  { changes, type, cell, from }: WatchOptions,
 ): Promise<Watched> {
   const { io } = context;
   const facts = keyFactsOf((await context.target()).key);
   const client = await context.client();
+  if (changes === true) {
+    if (names.length > 0) throw usageError("--changes is about all names: leave the names out");
+    positionsOf(from);
+    return new ChangesWatch(client, { cell, type, from });
+  }
   if (names.length === 0) {
     if (type !== undefined) throw usageError("--type is only for names: give one, or leave it out");
     return new FleetWatch(client, {
@@ -86,12 +94,17 @@ async function watchedBy(
   if (names.length > MAX_NAMES) throw usageError(`give at most ${MAX_NAMES} names`);
   if (type === undefined) throw usageError("--type is required: the bucket type of the names");
   const buckets = names.map((value) => ({ type, value }) as Bucket);
-  const positions = from === undefined ? new Map<number, number>() : readPositions(from);
-  if (typeof positions === "string") throw usageError(`--from ${positions}`);
+  const positions = positionsOf(from);
   // Keys of cells may not read reports, so every look asks for all names.
   const readsReports = facts?.role !== "cell";
   if (from !== undefined && !readsReports) throw usageError("--from needs an operator or router key");
   return new NameWatch(client, buckets, positions, { cell, readsReports });
+}
+
+function positionsOf(from: string | undefined): Positions {
+  const positions = from === undefined ? new Map<number, number>() : readPositions(from);
+  if (typeof positions === "string") throw usageError(`--from ${positions}`);
+  return positions;
 }
 
 /** Without names, the place is a time: that of the first audit entries. */
