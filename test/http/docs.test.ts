@@ -7,12 +7,15 @@ import type { Route } from "../../src/http/contract/route.ts";
 import { openApiOf } from "../../src/http/openapi.ts";
 import { html } from "../../src/http/docs/markup.ts";
 import { inline } from "../../src/http/docs/prose.ts";
+import { VERSION } from "../../src/http/version.ts";
 import { Api } from "../support/workerd/api.ts";
 
 describe("openapi.json", () => {
   test("is up to date with the contract; if not, run `npm run generate:openapi`", () => {
     expect(openapi).toEqual(JSON.parse(JSON.stringify(openApiOf(version))));
   });
+
+  test("has the version of the Worker", () => expect(VERSION).toBe(version));
 
   test("is the same every time it is generated", () =>
     expect(JSON.stringify(openApiOf("1"))).toBe(JSON.stringify(openApiOf("1"))));

@@ -1,15 +1,13 @@
-import openapi from "../../../openapi.json" with { type: "json" };
 import { limitNames, limitTable, limitVariable, apiLimitName } from "../../core/limits.ts";
 import { ok } from "../../core/refusal.ts";
 import { listFailedCopies } from "../../projections/failed-copies.ts";
 import { listStale, type StalePosition } from "../../projections/stale.ts";
 import type { serviceRoutes } from "../contract/service-routes.ts";
-import { describedApi } from "../docs/described.ts";
-import { docsPage, docsHeaders } from "../docs/page.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { withFailure } from "../reach.ts";
 import { NO_TYPES, timeOf, toApiLease } from "../answers.ts";
+import { VERSION } from "../version.ts";
 
 /** The error of D1 is only for the log, so this replaces it. */
 const UNREADABLE_PROJECTION = { detail: "the projection in D1 cannot be read; try again later" };
@@ -66,7 +64,7 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   getHealth: ({ deployment }) =>
     ok({
       status: 200,
-      body: { status: "ok", version: openapi.info.version, placement: deployment.config.placement },
+      body: { status: "ok", version: VERSION, placement: deployment.config.placement },
     }),
 
   async getReadiness({ deployment, waitUntil }) {
@@ -97,11 +95,16 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   },
 
   async getOpenApi({ deployment, waitUntil }) {
+    const { describedApi } = await import("../docs/described.ts");
     const body = await describedApi(deployment, waitUntil);
     return ok({ status: 200, body: { ...body }, headers: { "cache-control": "public, max-age=300" } });
   },
 
   async getDocs({ deployment, waitUntil }) {
+    const [{ describedApi }, { docsPage, docsHeaders }] = await Promise.all([
+      import("../docs/described.ts"),
+      import("../docs/page.ts"),
+    ]);
     const page = docsPage(await describedApi(deployment, waitUntil));
     return ok({ status: 200, body: page, headers: docsHeaders() });
   },

@@ -1,4 +1,3 @@
-import openapi from "../../../openapi.json" with { type: "json" };
 import type { Config } from "../../config.ts";
 import type { Envelope, Reply } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
@@ -12,6 +11,7 @@ import { readTimeoutMs } from "../reach.ts";
 import { RecentAnswer } from "../recent-answer.ts";
 import { Exposition } from "./exposition.ts";
 import { addDirectory, addLedger, addProjection, addShard } from "./samples.ts";
+import { VERSION } from "../version.ts";
 
 /** The parts of a deployment that a scrape needs. */
 export interface ScrapedDeployment {
@@ -65,7 +65,7 @@ export class Scrape {
     const cells = [...view.value.cells.keys()];
     const scraped = cells.slice(0, config.limits.metricsCells);
     const exposition = new Exposition();
-    exposition.add("leasehold_build", { version: openapi.info.version, placement: config.placement }, 1);
+    exposition.add("leasehold_build", { version: VERSION, placement: config.placement }, 1);
     exposition.add("leasehold_cells", {}, cells.length);
     exposition.add("leasehold_cells_left_out", {}, cells.length - scraped.length);
     for (const { name: authority, expiresAtMs } of view.value.identities.authorities)
