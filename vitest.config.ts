@@ -82,7 +82,7 @@ export default defineConfig({
           include: [
             "test/{cell,cli,client,core,demo,node-host,router,testing,tracing}/**/*.test.ts",
             "test/auth/tokens/**/*.test.ts",
-            "test/rigs/history/**/*.test.ts",
+            "test/conformance/**/*.test.ts",
           ],
           exclude: system,
         },

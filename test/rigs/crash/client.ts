@@ -17,7 +17,7 @@ import {
   type Fetch,
 } from "../../../src/client/index.ts";
 import { claimOf, LocalDatabase, type NameType, type Row } from "./local-database.ts";
-import { Recorder as History } from "../history/history.ts";
+import { Recorder as History } from "../../../src/conformance/history/history.ts";
 import { nowMs, Recorder, type Answered, type Called, type Kind } from "./record.ts";
 import { recordingFetch } from "./recording-fetch.ts";
 

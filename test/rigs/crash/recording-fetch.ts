@@ -1,6 +1,13 @@
 import type { Batch, Bucket, Fetch } from "../../../src/client/index.ts";
 import type { LeaseState } from "../../../src/core/messages.ts";
-import type { Answer, BatchOp, Call, Recorder, SeenConflict, SeenRecord } from "../history/history.ts";
+import type {
+  Answer,
+  BatchOp,
+  Call,
+  Recorder,
+  SeenConflict,
+  SeenRecord,
+} from "../../../src/conformance/history/history.ts";
 
 /** Records every attempt of every call that the history contains, before it is sent and after its answer. */
 export function recordingFetch(recorder: Recorder, client: string, inner: Fetch): Fetch {

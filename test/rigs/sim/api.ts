@@ -25,7 +25,13 @@ import type { Answer, Clock } from "../../../src/core/ports.ts";
 import { LedgerHistory } from "../../../src/client/ledger-history.ts";
 import { historyHeaderOf } from "../../../src/http/history-header.ts";
 import type { Refusal } from "../../../src/core/refusal.ts";
-import { answerOfRefusal, batchOpOf, seenOf, type Recorder, type SeenRecord } from "../history/history.ts";
+import {
+  answerOfRefusal,
+  batchOpOf,
+  seenOf,
+  type Recorder,
+  type SeenRecord,
+} from "../../../src/conformance/history/history.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Isolate } from "./isolate.ts";
 import type { Judge } from "./judge/judge.ts";

@@ -3,7 +3,7 @@ import type { BeginRequest, BucketKey } from "../../../src/core/messages.ts";
 import { shardOf } from "../../../src/core/placement.ts";
 import { opsOf } from "../../../src/http/batch.ts";
 import { shipped } from "../../support/types.ts";
-import { batchOpOf, Recorder } from "../history/history.ts";
+import { batchOpOf, Recorder } from "../../../src/conformance/history/history.ts";
 import { activities, namesOf } from "./activity.ts";
 import { Api, type SimulationContext } from "./api.ts";
 import { Cell } from "./cell.ts";

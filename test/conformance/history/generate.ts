@@ -11,7 +11,7 @@ import {
   type HistoryEvent,
   type SeenConflict,
   type SeenRecord,
-} from "./history.ts";
+} from "../../../src/conformance/history/history.ts";
 
 interface Claim {
   cell: string;

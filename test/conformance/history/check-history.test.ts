@@ -1,7 +1,7 @@
 /** Tests the checker with correct histories, wrong histories and random ones. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkHistory, type CheckOptions } from "./check.ts";
+import { checkHistory, type CheckOptions } from "../../../src/conformance/history/check-history.ts";
 import { falsify, generate, randomOf, type HistoryShape } from "./generate.ts";
 import {
   answerOfRefusal,
@@ -16,9 +16,9 @@ import {
   type HistoryEvent,
   type SeenConflict,
   type SeenRecord,
-} from "./history.ts";
-import { project, type Entry, type Part } from "./project.ts";
-import { initialState, isState, step, type State } from "./register.ts";
+} from "../../../src/conformance/history/history.ts";
+import { project, type Entry, type Part } from "../../../src/conformance/history/project.ts";
+import { initialState, isState, step, type State } from "../../../src/conformance/history/register.ts";
 
 const A = "ROUTES:a";
 const B = "ROUTES:b";

@@ -1,6 +1,9 @@
 /** The calls of clients with their answers and times. `check.ts` judges them. */
-import type { LeaseState, OpKind, Outcome } from "../../../src/core/messages.ts";
-import type { ConflictKind } from "../../../src/core/refusal.ts";
+
+export type OpKind = "create" | "destroy" | "replace";
+export type Outcome = "COMMITTED" | "ROLLED_BACK";
+export type LeaseState = "GRANTED" | Outcome;
+export type ConflictKind = "leased" | "taken" | "not_owner" | "absent" | "mismatch";
 
 /** A bucket by its key, such as `1:gitlab-org`: the type, by its name or number, and the canonical form. */
 export const bucketName = ({ type, canonical }: { type: string | number; canonical: string }): string =>

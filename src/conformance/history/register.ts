@@ -7,8 +7,7 @@
  * inquires about them [B6, B8]. A lookup never shows them. Their effect on begins (`leased`) is allowed
  * wherever `explained` says that some begin may have left one.
  */
-import type { LeaseState, OpKind, Outcome } from "../../../src/core/messages.ts";
-import type { BatchOp, SeenConflict, SeenRecord } from "./history.ts";
+import type { BatchOp, LeaseState, OpKind, Outcome, SeenConflict, SeenRecord } from "./history.ts";
 
 interface Holding {
   cell: string;
@@ -283,12 +282,12 @@ const isSame = (seen: SeenRecord, claim: Holding): boolean =>
 
 /** Describes a state, for explanations. */
 export function describeState({ claim, hold, epoch, leases }: State, names: readonly string[]): string {
-  const record = ({ cell, subject, source, value }: Holding): string =>
-    [`cell ${cell}`, subject, source, value].filter(Boolean).join(" ");
   const epochText = claim?.epoch === undefined ? "" : ` epoch ${claim.epoch}`;
-  const owned = claim === undefined ? "none" : `${record(claim.record)}${epochText}`;
+  const owned = claim === undefined ? "none" : `${describeHolding(claim.record)}${epochText}`;
   const held =
-    hold === undefined ? "none" : `granted ${hold.kind} of ${names[hold.lease]} (${record(hold.record)})`;
+    hold === undefined
+      ? "none"
+      : `granted ${hold.kind} of ${names[hold.lease]} (${describeHolding(hold.record)})`;
   const far = names.flatMap((name, lease) => (leases[lease] === "-" ? [] : [`${name}=${leases[lease]}`]));
   return [
     `claim: ${owned}`,
@@ -297,3 +296,6 @@ export function describeState({ claim, hold, epoch, leases }: State, names: read
     `leases: ${far.join(" ") || "none"}`,
   ].join("; ");
 }
+
+const describeHolding = ({ cell, subject, source, value }: Holding): string =>
+  [`cell ${cell}`, subject, source, value].filter(Boolean).join(" ");
