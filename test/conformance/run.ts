@@ -1,0 +1,31 @@
+/** Runs the checks of `leasehold conformance` against a coordinator of the tests. */
+import type { WebFetch } from "../../src/conformance/api.ts";
+import { runChecks, type RunOptions, type RunReport } from "../../src/conformance/run-checks.ts";
+
+/** What a host of the tests gives. */
+export interface Host {
+  url: string;
+  fetch: WebFetch;
+  keys: { cell(id: string): string; readonly operator: string; readonly router: string };
+}
+
+/** A run with the keys of cells 1 and 2, a router and an operator, and a small budget. */
+export const run = ({ url, fetch, keys }: Host, options: Partial<RunOptions> = {}): Promise<RunReport> =>
+  runChecks({
+    url,
+    fetch,
+    keys: { cell: keys.cell("1"), other: keys.cell("2"), router: keys.router, operator: keys.operator },
+    deployment: {
+      cell: "1",
+      otherCell: "2",
+      types: { bucket: "USERNAMES", subject: "USER", source: "RAILS_TABLE_USERS" },
+    },
+    checks: [],
+    prefix: "conformance-test-",
+    seed: 1,
+    concurrency: 4,
+    histories: 2,
+    withWire: true,
+    signal: new AbortController().signal,
+    ...options,
+  });
