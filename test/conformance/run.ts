@@ -1,5 +1,6 @@
 /** Runs the checks of `leasehold conformance` against a coordinator of the tests. */
 import type { WebFetch } from "../../src/conformance/api.ts";
+import { checks } from "../../src/conformance/checks/checks.ts";
 import { runChecks, type RunOptions, type RunReport } from "../../src/conformance/run-checks.ts";
 
 /** What a host of the tests gives. */
@@ -20,7 +21,7 @@ export const run = ({ url, fetch, keys }: Host, options: Partial<RunOptions> = {
       otherCell: "2",
       types: { bucket: "USERNAMES", subject: "USER", source: "RAILS_TABLE_USERS" },
     },
-    checks: [],
+    checks,
     prefix: "conformance-test-",
     seed: 1,
     concurrency: 4,
@@ -29,3 +30,7 @@ export const run = ({ url, fetch, keys }: Host, options: Partial<RunOptions> = {
     signal: new AbortController().signal,
     ...options,
   });
+
+/** The checks that did not pass, with the reason. */
+export const notPassed = ({ results }: RunReport): string[] =>
+  results.filter(({ result }) => result !== "passed").map(({ id, reason }) => `${id}: ${reason}`);
