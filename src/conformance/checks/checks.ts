@@ -1,6 +1,8 @@
 import type { Check } from "../check.ts";
 import { beginChecks } from "./begins.ts";
 import { decisionChecks } from "./decisions.ts";
+import { listChecks } from "./lists.ts";
+import { readChecks } from "./reads.ts";
 
 /** All checks, in the order in which they run. */
-export const checks: readonly Check[] = [...beginChecks, ...decisionChecks];
+export const checks: readonly Check[] = [...beginChecks, ...decisionChecks, ...readChecks, ...listChecks];
