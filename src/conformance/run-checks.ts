@@ -29,7 +29,7 @@ export interface RunOptions {
   onResult?: (result: CheckResult) => void;
 }
 
-interface CheckResult {
+export interface CheckResult {
   id: string;
   rules: readonly string[];
   title: string;

@@ -5,6 +5,7 @@ import { addBench } from "../bench/add-bench.ts";
 import { addCells } from "../cells/add-cells.ts";
 import { addClaims } from "../claims/add-claims.ts";
 import { addCompletion } from "../completion/add-completion.ts";
+import { addConformance } from "../conformance/add-conformance.ts";
 import { addContexts } from "../contexts/add-contexts.ts";
 import { addDev } from "../dev/add-dev.ts";
 import { addDoctor } from "../doctor/add-doctor.ts";
@@ -71,6 +72,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addDev(program, run);
   addGrpc(program, run);
   addBench(program, run);
+  addConformance(program, run);
   addLogin(program, run);
   addContexts(program, run);
   addCompletion(program, run);
