@@ -3,6 +3,15 @@ import { beginChecks } from "./begins.ts";
 import { decisionChecks } from "./decisions.ts";
 import { listChecks } from "./lists.ts";
 import { readChecks } from "./reads.ts";
+import { requestChecks } from "./requests.ts";
+import { routeChecks } from "./routes.ts";
 
 /** All checks, in the order in which they run. */
-export const checks: readonly Check[] = [...beginChecks, ...decisionChecks, ...readChecks, ...listChecks];
+export const checks: readonly Check[] = [
+  ...beginChecks,
+  ...decisionChecks,
+  ...readChecks,
+  ...listChecks,
+  ...routeChecks,
+  ...requestChecks,
+];
