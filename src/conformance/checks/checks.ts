@@ -5,6 +5,7 @@ import { listChecks } from "./lists.ts";
 import { readChecks } from "./reads.ts";
 import { requestChecks } from "./requests.ts";
 import { routeChecks } from "./routes.ts";
+import { wireChecks } from "./wire.ts";
 
 /** All checks, in the order in which they run. */
 export const checks: readonly Check[] = [
@@ -14,4 +15,5 @@ export const checks: readonly Check[] = [
   ...listChecks,
   ...routeChecks,
   ...requestChecks,
+  ...wireChecks,
 ];
