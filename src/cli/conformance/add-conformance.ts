@@ -34,7 +34,7 @@ export function addConformance(program: Command, run: Run): void {
     .addOption(
       new Option("--histories <count>", "histories of the linearizability check")
         .argParser(wholeNumber(1, MAX_HISTORIES))
-        .default(5),
+        .default(10),
     )
     .addOption(
       new Option("--concurrency <count>", "checks at a time")

@@ -1,6 +1,7 @@
 import type { Check } from "../check.ts";
 import { beginChecks } from "./begins.ts";
 import { decisionChecks } from "./decisions.ts";
+import { linearizabilityChecks } from "./linearizability.ts";
 import { listChecks } from "./lists.ts";
 import { readChecks } from "./reads.ts";
 import { requestChecks } from "./requests.ts";
@@ -16,4 +17,5 @@ export const checks: readonly Check[] = [
   ...routeChecks,
   ...requestChecks,
   ...wireChecks,
+  ...linearizabilityChecks,
 ];

@@ -3,7 +3,7 @@
 export type OpKind = "create" | "destroy" | "replace";
 export type Outcome = "COMMITTED" | "ROLLED_BACK";
 export type LeaseState = "GRANTED" | Outcome;
-type ConflictKind = "leased" | "taken" | "not_owner" | "absent" | "mismatch";
+export type ConflictKind = "leased" | "taken" | "not_owner" | "absent" | "mismatch";
 
 /** A bucket by its key, such as `1:gitlab-org`: the type, by its name or number, and the canonical form. */
 export const bucketName = ({ type, canonical }: { type: string | number; canonical: string }): string =>
