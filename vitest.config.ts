@@ -36,6 +36,7 @@ const system = [
   "test/{bench,examples,scripts}/**/*.test.ts",
   "test/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
   "test/cli/program/**/*.test.ts",
+  "test/conformance/standalone.test.ts",
   "test/console/browser/**/*.test.ts",
   "test/grpc/**/*.test.ts",
   "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
@@ -80,11 +81,10 @@ export default defineConfig({
           // These tests leave nothing behind in their process, so files share one.
           isolate: false,
           include: [
-            "test/{cell,cli,client,core,demo,node-host,router,testing,tracing}/**/*.test.ts",
+            "test/{cell,cli,client,conformance,core,demo,node-host,router,testing,tracing}/**/*.test.ts",
             "test/auth/tokens/**/*.test.ts",
-            "test/conformance/**/*.test.ts",
           ],
-          exclude: system,
+          exclude: [...system, "test/conformance/workerd/**"],
         },
       },
       {
@@ -106,7 +106,10 @@ export default defineConfig({
           ...patience,
           name: "workerd",
           deps: bundledForWorkerd,
-          include: ["test/{objects,http,auth,projections,console,wire}/**/*.test.ts"],
+          include: [
+            "test/{objects,http,auth,projections,console,wire}/**/*.test.ts",
+            "test/conformance/workerd/**/*.test.ts",
+          ],
           exclude: [...system, "test/auth/tokens/**/*.test.ts"],
         },
       },

@@ -1,5 +1,6 @@
 /** Runs the checks of `leasehold conformance` against a coordinator of the tests. */
 import type { WebFetch } from "../../src/conformance/api.ts";
+import { byRule } from "../../src/conformance/by-rule.ts";
 import { checks } from "../../src/conformance/checks/checks.ts";
 import { runChecks, type RunOptions, type RunReport } from "../../src/conformance/run-checks.ts";
 
@@ -34,3 +35,13 @@ export const run = ({ url, fetch, keys }: Host, options: Partial<RunOptions> = {
 /** The checks that did not pass, with the reason. */
 export const notPassed = ({ results }: RunReport): string[] =>
   results.filter(({ result }) => result !== "passed").map(({ id, reason }) => `${id}: ${reason}`);
+
+/** The rules that passing checks have shown, in their order. */
+export const rulesShown = ({ results }: RunReport): string[] =>
+  byRule(results).flatMap(({ rule, result }) => (result === "passed" ? rule : []));
+
+/** The rules that a run with all keys must show. */
+export const RULES: readonly string[] = [
+  "B1 B2 B4 B6 B8 B9 B10 C1 C2 C3 C4 C5 C7 C8 E1 H2 K1 K2 L7 M6 P1",
+  "Q1 Q2 Q3 Q7 Q9 R1 R2 R3 R4 T4 W1 W2 W3 W5 W6 W7 API",
+].flatMap((line) => line.split(" "));
