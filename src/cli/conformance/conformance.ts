@@ -14,7 +14,7 @@ import type { Result } from "../output/result.ts";
 import { readTested, type KeyOptions, type Tested } from "./read-keys.ts";
 import { listOfChecks, reportOf } from "./report.ts";
 
-interface ConformanceOptions extends KeyOptions {
+export interface ConformanceOptions extends KeyOptions {
   only?: string[];
   list?: boolean;
   seed?: number;
