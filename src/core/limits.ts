@@ -155,6 +155,39 @@ export const limitTable = {
     unit: "ms",
     about: "a begin, contention included",
   },
+  // Longer than the local transaction of most callers, and shorter than the timeout of most proxies.
+  beginWaitMs: {
+    default: 30_000,
+    min: 0,
+    max: 60_000,
+    unit: "ms",
+    about: "the largest `wait_ms`: how long a begin may wait for leased names, besides its deadline",
+  },
+  // A third of `concurrentBegins`, so that begins that wait leave room for those that do not.
+  waitingBegins: {
+    default: 100,
+    min: 0,
+    max: 10_000,
+    unit: "calls",
+    about: "begins of one cell that wait for a leased name at a time",
+  },
+  nameQueue: { default: 100, min: 1, max: 10_000, unit: "calls", about: "begins that wait for one name" },
+  // A place takes less than 1 KB, with its message.
+  shardQueue: {
+    default: 5_000,
+    min: 1,
+    max: 100_000,
+    unit: "calls",
+    about: "begins that wait for the names of one shard",
+  },
+  // Several message times. A begin asks the shards before this one first.
+  offerMs: {
+    default: 1_000,
+    min: 10,
+    max: 30_000,
+    unit: "ms",
+    about: "how long a name that got free is kept for the begin to which it is offered",
+  },
   commitDeadlineMs: { default: 10_000, min: 50, max: 60_000, unit: "ms", about: "a commit or rollback" },
   // Shorter than the begin deadline, so that after one lost answer there is time to release the other shards.
   exchangeTimeoutMs: { default: 3_000, min: 20, max: 30_000, unit: "ms", about: "one message to a shard" },
@@ -384,7 +417,7 @@ export const limitTable = {
     unit: "items",
     about: "cells that were ever registered, removed ones included",
   },
-  // A cell has some 55 series, and a shard some 30. Each scrape calls the ledger of each of these cells.
+  // A cell has some 90 series, and a shard some 35. Each scrape calls the ledger of each of these cells.
   metricsCells: {
     default: 100,
     min: 1,

@@ -169,16 +169,43 @@ export interface Settle extends Envelope {
 }
 
 /**
- * What a shard found out about the hold on one key. `free`: no hold is left. `granted`: the lease of the hold
- * is granted. `running`: its begin is running. `unknown`: its ledger cannot be asked.
+ * What a shard found out about the hold on one key. `free`: no hold is left. `awaited`: no hold is left, but
+ * a begin waits for the name (B11). `granted`: the lease of the hold is granted. `running`: its begin is
+ * running. `unknown`: its ledger cannot be asked.
  */
-export type HoldState = "free" | "granted" | "running" | "unknown";
+export type HoldState = "free" | "awaited" | "granted" | "running" | "unknown";
 
 export interface SettleAnswer {
   /** The newest durable point of the shard. Null before its first change. */
   point: HistoryPoint | null;
   /** One state per key, in order. */
   states: HoldState[];
+}
+
+/** A begin in the queue of a name (B11). */
+export interface Waiting {
+  cell: string;
+  lease: string;
+}
+
+/**
+ * Waits in the queue of a name. The first message takes the last place, and later ones keep it. The shard
+ * answers when it offers the name to the begin, or after `exchangeTimeoutMs`.
+ */
+export interface WaitForName extends Envelope, Waiting {
+  key: BucketKey;
+}
+
+/** `full`: the queue has no room, and the begin has no place in it. */
+export type WaitState = "offered" | "waiting" | "full";
+
+export interface WaitAnswer {
+  state: WaitState;
+}
+
+/** Gives up a place, or an offer that was not taken. */
+export interface LeaveQueue extends Envelope, Waiting {
+  key: BucketKey;
 }
 
 // Shard → ledger
@@ -243,6 +270,8 @@ export interface BeginRequest extends CellCall {
   ops: Op[];
   payloadHash: string;
   allowMissing: boolean;
+  /** How long the begin may wait for leased names (B11). Absent: not at all. */
+  waitMs?: number;
   /** Present if a verification makes this begin (H6, X1). */
   isVerification?: true;
   /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */

@@ -54,6 +54,8 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
   const calls: ShardCalls = {
     exchange: (message) => shard.exchange(message),
     settle: (message) => shard.settle(message),
+    wait: (message) => shard.wait(message),
+    leave: (message) => shard.leave(message),
     lookup: (message) => tell(shard, shard.lookup(message)),
     report: (message) => tell(shard, shard.report(message)),
     listChanges: (message) => tell(shard, shard.listChanges(message)),

@@ -63,6 +63,8 @@ export interface LedgerCalls {
 export interface ShardCalls {
   exchange(message: messages.Exchange): PeerAnswer<messages.ExchangeAnswer>;
   settle(message: messages.Settle): PeerAnswer<messages.SettleAnswer>;
+  wait(message: messages.WaitForName): PeerAnswer<messages.WaitAnswer>;
+  leave(message: messages.LeaveQueue): PeerAnswer<null>;
   lookup(message: messages.LookupRequest): Answer<messages.LookupAnswer>;
   report(message: messages.ReportRequest): Answer<messages.Report>;
   listChanges(message: messages.ChangesRequest): Answer<messages.ChangesPage>;

@@ -25,6 +25,14 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#shard.settle(message);
   }
 
+  wait(message: messages.WaitForName): Promise<messages.Reply<messages.WaitAnswer>> {
+    return this.#shard.wait(message);
+  }
+
+  leave(message: messages.LeaveQueue): Promise<messages.Reply<null>> {
+    return this.#shard.leave(message);
+  }
+
   lookup(message: messages.LookupRequest): Answer<messages.LookupAnswer> {
     return this.#tell(this.#shard.lookup(message));
   }

@@ -24,6 +24,8 @@ export function makeLedger(id: Named, ports: Ports, env: Env): Ledger {
     shard: {
       exchange: (shard, message) => objects.shard(shard).exchange(message),
       settle: (shard, message) => objects.shard(shard).settle(message),
+      wait: (shard, message) => objects.shard(shard).wait(message),
+      leave: (shard, message) => objects.shard(shard).leave(message),
       listHolds: (shard, message) => objects.shard(shard).listHolds(message),
       listCellClaims: (shard, message) => objects.shard(shard).listCellClaims(message),
     },

@@ -143,7 +143,7 @@ const rowsOf = (database: DatabaseSync, query: string): number =>
   (database.prepare(`SELECT count(*) AS n FROM ${query}`).get() as { n: number }).n;
 
 /** Begins that no shard answers. Returns the cluster while they run. */
-async function running(limits: Partial<Limits>, begins: number, shards = 1): Promise<Cluster> {
+async function running(limits: Partial<Limits>, begins: number, shards = 1, more = {}): Promise<Cluster> {
   const c = await start(limits, shards);
   c.fate = () => "slow";
   const names = Array.from({ length: 8 }, (_, k) => `n${k}`);
@@ -153,6 +153,7 @@ async function running(limits: Partial<Limits>, begins: number, shards = 1): Pro
         c.envelope,
         c.uuid(),
         names.map((name) => `${name}-${n}`),
+        more,
       ),
     );
   // The first call confirms the placement, which takes one slow message.
@@ -263,6 +264,8 @@ const issuerKeys = at(
 const stopping = at("test/standalone/server.test.ts", "a stop answers the requests that are running");
 const typeSet = at("test/core/types/document.test.ts", "[M6] a set has at most 256 types of each kind");
 
+const queue = at("test/core/shard/name-queues.test.ts", "[M6] a full queue takes no other begin: %o");
+
 const proofs: Record<string, Proof> = {
   // Every object
   meta: "after work",
@@ -325,6 +328,9 @@ const proofs: Record<string, Proof> = {
     "[K3] [M6] above the limit of rows, the oldest past claims are dropped",
   ),
   "meta.past_complete_since_ms": "after work",
+  "NameQueues.#queues": queue,
+  "NameQueues.#byCell": queue,
+  "NameQueues.#changed": queue,
   "ReadQueue.#waiting": at(
     "test/core/shard/read-queue.test.ts",
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
@@ -422,6 +428,13 @@ const proofs: Record<string, Proof> = {
     sizeOf((await running({ concurrentBegins: 7 }, 20)).ledger("1").object, "#begins.#running"),
     7,
   ],
+  "WaitTime.over": async () => {
+    const { object } = (await running({ concurrentBegins: 7 }, 20, 1, { waitMs: 10_000 })).ledger("1");
+    const begins = [
+      ...(privatePath(object, "#begins.#running") as Map<string, { waitTime: unknown }>).values(),
+    ];
+    return [begins.filter(({ waitTime }) => waitTime !== undefined).length, 7];
+  },
   "Attempt.#byShard": async () => {
     const { attempt } = await attemptOn(4);
     const ops = [...(privateField(attempt, "#byShard") as Map<number, unknown[]>).values()];

@@ -229,6 +229,14 @@ export class Cluster {
           this.#send(from.name, `shard ${index}`, "settle", message, (copy) =>
             this.shard(index).object.settle(copy),
           ),
+        wait: (index, message) =>
+          this.#send(from.name, `shard ${index}`, "wait", message, (copy) =>
+            this.shard(index).object.wait(copy),
+          ),
+        leave: (index, message) =>
+          this.#send(from.name, `shard ${index}`, "leave", message, (copy) =>
+            this.shard(index).object.leave(copy),
+          ),
         listHolds: (index, message) =>
           this.#send(from.name, `shard ${index}`, "listHolds", message, (copy) =>
             this.shard(index).object.listHolds(copy),

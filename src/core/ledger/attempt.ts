@@ -70,6 +70,12 @@ export class Attempt {
     return this.#evaluate(deadlineMs);
   }
 
+  /** Returns whether the shard has carried out the prepare. */
+  hasAnswer(shard: number): boolean {
+    const answer = this.#answers.get(shard);
+    return answer !== undefined && answer !== "waiting" && answer.kind === "ok";
+  }
+
   async #ask(shard: number): Promise<Answer<PrepareAnswer>> {
     this.#answers.set(shard, "waiting");
     const ops = this.#byShard.get(shard) ?? [];

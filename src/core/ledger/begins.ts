@@ -15,8 +15,9 @@ import type {
   PlacedLease,
 } from "../messages.ts";
 import type { Ports } from "../ports.ts";
-import { agesIn } from "../metrics/histogram.ts";
-import type { LedgerMetrics } from "../metrics/messages.ts";
+import { agesIn, Histogram } from "../metrics/histogram.ts";
+import type { LedgerCounters } from "../metrics/ledger-counters.ts";
+import type { LedgerMetrics, WaitResult } from "../metrics/messages.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
 import type { ShardLinks } from "./shard-links.ts";
@@ -27,6 +28,7 @@ import type { Positions } from "./position.ts";
 import { neverRenewed, type LeaseRow, type LedgerStore } from "./store.ts";
 import { Attempt, type AttemptEnd } from "./attempt.ts";
 import type { LeaseAudit } from "./lease-audit.ts";
+import { Waits, WaitTime, type Awaited } from "./waits.ts";
 
 /**
  * The pause before the next attempt when running begins are in the way (B9). The first pause is a few message
@@ -50,7 +52,16 @@ interface Running {
   request: BeginRequest;
   attemptId: AttemptId | undefined;
   payload: string;
+  /** The size of the payload. */
+  bytes: number;
+  /** Present if the begin may wait for leased names (B11). */
+  waitTime: WaitTime | undefined;
   result: Promise<Result<BeginAnswer>>;
+}
+
+/** What a shard found out about a name that is in the way. */
+interface Settled extends Awaited {
+  state: HoldState;
 }
 
 /** The running begins of one ledger. They are in memory only (presumed abort, B7). */
@@ -65,11 +76,14 @@ export class Begins {
   readonly #cell: string;
   readonly #running = new Map<string, Running>();
   readonly #history: History;
+  readonly #counters: Pick<LedgerCounters, "waited">;
+  readonly #waitDurations: Histogram;
   #attempts = 0;
   #outstanding: number;
   /** The number of begins that still work, including fenced ones, and the bytes of their payloads. */
   #executing = 0;
   #executingBytes = 0;
+  readonly #waits: Waits;
   /** The number of calls that wait for the result of another call's begin. */
   #joined = 0;
 
@@ -82,6 +96,7 @@ export class Begins {
     positions: Positions,
     history: History,
     audit: LeaseAudit,
+    counters: Pick<LedgerCounters, "waited">,
     cell: string,
   ) {
     this.#ports = ports;
@@ -93,6 +108,9 @@ export class Begins {
     this.#audit = audit;
     this.#cell = cell;
     this.#history = history;
+    this.#waits = new Waits(ports.clock, limits, links);
+    this.#counters = counters;
+    this.#waitDurations = new Histogram(ports.clock);
     this.#outstanding = store.count(0);
   }
 
@@ -105,7 +123,13 @@ export class Begins {
     nowMs: number,
   ): Pick<
     LedgerMetrics,
-    "outstandingLeases" | "staleLeases" | "oldestLeaseMs" | "leaseAges" | "runningBegins"
+    | "outstandingLeases"
+    | "staleLeases"
+    | "oldestLeaseMs"
+    | "leaseAges"
+    | "runningBegins"
+    | "waitingBegins"
+    | "waitDurations"
   > {
     const leases = this.#store.granted(0, MOST_AGES).map((row) => this.#store.leaseOf(row, nowMs));
     const agesMs = leases.map(({ ageMs }) => ageMs);
@@ -115,6 +139,8 @@ export class Begins {
       oldestLeaseMs: agesMs[0] ?? 0,
       leaseAges: agesIn(agesMs),
       runningBegins: this.#executing,
+      waitingBegins: this.#waits.begins,
+      waitDurations: this.#waitDurations.durations,
     };
   }
 
@@ -132,7 +158,14 @@ export class Begins {
    * (C7).
    */
   fence(lease: string): void {
+    this.#running.get(lease)?.waitTime?.end();
     this.#running.delete(lease);
+  }
+
+  /** Ends the waits of begins that can't be granted any more: a key or the cell's state has changed. */
+  endUnfitWaits(): void {
+    for (const { request, waitTime } of this.#running.values())
+      if (waitTime !== undefined && this.grantRefusal(request) !== undefined) waitTime.end();
   }
 
   /** Must be called in the transaction that decides a granted lease. */
@@ -166,13 +199,16 @@ export class Begins {
     const refusal = this.#refuseOverLimits(bytes);
     if (refusal !== undefined) return refusal;
     const { promise, resolve, reject } = Promise.withResolvers<Result<BeginAnswer>>();
-    const running: Running = { request, attemptId: undefined, payload, result: promise };
+    const { waitMs = 0 } = request;
+    const waitTime = waitMs > 0 ? new WaitTime(this.#ports.clock, waitMs) : undefined;
+    const running: Running = { request, attemptId: undefined, payload, bytes, waitTime, result: promise };
     this.#running.set(lease, running);
     this.#executing += 1;
     this.#executingBytes += bytes;
     const ended = this.#run(running).finally(() => {
       this.#executing -= 1;
       this.#executingBytes -= bytes;
+      waitTime?.end();
       if (this.#running.get(lease) === running) this.#running.delete(lease);
     });
     ended.then(resolve, reject);
@@ -240,7 +276,10 @@ export class Begins {
 
   async #run(running: Running): Promise<Result<BeginAnswer>> {
     const startedAtMs = this.#ports.clock.now();
-    const deadlineMs = startedAtMs + this.#limits.beginDeadlineMs;
+    // The time in queues doesn't count.
+    let deadlineMs = startedAtMs + this.#limits.beginDeadlineMs;
+    let offer: Awaited | undefined;
+    let hasHadOffer = false;
     // If the clock went back during the begin, nothing tells how much time has passed, so the begin ends.
     const isOver = (nowMs: number): boolean => nowMs >= deadlineMs || nowMs < startedAtMs;
     // The first transaction of an instance raises its incarnation, which must be durable before the instance
@@ -269,20 +308,56 @@ export class Begins {
       }
       // The attempt is over. From here on, an inquiry about it is answered `gone`.
       running.attemptId = undefined;
+      // A shard that has carried out the prepare has ended the offer itself.
+      if (offer !== undefined && !attempt.hasAnswer(offer.shard))
+        this.#links.leave(offer.shard, running.request.lease, offer.key);
+      offer = undefined;
       await attempt.release();
       if (!this.#isCurrent(running)) return rolledBack();
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
       if (isOver(this.#ports.clock.now())) return { ok: false, refusal: conflictRefusal(end.conflicts) };
-      const states = await this.#settle(end.held, running.request.traces);
+      const settled = await this.#settle(end.held, running.request.traces);
+      const states = new Set(settled.map(({ state }) => state));
+      // After an offer, other begins that wait are in the way like those that run. Otherwise, begins of
+      // several names could get offers and be in each other's way for ever (B11).
+      const lasting = settled.find(
+        ({ state }) => state === "granted" || state === "unknown" || (state === "awaited" && !hasHadOffer),
+      );
       // A hold that is gone may belong to a decided lease. Another attempt keeps it out of the refusal.
-      const mayChange =
-        states.includes("free") || (!states.includes("granted") && !states.includes("unknown"));
-      const pauseMs = states.includes("running") ? this.#pauseMs(round) : 0;
+      const mayChange = states.has("free") || lasting === undefined;
+      const isBusy = states.has("running") || states.has("awaited");
+      const pauseMs = isBusy ? this.#pauseMs(round) : 0;
       const now = this.#ports.clock.now();
+      if (lasting !== undefined && !mayChange && !isOver(now)) {
+        if ((await this.#wait(running, lasting)) !== "offered") {
+          const refusal = this.#isCurrent(running)
+            ? this.grantRefusal(running.request)
+            : rolledBack().refusal;
+          return { ok: false, refusal: refusal ?? conflictRefusal(end.conflicts) };
+        }
+        offer = lasting;
+        hasHadOffer = true;
+        deadlineMs += Math.max(0, this.#ports.clock.now() - now);
+        continue;
+      }
       if (!mayChange || isOver(now) || isOver(now + pauseMs))
         return { ok: false, refusal: conflictRefusal(end.conflicts) };
       await new Promise<void>((resume) => this.#ports.clock.after(pauseMs, resume));
     }
+  }
+
+  /**
+   * Waits until a leased name is free and offered to the begin (B11). It waits for one name at a time and
+   * holds nothing meanwhile, so begins that wait never wait for each other in a circle.
+   */
+  async #wait({ request, bytes, waitTime }: Running, awaited: Awaited): Promise<WaitResult | undefined> {
+    if (waitTime === undefined || waitTime.isOver) return undefined;
+    const { lease, traces } = request;
+    const result = await this.#waitDurations.time(() =>
+      this.#waits.forName(lease, awaited, bytes, waitTime, traces),
+    );
+    this.#counters.waited(result);
+    return result;
   }
 
   /**
@@ -346,13 +421,13 @@ export class Begins {
     return this.#running.get(running.request.lease) === running;
   }
 
-  async #settle(held: ReadonlyMap<number, BucketKey[]>, traces: Traces): Promise<HoldState[]> {
-    const answers = await fanOut([...held], this.#limits.fanOut, ([shard, keys]) =>
-      this.#links.settle(shard, keys, traces),
-    );
-    return answers.flatMap((answer): HoldState[] =>
-      answer.kind === "ok" ? answer.value.states : ["unknown"],
-    );
+  async #settle(held: ReadonlyMap<number, BucketKey[]>, traces: Traces): Promise<Settled[]> {
+    const settled = await fanOut([...held], this.#limits.fanOut, async ([shard, keys]) => {
+      const answer = await this.#links.settle(shard, keys, traces);
+      const states = answer.kind === "ok" ? answer.value.states : [];
+      return keys.map((key, index): Settled => ({ shard, key, state: states[index] ?? "unknown" }));
+    });
+    return settled.flat();
   }
 
   #pauseMs(round: number): number {

@@ -140,6 +140,8 @@ export class Ledger {
         exchange: (shard, message) =>
           this.#exchangeDurations.time(() => peers.shard.exchange(shard, message)),
         settle: (shard, message) => peers.shard.settle(shard, message),
+        wait: (shard, message) => peers.shard.wait(shard, message),
+        leave: (shard, message) => peers.shard.leave(shard, message),
       },
       () => this.#halted,
     ));
@@ -170,6 +172,7 @@ export class Ledger {
       positions,
       this.#history,
       leaseAudit,
+      this.#counters,
       cell,
     );
     this.#decisions = new Decisions(
@@ -418,7 +421,7 @@ export class Ledger {
 
   setState(message: SetState): Promise<Reply<null>> {
     return this.#answer(message, async () => {
-      return this.#commits.submit("set_state", () => {
+      const reply = await this.#commits.submit("set_state", (): Reply<null> => {
         const isCurrent = message.stateVersion === this.#store.number("cell_state_version");
         if (!isCurrent && message.state !== this.#store.cellState())
           return changedMeanwhile(`cell ${this.#cell}`);
@@ -438,6 +441,8 @@ export class Ledger {
         if (message.state !== before) this.#auditState(message, before);
         return ok(null);
       });
+      this.#begins.endUnfitWaits();
+      return reply;
     });
   }
 
@@ -459,7 +464,11 @@ export class Ledger {
    * revocation is durable (A1).
    */
   revoke(message: RevokeCellKey): Promise<Reply<null>> {
-    return this.#answer(message, () => this.#commits.submit("revoke_cell_key", () => this.#revoke(message)));
+    return this.#answer(message, async () => {
+      const reply = await this.#commits.submit("revoke_cell_key", () => this.#revoke(message));
+      this.#begins.endUnfitWaits();
+      return reply;
+    });
   }
 
   #revoke({ operator, keyId, expiresAtMs }: RevokeCellKey): Reply<null> {

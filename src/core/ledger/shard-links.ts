@@ -9,12 +9,15 @@ import {
   type Exchange,
   type ExchangeAnswer,
   type HistoryPoint,
+  type LeaveQueue,
   type Prepare,
   type PrepareAnswer,
   type Reply,
   type Settle,
   type ShardPoints,
   type SettleAnswer,
+  type WaitAnswer,
+  type WaitForName,
 } from "../messages.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
@@ -23,11 +26,14 @@ import type { Placement } from "../placement.ts";
 import type { Refusal } from "../refusal.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import type { Executions } from "./executions.ts";
+import { waitTimeoutMs } from "../wait-timeout.ts";
 import { ShardLink, type IsHalted, type SendExchange } from "./shard-link.ts";
 
 export interface ShardPeer {
   exchange(shard: number, message: Exchange): Promise<Reply<ExchangeAnswer>>;
   settle(shard: number, message: Settle): Promise<Reply<SettleAnswer>>;
+  wait(shard: number, message: WaitForName): Promise<Reply<WaitAnswer>>;
+  leave(shard: number, message: LeaveQueue): Promise<Reply<null>>;
 }
 
 /** A ledger's connections to all shards. */
@@ -112,6 +118,27 @@ export class ShardLinks {
         return reply;
       });
     });
+  }
+
+  /**
+   * Waits until a name is offered to a begin (B11). It is a message of its own, because a shard answers
+   * exchanges without waiting (B4). It takes no permit from other messages: the begins that wait are limited.
+   */
+  wait(shard: number, lease: string, key: BucketKey, traces?: Traces): Promise<Answer<WaitAnswer>> {
+    return ask(this.#clock, waitTimeoutMs(this.#limits), async () => {
+      // An instance that has ended sends nothing more (B5), and one that has gone back in time neither (H4).
+      if (this.#isHalted()) throw new Error("this instance has ended");
+      if (this.#history.isLost) throw new Error("this ledger has gone back in time");
+      const envelope = this.#envelope(shard, this.#placement());
+      return this.#peer.wait(shard, { ...envelope, ...sharedTraces([traces]), cell: this.#cell, lease, key });
+    });
+  }
+
+  /** Gives up the place of a begin. If the message is lost, the shard finds out by itself. */
+  leave(shard: number, lease: string, key: BucketKey): void {
+    if (this.#isHalted() || this.#history.isLost) return;
+    const message = { ...this.#envelope(shard, this.#placement()), cell: this.#cell, lease, key };
+    void ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.leave(shard, message));
   }
 
   #linkTo(shard: number): ShardLink {

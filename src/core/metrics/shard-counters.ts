@@ -3,6 +3,7 @@ import type { ShardMetrics } from "./messages.ts";
 type Counted =
   | "exchanges"
   | "settles"
+  | "waits"
   | "inquiries"
   | "sweeps"
   | "lookups"
@@ -15,6 +16,7 @@ export class ShardCounters {
   readonly #counts: Record<Counted, number> = {
     exchanges: 0,
     settles: 0,
+    waits: 0,
     inquiries: 0,
     sweeps: 0,
     lookups: 0,

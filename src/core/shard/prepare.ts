@@ -2,6 +2,7 @@ import { listOf, type BucketKey, type Op, type Prepare, type PrepareAnswer } fro
 import type { Randomness } from "../ports.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
 import { sourceOrder } from "../source-order.ts";
+import type { NameQueues } from "./name-queues.ts";
 import { bucketText, type Claimant, type ExecutionId, type Holding, type HoldRow } from "./rows.ts";
 import type { Occupants, ShardStore } from "./store.ts";
 
@@ -22,6 +23,7 @@ export class Preparation {
   readonly #randomness: Randomness;
   readonly #nowMs: number;
   readonly #nextEpoch: () => number;
+  readonly #queues: Pick<NameQueues, "firstBefore">;
   /** With the holds that were made by earlier prepares of the message. */
   readonly #occupants: Map<string, Occupants>;
   readonly #made: HoldRow[] = [];
@@ -32,12 +34,14 @@ export class Preparation {
     randomness: Randomness,
     nowMs: number,
     nextEpoch: () => number,
+    queues: Pick<NameQueues, "firstBefore">,
     prepares: readonly Prepare[],
   ) {
     this.#store = store;
     this.#randomness = randomness;
     this.#nowMs = nowMs;
     this.#nextEpoch = nextEpoch;
+    this.#queues = queues;
     this.#occupants = store.occupants(prepares.flatMap(({ ops }) => ops));
   }
 
@@ -50,7 +54,7 @@ export class Preparation {
     const clear: Op[] = [];
     for (const op of request.ops) {
       const { claim, hold } = this.#occupantsOf(op);
-      const finding = examine(op, request, claim, hold);
+      const finding = this.#unlessAwaited(op, request, examine(op, request, claim, hold));
       if (finding.kind === "clear") clear.push(op);
       else if (finding.kind !== "missing") conflicts.push(conflictOf(op, finding));
       if (finding.kind === "leased") held.push({ type: op.type, canonical: op.canonical });
@@ -61,6 +65,13 @@ export class Preparation {
     const epoch = this.#nextEpoch();
     for (const op of clear) this.#hold(op, { ...request, epoch });
     return { granted: true, epoch, missing };
+  }
+
+  /** A free name is kept for the begin that has waited longest for it (B11). */
+  #unlessAwaited(op: Op, request: Prepare, finding: Finding): Finding {
+    const first = finding.kind === "clear" ? this.#queues.firstBefore(op, request) : undefined;
+    if (first === undefined) return finding;
+    return { kind: "leased", owner: first.cell === request.cell ? "self" : "other" };
   }
 
   #hold(op: Op, holder: ExecutionId): void {

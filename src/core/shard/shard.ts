@@ -22,6 +22,7 @@ import type {
   ExchangeAnswer,
   HistoryPoint,
   HoldPage,
+  LeaveQueue,
   ListHolds,
   ListPeriods,
   ListRecordsAnswer,
@@ -43,6 +44,8 @@ import type {
   ShardReconciliation,
   ShardWork,
   Told,
+  WaitAnswer,
+  WaitForName,
 } from "../messages.ts";
 import { migrate } from "../meta.ts";
 import { Histogram } from "../metrics/histogram.ts";
@@ -63,6 +66,7 @@ import { ShardReconciler, type KnowledgePeer } from "./reconcile.ts";
 import { PastClaims } from "./past-claims.ts";
 import { readPeriods } from "./periods.ts";
 import { ShardLog } from "./shard-log.ts";
+import { NameQueues } from "./name-queues.ts";
 import { Preparation } from "./prepare.ts";
 import { ReadQueue } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
@@ -107,6 +111,7 @@ export class Shard {
   readonly #pastClaims: PastClaims;
   readonly #audit: Audit;
   readonly #scans: ScanStore;
+  readonly #queues: NameQueues;
   readonly #limits: Limits;
   readonly #reads: ReadQueue;
   readonly #log: ShardLog;
@@ -129,7 +134,13 @@ export class Shard {
     this.#changes = new ChangeCounts(ports.randomness);
     this.#pastClaims = new PastClaims(ports.sql, limits, () => this.#isFull);
     this.#audit = new Audit(ports, limits, `shard ${index}`);
-    this.#store = new ShardStore(ports.sql, this.#pastClaims, (cell) => this.#changes.add(cell));
+    this.#store = new ShardStore(
+      ports.sql,
+      this.#pastClaims,
+      (cell) => this.#changes.add(cell),
+      (key, isHeld) => this.#queues.holdChanged(key, isHeld),
+    );
+    this.#queues = new NameQueues(ports.clock, limits);
     this.#scans = new ScanStore(ports.sql);
     this.#limits = limits;
     this.#reads = new ReadQueue(ports.clock, limits);
@@ -141,7 +152,10 @@ export class Shard {
       ports.clock,
       ports.halt,
       () => this.#logTransaction(),
-      () => this.#history.madeDurable(this.#log.position),
+      () => {
+        this.#history.madeDurable(this.#log.position);
+        this.#queues.committed();
+      },
       MAX_TRANSACTION_ROWS,
     );
     this.#inquirer = new Inquirer(
@@ -249,6 +263,7 @@ export class Shard {
       this.#ports.randomness,
       now,
       () => this.#log.nextEpoch(),
+      this.#queues,
       prepares,
     );
     const answers = prepares.map((request) => {
@@ -260,6 +275,8 @@ export class Shard {
     });
     for (const hold of preparation.write())
       this.#log.noteHeld(keyHash({ type: hold.bucket_type, canonical: hold.canonical }));
+    for (const [index, request] of prepares.entries())
+      this.#queues.prepared(request, answers[index]?.granted ?? false);
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
     if (prepares.length > 0) this.#sweeper.arm();
     return answers;
@@ -303,9 +320,38 @@ export class Shard {
    */
   settle(message: Settle): Promise<Reply<SettleAnswer>> {
     this.#counters.add("settles");
-    return this.#answer(message, async () =>
-      ok({ states: await this.#inquirer.settle(message.keys, message.traces), point: this.#point }),
-    );
+    return this.#answer(message, async () => {
+      const states = await this.#inquirer.settle(message.keys, message.traces);
+      const isAwaited = (index: number): boolean => {
+        const key = message.keys[index];
+        return key !== undefined && this.#queues.isAwaited(key);
+      };
+      return ok({
+        states: states.map((state, index) => (state === "free" && isAwaited(index) ? "awaited" : state)),
+        point: this.#point,
+      });
+    });
+  }
+
+  /** Waits in the queue of a name (B11). */
+  wait(message: WaitForName): Promise<Reply<WaitAnswer>> {
+    this.#counters.add("waits");
+    return this.#answer(message, async () => {
+      const hold = this.#store.holdOn(message.key.type, message.key.canonical);
+      const isFirst = this.#queues.isFirst(message);
+      const state = this.#queues.wait(message, hold !== undefined);
+      // The lease of the hold may be over without a message about it (B8). The first in the queue asks.
+      if (isFirst && hold !== undefined) this.#inquirer.inquire([hold], message.traces).catch(() => {});
+      return ok({ state: await state });
+    });
+  }
+
+  /** Gives up a place in the queue of a name. */
+  leave(message: LeaveQueue): Promise<Reply<null>> {
+    return this.#answer(message, async () => {
+      this.#queues.leave(message);
+      return ok(null);
+    });
   }
 
   lookup(message: LookupRequest): Promise<Reply<LookupAnswer>> {
@@ -522,6 +568,7 @@ export class Shard {
         waitingWrites: this.#commits.waiting,
         waitingReads: this.#reads.waiting,
         holds: this.#store.countHolds(MOST_HOLDS),
+        ...this.#queues.counts,
         ...this.#counters.counts(),
         exchangeDurations: this.#exchangeDurations.durations,
       }),

@@ -123,13 +123,23 @@ export class ShardStore {
   readonly #sql: Sql;
   readonly #pastClaims: Pick<PastClaims, "keep">;
   readonly #onChange: (cell: string) => void;
+  readonly #onHold: (key: BucketKey, isHeld: boolean) => void;
   #hasChanged = false;
 
-  /** @param onChange is called with the cell of each hold that is made or ends */
-  constructor(sql: Sql, pastClaims: Pick<PastClaims, "keep">, onChange: (cell: string) => void = () => {}) {
+  /**
+   * @param onChange is called with the cell of each hold that is made or ends
+   * @param onHold is called with the key of each hold that is made (true) or ends (false)
+   */
+  constructor(
+    sql: Sql,
+    pastClaims: Pick<PastClaims, "keep">,
+    onChange: (cell: string) => void = () => {},
+    onHold: (key: BucketKey, isHeld: boolean) => void = () => {},
+  ) {
     this.#sql = sql;
     this.#pastClaims = pastClaims;
     this.#onChange = onChange;
+    this.#onHold = onHold;
   }
 
   /** Returns whether claims or holds were changed since the last call. */
@@ -212,12 +222,12 @@ export class ShardStore {
       this.#sql,
       holds.map((hold) => HOLD_COLUMNS.map((column) => hold[column])),
     );
-    this.#changed(holds);
+    this.#changed(holds, true);
   }
 
   deleteHolds(holds: readonly HoldRow[]): void {
     DELETE_HOLDS.all(this.#sql, holds.map(keyOf));
-    this.#changed(holds);
+    this.#changed(holds, false);
   }
 
   /**
@@ -278,9 +288,12 @@ export class ShardStore {
     return this.#sql.all("SELECT 1 FROM hold LIMIT 1").length > 0;
   }
 
-  #changed(holds: readonly HoldRow[]): void {
+  #changed(holds: readonly HoldRow[], isHeld: boolean): void {
     if (holds.length > 0) this.#hasChanged = true;
-    for (const { cell } of holds) this.#onChange(cell);
+    for (const { cell, bucket_type: type, canonical } of holds) {
+      this.#onChange(cell);
+      this.#onHold({ type, canonical }, isHeld);
+    }
   }
 }
 

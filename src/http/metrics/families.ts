@@ -81,6 +81,16 @@ export const families = {
     labels: ["cell", "result", "reason"],
   },
   leasehold_begins_running: { type: "gauge", help: "Begins that are running.", labels: cell },
+  leasehold_begins_waiting: {
+    type: "gauge",
+    help: "Begins among them that wait for a leased name.",
+    labels: cell,
+  },
+  leasehold_begin_waits: {
+    type: "counter",
+    help: `Waits of begins for leased names, by how they ended: offered, ended or refused, ${since}.`,
+    labels: ["cell", "result"],
+  },
   leasehold_commits: {
     type: "counter",
     help: `Leases that were committed, by who did it, ${since}.`,
@@ -104,6 +114,11 @@ export const families = {
   leasehold_begin_duration_seconds: {
     type: "histogram",
     help: `From the arrival of a begin at its ledger to the answer, ${byClock}`,
+    labels: cell,
+  },
+  leasehold_begin_wait_duration_seconds: {
+    type: "histogram",
+    help: `How long begins waited for a leased name, ${byClock}`,
     labels: cell,
   },
   leasehold_decision_duration_seconds: {
@@ -195,6 +210,26 @@ export const families = {
   leasehold_settles: {
     type: "counter",
     help: `Messages from ledgers whose begins met holds, ${since}.`,
+    labels: shard,
+  },
+  leasehold_waits: {
+    type: "counter",
+    help: `Messages from ledgers whose begins wait for a name, ${since}.`,
+    labels: shard,
+  },
+  leasehold_waits_refused: {
+    type: "counter",
+    help: `The messages among them that found no room in a queue, ${since}.`,
+    labels: shard,
+  },
+  leasehold_offers_missed: {
+    type: "counter",
+    help: `Offers of names that a begin did not take within the limit offer_ms, ${since}.`,
+    labels: shard,
+  },
+  leasehold_queue_length: {
+    type: "gauge",
+    help: "Begins that wait for names of the shard.",
     labels: shard,
   },
   leasehold_inquiries: {

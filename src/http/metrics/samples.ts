@@ -35,12 +35,15 @@ export function addLedger(
   for (const { result, reason, count } of metrics.begins)
     to.add("leasehold_begins", { cell, result, reason }, count);
   to.add("leasehold_begins_running", { cell }, metrics.runningBegins);
+  to.add("leasehold_begins_waiting", { cell }, metrics.waitingBegins);
+  for (const { result, count } of metrics.waits) to.add("leasehold_begin_waits", { cell, result }, count);
   for (const { outcome, by, count } of metrics.decisions)
     to.add(outcome === "COMMITTED" ? "leasehold_commits" : "leasehold_rollbacks", { cell, by }, count);
   to.add("leasehold_fences", { cell }, metrics.fences);
   for (const { reason, count } of metrics.refusedDecisions)
     to.add("leasehold_decisions_refused", { cell, reason }, count);
   to.addHistogram("leasehold_begin_duration_seconds", { cell }, metrics.beginDurations);
+  to.addHistogram("leasehold_begin_wait_duration_seconds", { cell }, metrics.waitDurations);
   to.addHistogram("leasehold_decision_duration_seconds", { cell }, metrics.decisionDurations);
   to.addHistogram("leasehold_exchange_duration_seconds", { cell }, metrics.exchangeDurations);
   to.add("leasehold_decisions_unapplied", { cell }, metrics.unappliedDecisions);
@@ -84,6 +87,10 @@ export function addShard(
   to.add("leasehold_exchanges", { shard }, metrics.exchanges);
   to.addHistogram("leasehold_shard_exchange_duration_seconds", { shard }, metrics.exchangeDurations);
   to.add("leasehold_settles", { shard }, metrics.settles);
+  to.add("leasehold_waits", { shard }, metrics.waits);
+  to.add("leasehold_waits_refused", { shard }, metrics.refusedWaits);
+  to.add("leasehold_offers_missed", { shard }, metrics.missedOffers);
+  to.add("leasehold_queue_length", { shard }, metrics.waitingBegins);
   to.add("leasehold_inquiries", { shard }, metrics.inquiries);
   to.add("leasehold_sweeps", { shard }, metrics.sweeps);
   to.add("leasehold_lookups", { shard }, metrics.lookups);

@@ -23,6 +23,9 @@ const ledger: LedgerMetrics = {
   unappliedDecisions: 3,
   oldestUnappliedMs: 30_250,
   runningBegins: 1,
+  waitingBegins: 24,
+  waits: [{ result: "offered", count: 25 }],
+  waitDurations: { counts: [0, 0, 0, 0, 0, 0, 0, 26, 0], sumMs: 27_000 },
   reported: {
     reportedAtMs: 200_500,
     nowMs: 201_000,
@@ -58,6 +61,10 @@ const shard: ShardMetrics = {
   exchanges: 13,
   exchangeDurations: { counts: [13, 0, 0, 0, 0, 0, 0, 0, 0], sumMs: 26 },
   settles: 14,
+  waits: 28,
+  refusedWaits: 29,
+  missedOffers: 30,
+  waitingBegins: 31,
   inquiries: 15,
   sweeps: 16,
   lookups: 17,
@@ -198,6 +205,8 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_begins", { cell, result: "granted" })).toBe(7);
   expect(of("leasehold_begins", { cell, result: "conflict", reason: "taken" })).toBe(4);
   expect(of("leasehold_begins_running", { cell })).toBe(1);
+  expect(of("leasehold_begins_waiting", { cell })).toBe(24);
+  expect(of("leasehold_begin_waits", { cell, result: "offered" })).toBe(25);
   expect(of("leasehold_commits", { cell, by: "cell" })).toBe(6);
   expect(of("leasehold_rollbacks", { cell, by: "operator" })).toBe(1);
   expect(of("leasehold_fences", { cell })).toBe(8);
@@ -225,6 +234,10 @@ test("each number of an answer becomes a sample of its part", async () => {
     leasehold_waiting_reads: 12,
     leasehold_exchanges: 13,
     leasehold_settles: 14,
+    leasehold_waits: 28,
+    leasehold_waits_refused: 29,
+    leasehold_offers_missed: 30,
+    leasehold_queue_length: 31,
     leasehold_inquiries: 15,
     leasehold_sweeps: 16,
     leasehold_lookups: 17,

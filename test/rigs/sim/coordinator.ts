@@ -76,6 +76,8 @@ export class Coordinator {
           shard: {
             exchange: (index, message) => network.send(self, this.shard(index), "exchange", message),
             settle: (index, message) => network.send(self, this.shard(index), "settle", message),
+            wait: (index, message) => network.send(self, this.shard(index), "wait", message),
+            leave: (index, message) => network.send(self, this.shard(index), "leave", message),
             listHolds: (index, message) => network.send(self, this.shard(index), "listHolds", message),
             listCellClaims: (index, message) =>
               network.send(self, this.shard(index), "listCellClaims", message),
