@@ -264,7 +264,7 @@ const issuerKeys = at(
 const stopping = at("test/standalone/server.test.ts", "a stop answers the requests that are running");
 const typeSet = at("test/core/types/document.test.ts", "[M6] a set has at most 256 types of each kind");
 
-const queue = at("test/core/shard/name-queues.test.ts", "[M6] a full queue takes no other begin: %o");
+const queue = at("test/core/shard/name-queues.test.ts", "[B11] [M6] a full queue takes no other begin: %o");
 
 const proofs: Record<string, Proof> = {
   // Every object

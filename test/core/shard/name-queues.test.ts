@@ -53,7 +53,7 @@ class Fixture {
   }
 }
 
-test("a free name is offered to the first begin, and is kept from the others", async () => {
+test("[B11] a free name is offered to the first begin, and is kept from the others", async () => {
   const f = new Fixture();
   for (const cell of ["1", "2", "3"]) f.wait(cell);
   expect(await f.now()).toEqual({});
@@ -70,7 +70,7 @@ test("a free name is offered to the first begin, and is kept from the others", a
   expect(await f.free()).toEqual({ 1: "offered", 2: "offered" });
 });
 
-test("an offer that is refused, left or not taken goes to the next one", async () => {
+test("[B11] an offer that is refused, left or not taken goes to the next one", async () => {
   const f = new Fixture();
   for (const cell of ["1", "2", "3", "4"]) f.wait(cell);
   await f.free();
@@ -85,7 +85,7 @@ test("an offer that is refused, left or not taken goes to the next one", async (
   expect(f.queues.counts).toEqual({ waitingBegins: 1, missedOffers: 1, refusedWaits: 0 });
 });
 
-test("a prepare of a begin that only waits does not end its place", async () => {
+test("[B11] a prepare of a begin that only waits does not end its place", async () => {
   const f = new Fixture();
   f.wait("1");
   f.wait("2");
@@ -93,7 +93,7 @@ test("a prepare of a begin that only waits does not end its place", async () => 
   expect(f.queues.counts.waitingBegins).toBe(2);
 });
 
-test("a place is kept between two messages for a limited time", async () => {
+test("[B11] a place is kept between two messages for a limited time", async () => {
   const f = new Fixture();
   f.wait("1");
   await f.clock.pass(f.limits.exchangeTimeoutMs);
@@ -106,7 +106,7 @@ test("a place is kept between two messages for a limited time", async () => {
   expect(await f.now()).toMatchObject({ 1: "offered" });
 });
 
-test("a begin that sends no message any more loses its place", async () => {
+test("[B11] a begin that sends no message any more loses its place", async () => {
   const f = new Fixture();
   f.wait("1");
   const { exchangeTimeoutMs, inquiryTimeoutMs } = f.limits;
@@ -116,13 +116,13 @@ test("a begin that sends no message any more loses its place", async () => {
   expect(f.queues.counts.waitingBegins).toBe(0);
 });
 
-test("a name that is free when a begin comes is offered at once", async () => {
+test("[B11] a name that is free when a begin comes is offered at once", async () => {
   const f = new Fixture();
   f.wait("1", false);
   expect(await f.now()).toEqual({ 1: "offered" });
 });
 
-test("a copy of a message ends the wait of the earlier one, and keeps the place", async () => {
+test("[B11] a copy of a message ends the wait of the earlier one, and keeps the place", async () => {
   const f = new Fixture();
   const first = f.queues.wait({ ...lease("1"), key }, true);
   f.wait("2");
@@ -132,7 +132,7 @@ test("a copy of a message ends the wait of the earlier one, and keeps the place"
 });
 
 test.each([{ nameQueue: 1 }, { shardQueue: 1 }])(
-  "[M6] a full queue takes no other begin: %o",
+  "[B11] [M6] a full queue takes no other begin: %o",
   async (limits) => {
     const f = new Fixture(limits);
     f.wait("1");

@@ -50,6 +50,7 @@ export interface Batch {
   ops: Op[];
   allowMissing: boolean;
   isVerification?: true;
+  waitMs?: number;
 }
 
 /** What all parts of a simulation share. */
@@ -94,7 +95,7 @@ export class Api {
   async begin(
     cell: string,
     caller: Caller,
-    { lease, ops, allowMissing, isVerification }: Batch,
+    { lease, ops, allowMissing, isVerification, waitMs }: Batch,
   ): Promise<Answer<BeginAnswer>> {
     const batch = ops.map(batchOpOf);
     const id = this.#context.recorder.invoke({
@@ -113,6 +114,7 @@ export class Api {
       allowMissing,
       payloadHash,
       ...(isVerification === true ? { isVerification } : {}),
+      ...(waitMs === undefined ? {} : { waitMs }),
     });
     if (answer.kind === "ok") {
       this.#context.judge.routes?.wrote(cell, answer.value.lease);

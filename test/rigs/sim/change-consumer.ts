@@ -78,7 +78,7 @@ export class ChangeConsumer {
     }
     if (typeof page === "string") return true;
     judge.check(
-      "I41",
+      "I44",
       page.after === position && page.through >= position,
       () => `a page after ${position} of shard ${shard} is from ${page.after} to ${page.through}`,
     );
@@ -96,7 +96,7 @@ export class ChangeConsumer {
     const page = await this.#ask(shard, position, { cell });
     if (typeof page === "string") return;
     const other = page.changes.find((change) => change.cell !== cell);
-    judge.check("I41", other === undefined, () => `cell ${cell} was told ${JSON.stringify(other)}`);
+    judge.check("I44", other === undefined, () => `cell ${cell} was told ${JSON.stringify(other)}`);
     if (page.changes.length > 0) judge.see("F5");
   }
 

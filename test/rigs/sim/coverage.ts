@@ -80,6 +80,8 @@ function expected(): string[] {
     "an operator declared a loss",
     ...["alone", "without D1", "with the ledgers"].map((kind) => `the directory went back ${kind}`),
     "the directory noticed that it went back",
+    ...["offered", "waiting", "full"].map((state) => `waited: ${state}`),
+    "settled awaited",
     "refused TYPE_IN_USE",
     "refused a change of an older set of types",
     "a type was changed before its first begin",

@@ -191,6 +191,8 @@ export interface SimulationSettings {
   renewalMs?: number;
   /** Mean pause between two pages of a consumer of the change feed. Undefined in a run without one. */
   changesMs?: number;
+  /** Mean time that a begin may wait for a leased name. Undefined in a run whose begins don't wait. */
+  queueMs?: number;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
 }
@@ -308,11 +310,12 @@ export function drawSettings(seed: number): SimulationSettings {
   const withDrift = { ...withSpace, ...driftOf(Random.of(seed, "drifts"), withSpace, faultFactor) };
   const withTypes = { ...withDrift, ...typesOf(Random.of(seed, "types"), withDrift) };
   const withRouters = { ...withTypes, ...routersOf(Random.of(seed, "routers and caches"), withTypes) };
+  const withStatuses = { ...withRouters, ...statusesOf(Random.of(seed, "statuses"), withRouters) };
   return {
-    ...withRouters,
-    ...statusesOf(Random.of(seed, "statuses"), withRouters),
+    ...withStatuses,
     ...renewalsOf(Random.of(seed, "renewals")),
     ...changesOf(Random.of(seed, "changes")),
+    ...queuesOf(Random.of(seed, "queues"), withStatuses),
   };
 }
 
@@ -405,6 +408,16 @@ const renewalsOf = (random: Random): Partial<SimulationSettings> =>
 /** In some runs, a consumer follows the change feed. The other runs are the same as if there were none. */
 const changesOf = (random: Random): Partial<SimulationSettings> =>
   random.chance(0.25) ? { changesMs: random.pick([50, 200, 2_000]) } : {};
+/** In some runs begins wait for leased names. The other runs are the same as if none did. */
+function queuesOf(random: Random, { limits, stepsFactor }: SimulationSettings): Partial<SimulationSettings> {
+  if (!random.chance(0.25)) return {};
+  const rooms = random.chance(0.2) ? { nameQueue: 1, shardQueue: 2, waitingBegins: 2 } : {};
+  return {
+    queueMs: random.pick([500, 2_000, 4_000]),
+    stepsFactor: Math.max(2, stepsFactor),
+    limits: { ...limits, ...rooms, offerMs: random.pick([50, 100, 300]) },
+  };
+}
 
 /** In some runs decisions are sent at once, and in some they wait long for a begin. */
 const waitsOf = (random: Random): Pick<Limits, "decisionWaitMs"> => ({

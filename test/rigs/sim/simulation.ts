@@ -8,6 +8,7 @@ import { activities, namesOf } from "./activity.ts";
 import { Api, type SimulationContext } from "./api.ts";
 import { Cell } from "./cell.ts";
 import { ChangeConsumer } from "./change-consumer.ts";
+import { compete } from "./compete.ts";
 import { Coordinator } from "./coordinator.ts";
 import { Faults } from "./faults.ts";
 import { Cron } from "./projection.ts";
@@ -284,14 +285,16 @@ export class Simulation {
     });
   }
 
-  /** In some runs, cells report their status and renew leases all the time. */
+  /** In some runs, cells report their status, renew leases, or wait for names all the time. */
   keepHabits(): void {
-    const { statusMs, renewalMs, changesMs } = this.#settings;
+    const { statusMs, renewalMs, queueMs, changesMs } = this.#settings;
     if (changesMs !== undefined) this.consumer = new ChangeConsumer(this);
     this.#follow(changesMs);
     for (const cell of this.cells) {
       this.#repeat(cell, "status", statusMs, (_, number) => reportStatus(this, cell, number));
       this.#repeat(cell, "renewals", renewalMs, (random, number) => renew(this, cell, random, number));
+      if (queueMs !== undefined)
+        this.#repeat(cell, "queues", queueMs / 4, (random) => compete(this, cell, random, queueMs));
     }
   }
 

@@ -51,7 +51,10 @@ export const invariants = {
   I38: "a removed cell has no name once all parts are reconciled, and a removal that released one is final",
   I39: "a change of the identities replaces those that its operator has read, and an accepted loss ends all",
   I40: "a renewal is of a granted lease, durable when answered, and keeps reconciliation away for a time",
-  I41: "a shard's change feed tells every change of its claims and leases, in order, once it is durable",
+  I41: "no begin gets a name for which another one has waited longer",
+  I42: "a name that is free goes to those who wait for it, after a few offers at most",
+  I43: "a begin that waits for a name has released all that its last attempt got",
+  I44: "a shard's change feed tells every change of its claims and leases, in order, once it is durable",
 } as const;
 
 export type Invariant = keyof typeof invariants;

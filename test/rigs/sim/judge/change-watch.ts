@@ -57,14 +57,14 @@ export class ChangeWatch {
   consumed(shard: number, position: number, claims: Claims, isComplete: boolean): void {
     const { snapshots } = this.#of(shard);
     this.#evidence.check(
-      "I41",
+      "I44",
       snapshots.has(position),
       () => `shard ${shard} told changes up to ${position}, which is no durable position`,
     );
     const snapshot = snapshots.get(position);
     if (!isComplete || snapshot === undefined) return;
     this.#evidence.check(
-      "I41",
+      "I44",
       textOf(claims) === snapshot,
       () =>
         `after position ${position} of shard ${shard}, a consumer has the claims ` +
@@ -108,7 +108,7 @@ export class ChangeWatch {
       }
       for (const epoch of open)
         this.#evidence.check(
-          "I41",
+          "I44",
           !told.decided.has(epoch),
           () => `shard ${index} told the execution ${epoch} as granted after its decision`,
         );
@@ -119,7 +119,7 @@ export class ChangeWatch {
     if (rows.length > 0) told.snapshots.set(told.position, text);
     const claims = textOf(claimsOf(image.claims));
     this.#evidence.check(
-      "I41",
+      "I44",
       text === claims,
       () => `the changes of shard ${index} give the claims ${text} instead of ${claims}`,
     );
@@ -145,23 +145,23 @@ export class ChangeWatch {
     if (claim === undefined) {
       const fact = this.#evidence.facts.get(factKey(cell, lease));
       const isGrant = fact?.execution?.epochs[shard] === epoch;
-      this.#evidence.check("I41", isGrant, fail("no lease was granted with this execution"));
+      this.#evidence.check("I44", isGrant, fail("no lease was granted with this execution"));
       if (event === "granted") return void granted.add(epoch);
       const isRight = fact?.state === (event === "committed" ? "COMMITTED" : "ROLLED_BACK");
-      this.#evidence.check("I41", isRight, fail(`the lease is ${fact?.state}`));
-      this.#evidence.check("I41", granted.has(epoch), fail("its grant was not told before"));
+      this.#evidence.check("I44", isRight, fail(`the lease is ${fact?.state}`));
+      this.#evidence.check("I44", granted.has(epoch), fail("its grant was not told before"));
       decided.add(epoch);
       this.#evidence.see("F2");
       return;
     }
     const known = claims.get(claim.uuid);
     if (event === "released") {
-      this.#evidence.check("I41", known?.epoch === epoch, fail(`the claim was ${known?.text}`));
+      this.#evidence.check("I44", known?.epoch === epoch, fail(`the claim was ${known?.text}`));
       claims.delete(claim.uuid);
       return;
     }
     const isNew = known === undefined;
-    this.#evidence.check("I41", isNew === (event === "claimed"), fail(`the claim was ${known?.text}`));
+    this.#evidence.check("I44", isNew === (event === "claimed"), fail(`the claim was ${known?.text}`));
     claims.set(claim.uuid, { epoch, text: textOfChange(change) });
   }
 
@@ -169,7 +169,7 @@ export class ChangeWatch {
     const fact = this.#evidence.facts.get(factKey(cell, lease));
     if (fact?.execution?.epochs[shard] !== epoch) return;
     this.#evidence.check(
-      "I41",
+      "I44",
       decided.has(epoch),
       () => `shard ${shard} did not tell that lease ${lease} of cell ${cell} is ${fact.state}`,
     );

@@ -9,6 +9,7 @@ import { Drifts } from "./drifts.ts";
 import { Evidence } from "./evidence.ts";
 import { LedgerWatch } from "./ledger-watch.ts";
 import { MessageWatch } from "./message-watch.ts";
+import { QueueWatch } from "./queue-watch.ts";
 import { RenewalWatch } from "./renewal-watch.ts";
 import { ShardWatch } from "./shard-watch.ts";
 import { StatusWatch } from "./status-watch.ts";
@@ -31,7 +32,11 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   /** Undefined in a run without routers. */
   routes: RouteWatch | undefined;
   readonly #ledgers = new LedgerWatch(this, (fact) => this.verifications.decided(fact));
-  readonly #shards = new ShardWatch(this, (hold) => this.types.held(hold));
+  readonly queues = new QueueWatch(this);
+  readonly #shards = new ShardWatch(this, (hold) => {
+    this.types.held(hold);
+    this.queues.held(hold);
+  });
   readonly #messages = new MessageWatch(this);
   readonly #digests = new DigestWatch(this);
 
@@ -39,6 +44,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   observe(): void {
     this.#refresh();
     this.verifications.observe();
+    this.queues.observe();
     for (const [cell, part] of this.coordinator.ledgers)
       this.#checkWakeUp(part, () =>
         [...this.facts.values()].some(
@@ -78,18 +84,21 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   sent(call: Sent): void {
     this.#refresh();
     this.#messages.sent(call);
+    this.queues.sent(call);
     if (call.method === "changeTypes") this.types.sent(call);
   }
 
   delivered(call: Sent): void {
     if (call.method === "digestRecords") this.#digests.delivered(call);
     this.renewals.delivered(call);
+    this.queues.delivered(call);
   }
 
   answered(call: Sent, reply: Reply<unknown>): void {
     this.#refresh();
     this.#messages.answered(call, reply);
     this.renewals.answered(call, reply);
+    this.queues.answered(call, reply);
     if (call.method === "reportStatus") this.statuses.answered(call.to, reply);
     if (call.method === "decide") this.statuses.decided(call.to, call.message as DecideRequest, reply);
     this.verifications.answered(call.method, call.message, reply);
