@@ -112,6 +112,13 @@ export interface Batch {
    * others.
    */
   verification?: boolean | undefined;
+  /**
+   * How long the begin may wait for names that are leased, instead of being refused at once: first come,
+   * first served. It holds nothing while it waits. If the time ends first, or too many others wait, it is
+   * refused as without it. At most 30,000 by default (`begin_wait_ms`). Left out or 0: it doesn't wait.
+   * It is no part of the batch, so a repeated call may have another value.
+   */
+  wait_ms?: number | undefined;
 }
 
 /** The thing that must be unique: a type and a value. */

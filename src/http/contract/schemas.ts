@@ -84,6 +84,18 @@ export const batch = z
           "If true, a verification of the cell makes this begin. While a shard is reconciled, it grants " +
           "no others.",
       }),
+    wait_ms: z
+      .int()
+      .min(0)
+      .optional()
+      .meta({
+        description:
+          "How long the begin may wait for names that are leased, instead of being refused at once: first " +
+          "come, first served. It holds nothing while it waits. If the time ends first, or too many others " +
+          "wait, it is refused as without it. At most 30,000 by default (`begin_wait_ms`). Left out or 0: " +
+          "it doesn't wait. It is no part of the batch, so a repeated call may have another value.",
+        examples: [10_000],
+      }),
   })
   .meta({
     id: "Batch",

@@ -112,6 +112,9 @@ async function beginOf(
 ): Promise<Result<BeginRequest>> {
   const { deployment, principal, params, requestId, body: batch, seen } = call;
   const { config } = deployment;
+  const { wait_ms: waitMs = 0 } = batch;
+  const { beginWaitMs } = config.limits;
+  if (waitMs > beginWaitMs) return invalid("wait_ms", `must be at most ${beginWaitMs}`);
   const references = typesIn(batch);
   const types = await deployment.types.forRead(references);
   if (!types.ok) return types;
@@ -135,6 +138,7 @@ async function beginOf(
     payloadHash: hash,
     allowMissing,
     ...(batch.verification === true ? { isVerification: true } : {}),
+    ...(waitMs > 0 ? { waitMs } : {}),
   });
 }
 
@@ -155,7 +159,7 @@ async function sendBegin(
   batch: Batch,
 ): ReturnType<typeof askLedger<BeginAnswer>> {
   const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
-  const timeoutMs = beginDeadlineMs + exchangeTimeoutMs + 1_000;
+  const timeoutMs = (request.waitMs ?? 0) + beginDeadlineMs + exchangeTimeoutMs + 1_000;
   const begun = await askLedger(
     principal,
     timeoutMs,

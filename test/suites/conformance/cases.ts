@@ -129,6 +129,10 @@ const badBatches: Case["bad"] = {
     body: { creates: [claim("a")], allow_missing: 1 },
     field: "allow_missing",
   },
+  "a negative wait_ms": { body: { creates: [claim("a")], wait_ms: -1 }, field: "wait_ms" },
+  "a wait_ms with a fraction": { body: { creates: [claim("a")], wait_ms: 0.5 }, field: "wait_ms" },
+  "a wait_ms that is a string": { body: { creates: [claim("a")], wait_ms: "1" }, field: "wait_ms" },
+  "a wait_ms above the limit": { body: { creates: [claim("a")], wait_ms: 30_001 }, field: "wait_ms" },
 };
 
 const badUuids: Case["bad"] = {

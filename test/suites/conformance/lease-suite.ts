@@ -110,6 +110,55 @@ export function leaseSuite(open: Open): void {
     });
   });
 
+  describe("a begin with wait_ms", () => {
+    test("[B11] waits for a leased name, and is granted when the name is free", async () => {
+      const { uuid, value } = await begun(api);
+      const waiting = newUuid();
+      const body = { creates: [claim(value)], wait_ms: 20_000 };
+      const granted = begin(201, waiting, body, "2");
+      const created = api.send("POST", "/v1/cells/1/leases", { key: "cell 1", body });
+      await decide(200, uuid, "rollback");
+      // Which one comes first is open, so each gives the name up.
+      await Promise.all([
+        granted.then(() => decide(200, waiting, "rollback", "2")),
+        created.then(({ status, json }) => {
+          expect(status).toBe(201);
+          return decide(200, (json as LeaseAnswer).lease.uuid, "rollback");
+        }),
+      ]);
+    });
+
+    test("[B11] is refused with `taken` when the name it waits for is committed", async () => {
+      const { uuid, value } = await begun(api);
+      const refused = refuse(409, newUuid(), { creates: [claim(value)], wait_ms: 20_000 }, "2");
+      await decide(200, uuid, "commit");
+      expect(await refused).toMatchObject({ code: "ALREADY_EXISTS", conflicts: [{ kind: "taken" }] });
+    });
+
+    test("[B11] [C7] ends as refused when it is rolled back", async () => {
+      const { uuid, value } = await begun(api);
+      const waiting = newUuid();
+      const refused = refuse(409, waiting, { creates: [claim(value)], wait_ms: 20_000 }, "2");
+      await decide(200, waiting, "rollback", "2");
+      expect(await refused).toMatchObject({ reason: "LEASE_ROLLED_BACK" });
+      await decide(200, uuid, "rollback");
+    });
+
+    test("[B11] with 0 is refused at once", async () => {
+      const { uuid, value } = await begun(api);
+      const refused = await refuse(409, newUuid(), { creates: [claim(value)], wait_ms: 0 }, "2");
+      expect(refused).toMatchObject({ code: "ABORTED", retryable: true, conflicts: [{ kind: "leased" }] });
+      await decide(200, uuid, "rollback");
+    });
+
+    test("[B2] is the same begin with another wait", async () => {
+      const { uuid, value } = await begun(api);
+      const again = await begin(200, uuid, { creates: [claim(value)], wait_ms: 10 });
+      expect(again.lease.state).toBe("GRANTED");
+      await decide(200, uuid, "rollback");
+    });
+  });
+
   describe("again", () => {
     test("[B2] the same id with the same batch returns the lease in its current state", async () => {
       const { uuid, value } = await begun(api);

@@ -37,6 +37,12 @@ export function limitSuite(open: Open): void {
     expect(await put(api, 400, { creates: [claim("a"), claim("b")] })).toMatchObject({ field: "creates[1]" });
   });
 
+  test("the wait of a begin", async () => {
+    const api = await opened("LEASEHOLD_BEGIN_WAIT_MS", "5");
+    const refused = await put(api, 400, { creates: [claim("a")], wait_ms: 6 });
+    expect(refused).toMatchObject({ field: "wait_ms", detail: "`wait_ms` must be at most 5." });
+  });
+
   test("bytes of an id", async () => {
     const api = await opened("LEASEHOLD_ID_BYTES", "2");
     expect(await put(api, 400, { creates: [claim("a", "100")] })).toMatchObject({
