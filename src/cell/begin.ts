@@ -1,4 +1,4 @@
-import type { CallOptions } from "../client/connection.ts";
+import type { BeginCallOptions } from "../client/lease-answers.ts";
 import type { Batch, Conflict } from "../client/api-types.ts";
 import type { ClientLeases, LeaseAnswer } from "./remote-leases.ts";
 
@@ -21,7 +21,7 @@ export async function beginAdjusting(
   leases: Pick<ClientLeases, "begin">,
   uuid: string,
   batch: Batch,
-  options: CallOptions,
+  options: BeginCallOptions,
   notOwned: (conflicts: readonly Conflict[]) => void,
 ): Promise<Begun> {
   const started = performance.now();
@@ -37,10 +37,14 @@ export async function beginAdjusting(
   if (notOwnedConflicts.length > 0) notOwned(notOwnedConflicts);
   const next = new AdjustedBatch(batch, answer.conflicts);
   if (next.isEmpty) return { kind: "not_needed" };
-  const left =
-    options.deadlineMs === undefined
-      ? {}
-      : { deadlineMs: Math.max(1, options.deadlineMs - (performance.now() - started)) };
+  const elapsedMs = performance.now() - started;
+  const { deadlineMs, waitMs = 0 } = options;
+  // The time for the wait comes on top of the deadline.
+  const waitedMs = Math.min(elapsedMs, waitMs);
+  const left = {
+    ...(deadlineMs === undefined ? {} : { deadlineMs: Math.max(1, deadlineMs - (elapsedMs - waitedMs)) }),
+    ...(waitMs === 0 ? {} : { waitMs: waitMs - waitedMs }),
+  };
   const again = await leases.begin(uuid, next.batch, { ...options, ...left });
   return again.kind === "refused"
     ? { ...again, conflicts: again.conflicts.map((conflict) => next.atOriginalIndex(conflict)) }

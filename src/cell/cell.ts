@@ -102,6 +102,16 @@ export interface TransactionOptions {
   onPositions?: ((positions: Positions) => void) | undefined;
 }
 
+export interface PreflightOptions extends TransactionOptions {
+  /**
+   * How long the begin may wait for names that are leased, instead of failing at once with
+   * `ClaimLeasedError`: not at all by default, and at most the coordinator's limit, 30 s by default. It comes
+   * on top of `preflightDeadlineMs`. `transaction` has no such option, because its begin keeps the locks of
+   * the local transaction.
+   */
+  waitMs?: number | undefined;
+}
+
 export interface BulkOptions extends TransactionOptions {
   /**
    * Leaves out rows that violate a unique key instead of failing their chunk: to continue after a
@@ -189,7 +199,7 @@ export class Cell<Tx> {
   async preflight<T = void>(
     plan: (writes: PlannedWrites<Tx>) => void,
     body?: (tx: ClaimTransaction<Tx>) => Promise<T>,
-    options: TransactionOptions = {},
+    options: PreflightOptions = {},
   ): Promise<T> {
     return this.#call("preflight", () => this.#preflight(plan, body, options));
   }
@@ -333,7 +343,7 @@ export class Cell<Tx> {
   async #preflight<T>(
     plan: (writes: PlannedWrites<Tx>) => void,
     body: ((tx: ClaimTransaction<Tx>) => Promise<T>) | undefined,
-    { signal, onPositions }: TransactionOptions,
+    { signal, waitMs, onPositions }: PreflightOptions,
   ): Promise<T> {
     const writes = new PlannedWrites<Tx>(this.#tables);
     plan(writes);
@@ -341,7 +351,7 @@ export class Cell<Tx> {
     const uuid = uuidv7();
     let tx: ClaimTransaction<Tx> | undefined;
     const leased = new LeasedTransaction(this.#ports, uuid);
-    const begin = { signal, deadlineMs: this.#preflightDeadlineMs };
+    const begin = { signal, waitMs, deadlineMs: this.#preflightDeadlineMs };
     const preflight = (): Promise<T> =>
       leased.preflight(
         claimed,

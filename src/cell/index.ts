@@ -36,6 +36,7 @@ export {
   type Cell,
   type CellEvent,
   type CellOptions,
+  type PreflightOptions,
   type TransactionOptions,
 } from "./cell.ts";
 export {

@@ -1,5 +1,6 @@
 import { describeFailure, messageOf, unknownFrom, type Answer } from "../client/answer.ts";
 import type { CallOptions } from "../client/connection.ts";
+import type { BeginCallOptions } from "../client/lease-answers.ts";
 import { errorOf } from "../client/errors.ts";
 import type { Batch, Conflict } from "../client/api-types.ts";
 import type { Positions } from "../router/positions.ts";
@@ -17,7 +18,7 @@ export interface Claimed {
 
 /** The cell's leases at the coordinator. */
 export interface LeaseCalls {
-  begin(uuid: string, batch: Batch, options: CallOptions): Promise<Begun>;
+  begin(uuid: string, batch: Batch, options: BeginCallOptions): Promise<Begun>;
   commit(uuid: string): Promise<Answer<LeaseState>>;
   /** With `givesUp`, no caller waits, so it may take long. */
   rollback(uuid: string, givesUp?: AbortSignal): Promise<Answer<LeaseState>>;
@@ -87,7 +88,7 @@ export class LeasedTransaction<Tx> {
   async preflight<T>(
     claimed: Claimed | undefined,
     body: (tx: Tx) => Promise<T>,
-    begin: CallOptions,
+    begin: BeginCallOptions,
   ): Promise<T> {
     if (claimed !== undefined) {
       this.#note(await this.#ports.leases.begin(this.#uuid, claimed.batch, begin));

@@ -3,7 +3,7 @@ import { pause } from "../client/attempt-abort.ts";
 import type { Client } from "../client/client.ts";
 import type { CallOptions } from "../client/connection.ts";
 import type { Batch, Lease } from "../client/api-types.ts";
-import type { PlacedLease } from "../client/lease-answers.ts";
+import type { BeginCallOptions, PlacedLease } from "../client/lease-answers.ts";
 import type { ShardPositions } from "../client/routing.ts";
 import type { Positions } from "../router/positions.ts";
 
@@ -65,7 +65,7 @@ export class ClientLeases implements RemoteLeases {
   /**
    * After an unknown outcome, call it again with the same UUID, or close the lease with `rollback` (B2, C7).
    */
-  begin(uuid: string, batch: Batch, options: CallOptions = {}): Promise<LeaseAnswer> {
+  begin(uuid: string, batch: Batch, options: BeginCallOptions = {}): Promise<LeaseAnswer> {
     return stateOf(() => this.#leases.answers.begin(uuid, batch, options));
   }
 

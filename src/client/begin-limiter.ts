@@ -15,6 +15,8 @@ export interface BeginLimit {
 }
 
 const MAX_BEGINS = 300;
+/** The share of begins that may wait for names, as at the coordinator. */
+const WAITING_SHARE = 1 / 3;
 const RETRY_AFTER_MS = 1_000;
 
 /**
@@ -28,6 +30,8 @@ export class BeginLimiter {
   readonly #breaker: Breaker | undefined;
   readonly #hooks: Hooks | undefined;
   #underWay = 0;
+  /** Those of them that may wait for names. */
+  #waiting = 0;
 
   constructor(
     { max = MAX_BEGINS, onFull = "refuse" }: BeginLimit,
@@ -41,22 +45,29 @@ export class BeginLimiter {
       breaker === false ? undefined : new Breaker(breaker, (state) => callHook(hooks?.onBreaker, { state }));
   }
 
-  async run<T>(begin: () => Promise<Answer<T>>): Promise<Answer<T>> {
+  /**
+   * Runs a begin if there is room for it. If it `waits`, it may keep its room for long. So it is told whether
+   * it may wait, which leaves room for begins that don't.
+   */
+  async run<T>(begin: (mayWait: boolean) => Promise<Answer<T>>, waits = false): Promise<Answer<T>> {
     if (this.#underWay >= this.#max) {
       if (this.#onFull === "refuse") return tooManyBegins(this.#max);
       callHook(this.#hooks?.onTooManyBegins, { underWay: this.#underWay + 1, max: this.#max });
     }
     const entered = this.#breaker?.enter() ?? { isProbe: false };
     if ("waitMs" in entered) return circuitOpen(entered.waitMs);
+    const mayWait = waits && this.#waiting < this.#max * WAITING_SHARE;
     this.#underWay += 1;
+    if (mayWait) this.#waiting += 1;
     // If `begin` throws, the coordinator was never asked.
     let result: BeginResult = "cancelled";
     try {
-      const answer = await begin();
+      const answer = await begin(mayWait);
       result = resultOf(answer);
       return answer;
     } finally {
       this.#underWay -= 1;
+      if (mayWait) this.#waiting -= 1;
       this.#breaker?.ended(entered, result);
     }
   }

@@ -12,6 +12,8 @@ export interface Input<Id extends OperationId> extends CallOptions {
   query?: Readonly<Record<string, QueryValue>>;
   body?: Operations[Id]["body"];
   history?: LedgerHistory;
+  /** See `Call`. */
+  extraMs?: number;
   /** False for a call that would do its work twice with this body. By default, the operation decides. */
   isRepeatable?: boolean;
 }
@@ -71,7 +73,7 @@ const isSegment = (value: string): boolean =>
   value !== "" && value !== "." && value !== ".." && value.isWellFormed();
 
 /** A refusal by this client. Nothing was sent. */
-const invalid = (field: string, detail: string): Refused => ({
+export const invalid = (field: string, detail: string): Refused => ({
   kind: "refused",
   status: 0,
   code: "INVALID_ARGUMENT",

@@ -85,6 +85,8 @@ export interface Call extends CallOptions {
   shape: Shape;
   /** False for calls that would do their work twice. */
   isRepeatable: boolean;
+  /** How much longer than other calls it may take, because it waits at the coordinator (B11). */
+  extraMs?: number | undefined;
   /** Of calls about leases: what the cell has seen of its ledger (L7). */
   history?: LedgerHistory | undefined;
 }
@@ -120,11 +122,16 @@ export class Connection {
 
   async call<T>(call: Call): Promise<Answer<T>> {
     const { deadlineMs = 10_000, attemptMs = 6_000 } = this.#options;
-    const end = performance.now() + (call.deadlineMs ?? deadlineMs);
+    const { extraMs = 0 } = call;
+    const end = performance.now() + (call.deadlineMs ?? deadlineMs) + extraMs;
     if (this.#isCancelled(call)) return this.#cancelled(call, "cancelled before it was sent", true);
     let isUncertain = false;
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#attempt<T>(call, attempt, Math.min(attemptMs, end - performance.now()));
+      const answer = await this.#attempt<T>(
+        call,
+        attempt,
+        Math.min(attemptMs + extraMs, end - performance.now()),
+      );
       if (answer.kind === "ok") return answer;
       isUncertain ||= answer.kind === "unknown" && !answer.outcomeKnown;
       const stopped = await this.retry(call, answer, attempt, end);

@@ -1,7 +1,7 @@
 import { unknown, type Answer } from "./answer.ts";
 import type { Batch, Lease, Operations } from "./api-types.ts";
 import type { BeginLimiter } from "./begin-limiter.ts";
-import { noCell, type Caller, type Input } from "./caller.ts";
+import { invalid, noCell, type Caller, type Input } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import type { LedgerHistory } from "./ledger-history.ts";
 import type { ShardPositions } from "./routing.ts";
@@ -13,6 +13,17 @@ export interface PlacedLease extends Lease {
    * lease. Undefined once the lease was decided some time ago.
    */
   positions?: ShardPositions | undefined;
+}
+
+/** The options of a begin, besides its id. */
+export interface BeginCallOptions extends CallOptions {
+  /**
+   * How long the begin may wait for names that are leased, instead of failing at once with
+   * `ClaimLeasedError`: not at all by default, and at most the coordinator's limit, 30 s by default. Begins
+   * that wait for a name get it in the order in which they came. The call may take longer than `deadlineMs`
+   * by this time. If a third of the client's begins (`begins.max`) wait already, the begin doesn't wait.
+   */
+  waitMs?: number | undefined;
 }
 
 type LeaseAnswer = Operations["beginLease"]["answer"];
@@ -36,9 +47,19 @@ export class LeaseAnswers {
     this.#cell = cell;
   }
 
-  async begin(uuid: string, batch: Batch, options: CallOptions): Promise<Answer<PlacedLease>> {
-    const input = { ...options, body: batch };
-    return leaseOf(await this.#beginLimiter.run(() => this.#call("beginLease", uuid, input)));
+  async begin(
+    uuid: string,
+    { wait_ms: inBatch = 0, ...batch }: Batch,
+    { waitMs = inBatch, ...options }: BeginCallOptions,
+  ): Promise<Answer<PlacedLease>> {
+    if (!(waitMs >= 0)) return invalid("waitMs", "must be 0 or more");
+    const begin = (mayWait: boolean): Promise<Answer<LeaseAnswer>> => {
+      const waits = waitMs > 0 && mayWait;
+      // The coordinator takes whole milliseconds.
+      const body = waits ? { ...batch, wait_ms: Math.ceil(waitMs) } : batch;
+      return this.#call("beginLease", uuid, { ...options, body, extraMs: waits ? waitMs : 0 });
+    };
+    return leaseOf(await this.#beginLimiter.run(begin, waitMs > 0));
   }
 
   async commit(uuid: string, options: CallOptions, reason?: string): Promise<Answer<PlacedLease>> {

@@ -3,13 +3,13 @@ import type { BeginLimiter } from "./begin-limiter.ts";
 import { requireCell, type Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
-import { LeaseAnswers, type PlacedLease } from "./lease-answers.ts";
+import { LeaseAnswers, type BeginCallOptions, type PlacedLease } from "./lease-answers.ts";
 import type { LedgerHistory } from "./ledger-history.ts";
 import { listing, type Pages } from "./pages.ts";
 import { whileRenewing, type RenewingOptions } from "./renewing.ts";
 import type { Batch, Lease, StaleLease } from "./api-types.ts";
 
-export interface BeginOptions extends CallOptions {
+export interface BeginOptions extends BeginCallOptions {
   /**
    * The id of the lease: a new UUIDv7 by default. Give the same id to repeat a begin whose outcome is
    * unknown.
@@ -60,6 +60,12 @@ export class Leases {
    * Takes a temporary lock on all names of the batch, or on none. Resolves with the lease in the state
    * GRANTED, or COMMITTED if this UUID was begun and committed before. After an error with `outcomeKnown:
    * false`, repeat it with the same UUID, or close the lease with `rollback`.
+   *
+   * @example
+   * ```ts
+   * // Waits for up to 10 s while other leases have the names.
+   * const lease = await client.leases.begin(batch, { waitMs: 10_000 });
+   * ```
    */
   async begin(batch: Batch, { uuid = uuidv7(), ...options }: BeginOptions = {}): Promise<PlacedLease> {
     return valueOf(await this.answers.begin(uuid, batch, options), uuid);

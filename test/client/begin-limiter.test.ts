@@ -281,3 +281,43 @@ describe("the limit on begins", () => {
     expect(sent).toHaveLength(300);
   });
 });
+
+describe("begins that wait for names", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  const waitOf = ({ body }: Sent): unknown => (JSON.parse(body ?? "") as { wait_ms?: unknown }).wait_ms;
+
+  it("leave room for others: only a third of the begins may wait", async () => {
+    const { client, sent } = fakeClient([hangs], { begins: { max: 6 }, retries: 0 });
+    const controller = new AbortController();
+    const options = { waitMs: 5_000, signal: controller.signal };
+    const begun = Array.from({ length: 4 }, () => errorOf(client.leases.begin({}, options)));
+    await vi.advanceTimersByTimeAsync(1);
+    expect(sent.map(waitOf)).toEqual([5_000, 5_000, undefined, undefined]);
+    controller.abort();
+    await Promise.all(begun);
+    void errorOf(client.leases.begin({}, { waitMs: 5_000 }));
+    await vi.advanceTimersByTimeAsync(1);
+    expect(sent.map(waitOf).at(-1)).toBe(5_000);
+  });
+
+  it("may take longer by this time, with each attempt and altogether", async () => {
+    const timed = (options: object) => {
+      const { client, sent } = fakeClient([hangs], { attemptMs: 1_000, deadlineMs: 1_500 });
+      let endedMs: number | undefined;
+      const startedMs = performance.now();
+      void errorOf(client.leases.begin({}, options)).then(() => (endedMs = performance.now() - startedMs));
+      return { sent, endedMs: () => endedMs };
+    };
+    const [short, long] = [timed({}), timed({ waitMs: 10_000 })];
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(short.sent).toHaveLength(2);
+    expect(short.endedMs()).toBe(1_500);
+    await vi.advanceTimersByTimeAsync(8_900);
+    expect(long.sent).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(700);
+    expect(long.sent).toHaveLength(2);
+    expect(long.endedMs()).toBe(11_500);
+  });
+});

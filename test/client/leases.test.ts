@@ -31,6 +31,27 @@ it("begins with the UUID in the path and the key in the header", async () => {
   ]);
 });
 
+it("sends how long a begin may wait, in whole milliseconds, and nothing if it may not", async () => {
+  const { client, sent } = fakeClient([granted]);
+  await client.leases.begin(batch, { waitMs: 1_999.5 });
+  await client.leases.begin({ ...batch, wait_ms: 3_000 });
+  await client.leases.begin({ ...batch, wait_ms: 3_000 }, { waitMs: 0 });
+  expect(sent.map(({ body }) => JSON.parse(body ?? "") as unknown)).toEqual([
+    { ...batch, wait_ms: 2_000 },
+    { ...batch, wait_ms: 3_000 },
+    batch,
+  ]);
+});
+
+it.each([-1, Number.NaN])("refuses to wait for %d ms", async (waitMs) => {
+  const { client, sent } = fakeClient([granted]);
+  expect(await errorOf(client.leases.begin(batch, { waitMs }))).toMatchObject({
+    code: "INVALID_ARGUMENT",
+    field: "waitMs",
+  });
+  expect(sent).toEqual([]);
+});
+
 it("makes a new UUID for every begin without one", async () => {
   const { client, sent } = fakeClient([granted]);
   await client.leases.begin(batch);
