@@ -242,6 +242,7 @@ function runtimeOptions(
     modules,
     // Must be equal to wrangler.toml; a test compares them.
     compatibilityDate: "2026-10-01",
+    compatibilityFlags: ["enable_request_signal"],
     durableObjects: {
       CELL_LEDGER: { className: "CellLedger", useSQLite: true },
       CLAIM_SHARD: { className: "ClaimShard", useSQLite: true },

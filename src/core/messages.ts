@@ -272,10 +272,18 @@ export interface BeginRequest extends CellCall {
   allowMissing: boolean;
   /** How long the begin may wait for leased names (B11). Absent: not at all. */
   waitMs?: number;
+  /** Identifies the call of a begin that may wait, for `GiveUp`. */
+  call?: string;
   /** Present if a verification makes this begin (H6, X1). */
   isVerification?: true;
   /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
   isRemoval?: true;
+}
+
+/** Says that nobody waits for the answer to this call any more. */
+export interface GiveUp extends Envelope {
+  lease: string;
+  call: string;
 }
 
 export interface DecideRequest extends CellCall {

@@ -62,7 +62,15 @@ export function bind<Id extends RouteId>(
     const raw = rawParameters(pathParameters, rawPath(context.req.url));
     const waitUntil = waitUntilOf(context);
     const result = await serve(route, lists, context, raw, waitUntil, (deployment, identified, input) =>
-      handle({ routeId, requestId: trace.requestId, deployment, waitUntil, ...identified, ...input }),
+      handle({
+        routeId,
+        requestId: trace.requestId,
+        deployment,
+        waitUntil,
+        signal: context.req.raw.signal,
+        ...identified,
+        ...input,
+      }),
     );
     if (!result.ok) return fail(result.refusal, trace);
     if ("events" in result.value) return openEvents(result.value.events, trace, context);

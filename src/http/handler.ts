@@ -20,6 +20,8 @@ export interface Call<Id extends RouteId> {
   requestId: string;
   deployment: Deployment;
   waitUntil: WaitUntil;
+  /** Aborts when the caller closes the connection, if the runtime tells. */
+  signal?: AbortSignal;
   /** Null on routes that anyone may use. */
   principal: Routes[Id]["roles"] extends "anyone" ? null : Principal;
   tokens: Routes[Id]["roles"] extends "anyone" ? null : PageTokens;

@@ -22,6 +22,7 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
   const ledger = makeLedger({ name }, ports, env);
   const calls: LedgerCalls = {
     begin: (request) => tell(ledger, ledger.begin(request)),
+    giveUp: (message) => tell(ledger, ledger.giveUp(message)),
     decide: (request) => tell(ledger, ledger.decide(request)),
     renew: (request) => tell(ledger, ledger.renew(request)),
     getLease: (request) => tell(ledger, ledger.get(request)),

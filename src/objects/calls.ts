@@ -35,6 +35,7 @@ export type Answer<T> = Promise<messages.Reply<T> & messages.Told>;
 
 export interface LedgerCalls {
   begin(request: messages.BeginRequest): Answer<messages.BeginAnswer>;
+  giveUp(message: messages.GiveUp): Answer<null>;
   decide(request: messages.DecideRequest): Answer<messages.PlacedLease>;
   renew(request: messages.RenewRequest): Answer<messages.Lease>;
   getLease(request: messages.LeaseRequest): Answer<messages.Lease>;

@@ -22,6 +22,10 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return this.#tell(this.#ledger.begin(request));
   }
 
+  giveUp(message: messages.GiveUp): Answer<null> {
+    return this.#tell(this.#ledger.giveUp(message));
+  }
+
   decide(request: messages.DecideRequest): Answer<messages.PlacedLease> {
     return this.#tell(this.#ledger.decide(request));
   }

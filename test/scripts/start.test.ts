@@ -232,7 +232,9 @@ test("the local coordinator has the same settings as wrangler.toml", () => {
   const at = (path: string): string => readFileSync(join(import.meta.dirname, "../..", path), "utf8");
   const [toml, coordinator] = [at("wrangler.toml"), at("scripts/coordinator.ts")];
   const date = /^compatibility_date = "(.*)"$/m.exec(toml)?.[1];
+  const flags = /^compatibility_flags = (\[.*\])$/m.exec(toml)?.[1];
   expect(coordinator).toContain(`compatibilityDate: "${date}"`);
+  expect(coordinator).toContain(`compatibilityFlags: ${flags}`);
   const classes = [...toml.matchAll(/^name = "(\w+)"\nclass_name = "(\w+)"$/gm)].map(
     ([, binding, name]) => `${binding}: { className: "${name}", useSQLite: true }`,
   );

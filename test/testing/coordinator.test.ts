@@ -33,6 +33,39 @@ async function stale({ url, fetch, keys }: TestCoordinator): Promise<unknown> {
   return ((await response.json()) as { leases: { uuid: string }[] }).leases.map(({ uuid }) => uuid);
 }
 
+test("[B11] a begin waits no longer when its caller closes the connection", async () => {
+  const { url, fetch, keys } = await start({ cells: ["1", "2"] });
+  const body = JSON.stringify({
+    creates: [
+      {
+        bucket: { type: "ROUTES", value: "ada" },
+        subject: { type: "GROUP", id: "1" },
+        source: { type: "RAILS_TABLE_ROUTES", id: "1" },
+      },
+    ],
+    wait_ms: 30_000,
+  });
+  const uuids = [newUuid(), newUuid(), newUuid()] as const;
+  const call = (cell: "1" | "2", path: string, init: RequestInit): Promise<Response> =>
+    fetch(`${url}/v1/cells/${cell}/leases/${path}`, {
+      ...init,
+      headers: { authorization: `Bearer ${keys.cell(cell)}`, "content-type": "application/json" },
+    });
+  const begin = (cell: "1" | "2", uuid: string, signal?: AbortSignal): Promise<Response> =>
+    call(cell, uuid, { method: "PUT", body, ...(signal === undefined ? {} : { signal }) });
+  expect((await begin("1", uuids[0])).status).toBe(201);
+  const leaving = new AbortController();
+  const left = begin("2", uuids[1], leaving.signal);
+  const stays = begin("2", uuids[2]);
+  // Meanwhile, both begins get to the queue.
+  for (let n = 0; n < 5; n += 1) await call("1", uuids[0], { method: "GET" });
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  expect((await call("1", `${uuids[0]}/rollback`, { method: "POST" })).status).toBe(200);
+  expect((await stays).status).toBe(201);
+  expect((await call("2", uuids[1], { method: "GET" })).status).toBe(404);
+});
+
 describe("options", () => {
   test.each<[wrong: object, sentence: string]>([
     [{ cells: "1" }, "`cells` must be a list of ids"],

@@ -56,6 +56,8 @@ interface Running {
   bytes: number;
   /** Present if the begin may wait for leased names (B11). */
   waitTime: WaitTime | undefined;
+  /** The calls that wait for the result. */
+  calls: Set<string | undefined>;
   result: Promise<Result<BeginAnswer>>;
 }
 
@@ -162,6 +164,17 @@ export class Begins {
     this.#running.delete(lease);
   }
 
+  /**
+   * Ends a begin once nobody waits for its result, because its lease would only be in the way of others. If a
+   * call comes again under its UUID, that is another begin.
+   */
+  giveUp(lease: string, call: string): void {
+    const running = this.#running.get(lease);
+    if (running === undefined || !running.calls.delete(call) || running.calls.size > 0) return;
+    running.waitTime?.end();
+    this.#running.delete(lease);
+  }
+
   /** Ends the waits of begins that can't be granted any more: a key or the cell's state has changed. */
   endUnfitWaits(): void {
     for (const { request, waitTime } of this.#running.values())
@@ -190,6 +203,7 @@ export class Begins {
       if (this.#joined >= this.#limits.concurrentBegins) return tooManyJoined();
       // A second call that arrives while the first runs gets the same result (B2).
       this.#joined += 1;
+      same.calls.add(request.call);
       return same.result.then(joined).finally(() => {
         this.#joined -= 1;
       });
@@ -201,7 +215,16 @@ export class Begins {
     const { promise, resolve, reject } = Promise.withResolvers<Result<BeginAnswer>>();
     const { waitMs = 0 } = request;
     const waitTime = waitMs > 0 ? new WaitTime(this.#ports.clock, waitMs) : undefined;
-    const running: Running = { request, attemptId: undefined, payload, bytes, waitTime, result: promise };
+    const calls = new Set([request.call]);
+    const running: Running = {
+      request,
+      attemptId: undefined,
+      payload,
+      bytes,
+      waitTime,
+      calls,
+      result: promise,
+    };
     this.#running.set(lease, running);
     this.#executing += 1;
     this.#executingBytes += bytes;

@@ -13,6 +13,7 @@ import type {
   DecideRequest,
   EndRead,
   Envelope,
+  GiveUp,
   Inquiry,
   InquiryAnswer,
   Knowledge,
@@ -241,6 +242,14 @@ export class Ledger {
       if (!(begun instanceof Promise) && begun.reason === "LEDGER_FULL")
         this.#deliveries.wakeWithin(TIDY_AGAIN_MS);
       return begun instanceof Promise ? begun : { ok: false, refusal: begun };
+    });
+  }
+
+  /** Nobody waits for the answer to a begin any more (B11). */
+  giveUp(message: GiveUp): Promise<Reply<null>> {
+    return this.#answer(message, async () => {
+      this.#begins.giveUp(message.lease, message.call);
+      return ok(null);
     });
   }
 

@@ -1,26 +1,24 @@
 import type * as z from "zod";
 import { v7 as newTimeOrderedUuid } from "uuid";
-import type { Principal } from "../../auth/principal.ts";
 import type { BeginAnswer, BeginRequest, Lease, Outcome, PlacedLease } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
-import { invalid, opsOf, payloadHash, typesIn, type Batch } from "../batch.ts";
+import { invalid, opsOf, payloadHash, typesIn } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
 import type { placedLeaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Call, Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { reasonFault } from "../reason.ts";
-import { readTimeoutMs, withFailure } from "../reach.ts";
+import { LEDGER, reach, readTimeoutMs, withFailure } from "../reach.ts";
 import { NO_TYPES, storedTypes, toApiLease } from "../answers.ts";
 import { askerOf, askLedger, authorize } from "./ledger-access.ts";
 
 export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   async beginLease(call) {
-    const { deployment, principal, params, body } = call;
-    const { cell, uuid } = params;
-    const begin = await beginOf(call, uuid);
+    const { deployment, params } = call;
+    const begin = await beginOf(call, params.uuid);
     if (!begin.ok) return begin;
-    const begun = await sendBegin(deployment, principal, cell, begin.value, body);
+    const begun = await sendBegin(call, begin.value);
     if (!begun.ok) return begun;
     const { value, headers } = begun.value;
     const lease = await shownLease(deployment, value.lease);
@@ -30,12 +28,11 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   },
 
   async beginLeaseWithNewId(call) {
-    const { deployment, principal, params, body } = call;
-    const { cell } = params;
+    const { deployment, params } = call;
     const uuid = newTimeOrderedUuid();
     const begin = await beginOf(call, uuid);
     if (!begin.ok) return begin;
-    const begun = await sendBegin(deployment, principal, cell, begin.value, body);
+    const begun = await sendBegin(call, begin.value);
     if (!begun.ok) return begun;
     const { value, headers } = begun.value;
     const lease = await shownLease(deployment, value.lease);
@@ -43,7 +40,7 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
     return ok({
       status: 201,
       body: { lease: lease.value, ...positionsOf(value.lease) },
-      headers: { ...headers, location: `/v1/cells/${cell}/leases/${uuid}` },
+      headers: { ...headers, location: `/v1/cells/${params.cell}/leases/${uuid}` },
     });
   },
 
@@ -106,10 +103,9 @@ export const leaseHandlers: Handlers<keyof typeof leaseRoutes> = {
   },
 };
 
-async function beginOf(
-  call: Call<"beginLease" | "beginLeaseWithNewId">,
-  lease: string,
-): Promise<Result<BeginRequest>> {
+type BeginCall = Call<"beginLease" | "beginLeaseWithNewId">;
+
+async function beginOf(call: BeginCall, lease: string): Promise<Result<BeginRequest>> {
   const { deployment, principal, params, requestId, body: batch, seen } = call;
   const { config } = deployment;
   const { wait_ms: waitMs = 0 } = batch;
@@ -138,7 +134,7 @@ async function beginOf(
     payloadHash: hash,
     allowMissing,
     ...(batch.verification === true ? { isVerification: true } : {}),
-    ...(waitMs > 0 ? { waitMs } : {}),
+    ...(waitMs > 0 ? { waitMs, call: newTimeOrderedUuid() } : {}),
   });
 }
 
@@ -152,20 +148,25 @@ function withAdvice<T>(result: Result<T>, lease: string): Result<T> {
 }
 
 async function sendBegin(
-  { config, objects }: Deployment,
-  principal: Principal,
-  cell: string,
+  { deployment, principal, params, body: batch, waitUntil, signal }: BeginCall,
   request: BeginRequest,
-  batch: Batch,
 ): ReturnType<typeof askLedger<BeginAnswer>> {
+  const { config, objects } = deployment;
   const { beginDeadlineMs, exchangeTimeoutMs } = config.limits;
+  const ledger = () => objects.ledger(params.cell);
   const timeoutMs = (request.waitMs ?? 0) + beginDeadlineMs + exchangeTimeoutMs + 1_000;
-  const begun = await askLedger(
-    principal,
-    timeoutMs,
-    () => objects.ledger(cell).begin(request),
-    BEGIN_ADVICE,
-  );
+  const { call, lease } = request;
+  // A begin that is granted when nobody waits for it any more would keep the names from others (B11).
+  const giveUp = (): void => {
+    if (call === undefined) return;
+    const message = { ...deployment.envelope, lease, call };
+    waitUntil(reach(exchangeTimeoutMs, { name: LEDGER }, () => ledger().giveUp(message)));
+  };
+  const { waitMs: _, ...withoutWait } = request;
+  const sent = signal?.aborted === true ? withoutWait : request;
+  signal?.addEventListener("abort", giveUp);
+  const begun = await askLedger(principal, timeoutMs, () => ledger().begin(sent), BEGIN_ADVICE);
+  signal?.removeEventListener("abort", giveUp);
   if (begun.ok) {
     const { value, headers } = begun.value;
     return ok({ value: { ...value, lease: withOps(value.lease, request) }, headers });

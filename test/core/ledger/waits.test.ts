@@ -360,6 +360,30 @@ test("[B11] two begins that have offers of each other's names both get through",
   expect(await f.c.clock.runUntil(lost.reply)).toEqual(granted);
 });
 
+test("[B11] [B2] a begin ends once all of its calls have given up", async () => {
+  const f = await start();
+  const owner = await f.leased("1", ["ada"]);
+  const { object } = f.c.ledger("2");
+  const lease = f.c.uuid();
+  const request = beginRequest(f.c.envelope, lease, ["ada"], { waitMs: WAIT_MS });
+  const calls = ["one", "two"].map((call) => object.begin({ ...request, call }));
+  const giveUp = (call: string) => f.c.clock.runUntil(object.giveUp({ ...f.c.envelope, lease, call }));
+  await f.c.pass(10);
+  await giveUp("one");
+  // A copy, and a call of another begin.
+  await giveUp("one");
+  await giveUp("three");
+  await f.c.pass(10);
+  expect(await f.waiting()).toBe(1);
+  const beforeMs = f.c.clock.now();
+  await giveUp("two");
+  for (const call of calls) expect(await f.c.clock.runUntil(call)).toMatchObject({ ok: false });
+  expect(f.c.clock.now()).toBe(beforeMs);
+  expect(await f.waiting()).toBe(0);
+  await f.decide(owner);
+  await f.leased("3", ["ada"]);
+});
+
 test("[B11] the time in a queue doesn't count for the deadline of the begin", async () => {
   const f = await start({ beginDeadlineMs: 1_000 });
   const owner = await f.leased("1", ["ada"]);
