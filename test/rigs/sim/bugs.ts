@@ -285,7 +285,7 @@ export const bugs: Record<string, Bug> = {
     "K5",
     ["I33"],
     "src/core/shard/shard.ts",
-    "if (result.erased > 0) {",
+    "if (result.erased > 0 || isInLog) {",
     "if (result.erased < 0) {",
   ),
   // Removing a cell
@@ -899,15 +899,15 @@ export const bugs: Record<string, Bug> = {
     "M2",
     ["I4", "I5"],
     "src/core/shard/inquirer.ts",
-    'return verdict === "committed" ||',
-    'return verdict === "unknown" || verdict === "committed" ||',
+    '=> verdict === "committed" ||',
+    '=> verdict === "unknown" ? "gone" : verdict === "committed" ||',
   ),
   "a rolled back hold is applied": one(
     "B8",
     ["I5"],
     "src/core/shard/inquirer.ts",
-    'verdicts.get(executionKey(hold)) === "committed"',
-    'verdicts.get(executionKey(hold)) !== "gone"',
+    "ended.push({ hold, as });",
+    'ended.push({ hold, as: as === "rolled_back" ? "committed" : as });',
   ),
   "old holds are never swept": one(
     "B8",
