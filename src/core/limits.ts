@@ -231,6 +231,13 @@ export const limitTable = {
     unit: "items",
     about: "claims, and holds, that a shard reads for one message",
   },
+  scrubEveryS: {
+    default: 86_400,
+    min: 0,
+    max: 31_536_000,
+    unit: "s",
+    about: "the least time from one pass of the scrub to the next; 0 means that only operators scrub",
+  },
   sweepAfterMs: {
     default: 5_000,
     min: 50,

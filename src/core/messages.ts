@@ -6,6 +6,7 @@
  * Types are their numbers in the deployment's set of types (T1). Positions are numbers that only grow. Fields
  * that end in `Ms` are milliseconds, and those that end in `AtMs` are milliseconds since 1970.
  */
+import type { CanonicalRule } from "./canonical/rule.ts";
 import type { Placement } from "./placement.ts";
 import type { ReportedStatus, StatusReport } from "./status.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
@@ -635,6 +636,8 @@ export interface ErasedPeriods {
 export interface ShardWork {
   /** Audit entries that D1 may not have yet. */
   auditEntries: number;
+  /** Whether a step of the scrub is due (Z5). */
+  isScrubDue: boolean;
 }
 
 // Worker → ledger, for operators and the cron
@@ -995,6 +998,86 @@ export interface HoldPage {
   point: HistoryPoint | null;
   /** The newest point of the ledger that the shard has stored. */
   seen: HistoryPoint | null;
+}
+
+// Worker → shard and ledger: the scrub (Z1 to Z5)
+
+/**
+ * When a step begins a pass if none is under way. `when_due`: if `scrubEveryS` have passed since the last one
+ * began. `if_none`: always. `always`: the step also drops a pass that is under way.
+ */
+export type ScrubBegin = "when_due" | "if_none" | "always";
+
+/** Carries out one step of a scrub. */
+export interface ScrubStep extends Envelope {
+  begin: ScrubBegin;
+  /** The rules of bucket types in use. A shard does not check the canonical forms of other types. */
+  rules?: [type: number, rule: CanonicalRule][];
+}
+
+/** What a scrub finds. The first six are about rows of a shard, the others about leases of a ledger. */
+const scrubKinds = [
+  "wrong_epoch",
+  "wrong_digest",
+  "wrong_source_order",
+  "wrong_shard",
+  "wrong_canonical_form",
+  "unfit_hold",
+  "missing_holds",
+  "unreadable_lease",
+  "undelivered_decision",
+] as const;
+
+export type ScrubKind = (typeof scrubKinds)[number];
+
+/** The tables that a pass reads, in this order: three of a shard, two of a ledger. */
+const scrubTables = ["holds", "claims", "past_claims", "leases", "decisions"] as const;
+
+export type ScrubTable = (typeof scrubTables)[number];
+
+/** A row that breaks a rule. */
+export interface ScrubFinding {
+  kind: ScrubKind;
+  table: ScrubTable;
+  foundAtMs: number;
+  /** The name of the row. Null: a finding about a lease. */
+  key: BucketKey | null;
+  cell: string;
+  /** The lease of a hold, or the one that ended a past claim. Null: a claim. */
+  lease: string | null;
+  /** The epoch of the row. Null: a finding about a lease. */
+  epoch: number | null;
+  /** The shard that lacks holds of a lease, and how many. Null: another finding. */
+  missing: { shard: number; holds: number } | null;
+}
+
+/** One pass over all rows of a part. */
+export interface ScrubPass {
+  /** Counts the passes of the part. */
+  number: number;
+  startedAtMs: number;
+  /** Null: the pass is under way. */
+  endedAtMs: number | null;
+  /** The table that the next step reads first. Null: the pass has ended. */
+  table: ScrubTable | null;
+  /** The rows that were checked. */
+  rows: number;
+  /** How many findings there are of each kind. */
+  counts: Partial<Record<ScrubKind, number>>;
+  /** The first of them. */
+  findings: ScrubFinding[];
+  /** Holds that inquiries have ended, because their executions were over (B8). */
+  clearedHolds: number;
+  /** Holds and leases that could not be compared, because the other part did not say. */
+  unchecked: number;
+}
+
+export interface ScrubStatus {
+  state: PartState;
+  /** Null: no pass is under way. */
+  running: ScrubPass | null;
+  /** The last pass that has ended. Null: none has. */
+  last: ScrubPass | null;
 }
 
 // Ledger, shard → directory

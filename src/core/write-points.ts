@@ -8,6 +8,8 @@ export const writePoints = {
   any: ["migrate", "keep_name", "confirm_placement", "record_lost_history"],
   /** Every object keeps audit entries until they are copied. */
   audit: ["forget_audit"],
+  /** Ledgers and shards store how far a pass of the scrub is. */
+  scrub: ["scrub"],
   ledger: [
     "raise_incarnation",
     "grant",

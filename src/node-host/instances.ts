@@ -68,6 +68,8 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
     pullAudit: (message) => tell(shard, shard.pullAudit(message)),
     part: (message) => tell(shard, shard.part(message)),
     metrics: (message) => tell(shard, shard.metrics(message)),
+    scrub: (message) => tell(shard, shard.scrub(message)),
+    scrubStatus: (message) => tell(shard, shard.scrubStatus(message)),
     reconcile: (message) => tell(shard, shard.reconcile(message)),
     finishReconciliation: (message) => tell(shard, shard.finishReconciliation(message)),
     listHolds: (message) => shard.listHolds(message),

@@ -77,6 +77,8 @@ export interface ShardCalls {
   pullAudit(message: PullAudit): Answer<AuditPage>;
   part(message: messages.Envelope): Answer<messages.PartStatus>;
   metrics(message: messages.Envelope): Answer<ShardMetrics>;
+  scrub(message: messages.ScrubStep): Answer<messages.ScrubStatus>;
+  scrubStatus(message: messages.Envelope): Answer<messages.ScrubStatus>;
   reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation>;
   finishReconciliation(message: messages.FinishShard): Answer<messages.PartStatus>;
   listHolds(message: messages.ListHolds): PeerAnswer<messages.HoldPage>;

@@ -89,6 +89,14 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#tell(this.#shard.metrics(message));
   }
 
+  scrub(message: messages.ScrubStep): Answer<messages.ScrubStatus> {
+    return this.#tell(this.#shard.scrub(message));
+  }
+
+  scrubStatus(message: messages.Envelope): Answer<messages.ScrubStatus> {
+    return this.#tell(this.#shard.scrubStatus(message));
+  }
+
   reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation> {
     return this.#tell(this.#shard.reconcile(message));
   }

@@ -10,6 +10,7 @@ import type { Objects } from "./objects.ts";
 const NOT_COMPARED: ReadonlySet<PropertyKey> = new Set<keyof ShardCalls | keyof DirectoryCalls>([
   "part",
   "metrics",
+  "scrubStatus",
   "reconcile",
   "finishReconciliation",
   "isRevoked",

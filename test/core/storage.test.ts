@@ -274,6 +274,7 @@ const proofs: Record<string, Proof> = {
   "meta.placement": "after work",
   "meta.history_lost": "after work",
   "meta.history_accepted": "after work",
+  "meta.scrub": at("test/core/scrub.test.ts", "[Z4] [M6] keeps the first findings, and counts all"),
   "GroupCommit.#queue": at(
     "test/core/shard/guards.test.ts",
     "[M6] [M7] while the disk hangs, a shard keeps a limited number of messages of each cell",
@@ -288,6 +289,7 @@ const proofs: Record<string, Proof> = {
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
   ),
   "PlacementGuard.#used": "after work",
+  "Scrub.#underWay": at("test/core/scrub.test.ts", "[Z4] [M6] steps at the same time share one step"),
   "Timers.#windows": at(
     "test/objects/timers.test.ts",
     "no timer is cleared, and none is set when nothing waits any more",

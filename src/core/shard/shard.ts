@@ -39,6 +39,8 @@ import type {
   Report,
   ReportRequest,
   Reply,
+  ScrubStatus,
+  ScrubStep,
   Settle,
   SettleAnswer,
   ShardReconciliation,
@@ -54,6 +56,7 @@ import { ShardCounters } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
+import { Scrub } from "../scrub/scrub.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { ChangeCounts } from "./change-counts.ts";
 import { History } from "../history.ts";
@@ -74,6 +77,7 @@ import { reportAfter } from "./report.ts";
 import { shardSchema } from "./schema.ts";
 import { bucketText, type HoldRow } from "./rows.ts";
 import { ScanStore } from "./scan-store.ts";
+import { ShardScrub } from "./shard-scrub.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
 
@@ -122,6 +126,7 @@ export class Shard {
   readonly #reader: ShardReader;
   readonly #sweeper: Sweeper;
   readonly #reconciler: ShardReconciler;
+  readonly #scrub: Scrub;
   readonly #counters = new ShardCounters();
   readonly #exchangeDurations: Histogram;
   readonly #startedAtMs: number;
@@ -195,6 +200,10 @@ export class Shard {
       peers.ledger,
       this.#pastClaims,
       this.#audit,
+    );
+    const rows = new ShardScrub(index, ports, limits, this.#reads, this.#inquirer, () => this.#log.position);
+    this.#scrub = new Scrub(ports, limits, this.#history, ports.halt, (cursor, step) =>
+      rows.check(cursor, step),
     );
   }
 
@@ -474,8 +483,13 @@ export class Shard {
   ping(message: Envelope): Promise<Reply<ShardWork>> {
     return this.#answer(message, async () => {
       this.#sweeper.arm();
-      return ok({ auditEntries: this.#audit.count });
+      return ok({ auditEntries: this.#audit.count, isScrubDue: this.#scrub.isDue });
     });
+  }
+
+  /** Checks the next rows of this shard, or the first ones (Z1). */
+  scrub(message: ScrubStep): Promise<Reply<ScrubStatus>> {
+    return this.#read(message, () => this.#scrub.step(message));
   }
 
   /** Returns the owners of a name, now and before, the latest first (K2). */
@@ -556,6 +570,14 @@ export class Shard {
   /** Returns what this shard knows of its own history. */
   part(message: Envelope): Promise<Reply<PartStatus>> {
     return this.#answerAlways(message, async () => ok(this.#history.status));
+  }
+
+  /** Returns what the scrub has found. */
+  scrubStatus(message: Envelope): Promise<Reply<ScrubStatus>> {
+    return this.#answerAlways(message, async () => {
+      await this.#ports.sql.flush();
+      return ok(this.#scrub.status);
+    });
   }
 
   /** Returns what this instance has counted. It reads a limited number of rows and writes none. */

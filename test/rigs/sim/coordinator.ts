@@ -24,7 +24,7 @@ const TELLING = {
     "reportStatus",
     "reportedStatus",
   ],
-  shard: ["lookup", "report", "listChanges", "listRecords", "digestRecords", "ping"],
+  shard: ["lookup", "report", "listChanges", "listRecords", "digestRecords", "ping", "scrub"],
 } as const;
 
 type Method = (message: unknown) => Promise<Reply<unknown>>;

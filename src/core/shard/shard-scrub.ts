@@ -1,0 +1,189 @@
+import type { Limits } from "../limits.ts";
+import type { Reply, ScrubKind, ScrubStep, ScrubTable, Verdict } from "../messages.ts";
+import { shardsOf } from "../placement.ts";
+import type { Clock, Sql, SqlValue } from "../ports.ts";
+import { ok } from "../refusal.ts";
+import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
+import type { Inquirer } from "./inquirer.ts";
+import type { ReadQueue } from "./read-queue.ts";
+import {
+  faultsOfClaim,
+  faultsOfHold,
+  faultsOfPastClaim,
+  type CheckedHold,
+  type CheckedPastClaim,
+  type RowContext,
+} from "./row-checks.ts";
+import { executionKey, type ClaimRow, type HoldRow } from "./rows.ts";
+
+/** The rows that are read and checked without a pause. */
+const PIECE_ROWS = 250;
+
+/** Checking a row takes about as long as listing four of them: two SHA-256 and a canonical form. */
+const COST_OF_ROW = 4;
+
+/** The tables of a shard, in the order in which a pass reads them, with where each of them begins. */
+const TABLES = ["holds", "claims", "past_claims"] as const;
+type ShardTable = (typeof TABLES)[number];
+const FIRST = { holds: [0, ""], claims: [0, ""], past_claims: [0, 0, "", 0] } as const;
+
+/** Each reads a limited number of rows in the order of a primary key; a test checks the query plans. */
+export const scrubStatements: Readonly<Record<ShardTable, string>> = {
+  holds: `SELECT hold.*, claim.cell AS claim_cell, claim.epoch AS claim_epoch
+     FROM hold LEFT JOIN claim USING (bucket_type, canonical)
+    WHERE (hold.bucket_type, hold.canonical) > (?, ?) ORDER BY hold.bucket_type, hold.canonical LIMIT ?`,
+  claims: `SELECT * FROM claim
+    WHERE (bucket_type, canonical) > (?, ?) ORDER BY bucket_type, canonical LIMIT ?`,
+  past_claims: `SELECT past.segment, past.bucket_type, past.canonical, past.epoch, past.value, past.cell,
+       past.ended_by, claim.epoch AS claim_epoch
+     FROM past_claim AS past LEFT JOIN claim USING (bucket_type, canonical)
+    WHERE (past.segment, past.bucket_type, past.canonical, past.epoch) > (?, ?, ?, ?)
+    ORDER BY past.segment, past.bucket_type, past.canonical, past.epoch LIMIT ?`,
+};
+
+/** What was read in one turn. */
+interface Piece {
+  rows: number;
+  findings: NewFinding[];
+  /** The holds that are old enough to be asked about. */
+  holds: HoldRow[];
+  next: ScrubCursor | null;
+}
+
+/** Checks the rows of a shard, alone (Z2) and against the ledgers of its holds (Z3). */
+export class ShardScrub {
+  readonly #index: number;
+  readonly #sql: Sql;
+  readonly #clock: Pick<Clock, "now">;
+  readonly #limits: Limits;
+  readonly #reads: ReadQueue;
+  readonly #inquirer: Inquirer;
+  readonly #position: () => number;
+
+  constructor(
+    index: number,
+    { sql, clock }: { sql: Sql; clock: Pick<Clock, "now"> },
+    limits: Limits,
+    reads: ReadQueue,
+    inquirer: Inquirer,
+    position: () => number,
+  ) {
+    this.#index = index;
+    this.#sql = sql;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#reads = reads;
+    this.#inquirer = inquirer;
+    this.#position = position;
+  }
+
+  /** Checks up to `scanRows` rows, in pieces, with other work in between. */
+  async check(cursor: ScrubCursor | null, step: ScrubStep): Promise<Reply<ScrubProgress>> {
+    const rules = new Map(step.rules);
+    const shards = shardsOf(step.placement);
+    const progress = nothingChecked(cursor ?? { table: "holds", behind: FIRST.holds });
+    for (let left = this.#limits.scanRows; left > 0 && progress.next !== null;) {
+      const at = progress.next;
+      const read = await this.#reads.run(SCRUB, () => {
+        const context = { shard: this.#index, shards, position: this.#position(), rules };
+        const value = this.#piece(at, Math.min(left, PIECE_ROWS), context);
+        return { value, rows: COST_OF_ROW * value.rows };
+      });
+      // What was checked before counts, so that a busy shard is checked too.
+      if (!read.ok) return progress.rows > 0 ? ok(progress) : read;
+      const { rows, findings, holds, next } = read.value;
+      progress.rows += rows;
+      progress.findings.push(...findings);
+      progress.next = next;
+      left -= rows;
+      if (holds.length > 0) this.#count(progress, await this.#inquirer.inquire(holds), holds);
+    }
+    return ok(progress);
+  }
+
+  /** A hold whose execution is over has been ended by the inquiry (B8). */
+  #count(progress: ScrubProgress, verdicts: ReadonlyMap<string, Verdict>, holds: readonly HoldRow[]): void {
+    for (const hold of holds) {
+      const verdict = verdicts.get(executionKey(hold)) ?? "unknown";
+      if (verdict === "unknown") progress.unchecked += 1;
+      else if (verdict !== "granted" && verdict !== "running") progress.clearedHolds += 1;
+    }
+  }
+
+  /** Reads and checks the next rows of one table, in one turn. */
+  #piece({ table, behind }: ScrubCursor, limit: number, context: RowContext): Piece {
+    switch (table) {
+      case "holds": {
+        const rows = this.#sql.all<CheckedHold>(scrubStatements.holds, ...behind, limit);
+        return {
+          ...pieceOf(table, rows, limit, ({ bucket_type, canonical }) => [bucket_type, canonical]),
+          findings: rows.flatMap((row) => findingsOf(table, row, row.lease, faultsOfHold(row, context))),
+          holds: rows.filter((row) => this.#isOld(row)),
+        };
+      }
+      case "claims": {
+        const rows = this.#sql.all<ClaimRow>(scrubStatements.claims, ...behind, limit);
+        return {
+          ...pieceOf(table, rows, limit, ({ bucket_type, canonical }) => [bucket_type, canonical]),
+          findings: rows.flatMap((row) => findingsOf(table, row, null, faultsOfClaim(row, context))),
+          holds: [],
+        };
+      }
+      default: {
+        const rows = this.#sql.all<CheckedPastClaim>(scrubStatements.past_claims, ...behind, limit);
+        return {
+          ...pieceOf("past_claims", rows, limit, (row) => [
+            row.segment,
+            row.bucket_type,
+            row.canonical,
+            row.epoch,
+          ]),
+          findings: rows.flatMap((row) =>
+            findingsOf("past_claims", row, row.ended_by, faultsOfPastClaim(row, context)),
+          ),
+          holds: [],
+        };
+      }
+    }
+  }
+
+  /** Younger holds mostly belong to begins that are running. A hold from the future has no age (M4). */
+  #isOld({ held_at_ms: heldAtMs }: HoldRow): boolean {
+    return Math.abs(this.#clock.now() - heldAtMs) >= this.#limits.sweepAfterMs;
+  }
+}
+
+/** Who the reads of scrubs belong to, which take their turn like those of a cell. */
+const SCRUB = "scrub";
+
+function pieceOf<Row>(
+  table: ShardTable,
+  rows: readonly Row[],
+  limit: number,
+  keyOf: (row: Row) => SqlValue[],
+): Pick<Piece, "rows" | "next"> {
+  const last = rows.at(-1);
+  if (last !== undefined && rows.length === limit)
+    return { rows: rows.length, next: { table, behind: keyOf(last) } };
+  const following = TABLES[TABLES.indexOf(table) + 1];
+  return {
+    rows: rows.length,
+    next: following === undefined ? null : { table: following, behind: FIRST[following] },
+  };
+}
+
+const findingsOf = (
+  table: ScrubTable,
+  row: { bucket_type: number; canonical: string; cell: string; epoch: number },
+  lease: string | null,
+  faults: readonly ScrubKind[],
+): NewFinding[] =>
+  faults.map((kind) => ({
+    kind,
+    table,
+    key: { type: row.bucket_type, canonical: row.canonical },
+    cell: row.cell,
+    lease,
+    epoch: row.epoch,
+    missing: null,
+  }));

@@ -1,0 +1,248 @@
+/** Tests of the scrub: what it finds, what it must not report, and how it continues. */
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, test } from "vitest";
+import type { Limits } from "../../src/core/limits.ts";
+import type { Reply, ScrubBegin, ScrubFinding, ScrubPass, ScrubStatus } from "../../src/core/messages.ts";
+import { migrate } from "../../src/core/meta.ts";
+import { shardSchema } from "../../src/core/shard/schema.ts";
+import { scrubStatements } from "../../src/core/shard/shard-scrub.ts";
+import { MAX_FINDINGS } from "../../src/core/scrub/scrub.ts";
+import { Cluster, type Fate } from "../support/cluster.ts";
+import { begin, own } from "../support/go-back.ts";
+import { NodeSql } from "../support/node-sql.ts";
+import { bucketType, ruleOf } from "../support/types.ts";
+
+const start = (limits: Partial<Limits> = {}, shards = 1): Promise<Cluster> =>
+  Cluster.start({ shards, limits });
+
+const rules = [[bucketType("ROUTES"), ruleOf("ROUTES")]] satisfies [number, unknown][];
+
+function step(c: Cluster, startWhen: ScrubBegin = "if_none"): Promise<Reply<ScrubStatus>> {
+  const { object } = c.shard(0);
+  return c.clock.runUntil(object.scrub({ ...c.envelope, begin: startWhen, rules }));
+}
+
+function valueOf<T>(reply: Reply<T>): T {
+  if (!reply.ok) throw new Error(reply.refusal.detail);
+  return reply.value;
+}
+
+/** Runs a whole pass, and returns it. */
+async function scrub(c: Cluster): Promise<ScrubPass> {
+  let status = valueOf(await step(c, "always"));
+  for (let steps = 0; status.running !== null; steps += 1) {
+    if (steps > 1_000) throw new Error("the pass does not end");
+    status = valueOf(await step(c));
+  }
+  if (status.last === null) throw new Error("no pass has ended");
+  return status.last;
+}
+
+const kinds = ({ findings }: ScrubPass): string[] => findings.map(({ kind }) => kind);
+
+/** Some claims, past claims, open leases and decisions, of two cells. */
+async function fill(c: Cluster): Promise<void> {
+  for (const name of ["a", "b", "c", "d"]) await own(c, "1", name);
+  await own(c, "2", "e");
+  await own(c, "1", { kind: "destroy", value: "a" });
+  await own(c, "1", { kind: "replace", value: "b", source: { type: "RAILS_TABLE_ROUTES", id: "007" } });
+  await begin(c, "1", c.uuid(), ["open", { kind: "destroy", value: "c" }, { kind: "replace", value: "d" }]);
+}
+
+describe("a scrub of rows that follow the rules", () => {
+  test("[Z1] finds nothing, and changes no row of a shard", async () => {
+    const c = await start();
+    await fill(c);
+    await c.pass(10_000);
+    const { database } = c.shard(0);
+    const tables = ["claim", "hold", "past_claim", "log", "incarnation"];
+    const rows = () => tables.map((table) => database.prepare(`SELECT * FROM ${table}`).all());
+    const before = rows();
+    const pass = await scrub(c);
+    expect(pass).toMatchObject({ counts: {}, findings: [], clearedHolds: 0, unchecked: 0, number: 1 });
+    expect(pass.rows).toBe(4 + 3 + 2);
+    expect(rows()).toEqual(before);
+  });
+
+  test("[Z3] an inquiry ends a hold whose execution is over, and no other", async () => {
+    const c = await start();
+    const orphan = c.uuid();
+    await begin(c, "1", orphan, ["orphan"]);
+    await begin(c, "1", c.uuid(), ["open"]);
+    // The ledger has never heard of the lease, as after a crash before the grant (B7).
+    c.ledger("1").database.prepare("DELETE FROM lease WHERE lease = ?").run(orphan);
+    expect(await scrub(c)).toMatchObject({ clearedHolds: 0 });
+    await c.clock.pass(c.limits.sweepAfterMs);
+    expect(await scrub(c)).toMatchObject({ clearedHolds: 1, findings: [], unchecked: 0 });
+    expect(c.holds().map(({ canonical }) => canonical)).toEqual(["open"]);
+  });
+
+  test("[Z3] a hold whose ledger does not answer is unchecked, and stays", async () => {
+    const c = await start();
+    await begin(c, "1", c.uuid(), ["open"]);
+    await c.clock.pass(c.limits.sweepAfterMs);
+    c.fate = ({ method }): Fate => (method === "inquire" ? "lose" : "deliver");
+    expect(await scrub(c)).toMatchObject({ unchecked: 1, clearedHolds: 0, findings: [] });
+    expect(c.holds()).toHaveLength(1);
+  });
+});
+
+describe("a scrub of a shard", () => {
+  const damages: [kind: string, table: string, damage: string][] = [
+    ["wrong_epoch", "claims", "UPDATE claim SET epoch = 1000000 WHERE canonical = 'b'"],
+    ["wrong_epoch", "holds", "UPDATE hold SET epoch = 1000000 WHERE canonical = 'open'"],
+    ["wrong_epoch", "holds", "UPDATE hold SET epoch = 1 WHERE canonical = 'd'"],
+    ["wrong_epoch", "past_claims", "UPDATE past_claim SET epoch = 1000000 WHERE canonical = 'a'"],
+    [
+      "wrong_epoch",
+      "past_claims",
+      "UPDATE past_claim SET epoch = (SELECT max(epoch) FROM claim) WHERE canonical = 'b'",
+    ],
+    ["wrong_digest", "claims", "UPDATE claim SET digest_2 = digest_2 + 1 WHERE canonical = 'b'"],
+    ["wrong_digest", "claims", "UPDATE claim SET subject_id = '2' WHERE canonical = 'b'"],
+    ["wrong_source_order", "claims", "UPDATE claim SET source_order = '0017' WHERE canonical = 'b'"],
+    ["wrong_source_order", "holds", "UPDATE hold SET source_order = '0017' WHERE canonical = 'open'"],
+    ["wrong_canonical_form", "holds", "UPDATE hold SET value = 'Other' WHERE canonical = 'open'"],
+    ["wrong_canonical_form", "past_claims", "UPDATE past_claim SET value = 'Other' WHERE canonical = 'a'"],
+    ["unfit_hold", "holds", "DELETE FROM claim WHERE canonical = 'c'"],
+    ["unfit_hold", "holds", "UPDATE claim SET cell = '2' WHERE canonical = 'd'"],
+    ["unfit_hold", "holds", "UPDATE hold SET uuid = NULL WHERE canonical = 'd'"],
+    ["unfit_hold", "holds", "UPDATE hold SET kind = 'create' WHERE canonical = 'd'"],
+  ];
+
+  test.each(damages)("[Z2] finds a %s in the %s", async (kind, table, damage) => {
+    const c = await start();
+    await fill(c);
+    c.shard(0).database.exec(damage);
+    const pass = await scrub(c);
+    expect(pass.findings).toEqual([expect.objectContaining({ kind, table })]);
+    expect(pass.counts).toEqual({ [kind]: 1 });
+    expect(pass.findings[0]?.key?.type).toBe(bucketType("ROUTES"));
+  });
+
+  test("[Z2] finds a spelling that gives another canonical form", async () => {
+    const c = await start();
+    await fill(c);
+    c.shard(0).database.exec("UPDATE claim SET value = 'Other' WHERE canonical = 'b'");
+    expect(kinds(await scrub(c))).toEqual(["wrong_canonical_form", "wrong_digest"]);
+  });
+
+  test("[Z2] does not compare the form of a name whose type the message does not have", async () => {
+    const c = await start();
+    await fill(c);
+    c.shard(0).database.exec("UPDATE past_claim SET value = 'Other'");
+    const { object } = c.shard(0);
+    const done = await c.clock.runUntil(object.scrub({ ...c.envelope, begin: "always" }));
+    expect(valueOf(done).last?.findings).toEqual([]);
+  });
+
+  test("[Z2] finds a name that belongs to another shard", async () => {
+    const c = await start({}, 2);
+    for (const name of ["a", "b", "c", "d", "e", "f"]) await own(c, "1", name);
+    const [foreign] = c.shard(1).database.prepare("SELECT * FROM claim LIMIT 1").all();
+    if (foreign === undefined) throw new Error("the test has no name on shard 1");
+    const columns = Object.keys(foreign);
+    c.shard(0)
+      .database.prepare(`INSERT INTO claim (${columns.join()}) VALUES (${columns.map(() => "?").join()})`)
+      .run(...Object.values({ ...foreign, epoch: 1 }));
+    const { findings } = await scrub(c);
+    expect(findings).toEqual([
+      expect.objectContaining({
+        kind: "wrong_shard",
+        table: "claims",
+        key: { type: foreign["bucket_type"], canonical: foreign["canonical"] },
+        cell: "1",
+        lease: null,
+        epoch: 1,
+      }) as ScrubFinding,
+    ]);
+  });
+
+  test("[Z4] each statement reads a limited number of rows in the order of its primary key", () => {
+    const sql = new NodeSql(new DatabaseSync(":memory:"));
+    migrate(sql, shardSchema);
+    for (const statement of Object.values(scrubStatements)) {
+      const bindings = Array<number>(statement.split("?").length - 1).fill(1);
+      const plan = JSON.stringify(sql.database.prepare(`EXPLAIN QUERY PLAN ${statement}`).all(...bindings));
+      expect(plan).toContain("USING PRIMARY KEY");
+      expect(plan).not.toContain("SCAN");
+      expect(plan).not.toContain("FOR ORDER BY");
+    }
+  });
+});
+
+describe("passes", () => {
+  test("[Z4] each step reads few rows, and a pass reads each row once, also across restarts", async () => {
+    const c = await start({ scanRows: 2 });
+    const names = ["a", "b", "c", "d", "e", "f", "g"];
+    for (const name of names) await own(c, "1", name);
+    await begin(c, "1", c.uuid(), ["open"]);
+    c.shard(0).database.exec("UPDATE claim SET digest_0 = digest_0 + 1");
+    let status = valueOf(await step(c));
+    const found: (string | undefined)[] = [];
+    let rows = 0;
+    for (; status.running !== null; status = valueOf(await step(c))) {
+      expect(status.running.rows - rows).toBeLessThanOrEqual(2);
+      ({ rows } = status.running);
+      c.shard(0).restart();
+    }
+    found.push(...(status.last?.findings ?? []).map(({ key }) => key?.canonical));
+    expect(found).toEqual(names);
+    expect(status.last?.rows).toBe(names.length + 1);
+  });
+
+  test("[Z4] [M6] keeps the first findings, and counts all", async () => {
+    const c = await start({ scanRows: 10 });
+    for (let index = 0; index < MAX_FINDINGS + 5; index += 1) await own(c, "1", `name-${index}`);
+    c.shard(0).database.exec("UPDATE claim SET digest_0 = digest_0 + 1");
+    const pass = await scrub(c);
+    expect(pass.findings).toHaveLength(MAX_FINDINGS);
+    expect(pass.counts).toEqual({ wrong_digest: MAX_FINDINGS + 5 });
+    c.shard(0).database.exec("UPDATE claim SET digest_0 = digest_0 - 1");
+    expect(await scrub(c)).toMatchObject({ number: 2, counts: {}, findings: [] });
+  });
+
+  test("[Z4] [M6] steps at the same time share one step", async () => {
+    const c = await start({ scanRows: 2 });
+    for (const name of ["a", "b", "c", "d", "e"]) await own(c, "1", name);
+    const { object } = c.shard(0);
+    const message = { ...c.envelope, begin: "if_none" as const };
+    const both = Promise.all([object.scrub(message), object.scrub(message)]);
+    const [first, second] = await c.clock.runUntil(both);
+    expect(first).toEqual(second);
+    expect(valueOf(first).running?.rows).toBe(2);
+  });
+
+  test("[Z4] the record is no part of the history", async () => {
+    const c = await start();
+    await own(c, "1", "a");
+    const point = async () => valueOf(await c.clock.runUntil(c.shard(0).object.part(c.envelope))).point;
+    const before = await point();
+    c.shard(0).restart();
+    await scrub(c);
+    expect(await point()).toEqual(before);
+  });
+
+  test("[Z5] a pass is due a day after the last one began, or if the clock went back", async () => {
+    const c = await start({ scrubEveryS: 86_400 });
+    await own(c, "1", "a");
+    const isDue = async () => valueOf(await c.clock.runUntil(c.shard(0).object.ping(c.envelope))).isScrubDue;
+    expect(await isDue()).toBe(true);
+    expect(valueOf(await step(c, "when_due")).last?.number).toBe(1);
+    await c.clock.pass(86_400_000 - 1_000);
+    expect(await isDue()).toBe(false);
+    expect(valueOf(await step(c, "when_due")).last?.number).toBe(1);
+    await c.clock.pass(1_000);
+    expect(await isDue()).toBe(true);
+    expect(valueOf(await step(c, "when_due")).last?.number).toBe(2);
+  });
+
+  test("[Z5] 0 seconds: only operators scrub", async () => {
+    const c = await start({ scrubEveryS: 0 });
+    await own(c, "1", "a");
+    const ping = await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
+    expect(valueOf(ping).isScrubDue).toBe(false);
+    expect(valueOf(await step(c, "when_due")).last).toBeNull();
+    expect(valueOf(await step(c)).last?.number).toBe(1);
+  });
+});
