@@ -860,6 +860,8 @@ export interface MaintainAnswer extends SeesDirectory {
   sparedLeases: number;
   /** Audit entries that D1 may not have yet. */
   auditEntries: number;
+  /** Whether a step of the scrub is due (Z5). */
+  isScrubDue: boolean;
   /** Null: the cell is not removed. */
   removed: RemovalEnd | null;
 }
@@ -1078,6 +1080,30 @@ export interface ScrubStatus {
   running: ScrubPass | null;
   /** The last pass that has ended. Null: none has. */
   last: ScrubPass | null;
+}
+
+// Ledger → shard, for a scrub
+
+/** An execution whose lease is granted, with the keys that it holds on the shard. */
+export interface HeldExecution extends AttemptId {
+  lease: string;
+  epoch: number;
+  keys: BucketKey[];
+}
+
+/** Asks which holds of a cell's executions are there. It reads one row for each key. */
+export interface CheckHolds extends Envelope {
+  cell: string;
+  executions: HeldExecution[];
+}
+
+export interface HoldCheck {
+  /** For each execution, in order: the indexes of the keys that it does not hold. */
+  missing: number[][];
+  /** Whether the shard is reconciling after a loss, so that holds may be lost (H6). */
+  isReconciling: boolean;
+  /** The newest point of the ledger that the shard has stored, for the ledger to check (H2). */
+  seen: HistoryPoint | null;
 }
 
 // Ledger, shard → directory

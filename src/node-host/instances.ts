@@ -44,6 +44,8 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
     pullAudit: (message) => tell(ledger, ledger.pullAudit(message)),
     part: (message) => tell(ledger, ledger.part(message)),
     metrics: (message) => tell(ledger, ledger.metrics(message)),
+    scrub: (message) => tell(ledger, ledger.scrub(message)),
+    scrubStatus: (message) => tell(ledger, ledger.scrubStatus(message)),
     reconcile: (message) => tell(ledger, ledger.reconcile(message)),
     knowledge: (message) => ledger.knowledge(message),
   };
@@ -70,6 +72,7 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
     metrics: (message) => tell(shard, shard.metrics(message)),
     scrub: (message) => tell(shard, shard.scrub(message)),
     scrubStatus: (message) => tell(shard, shard.scrubStatus(message)),
+    checkHolds: (message) => shard.checkHolds(message),
     reconcile: (message) => tell(shard, shard.reconcile(message)),
     finishReconciliation: (message) => tell(shard, shard.finishReconciliation(message)),
     listHolds: (message) => shard.listHolds(message),

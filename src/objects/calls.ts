@@ -57,6 +57,8 @@ export interface LedgerCalls {
   pullAudit(message: PullAudit): Answer<AuditPage>;
   part(message: messages.Envelope): Answer<messages.PartStatus>;
   metrics(message: messages.Envelope): Answer<LedgerMetrics>;
+  scrub(message: messages.ScrubStep): Answer<messages.ScrubStatus>;
+  scrubStatus(message: messages.Envelope): Answer<messages.ScrubStatus>;
   reconcile(message: messages.ReconcileLedger): Answer<messages.LedgerReconciliation>;
   knowledge(message: messages.KnowledgeRequest): PeerAnswer<messages.Knowledge>;
 }
@@ -79,6 +81,7 @@ export interface ShardCalls {
   metrics(message: messages.Envelope): Answer<ShardMetrics>;
   scrub(message: messages.ScrubStep): Answer<messages.ScrubStatus>;
   scrubStatus(message: messages.Envelope): Answer<messages.ScrubStatus>;
+  checkHolds(message: messages.CheckHolds): PeerAnswer<messages.HoldCheck>;
   reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation>;
   finishReconciliation(message: messages.FinishShard): Answer<messages.PartStatus>;
   listHolds(message: messages.ListHolds): PeerAnswer<messages.HoldPage>;

@@ -114,6 +114,14 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return this.#tell(this.#ledger.metrics(message));
   }
 
+  scrub(message: messages.ScrubStep): Answer<messages.ScrubStatus> {
+    return this.#tell(this.#ledger.scrub(message));
+  }
+
+  scrubStatus(message: messages.Envelope): Answer<messages.ScrubStatus> {
+    return this.#tell(this.#ledger.scrubStatus(message));
+  }
+
   reconcile(message: messages.ReconcileLedger): Answer<messages.LedgerReconciliation> {
     return this.#tell(this.#ledger.reconcile(message));
   }

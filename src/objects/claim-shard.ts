@@ -97,6 +97,10 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#tell(this.#shard.scrubStatus(message));
   }
 
+  checkHolds(message: messages.CheckHolds): Promise<messages.Reply<messages.HoldCheck>> {
+    return this.#shard.checkHolds(message);
+  }
+
   reconcile(message: messages.ReconcileShard): Answer<messages.ShardReconciliation> {
     return this.#tell(this.#shard.reconcile(message));
   }

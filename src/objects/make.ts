@@ -28,6 +28,7 @@ export function makeLedger(id: Named, ports: Ports, env: Env): Ledger {
       leave: (shard, message) => objects.shard(shard).leave(message),
       listHolds: (shard, message) => objects.shard(shard).listHolds(message),
       listCellClaims: (shard, message) => objects.shard(shard).listCellClaims(message),
+      checkHolds: (shard, message) => objects.shard(shard).checkHolds(message),
     },
   });
   return servedBy(ledger, name, tracer);

@@ -2,23 +2,32 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import type { Limits } from "../../src/core/limits.ts";
-import type { Reply, ScrubBegin, ScrubFinding, ScrubPass, ScrubStatus } from "../../src/core/messages.ts";
+import type {
+  CheckHolds,
+  Reply,
+  ScrubBegin,
+  ScrubFinding,
+  ScrubPass,
+  ScrubStatus,
+} from "../../src/core/messages.ts";
 import { migrate } from "../../src/core/meta.ts";
 import { shardSchema } from "../../src/core/shard/schema.ts";
 import { scrubStatements } from "../../src/core/shard/shard-scrub.ts";
 import { MAX_FINDINGS } from "../../src/core/scrub/scrub.ts";
 import { Cluster, type Fate } from "../support/cluster.ts";
-import { begin, own } from "../support/go-back.ts";
+import { begin, decide, LOST, own, saveShard } from "../support/go-back.ts";
 import { NodeSql } from "../support/node-sql.ts";
 import { bucketType, ruleOf } from "../support/types.ts";
+
+type Part = "shard" | "ledger";
 
 const start = (limits: Partial<Limits> = {}, shards = 1): Promise<Cluster> =>
   Cluster.start({ shards, limits });
 
 const rules = [[bucketType("ROUTES"), ruleOf("ROUTES")]] satisfies [number, unknown][];
 
-function step(c: Cluster, startWhen: ScrubBegin = "if_none"): Promise<Reply<ScrubStatus>> {
-  const { object } = c.shard(0);
+function step(c: Cluster, part: Part, startWhen: ScrubBegin = "if_none"): Promise<Reply<ScrubStatus>> {
+  const object = part === "shard" ? c.shard(0).object : c.ledger("1").object;
   return c.clock.runUntil(object.scrub({ ...c.envelope, begin: startWhen, rules }));
 }
 
@@ -28,11 +37,11 @@ function valueOf<T>(reply: Reply<T>): T {
 }
 
 /** Runs a whole pass, and returns it. */
-async function scrub(c: Cluster): Promise<ScrubPass> {
-  let status = valueOf(await step(c, "always"));
+async function scrub(c: Cluster, part: Part): Promise<ScrubPass> {
+  let status = valueOf(await step(c, part, "always"));
   for (let steps = 0; status.running !== null; steps += 1) {
     if (steps > 1_000) throw new Error("the pass does not end");
-    status = valueOf(await step(c));
+    status = valueOf(await step(c, part));
   }
   if (status.last === null) throw new Error("no pass has ended");
   return status.last;
@@ -50,17 +59,17 @@ async function fill(c: Cluster): Promise<void> {
 }
 
 describe("a scrub of rows that follow the rules", () => {
-  test("[Z1] finds nothing, and changes no row of a shard", async () => {
+  test.each(["shard", "ledger"] as const)("[Z1] finds nothing, and changes no row of a %s", async (part) => {
     const c = await start();
     await fill(c);
     await c.pass(10_000);
-    const { database } = c.shard(0);
-    const tables = ["claim", "hold", "past_claim", "log", "incarnation"];
+    const { database } = part === "shard" ? c.shard(0) : c.ledger("1");
+    const tables = part === "shard" ? ["claim", "hold", "past_claim", "log", "incarnation"] : ["lease"];
     const rows = () => tables.map((table) => database.prepare(`SELECT * FROM ${table}`).all());
     const before = rows();
-    const pass = await scrub(c);
+    const pass = await scrub(c, part);
     expect(pass).toMatchObject({ counts: {}, findings: [], clearedHolds: 0, unchecked: 0, number: 1 });
-    expect(pass.rows).toBe(4 + 3 + 2);
+    expect(pass.rows).toBe(part === "shard" ? 4 + 3 + 2 : 1 + 6);
     expect(rows()).toEqual(before);
   });
 
@@ -71,9 +80,9 @@ describe("a scrub of rows that follow the rules", () => {
     await begin(c, "1", c.uuid(), ["open"]);
     // The ledger has never heard of the lease, as after a crash before the grant (B7).
     c.ledger("1").database.prepare("DELETE FROM lease WHERE lease = ?").run(orphan);
-    expect(await scrub(c)).toMatchObject({ clearedHolds: 0 });
+    expect(await scrub(c, "shard")).toMatchObject({ clearedHolds: 0 });
     await c.clock.pass(c.limits.sweepAfterMs);
-    expect(await scrub(c)).toMatchObject({ clearedHolds: 1, findings: [], unchecked: 0 });
+    expect(await scrub(c, "shard")).toMatchObject({ clearedHolds: 1, findings: [], unchecked: 0 });
     expect(c.holds().map(({ canonical }) => canonical)).toEqual(["open"]);
   });
 
@@ -82,7 +91,7 @@ describe("a scrub of rows that follow the rules", () => {
     await begin(c, "1", c.uuid(), ["open"]);
     await c.clock.pass(c.limits.sweepAfterMs);
     c.fate = ({ method }): Fate => (method === "inquire" ? "lose" : "deliver");
-    expect(await scrub(c)).toMatchObject({ unchecked: 1, clearedHolds: 0, findings: [] });
+    expect(await scrub(c, "shard")).toMatchObject({ unchecked: 1, clearedHolds: 0, findings: [] });
     expect(c.holds()).toHaveLength(1);
   });
 });
@@ -114,7 +123,7 @@ describe("a scrub of a shard", () => {
     const c = await start();
     await fill(c);
     c.shard(0).database.exec(damage);
-    const pass = await scrub(c);
+    const pass = await scrub(c, "shard");
     expect(pass.findings).toEqual([expect.objectContaining({ kind, table })]);
     expect(pass.counts).toEqual({ [kind]: 1 });
     expect(pass.findings[0]?.key?.type).toBe(bucketType("ROUTES"));
@@ -124,7 +133,7 @@ describe("a scrub of a shard", () => {
     const c = await start();
     await fill(c);
     c.shard(0).database.exec("UPDATE claim SET value = 'Other' WHERE canonical = 'b'");
-    expect(kinds(await scrub(c))).toEqual(["wrong_canonical_form", "wrong_digest"]);
+    expect(kinds(await scrub(c, "shard"))).toEqual(["wrong_canonical_form", "wrong_digest"]);
   });
 
   test("[Z2] does not compare the form of a name whose type the message does not have", async () => {
@@ -145,7 +154,7 @@ describe("a scrub of a shard", () => {
     c.shard(0)
       .database.prepare(`INSERT INTO claim (${columns.join()}) VALUES (${columns.map(() => "?").join()})`)
       .run(...Object.values({ ...foreign, epoch: 1 }));
-    const { findings } = await scrub(c);
+    const { findings } = await scrub(c, "shard");
     expect(findings).toEqual([
       expect.objectContaining({
         kind: "wrong_shard",
@@ -171,6 +180,128 @@ describe("a scrub of a shard", () => {
   });
 });
 
+describe("a scrub of a ledger", () => {
+  test("[Z3] finds a granted lease that has lost a hold, and says on which shard", async () => {
+    const c = await start({}, 4);
+    const lease = c.uuid();
+    await begin(c, "1", lease, ["a", "b", "c", "d", "e", "f"]);
+    await begin(c, "1", c.uuid(), ["g"]);
+    const shard = [0, 1, 2, 3].find((index) => holdsOn(c, index) > 0) ?? 0;
+    const holds = Number(c.shard(shard).database.prepare("DELETE FROM hold").run().changes);
+    const pass = await scrub(c, "ledger");
+    expect(pass.findings.filter((each) => each.lease === lease)).toEqual([
+      {
+        kind: "missing_holds",
+        table: "leases",
+        key: null,
+        cell: "1",
+        lease,
+        epoch: null,
+        missing: { shard, holds: expect.any(Number) as number },
+        foundAtMs: c.clock.now(),
+      },
+    ]);
+    expect(pass.findings.reduce((sum, { missing }) => sum + (missing?.holds ?? 0), 0)).toBe(holds);
+  });
+
+  test("[Z3] finds a hold with another epoch, and one of another attempt", async () => {
+    const c = await start();
+    await begin(c, "1", c.uuid(), ["a"]);
+    await begin(c, "1", c.uuid(), ["b"]);
+    c.shard(0).database.exec("UPDATE hold SET epoch = epoch - 1 WHERE canonical = 'b'");
+    c.shard(0).database.exec("UPDATE hold SET counter = counter + 1 WHERE canonical = 'a'");
+    expect(kinds(await scrub(c, "ledger"))).toEqual(["missing_holds", "missing_holds"]);
+  });
+
+  test("[Z3] a destroy without a claim has no hold, and one that has lost it is found", async () => {
+    const c = await start();
+    await own(c, "1", "a");
+    const destroys = ["a", "b"].map((value) => ({ kind: "destroy" as const, value }));
+    await begin(c, "1", c.uuid(), destroys, { allowMissing: true });
+    await begin(c, "1", c.uuid(), [{ kind: "destroy", value: "c" }], { allowMissing: true });
+    expect(await scrub(c, "ledger")).toMatchObject({ rows: 3, findings: [], unchecked: 0 });
+    c.shard(0).database.exec("DELETE FROM hold");
+    expect(kinds(await scrub(c, "ledger"))).toEqual(["missing_holds"]);
+  });
+
+  test("[Z3] a lease that is decided before the shards answer is no finding", async () => {
+    const c = await start();
+    const lease = c.uuid();
+    await begin(c, "1", lease, ["a"]);
+    let decided: Promise<unknown> | undefined;
+    c.fate = ({ method }): Fate => {
+      if (method !== "checkHolds") return "deliver";
+      decided ??= c.ledger("1").object.decide({
+        ...c.envelope,
+        caller: { role: "cell", keyId: "k1", expiresAtMs: Number.MAX_SAFE_INTEGER },
+        requestId: "request-2",
+        lease,
+        outcome: "COMMITTED",
+      });
+      return "slow";
+    };
+    const pass = await scrub(c, "ledger");
+    expect(decided).toBeDefined();
+    expect(c.holds()).toEqual([]);
+    expect(pass).toMatchObject({ findings: [], unchecked: 0 });
+  });
+
+  test("[Z3] a lease on a shard that does not answer is unchecked, and others are checked", async () => {
+    const c = await start({}, 4);
+    for (const name of ["a", "b", "c", "d", "e", "f", "g", "h"]) await begin(c, "1", c.uuid(), [name]);
+    const lost = holdsOn(c, 2);
+    expect(lost).toBeGreaterThan(0);
+    c.fate = ({ to, method }): Fate => (to === "shard 2" && method === "checkHolds" ? "lose" : "deliver");
+    for (const index of [0, 1, 2, 3]) c.shard(index).database.exec("DELETE FROM hold");
+    const pass = await scrub(c, "ledger");
+    expect(pass).toMatchObject({ unchecked: lost, counts: { missing_holds: 8 - lost } });
+  });
+
+  test("[Z3] finds a lease whose row cannot be read, and a decision that nobody delivers", async () => {
+    const c = await start();
+    const [open, decided] = [c.uuid(), c.uuid()];
+    await begin(c, "1", open, ["a"]);
+    await begin(c, "1", decided, ["b"]);
+    c.fate = ({ method }): Fate => (method === "exchange" ? "lose" : "deliver");
+    await decide(c, "1", decided, "COMMITTED");
+    expect(await scrub(c, "ledger")).toMatchObject({ rows: 2, findings: [] });
+    const { database } = c.ledger("1");
+    database.prepare("UPDATE lease SET payload = 'x' WHERE lease = ?").run(open);
+    const applied = JSON.stringify({ position: Number.MAX_SAFE_INTEGER - 1, shards: {}, through: 0 });
+    database.prepare("INSERT INTO meta (name, value) VALUES ('applied', ?)").run(applied);
+    c.ledger("1").restart();
+    const { findings } = await scrub(c, "ledger");
+    expect(findings.map(({ kind, table, lease }) => ({ kind, table, lease }))).toEqual([
+      { kind: "unreadable_lease", table: "leases", lease: open },
+      { kind: "undelivered_decision", table: "decisions", lease: decided },
+    ]);
+  });
+
+  test("[Z3] a shard that went back in time notices it, and is no finding", async () => {
+    const c = await start();
+    await own(c, "1", "a");
+    const goBack = saveShard(c);
+    await begin(c, "1", c.uuid(), ["b"]);
+    goBack();
+    expect(await scrub(c, "ledger")).toMatchObject({ findings: [], unchecked: 1 });
+    expect(await step(c, "shard")).toEqual(LOST);
+    const status = await c.clock.runUntil(c.shard(0).object.scrubStatus(c.envelope));
+    expect(valueOf(status)).toMatchObject({ state: "lost", running: null, last: null });
+  });
+
+  test("[M7] a shard refuses a message about too many holds", async () => {
+    const c = await start();
+    await own(c, "1", "a");
+    const keys = Array.from({ length: 20_001 }, (_, index) => ({ type: 1, canonical: String(index) }));
+    const executions = [{ lease: c.uuid(), incarnation: 1, counter: 1, epoch: 1, keys }];
+    const message: CheckHolds = { ...c.envelope, cell: "1", executions };
+    expect(await c.clock.runUntil(c.shard(0).object.checkHolds(message))).toMatchObject({
+      ok: false,
+      refusal: { code: "INVALID_ARGUMENT" },
+    });
+  });
+});
+
 describe("passes", () => {
   test("[Z4] each step reads few rows, and a pass reads each row once, also across restarts", async () => {
     const c = await start({ scanRows: 2 });
@@ -178,10 +309,10 @@ describe("passes", () => {
     for (const name of names) await own(c, "1", name);
     await begin(c, "1", c.uuid(), ["open"]);
     c.shard(0).database.exec("UPDATE claim SET digest_0 = digest_0 + 1");
-    let status = valueOf(await step(c));
+    let status = valueOf(await step(c, "shard"));
     const found: (string | undefined)[] = [];
     let rows = 0;
-    for (; status.running !== null; status = valueOf(await step(c))) {
+    for (; status.running !== null; status = valueOf(await step(c, "shard"))) {
       expect(status.running.rows - rows).toBeLessThanOrEqual(2);
       ({ rows } = status.running);
       c.shard(0).restart();
@@ -191,15 +322,27 @@ describe("passes", () => {
     expect(status.last?.rows).toBe(names.length + 1);
   });
 
+  test("[Z4] a ledger's pass reads each lease once, also across restarts", async () => {
+    const c = await start({ scanRows: 2 });
+    const leases = ["a", "b", "c", "d", "e"].map((name) => ({ name, lease: c.uuid() }));
+    for (const { name, lease } of leases) await begin(c, "1", lease, [name]);
+    for (const name of ["x", "y", "z"]) await own(c, "1", name);
+    c.shard(0).database.exec("DELETE FROM hold");
+    let status = valueOf(await step(c, "ledger"));
+    for (; status.running !== null; status = valueOf(await step(c, "ledger"))) c.ledger("1").restart();
+    expect(status.last?.findings.map(({ lease }) => lease)).toEqual(leases.map(({ lease }) => lease));
+    expect(status.last?.rows).toBe(8);
+  });
+
   test("[Z4] [M6] keeps the first findings, and counts all", async () => {
     const c = await start({ scanRows: 10 });
     for (let index = 0; index < MAX_FINDINGS + 5; index += 1) await own(c, "1", `name-${index}`);
     c.shard(0).database.exec("UPDATE claim SET digest_0 = digest_0 + 1");
-    const pass = await scrub(c);
+    const pass = await scrub(c, "shard");
     expect(pass.findings).toHaveLength(MAX_FINDINGS);
     expect(pass.counts).toEqual({ wrong_digest: MAX_FINDINGS + 5 });
     c.shard(0).database.exec("UPDATE claim SET digest_0 = digest_0 - 1");
-    expect(await scrub(c)).toMatchObject({ number: 2, counts: {}, findings: [] });
+    expect(await scrub(c, "shard")).toMatchObject({ number: 2, counts: {}, findings: [] });
   });
 
   test("[Z4] [M6] steps at the same time share one step", async () => {
@@ -219,7 +362,7 @@ describe("passes", () => {
     const point = async () => valueOf(await c.clock.runUntil(c.shard(0).object.part(c.envelope))).point;
     const before = await point();
     c.shard(0).restart();
-    await scrub(c);
+    await scrub(c, "shard");
     expect(await point()).toEqual(before);
   });
 
@@ -228,13 +371,13 @@ describe("passes", () => {
     await own(c, "1", "a");
     const isDue = async () => valueOf(await c.clock.runUntil(c.shard(0).object.ping(c.envelope))).isScrubDue;
     expect(await isDue()).toBe(true);
-    expect(valueOf(await step(c, "when_due")).last?.number).toBe(1);
+    expect(valueOf(await step(c, "shard", "when_due")).last?.number).toBe(1);
     await c.clock.pass(86_400_000 - 1_000);
     expect(await isDue()).toBe(false);
-    expect(valueOf(await step(c, "when_due")).last?.number).toBe(1);
+    expect(valueOf(await step(c, "shard", "when_due")).last?.number).toBe(1);
     await c.clock.pass(1_000);
     expect(await isDue()).toBe(true);
-    expect(valueOf(await step(c, "when_due")).last?.number).toBe(2);
+    expect(valueOf(await step(c, "shard", "when_due")).last?.number).toBe(2);
   });
 
   test("[Z5] 0 seconds: only operators scrub", async () => {
@@ -242,7 +385,10 @@ describe("passes", () => {
     await own(c, "1", "a");
     const ping = await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
     expect(valueOf(ping).isScrubDue).toBe(false);
-    expect(valueOf(await step(c, "when_due")).last).toBeNull();
-    expect(valueOf(await step(c)).last?.number).toBe(1);
+    expect(valueOf(await step(c, "shard", "when_due")).last).toBeNull();
+    expect(valueOf(await step(c, "shard")).last?.number).toBe(1);
   });
 });
+
+const holdsOn = (c: Cluster, shard: number): number =>
+  c.shard(shard).database.prepare("SELECT * FROM hold").all().length;

@@ -245,6 +245,10 @@ export class Cluster {
           this.#send(from.name, `shard ${index}`, "listCellClaims", message, (copy) =>
             this.shard(index).object.listCellClaims(copy),
           ),
+        checkHolds: (index, message) =>
+          this.#send(from.name, `shard ${index}`, "checkHolds", message, (copy) =>
+            this.shard(index).object.checkHolds(copy),
+          ),
       },
     };
   }

@@ -117,6 +117,12 @@ export class Deliveries {
     return Math.max(this.#open.size, this.#loadedThrough === Infinity ? 0 : 1);
   }
 
+  /** Whether this instance, or the next one, delivers a decision whose row still has its batch (C3). */
+  willDeliver(lease: string, position: number): boolean {
+    const isLaterLoaded = position > this.#loadedThrough;
+    return this.#open.has(lease) || this.#applied.has(lease) || isLaterLoaded;
+  }
+
   /** The age of the oldest open decision in memory, which has the smallest position. 0 if there is none. */
   oldestMs(nowMs: number): number {
     let first = Infinity;

@@ -36,6 +36,8 @@ import type {
   ReportStatus,
   Reply,
   RevokeCellKey,
+  ScrubStatus,
+  ScrubStep,
   SetState,
   StartRemoval,
   Told,
@@ -51,6 +53,7 @@ import type { Ports } from "../ports.ts";
 import type { ReportedStatus } from "../status.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
+import { Scrub } from "../scrub/scrub.ts";
 import { Begins, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
 import { Contradictions } from "./contradictions.ts";
 import { Decisions } from "./decisions.ts";
@@ -60,6 +63,7 @@ import { knowledgeOf } from "./knowledge.ts";
 import { isRebuilt, LedgerReconciler, replayRefusal, type HoldsPeer } from "./reconcile.ts";
 import { LeaseAudit } from "./lease-audit.ts";
 import { ShardLinks, type ShardPeer } from "./shard-links.ts";
+import { LedgerScrub, type HoldCheckPeer } from "./ledger-scrub.ts";
 import { Positions, positionAt } from "./position.ts";
 import { Pruner, type Pruned } from "./prune.ts";
 import { Removal, type ClaimsPeer } from "./removal.ts";
@@ -73,7 +77,7 @@ import { LedgerStore, type LeaseRow } from "./store.ts";
 
 export interface LedgerPeers {
   directory: DirectoryPeer;
-  shard: ShardPeer & HoldsPeer & ClaimsPeer;
+  shard: ShardPeer & HoldsPeer & ClaimsPeer & HoldCheckPeer;
 }
 
 /** The pause before work that one alarm did not finish is continued. */
@@ -99,6 +103,7 @@ export class Ledger {
   readonly #reads: ReadLimiter;
   readonly #pruner: Pruner;
   readonly #reconciler: LedgerReconciler;
+  readonly #scrub: Scrub;
   readonly #renewals: Renewals;
   readonly #removal: Removal;
   readonly #audit: Audit;
@@ -218,6 +223,16 @@ export class Ledger {
       this.#audit,
       peers.shard,
     );
+    const leases = new LedgerScrub(
+      cell,
+      ports.clock,
+      limits,
+      this.#store,
+      this.#deliveries,
+      links,
+      peers.shard,
+    );
+    this.#scrub = new Scrub(ports, limits, this.#history, halt, (cursor, step) => leases.check(cursor, step));
   }
 
   begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
@@ -378,6 +393,7 @@ export class Ledger {
         unapplied: this.#deliveries.unapplied,
         sparedLeases: this.#store.sparedLeases(this.#ports.clock.now(), this.#limits.staleS * 1_000),
         auditEntries: this.#audit.count,
+        isScrubDue: this.#scrub.isDue,
         directory: this.#directory.point ?? null,
         removed: this.#removal.end,
       });
@@ -519,6 +535,16 @@ export class Ledger {
     });
   }
 
+  /** Checks the next leases of this ledger, or the first ones (Z1). */
+  scrub(message: ScrubStep): Promise<Reply<ScrubStatus>> {
+    return this.#answer(message, async () => {
+      const reply = await this.#durable(await this.#scrub.step(message));
+      // The loss may have been noticed during the wait (M1, H4).
+      const { refusal } = this.#history;
+      return refusal === undefined ? reply : { ok: false, refusal };
+    });
+  }
+
   /** What an answer tells besides its content. To be called when the answer is complete. */
   told(): Told {
     const { point } = this.#history;
@@ -565,6 +591,11 @@ export class Ledger {
         exchangeDurations: this.#exchangeDurations.durations,
       }),
     );
+  }
+
+  /** Returns what the scrub has found. */
+  scrubStatus(message: Envelope): Promise<Reply<ScrubStatus>> {
+    return this.#answerAlways(message, async () => this.#durable(ok(this.#scrub.status)));
   }
 
   /** Rebuilds the leases that this ledger has forgotten, and accepts its loss (H7). */

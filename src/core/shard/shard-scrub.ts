@@ -1,8 +1,8 @@
 import type { Limits } from "../limits.ts";
-import type { Reply, ScrubKind, ScrubStep, ScrubTable, Verdict } from "../messages.ts";
+import type { CheckHolds, HoldCheck, Reply, ScrubKind, ScrubStep, ScrubTable, Verdict } from "../messages.ts";
 import { shardsOf } from "../placement.ts";
 import type { Clock, Sql, SqlValue } from "../ports.ts";
-import { ok } from "../refusal.ts";
+import { ok, refused, type Result } from "../refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { ReadQueue } from "./read-queue.ts";
@@ -14,7 +14,8 @@ import {
   type CheckedPastClaim,
   type RowContext,
 } from "./row-checks.ts";
-import { executionKey, type ClaimRow, type HoldRow } from "./rows.ts";
+import { bucketText, executionKey, type ClaimRow, type HoldRow } from "./rows.ts";
+import type { ShardStore } from "./store.ts";
 
 /** The rows that are read and checked without a pause. */
 const PIECE_ROWS = 250;
@@ -187,3 +188,26 @@ const findingsOf = (
     epoch: row.epoch,
     missing: null,
   }));
+
+/** The most keys of one message, whatever the limits of its sender are (M7). */
+const MOST_KEYS = 20_000;
+
+/** Returns which holds of these executions are not there (Z3). */
+export function checkHolds(
+  store: ShardStore,
+  { cell, executions }: Pick<CheckHolds, "cell" | "executions">,
+): Result<Pick<HoldCheck, "missing">> {
+  const all = executions.flatMap(({ keys }) => keys);
+  if (all.length > MOST_KEYS)
+    return refused("INVALID_ARGUMENT", `a message may ask about ${MOST_KEYS} holds, not ${all.length}`);
+  const holds = store.holdsOn(all);
+  return ok({
+    missing: executions.map(({ keys, ...execution }) => {
+      const wanted = executionKey({ cell, ...execution });
+      return keys.flatMap(({ type, canonical }, index) => {
+        const hold = holds.get(bucketText(type, canonical));
+        return hold !== undefined && executionKey(hold) === wanted ? [] : [index];
+      });
+    }),
+  });
+}

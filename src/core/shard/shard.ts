@@ -4,6 +4,7 @@ import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../limits.ts";
 import type {
   CellClaimCounts,
+  CheckHolds,
   FindNames,
   FinishShard,
   FoundNames,
@@ -21,6 +22,7 @@ import type {
   Exchange,
   ExchangeAnswer,
   HistoryPoint,
+  HoldCheck,
   HoldPage,
   LeaveQueue,
   ListHolds,
@@ -77,7 +79,7 @@ import { reportAfter } from "./report.ts";
 import { shardSchema } from "./schema.ts";
 import { bucketText, type HoldRow } from "./rows.ts";
 import { ScanStore } from "./scan-store.ts";
-import { ShardScrub } from "./shard-scrub.ts";
+import { checkHolds, ShardScrub } from "./shard-scrub.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
 
@@ -490,6 +492,30 @@ export class Shard {
   /** Checks the next rows of this shard, or the first ones (Z1). */
   scrub(message: ScrubStep): Promise<Reply<ScrubStatus>> {
     return this.#read(message, () => this.#scrub.step(message));
+  }
+
+  /** Returns which holds of granted leases are not here, for the scrub of their ledger (Z3). */
+  checkHolds(message: CheckHolds): Promise<Reply<HoldCheck>> {
+    return this.#answer(
+      message,
+      async () => {
+        const found = await this.#reads.run(message.cell, () => ({
+          value: checkHolds(this.#store, message),
+          rows: message.executions.reduce((sum, { keys }) => sum + keys.length, 0),
+        }));
+        if (!found.ok) return found;
+        await this.#ports.sql.flush();
+        const { refusal } = this.#history;
+        if (refusal !== undefined) return { ok: false, refusal };
+        if (!found.value.ok) return found.value;
+        return ok({
+          ...found.value.value,
+          isReconciling: this.#history.state === "reconciling",
+          seen: this.#log.ledgerPoint(message.cell) ?? null,
+        });
+      },
+      `the ledger of cell ${message.cell}`,
+    );
   }
 
   /** Returns the owners of a name, now and before, the latest first (K2). */

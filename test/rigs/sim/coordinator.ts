@@ -23,6 +23,7 @@ const TELLING = {
     "status",
     "reportStatus",
     "reportedStatus",
+    "scrub",
   ],
   shard: ["lookup", "report", "listChanges", "listRecords", "digestRecords", "ping", "scrub"],
 } as const;
@@ -81,6 +82,7 @@ export class Coordinator {
             listHolds: (index, message) => network.send(self, this.shard(index), "listHolds", message),
             listCellClaims: (index, message) =>
               network.send(self, this.shard(index), "listCellClaims", message),
+            checkHolds: (index, message) => network.send(self, this.shard(index), "checkHolds", message),
           },
         });
         return telling(ledger, TELLING.ledger);

@@ -1,0 +1,241 @@
+import { ask } from "../ask.ts";
+import { fanOut } from "../fan-out.ts";
+import type { Limits } from "../limits.ts";
+import {
+  MESSAGE_VERSION,
+  type CheckHolds,
+  type HeldExecution,
+  type HoldCheck,
+  type Op,
+  type Reply,
+  type ScrubKind,
+  type ScrubStep,
+} from "../messages.ts";
+import type { Clock } from "../ports.ts";
+import { ok, type Refusal } from "../refusal.ts";
+import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
+import type { Deliveries } from "./deliveries.ts";
+import { decodeExecutions, type Executions } from "./executions.ts";
+import { decodePayload } from "./payload.ts";
+import type { ShardLinks } from "./shard-links.ts";
+import type { LeaseRow, LedgerStore } from "./store.ts";
+
+export interface HoldCheckPeer {
+  checkHolds(shard: number, message: CheckHolds): Promise<Reply<HoldCheck>>;
+}
+
+/** The leases that one step compares with shards, unless their ops are more than `scanRows` before that. */
+const STEP_LEASES = 200;
+
+/** A granted lease that is compared with the shards. */
+interface ComparedLease {
+  row: LeaseRow;
+  ops: Op[];
+  executions: Executions;
+  /** The number of missing holds by shard, destroys separately. */
+  missing: Map<number, { destroys: number; others: number }>;
+  /** Whether a shard has not said what it has. */
+  isUnchecked: boolean;
+}
+
+/** The part of a lease that one message asks about. */
+interface AskedPart {
+  lease: ComparedLease;
+  ops: Op[];
+}
+
+/**
+ * Checks the rows of a ledger: each granted lease has its holds on the shards (Z3), and each decision that is
+ * not applied everywhere will be delivered (C3).
+ */
+export class LedgerScrub {
+  readonly #cell: string;
+  readonly #clock: Clock;
+  readonly #limits: Limits;
+  readonly #store: LedgerStore;
+  readonly #deliveries: Deliveries;
+  readonly #links: ShardLinks;
+  readonly #shard: HoldCheckPeer;
+
+  constructor(
+    cell: string,
+    clock: Clock,
+    limits: Limits,
+    store: LedgerStore,
+    deliveries: Deliveries,
+    links: ShardLinks,
+    shard: HoldCheckPeer,
+  ) {
+    this.#cell = cell;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#store = store;
+    this.#deliveries = deliveries;
+    this.#links = links;
+    this.#shard = shard;
+  }
+
+  async check(cursor: ScrubCursor | null, step: ScrubStep): Promise<Reply<ScrubProgress>> {
+    const { table, behind } = cursor ?? { table: "leases", behind: [0] };
+    const after = Number(behind[0]);
+    return table === "decisions" ? this.#checkDecisions(after) : this.#checkLeases(after, step);
+  }
+
+  async #checkLeases(after: number, { placement }: ScrubStep): Promise<Reply<ScrubProgress>> {
+    const rows = this.#store.granted(after, STEP_LEASES);
+    const findings: NewFinding[] = [];
+    const leases: ComparedLease[] = [];
+    let read = 0;
+    let ops = 0;
+    for (const { lease } of rows) {
+      if (ops >= this.#limits.scanRows) break;
+      read += 1;
+      const compared = this.#read(lease);
+      if (compared === undefined) findings.push(this.#finding("unreadable_lease", "leases", lease));
+      else leases.push(compared);
+      ops += compared?.ops.length ?? 0;
+    }
+    const refusal = await this.#ask(leases, placement);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const isEnd = read === rows.length && rows.length < STEP_LEASES;
+    const last = rows[read - 1];
+    return ok({
+      ...nothingChecked({ table: "leases", behind: [last?.position ?? after] }),
+      ...(isEnd ? { next: { table: "decisions", behind: [0] } } : {}),
+      rows: read,
+      findings: [...findings, ...leases.flatMap((lease) => this.#findingsOf(lease))],
+      unchecked: leases.filter(({ isUnchecked }) => isUnchecked).length,
+    });
+  }
+
+  /** Returns undefined if nobody can read what the lease holds. */
+  #read(id: string): ComparedLease | undefined {
+    try {
+      const row = this.#store.findWhole(id);
+      if (row === undefined || row.payload === null || row.epochs === null) return undefined;
+      const executions = decodeExecutions(row.epochs);
+      return { row, ops: decodePayload(row.payload), executions, missing: new Map(), isUnchecked: false };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Asks each shard which holds of these leases it lacks, with messages of at most `scanRows` keys. */
+  async #ask(leases: readonly ComparedLease[], placement: string): Promise<Refusal | undefined> {
+    const messages: { shard: number; parts: AskedPart[] }[] = [];
+    const open = new Map<number, { parts: AskedPart[]; keys: number }>();
+    for (const lease of leases) {
+      for (const [shard, ops] of Map.groupBy(lease.ops, (op) => op.shard)) {
+        // A shard that held nothing for the lease has only destroys of claims that did not exist.
+        if (!lease.executions.has(shard)) {
+          note(lease, shard, ops);
+          continue;
+        }
+        for (let from = 0; from < ops.length; from += this.#limits.scanRows) {
+          const part = { lease, ops: ops.slice(from, from + this.#limits.scanRows) };
+          let message = open.get(shard);
+          if (message === undefined || message.keys + part.ops.length > this.#limits.scanRows) {
+            message = { parts: [], keys: 0 };
+            open.set(shard, message);
+            messages.push({ shard, parts: message.parts });
+          }
+          message.parts.push(part);
+          message.keys += part.ops.length;
+        }
+      }
+    }
+    const refusals = await fanOut(messages, this.#limits.fanOut, ({ shard, parts }) =>
+      this.#askShard(shard, parts, placement),
+    );
+    return refusals.find((refusal) => refusal !== undefined);
+  }
+
+  /** Returns a refusal if the shard has shown that this ledger went back in time (H4). */
+  async #askShard(
+    shard: number,
+    parts: readonly AskedPart[],
+    placement: string,
+  ): Promise<Refusal | undefined> {
+    const seen = this.#links.points.get(shard);
+    const message: CheckHolds = {
+      version: MESSAGE_VERSION,
+      placement,
+      ...(seen === undefined ? {} : { seen }),
+      cell: this.#cell,
+      executions: parts.map((part) => heldExecution(part, shard)),
+    };
+    const answer = await ask(this.#clock, this.#limits.exchangeTimeoutMs, () =>
+      this.#shard.checkHolds(shard, message),
+    );
+    if (answer.kind !== "ok" || answer.value.isReconciling || answer.value.missing.length !== parts.length) {
+      for (const { lease } of parts) lease.isUnchecked = true;
+      return undefined;
+    }
+    const { missing } = answer.value;
+    for (const [index, { lease, ops }] of parts.entries()) {
+      const absent = new Set(missing[index]);
+      note(
+        lease,
+        shard,
+        ops.filter((_, at) => absent.has(at)),
+      );
+    }
+    return this.#links.confirm(shard, answer.value.seen);
+  }
+
+  /**
+   * Reads the lease again after the answers. If it is still granted, it was granted when the shards answered,
+   * so they must have had its holds (Z3).
+   */
+  #findingsOf({ row, missing, isUnchecked }: ComparedLease): NewFinding[] {
+    const now = this.#store.find(row.lease);
+    const isSame = now?.decided === 0 && now.incarnation === row.incarnation && now.counter === row.counter;
+    if (!isSame || isUnchecked) return [];
+    const destroys = [...missing.values()].reduce((sum, each) => sum + each.destroys, 0);
+    // A begin with `allowMissing` holds nothing for a destroy whose claim does not exist.
+    const areTooMany = destroys > row.missing;
+    return [...missing]
+      .map(([shard, each]) => ({ shard, holds: each.others + (areTooMany ? each.destroys : 0) }))
+      .filter(({ holds }) => holds > 0)
+      .map((each) => ({ ...this.#finding("missing_holds", "leases", row.lease), missing: each }));
+  }
+
+  /** Checks in one turn that all decisions which some shard may lack will be delivered. */
+  #checkDecisions(after: number): Reply<ScrubProgress> {
+    const limit = this.#limits.scanRows;
+    const rows = this.#store.outcomes(1, after, limit);
+    const findings = rows
+      .filter(({ applied }) => applied === 0)
+      .flatMap(({ lease, position }): NewFinding[] => {
+        if (!this.#deliveries.willDeliver(lease, position))
+          return [this.#finding("undelivered_decision", "decisions", lease)];
+        return this.#read(lease) === undefined ? [this.#finding("unreadable_lease", "decisions", lease)] : [];
+      });
+    const last = rows.at(-1);
+    const isEnd = last === undefined || rows.length < limit;
+    const next: ScrubCursor | null = isEnd ? null : { table: "decisions", behind: [last.position] };
+    return ok({ ...nothingChecked(next), rows: rows.length, findings });
+  }
+
+  #finding(kind: ScrubKind, table: "leases" | "decisions", lease: string): NewFinding {
+    return { kind, table, key: null, cell: this.#cell, lease, epoch: null, missing: null };
+  }
+}
+
+function note({ missing }: ComparedLease, shard: number, ops: readonly Op[]): void {
+  if (ops.length === 0) return;
+  const before = missing.get(shard) ?? { destroys: 0, others: 0 };
+  const destroys = ops.filter(({ kind }) => kind === "destroy").length;
+  missing.set(shard, {
+    destroys: before.destroys + destroys,
+    others: before.others + ops.length - destroys,
+  });
+}
+
+const heldExecution = ({ lease, ops }: AskedPart, shard: number): HeldExecution => ({
+  lease: lease.row.lease,
+  incarnation: lease.row.incarnation,
+  counter: lease.row.counter,
+  epoch: lease.executions.get(shard)?.epoch ?? 0,
+  keys: ops.map(({ type, canonical }) => ({ type, canonical })),
+});
