@@ -187,10 +187,10 @@ export class LedgerScrub {
    * Reads the lease again after the answers. If it is still granted, it was granted when the shards answered,
    * so they must have had its holds (Z3).
    */
-  #findingsOf({ row, missing, isUnchecked }: ComparedLease): NewFinding[] {
+  #findingsOf({ row, missing }: ComparedLease): NewFinding[] {
     const now = this.#store.find(row.lease);
     const isSame = now?.decided === 0 && now.incarnation === row.incarnation && now.counter === row.counter;
-    if (!isSame || isUnchecked) return [];
+    if (!isSame) return [];
     const destroys = [...missing.values()].reduce((sum, each) => sum + each.destroys, 0);
     // A begin with `allowMissing` holds nothing for a destroy whose claim does not exist.
     const areTooMany = destroys > row.missing;
