@@ -636,8 +636,7 @@ export interface ErasedPeriods {
 export interface ShardWork {
   /** Audit entries that D1 may not have yet. */
   auditEntries: number;
-  /** Whether a step of the scrub is due (Z5). */
-  isScrubDue: boolean;
+  scrub: ScrubWork;
 }
 
 // Worker → ledger, for operators and the cron
@@ -860,8 +859,7 @@ export interface MaintainAnswer extends SeesDirectory {
   sparedLeases: number;
   /** Audit entries that D1 may not have yet. */
   auditEntries: number;
-  /** Whether a step of the scrub is due (Z5). */
-  isScrubDue: boolean;
+  scrub: ScrubWork;
   /** Null: the cell is not removed. */
   removed: RemovalEnd | null;
 }
@@ -1072,6 +1070,14 @@ export interface ScrubPass {
   clearedHolds: number;
   /** Holds and leases that could not be compared, because the other part did not say. */
   unchecked: number;
+}
+
+/** What the cron needs to know of a scrub. */
+export interface ScrubWork {
+  /** Whether a step is due (Z5). */
+  isDue: boolean;
+  /** The findings of the last pass and of the running one. */
+  findings: number;
 }
 
 export interface ScrubStatus {

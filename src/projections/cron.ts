@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Cell, Snapshot } from "../core/directory/messages.ts";
-import { MESSAGE_VERSION, type SeenChange } from "../core/messages.ts";
+import { MESSAGE_VERSION, type SeenChange, type ShardWork } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
 import { objectsOf } from "../objects/objects.ts";
@@ -19,6 +19,7 @@ import { mirrorCells, mirrorKeys, mirrorTypes } from "./mirror.ts";
 import { CALL_TIMEOUT_MS, END_STATEMENTS, type CronRun } from "./cron-run.ts";
 import { isLostBy } from "./lost-part.ts";
 import { cells, cronRuns } from "./schema.ts";
+import { scrub, scrubbedParts } from "./scrub.ts";
 import { visitLedgers, type Visit, type VisitTarget } from "./visits.ts";
 import { notify, statementsOfWebhooks } from "./webhooks/notify.ts";
 
@@ -152,7 +153,9 @@ export async function runCron(
   const statuses = new Map(visits.map(({ cell, reported }) => [cell, reported]));
   const spared = new Map(visits.map(({ cell, sparedLeases }) => [cell, sparedLeases]));
   const authorities = directory.ok ? directory.value.authorities : null;
+  const scrubbed = scrubbedParts(run.objects, visits, works);
   await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses, spared, authorities });
+  await scrub(run, scrubbed);
   return report;
 }
 
@@ -241,6 +244,13 @@ async function tellRemovals(
   return ok(null);
 }
 
+/** What a shard has for a run. Null: it has not said. */
+interface PokedShard extends Nullable<ShardWork> {
+  shard: number;
+}
+
+type Nullable<T> = { [Key in keyof T]: T[Key] | null };
+
 /**
  * Wakes the shards. A shard that lost its alarm would otherwise keep the holds of a begin that ended until
  * another begin meets them (M3). A shard that went back in time learns it here, at the latest (H2). Returns
@@ -251,22 +261,22 @@ async function pokeShards(
   shards: number,
   witness: Witness,
   parts: Map<string, boolean>,
-): Promise<{ shard: number; auditEntries: number | null }[]> {
+): Promise<PokedShard[]> {
   return fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {
-    let auditEntries: number | null = null;
+    let poked: PokedShard = { shard, auditEntries: null, scrub: null };
     for (let left = witness.callsToTell(shard); left > 0; left -= 1) {
-      const poked = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
+      const answer = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
         objects.shard(shard).ping(envelope),
       );
-      const isLost = isLostBy(poked);
+      const isLost = isLostBy(answer);
       if (isLost !== null) parts.set(`shard-${shard}`, isLost);
-      if (poked.kind !== "ok") {
-        runtime.log("shard_failed", { shard, error: causeOf(poked) });
-        return { shard, auditEntries: null };
+      if (answer.kind !== "ok") {
+        runtime.log("shard_failed", { shard, error: causeOf(answer) });
+        return { shard, auditEntries: null, scrub: null };
       }
-      ({ auditEntries } = poked.value);
+      poked = { shard, ...answer.value };
     }
-    return { shard, auditEntries };
+    return poked;
   });
 }
 
@@ -278,7 +288,7 @@ async function copyAudits(
   run: CronRun,
   doesAnswer: boolean,
   visits: readonly Visit[],
-  works: readonly { shard: number; auditEntries: number | null }[],
+  works: readonly PokedShard[],
 ): Promise<Result<boolean>> {
   const { objects, limits } = run;
   const directory: AuditSource = {

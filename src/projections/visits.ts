@@ -1,6 +1,12 @@
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
-import type { HistoryPoint, MaintainAnswer, RemovalEnd, SeenContradictions } from "../core/messages.ts";
+import type {
+  HistoryPoint,
+  MaintainAnswer,
+  RemovalEnd,
+  ScrubWork,
+  SeenContradictions,
+} from "../core/messages.ts";
 import type { Result } from "../core/refusal.ts";
 import type { ReportedStatus } from "../core/status.ts";
 import { CALL_TIMEOUT_MS, hasRoom, type CronRun } from "./cron-run.ts";
@@ -28,6 +34,8 @@ export interface Visit extends PullResult {
   sparedLeases: number | null;
   /** The audit entries that D1 may not have yet. Null: the ledger has not said. */
   auditEntries: number | null;
+  /** Null: the ledger has not said. */
+  scrub: ScrubWork | null;
   /** Whether the ledger has lost changes. Null: it has not said. */
   isLost: boolean | null;
   /** What the cell said of itself last. Null: nothing, or it is being removed. Undefined: not known. */
@@ -111,6 +119,7 @@ async function wake(
       unapplied: null,
       sparedLeases: null,
       auditEntries: null,
+      scrub: null,
       isLost: null,
       reported: undefined,
       contradictions: null,
@@ -126,7 +135,7 @@ async function wake(
   );
   const error = pulled.error ?? (woken.kind === "ok" ? null : causeOf(woken));
   if (error !== null) run.runtime.log("cell_failed", { cell, error });
-  const { directory, auditEntries, removed, unapplied, sparedLeases } =
+  const { directory, auditEntries, scrub, removed, unapplied, sparedLeases } =
     woken.kind === "ok" ? woken.value : NOT_SAID;
   const reported = woken.kind === "ok" ? reportOf(woken.value) : undefined;
   const contradictions = woken.kind === "ok" ? woken.value.contradictions : null;
@@ -139,6 +148,7 @@ async function wake(
     sparedLeases,
     directory,
     auditEntries,
+    scrub,
     isLost: isLostBy(woken),
     reported,
     contradictions,
@@ -149,6 +159,7 @@ async function wake(
 const NOT_SAID = {
   directory: null,
   auditEntries: null,
+  scrub: null,
   removed: null,
   unapplied: null,
   sparedLeases: null,

@@ -316,7 +316,7 @@ describe("a scrub of a ledger", () => {
     c.shard(0).database.exec("DELETE FROM hold");
     expect(await scrub(c, "ledger")).toMatchObject({ findings: [], unchecked: 1 });
     expect(await step(c, "shard")).toEqual(LOST);
-    expect(valueOf(await c.clock.runUntil(object.ping(c.envelope))).isScrubDue).toBe(false);
+    expect(valueOf(await c.clock.runUntil(object.ping(c.envelope))).scrub.isDue).toBe(false);
     const finished = object.finishReconciliation({ ...c.envelope, removedCells: [] });
     expect(valueOf(await c.clock.runUntil(finished)).state).toBe("complete");
     expect(await scrub(c, "shard")).toMatchObject({ findings: [], number: 1 });
@@ -407,7 +407,7 @@ describe("passes", () => {
   test("[Z5] a pass is due a day after the last one began", async () => {
     const c = await start({ scrubEveryS: 86_400 });
     await own(c, "1", "a");
-    const isDue = async () => valueOf(await c.clock.runUntil(c.shard(0).object.ping(c.envelope))).isScrubDue;
+    const isDue = async () => valueOf(await c.clock.runUntil(c.shard(0).object.ping(c.envelope))).scrub.isDue;
     expect(await isDue()).toBe(true);
     expect(valueOf(await step(c, "shard", "when_due")).last?.number).toBe(1);
     await c.clock.pass(86_400_000 - 1_000);
@@ -430,7 +430,7 @@ describe("passes", () => {
     const c = await start({ scrubEveryS: 0 });
     await own(c, "1", "a");
     const ping = await c.clock.runUntil(c.shard(0).object.ping(c.envelope));
-    expect(valueOf(ping).isScrubDue).toBe(false);
+    expect(valueOf(ping).scrub.isDue).toBe(false);
     expect(valueOf(await step(c, "shard", "when_due")).last).toBeNull();
     expect(valueOf(await step(c, "shard")).last?.number).toBe(1);
   });

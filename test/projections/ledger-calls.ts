@@ -1,4 +1,4 @@
-import type { Envelope, LeaseState, Maintain, Pull } from "../../src/core/messages.ts";
+import type { Envelope, LeaseState, Maintain, Pull, ScrubStep } from "../../src/core/messages.ts";
 import type { Env } from "../../src/env.ts";
 import type { LedgerCalls } from "../../src/objects/calls.ts";
 import { env } from "./fleet.ts";
@@ -19,7 +19,7 @@ export function withoutLedger(cell: string, how: "fails" | "hangs" | "throws" = 
   return withLedgers(env, (asked, real) => {
     if (asked !== cell) return real;
     if (how === "throws") throw new TypeError("no such location");
-    return { pull: fail, maintain: fail, leaseStates: fail };
+    return { pull: fail, maintain: fail, leaseStates: fail, scrub: fail };
   });
 }
 
@@ -32,6 +32,7 @@ export function recordingMaintain(base: Env = env): { env: Env; told: Map<string
       told.set(cell, message.pulledPosition);
       return real.maintain(message);
     },
+    scrub: (message: ScrubStep) => real.scrub(message),
   }));
   return { env: recording, told };
 }
@@ -47,6 +48,7 @@ export function withSlowLedgers(pause: () => Promise<unknown>, base: Env = env):
   return withLedgers(base, (_, real) => ({
     pull: (message: Pull) => slowly(async () => real.pull(message)),
     maintain: (message: Maintain) => slowly(async () => real.maintain(message)),
+    scrub: (message: ScrubStep) => slowly(async () => real.scrub(message)),
   }));
 }
 

@@ -2,7 +2,14 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Cell } from "../../src/core/directory/messages.ts";
 import { limitTable } from "../../src/core/limits.ts";
-import type { LeaseChange, Pull, PullAnswer, Reply } from "../../src/core/messages.ts";
+import type {
+  LeaseChange,
+  Pull,
+  PullAnswer,
+  Reply,
+  ScrubPass,
+  ScrubStatus,
+} from "../../src/core/messages.ts";
 import { MAX_SHARDS } from "../../src/core/placement.ts";
 import { runCron, type CronReport } from "../../src/projections/cron.ts";
 import type { Env } from "../../src/env.ts";
@@ -30,6 +37,9 @@ class FakeFleet {
   readonly woken = new Map<string, number>();
   calls = 0;
   pings = 0;
+  /** The steps of scrubs, which never end. */
+  steps = 0;
+  isScrubDue = false;
   #position = Date.now() * 1_024;
 
   env(base: Env): Env {
@@ -58,12 +68,14 @@ class FakeFleet {
           }),
         listKeys: () => count({ point: null, keys: [], more: false }),
         pullAudit: () => count({ entries: [], more: false }),
+        types: () => count({ position: 0, entries: [], isComplete: true }),
       }),
       CLAIM_SHARD: counted({
         ping: () => {
           this.pings += 1;
-          return count({ auditEntries: 0 });
+          return count({ auditEntries: 0, scrub: { isDue: this.isScrubDue, findings: 0 } });
         },
+        scrub: () => count(this.#step()),
       }),
       CELL_LEDGER: {
         getByName: (name: string) => {
@@ -72,12 +84,24 @@ class FakeFleet {
             pull: (message: Pull) => count(this.#pull(cell, message)),
             maintain: () => {
               this.woken.set(cell, (this.woken.get(cell) ?? 0) + 1);
-              return count({ ...IDLE, state: "ACTIVE", reported: null, removed: null });
+              return count({
+                ...IDLE,
+                scrub: { isDue: this.isScrubDue, findings: 0 },
+                state: "ACTIVE",
+                reported: null,
+                removed: null,
+              });
             },
+            scrub: () => count(this.#step()),
           };
         },
       },
     } as unknown as Env;
+  }
+
+  #step(): Pick<ScrubStatus, "running"> {
+    this.steps += 1;
+    return { running: {} as ScrubPass };
   }
 
   #pull(cell: string, { afterPosition, limit }: Pull): PullAnswer {
@@ -148,6 +172,13 @@ describe("a run of the cron at the limits", () => {
     expect(fleet.pings).toBe(MAX_SHARDS);
     expect(every(fleet.woken.values())).toEqual([1, 1]);
     expect(await countRows("cells", "last_pulled_at_ms IS NOT NULL")).toBe(CELLS);
+  });
+
+  test("[Z5] makes a limited number of steps of scrubs, at least one for each part", async () => {
+    fleet.isScrubDue = true;
+    expect(await run()).toMatchObject({ cellsPulled: CELLS, cellsFailed: 0, error: null });
+    expect(fleet.steps).toBe(2_000);
+    expect(fleet.calls).toBe(2 * CELLS + MAX_SHARDS + 3 + 1 + fleet.steps);
   });
 
   test("[S4] divides its pages evenly, over several runs, if all cells are far behind", async () => {

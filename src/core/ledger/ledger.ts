@@ -393,7 +393,7 @@ export class Ledger {
         unapplied: this.#deliveries.unapplied,
         sparedLeases: this.#store.sparedLeases(this.#ports.clock.now(), this.#limits.staleS * 1_000),
         auditEntries: this.#audit.count,
-        isScrubDue: this.#scrub.isDue,
+        scrub: this.#scrub.work,
         directory: this.#directory.point ?? null,
         removed: this.#removal.end,
       });

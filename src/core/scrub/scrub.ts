@@ -9,6 +9,7 @@ import type {
   ScrubStatus,
   ScrubStep,
   ScrubTable,
+  ScrubWork,
 } from "../messages.ts";
 import { readMeta, writeMeta } from "../meta.ts";
 import type { Clock, Halt, Sql, SqlValue } from "../ports.ts";
@@ -88,8 +89,13 @@ export class Scrub {
     return { state: this.#history.state, running: running?.pass ?? null, last };
   }
 
-  /** Whether the cron should ask for a step (Z5). A clock that was set back makes a pass due early (M4). */
-  get isDue(): boolean {
+  get work(): ScrubWork {
+    const { running, last } = this.#stored;
+    return { isDue: this.#isDue, findings: findingsOf(running?.pass ?? null) + findingsOf(last) };
+  }
+
+  /** A clock that was set back makes a pass due early (M4). */
+  get #isDue(): boolean {
     if (this.#everyMs === 0 || this.#history.state !== "complete") return false;
     const { running, last } = this.#stored;
     if (running !== null || last === null) return true;
@@ -127,7 +133,7 @@ export class Scrub {
   }
 
   #mayStep(begin: ScrubBegin): boolean {
-    return begin !== "when_due" || this.isDue;
+    return begin !== "when_due" || this.#isDue;
   }
 
   get #stored(): StoredScrub {
@@ -135,6 +141,9 @@ export class Scrub {
     return typeof value === "string" ? (JSON.parse(value) as StoredScrub) : NEVER;
   }
 }
+
+const findingsOf = (pass: ScrubPass | null): number =>
+  Object.values(pass?.counts ?? {}).reduce((sum, count) => sum + count, 0);
 
 const { refusal: reconciling } = refused(
   "UNAVAILABLE",

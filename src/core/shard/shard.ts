@@ -485,7 +485,7 @@ export class Shard {
   ping(message: Envelope): Promise<Reply<ShardWork>> {
     return this.#answer(message, async () => {
       this.#sweeper.arm();
-      return ok({ auditEntries: this.#audit.count, isScrubDue: this.#scrub.isDue });
+      return ok({ auditEntries: this.#audit.count, scrub: this.#scrub.work });
     });
   }
 
