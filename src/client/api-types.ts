@@ -1044,6 +1044,83 @@ export interface RouteResult {
   age_ms: number;
 }
 
+/** A row that breaks a rule of the protocol. */
+export interface ScrubFinding {
+  /**
+   * What is wrong. In a shard: `wrong_epoch`, `wrong_digest`, `wrong_source_order`, `wrong_shard`,
+   * `wrong_canonical_form`, and `unfit_hold`, which does not fit the claim of its name. In a ledger:
+   * `missing_holds` of a granted lease, `unreadable_lease`, and `undelivered_decision`.
+   */
+  kind:
+    | "wrong_epoch"
+    | "wrong_digest"
+    | "wrong_source_order"
+    | "wrong_shard"
+    | "wrong_canonical_form"
+    | "unfit_hold"
+    | "missing_holds"
+    | "unreadable_lease"
+    | "undelivered_decision";
+  table: "holds" | "claims" | "past_claims" | "leases" | "decisions";
+  /** RFC 3339, in UTC, with milliseconds. */
+  found_at: string;
+  /** The name of the row. Null: the finding is about a lease. */
+  bucket: {
+    /** Null: no type in use has the number. */
+    type: string | null;
+    canonical: string;
+  } | null;
+  /** The cell that the row names. */
+  cell_id: string;
+  /** Null: the row is a claim. */
+  lease_uuid: string | null;
+  /** Null: the finding is about a lease. */
+  epoch: number | null;
+  /** The shard that lacks holds of the lease, and how many. */
+  missing: {
+    shard: number;
+    holds: number;
+  } | null;
+}
+
+/** One pass over all rows of a part. */
+export interface ScrubPass {
+  /** Counts the passes of the part. */
+  number: number;
+  /** RFC 3339, in UTC, with milliseconds. */
+  started_at: string;
+  /** Null: the pass is under way. */
+  ended_at: string | null;
+  /** The table that is read now. */
+  table: "holds" | "claims" | "past_claims" | "leases" | "decisions" | null;
+  /** The rows that were checked. */
+  rows: number;
+  /** The number of findings. */
+  found: number;
+  /** The first of them, at most 20. */
+  findings: readonly ScrubFinding[];
+  /** Holds that inquiries have ended, because their begins or leases were over. */
+  cleared_holds: number;
+  /** Holds and leases that were not compared, because the other part did not answer. */
+  unchecked: number;
+}
+
+/** How far the scrub of a part is, and what it has found. */
+export interface ScrubStatus {
+  /** A shard by its number, or the ledger of a cell by the cell's id. */
+  part: string;
+  state: "complete" | "lost" | "reconciling";
+  /** Null: no pass is under way. */
+  running: ScrubPass | null;
+  /** The last pass that has ended. Null: none has. */
+  last: ScrubPass | null;
+}
+
+export interface ScrubStep {
+  /** If true, a new pass begins with the first row. */
+  restart: boolean;
+}
+
 /** The code that the cell runs. */
 export interface Sdk {
   /** The name of the SDK, or of your own code. */
@@ -1857,6 +1934,8 @@ export interface Operations {
       part: Part;
     };
   };
+  getScrub: { body: undefined; answer: ScrubStatus };
+  stepScrub: { body: ScrubStep; answer: ScrubStatus };
   listStaleLeases: {
     body: undefined;
     answer: {
@@ -2413,6 +2492,16 @@ export const operations = {
     method: "POST",
     path: "/v1/admin/parts/{part}/finish",
     shape: { part: { id: "string", state: "string", point: "any", loss: "any" } },
+  },
+  getScrub: {
+    method: "GET",
+    path: "/v1/admin/parts/{part}/scrub",
+    shape: { part: "string", state: "string", running: "any", last: "any" },
+  },
+  stepScrub: {
+    method: "POST",
+    path: "/v1/admin/parts/{part}/scrub",
+    shape: { part: "string", state: "string", running: "any", last: "any" },
   },
   listStaleLeases: {
     method: "GET",

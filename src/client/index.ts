@@ -13,7 +13,7 @@ export { fencedWrite, type FencingToken } from "./fencing.ts";
 export type { Page, Pages } from "./pages.ts";
 export type { Register } from "./declared-types.ts";
 export type { AuditOptions, AuditPage } from "./audit.ts";
-export type { Reconciliation } from "./parts.ts";
+export type { Reconciliation, ScrubStatus } from "./parts.ts";
 export type { IdentitiesPlan, IdentitySet } from "./identity-sets.ts";
 export type { DeclaredTypes, TypesPlan } from "./type-sets.ts";
 export type {

@@ -6,6 +6,9 @@ import type { Operations, Part, PartReconciliation } from "./api-types.ts";
 /** What a reconciliation did, or would do. */
 export type Reconciliation = Operations["reconcilePart"]["answer"];
 
+/** How far the scrub of a part is, and what it has found. */
+export type ScrubStatus = Operations["getScrub"]["answer"];
+
 /**
  * The shards (`shard-3`) and ledgers (`ledger-7`) of the deployment, to reconcile those that have gone back
  * in time. For operators.
@@ -41,5 +44,18 @@ export class Parts {
   /** Takes a shard back into service, once every cell has verified. */
   async finish(part: string, body: { reason: string }, options: CallOptions = {}): Promise<Part> {
     return valueOf(await this.#caller.call("finishPart", { ...options, params: { part }, body })).part;
+  }
+
+  /** Reads what the scrub of a shard or ledger has found. */
+  async scrubStatus(part: string, options: CallOptions = {}): Promise<ScrubStatus> {
+    return valueOf(await this.#caller.call("getScrub", { ...options, params: { part } }));
+  }
+
+  /**
+   * Checks the next rows of a shard or ledger. Repeat it while the answer has a `running` pass. With
+   * `restart`, a new pass begins.
+   */
+  async scrub(part: string, body: { restart: boolean }, options: CallOptions = {}): Promise<ScrubStatus> {
+    return valueOf(await this.#caller.call("stepScrub", { ...options, params: { part }, body }));
   }
 }

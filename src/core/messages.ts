@@ -1016,7 +1016,7 @@ export interface ScrubStep extends Envelope {
 }
 
 /** What a scrub finds. The first six are about rows of a shard, the others about leases of a ledger. */
-const scrubKinds = [
+export const scrubKinds = [
   "wrong_epoch",
   "wrong_digest",
   "wrong_source_order",
@@ -1031,7 +1031,7 @@ const scrubKinds = [
 export type ScrubKind = (typeof scrubKinds)[number];
 
 /** The tables that a pass reads, in this order: three of a shard, two of a ledger. */
-const scrubTables = ["holds", "claims", "past_claims", "leases", "decisions"] as const;
+export const scrubTables = ["holds", "claims", "past_claims", "leases", "decisions"] as const;
 
 export type ScrubTable = (typeof scrubTables)[number];
 

@@ -7,6 +7,7 @@ import { credentialRoutes } from "./contract/credential-routes.ts";
 import { historyRoutes } from "./contract/history-routes.ts";
 import { identityRoutes } from "./contract/identity-routes.ts";
 import { partRoutes } from "./contract/part-routes.ts";
+import { scrubRoutes } from "./contract/scrub-routes.ts";
 import { leaseRoutes } from "./contract/lease-routes.ts";
 import { metricsRoutes } from "./contract/metrics-route.ts";
 import { recordRoutes } from "./contract/record-routes.ts";
@@ -38,6 +39,7 @@ export const routes = {
   ...auditRoutes,
   ...webhookRoutes,
   ...partRoutes,
+  ...scrubRoutes,
   ...metricsRoutes,
   ...serviceRoutes,
 } as const satisfies Record<string, Route>;

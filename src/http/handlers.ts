@@ -10,6 +10,7 @@ import { keyHandlers } from "./handlers/keys.ts";
 import { leaseHandlers } from "./handlers/leases.ts";
 import { metricsHandlers } from "./handlers/metrics.ts";
 import { partHandlers } from "./handlers/parts.ts";
+import { scrubHandlers } from "./handlers/scrub.ts";
 import { recordHandlers } from "./handlers/records.ts";
 import { classifyHandlers } from "./handlers/classify.ts";
 import { removalHandlers } from "./handlers/removal.ts";
@@ -40,6 +41,7 @@ export const handlers: Handlers = {
   ...auditHandlers,
   ...webhookHandlers,
   ...partHandlers,
+  ...scrubHandlers,
   ...metricsHandlers,
   ...serviceHandlers,
 };

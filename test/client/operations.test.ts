@@ -45,6 +45,8 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "keys.revoke": ({ keys }) => keys.revoke("key-1"),
   "parts.get": ({ parts }) => parts.get("shard-0"),
   "parts.reconcile": ({ parts }) => parts.reconcile("shard-0", { dry_run: true, reason: "a test" }),
+  "parts.scrubStatus": ({ parts }) => parts.scrubStatus("shard-0"),
+  "parts.scrub": ({ parts }) => parts.scrub("shard-0", { restart: true }),
   "parts.finish": ({ parts }) => parts.finish("shard-0", { reason: "a test" }),
   "audit.list": ({ audit }) => audit.list().all(),
   "identities.get": ({ identities }) => identities.get(),

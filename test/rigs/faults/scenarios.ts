@@ -369,6 +369,20 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
+    title: "scrub",
+    rules: "[Z4]",
+    arrange: async (stage) => {
+      await warm(stage);
+      await stage.own("owned", 1, TAKEN);
+      await stage.begin("open", 1, { create: FREE });
+      for (const shard of [0, 1]) await stage.ring(`shard${shard}`);
+    },
+    act: async (stage) => {
+      await stage.scrub("shard-0");
+      await stage.scrub(`ledger-${stage.deployment.cell(1)}`);
+    },
+  },
+  {
     title: "renewal",
     rules: "[C8]",
     arrange: async (stage) => {

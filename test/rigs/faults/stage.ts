@@ -273,6 +273,20 @@ export class Stage {
       throw new Error("the erasure was answered, but the periods are still there");
   }
 
+  /** Scrubs a part from its first row, and checks that the pass is stored. */
+  async scrub(part: string): Promise<void> {
+    const path = `/v1/admin/parts/${part}/scrub`;
+    await this.until("scrubbing", [{ status: 200 }], () =>
+      this.client.send("POST", path, { body: { restart: true } }),
+    );
+    const { json } = await this.until("reading a scrub", [{ status: 200 }], () =>
+      this.client.send("GET", path),
+    );
+    // The numbers of these shards are none of the placement, so the pass has findings.
+    const { last } = json as { last?: object | null };
+    if (last == null) throw new Error(`the scrub was answered, but is not stored: ${JSON.stringify(json)}`);
+  }
+
   #slot(method: "PUT" | "POST", cell: Cell, action = ""): Promise<Received> {
     const id = this.deployment.cell(cell);
     return this.client.send(method, `/v1/cells/${id}/verification-slots/${SLOT_UUID}${action}`, {

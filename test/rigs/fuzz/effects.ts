@@ -359,6 +359,13 @@ const statusRow: Effect = (changes, request) =>
     ...contradictionsIn(changes, request),
   ]);
 
+/** The record of the scrub, and holds that its inquiries have ended. */
+const scrubbed: Effect = (changes) =>
+  others(
+    changes,
+    changes.filter(({ table, key }) => table === "meta" && key === "scrub"),
+  );
+
 /** The row of the lease, unless it was renewed just before with the same reason. */
 const renewal: Effect = (changes, _, answer) => {
   const { uuid, cell_id: cell } = leaseOf(answer);
@@ -417,6 +424,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
   eraseHistory: erase,
   reconcilePart: reconcile,
   finishPart: finish,
+  stepScrub: scrubbed,
   listStaleLeases: forget,
   addWebhook: webhook,
   changeWebhook: webhook,

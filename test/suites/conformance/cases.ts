@@ -1405,6 +1405,23 @@ export const cases: Record<RouteId, Case> = {
     ],
     bad: { "no reason": { params: { part: "shard-0" }, body: {}, field: "reason" } },
   },
+  getScrub: {
+    success: [
+      { params: { part: "shard-0" }, status: 200 },
+      { params: { part: "ledger-1" }, status: 200 },
+    ],
+    bad: { "the directory": { params: { part: "directory" }, field: "part" } },
+  },
+  stepScrub: {
+    success: [
+      { params: { part: "shard-0" }, body: { restart: true }, status: 200 },
+      { params: { part: "ledger-1" }, body: { restart: false }, status: 200 },
+    ],
+    bad: {
+      "no restart": { params: { part: "shard-0" }, body: {}, field: "restart" },
+      "the directory": { params: { part: "directory" }, body: { restart: false }, field: "part" },
+    },
+  },
   listStaleLeases: {
     success: [{ query: "older_than_s=0&cell=1&page_size=5", status: 200 }, { status: 200 }],
     bad: {
