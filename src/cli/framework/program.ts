@@ -18,6 +18,7 @@ import { addLookup } from "../lookup/add-lookup.ts";
 import { addRoute } from "../route/add-route.ts";
 import { addStatus } from "../status/add-status.ts";
 import { addIdentities } from "../identities/add-identities.ts";
+import { addScrub } from "../scrub/add-scrub.ts";
 import { addTypes } from "../types/add-types.ts";
 import { addVerify } from "../verify/add-verify.ts";
 import { addWatch } from "../watch/add-watch.ts";
@@ -62,6 +63,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addVerify(program, run);
   addKeys(program, run);
   addParts(program, run);
+  addScrub(program, run);
   addWebhooks(program, run);
   addTypes(program, run);
   addIdentities(program, run);

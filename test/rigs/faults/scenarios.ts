@@ -378,7 +378,6 @@ export const scenarios: readonly Scenario[] = [
       for (const shard of [0, 1]) await stage.ring(`shard${shard}`);
     },
     act: async (stage) => {
-      await stage.scrub("shard-0");
       await stage.scrub(`ledger-${stage.deployment.cell(1)}`);
     },
   },

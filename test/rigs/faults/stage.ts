@@ -279,6 +279,10 @@ export class Stage {
     await this.until("scrubbing", [{ status: 200 }], () =>
       this.client.send("POST", path, { body: { restart: true } }),
     );
+    // A ledger reads its granted leases and its decisions in two steps.
+    await this.until("scrubbing on", [{ status: 200 }], () =>
+      this.client.send("POST", path, { body: { restart: false } }),
+    );
     const { json } = await this.until("reading a scrub", [{ status: 200 }], () =>
       this.client.send("GET", path),
     );
