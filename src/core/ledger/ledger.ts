@@ -580,6 +580,7 @@ export class Ledger {
         state: this.#history.state,
         sizeBytes: this.#ports.sql.sizeBytes(),
         waitingWrites: this.#commits.waiting,
+        scrub: this.#scrub.metrics,
         cellState: this.#store.cellState(),
         ...this.#begins.counts(this.#ports.clock.now()),
         unappliedDecisions: this.#deliveries.unapplied,

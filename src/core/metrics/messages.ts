@@ -15,6 +15,18 @@ export interface PartMetrics {
   waitingWrites: number;
 }
 
+/** What the scrub of a ledger or shard has found. */
+export interface ScrubMetrics {
+  /** The findings of the last pass and of the running one. */
+  findings: number;
+  /** When the last pass ended. Null: none has. */
+  endedAtMs: number | null;
+  /** The rows that it checked. */
+  rows: number;
+  /** Holds and leases that it could not compare. */
+  unchecked: number;
+}
+
 /**
  * `granted`: a new lease. `repeated`: the lease existed before (B2). `conflict`: names were in the way.
  * `refused`: by a limit or a state. `failed`: the outcome is unknown to the caller, who repeats the call.
@@ -41,6 +53,7 @@ export interface DecisionCount {
 }
 
 export interface LedgerMetrics extends PartMetrics {
+  scrub: ScrubMetrics;
   cellState: CellState;
   outstandingLeases: number;
   /**
@@ -77,6 +90,7 @@ export interface LedgerMetrics extends PartMetrics {
 }
 
 export interface ShardMetrics extends PartMetrics {
+  scrub: ScrubMetrics;
   /** The current holds. `holdsCounted` means that many or more. */
   holds: number;
   /** The reads of many rows that wait for their turn (M7). */

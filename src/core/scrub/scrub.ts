@@ -12,6 +12,7 @@ import type {
   ScrubWork,
 } from "../messages.ts";
 import { readMeta, writeMeta } from "../meta.ts";
+import type { ScrubMetrics } from "../metrics/messages.ts";
 import type { Clock, Halt, Sql, SqlValue } from "../ports.ts";
 import { ok, refused } from "../refusal.ts";
 
@@ -92,6 +93,16 @@ export class Scrub {
   get work(): ScrubWork {
     const { running, last } = this.#stored;
     return { isDue: this.#isDue, findings: findingsOf(running?.pass ?? null) + findingsOf(last) };
+  }
+
+  get metrics(): ScrubMetrics {
+    const { last } = this.#stored;
+    return {
+      findings: this.work.findings,
+      endedAtMs: last?.endedAtMs ?? null,
+      rows: last?.rows ?? 0,
+      unchecked: last?.unchecked ?? 0,
+    };
   }
 
   /** A clock that was set back makes a pass due early (M4). */

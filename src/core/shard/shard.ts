@@ -614,6 +614,7 @@ export class Shard {
         state: this.#history.state,
         sizeBytes: this.#ports.sql.sizeBytes(),
         waitingWrites: this.#commits.waiting,
+        scrub: this.#scrub.metrics,
         waitingReads: this.#reads.waiting,
         holds: this.#store.countHolds(MOST_HOLDS),
         ...this.#queues.counts,

@@ -49,6 +49,26 @@ export const families = {
     help: "1 while a shard that has gone back in time is reconciled.",
     labels: part,
   },
+  leasehold_scrub_findings: {
+    type: "gauge",
+    help: "Rows of the part that break a rule, as the last scrub and the running one have found.",
+    labels: part,
+  },
+  leasehold_scrub_end_timestamp_seconds: {
+    type: "gauge",
+    help: "When the last scrub of the part ended, since 1970. Left out before the first one.",
+    labels: part,
+  },
+  leasehold_scrub_rows: {
+    type: "gauge",
+    help: "The rows that the last scrub of the part has checked.",
+    labels: part,
+  },
+  leasehold_scrub_unchecked: {
+    type: "gauge",
+    help: "Holds and leases that the last scrub could not compare, because the other part did not answer.",
+    labels: part,
+  },
   leasehold_object_size_bytes: {
     type: "gauge",
     help: "The size of the part's database.",

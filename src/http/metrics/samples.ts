@@ -4,6 +4,7 @@ import type {
   DirectoryMetrics,
   LedgerMetrics,
   PartMetrics,
+  ScrubMetrics,
   ShardMetrics,
 } from "../../core/metrics/messages.ts";
 import { driftKinds, type ReportedStatus } from "../../core/status.ts";
@@ -21,6 +22,19 @@ function addPart(to: Exposition, part: string, metrics: PartMetrics): void {
   to.add("leasehold_waiting_writes", { part }, waitingWrites);
 }
 
+/** Before the first pass has ended, 0 rows would say that all is well. */
+function addScrub(
+  to: Exposition,
+  part: string,
+  { findings, endedAtMs, rows, unchecked }: ScrubMetrics,
+): void {
+  to.add("leasehold_scrub_findings", { part }, findings);
+  if (endedAtMs === null) return;
+  to.add("leasehold_scrub_end_timestamp_seconds", { part }, endedAtMs / 1_000);
+  to.add("leasehold_scrub_rows", { part }, rows);
+  to.add("leasehold_scrub_unchecked", { part }, unchecked);
+}
+
 export function addLedger(
   to: Exposition,
   part: string,
@@ -29,6 +43,7 @@ export function addLedger(
   { ledgerBytes }: Pick<Limits, "ledgerBytes">,
 ): void {
   addPart(to, part, metrics);
+  addScrub(to, part, metrics.scrub);
   to.add("leasehold_object_limit_bytes", { part }, ledgerBytes);
   for (const state of cellStates)
     to.add("leasehold_cell_state", { cell, state }, Number(metrics.cellState === state));
@@ -83,6 +98,7 @@ export function addShard(
   { shardBytes }: Pick<Limits, "shardBytes">,
 ): void {
   addPart(to, part, metrics);
+  addScrub(to, part, metrics.scrub);
   to.add("leasehold_object_limit_bytes", { part }, shardBytes);
   to.add("leasehold_exchanges", { shard }, metrics.exchanges);
   to.addHistogram("leasehold_shard_exchange_duration_seconds", { shard }, metrics.exchangeDurations);

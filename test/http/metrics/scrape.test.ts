@@ -15,6 +15,7 @@ const part = { startedAtMs: 1_500, state: "complete" as const, sizeBytes: 4_096,
 
 const ledger: LedgerMetrics = {
   ...part,
+  scrub: { findings: 0, endedAtMs: null, rows: 0, unchecked: 0 },
   cellState: "DRAINING",
   outstandingLeases: 5,
   staleLeases: 2,
@@ -55,6 +56,7 @@ const ledger: LedgerMetrics = {
 
 const shard: ShardMetrics = {
   ...part,
+  scrub: { findings: 3, endedAtMs: 2_500, rows: 41, unchecked: 4 },
   state: "reconciling",
   holds: 11,
   waitingReads: 12,
@@ -200,6 +202,11 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_history_lost", { part: "directory" })).toBe(1);
   expect(of("leasehold_history_lost", { part: "shard-1" })).toBe(0);
   expect(of("leasehold_reconciling", { part: "shard-1" })).toBe(1);
+  expect(of("leasehold_scrub_findings", { part: "shard-1" })).toBe(3);
+  expect(of("leasehold_scrub_end_timestamp_seconds", { part: "shard-1" })).toBe(2.5);
+  expect(of("leasehold_scrub_rows", { part: "shard-1" })).toBe(41);
+  expect(of("leasehold_scrub_unchecked", { part: "shard-1" })).toBe(4);
+  expect(of("leasehold_scrub_findings", { part: "ledger-2" })).toBe(0);
   expect(of("leasehold_cell_state", { cell, state: "DRAINING" })).toBe(1);
   expect(of("leasehold_cell_state", { cell, state: "FROZEN" })).toBe(0);
   expect(of("leasehold_begins", { cell, result: "granted" })).toBe(7);
