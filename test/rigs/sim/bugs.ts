@@ -38,6 +38,63 @@ const one = (
  * no longer exists, planting fails, so a bug that is not planted cannot pass as not found.
  */
 export const bugs: Record<string, Bug> = {
+  // The scrub
+  "a scrub forgets its cursor": one(
+    "Z4",
+    ["I46"],
+    "src/core/scrub/scrub.ts",
+    "isNew ? null : running.cursor",
+    "isNew || running.pass.rows % 2 === 1 ? null : running.cursor",
+  ),
+  "a scrub skips what a step has left of a table": one(
+    "Z4",
+    ["I46"],
+    "src/core/shard/shard-scrub.ts",
+    "if (last !== undefined && rows.length === limit)",
+    "if (last !== undefined && rows.length > limit)",
+  ),
+  "a ledger's scrub skips the lease after those of a step": one(
+    "Z4",
+    ["I46"],
+    "src/core/ledger/ledger-scrub.ts",
+    "behind: [last?.position ?? after]",
+    "behind: [rows[read]?.position ?? last?.position ?? after]",
+  ),
+  "a scrub compares no digests": one(
+    "Z2",
+    ["I46"],
+    "src/core/shard/row-checks.ts",
+    "words.every((word, index) => word === stored[index])",
+    "words.length === stored.length",
+  ),
+  "a scrub does not know the shard's position": one(
+    "Z2",
+    ["I46"],
+    "src/core/shard/row-checks.ts",
+    "epoch > position || epoch <= earlierEpoch",
+    "epoch <= earlierEpoch",
+  ),
+  "a scrub takes any hold on a name for the lease's own": one(
+    "Z3",
+    ["I46"],
+    "src/core/shard/shard-scrub.ts",
+    "hold !== undefined && executionKey(hold) === wanted ? [] : [index]",
+    'hold !== undefined && wanted !== "" ? [] : [index]',
+  ),
+  "a scrub reports a lease that was decided while the shard answered": one(
+    "Z3",
+    ["I45"],
+    "src/core/ledger/ledger-scrub.ts",
+    "if (!isSame) return [];",
+    "",
+  ),
+  "a scrub takes a decision on its way for one that is forgotten": one(
+    "Z3",
+    ["I45"],
+    "src/core/ledger/deliveries.ts",
+    "this.#open.has(lease) || this.#applied.has(lease) || isLaterLoaded",
+    "this.#applied.has(lease) || isLaterLoaded",
+  ),
   // What operators change
   "a freeze has no audit entry": one(
     "O1",

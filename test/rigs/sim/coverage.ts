@@ -31,6 +31,7 @@ function expected(): string[] {
     ...[
       ...writePoints.ledger,
       ...writePoints.shard,
+      ...writePoints.scrub,
       "migrate",
       "confirm_placement",
       "take_slot",
@@ -96,6 +97,12 @@ function expected(): string[] {
     "a removal outlives a ledger that went back",
     "a removal outlives a shard that went back",
     "a shard with names of a removed cell stays out of service",
+    "scrub cleared a hold",
+    "scrub left something out",
+    ...["wrong_digest", "wrong_epoch", "wrong_source_order", "unfit_hold"].map(
+      (kind) => `scrub found ${kind}`,
+    ),
+    ...["unreadable_lease", "missing_holds"].map((kind) => `scrub found ${kind}`),
     "a revocation held",
     "a forgotten revocation held",
     "cleaned up without a cron",

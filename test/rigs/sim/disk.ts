@@ -127,6 +127,12 @@ export class Disk {
     }
   }
 
+  /** Something outside of the protocol changes rows. The part must have no instance and nothing pending. */
+  damage(sql: string, ...bindings: SqlValue[]): void {
+    this.#durable.all(sql, bindings);
+    this.#live = copyOf(this.#durable);
+  }
+
   /** A crash: the oldest `keep` entries survive, and all others are lost. */
   cut(keep: number): void {
     this.persist(keep);

@@ -73,11 +73,14 @@ export async function findKnownSeeds(
 }
 
 const ROUTER_INVARIANTS: ReadonlySet<string> = new Set(["I31", "I32"]);
+const SCRUB_INVARIANTS: ReadonlySet<string> = new Set(["I45", "I46"]);
 
-/** Whether a run could find a bug. One that only routers can meet needs a run with routers. */
+/** Whether a run could find a bug. One that only routers or scrubs can meet needs a run with them. */
 export function mayFind(bug: string, seed: number): boolean {
-  const others = (bugs[bug]?.violates ?? []).filter((invariant) => !ROUTER_INVARIANTS.has(invariant));
-  return others.length > 0 || drawSettings(seed).routers !== undefined;
+  const violates = bugs[bug]?.violates ?? [];
+  const { routers, scrubMs } = drawSettings(seed);
+  if (violates.every((invariant) => ROUTER_INVARIANTS.has(invariant))) return routers !== undefined;
+  return !violates.every((invariant) => SCRUB_INVARIANTS.has(invariant)) || scrubMs !== undefined;
 }
 
 async function firstToFind(bug: string, steps: number, threads: number): Promise<number | undefined> {

@@ -11,6 +11,7 @@ import { Violation } from "./violation.ts";
 import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
 import { removeWhileGoingBack } from "./removal-going-back.ts";
 import { removeCell } from "./removing.ts";
+import { checkScrubs } from "./scrubbing.ts";
 import { Simulation } from "./simulation.ts";
 
 export interface RunOptions {
@@ -67,7 +68,7 @@ export async function run({
     simulation.keepHabits();
     const last = simulation.scheduler.steps + steps * settings.stepsFactor;
     while (simulation.scheduler.steps < last && (await simulation.step()));
-    await quiesce(simulation);
+    await quiesce(simulation, settings);
   } catch (error) {
     violation = violationOf(error);
   } finally {
@@ -100,7 +101,7 @@ function violationOf(error: unknown): { rule: string; message: string } {
 }
 
 /** Faults end and time passes, with cron and reconciliation as ever: nothing may be left over. */
-async function quiesce(simulation: Simulation): Promise<void> {
+async function quiesce(simulation: Simulation, { scrubMs }: SimulationSettings): Promise<void> {
   simulation.stopActing();
   simulation.faults.areOff = true;
   simulation.faults.partitions = [];
@@ -130,6 +131,8 @@ async function quiesce(simulation: Simulation): Promise<void> {
   for (const cell of simulation.cells) await simulation.runUntil(checkEpochs(simulation, cell));
   await simulation.runUntil(checkSlots(simulation));
   await checkConsumer(simulation);
+  if (scrubMs !== undefined && simulation.faults.stream("ends with scrubs").chance(0.6))
+    return checkScrubs(simulation);
   // Other runs end as they did before, so that their seeds still find what they found.
   if (simulation.faults.stream("removes a cell").chance(0.15)) return removeCell(simulation);
   if (simulation.faults.stream("removal goes back").chance(0.1)) return removeWhileGoingBack(simulation);

@@ -193,6 +193,8 @@ export interface SimulationSettings {
   changesMs?: number;
   /** Mean time that a begin may wait for a leased name. Undefined in a run whose begins don't wait. */
   queueMs?: number;
+  /** Mean pause between two steps of scrubs. Undefined in a run without scrubs. */
+  scrubMs?: number;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
 }
@@ -311,12 +313,13 @@ export function drawSettings(seed: number): SimulationSettings {
   const withTypes = { ...withDrift, ...typesOf(Random.of(seed, "types"), withDrift) };
   const withRouters = { ...withTypes, ...routersOf(Random.of(seed, "routers and caches"), withTypes) };
   const withStatuses = { ...withRouters, ...statusesOf(Random.of(seed, "statuses"), withRouters) };
-  return {
+  const withQueues = {
     ...withStatuses,
     ...renewalsOf(Random.of(seed, "renewals")),
     ...changesOf(Random.of(seed, "changes")),
     ...queuesOf(Random.of(seed, "queues"), withStatuses),
   };
+  return { ...withQueues, ...scrubsOf(Random.of(seed, "some operators scrub"), withQueues) };
 }
 
 /**
@@ -418,6 +421,14 @@ function queuesOf(random: Random, { limits, stepsFactor }: SimulationSettings): 
     limits: { ...limits, ...rooms, offerMs: random.pick([50, 100, 300]) },
   };
 }
+/**
+ * In some runs operators and the cron scrub. The other runs are the same as if there were no scrubs. Where
+ * cells may have few leases, there is little to compare.
+ */
+const scrubsOf = (random: Random, { limits }: SimulationSettings): Partial<SimulationSettings> =>
+  random.chance(0.15) && limits.outstandingLeases === undefined
+    ? { scrubMs: random.pick([100, 500]), limits: { ...limits, scrubEveryS: random.pick([60, 600]) } }
+    : { limits: { ...limits, scrubEveryS: 0 } };
 
 /** In some runs decisions are sent at once, and in some they wait long for a begin. */
 const waitsOf = (random: Random): Pick<Limits, "decisionWaitMs"> => ({

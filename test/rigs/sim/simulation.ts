@@ -24,6 +24,7 @@ import { SimulatedCache, SimulatedRouter, type RouterContext } from "./routers.t
 import { Scheduler, type Owner } from "./scheduler.ts";
 import { renew } from "./renew.ts";
 import { reportStatus } from "./report-status.ts";
+import { scrubStep } from "./scrubbing.ts";
 import { Violation } from "./violation.ts";
 import type { Activity, PartFault, SimulationSettings } from "./simulation-settings.ts";
 
@@ -285,9 +286,9 @@ export class Simulation {
     });
   }
 
-  /** In some runs, cells report their status, renew leases, or wait for names all the time. */
+  /** In some runs, cells report their status, renew leases or wait for names all the time, or operators scrub. */
   keepHabits(): void {
-    const { statusMs, renewalMs, queueMs, changesMs } = this.#settings;
+    const { statusMs, renewalMs, queueMs, changesMs, scrubMs } = this.#settings;
     if (changesMs !== undefined) this.consumer = new ChangeConsumer(this);
     this.#follow(changesMs);
     for (const cell of this.cells) {
@@ -295,6 +296,7 @@ export class Simulation {
       this.#repeat(cell, "renewals", renewalMs, (random, number) => renew(this, cell, random, number));
       if (queueMs !== undefined)
         this.#repeat(cell, "queues", queueMs / 4, (random) => compete(this, cell, random, queueMs));
+      this.#repeat(cell, "scrubs", scrubMs, (random) => scrubStep(this, cell, random));
     }
   }
 

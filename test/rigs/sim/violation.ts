@@ -55,6 +55,8 @@ export const invariants = {
   I42: "a name that is free goes to those who wait for it, after a few offers at most",
   I43: "a begin that waits for a name has released all that its last attempt got",
   I44: "a shard's change feed tells every change of its claims and leases, in order, once it is durable",
+  I45: "a scrub reports nothing while all parts follow the rules, whatever happens meanwhile",
+  I46: "a pass reads each row once, across crashes, and finds each row that others have changed",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -11,6 +11,7 @@ import { LedgerWatch } from "./ledger-watch.ts";
 import { MessageWatch } from "./message-watch.ts";
 import { QueueWatch } from "./queue-watch.ts";
 import { RenewalWatch } from "./renewal-watch.ts";
+import { ScrubWatch } from "./scrub-watch.ts";
 import { ShardWatch } from "./shard-watch.ts";
 import { StatusWatch } from "./status-watch.ts";
 import { TypeWatch } from "./type-watch.ts";
@@ -29,6 +30,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   readonly statuses = new StatusWatch(this);
   readonly renewals = new RenewalWatch(this);
   readonly changes = new ChangeWatch(this);
+  readonly #scrubs = new ScrubWatch(this);
   /** Undefined in a run without routers. */
   routes: RouteWatch | undefined;
   readonly #ledgers = new LedgerWatch(this, (fact) => this.verifications.decided(fact));
@@ -101,6 +103,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.queues.answered(call, reply);
     if (call.method === "reportStatus") this.statuses.answered(call.to, reply);
     if (call.method === "decide") this.statuses.decided(call.to, call.message as DecideRequest, reply);
+    if (call.method === "scrub") this.#scrubs.answered(call.to, reply);
     this.verifications.answered(call.method, call.message, reply);
     if (call.method === "digestRecords" && reply.ok)
       this.#digests.answered(call, reply.value as DigestRecordsAnswer);
