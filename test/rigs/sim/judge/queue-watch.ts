@@ -72,13 +72,18 @@ export class QueueWatch {
     if (call.method !== "wait") return;
     const { cell, lease, key } = call.message as { cell: string; lease: string; key: BucketKey };
     const part = this.#evidence.coordinator.shards.find(({ name }) => name === call.to);
-    // Before its first answer, an instance may keep a message back until it knows its placement.
-    if (part?.current?.isAdmitted !== true) return;
+    if (part === undefined) return;
     const name = nameKey(key);
     const of = this.#awaited.get(name) ?? { part, open: new Set(), came: new Map(), idleSinceMs: undefined };
     this.#awaited.set(name, of);
-    this.#messages += 1;
     const waiter = factKey(cell, lease);
+    // Before its first answer, an instance may keep a message back until it knows its placement. Nobody knows
+    // its order then, so it counts as early, and waits for nothing.
+    if (part.current?.isAdmitted !== true) {
+      of.came.set(waiter, of.came.get(waiter) ?? 0);
+      return;
+    }
+    this.#messages += 1;
     const wait: OpenWait = {
       lease: waiter,
       key,
