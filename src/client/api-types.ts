@@ -1651,7 +1651,8 @@ export interface Operations {
     body: undefined;
     answer: {
       /**
-       * Of each shard in order. A page ends with whole transactions, so it may be larger than `page_size`.
+       * Of each shard in order. A page does not end within the changes of one position, so it may be larger
+       * than `page_size`.
        */
       changes: readonly Change[];
       /**
@@ -1661,7 +1662,10 @@ export interface Operations {
       checkpoint: string;
       /** True: more changes can be read at once. */
       has_more: boolean;
-      /** The shards that could not be read. Their changes follow later: nothing is left out. */
+      /**
+       * The shards that could not be read, or have not reached their position in `after`. Their changes
+       * follow later: nothing is left out.
+       */
       unavailable: readonly number[];
     };
   };

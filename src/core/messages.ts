@@ -452,7 +452,9 @@ export type ChangeEvent = (typeof changeEvents)[number];
 /** The claim of a change. `details` is null if the period of the name was erased since (K5). */
 interface ChangedClaim {
   uuid: string;
-  details: { type: number; canonical: string; value: string; subject: Subject; source: Source } | null;
+  /** The number of the bucket type. */
+  type: number;
+  details: { canonical: string; value: string; subject: Subject; source: Source } | null;
 }
 
 /** Something that happened on a shard, as the change feed tells it (F2). */
@@ -628,6 +630,8 @@ export interface ErasePeriods extends OperatorCall {
 
 export interface ErasedPeriods {
   erased: number;
+  /** The changes in the log that have lost the name. The last message erases them. */
+  changes: number;
   /** One message erases a limited number of them, and another one continues. */
   hasMore: boolean;
 }

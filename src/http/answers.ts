@@ -167,7 +167,8 @@ export function toApiChange(
   const common = { id, event, shard, position, at: timeOf(atMs), cell_id: cell, lease_uuid: lease, epoch };
   if (claim === undefined) return common;
   if (claim.details === null) return { ...common, claim: { uuid: claim.uuid } };
-  const { type, value, subject, source } = claim.details;
+  const { type } = claim;
+  const { value, subject, source } = claim.details;
   return {
     ...common,
     claim: {

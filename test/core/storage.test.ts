@@ -356,7 +356,7 @@ const proofs: Record<string, Proof> = {
     return [sizeOf(log, "#cells"), 16_384];
   },
   "ShardLog.#noted": "after work",
-  "OpenStreams.#usedAtMs": at(
+  "OpenStreams.#streams": at(
     "test/http/changes.test.ts",
     "[M6] a limited number of streams is open, and one that was left without a word makes room",
   ),

@@ -11,6 +11,8 @@ interface EraseOptions extends ChangeOptions {
 
 interface Erased {
   erased: number;
+  /** Changes in the change feed that lose the name. */
+  changes: number;
   has_more: boolean;
 }
 
@@ -24,16 +26,16 @@ export async function eraseHistory(context: Context, name: string, options: Eras
     return callRoute<Erased>(context, { method: "POST", path: "/v1/admin/history/erase", body });
   };
   const found = await erase(true);
-  const periods = `${found.has_more ? "more than " : ""}${countOf(found.erased, "past period")}`;
+  const periods = `${found.has_more ? "more than " : ""}${countOf(found.erased, "past period")}${inFeed(found)}`;
   if (options.dryRun === true)
     return {
-      document: { bucket, erased: found.erased, has_more: found.has_more, dry_run: true },
+      document: { bucket, ...found, dry_run: true },
       text: () => `Would erase ${periods} of the name.`,
       notes: ["Nothing was changed."],
     };
-  if (found.erased === 0)
+  if (found.erased === 0 && found.changes === 0)
     return {
-      document: { bucket, erased: 0, has_more: false, dry_run: false },
+      document: { bucket, erased: 0, changes: 0, has_more: false, dry_run: false },
       text: () => "The name has no period that has ended. Nothing was changed.",
     };
   await confirm(context, options, {
@@ -43,18 +45,23 @@ export async function eraseHistory(context: Context, name: string, options: Eras
       `Its current claim stays. ${FINAL}`,
     ].join("\n"),
   });
-  let erased = 0;
+  let [erased, changes] = [0, 0];
   for (let hasMore = true; hasMore;) {
     const done = await erase(false);
     erased += done.erased;
+    changes += done.changes;
     hasMore = done.has_more;
   }
   return {
-    document: { bucket, erased, has_more: false, dry_run: false },
-    text: () => `Erased ${countOf(erased, "past period")}.`,
+    document: { bucket, erased, changes, has_more: false, dry_run: false },
+    text: () => `Erased ${countOf(erased, "past period")}${inFeed({ changes })}.`,
     notes: [FINAL],
     nextSteps: ["leasehold audit --action erase_history"],
   };
 }
+
+/** The change feed keeps names for some time after their periods were dropped. */
+const inFeed = ({ changes }: Pick<Erased, "changes">): string =>
+  changes === 0 ? "" : ` and ${countOf(changes, "change")} of the change feed`;
 
 const FINAL = "There is no undo, and the history doesn't say that something was erased.";

@@ -43,5 +43,5 @@ export function changesPage(
 
 function isWanted({ cell, claim }: Change, filter: Filter): boolean {
   if (filter.cell !== null && cell !== filter.cell) return false;
-  return filter.type === null || claim?.details?.type === filter.type;
+  return filter.type === null || claim?.type === filter.type;
 }

@@ -8,19 +8,22 @@ export type EndedAs = "committed" | "rolled_back" | "gone";
 /**
  * Ends holds: carries out those that are committed, drops the others, and notes for the change feed what
  * became of them (F1). Runs inside a transaction.
+ *
+ * @param isPart whether other holds of their executions may be left
  */
 export function endHolds(
   store: ShardStore,
   log: ShardLog,
   ended: readonly { hold: HoldRow; as: EndedAs }[],
+  isPart: boolean,
   nowMs: number,
 ): void {
   const committed = ended.flatMap(({ hold, as }) => (as === "committed" ? [hold] : []));
   const changed = store.apply(committed, nowMs);
   for (const { hold, as } of ended) {
-    if (as === "rolled_back") log.changes.noteRolledBack(hold);
+    if (as === "rolled_back") log.changes.noteRolledBack(hold, isPart);
     if (as === "committed")
-      log.changes.noteCommitted(hold, changed.get(bucketText(hold.bucket_type, hold.canonical)));
+      log.changes.noteCommitted(hold, changed.get(bucketText(hold.bucket_type, hold.canonical)), isPart);
   }
   store.deleteHolds(ended.map(({ hold }) => hold));
 }

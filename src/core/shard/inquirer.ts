@@ -176,7 +176,7 @@ export class Inquirer {
       found.delete(bucket);
       ended.push({ hold, as });
     }
-    endHolds(this.#store, this.#log, ended, now);
+    endHolds(this.#store, this.#log, ended, true, now);
   }
 
   /** Tells the change feed of leases that are granted, if it was not told before (F3). */

@@ -19,8 +19,8 @@ type StoredDetails = [
   sourceId: string,
 ];
 
-/** The details are null if they were erased. */
-type StoredClaim = [event: ClaimEvent, uuid: string, epoch: number, details: StoredDetails | null];
+/** Instead of details that were erased, it has the number of the bucket type. */
+type StoredClaim = [event: ClaimEvent, uuid: string, epoch: number, details: StoredDetails | number];
 
 type StoredExecution = [
   cell: string,
@@ -30,7 +30,7 @@ type StoredExecution = [
   claims: StoredClaim[],
 ];
 
-/** The most epochs that are remembered. If there are more, all are forgotten, and their grants come again. */
+/** The most executions that are remembered. If there are more, all are forgotten, and told once more. */
 const MAX_TOLD = 10_000;
 
 /**
@@ -45,6 +45,8 @@ const ENTRY_CLAIMS = 100;
 interface Noted {
   hold: HoldRow;
   fate: Fate;
+  /** Other holds of the execution may be left, because the ledger was asked about some of them only. */
+  isPart: boolean;
   claims: StoredClaim[];
 }
 
@@ -52,8 +54,8 @@ interface Noted {
 export class ChangeNotes {
   /** By the epoch of the execution. */
   readonly #noted = new Map<number, Noted>();
-  /** The epochs of executions whose grants this instance has written to the log, and whose holds stay. */
-  readonly #told = new Set<number>();
+  /** What this instance has written to the log of executions that still have holds, by their epochs. */
+  readonly #told = new Map<number, "granted" | "decided">();
 
   get isEmpty(): boolean {
     return this.#noted.size === 0;
@@ -69,18 +71,23 @@ export class ChangeNotes {
     if (!this.isTold(hold.epoch)) this.#note(hold, "seen_granted");
   }
 
-  /** Notes that the lease of a hold, which was granted, is rolled back. */
-  noteRolledBack(hold: HoldRow): void {
-    this.#note(hold, "rolled_back");
+  /**
+   * Notes that the lease of a hold, which was granted, is rolled back.
+   *
+   * @param isPart whether other holds of the execution may be left
+   */
+  noteRolledBack(hold: HoldRow, isPart: boolean): void {
+    this.#note(hold, "rolled_back", isPart);
   }
 
   /**
    * Notes that a hold was carried out.
    *
    * @param claim the claim that a destroy has ended, or that a replace has changed
+   * @param isPart whether other holds of the execution may be left
    */
-  noteCommitted(hold: HoldRow, claim: ChangedClaimRow | undefined): void {
-    const { claims } = this.#note(hold, "committed");
+  noteCommitted(hold: HoldRow, claim: ChangedClaimRow | undefined, isPart: boolean): void {
+    const { claims } = this.#note(hold, "committed", isPart);
     const { kind, uuid, epoch } = hold;
     if (kind === "create") claims.push(["claimed", notNull(uuid), epoch, detailsOf(hold)]);
     else if (claim === undefined) throw new Error("a destroy or replace was carried out without a claim");
@@ -88,8 +95,11 @@ export class ChangeNotes {
     else claims.push(["released", claim.uuid, claim.epoch, detailsOf(claim)]);
   }
 
-  #note(hold: HoldRow, fate: Fate): Noted {
-    const noted = this.#noted.get(hold.epoch) ?? { hold, fate, claims: [] };
+  #note(hold: HoldRow, fate: Fate, isPart = true): Noted {
+    const noted = this.#noted.get(hold.epoch) ?? { hold, fate, isPart, claims: [] };
+    // A sweep and the decision may share a transaction.
+    if (fate !== "seen_granted") noted.fate = fate;
+    noted.isPart &&= isPart;
     this.#noted.set(hold.epoch, noted);
     return noted;
   }
@@ -110,8 +120,9 @@ export class ChangeNotes {
       length += text.length + 1;
     }
     if (entries.length > 0) texts.push(`[${entries.join(",")}]`);
-    for (const [epoch, { fate }] of this.#noted) {
-      if (fate === "seen_granted") this.#told.add(epoch);
+    for (const [epoch, { fate, isPart }] of this.#noted) {
+      if (fate === "seen_granted") this.#told.set(epoch, "granted");
+      else if (isPart) this.#told.set(epoch, "decided");
       else this.#told.delete(epoch);
     }
     if (this.#told.size > MAX_TOLD) this.#told.clear();
@@ -122,7 +133,7 @@ export class ChangeNotes {
   /** Cuts an execution with many claims, because they may be longer than a row. */
   #entriesOf({ hold: { cell, lease, epoch }, fate, claims }: Noted): StoredExecution[] {
     const events: LeaseEvent[] = this.isTold(epoch) ? [] : ["granted"];
-    if (fate !== "seen_granted") events.push(fate);
+    if (fate !== "seen_granted" && this.#told.get(epoch) !== "decided") events.push(fate);
     const entries: StoredExecution[] = [[cell, lease, epoch, events, claims.slice(0, ENTRY_CLAIMS)]];
     for (let start = ENTRY_CLAIMS; start < claims.length; start += ENTRY_CLAIMS)
       entries.push([cell, lease, epoch, [], claims.slice(start, start + ENTRY_CLAIMS)]);
@@ -147,38 +158,34 @@ export function* loggedChanges(text: string, position: number, atMs: number): Ge
     const common = { position, atMs, cell, lease };
     for (const event of events) yield { event, ...common, epoch: execution };
     for (const [event, uuid, epoch, details] of claims)
-      yield { event, ...common, epoch, claim: { uuid, details: details && readDetails(details) } };
+      yield { event, ...common, epoch, claim: { uuid, ...readDetails(details) } };
   }
 }
 
-function readDetails([
-  type,
-  value,
-  canonical,
-  subjectType,
-  subjectId,
-  sourceType,
-  sourceId,
-]: StoredDetails): NonNullable<NonNullable<Change["claim"]>["details"]> {
+function readDetails(stored: StoredDetails | number): Omit<NonNullable<Change["claim"]>, "uuid"> {
+  if (typeof stored === "number") return { type: stored, details: null };
+  const [type, value, canonical, subjectType, subjectId, sourceType, sourceId] = stored;
   return {
     type,
-    value,
-    canonical: canonical ?? value,
-    subject: { type: subjectType, id: subjectId },
-    source: { type: sourceType, id: sourceId },
+    details: {
+      canonical: canonical ?? value,
+      value,
+      subject: { type: subjectType, id: subjectId },
+      source: { type: sourceType, id: sourceId },
+    },
   };
 }
 
 /**
  * Returns the text of a row without the details of a name, except for its claim with this epoch, which is the
- * current one (K5). Undefined if the text has nothing to erase.
+ * current one (K5), and the number of changes that have lost theirs.
  */
 export function withoutName(
   text: string,
   { type, canonical }: { type: number; canonical: string },
   currentEpoch: number | undefined,
-): string | undefined {
-  let isChanged = false;
+): { text: string; erased: number } {
+  let erased = 0;
   const executions = (JSON.parse(text) as StoredExecution[]).map(
     ([cell, lease, execution, events, claims]): StoredExecution => [
       cell,
@@ -187,12 +194,13 @@ export function withoutName(
       events,
       claims.map((claim): StoredClaim => {
         const [event, uuid, epoch, details] = claim;
-        if (details === null || details[0] !== type || (details[2] ?? details[1]) !== canonical) return claim;
+        if (typeof details === "number" || details[0] !== type) return claim;
+        if ((details[2] ?? details[1]) !== canonical) return claim;
         if (event !== "released" && epoch === currentEpoch) return claim;
-        isChanged = true;
-        return [event, uuid, epoch, null];
+        erased += 1;
+        return [event, uuid, epoch, type];
       }),
     ],
   );
-  return isChanged ? JSON.stringify(executions) : undefined;
+  return { text: JSON.stringify(executions), erased };
 }

@@ -1,5 +1,6 @@
 import { mayReplace } from "../history.ts";
 import { bytesOf } from "../ids.ts";
+import { defaultLimits, type Limits } from "../limits.ts";
 import { splitKeyHashes } from "../key-hash.ts";
 import type { BucketKey, Change, HistoryPoint } from "../messages.ts";
 import type { Clock, Sql } from "../ports.ts";
@@ -33,6 +34,9 @@ const LOG_ROWS = 16_384;
  * row: the oldest changes make room for its own.
  */
 const MAX_CHANGES_BYTES = 33_554_432;
+
+/** The part of a shard that its changes may take. It is less than that number only for a small `shardBytes`. */
+const SHARD_PART = 1 / 100;
 
 /** The most rows whose changes one transaction drops. */
 const DROPPED_ROWS = 100;
@@ -72,7 +76,7 @@ type StoredPoints = Record<string, [incarnation: number, position: number]>;
 export class ShardLog {
   readonly #sql: Sql;
   readonly #clock: Pick<Clock, "now">;
-  readonly #isFull: () => boolean;
+  readonly #maxChangesBytes: number;
   #position = 0;
   #hasJumped = false;
   /** The position and slot of the newest row. */
@@ -99,11 +103,14 @@ export class ShardLog {
   /** What the current transaction changes, for the change feed. */
   readonly changes = new ChangeNotes();
 
-  /** @param isFull whether the shard has no room for more names */
-  constructor(sql: Sql, clock: Pick<Clock, "now">, isFull: () => boolean = () => false) {
+  constructor(
+    sql: Sql,
+    clock: Pick<Clock, "now">,
+    { shardBytes }: Pick<Limits, "shardBytes"> = defaultLimits,
+  ) {
     this.#sql = sql;
     this.#clock = clock;
-    this.#isFull = isFull;
+    this.#maxChangesBytes = Math.min(MAX_CHANGES_BYTES, shardBytes * SHARD_PART);
     const rows = sql.all<LogRow>(
       `SELECT slot, position, ledgers, held IS NULL AS is_reset, octet_length(changes) AS size
          FROM log ORDER BY position`,
@@ -254,14 +261,10 @@ export class ShardLog {
     this.#hasJumped = false;
   }
 
-  /**
-   * Drops the changes of the oldest rows while there are too many, or while names need their room. It never
-   * drops those of the newest row.
-   */
+  /** Drops the changes of the oldest rows while there are too many. It never drops those of the newest row. */
   #dropChanges(): void {
-    const most = this.#isFull() ? 0 : MAX_CHANGES_BYTES;
     let left = DROPPED_ROWS;
-    for (let index = 0; left > 0 && this.#changesBytes > most && index < this.#rowCount - 1; index += 1) {
+    for (let index = 0; left > 0 && this.#hasTooMuch && index < this.#rowCount - 1; index += 1) {
       const slot = this.#slotAt(index);
       if (this.#sizes[slot] === 0) continue;
       left -= 1;
@@ -271,29 +274,35 @@ export class ShardLog {
     }
   }
 
+  get #hasTooMuch(): boolean {
+    return this.#changesBytes > this.#maxChangesBytes;
+  }
+
   #setSize(slot: number, bytes: number): void {
     this.#changesBytes += bytes - (this.#sizes[slot] ?? 0);
     this.#sizes[slot] = bytes;
   }
 
   /**
-   * Erases a name from the changes, except for its claim with this epoch, which is the current one (K5).
-   * Returns whether there was anything to erase.
+   * Erases a name from the changes, except for its claim with this epoch, which is the current one (K5). A
+   * dry run only counts. Returns the number of changes that lose their details.
    */
-  eraseName(key: BucketKey, currentEpoch: number | undefined): boolean {
-    const rows = this.#sql.all<{ slot: number; changes: string }>(
-      "SELECT slot, changes FROM log WHERE instr(changes, ?) > 0",
-      JSON.stringify(key.canonical).slice(1, -1),
+  eraseName(key: BucketKey, currentEpoch: number | undefined, { dryRun = false } = {}): number {
+    const slots = this.#sql.all<{ slot: number }>(
+      "SELECT slot FROM log WHERE instr(changes, ?) > 0",
+      JSON.stringify(key.canonical),
     );
-    let isErased = false;
-    for (const { slot, changes } of rows) {
-      const erased = withoutName(changes, key, currentEpoch);
-      if (erased === undefined) continue;
-      this.#sql.all("UPDATE log SET changes = ? WHERE slot = ?", erased, slot);
-      this.#setSize(slot, bytesOf(erased));
-      isErased = true;
+    let count = 0;
+    // One row at a time is in memory: the text may be in all of them, because ids can be like names.
+    for (const { slot } of slots) {
+      const [row] = this.#sql.all<{ changes: string }>("SELECT changes FROM log WHERE slot = ?", slot);
+      const { text, erased } = withoutName(row?.changes ?? "[]", key, currentEpoch);
+      count += erased;
+      if (erased === 0 || dryRun) continue;
+      this.#sql.all("UPDATE log SET changes = ? WHERE slot = ?", text, slot);
+      this.#setSize(slot, bytesOf(text));
     }
-    return isErased;
+    return count;
   }
 
   /** Must be called at the end of each transaction that changes nothing. */

@@ -3,6 +3,7 @@ import { GroupCommit } from "../group-commit.ts";
 import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../limits.ts";
 import type {
+  BucketKey,
   CellClaimCounts,
   CheckHolds,
   FindNames,
@@ -151,7 +152,7 @@ export class Shard {
     this.#scans = new ScanStore(ports.sql);
     this.#limits = limits;
     this.#reads = new ReadQueue(ports.clock, limits);
-    this.#log = new ShardLog(ports.sql, ports.clock, () => this.#isFull);
+    this.#log = new ShardLog(ports.sql, ports.clock, limits);
     this.#history = new History(ports, `shard ${index}`, this.#log.position);
     this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, () => this.#sweeper.start());
     this.#commits = new GroupCommit(
@@ -323,7 +324,7 @@ export class Shard {
         ended.push({ hold, as: endedAs(decision) });
       }
     }
-    endHolds(this.#store, this.#log, ended, now);
+    endHolds(this.#store, this.#log, ended, false, now);
   }
 
   /**
@@ -544,7 +545,8 @@ export class Shard {
     return this.#answer(message, async () => {
       if (dryRun) {
         const found = this.#pastClaims.count(key, most + 1);
-        return ok({ erased: Math.min(found, most), hasMore: found > most });
+        const changes = found > most ? 0 : this.#eraseFromLog(key, { dryRun });
+        return ok({ erased: Math.min(found, most), changes, hasMore: found > most });
       }
       const answer = await this.#commits.submit(
         "erase_past_claims",
@@ -553,8 +555,8 @@ export class Shard {
           if (full !== undefined) return { ok: false, refusal: full };
           const result = this.#pastClaims.erase(key, most);
           // The log may have periods that are no longer kept as past claims.
-          const isInLog = this.#log.eraseName(key, this.#store.claim(key)?.epoch);
-          if (result.erased > 0 || isInLog) {
+          const changes = result.hasMore ? 0 : this.#eraseFromLog(key);
+          if (result.erased > 0 || changes > 0) {
             this.#audit.append(operator, {
               action: "erase_history",
               cell: null,
@@ -563,13 +565,17 @@ export class Shard {
               after: { periods: 0 },
             });
           }
-          return ok(result);
+          return ok({ ...result, changes });
         },
         { weight: most, owner: OPERATORS },
       );
       const { refusal } = this.#history;
       return refusal === undefined ? answer : { ok: false, refusal };
     });
+  }
+
+  #eraseFromLog(key: BucketKey, options: { dryRun?: boolean } = {}): number {
+    return this.#log.eraseName(key, this.#store.claim(key)?.epoch, options);
   }
 
   /** Returns the audit entries that were not copied yet, and drops those that were (O2). */

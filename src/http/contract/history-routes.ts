@@ -129,10 +129,15 @@ export const historyRoutes = {
         about: "What was erased, or would be erased.",
         schema: z.strictObject({
           erased: wholeNumber.meta({ description: "The number of periods." }),
+          changes: wholeNumber.meta({
+            description:
+              "The number of changes in the change feed that lose the name. They are erased with the last " +
+              "periods, when `has_more` is false.",
+          }),
           has_more: z.boolean().meta({ description: "If true, periods are left: repeat the call." }),
           dry_run: z.boolean(),
         }),
-        example: { erased: 3, has_more: false, dry_run: false },
+        example: { erased: 3, changes: 6, has_more: false, dry_run: false },
       },
     },
     errors: [

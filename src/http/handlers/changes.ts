@@ -114,7 +114,9 @@ async function readShards(
     positions.set(shard, answer.value.through);
     changes.push(...answer.value.changes.map((each): [number, Change] => [shard, each]));
   }
-  const details = changes.flatMap(([, { claim }]) => claim?.details ?? []);
+  const details = changes.flatMap(([, { claim }]) =>
+    claim?.details ? [{ type: claim.type, ...claim.details }] : [],
+  );
   const types = await deployment.types.forAnswer(storedTypes(details));
   if (!types.ok) return types;
   return ok({
@@ -150,7 +152,7 @@ function openStream(
   call: ListChanges,
   scope: Scope,
 ): Result<{ status: 200; events: Lines<ServerSentEvent> }> {
-  const stream = call.deployment.streams.enter();
+  const stream = call.deployment.streams.enter(call.principal.keyId);
   if (stream === undefined)
     return refused("RESOURCE_EXHAUSTED", "too many streams of changes are open; try again later", {
       reason: "TOO_MANY_STREAMS",
@@ -186,7 +188,8 @@ async function* followedEvents(call: ListChanges, scope: Scope, stream: OpenStre
       if (refusal !== undefined) return yield { ok: false, refusal };
     }
     calls += callsPerPage;
-    stream.touch();
+    // A client that has not read for long connects again.
+    if (!stream.touch()) return;
     const page = await readPage(call, scope, positions);
     const isOutage = !page.ok && !isFirst && OUTAGES.has(page.refusal.code);
     if (!page.ok && !isOutage) return yield page;

@@ -59,8 +59,8 @@ export const historyHandlers: Handlers<keyof typeof historyRoutes> = {
       objects.shard(shard).erasePeriods({ ...envelope, key: key.value, operator, dryRun }),
     );
     if (!done.ok) return done;
-    const { erased, hasMore } = done.value;
-    return ok({ status: 200, body: { erased, has_more: hasMore, dry_run: dryRun } });
+    const { erased, changes, hasMore } = done.value;
+    return ok({ status: 200, body: { erased, changes, has_more: hasMore, dry_run: dryRun } });
   },
 };
 

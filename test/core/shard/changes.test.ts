@@ -133,6 +133,29 @@ describe("what is told", () => {
   });
 });
 
+describe("a lease of many names", () => {
+  test("[F2] [F3] a lease that ends in several transactions is told once, and never as granted afterwards", async () => {
+    const c = await newCluster({ sweepAfterMs: 5_000 });
+    const names = Array.from({ length: 40 }, (_, n) => `name-${n}`);
+    const lease = await begin(c, ...names.map((name) => ({ value: name, source })));
+    c.fate = (call) => (isDecision(call) ? "lose" : "deliver");
+    await decide(c, lease, "COMMITTED");
+    // Each lookup asks about its own names only.
+    for (const some of [names.slice(0, 10), names.slice(10, 30)]) {
+      const keys = some.map((name) => keyOf("ROUTES", name));
+      value(await c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys })));
+    }
+    c.fate = () => "deliver";
+    await c.pass(60_000);
+    const told = await changes(c);
+    expect(shown(told.filter(({ claim }) => claim === undefined))).toEqual([
+      `granted ${lease}`,
+      `committed ${lease}`,
+    ]);
+    expect(told).toHaveLength(2 + names.length);
+  });
+});
+
 describe("the pages", () => {
   test("[F4] without a position, a page is empty and tells the newest one", async () => {
     const c = await newCluster();
@@ -232,7 +255,7 @@ describe("the log", () => {
   const commit = ({ sql, log }: { sql: NodeSql; log: ShardLog }, ...names: string[]): void =>
     sql.transaction(["exchange"], () => {
       const epoch = log.nextEpoch();
-      for (const name of names) log.changes.noteCommitted(hold(epoch, name), undefined);
+      for (const name of names) log.changes.noteCommitted(hold(epoch, name), undefined, false);
       log.append();
     });
 
@@ -279,6 +302,25 @@ describe("the log", () => {
       expect(namesAfter(log, rows)).toHaveLength((400 - rows) * 100);
       expect(log.holdsAfter(0, 1_000)).toHaveLength(400);
     }
+  });
+
+  test("[F2] a decision is told if a sweep has found the grant in the same transaction", () => {
+    const { sql, log } = newLog();
+    const told = (name: string, note: (of: HoldRow) => void): string[] => {
+      const after = log.position;
+      sql.transaction(["clear", "exchange"], () => {
+        const of = hold(log.nextEpoch(), name);
+        log.changes.noteGranted(of);
+        note(of);
+        log.append();
+      });
+      expect(log.changes.isTold(log.position)).toBe(false);
+      return changesPage(log, after, everything)?.page.changes.map(({ event }) => event) ?? [];
+    };
+    const committed = told("ada", (of) => log.changes.noteCommitted(of, undefined, false));
+    expect(committed).toEqual(["granted", "committed", "claimed"]);
+    const rolledBack = told("grace", (of) => log.changes.noteRolledBack(of, false));
+    expect(rolledBack).toEqual(["granted", "rolled_back"]);
   });
 
   test("[F3] a shard remembers a limited number of grants, and tells the others once more", () => {
@@ -331,7 +373,7 @@ describe("erasing a name", () => {
     const erased = await c.clock.runUntil(
       c.shard(0).object.erasePeriods({ ...c.envelope, key, dryRun: false }),
     );
-    expect(erased).toEqual({ ok: true, value: { erased: 1, hasMore: false } });
+    expect(erased).toEqual({ ok: true, value: { erased: 1, changes: 1, hasMore: false } });
     const after = await changes(c);
     expect(shown(after.filter(({ claim }) => claim !== undefined))).toEqual([
       "claimed (erased)",
@@ -342,5 +384,50 @@ describe("erasing a name", () => {
     expect(facts(after)).toEqual(facts(before));
     const stored = JSON.stringify(c.shard(0).sql.all("SELECT changes FROM log"));
     expect(stored).not.toContain("Ada");
+  });
+
+  test("[K5] [F5] an erased release is told to those who asked for its type", async () => {
+    const c = await newCluster();
+    await decide(c, await begin(c, { value: "ada", source }), "COMMITTED");
+    const { type } = keyOf("ROUTES", "ada");
+    const { through } = value(await read(c, 0, { type }));
+    await decide(
+      c,
+      await begin(c, { kind: "destroy", value: "ada", subject: null, source: null }),
+      "COMMITTED",
+    );
+    value(
+      await c.clock.runUntil(
+        c
+          .shard(0)
+          .object.erasePeriods({ ...c.envelope, key: keyOf("ROUTES", "ada"), operator, dryRun: false }),
+      ),
+    );
+    expect(shown(await changes(c, through, { type }))).toEqual(["released (erased)"]);
+    expect(await changes(c, through, { type: keyOf("EMAILS", "a@example.com").type })).toEqual([]);
+  });
+
+  test("[K5] a name that only the log has is erased there, and a dry run says so", async () => {
+    const c = await newCluster({ nameHistoryS: 86_400 });
+    await decide(c, await begin(c, { value: "ada", source }, { value: "1", source }), "COMMITTED");
+    await decide(
+      c,
+      await begin(c, { kind: "destroy", value: "ada", subject: null, source: null }),
+      "COMMITTED",
+    );
+    await c.clock.pass(3 * 86_400_000);
+    await c.clock.runUntil(c.shard(0).object.alarm());
+    const erase = async (dryRun: boolean): Promise<unknown> =>
+      value(
+        await c.clock.runUntil(
+          c.shard(0).object.erasePeriods({ ...c.envelope, key: keyOf("ROUTES", "ada"), operator, dryRun }),
+        ),
+      );
+    const found = { erased: 0, changes: 2, hasMore: false };
+    expect(await erase(true)).toEqual(found);
+    expect(await erase(false)).toEqual(found);
+    expect(await erase(false)).toEqual({ ...found, changes: 0 });
+    const claims = (await changes(c)).filter(({ claim }) => claim !== undefined);
+    expect(shown(claims)).toEqual(["claimed (erased)", "claimed 1", "released (erased)"]);
   });
 });

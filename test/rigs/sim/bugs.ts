@@ -150,7 +150,7 @@ export const bugs: Record<string, Bug> = {
     "F2",
     ["I44"],
     "src/core/shard/end-holds.ts",
-    'if (as === "rolled_back") log.changes.noteRolledBack(hold);',
+    'if (as === "rolled_back") log.changes.noteRolledBack(hold, isPart);',
     "",
   ),
   "the change feed tells the rollback of an attempt that was never granted": one(
@@ -342,7 +342,7 @@ export const bugs: Record<string, Bug> = {
     "K5",
     ["I33"],
     "src/core/shard/shard.ts",
-    "if (result.erased > 0 || isInLog) {",
+    "if (result.erased > 0 || changes > 0) {",
     "if (result.erased < 0) {",
   ),
   // Removing a cell

@@ -119,7 +119,7 @@ async function checkErased(simulation: Simulation, name: Name): Promise<void> {
     dryRun: false,
   });
   if (answer.kind !== "ok") return;
-  const { erased, hasMore } = answer.value;
+  const { erased, changes, hasMore } = answer.value;
   const left = pastOf(simulation, name).length;
   judge.check(
     "I35",
@@ -129,8 +129,9 @@ async function checkErased(simulation: Simulation, name: Name): Promise<void> {
   const added = judge.auditEntriesOf(part) - entries;
   judge.check(
     "I33",
-    added === (erased > 0 ? 1 : 0),
-    () => `an operator erased ${erased} past claims, and ${part.name} has ${added} entries about that`,
+    added === (erased > 0 || changes > 0 ? 1 : 0),
+    () =>
+      `an operator erased ${erased} past claims and ${changes} changes, and ${part.name} has ${added} entries about that`,
   );
   judge.see("K5");
 }

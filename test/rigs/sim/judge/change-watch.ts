@@ -181,10 +181,10 @@ const isDecision = ({ event }: Change): boolean => event === "committed" || even
 /** The text of a claim as a consumer gets it. */
 export function textOfChange({ cell, epoch, claim }: Change): string {
   const details = claim?.details;
-  if (details === null || details === undefined) return "erased";
-  const { type, canonical, value, subject, source } = details;
+  if (claim === undefined || details === null || details === undefined) return "erased";
+  const { canonical, value, subject, source } = details;
   const facts = [value, cell, epoch, subject.type, subject.id, source.type, source.id];
-  return `${nameKey({ type, canonical })} ${facts.join("/")}`;
+  return `${nameKey({ type: claim.type, canonical })} ${facts.join("/")}`;
 }
 
 const claimsOf = (rows: ReadonlyMap<string, ClaimRow>): Claims =>
