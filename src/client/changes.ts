@@ -53,7 +53,7 @@ export class Changes {
   /**
    * Reads page by page, and waits for more. It ends when `signal` aborts, and goes on after an outage of the
    * coordinator. Without `after`, the first page is empty, and has the newest checkpoint. Later pages have
-   * changes, or a checkpoint that has moved. Throws `ChangesPrunedError` like `page`.
+   * changes, a checkpoint that has moved, or other shards that are unavailable. Throws `ChangesPrunedError` like `page`.
    *
    * @example
    * ```ts
@@ -73,10 +73,13 @@ export class Changes {
     undefined
   > {
     const isAborted = (): boolean => options.signal?.aborted === true;
+    let unavailable = "";
     for (let { after } = options; !isAborted();) {
       const page = await this.#pageOrOutage({ ...options, after });
-      if (page !== undefined && (page.changes.length > 0 || page.checkpoint !== after)) yield page;
+      const isNew = page?.checkpoint !== after || String(page?.unavailable) !== unavailable;
+      if (page !== undefined && (page.changes.length > 0 || isNew)) yield page;
       after = page?.checkpoint ?? after;
+      unavailable = String(page?.unavailable ?? unavailable);
       if (page?.hasMore !== true) await pause(intervalMs, [options.signal]);
     }
   }

@@ -176,7 +176,10 @@ async function readInput(
   if (!params.ok) return params;
   const parsed = parseQuery(context.req.url, boundsOf(lists.query, limits));
   if (!parsed.ok) return parsed;
-  const wantsEvents = route.events !== undefined && acceptsEvents(context.req.header("accept"));
+  const wantsEvents =
+    route.events !== undefined &&
+    context.req.method !== "HEAD" &&
+    acceptsEvents(context.req.header("accept"));
   const lastId = wantsEvents ? context.req.header("last-event-id") : undefined;
   const resumed = lastId === undefined ? {} : { [route.events?.parameter ?? ""]: lastId };
   const query = validate(route.query, { ...parsed.value, ...resumed }, "query");

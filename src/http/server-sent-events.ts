@@ -31,6 +31,9 @@ export const eventLines: LineForm<ServerSentEvent> = {
   failed: (problem) => ({ event: "problem", data: problem }),
 };
 
-/** Whether a request asks for events and not for a page. */
+/** Whether a request asks for events and not for a page. A range with `q=0` is what a client does not want. */
 export const acceptsEvents = (accept: string | undefined): boolean =>
-  (accept ?? "").split(",").some((range) => range.split(";")[0]?.trim().toLowerCase() === EVENT_STREAM);
+  (accept ?? "").split(",").some((range) => {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    return type === EVENT_STREAM && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  });

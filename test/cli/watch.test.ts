@@ -1,6 +1,8 @@
 /** `leasehold watch`: what it prints, what it asks for, how it continues, and outages. */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { ChangesWatch } from "../../src/cli/watch/watch-changes.ts";
+import { fakeClient, problem } from "../client/fake.ts";
 import { claim, create, startCommandLine, type CommandLine, type RunOptions } from "./command-line.ts";
 
 type Step = () => unknown;
@@ -206,6 +208,32 @@ describe("changes", () => {
     expect(later.out).toMatch(/USERNAMES grace: claimed by cell 2, epoch \d+\n/);
     expect(later.out).not.toContain("ada");
     expect(later.out).toMatch(/lease [\da-f-]+ of cell 2: committed\n/);
+  });
+
+  test("[F4] it loses nothing if the deployment fails between two pages of a look", async () => {
+    const change = {
+      id: "granted:0:1",
+      event: "granted",
+      shard: 0,
+      position: 2,
+      at: "2026-11-28T12:00:00.000Z",
+      cell_id: "7",
+      lease_uuid: "0b0e8a52-5c0f-4b5e-9a35-2f0c8a1d7e11",
+      epoch: 1,
+    };
+    const page = (checkpoint: string, more: object) => ({
+      status: 200,
+      json: { changes: [], checkpoint, has_more: false, unavailable: [], ...more },
+    });
+    const { client } = fakeClient(
+      [page("0:2", { changes: [change], has_more: true }), problem(503, "UNAVAILABLE"), page("0:3", {})],
+      { retries: 0 },
+    );
+    const watching = new ChangesWatch(client, { cell: undefined, type: undefined, from: "0:1" });
+    await expect(watching.poll()).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(watching.place).toBe("0:1");
+    expect((await watching.poll()).map(({ document }) => document["id"])).toEqual([change.id]);
+    expect(watching.place).toBe("0:3");
   });
 
   test("it refuses names, and what is no checkpoint", async () => {

@@ -75,6 +75,15 @@ describe("follow", () => {
     expect(urls).toEqual(["", "?after=0%3A1", "?after=0%3A1", "?after=0%3A2"]);
   });
 
+  test("[F4] says which shards are unavailable, once", async () => {
+    const down1: Answering = {
+      status: 200,
+      json: { changes: [], checkpoint: "0:4", has_more: false, unavailable: [1] },
+    };
+    const { got } = await follow([down1, down1, page("0:4")], 2, { after: "0:4" });
+    expect(got.map(({ unavailable }) => unavailable)).toEqual([[1], []]);
+  });
+
   test("[F4] goes on after an outage, from the same checkpoint", async () => {
     const { got, urls } = await follow([down, new Error("reset"), page("0:5")], 1, { after: "0:4" });
     expect(got.map(({ checkpoint }) => checkpoint)).toEqual(["0:5"]);

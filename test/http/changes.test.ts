@@ -51,15 +51,17 @@ async function openStream(api: Api, query = "", key?: string): Promise<Stream> {
   };
 }
 
-beforeAll(async () => {
-  const api = await startDeployment("1", "2");
+const bucketOf = (value: string) => ({ type: "ROUTES", value });
+
+async function own(api: Api, value: string): Promise<void> {
   const uuid = newUuid();
-  const bucket = { type: "ROUTES", value: "first" };
   const source = { type: "RAILS_TABLE_GROUPS", id: "1" };
-  const body = { creates: [{ bucket, subject: { type: "GROUP", id: "1" }, source }] };
+  const body = { creates: [{ bucket: bucketOf(value), subject: { type: "GROUP", id: "1" }, source }] };
   await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body });
   await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
-});
+}
+
+beforeAll(async () => own(await startDeployment("1", "2"), "first"));
 
 describe("a shard that cannot be read", () => {
   test("[F4] is named, keeps its position, and is told later", async () => {
@@ -76,13 +78,21 @@ describe("a shard that cannot be read", () => {
   });
 
   test("[F4] does not end a stream", async () => {
-    const { api } = watched((call) =>
-      call === 2 ? Promise.reject(new Error("the shard is down")) : undefined,
+    // Call 1 is for the checkpoint, call 2 for the first page of the stream.
+    const { api, calls } = watched((call) =>
+      call === 3 ? Promise.reject(new Error("it is down")) : undefined,
     );
     const { checkpoint } = await api.json<{ checkpoint: string }>(200, "GET", "/v1/changes");
+    const perPage = calls();
     const stream = await openStream(api, `?after=${checkpoint}`);
     expect(await stream.next()).toBe("retry: 1000");
     expect(await stream.next()).toContain("event: checkpoint");
+    const next = stream.next();
+    await expect.poll(calls, { timeout: 10_000 }).toBeGreaterThan(3 * perPage);
+    await own(api, "later");
+    // The shard tells the decision when it has it.
+    await api.json(200, "POST", "/v1/records/lookup", { body: { buckets: [bucketOf("later")] } });
+    expect(await next).toMatch(/^event: granted/);
     await stream.leave();
   });
 });
@@ -99,32 +109,56 @@ test("[M6] a stream reads nothing before its client has taken what was sent", as
   await stream.leave();
 });
 
-test("[A1] a stream ends with a problem once its key is revoked", async () => {
+test.each([{ role: "cell", cell_id: "1" }, { role: "viewer" }])(
+  "[A1] a stream ends with a problem once its key is revoked: $role",
+  async (body) => {
+    const { api } = watched();
+    const { key, id } = await api.json<{ key: string; id: string }>(201, "POST", "/v1/admin/keys", { body });
+    const stream = await openStream(api, "", key);
+    expect(await stream.next()).toBe("retry: 1000");
+    expect(await stream.next()).toContain("event: checkpoint");
+    await api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, { body: {} });
+    const problem = await stream.next();
+    expect(problem).toMatch(/^event: problem\ndata: .*"KEY_REVOKED"/);
+    expect(await stream.next()).toBeUndefined();
+  },
+);
+
+test("[M6] HEAD opens no stream", async () => {
   const { api } = watched();
-  const { key, id } = await api.json<{ key: string; id: string }>(201, "POST", "/v1/admin/keys", {
-    body: { role: "cell", cell_id: "1" },
-  });
-  const stream = await openStream(api, "", key);
-  expect(await stream.next()).toBe("retry: 1000");
-  expect(await stream.next()).toContain("event: checkpoint");
-  await api.json(200, "POST", `/v1/admin/keys/${id}/revoke`, { body: {} });
-  const problem = await stream.next();
-  expect(problem).toMatch(/^event: problem\ndata: .*"KEY_REVOKED"/);
-  expect(await stream.next()).toBeUndefined();
+  const headers = { authorization: `Bearer ${await keyOf("operator")}`, accept: "text/event-stream" };
+  for (let n = 0; n < 12; n += 1) {
+    const { status } = await api.fetch(`${api.url}/v1/changes`, { method: "HEAD", headers });
+    expect(status).toBe(200);
+  }
 });
 
 test("[M6] a limited number of streams is open, and one that was left without a word makes room", () => {
   let now = 0;
   const streams = new OpenStreams(() => now);
-  const open = Array.from({ length: 100 }, () => streams.enter());
+  const enter = (n: number) => streams.enter(`key-${n % 11}`);
+  // A key may have 10 of them.
+  const ofOne = Array.from({ length: 10 }, () => streams.enter("key-0"));
+  expect(streams.enter("key-0")).toBeUndefined();
+  for (const stream of ofOne) stream?.leave();
+  const open = Array.from({ length: 100 }, (_, n) => enter(n));
   expect(open.every((stream) => stream !== undefined)).toBe(true);
-  expect(streams.enter()).toBeUndefined();
-  open[0]?.leave();
-  expect(streams.enter()).toBeDefined();
+  expect(enter(10)).toBeUndefined();
+  open[10]?.leave();
+  expect(enter(10)).toBeDefined();
   now = 20_000;
-  open[1]?.touch();
+  expect(open[1]?.touch()).toBe(true);
   now = 30_001;
-  // All but the one that was touched count no longer.
-  expect(Array.from({ length: 99 }, () => streams.enter()).every(Boolean)).toBe(true);
-  expect(streams.enter()).toBeUndefined();
+  // All but the one that was touched count no longer, and end when they are used again.
+  expect(Array.from({ length: 99 }, (_, n) => enter(n + 2)).every(Boolean)).toBe(true);
+  expect(enter(1)).toBeUndefined();
+  expect(open[2]?.touch()).toBe(false);
+});
+
+test("[F4] a client that refuses events gets a page", async () => {
+  const { api } = watched();
+  const headers = { accept: "text/event-stream;q=0, application/json" };
+  expect((await api.send("GET", "/v1/changes", { headers })).headers.get("content-type")).toBe(
+    "application/json",
+  );
 });

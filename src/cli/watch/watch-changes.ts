@@ -17,28 +17,33 @@ export class ChangesWatch implements Watched {
   readonly #client: Client;
   readonly #filter: ChangeFilter;
   #checkpoint: string | undefined;
+  /** Everything up to it was returned. */
+  #printed: string | undefined;
+  /** What was read and not printed yet, because a later page of the look failed. */
+  #pending: WatchEvent[] = [];
 
   constructor(client: Client, filter: ChangeFilter) {
     this.#client = client;
     this.#filter = filter;
     this.#checkpoint = filter.from;
+    this.#printed = filter.from;
   }
 
   get place(): string | undefined {
-    return this.#checkpoint;
+    return this.#printed;
   }
 
   async poll(): Promise<WatchEvent[]> {
     const { cell, type: bucketType } = this.#filter;
-    const events: WatchEvent[] = [];
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const options = { after: this.#checkpoint, cell, bucketType, pageSize: PAGE_SIZE };
       const { changes, checkpoint, hasMore } = await this.#client.changes.page(options);
-      events.push(...changes.map(eventOf));
+      this.#pending.push(...changes.map(eventOf));
       this.#checkpoint = checkpoint;
       if (!hasMore) break;
     }
-    return events;
+    this.#printed = this.#checkpoint;
+    return this.#pending.splice(0);
   }
 }
 

@@ -72,7 +72,9 @@ export const change = z
   .meta({ id: "Change", description: "Something that happened to a lease or a claim on a shard." });
 
 const unavailable = z.array(wholeNumber).meta({
-  description: "The shards that could not be read. Their changes follow later: nothing is left out.",
+  description:
+    "The shards that could not be read, or have not reached their position in `after`. Their changes follow " +
+    "later: nothing is left out.",
 });
 
 const exampleChange = {
@@ -134,8 +136,8 @@ export const changeRoutes = {
         schema: z.strictObject({
           changes: z.array(change).meta({
             description:
-              "Of each shard in order. A page ends with whole transactions, so it may be larger than " +
-              "`page_size`.",
+              "Of each shard in order. A page does not end within the changes of one position, so it may be " +
+              "larger than `page_size`.",
           }),
           checkpoint,
           has_more: z.boolean().meta({ description: "True: more changes can be read at once." }),
@@ -153,11 +155,11 @@ export const changeRoutes = {
           "A shard no longer has all changes after its position. Read the newest positions, then export " +
           "the records, and continue from these positions.",
       },
-      { code: "UNAVAILABLE", when: "No shard can be read, or one has not reached its position in `after`." },
+      { code: "UNAVAILABLE", when: "No shard can be read. Without `after`: some shard can't be read." },
       {
         code: "RESOURCE_EXHAUSTED",
         reason: "TOO_MANY_STREAMS",
-        when: "Too many streams are open. Try again after `Retry-After`.",
+        when: "Too many streams are open, or too many with this key. Try again after `Retry-After`.",
       },
       tooManyReads,
     ],
