@@ -1,6 +1,7 @@
 import { Command, Option } from "commander";
 import { addApi } from "../api/add-api.ts";
 import { addAudit } from "../audit/add-audit.ts";
+import { addBackup } from "../backup/add-backup.ts";
 import { addBench } from "../bench/add-bench.ts";
 import { addCells } from "../cells/add-cells.ts";
 import { addClaims } from "../claims/add-claims.ts";
@@ -68,6 +69,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addTypes(program, run);
   addIdentities(program, run);
   addAudit(program, run);
+  addBackup(program, run);
   addRoute(program, run);
   addApi(program, run);
   addWatch(program, run);
