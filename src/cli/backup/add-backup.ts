@@ -1,7 +1,9 @@
 import type { Command } from "commander";
 import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";
+import { withChangeOptions } from "../safety/confirm.ts";
 import { createBackup } from "./create-backup.ts";
+import { restore } from "./restore.ts";
 import { verifyBackup } from "./verify-backup.ts";
 
 export function addBackup(program: Command, run: Run): void {
@@ -27,5 +29,17 @@ export function addBackup(program: Command, run: Run): void {
       .action(run(verifyBackup)),
     ["backup verify leasehold.jsonl", "Check a file"],
     ["backup verify leasehold.jsonl --online", "Check a file, and compare it with the deployment"],
+  );
+  withExamples(
+    withChangeOptions(
+      program
+        .command("restore")
+        .description("Restore a backup into a deployment without cells. Repeated, it goes on.")
+        .argument("<file>", "the backup")
+        .option("--lower-epochs", "don't keep epochs above those of the backup")
+        .action(run(restore)),
+    ),
+    ["restore leasehold.jsonl --dry-run", "Show what would be restored"],
+    ['restore leasehold.jsonl --reason "the coordinator was lost"', "Restore a backup"],
   );
 }

@@ -21,6 +21,9 @@ const PAUSE_MS = 1_000;
 
 /** Reads what the first line of a new backup says. */
 export async function headerFor(io: Io, client: Client): Promise<Header> {
+  // Without a cell, there are no shards.
+  if ((await cellsOf(io, client)).length === 0)
+    throw new CommandError("the deployment has no cells, so there is nothing to back up", exitCodes.conflict);
   const checkpoint = await firstCheckpoint(io, client);
   const cells = await cellsOf(io, client);
   const { types } = await untilAnswered(io, () => client.types.get());

@@ -1,0 +1,229 @@
+import type { Cell, Client } from "../../client/index.ts";
+import { isLeaseholdError } from "../../client/index.ts";
+import { CommandError } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import { exitCodes } from "../framework/exit-codes.ts";
+import { fields } from "../output/table.ts";
+import type { Result } from "../output/result.ts";
+import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
+import { countOf } from "../../text/count-of.ts";
+import { escapeControls } from "../../text/escape.ts";
+import { commandLine } from "../../text/shell-word.ts";
+import { compare, type Comparison } from "./compare.ts";
+import { cellsOf } from "./deployment-cells.ts";
+import { leastPositionOf, protectShards, readShards } from "./protect-shards.ts";
+import { readBackup, type Backup } from "./read-backup.ts";
+import { restoreClaims, type RestoredClaims } from "./restore-claims.ts";
+import { untilAnswered } from "./until-answered.ts";
+
+const PAGE_SIZE = 1_000;
+
+interface RestoreOptions extends ChangeOptions {
+  lowerEpochs?: boolean;
+}
+
+/**
+ * Restores a backup into a deployment without cells. A run that was interrupted is repeated: each step first
+ * looks at what is done.
+ */
+export async function restore(context: Context, path: string, options: RestoreOptions): Promise<Result> {
+  const reason = reasonOf(options);
+  const { io } = context;
+  const client = await context.client();
+  const backup = await readBackup(path);
+  await backup.check();
+  const present = await cellsOf(io, client);
+  await requireEmpty(context, backup, present);
+  const kept = backup.cells.filter(({ removed_at: removedAt }) => removedAt === null);
+  if (kept.length === 0)
+    throw new CommandError("the backup has no cells, so there is nothing to restore", exitCodes.conflict);
+  const { found, end } = backup;
+  const claims = (end?.claims ?? []).reduce((sum, { count }) => sum + count, 0);
+  const contents: [string, string | number][] = [
+    ["backup of", backup.header.created_at],
+    ["cells", kept.length],
+    ["claims", claims],
+    ["revoked keys", backup.revokedKeys.length],
+    ["open leases", found.leases],
+  ];
+  if (options.dryRun === true)
+    return {
+      document: { ...Object.fromEntries(contents), changed: false, dry_run: true },
+      text: () => fields(contents),
+      notes: [EFFECT, "Nothing was changed."],
+    };
+  const { url } = await context.target();
+  await confirm(context, options, {
+    name: "restore",
+    effect:
+      `This restores ${countOf(claims, "claim")} of ${countOf(kept.length, "cell")} into ${url}, because: ` +
+      `${reason}\n${EFFECT}`,
+  });
+
+  await restoreTypes(context, client, backup, reason);
+  const missing = kept.filter(({ cell_id: id }) => !present.some(({ cell_id: known }) => known === id));
+  const [first, ...others] = missing;
+  // The shards exist once a cell is registered. They are protected before any other cell can begin a lease.
+  if (first !== undefined) await addCell(context, client, first, reason);
+  const least = options.lowerEpochs === true ? 0 : leastPositionOf(found.checkpoint);
+  await io.err.write("Protecting the names: only verifications may take names from now on.\n");
+  await protectShards(context, least, reason);
+  for (const cell of others) await addCell(context, client, cell, reason);
+  await restoreRevocations(context, client, backup, reason);
+  const restored = await restoreClaims(io, client, backup, reason);
+  const comparison = await compare(io, client, backup);
+  await restoreStates(context, client, kept, reason);
+  await restoreIdentities(context, client, backup, reason);
+  return resultOf(backup, kept, restored, comparison);
+}
+
+const EFFECT =
+  "Every shard is declared lost, so that only verifications may take names until you finish the shards.";
+
+/** @throws unless the deployment has no cells, or only what an interrupted restore has left */
+async function requireEmpty(context: Context, backup: Backup, present: readonly Cell[]): Promise<void> {
+  if (present.length === 0) return;
+  const known = new Map(backup.cells.map((cell) => [cell.cell_id, cell]));
+  const foreign = present.find(({ cell_id: id, name, removed_at: removedAt }) => {
+    const cell = known.get(id);
+    return removedAt !== null || cell?.name !== name || cell.removed_at !== null;
+  });
+  if (foreign !== undefined)
+    throw new CommandError(
+      `the deployment has cell ${foreign.cell_id} (${escapeControls(foreign.name)}), which is not as in ` +
+        "the backup: a backup can only be restored into a deployment without cells. Nothing was changed",
+      exitCodes.conflict,
+    );
+  for (const { id: shard, state, point } of await readShards(context)) {
+    // A shard that has a history and was not declared lost is in use.
+    if (state === "complete" && point !== null)
+      throw new CommandError(
+        `the deployment is in use: ${shard} has changes, and is not being reconciled. A backup can only be ` +
+          "restored into a deployment without cells. Nothing was changed",
+        exitCodes.conflict,
+      );
+  }
+}
+
+async function restoreTypes({ io }: Context, client: Client, backup: Backup, reason: string): Promise<void> {
+  await untilAnswered(io, async () => {
+    const { version, types } = await client.types.get();
+    if (JSON.stringify(types) === JSON.stringify(backup.typeSet)) return;
+    await client.types.change({ version, types: backup.typeSet, reason });
+  });
+}
+
+/** The client never repeats this call by itself, so look before each attempt. */
+async function addCell(
+  { io }: Context,
+  client: Client,
+  { cell_id: id, name, address, location_hint: hint }: Cell,
+  reason: string,
+): Promise<void> {
+  await untilAnswered(io, async () => {
+    try {
+      const location = hint === null ? {} : { location_hint: hint as never };
+      await client.cells.add({ cell_id: id, name, address, ...location, reason });
+    } catch (error) {
+      // The answer to an earlier attempt was lost. The cell is as this one: the others were refused.
+      if (!(isLeaseholdError(error) && error.code === "ALREADY_EXISTS")) throw error;
+    }
+  });
+}
+
+async function restoreRevocations(
+  { io }: Context,
+  client: Client,
+  { revokedKeys, cells }: Backup,
+  reason: string,
+): Promise<void> {
+  const listed = await untilAnswered(io, () => client.keys.list({ pageSize: PAGE_SIZE }).all());
+  const done = new Set(listed.filter(({ revoked_at: at }) => at !== null).map(({ id }) => id));
+  const removed = new Set(cells.filter(({ removed_at: at }) => at !== null).map(({ cell_id: id }) => id));
+  for (const { id, cell_id: cell, expires_at: expiresAt } of revokedKeys) {
+    // Keys that have expired, and those of cells that don't exist, are refused anyway.
+    if (done.has(id) || Date.parse(expiresAt) <= io.now() || removed.has(cell ?? "")) continue;
+    const owner = cell === null ? {} : { cell_id: cell };
+    await untilAnswered(io, () => client.keys.revoke(id, { ...owner, reason }));
+  }
+}
+
+/** A removal that had begun has to be started again, so its cell is draining. */
+async function restoreStates(
+  { io }: Context,
+  client: Client,
+  cells: readonly Cell[],
+  reason: string,
+): Promise<void> {
+  for (const { cell_id: id, state } of cells) {
+    if (state === "FROZEN") await untilAnswered(io, () => client.cells.freeze(id, { reason }));
+    if (state === "DRAINING" || state === "REMOVING")
+      await untilAnswered(io, () => client.cells.drain(id, { reason }));
+  }
+}
+
+/** The last step, because cells may sign in with certificates and tokens from then on. */
+async function restoreIdentities(
+  { io }: Context,
+  client: Client,
+  { identities: { issuers, authorities } }: Backup,
+  reason: string,
+): Promise<void> {
+  if (issuers.length + authorities.length === 0) return;
+  await untilAnswered(io, async () => {
+    const { version } = await client.identities.get();
+    const plan = await client.identities.change({ version, issuers, authorities, dry_run: true });
+    if (plan.changes.length > 0) await client.identities.change({ version, issuers, authorities, reason });
+  });
+}
+
+function resultOf(
+  backup: Backup,
+  cells: readonly Cell[],
+  claims: RestoredClaims,
+  comparison: Comparison,
+): Result {
+  const removed = backup.cells.filter(({ removed_at: at }) => at !== null).map(({ cell_id: id }) => id);
+  const isEqual = comparison.different.length === 0 && claims.lost === 0;
+  const leases = backup.leases.map(({ uuid, cell_id: cell }) => ({ uuid, cell_id: cell }));
+  return {
+    document: {
+      cells: cells.map(({ cell_id: id }) => id),
+      removed_cells: removed,
+      claims,
+      comparison,
+      open_leases: backup.found.leases,
+      leases,
+      changed: true,
+      dry_run: false,
+    },
+    text: () =>
+      fields([
+        ["cells", cells.length],
+        ["claims restored", claims.restored],
+        ["there before", claims.present],
+        ["of other cells", claims.lost],
+        ["ranges equal", comparison.verified + comparison.changed],
+        ["ranges different", comparison.different.length],
+        ["ranges with leases", comparison.held],
+      ]),
+    notes: [
+      ...leases.map(
+        ({ uuid, cell_id: cell }) =>
+          `Lease ${uuid} of cell ${cell} was open. Its names are not claimed: its cell verifies them.`,
+      ),
+      ...(removed.length === 0
+        ? []
+        : [`Cells ${removed.join(", ")} were removed. Don't register cells with these ids again.`]),
+      "The shards are reconciling. Mint keys, let every cell reconcile and verify, then finish the shards.",
+    ],
+    nextSteps: [
+      ...cells
+        .slice(0, 10)
+        .map(({ cell_id: id }) => commandLine("keys", "mint", "--role", "cell", "--cell", id)),
+      "leasehold verify status",
+      `${commandLine("parts", "finish", "shard-0")} --reason TEXT`,
+    ],
+    exitCode: isEqual ? exitCodes.ok : exitCodes.drift,
+  };
+}

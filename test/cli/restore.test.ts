@@ -1,0 +1,218 @@
+/** `leasehold restore`. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { claim, create, startCommandLine, type CommandLine, type Ran } from "./command-line.ts";
+
+const REASON = ["--reason", "a test"];
+
+/** A backup of two cells, one of them frozen, with claims, an open lease and a revoked key. */
+async function backedUp(shards = 2): Promise<{ line: CommandLine; path: string; revoked: string }> {
+  const line = await startCommandLine({ shards });
+  const reason = "a test";
+  // Its epochs are above a million, as those of a deployment that is some days old.
+  for (let shard = 0; shard < shards; shard += 1) {
+    await line.client().parts.reconcile(`shard-${shard}`, { dry_run: false, declare_lost: true, reason });
+    await line.client().parts.finish(`shard-${shard}`, { reason });
+  }
+  await claim(line, "1", ...Array.from({ length: 700 }, (_, at) => `ada-${at}`));
+  await claim(line, "2", "Grace", "linus");
+  const client = line.client();
+  await client.cells.freeze("2");
+  await line.client("1").leases.begin({ creates: [create("open")] });
+  const { id: revoked } = await client.keys.mint({ role: "cell", cell_id: "1" });
+  await client.keys.revoke(revoked);
+  const path = join(line.home, "backup.jsonl");
+  expect((await line.run(["backup", path])).code).toBe(0);
+  return { line, path, revoked };
+}
+
+const restoreInto = (line: CommandLine, path: string, signal?: AbortSignal): Promise<Ran> =>
+  line.run(["restore", path, ...REASON, "--yes"], signal === undefined ? {} : { signal });
+
+async function epochOf(line: CommandLine, value: string): Promise<number> {
+  const found = await line.client().records.find({ type: "USERNAMES", value });
+  return found !== undefined && "epoch" in found.record ? found.record.epoch : 0;
+}
+
+/** The same claims, cells and revocations, and protected shards. */
+async function expectRestored(line: CommandLine, path: string, revoked: string): Promise<void> {
+  const verified = await line.run(["backup", "verify", path, "--online"]);
+  expect(verified.err).not.toContain("other claims");
+  expect(verified.code).toBe(0);
+  const client = line.client();
+  expect((await client.cells.list().all()).map(({ cell_id: id, state }) => [id, state])).toEqual([
+    ["1", "ACTIVE"],
+    ["2", "FROZEN"],
+  ]);
+  const key = (await client.keys.list().all()).find(({ id }) => id === revoked);
+  expect(key).toMatchObject({ cell_id: "1", revoked_at: expect.any(String) });
+  expect((await client.parts.get("shard-0")).state).toBe("reconciling");
+}
+
+test("[E1][H6] an empty deployment gets all claims, with larger epochs, and protects the names", async () => {
+  const { line: old, path, revoked } = await backedUp();
+  const line = await startCommandLine({ cells: [], shards: 3 });
+  const { code, out, err } = await restoreInto(line, path);
+  expect({ code, err }).toEqual({
+    code: 0,
+    err: expect.stringContaining("was open. Its names are not claimed"),
+  });
+  expect(out).toMatch(/^claims restored +702$/m);
+  expect(err).toContain("leasehold keys mint --role cell --cell 1");
+  await expectRestored(line, path, revoked);
+  for (const name of ["ada-0", "ada-699", "grace"])
+    expect(await epochOf(line, name)).toBeGreaterThan(await epochOf(old, name));
+  // A name that is newer than the backup is safe: only a verification may take it.
+  const key = await line.client().keys.mint({ role: "cell", cell_id: "1" });
+  expect(key.key).not.toBe("");
+  const { leases } = line.client().forCell("1");
+  await expect(leases.begin({ creates: [create("newer")] }, { deadlineMs: 500 })).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+  });
+  await leases.begin({ creates: [create("newer")], verification: true });
+});
+
+test("[B2] a restore that was killed before any request goes on, and claims nothing twice", async () => {
+  const { path, revoked } = await backedUp();
+  const whole = await startCommandLine({ cells: [], shards: 2 });
+  await restoreInto(whole, path);
+  const requests = whole.sent.length;
+  const line = await startCommandLine({ cells: [], shards: 2 });
+  let runs = 0;
+  for (let most = 4; ; most += 7) {
+    runs += 1;
+    const stop = new AbortController();
+    const real = line.coordinator;
+    let sent = 0;
+    const fetch: typeof real.fetch = async (url, init) => {
+      sent += 1;
+      if (sent > most) stop.abort();
+      return real.fetch(url, init);
+    };
+    Object.assign(line, { coordinator: { ...real, fetch } });
+    const { code, err } = await restoreInto(line, path, stop.signal);
+    Object.assign(line, { coordinator: real });
+    if (code === 0) break;
+    expect({ code, err }).toMatchObject({ code: 130 });
+    expect(most).toBeLessThan(requests * 2);
+  }
+  expect(runs).toBeGreaterThan(3);
+  await expectRestored(line, path, revoked);
+});
+
+test("[H6] a restore that was killed while it protected the names goes on; then cells do", async () => {
+  const { path } = await backedUp();
+  const line = await startCommandLine({ cells: [], shards: 2 });
+  const reason = "a test";
+  const real = line.coordinator;
+  // The answer to the first declaration is lost.
+  const stop = new AbortController();
+  const fetch: typeof real.fetch = async (url, init) => {
+    const answer = await real.fetch(url, init);
+    if (String(url instanceof Request ? url.url : url).endsWith("/reconcile")) stop.abort();
+    return answer;
+  };
+  Object.assign(line, { coordinator: { ...real, fetch } });
+  expect((await restoreInto(line, path, stop.signal)).code).toBe(130);
+  Object.assign(line, { coordinator: real });
+  expect((await restoreInto(line, path)).code).toBe(0);
+  const client = line.client();
+  await client.parts.reconcile("ledger-1", { dry_run: false, declare_lost: true, reason });
+  for (const shard of ["shard-0", "shard-1"]) await client.parts.finish(shard, { reason });
+  await expect(client.forCell("1").leases.begin({ creates: [create("ada-5")] })).rejects.toMatchObject({
+    name: "AlreadyClaimedError",
+  });
+  await client.forCell("1").leases.begin({ creates: [create("newer")] });
+  expect(await epochOf(line, "ada-5")).toBeGreaterThan(1_000_000);
+});
+
+test("a deployment that is in use, or has other cells, is refused, and nothing is changed", async () => {
+  const { line, path } = await backedUp();
+  line.sent.length = 0;
+  const inUse = await restoreInto(line, path);
+  expect(inUse).toMatchObject({ code: 3, err: expect.stringContaining("the deployment is in use") });
+  const other = await startCommandLine({ cells: ["1", "3"] });
+  const foreign = await restoreInto(other, path);
+  expect(foreign).toMatchObject({ code: 3, err: expect.stringContaining("has cell 3 (cell-3)") });
+  expect([...line.changes, ...other.changes]).toEqual([]);
+});
+
+test("a dry run, and a missing confirmation, change nothing", async () => {
+  const { path } = await backedUp();
+  const line = await startCommandLine({ cells: [] });
+  const { code, out } = await line.run(["restore", path, "--dry-run"]);
+  expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^claims +702$/m) });
+  expect((await line.run(["restore", path, ...REASON], { answers: ["yes"] })).code).toBe(2);
+  expect((await line.run(["restore", path, "--yes"])).code).toBe(2);
+  expect(line.changes).toEqual([]);
+  expect((await line.run(["restore", path, ...REASON], { answers: ["restore"] })).code).toBe(0);
+});
+
+test("names that were taken before they are restored stay with their cells", async () => {
+  const { path } = await backedUp();
+  const line = await startCommandLine({ cells: [], shards: 2 });
+  const real = line.coordinator;
+  let isFirst = true;
+  const fetch: typeof real.fetch = async (url, init) => {
+    if (isFirst && String(url instanceof Request ? url.url : url).includes("/leases/")) {
+      isFirst = false;
+      for (const [cell, name] of [
+        ["1", "ada-8"],
+        ["2", "ada-7"],
+      ] as const) {
+        const { leases } = quiet.client().forCell(cell);
+        const { uuid } = await leases.begin({ creates: [create(name)], verification: true });
+        await leases.commit(uuid, { reason: "a test" });
+      }
+    }
+    return real.fetch(url, init);
+  };
+  const quiet = Object.assign(Object.create(line) as CommandLine, { coordinator: real });
+  Object.assign(line, { coordinator: { ...real, fetch } });
+  const { code, out } = await restoreInto(line, path);
+  expect(code).toBe(10);
+  expect(out).toMatch(/^claims restored +700$/m);
+  expect(out).toMatch(/^there before +1$/m);
+  expect(out).toMatch(/^of other cells +1$/m);
+  const found = await quiet.client().records.find({ type: "USERNAMES", value: "ada-7" });
+  expect(found?.record.cell_id).toBe("2");
+});
+
+test("types and identities are those of the backup", async () => {
+  const shape = { bucket_types: { HANDLES: { number: 1 } }, subject_types: { PERSON: { number: 1 } } };
+  const line = await startCommandLine({ types: { ...shape, source_types: { PEOPLE: { number: 1 } } } });
+  const issuer = {
+    name: "ci",
+    issuer: "https://ci.example",
+    audience: "leasehold",
+    jwks_url: "https://ci.example/jwks",
+    algorithms: ["RS256" as const],
+    rules: [{ claims: { sub: "job" }, role: "viewer" as const }],
+  };
+  const { version } = await line.client().identities.get();
+  await line.client().identities.change({ version, issuers: [issuer], authorities: [], reason: "a test" });
+  const path = join(line.home, "backup.jsonl");
+  expect((await line.run(["backup", path])).code).toBe(0);
+  const empty = await startCommandLine({ cells: [] });
+  const { code, err } = await restoreInto(empty, path);
+  expect({ code, err }).toMatchObject({ code: 0 });
+  const [before, after] = [line.client(), empty.client()];
+  expect((await after.types.get()).types).toEqual((await before.types.get()).types);
+  expect((await after.identities.get()).issuers).toEqual((await before.identities.get()).issuers);
+});
+
+test("a deployment without cells has no backup", async () => {
+  const line = await startCommandLine({ cells: [] });
+  const { code, err } = await line.run(["backup", join(line.home, "backup.jsonl")]);
+  expect({ code, err }).toEqual({ code: 3, err: expect.stringContaining("has no cells") });
+});
+
+test("a damaged file is not restored", async () => {
+  const { path } = await backedUp();
+  const line = await startCommandLine({ cells: [] });
+  const bad = `${path}.bad`;
+  writeFileSync(bad, readFileSync(path, "utf8").replace("ada-5", "ada-x"));
+  expect((await restoreInto(line, bad)).code).toBe(1);
+  expect(line.sent).toEqual([]);
+});
