@@ -151,7 +151,20 @@ test("types are those that the deployment has declared, unless they are given", 
   spoil(line, "/openapi.json", () => new Response("no such thing", { status: 404 }));
   const given = ["--type", "SLUGS", "--subject", "TENANT", "--source", "TENANTS"];
   expect(await run(...given)).toMatchObject({ ok: true, types: declared });
-  expect(await run()).toMatchObject({ ok: false, types: { bucket: "USERNAMES" } });
+  const { code, err } = await line.run(["conformance", ...FEW], withCell(line));
+  expect(code).toBe(2);
+  expect(err).toContain("a type is not declared: ");
+  expect(err).toContain("Give --type, --subject and --source.");
+});
+
+test("a cell that is frozen can't be tested: 3", async () => {
+  const line = await startCommandLine();
+  await line.client().cells.freeze("2");
+  const env = { LEASEHOLD_OTHER_KEY: line.coordinator.keys.cell("2") };
+  const { code, err } = await line.run(["conformance"], withCell(line, env));
+  expect(code).toBe(3);
+  expect(err).toMatch(/^leasehold: cell 2 can't be tested: .+ \(CELL_FROZEN\)\n/);
+  expect(await line.client("1").leases.list().all()).toEqual([]);
 });
 
 test("Ctrl-C ends it with 130, and the names are given up all the same", async () => {

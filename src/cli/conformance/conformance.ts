@@ -1,16 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { Api, NoAnswerError, Slots, type CellName, type WebFetch } from "../../conformance/api.ts";
+import { Api, Slots, type CellName, type WebFetch } from "../../conformance/api.ts";
 import type { Check } from "../../conformance/check.ts";
 import { checks } from "../../conformance/checks/checks.ts";
 import { cleanUp, type CleanedUp } from "../../conformance/clean-up.ts";
 import { typesOf, type NameTypes } from "../../conformance/deployment.ts";
-import { describe } from "../../conformance/nonconformity.ts";
 import { runChecks } from "../../conformance/run-checks.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
+import { checkBegins, checkKeys } from "./check-connection.ts";
 import { readTested, type KeyOptions, type Tested } from "./read-keys.ts";
 import { listOfChecks, reportOf } from "./report.ts";
 
@@ -46,7 +46,7 @@ export async function conformance(context: Context, options: ConformanceOptions)
   // Both are the platform's `fetch`.
   const fetch = io.fetch as unknown as WebFetch;
   const api = new Api({ ...tested, fetch, signal: io.signal, calls: new Slots(1) });
-  await checkConnection(api, tested);
+  await checkKeys(api, tested);
   const types = await typesOf(api, {
     ...(options.type === undefined ? {} : { bucket: options.type }),
     ...(options.subject === undefined ? {} : { subject: options.subject }),
@@ -54,6 +54,7 @@ export async function conformance(context: Context, options: ConformanceOptions)
   });
   if (options.cleanUp !== undefined)
     return cleanUpResult(prefix, await cleanUpAll(api, tested, types, prefix));
+  await checkBegins(api, tested, types, prefix);
   const seed = options.seed ?? randomBytes(4).readUInt32LE();
   const { cell, otherCell } = tested;
   const cells = otherCell === undefined ? `cell ${cell}` : `cells ${cell} and ${otherCell}`;
@@ -86,33 +87,6 @@ function chosenChecks(only: readonly string[] | undefined): readonly Check[] {
       "leasehold conformance --list",
     ]);
   return checks.filter((check) => only.some((wanted) => matches(wanted, check)));
-}
-
-/** @throws when the implementation does not answer, or does not accept a key */
-async function checkConnection(api: Api, { url, cell, otherCell }: Tested): Promise<void> {
-  for (const [who, id] of [
-    ["cell", cell],
-    ["other", otherCell],
-  ] as const) {
-    if (id === undefined) continue;
-    const received = await api
-      .send("GET", `/v1/cells/${id}/leases?page_size=1`, { who })
-      .catch((error: unknown) => {
-        if (!(error instanceof NoAnswerError)) throw error;
-        throw new CommandError(`${url} does not answer: ${error.message}`, exitCodes.unavailable);
-      });
-    const { status } = received;
-    if (status === 401 || status === 403)
-      throw new CommandError(
-        `the key of cell ${id} is not accepted: ${describe(received)}`,
-        exitCodes.notAllowed,
-      );
-    if (status !== 200)
-      throw new CommandError(
-        `the leases of cell ${id} can't be listed: ${describe(received)}`,
-        exitCodes.failed,
-      );
-  }
 }
 
 async function cleanUpAll(

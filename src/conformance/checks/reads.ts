@@ -180,14 +180,18 @@ export const readChecks: readonly Check[] = [
       const path = `/v1/admin/history/${context.deployment.types.bucket}/${name}`;
       const received = await context.send("GET", path, { who: "operator" });
       expectStatus(received, 200);
-      expectFields(received, {
-        periods: [
+      expectFields(received, { periods: {} });
+      const { periods } = received.json as { periods: Pick<SeenRecord, "epoch">[] };
+      // An earlier run with the same prefix may have had the name.
+      expectEqual(
+        periods.slice(0, 3),
+        [
           { until: null, ended_by: null, subject: { id: "7" } },
           { ended_by: { lease_uuid: destroying.uuid, kind: "destroy" }, subject: { id: "8" } },
           { ended_by: { lease_uuid: replacing.uuid, kind: "replace" }, subject: { id: "7" } },
         ],
-      });
-      const { periods } = received.json as { periods: Pick<SeenRecord, "epoch">[] };
+        "the latest periods",
+      );
       const epochs = periods.map(({ epoch = 0 }) => epoch);
       expectEqual(
         epochs,
