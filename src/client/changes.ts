@@ -53,7 +53,7 @@ export class Changes {
   /**
    * Reads page by page, and waits for more. It ends when `signal` aborts, and goes on after an outage of the
    * coordinator. Without `after`, the first page is empty, and has the newest checkpoint. Later pages have
-   * changes, a checkpoint that has moved, or other shards that are unavailable. Throws `ChangesPrunedError` like `page`.
+   * changes, a checkpoint that has moved, or other unavailable shards. Throws like `page`.
    *
    * @example
    * ```ts

@@ -31,7 +31,7 @@ export const eventLines: LineForm<ServerSentEvent> = {
   failed: (problem) => ({ event: "problem", data: problem }),
 };
 
-/** Whether a request asks for events and not for a page. A range with `q=0` is what a client does not want. */
+/** Whether a request asks for events and not for a page. A client does not want what has `q=0`. */
 export const acceptsEvents = (accept: string | undefined): boolean =>
   (accept ?? "").split(",").some((range) => {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());

@@ -143,13 +143,18 @@ test("[K5] erase-history: previews, asks for the name, and erases what has ended
   const periods = async (): Promise<unknown> => (await line.json(["claims", "history", ...ada]))["periods"];
   const erase = ["claims", "erase-history", ...ada];
   const preview = await line.run([...erase, "--dry-run"]);
-  expect(preview.out).toContain("Would erase 1 past period of the name.");
+  expect(preview.out).toContain(
+    "Would erase 1 past period of the name, and the name in 2 changes of the change feed.",
+  );
   const reason = ["--reason", "request 4711"];
   const other = await line.run([...erase, ...reason], { answers: ["grace"] });
   expect(other).toMatchObject({ code: 2, out: "" });
   expect(await periods()).toHaveLength(2);
   const done = await line.run([...erase, ...reason], { answers: ["ADA"] });
-  expect(done).toMatchObject({ code: 0, out: "Erased 1 past period.\n" });
+  expect(done).toMatchObject({
+    code: 0,
+    out: "Erased 1 past period, and the name in 2 changes of the change feed.\n",
+  });
   expect(await periods()).toMatchObject([{ cell_id: "2" }]);
   const again = await line.run([...erase, ...reason, "--yes"]);
   expect(again.out).toContain("Nothing was changed.");

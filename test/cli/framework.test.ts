@@ -69,6 +69,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "webhooks rm": ["0198c5a0-5f6e-7000-8000-000000000001"],
   "types apply": [],
   "identities apply": [],
+  restore: ["backup.jsonl"],
 };
 
 describe("commands that need a reason", () => {

@@ -26,11 +26,11 @@ export async function eraseHistory(context: Context, name: string, options: Eras
     return callRoute<Erased>(context, { method: "POST", path: "/v1/admin/history/erase", body });
   };
   const found = await erase(true);
-  const periods = `${found.has_more ? "more than " : ""}${countOf(found.erased, "past period")}${inFeed(found)}`;
+  const periods = `${found.has_more ? "more than " : ""}${countOf(found.erased, "past period")}`;
   if (options.dryRun === true)
     return {
       document: { bucket, ...found, dry_run: true },
-      text: () => `Would erase ${periods} of the name.`,
+      text: () => `Would erase ${periods} of the name${inFeed(found)}.`,
       notes: ["Nothing was changed."],
     };
   if (found.erased === 0 && found.changes === 0)
@@ -41,7 +41,7 @@ export async function eraseHistory(context: Context, name: string, options: Eras
   await confirm(context, options, {
     name,
     effect: [
-      `This erases ${periods} of the name ${name} (${options.type}), because: ${reason}`,
+      `This erases ${periods} of the name ${name} (${options.type})${inFeed(found)}, because: ${reason}`,
       `Its current claim stays. ${FINAL}`,
     ].join("\n"),
   });
@@ -62,6 +62,6 @@ export async function eraseHistory(context: Context, name: string, options: Eras
 
 /** The change feed keeps names for some time after their periods were dropped. */
 const inFeed = ({ changes }: Pick<Erased, "changes">): string =>
-  changes === 0 ? "" : ` and ${countOf(changes, "change")} of the change feed`;
+  changes === 0 ? "" : `, and the name in ${countOf(changes, "change")} of the change feed`;
 
 const FINAL = "There is no undo, and the history doesn't say that something was erased.";

@@ -35,7 +35,7 @@ const LOG_ROWS = 16_384;
  */
 const MAX_CHANGES_BYTES = 33_554_432;
 
-/** The part of a shard that its changes may take. It is less than that number only for a small `shardBytes`. */
+/** The part of a shard that its changes may take. It counts only if `shardBytes` is small. */
 const SHARD_PART = 1 / 100;
 
 /** The most rows whose changes one transaction drops. */
@@ -261,7 +261,7 @@ export class ShardLog {
     this.#hasJumped = false;
   }
 
-  /** Drops the changes of the oldest rows while there are too many. It never drops those of the newest row. */
+  /** Drops the changes of the oldest rows while there are too many. Those of the newest row stay. */
   #dropChanges(): void {
     let left = DROPPED_ROWS;
     for (let index = 0; left > 0 && this.#hasTooMuch && index < this.#rowCount - 1; index += 1) {

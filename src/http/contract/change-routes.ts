@@ -73,8 +73,8 @@ export const change = z
 
 const unavailable = z.array(wholeNumber).meta({
   description:
-    "The shards that could not be read, or have not reached their position in `after`. Their changes follow " +
-    "later: nothing is left out.",
+    "The shards that could not be read, or have not reached their position in `after`. Their changes " +
+    "follow later: nothing is left out.",
 });
 
 const exampleChange = {
@@ -136,8 +136,8 @@ export const changeRoutes = {
         schema: z.strictObject({
           changes: z.array(change).meta({
             description:
-              "Of each shard in order. A page does not end within the changes of one position, so it may be " +
-              "larger than `page_size`.",
+              "Of each shard in order. A page does not end within the changes of one position, so it may " +
+              "be larger than `page_size`.",
           }),
           checkpoint,
           has_more: z.boolean().meta({ description: "True: more changes can be read at once." }),

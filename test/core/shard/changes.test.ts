@@ -134,7 +134,7 @@ describe("what is told", () => {
 });
 
 describe("a lease of many names", () => {
-  test("[F2] [F3] a lease that ends in several transactions is told once, and never as granted afterwards", async () => {
+  test("[F2] [F3] is told once if it ends in several transactions, never as granted later", async () => {
     const c = await newCluster({ sweepAfterMs: 5_000 });
     const names = Array.from({ length: 40 }, (_, n) => `name-${n}`);
     const lease = await begin(c, ...names.map((name) => ({ value: name, source })));

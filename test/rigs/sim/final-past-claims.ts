@@ -131,7 +131,8 @@ async function checkErased(simulation: Simulation, name: Name): Promise<void> {
     "I33",
     added === (erased > 0 || changes > 0 ? 1 : 0),
     () =>
-      `an operator erased ${erased} past claims and ${changes} changes, and ${part.name} has ${added} entries about that`,
+      `an operator erased ${erased} past claims and ${changes} changes, ` +
+      `and ${part.name} has ${added} entries about that`,
   );
   judge.see("K5");
 }

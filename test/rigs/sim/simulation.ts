@@ -286,7 +286,7 @@ export class Simulation {
     });
   }
 
-  /** In some runs, cells report their status, renew leases or wait for names all the time, or operators scrub. */
+  /** In some runs, cells report their status, renew leases or wait for names, or operators scrub. */
   keepHabits(): void {
     const { statusMs, renewalMs, queueMs, changesMs, scrubMs } = this.#settings;
     if (changesMs !== undefined) this.consumer = new ChangeConsumer(this);
