@@ -5,7 +5,7 @@ import type * as z from "zod";
 import { MESSAGE_VERSION } from "../../src/core/messages.ts";
 import { configOf } from "../../src/env.ts";
 import type { scrubRoutes } from "../../src/http/contract/scrub-routes.ts";
-import { begun, committed } from "../suites/conformance/leases.ts";
+import { applied, begun, committed } from "../suites/conformance/leases.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
@@ -49,7 +49,8 @@ test("a pass that finds nothing, in one step or in several", async () => {
 });
 
 test("[Z2] a finding has the name of the row, and its type if there is one", async () => {
-  await committed(api);
+  const { value } = await committed(api);
+  await applied(api, value);
   await damage("UPDATE claim SET digest_0 = digest_0 + 1");
   const found = (await Promise.all(shards().map((part) => scrub(part)))).flatMap(
     ({ last }) => last?.findings ?? [],
