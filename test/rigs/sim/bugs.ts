@@ -660,14 +660,14 @@ export const bugs: Record<string, Bug> = {
   // Who a hold belongs to
   "decisions ignore the epoch": one(
     "C2",
-    ["I2", "I4", "I5"],
+    ["I2", "I4", "I5", "I35", "I44"],
     "src/core/shard/shard.ts",
     "(epoch === null || hold.epoch === epoch)",
     "(epoch === null || hold.epoch > 0)",
   ),
   "decisions ignore the attempt": one(
     "C2",
-    ["I2", "I4", "I5"],
+    ["I2", "I4", "I5", "I35", "I44"],
     "src/core/shard/shard.ts",
     "    hold.counter === counter &&\n",
     "",
