@@ -86,7 +86,7 @@ export class Waits {
     for (let pauseMs = FIRST_PAUSE_MS; !time.isOver;) {
       const answer = await Promise.race([this.#links.wait(shard, lease, key, traces), time.over]);
       if (answer === undefined) break;
-      if (answer.kind === "refused") return "ended";
+      if (answer.kind === "refused") break;
       if (answer.kind === "ok") {
         if (answer.value.state === "full") return "refused";
         if (answer.value.state === "offered" && !time.isOver) return "offered";

@@ -90,7 +90,8 @@ export class ChangeNotes {
     const { claims } = this.#note(hold, "committed", isPart);
     const { kind, uuid, epoch } = hold;
     if (kind === "create") claims.push(["claimed", notNull(uuid), epoch, detailsOf(hold)]);
-    else if (claim === undefined) throw new Error("a destroy or replace was carried out without a claim");
+    // The row was damaged, which a scrub reports. The shard goes on.
+    else if (claim === undefined) return;
     else if (kind === "replace") claims.push(["replaced", claim.uuid, epoch, detailsOf(hold)]);
     else claims.push(["released", claim.uuid, claim.epoch, detailsOf(claim)]);
   }
@@ -125,9 +126,15 @@ export class ChangeNotes {
       else if (isPart) this.#told.set(epoch, "decided");
       else this.#told.delete(epoch);
     }
-    if (this.#told.size > MAX_TOLD) this.#told.clear();
+    if (this.#told.size > MAX_TOLD) this.#forget();
     this.#noted.clear();
     return texts;
+  }
+
+  /** Forgets decisions first, because few executions have holds left after one. */
+  #forget(): void {
+    for (const [epoch, state] of this.#told) if (state === "decided") this.#told.delete(epoch);
+    if (this.#told.size > MAX_TOLD) this.#told.clear();
   }
 
   /** Cuts an execution with many claims, because they may be longer than a row. */

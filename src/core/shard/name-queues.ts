@@ -4,6 +4,9 @@ import type { Clock } from "../ports.ts";
 import { waitTimeoutMs } from "../wait-timeout.ts";
 import { bucketText } from "./rows.ts";
 
+/** The part of a queue, and of all queues of a shard, that one cell may have. */
+const CELL_PART = 1 / 2;
+
 /** A begin that has a place in the queue of a name. */
 interface Waiter extends Waiting {
   queue: NameQueue;
@@ -133,6 +136,10 @@ export class NameQueues {
     const queue = this.#queues.get(text) ?? { key, isHeld: true, waiters: [], offer: undefined };
     const { nameQueue, shardQueue } = this.#limits;
     if (queue.waiters.length >= nameQueue || this.#waiting >= shardQueue) return undefined;
+    // No cell shuts out the others.
+    const ofCellHere = queue.waiters.filter((each) => each.cell === cell).length;
+    const ofCellInAll = this.#byCell.get(cell)?.size ?? 0;
+    if (ofCellHere >= nameQueue * CELL_PART || ofCellInAll >= shardQueue * CELL_PART) return undefined;
     const waiter: Waiter = {
       cell,
       lease,

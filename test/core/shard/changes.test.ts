@@ -133,6 +133,18 @@ describe("what is told", () => {
   });
 });
 
+test("[F2] a shard goes on if the claim of a committed destroy was lost behind its back", async () => {
+  const c = await newCluster();
+  await decide(c, await begin(c, { value: "ada", source }), "COMMITTED");
+  const lease = await begin(c, { kind: "destroy", value: "ada", subject: null, source: null });
+  c.shard(0).sql.transaction(["clear"], () => c.shard(0).sql.all("DELETE FROM claim"));
+  await decide(c, lease, "COMMITTED");
+  expect(c.shard(0).halted).toBe(false);
+  expect(c.holds()).toEqual([]);
+  const told = (await changes(c)).filter((change) => change.lease === lease);
+  expect(shown(told)).toEqual([`granted ${lease}`, `committed ${lease}`]);
+});
+
 describe("a lease of many names", () => {
   test("[F2] [F3] is told once if it ends in several transactions, never as granted later", async () => {
     const c = await newCluster({ sweepAfterMs: 5_000 });

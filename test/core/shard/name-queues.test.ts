@@ -141,3 +141,20 @@ test.each([{ nameQueue: 1 }, { shardQueue: 1 }])(
     expect(f.queues.counts).toEqual({ waitingBegins: 1, missedOffers: 0, refusedWaits: 1 });
   },
 );
+
+test("[B11] [M6] one cell gets at most half of the places, for a name and in all", async () => {
+  const f = new Fixture({ nameQueue: 4, shardQueue: 6 });
+  const states: WaitState[] = [];
+  const wait = (cell: string, n: number, name = key): void =>
+    void f.queues.wait({ cell, lease: `lease-${n}`, key: name }, true).then((state) => states.push(state));
+  for (let n = 0; n < 3; n += 1) wait("1", n);
+  await f.clock.turn();
+  expect(states).toEqual(["full"]);
+  const other = { ...key, canonical: "grace" };
+  for (let n = 3; n < 5; n += 1) wait("1", n, other);
+  await f.clock.turn();
+  expect(states).toEqual(["full", "full"]);
+  wait("2", 5);
+  await f.clock.turn();
+  expect(states).toEqual(["full", "full"]);
+});
