@@ -34,18 +34,20 @@ const gone = (change: Change): boolean => change.before !== undefined && change.
 
 /**
  * Removes records of used credentials, and changes of a cron run, which may overlap with a request. A running
- * cron has a row without an end.
+ * cron has a row without an end. It also scrubs.
  * It deletes nothing here, because all rows are too young. It makes alerts and their messages after its end.
  */
 export function withoutCron(changes: readonly Change[], { state }: Pick<FuzzServer, "state">): Change[] {
   const isRunning =
     changesIn(changes, D1, "cron_runs").length > 0 ||
     state.rows(/^d1$/, "cron_runs").some(({ finished_at_ms: finished }) => finished === null);
-  return changes.filter(
-    (change) =>
-      change.object !== D1 || (!isUse(change) && (gone(change) || !(isRunning || isAlertOrMessage(change)))),
-  );
+  return changes.filter((change) => {
+    if (change.object !== D1) return !(isRunning && isScrub(change));
+    return !isUse(change) && (gone(change) || !(isRunning || isAlertOrMessage(change)));
+  });
 }
+
+const isScrub = ({ table, key }: Change): boolean => table === "meta" && key === "scrub";
 
 /** Each request may be the first of its key in an hour, which is recorded after the answer. */
 const isUse = ({ table, after }: Change): boolean => table === "credential_uses" && after !== undefined;
@@ -363,7 +365,7 @@ const statusRow: Effect = (changes, request) =>
 const scrubbed: Effect = (changes) =>
   others(
     changes,
-    changes.filter(({ table, key }) => table === "meta" && key === "scrub"),
+    changes.filter((change) => isScrub(change)),
   );
 
 /** The row of the lease, unless it was renewed just before with the same reason. */
