@@ -127,6 +127,26 @@ test("[H6] a restore that was killed while it protected the names goes on; then 
   expect(await epochOf(line, "ada-5")).toBeGreaterThan(1_000_000);
 });
 
+test("the deployment of the backup is refused, also while its shards are reconciled", async () => {
+  const { line, path } = await backedUp();
+  for (const shard of [0, 1])
+    await line
+      .client()
+      .parts.reconcile(`shard-${shard}`, { dry_run: false, declare_lost: true, reason: "x" });
+  line.sent.length = 0;
+  const source = await restoreInto(line, path);
+  expect(source).toMatchObject({ code: 3, err: expect.stringContaining("the backup is of this deployment") });
+  expect(line.changes).toEqual([]);
+});
+
+test("a deployment that would refuse the batches is refused before anything is changed", async () => {
+  const { path } = await backedUp();
+  const small = await startCommandLine({ cells: [], variables: { LEASEHOLD_BATCH_OPS: "10" } });
+  const refused = await restoreInto(small, path);
+  expect(refused).toMatchObject({ code: 3, err: expect.stringContaining("LEASEHOLD_BATCH_OPS of at least") });
+  expect(small.changes).toEqual([]);
+});
+
 test("a deployment that is in use, or has other cells, is refused, and nothing is changed", async () => {
   const { line, path } = await backedUp();
   line.sent.length = 0;

@@ -51,8 +51,12 @@ export class BackupWriter {
 }
 
 /** Names are private, so only the owner can read the file. */
-export const createWriter = async (path: string, flags: "wx" | "w"): Promise<BackupWriter> =>
-  new BackupWriter(await open(path, flags, 0o600));
+export async function createWriter(path: string, flags: "wx" | "w"): Promise<BackupWriter> {
+  const file = await open(path, flags, 0o600);
+  // A file that exists keeps its mode.
+  await file.chmod(0o600);
+  return new BackupWriter(file);
+}
 
 /**
  * Opens an unfinished file, and drops what follows its last cursor. Undefined if there is no file, or if
@@ -77,6 +81,7 @@ export async function reopenWriter(
   }
   if (progress === undefined) return undefined;
   const file = await open(path, "a");
+  await file.chmod(0o600);
   await file.truncate(size);
   return { writer: new BackupWriter(file), progress };
 }

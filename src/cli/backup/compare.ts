@@ -38,7 +38,7 @@ interface Range {
 }
 
 const CLAIMS_PER_RANGE = 2_000;
-const RANGES_PER_CALL = 32;
+export const RANGES_PER_CALL = 32;
 /** How often ranges that differ are compared again, with the changes that came meanwhile. */
 const ROUNDS = 5;
 const PAUSE_MS = 2_000;

@@ -26,8 +26,8 @@ export interface RestoredClaims {
   lost_names: { cell_id: string; bucket: Bucket }[];
 }
 
-/** Both are far below what a begin may have. */
-const CLAIMS_PER_LEASE = 500;
+/** Both are far below what a begin may have by default. */
+export const CLAIMS_PER_LEASE = 500;
 const CHARS_PER_LEASE = 300_000;
 const LEASES_AT_ONCE = 4;
 const PROGRESS_EVERY = 10_000;

@@ -3,17 +3,18 @@ import { isLeaseholdError } from "../../client/index.ts";
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
+import type { Io } from "../framework/io.ts";
 import { fields } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { countOf } from "../../text/count-of.ts";
 import { escapeControls } from "../../text/escape.ts";
 import { commandLine } from "../../text/shell-word.ts";
-import { compare, type Comparison } from "./compare.ts";
+import { compare, RANGES_PER_CALL, type Comparison } from "./compare.ts";
 import { cellsOf } from "./deployment-cells.ts";
 import { leastPositionOf, protectShards, readShards } from "./protect-shards.ts";
 import { readBackup, type Backup } from "./read-backup.ts";
-import { restoreClaims, type RestoredClaims } from "./restore-claims.ts";
+import { CLAIMS_PER_LEASE, restoreClaims, type RestoredClaims } from "./restore-claims.ts";
 import { untilAnswered } from "./until-answered.ts";
 
 const PAGE_SIZE = 1_000;
@@ -34,6 +35,7 @@ export async function restore(context: Context, path: string, options: RestoreOp
   await backup.check();
   const present = await cellsOf(io, client);
   await requireEmpty(context, backup, present);
+  await requireLimits(io, client);
   const kept = backup.cells.filter(({ removed_at: removedAt }) => removedAt === null);
   if (kept.length === 0)
     throw new CommandError("the backup has no cells, so there is nothing to restore", exitCodes.conflict);
@@ -100,6 +102,28 @@ async function requireEmpty(context: Context, backup: Backup, present: readonly 
       throw new CommandError(
         `the deployment is in use: ${shard} has changes, and is not being reconciled. A backup can only be ` +
           "restored into a deployment without cells. Nothing was changed",
+        exitCodes.conflict,
+      );
+  }
+  const times = new Map(backup.header.cells.map(({ cell_id: id, created_at: at }) => [id, at]));
+  const source = present.find(({ cell_id: id, created_at: at }) => times.get(id) === at);
+  if (source !== undefined)
+    throw new CommandError(
+      `the backup is of this deployment: cell ${source.cell_id} was registered at the same time. A backup ` +
+        "can only be restored into a deployment without cells. Nothing was changed",
+      exitCodes.conflict,
+    );
+}
+
+/** @throws if the deployment would refuse the batches, before anything is changed */
+async function requireLimits(io: Io, client: Client): Promise<void> {
+  const least = { batch_ops: CLAIMS_PER_LEASE, digest_ranges: RANGES_PER_CALL };
+  const limits = await untilAnswered(io, () => client.limits());
+  for (const { name, value, variable } of limits) {
+    const needed = (least as Record<string, number>)[name];
+    if (needed !== undefined && value < needed)
+      throw new CommandError(
+        `a restore needs ${variable} of at least ${needed}, and it is ${value}. Nothing was changed`,
         exitCodes.conflict,
       );
   }
