@@ -526,8 +526,9 @@ export const bugs: Record<string, Bug> = {
     "Q3",
     ["I31"],
     "src/core/shard/shard-log.ts",
-    "if (position < Math.max(first, isFull ? positionAt(0) : 0)) return undefined;",
-    "",
+    "return this.#rowsAfter(position, this.#resetPosition, limit, (slot, end) =>",
+    "return this.#rowsAfter(Math.max(position, this.#positions[this.#slotAt(0)] ?? 0), 0, limit, " +
+      "(slot, end) =>",
   ),
   "an answer counts its age from its arrival": one(
     "Q4",

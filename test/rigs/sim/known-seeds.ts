@@ -17,6 +17,8 @@ export interface KnownSeeds {
   coverage: number[];
   /** For each planted bug, a seed that finds it. */
   bugs: Record<string, number>;
+  /** Planted bugs for which a search has found no seed yet. `--find-known` and `--bugs` look for them. */
+  unfound: string[];
 }
 
 /** Runs in which a bug is searched before it counts as not found. */
@@ -69,7 +71,7 @@ export async function findKnownSeeds(
     print(`seed ${seed} finds: ${bug}`);
     seeds[bug] = seed;
   }
-  return { steps, coverage, bugs: seeds };
+  return { steps, coverage, bugs: seeds, unfound: [] };
 }
 
 const ROUTER_INVARIANTS: ReadonlySet<string> = new Set(["I31", "I32"]);
