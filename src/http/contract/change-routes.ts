@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { positionsForm, readPositions, type Positions } from "../../router/positions.ts";
 import { changeEvents } from "../../core/messages.ts";
 import { bucketType, cellId, nothing, pageSize, time, wholeNumber } from "./fields.ts";
+import { positionsOf, positionsText } from "./positions.ts";
 import { route, tooManyReads } from "./route.ts";
 import { bucket, source, subject } from "./schemas.ts";
 
@@ -11,29 +11,15 @@ export const STREAM_S = 300;
 /** The pause between two looks at the shards when nothing happens, in seconds. */
 export const POLL_S = 1;
 
-const checkpoint = z.string().meta({
-  ...positionsForm,
-  description:
-    "Positions of shards, as pairs `shard:position` with commas between them: everything up to them has " +
+const checkpoint = positionsText(
+  "Positions of shards, as pairs `shard:position` with commas between them: everything up to them has " +
     "been told.",
-  examples: ["0:4711,1:88"],
-});
+);
 
-const after = z
-  .string()
-  .transform((text, context): Positions => {
-    const positions = readPositions(text);
-    if (typeof positions !== "string") return positions;
-    context.addIssue({ code: "custom", message: positions });
-    return z.NEVER;
-  })
-  .meta({
-    ...positionsForm,
-    description:
-      "The `checkpoint` from which to continue. A shard that it leaves out is read from its first change. " +
-      "Left out: nothing is told but the newest positions.",
-    examples: ["0:4711,1:88"],
-  });
+const after = positionsOf(
+  "The `checkpoint` from which to continue. A shard that it leaves out is read from its first change. " +
+    "Left out: nothing is told but the newest positions.",
+);
 
 const claim = z
   .strictObject({

@@ -59,7 +59,7 @@ async function scopeOf({ deployment, principal, query }: ListChanges): Promise<R
   const unknown = after?.keys().find((shard) => shard >= shards);
   if (unknown !== undefined)
     return invalid("after", `has shard ${unknown}, but the deployment has only ${shards} shards`);
-  if (principal.role === "cell" && cell !== undefined && cell !== principal.cell)
+  if (principal.role === "cell" && (principal.cell === null || (cell ?? principal.cell) !== principal.cell))
     return refused(
       "PERMISSION_DENIED",
       `a key of cell ${principal.cell} gets only the changes of this cell`,
@@ -79,6 +79,7 @@ async function scopeOf({ deployment, principal, query }: ListChanges): Promise<R
 function readPage(call: ListChanges, scope: Scope, after: Positions | undefined): Promise<Result<Page>> {
   const { principal, deployment, waitUntil } = call;
   const read = (): Promise<Result<Page>> => readShards(call, scope, after);
+  // A key of the role `cell` without a cell was refused before.
   if (principal.role !== "cell" || principal.cell === null) return read();
   return countedRead({ deployment, waitUntil, principal, params: { cell: principal.cell } }, read);
 }
