@@ -69,7 +69,8 @@ export interface ApiOptions {
 const TIMEOUT_MS = 30_000;
 
 const ATTEMPTS = 4;
-const MAX_WAIT_MS = 2_000;
+/** Longer than a coordinator asks for when it is busy. */
+const MAX_WAIT_MS = 15_000;
 
 /** Answers about load, which say nothing about a rule. */
 const BUSY: ReadonlySet<number> = new Set([429, 503, 504]);

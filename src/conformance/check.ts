@@ -12,6 +12,8 @@ export interface Check {
   /** A sentence about what conforms. */
   title: string;
   needs?: readonly Need[];
+  /** Its time is for each history, and not for all of them. */
+  isPerHistory?: boolean;
   /** @throws {Nonconformity} when the implementation does something else */
   run: (context: CheckContext) => Promise<void>;
 }

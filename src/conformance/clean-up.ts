@@ -25,12 +25,17 @@ export interface CleanedUp {
 /** Fewer than any deployment allows in a batch or page by default. */
 const AT_ONCE = 100;
 
-/** @throws when something could not be given up */
+/** @throws when something could not be given up, after everything else was */
 export async function cleanUp(options: CleanUpOptions): Promise<CleanedUp> {
   const run = new CleanUp(options);
-  await run.rollBack(options.open ?? []);
-  await run.rollBack(await run.leasesWithoutNames());
-  await run.releaseNames();
+  const steps = [
+    () => run.rollBack(options.open ?? []),
+    async () => run.rollBack(await run.leasesWithoutNames()),
+    () => run.releaseNames(),
+  ];
+  const failures: unknown[] = [];
+  for (const step of steps) await step().catch((error: unknown) => failures.push(error));
+  if (failures.length > 0) throw failures[0];
   return run.done;
 }
 
@@ -50,13 +55,18 @@ class CleanUp {
     this.#options = options;
   }
 
+  /** @throws when a lease could not be rolled back, after all others */
   async rollBack(uuids: readonly string[]): Promise<void> {
-    for (const uuid of uuids) {
-      const received = await this.#send("POST", `/leases/${uuid}/rollback`);
-      if (received.status === 200) this.done.rolled_back += 1;
-      // A lease that was committed is decided as well.
-      else if (received.status !== 409) throw failed(received);
-    }
+    const failures: unknown[] = [];
+    for (const uuid of uuids) await this.#rollBackOne(uuid).catch((error: unknown) => failures.push(error));
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async #rollBackOne(uuid: string): Promise<void> {
+    const received = await this.#send("POST", `/leases/${uuid}/rollback`);
+    if (received.status === 200) this.done.rolled_back += 1;
+    // A lease that was committed is decided as well.
+    else if (received.status !== 409) throw failed(received);
   }
 
   /** Records of the run, also those that leases hold. */

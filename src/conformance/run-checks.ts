@@ -24,7 +24,7 @@ export interface RunOptions {
   withWire: boolean;
   /** Ends the checks, but not the clean-up. */
   signal: AbortSignal;
-  /** The time of one check. */
+  /** The time of one check, or of one history of it. */
   checkMs?: number;
   onResult?: (result: CheckResult) => void;
 }
@@ -136,7 +136,8 @@ class Run {
   }
 
   async #outcomeOf(check: Check, number: number): Promise<readonly [CheckResult["result"], string | null]> {
-    const { signal: interrupt, checkMs = CHECK_MS } = this.#options;
+    const { signal: interrupt, histories } = this.#options;
+    const checkMs = (this.#options.checkMs ?? CHECK_MS) * (check.isPerHistory === true ? histories : 1);
     const need = check.needs?.find((each) => !this.#has(each));
     if (need !== undefined) return ["skipped", missing[need]];
     const timeout = AbortSignal.timeout(checkMs);

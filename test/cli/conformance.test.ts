@@ -76,6 +76,7 @@ test.each<[string, string[], string, string?]>([
   ["a rule without checks", ["--only", "B99"], "--only B99: there is no check of this rule"],
   ["a prefix of others", ["--prefix", "a-"], "the prefix must be `conformance-`"],
   ["a prefix of others", ["--clean-up", "conformance-"], "the prefix must be `conformance-`"],
+  ["a prefix that may begin another", ["--prefix", "conformance-a-2-"], "the prefix must be `conformance-`"],
   ["a file that is none", ["--other-key", "/nowhere"], "--other-key must be a file with a key"],
   ["a cell that is not that of the key", ["--cell", "2"], "so leave out --cell"],
   ["a seed that is none", ["--seed", "x"], "It must be a whole number from 0 to 4294967295."],

@@ -2,6 +2,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Api, Slots } from "../../src/conformance/api.ts";
 import { SkipError, type Check } from "../../src/conformance/check.ts";
+import { linearizabilityChecks } from "../../src/conformance/checks/linearizability.ts";
 import { cleanUp } from "../../src/conformance/clean-up.ts";
 import { expectThat } from "../../src/conformance/nonconformity.ts";
 import { createClient, type Client } from "../../src/client/index.ts";
@@ -178,4 +179,66 @@ test("what a killed run has left is given up later, and nothing else is", async 
   const options = { api, who: "cell", cell: "1", types: TYPES, prefix: "conformance-a-", signal } as const;
   expect(await cleanUp(options)).toEqual({ rolled_back: 4, released: 150 });
   expect((await ownedBy(coordinator)).toSorted()).toEqual(["ada", "conformance-b-1", kept].toSorted());
+});
+
+test("a lease that can't be rolled back keeps no other lease or name from being given up", async () => {
+  const coordinator = await start();
+  const leases = clientOf(coordinator).leases;
+  const create = (value: string) => ({
+    bucket: { type: TYPES.bucket, value },
+    subject: { type: TYPES.subject, id: "1" },
+    source: { type: TYPES.source, id: value },
+  });
+  const claimed = await leases.begin({ creates: [create("conformance-a-1")] });
+  await leases.commit(claimed.uuid);
+  const stuck = await leases.begin({ creates: [create("ada")] });
+  const { uuid } = await leases.begin({ creates: [create("grace")] });
+  const { signal } = new AbortController();
+  const api = new Api({
+    url: coordinator.url,
+    fetch: async (url, init) =>
+      url.endsWith(`${stuck.uuid}/rollback`)
+        ? new Response("{}", { status: 400 })
+        : coordinator.fetch(url, init),
+    keys: { cell: coordinator.keys.cell("1") },
+    signal,
+    calls: new Slots(1),
+  });
+  const open = [stuck.uuid, uuid];
+  const options = {
+    api,
+    who: "cell",
+    cell: "1",
+    types: TYPES,
+    prefix: "conformance-a-",
+    open,
+    signal,
+  } as const;
+  await expect(cleanUp(options)).rejects.toThrow(`${stuck.uuid}/rollback answered 400`);
+  expect((await ownedBy(coordinator)).toSorted()).toEqual(["ada", stuck.uuid].toSorted());
+});
+
+test("a history that fails has no call under way when its result is known", async () => {
+  const coordinator = await start();
+  let underWay = 0;
+  let lookups = 0;
+  let left: number | undefined;
+  await run(coordinator, {
+    checks: linearizabilityChecks,
+    histories: 1,
+    fetch: async (url, init) => {
+      underWay += 1;
+      try {
+        if (url.endsWith("/v1/records/lookup") && (lookups += 1) === 3) return Response.json({ results: [] });
+        return await coordinator.fetch(url, init);
+      } finally {
+        underWay -= 1;
+      }
+    },
+    onResult: ({ result }) => {
+      expect(result).toBe("failed");
+      left = underWay;
+    },
+  });
+  expect(left).toBe(0);
 });

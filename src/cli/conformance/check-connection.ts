@@ -41,9 +41,16 @@ export async function checkKeys(api: Api, tested: Tested): Promise<void> {
 /**
  * Begins a lease in each cell, and rolls it back.
  *
+ * @param unending rolls back after an interruption, too
  * @throws when a cell is frozen, or when a type is not declared: then nearly every check would fail
  */
-export async function checkBegins(api: Api, tested: Tested, types: NameTypes, prefix: string): Promise<void> {
+export async function checkBegins(
+  api: Api,
+  unending: Api,
+  tested: Tested,
+  types: NameTypes,
+  prefix: string,
+): Promise<void> {
   for (const [who, id] of cellsOf(tested)) {
     const value = `${prefix}${who}`;
     const create = {
@@ -52,8 +59,9 @@ export async function checkBegins(api: Api, tested: Tested, types: NameTypes, pr
       source: { type: types.source, id: value },
     };
     const path = `/v1/cells/${id}/leases/${crypto.randomUUID()}`;
-    const begun = await answered(api.send("PUT", path, { who, body: { creates: [create] } }));
-    await answered(api.send("POST", `${path}/rollback`, { who }));
+    const begun = await answered(api.send("PUT", path, { who, body: { creates: [create] } })).finally(() =>
+      answered(unending.send("POST", `${path}/rollback`, { who })),
+    );
     if (begun === undefined) continue;
     const { reason, field, detail } = (begun.json ?? {}) as {
       reason?: string;

@@ -28,8 +28,11 @@ export interface ConformanceOptions extends KeyOptions {
   cleanUp?: string;
 }
 
-/** Names of others can't begin like this by accident, so nothing else is given up. */
-const PREFIX = /^conformance-[a-z\d-]{3,27}-$/;
+/**
+ * Names of others can't begin like this by accident, and no prefix begins another one, so nothing else is given
+ * up.
+ */
+const PREFIX = /^conformance-[a-z\d]{3,27}-$/;
 
 /** Runs the checks, and gives up all names in the end, after Ctrl-C too. */
 export async function conformance(context: Context, options: ConformanceOptions): Promise<Result> {
@@ -38,7 +41,7 @@ export async function conformance(context: Context, options: ConformanceOptions)
   const prefix = options.cleanUp ?? options.prefix ?? `conformance-${randomBytes(4).toString("hex")}-`;
   if (!PREFIX.test(prefix))
     throw usageError(
-      "the prefix must be `conformance-`, then 3 to 27 of a-z, 0-9 and -, then -, " +
+      "the prefix must be `conformance-`, then 3 to 27 of a-z and 0-9, then -, " +
         "such as conformance-1f3b5c7d-",
     );
   const tested = await readTested(context, options);
@@ -54,7 +57,8 @@ export async function conformance(context: Context, options: ConformanceOptions)
   });
   if (options.cleanUp !== undefined)
     return cleanUpResult(prefix, await cleanUpAll(api, tested, types, prefix));
-  await checkBegins(api, tested, types, prefix);
+  const unending = new Api({ ...tested, fetch, signal: new AbortController().signal, calls: new Slots(1) });
+  await checkBegins(api, unending, tested, types, prefix);
   const seed = options.seed ?? randomBytes(4).readUInt32LE();
   const { cell, otherCell } = tested;
   const cells = otherCell === undefined ? `cell ${cell}` : `cells ${cell} and ${otherCell}`;

@@ -44,6 +44,7 @@ class HistoryRun {
   readonly #context: CheckContext;
   readonly #names: readonly string[];
   readonly #begun: Begun[] = [];
+  #hasFailed = false;
 
   constructor(context: CheckContext) {
     this.#context = context;
@@ -56,15 +57,35 @@ class HistoryRun {
     const client = async (index: number): Promise<void> => {
       const by = api.has("other") && index % 2 === 1 ? "other" : "cell";
       const random = new Random(seed, number, index);
-      for (let call = 0; call < CALLS_OF_A_CLIENT; call += 1)
+      for (let call = 0; call < CALLS_OF_A_CLIENT && !this.#hasFailed; call += 1)
         await this.#callSomething(`c${index}`, by, random);
     };
-    await Promise.all(Array.from({ length: CLIENTS }, (_, index) => client(index)));
+    await this.#together(client);
     await this.#lookUp("end", "cell", {});
-    for (const begun of this.#begun) await this.#get("end", begun, {});
-    for (const begun of this.#begun) await this.#decide("end", begun, "rollback", {});
-    for (const begun of this.#begun) await this.#get("end", begun, {});
+    await this.#ofAllBegun((client, begun) => this.#get(client, begun, {}));
+    await this.#ofAllBegun((client, begun) => this.#decide(client, begun, "rollback", {}));
+    await this.#ofAllBegun((client, begun) => this.#get(client, begun, {}));
     await this.#lookUp("end", "cell", {});
+  }
+
+  /** Runs all clients until each has ended. If one fails, the others make no further call. */
+  async #together(client: (index: number) => Promise<void>): Promise<void> {
+    const clients = Array.from({ length: CLIENTS }, (_, index) =>
+      client(index).catch((error: unknown) => {
+        this.#hasFailed = true;
+        throw error;
+      }),
+    );
+    const failed = (await Promise.allSettled(clients)).find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") throw failed.reason;
+  }
+
+  #ofAllBegun(call: (client: string, begun: Begun) => Promise<void>): Promise<void> {
+    const waiting = [...this.#begun];
+    return this.#together(async (index) => {
+      for (let begun = waiting.pop(); begun !== undefined && !this.#hasFailed; begun = waiting.pop())
+        await call(`end${index}`, begun);
+    });
   }
 
   async #callSomething(client: string, by: CellName, random: Random): Promise<void> {
@@ -199,6 +220,7 @@ export const linearizabilityChecks: readonly Check[] = [
     id: "linearizability",
     rules: ["B2", "B4", "C1", "C3", "E1", "R2"],
     title: "The answers of clients that race, replay and give up calls fit into one order for each name.",
+    isPerHistory: true,
     run: async (context) => {
       for (let number = 1; number <= context.histories; number += 1) {
         const history = new HistoryRun(context);
