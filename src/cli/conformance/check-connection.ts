@@ -59,9 +59,9 @@ export async function checkBegins(
       source: { type: types.source, id: value },
     };
     const path = `/v1/cells/${id}/leases/${crypto.randomUUID()}`;
-    const begun = await answered(api.send("PUT", path, { who, body: { creates: [create] } })).finally(() =>
-      answered(unending.send("POST", `${path}/rollback`, { who })),
-    );
+    const rollBack = (): Promise<unknown> => answered(unending.send("POST", `${path}/rollback`, { who }));
+    const body = { creates: [create] };
+    const begun = await answered(api.send("PUT", path, { who, body })).finally(rollBack);
     if (begun === undefined) continue;
     const { reason, field, detail } = (begun.json ?? {}) as {
       reason?: string;

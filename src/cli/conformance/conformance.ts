@@ -29,8 +29,8 @@ export interface ConformanceOptions extends KeyOptions {
 }
 
 /**
- * Names of others can't begin like this by accident, and no prefix begins another one, so nothing else is given
- * up.
+ * Names of others can't begin like this by accident, and no prefix begins another one, so nothing else is
+ * given up.
  */
 const PREFIX = /^conformance-[a-z\d]{3,27}-$/;
 

@@ -54,13 +54,12 @@ class HistoryRun {
   /** Lets the clients make their calls. Ends with a look at every name and lease. */
   async run(number: number): Promise<void> {
     const { seed, api } = this.#context;
-    const client = async (index: number): Promise<void> => {
+    await this.#together(async (index) => {
       const by = api.has("other") && index % 2 === 1 ? "other" : "cell";
       const random = new Random(seed, number, index);
       for (let call = 0; call < CALLS_OF_A_CLIENT && !this.#hasFailed; call += 1)
         await this.#callSomething(`c${index}`, by, random);
-    };
-    await this.#together(client);
+    });
     await this.#lookUp("end", "cell", {});
     await this.#ofAllBegun((client, begun) => this.#get(client, begun, {}));
     await this.#ofAllBegun((client, begun) => this.#decide(client, begun, "rollback", {}));
