@@ -59,9 +59,12 @@ export async function checkBegins(
       source: { type: types.source, id: value },
     };
     const path = `/v1/cells/${id}/leases/${crypto.randomUUID()}`;
-    const rollBack = (): Promise<unknown> => answered(unending.send("POST", `${path}/rollback`, { who }));
-    const body = { creates: [create] };
-    const begun = await answered(api.send("PUT", path, { who, body })).finally(rollBack);
+    let begun: Received | undefined;
+    try {
+      begun = await answered(api.send("PUT", path, { who, body: { creates: [create] } }));
+    } finally {
+      await answered(unending.send("POST", `${path}/rollback`, { who }));
+    }
     if (begun === undefined) continue;
     const { reason, field, detail } = (begun.json ?? {}) as {
       reason?: string;
