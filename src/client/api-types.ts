@@ -670,6 +670,8 @@ export interface Part {
     seen: HistoryPoint | null;
     /** The newest point that was left of the part. */
     point: HistoryPoint | null;
+    /** The largest position of the part that anybody had seen. Null until the loss is accepted. */
+    newest_seen: number | null;
   } | null;
 }
 

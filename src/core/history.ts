@@ -228,7 +228,8 @@ export class History {
     );
     writeMeta(sql, "history_accepted", this.#own);
     if (isFinished) return this.finish();
-    writeMeta(sql, "history_lost", JSON.stringify({ ...this.#loss, isReconciling: true }));
+    const accepted = { ...this.#loss, newestSeen: seen.position, isReconciling: true };
+    writeMeta(sql, "history_lost", JSON.stringify(accepted));
     return () => this.#loadLoss();
   }
 

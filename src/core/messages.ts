@@ -885,6 +885,8 @@ export interface LostHistory {
   /** The newest point that this part had, or null if it had none. */
   point: HistoryPoint | null;
   noticedAtMs: number;
+  /** The largest position that anybody had seen, once the loss is accepted (H6). */
+  newestSeen?: number;
 }
 
 export interface PartStatus {

@@ -561,6 +561,23 @@ export function protocolSuite(name: string, start: () => Promise<TestObjects>): 
       expect(await begin(objects, "1", objects.uuid(), ["mia"])).toEqual(ok({ created: true }));
     });
 
+    test("[H9] of a frozen cell, only an operator begins a lease, as part of a verification", async () => {
+      const objects = await start();
+      await objects.runUntil(
+        objects.ledger("1").setState({ ...objects.envelope, state: "FROZEN", stateVersion: 0 }),
+      );
+      const frozen = no("FAILED_PRECONDITION", { reason: "CELL_FROZEN" });
+      const verified = { isVerification: true } as const;
+      const operator = { caller: { ...callerOf(), role: "operator" } } as const;
+      expect(await begin(objects, "1", objects.uuid(), ["ada"], verified)).toEqual(frozen);
+      expect(await begin(objects, "1", objects.uuid(), ["ada"], operator)).toEqual(frozen);
+      const lease = objects.uuid();
+      expect(await begin(objects, "1", lease, ["ada"], { ...verified, ...operator })).toEqual(
+        ok({ created: true }),
+      );
+      expect(await commit(objects, "1", lease)).toEqual(ok({ state: "COMMITTED" }));
+    });
+
     test("[A2] a late unfreeze undoes no later freeze, and a repeated freeze is one freeze", async () => {
       const objects = await start();
       const version = async (): Promise<number> => {

@@ -458,7 +458,10 @@ export class Begins {
   }
 }
 
-function stateRefusal(state: CellState, { isVerification, isRemoval }: BeginRequest): Refusal | undefined {
+function stateRefusal(
+  state: CellState,
+  { isVerification, isRemoval, caller }: BeginRequest,
+): Refusal | undefined {
   if (isRemoval === true) {
     // A cancelled removal grants nothing, not even to a step that is under way (X3).
     if (state === "REMOVING" || state === "REMOVED") return undefined;
@@ -470,7 +473,8 @@ function stateRefusal(state: CellState, { isVerification, isRemoval }: BeginRequ
       reason: "CELL_REMOVING",
     }).refusal;
   if (state === "REMOVED") return callOfRemovedCell;
-  if (state === "FROZEN")
+  // Operators bring a shard forward while the cells stand still (H9).
+  if (state === "FROZEN" && !(isVerification === true && caller.role === "operator"))
     return refused(
       "FAILED_PRECONDITION",
       "the cell is frozen and cannot begin leases; an operator can unfreeze it",

@@ -168,8 +168,8 @@ export const cellRoutes = {
     path: "/v1/admin/cells/{cell}/freeze",
     summary: "Freeze a cell",
     about:
-      "Refuses all later begins of the cell. Commits, rollbacks and reads still work, so that the cell " +
-      "can finish its leases.",
+      "Refuses all later begins of the cell, except those of operators with `verification`. Commits, " +
+      "rollbacks and reads still work, so that the cell can finish its leases.",
     roles: operator,
     params: cellParams,
     query: nothing,

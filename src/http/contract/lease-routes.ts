@@ -58,7 +58,7 @@ const beginErrors: readonly RouteError[] = [
   {
     code: "FAILED_PRECONDITION",
     reason: "CELL_FROZEN",
-    when: "An operator froze the cell, so it cannot begin leases.",
+    when: "An operator froze the cell, so it cannot begin leases. Only an operator can, with `verification`.",
   },
   {
     code: "FAILED_PRECONDITION",

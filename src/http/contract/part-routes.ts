@@ -43,6 +43,10 @@ const part = z
             "declared the loss.",
         }),
         point: point.nullable().meta({ description: "The newest point that was left of the part." }),
+        newest_seen: wholeNumber.nullable().meta({
+          description:
+            "The largest position of the part that anybody had seen. Null until the loss is accepted.",
+        }),
       })
       .nullable()
       .meta({ description: "What was noticed. Null if the part is complete." }),
@@ -107,6 +111,7 @@ const examplePart = {
     noticed_at: "2026-11-20T12:00:00.000Z",
     seen: { incarnation: 117_440_513, position: 5_012 },
     point: { incarnation: 117_440_513, position: 4_711 },
+    newest_seen: null,
   },
 };
 const completePart = { ...examplePart, state: "complete", loss: null };

@@ -198,6 +198,7 @@ const toApiPart = (id: string, { state, point, loss }: PartStatus): Part => ({
     noticed_at: timeOf(loss.noticedAtMs),
     seen: loss.seen && toApiPoint(loss.seen),
     point: loss.point && toApiPoint(loss.point),
+    newest_seen: loss.newestSeen ?? null,
   },
 });
 

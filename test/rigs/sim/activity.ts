@@ -349,11 +349,27 @@ async function freeze(simulation: Simulation, cell: Cell, random: Random): Promi
   await rival;
   if (done && isAlone && rival === undefined && thaws.started === started)
     (isDrain ? simulation.judge.draining : simulation.judge.frozen).add(cell.id);
+  if (done && simulation.bringsForward) await bringForward(simulation, cell);
   await simulation.operator.sleep(random.exponential(3_000));
   await thaw(simulation, cell, simulation.operator);
   // No part of the thaw may take effect after the next freeze: no copy of it, and no attempt whose answer was
   // lost.
   if (random.chance(0.5)) await freeze(simulation, cell, random);
+}
+
+/** An operator begins a lease of a cell that stands still, as when a shard is brought forward (H9). */
+async function bringForward(simulation: Simulation, cell: Cell): Promise<void> {
+  const { operator, faults } = simulation;
+  const random = faults.stream("bring forward");
+  const creates = drawNewRows(simulation, cell, random, 1);
+  if (creates.length === 0) return;
+  const lease = random.uuid();
+  const ops = cell.opsOf({ ...EMPTY, creates });
+  const batch = { lease, ops, allowMissing: false, isVerification: true } as const;
+  const answer = await operator.begin(cell.id, OPERATOR, batch);
+  // The names belong to no row of the cell.
+  if (answer.kind !== "refused")
+    await operator.decide(cell.id, OPERATOR, lease, "ROLLED_BACK", "a simulated reason");
 }
 
 export async function thaw(simulation: Simulation, cell: Cell, operator: Api): Promise<void> {

@@ -1084,6 +1084,13 @@ export const bugs: Record<string, Bug> = {
       "(refusal !== undefined) return { ok: false, refusal };\n",
     "",
   ),
+  "a frozen cell verifies": one(
+    "H9",
+    ["I17"],
+    "src/core/ledger/begins.ts",
+    '!(isVerification === true && caller.role === "operator")',
+    "isVerification !== true",
+  ),
   "a draining cell begins what it likes": one(
     "X1",
     ["I17"],

@@ -195,6 +195,8 @@ export interface SimulationSettings {
   queueMs?: number;
   /** Mean pause between two steps of scrubs. Undefined in a run without scrubs. */
   scrubMs?: number;
+  /** True if operators begin leases of frozen cells. Undefined in a run in which none does. */
+  bringsForward?: true;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
 }
@@ -319,7 +321,9 @@ export function drawSettings(seed: number): SimulationSettings {
     ...changesOf(Random.of(seed, "changes")),
     ...queuesOf(Random.of(seed, "queues"), withStatuses),
   };
-  return { ...withQueues, ...scrubsOf(Random.of(seed, "some operators scrub"), withQueues) };
+  const withScrubs = { ...withQueues, ...scrubsOf(Random.of(seed, "some operators scrub"), withQueues) };
+  const bringsForward = Random.of(seed, "bring forward").chance(0.25);
+  return { ...withScrubs, ...(bringsForward ? { bringsForward } : {}) };
 }
 
 /**

@@ -90,6 +90,8 @@ export class Simulation {
   readonly #network: Network;
   readonly #seed: number;
   readonly #settings: SimulationSettings;
+  /** Whether operators begin leases of frozen cells (H9). */
+  readonly bringsForward: boolean;
   readonly #skipped: { has: (index: number) => boolean };
   readonly #log: string[] = [];
   #failure: Error | undefined;
@@ -145,6 +147,7 @@ export class Simulation {
       areFaultsOff: () => this.faults.areOff,
     };
     this.names = namesOf(settings.names);
+    this.bringsForward = settings.bringsForward === true;
     this.cells = [...this.coordinator.ledgers.keys()].map(
       (cell) => new Cell(cell, context, this.faults, settings),
     );

@@ -36,6 +36,8 @@ export class Evidence {
   readonly removing = new Set<string>();
   /** Leases that a verification has begun. */
   readonly verified = new Set<string>();
+  /** Those of them that an operator began. */
+  readonly broughtForward = new Set<string>();
   /** Keys whose revocation was acknowledged. */
   readonly revoked = new Set<string>();
   /** The keys with which each lease was begun. */

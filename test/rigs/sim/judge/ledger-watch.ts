@@ -156,9 +156,11 @@ export class LedgerWatch {
       this.#evidence.removing.has(cell) || [...keys].some((key) => !this.#evidence.revoked.has(key)),
       () => `lease ${lease} was granted to revoked keys only: ${[...keys].join(" ")}`,
     );
+    const isBroughtForward = this.#evidence.broughtForward.has(factKey(cell, lease));
+    if (isBroughtForward && this.#evidence.frozen.has(cell)) this.#evidence.see("H9");
     this.#evidence.require(
       "I17",
-      !this.#evidence.frozen.has(cell),
+      isBroughtForward || !this.#evidence.frozen.has(cell),
       () => `lease ${lease} is granted to cell ${cell}, whose freeze was acknowledged`,
     );
     const isVerified = this.#evidence.verified.has(factKey(cell, lease));

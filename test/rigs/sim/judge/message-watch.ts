@@ -30,8 +30,11 @@ export class MessageWatch {
   sent({ from, to, method, message }: Sent): void {
     if (method === "begin") {
       const { lease, caller, isVerification } = message as BeginRequest;
-      if (isVerification === true) this.#evidence.verified.add(factKey(to.slice("ledger ".length), lease));
       const key = factKey(to.slice("ledger ".length), lease);
+      if (isVerification === true) {
+        this.#evidence.verified.add(key);
+        if (caller.role === "operator") this.#evidence.broughtForward.add(key);
+      }
       this.#evidence.keysOf.set(key, (this.#evidence.keysOf.get(key) ?? new Set()).add(caller.keyId));
     }
     if (method !== "exchange") return;
