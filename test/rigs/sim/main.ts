@@ -30,7 +30,8 @@ const HELP = `npm run sim -- [options]
   --bugs           plants each bug over --seeds seeds until it is found; fails if one is not
   --list-bugs      lists the bugs that can be planted
   --known          runs the known seeds: the coverage set, then one seed for each bug
-  --find-known     searches for the known seeds again and writes known-seeds.json
+  --find-known     searches for the known seeds that don't find any more what they found, each bug in
+                   --seeds runs, and writes known-seeds.json
   --keep NAME      shrinks a violation and keeps it as a regression with this name
   --regressions    runs the kept regressions; with --bug, those of that bug, which must be found
   --json           prints the summary as JSON in the second-to-last line
@@ -291,7 +292,8 @@ async function main(): Promise<boolean> {
   if (values.known) return known();
   if (values.bugs) return everyBug();
   if (values["find-known"]) {
-    writeKnownSeeds(await findKnownSeeds(wholeNumber("steps", values.steps, 1), threadCount(), print));
+    const [steps, bugRuns] = [wholeNumber("steps", values.steps, 1), wholeNumber("seeds", values.seeds, 1)];
+    writeKnownSeeds(await findKnownSeeds(steps, threadCount(), bugRuns, print));
     return true;
   }
   return values.seed === undefined ? seeds() : oneSeed();
