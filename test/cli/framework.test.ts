@@ -63,6 +63,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "cells remove": ["1"],
   "cells thaw": ["1"],
   "parts reconcile": ["shard-3"],
+  "parts apply": ["shard-3", "plan.jsonl"],
   "parts finish": ["shard-3"],
   "keys revoke": ["0198c5a0-5f6e-7000-8000-000000000001"],
   "webhooks set": ["0198c5a0-5f6e-7000-8000-000000000001", "--disable"],

@@ -197,10 +197,14 @@ describe("changes", () => {
       [() => claim(line, "1", "ada").then(applied), () => destroy(line, "ada").then(applied)],
     );
     expect(code).toBe(130);
-    expect(linesOf(out)).toMatchObject([
+    const lines = linesOf(out);
+    expect(lines.filter((each) => "event" in each)).toMatchObject([
       { event: "claimed", cell_id: "1", claim: { bucket: { type: "USERNAMES", value: "ada" } } },
       { event: "released", cell_id: "1", claim: { bucket: { value: "ada" } } },
     ]);
+    expect(lines[0]).toMatchObject({ checkpoint: expect.any(String), is_start: true, is_filtered: true });
+    const last = lines.at(-1)?.["checkpoint"];
+    expect(err).toContain(`--from ${String(last)}`);
     const [, from] = /watch --changes --type USERNAMES --from (\S+)/.exec(err) ?? [];
     expect(from).toMatch(/^\d+:\d+/);
     await claim(line, "2", "grace").then(applied);
@@ -232,7 +236,12 @@ describe("changes", () => {
     const watching = new ChangesWatch(client, { cell: undefined, type: undefined, from: "0:1" });
     await expect(watching.poll()).rejects.toMatchObject({ code: "UNAVAILABLE" });
     expect(watching.place).toBe("0:1");
-    expect((await watching.poll()).map(({ document }) => document["id"])).toEqual([change.id]);
+    expect((await watching.poll()).map(({ document }) => document)).toEqual([
+      { checkpoint: "0:1", is_start: true },
+      change,
+      { checkpoint: "0:2" },
+      { checkpoint: "0:3" },
+    ]);
     expect(watching.place).toBe("0:3");
   });
 

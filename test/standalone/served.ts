@@ -24,19 +24,21 @@ export interface Served {
   close(): Promise<void>;
 }
 
+/** @param kept - a folder that stays, and its secret. Undefined: a new folder, which is removed in the end. */
 export async function serveFiles(
   cells: readonly string[],
   variables: Readonly<Record<string, string>>,
   disk: Disk = realDisk,
+  kept?: { folder: string; secret: string },
 ): Promise<Served> {
-  const folder = mkdtempSync(join(tmpdir(), "standalone-"));
+  const folder = kept?.folder ?? mkdtempSync(join(tmpdir(), "standalone-"));
   const failures: StorageFailure[] = [];
   const storage = new Storage({
     folder,
     onFailure: (failure) => failures.push(failure),
     disk,
   });
-  const secret = randomBytes(32).toString("hex");
+  const secret = kept?.secret ?? randomBytes(32).toString("hex");
   const host = new Host({
     clock: systemClock,
     log: () => {},
@@ -63,7 +65,7 @@ export async function serveFiles(
       host.end();
       await storage.settle();
       host.close();
-      rmSync(folder, { recursive: true, force: true });
+      if (kept === undefined) rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,9 +1,9 @@
-import { createHash } from "node:crypto";
 import type { Bucket, Client } from "../../client/index.ts";
 import { isLeaseholdError } from "../../client/index.ts";
 import type { Batch } from "../../client/api-types.ts";
 import type { Io } from "../framework/io.ts";
 import type { Claim } from "./changed-claims.ts";
+import { leaseIdOf } from "./lease-id.ts";
 import type { Backup } from "./read-backup.ts";
 import { untilAnswered } from "./until-answered.ts";
 
@@ -120,12 +120,4 @@ async function restoreBatch(
       left = left.filter((_, index) => !isTaken.has(index));
     }
   }
-}
-
-/** A UUID of version 8, which is made from a hash. */
-function leaseIdOf(content: unknown): string {
-  const bytes = createHash("sha256").update(JSON.stringify(content)).digest().subarray(0, 16);
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

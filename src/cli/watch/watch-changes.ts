@@ -1,5 +1,6 @@
 import type { Change, Client } from "../../client/index.ts";
 import { escapeControls } from "../../text/escape.ts";
+import type { CheckpointLine } from "../parts/plan/read-log.ts";
 import type { Watched, WatchEvent } from "./watch-event.ts";
 
 /** Pages that one look reads. The next look goes on from there. */
@@ -19,6 +20,7 @@ export class ChangesWatch implements Watched {
   #checkpoint: string | undefined;
   /** Everything up to it was returned. */
   #printed: string | undefined;
+  #hasStarted = false;
   /** What was read and not printed yet, because a later page of the look failed. */
   #pending: WatchEvent[] = [];
 
@@ -38,12 +40,28 @@ export class ChangesWatch implements Watched {
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const options = { after: this.#checkpoint, cell, bucketType, pageSize: PAGE_SIZE };
       const { changes, checkpoint, hasMore } = await this.#client.changes.page(options);
+      if (!this.#hasStarted) this.#pending.push(this.#lineOf(this.#checkpoint ?? checkpoint, true));
+      this.#hasStarted = true;
       this.#pending.push(...changes.map(eventOf));
+      if (checkpoint !== this.#checkpoint) this.#pending.push(this.#lineOf(checkpoint));
       this.#checkpoint = checkpoint;
       if (!hasMore) break;
     }
     this.#printed = this.#checkpoint;
     return this.#pending.splice(0);
+  }
+
+  /** Says that all changes up to a checkpoint were printed, so that a file of changes shows its gaps. */
+  #lineOf(checkpoint: string, isStart = false): WatchEvent {
+    const { cell, type } = this.#filter;
+    const isFiltered = cell !== undefined || type !== undefined;
+    return {
+      document: {
+        checkpoint,
+        ...(isStart ? { is_start: true } : {}),
+        ...(isFiltered ? { is_filtered: true } : {}),
+      } satisfies CheckpointLine,
+    };
   }
 }
 

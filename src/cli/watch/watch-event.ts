@@ -2,8 +2,8 @@
 export interface WatchEvent {
   /** The line of `--jsonl`. */
   document: Readonly<Record<string, unknown>>;
-  /** Safe to show on a terminal. */
-  text: string;
+  /** Safe to show on a terminal. Undefined: only programs need it. */
+  text?: string;
 }
 
 export interface Watched {

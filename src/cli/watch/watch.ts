@@ -10,7 +10,7 @@ import { commandLine } from "../../text/shell-word.ts";
 import { ChangesWatch } from "./watch-changes.ts";
 import { FleetWatch } from "./watch-fleet.ts";
 import { isOutage, NameWatch } from "./watch-names.ts";
-import type { Watched } from "./watch-event.ts";
+import type { Watched, WatchEvent } from "./watch-event.ts";
 
 interface WatchOptions {
   changes?: boolean;
@@ -117,11 +117,10 @@ function timeOf(given: string, nowMs: number): number {
   return ms;
 }
 
-async function print(
-  { io, format }: Context,
-  events: readonly { document: Readonly<Record<string, unknown>>; text: string }[],
-): Promise<void> {
+async function print({ io, format }: Context, events: readonly WatchEvent[]): Promise<void> {
   const at = new Date(io.now()).toISOString();
-  for (const { document, text } of events)
-    await io.out.write(format === "jsonl" ? `${toJson({ seen_at: at, ...document })}\n` : `${at}  ${text}\n`);
+  for (const { document, text } of events) {
+    if (format === "jsonl") await io.out.write(`${toJson({ seen_at: at, ...document })}\n`);
+    else if (text !== undefined) await io.out.write(`${at}  ${text}\n`);
+  }
 }

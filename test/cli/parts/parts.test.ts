@@ -1,6 +1,6 @@
 /** `leasehold parts`: show, reconcile and finish. */
 import { expect, test } from "vitest";
-import { claim, spoil, startCommandLine } from "./command-line.ts";
+import { claim, spoil, startCommandLine } from "../command-line.ts";
 
 const point = { incarnation: 17, position: 41 };
 const lost = {
@@ -10,6 +10,7 @@ const lost = {
   loss: {
     noticed_by: "the ledger of cell 7",
     noticed_at: "2026-11-20T12:00:00.000Z",
+    newest_seen: null,
     seen: { incarnation: 17, position: 99 },
     point,
   },

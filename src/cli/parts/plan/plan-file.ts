@@ -1,0 +1,162 @@
+import { open, stat } from "node:fs/promises";
+import type { Bucket, Source, Subject } from "../../../client/index.ts";
+import { escapeControls, toJson } from "../../../text/escape.ts";
+import type { Claim } from "../../backup/changed-claims.ts";
+import { fileLines } from "../../backup/file-lines.ts";
+import { messageOf, usageError } from "../../framework/command-error.ts";
+import type { Action, Finding } from "./evidence.ts";
+
+/** A file of another version is refused. */
+const PLAN_VERSION = 1;
+
+/** The first line of a plan. */
+export interface PlanHeader {
+  leasehold_plan: number;
+  /** Such as `shard-3`. */
+  part: string;
+  created_at: string;
+  /** Identifies the loss: the plan is for no other one. */
+  loss_noticed_at: string;
+  /** The last position for which the evidence says what every name was. */
+  through: number;
+  /** The largest position that anybody had seen. */
+  newest_seen: number;
+}
+
+interface PlannedClaim {
+  cell_id: string;
+  epoch: number;
+  subject: Subject;
+  source: Source;
+  /** Only if it is spelled in another way than the name of the line. */
+  value?: string;
+}
+
+/** One name. A person changes `do` and nothing else. */
+export interface PlanLine {
+  name: Bucket;
+  /** What `apply` carries out. Null: nobody has decided. */
+  do: Action | null;
+  proposal: Action;
+  certain: boolean;
+  because: string;
+  now: PlannedClaim | null;
+  known: PlannedClaim | null;
+}
+
+export interface Plan {
+  header: PlanHeader;
+  lines: readonly PlanLine[];
+}
+
+export function lineOf({ bucket, now, known, proposal, isCertain, because }: Finding): PlanLine {
+  const planned = (claim: Claim | null): PlannedClaim | null =>
+    claim && {
+      cell_id: claim.cell,
+      epoch: claim.epoch,
+      subject: claim.subject,
+      source: claim.source,
+      ...(claim.bucket.value === bucket.value ? {} : { value: claim.bucket.value }),
+    };
+  return {
+    name: bucket,
+    do: isCertain ? proposal : null,
+    proposal,
+    certain: isCertain,
+    because,
+    now: planned(now),
+    known: planned(known),
+  };
+}
+
+/** Writes a new file, which only its owner can read, because it has names. */
+export async function writePlan(path: string, { header, lines }: Plan): Promise<void> {
+  try {
+    const file = await open(path, "wx", 0o600);
+    try {
+      await file.appendFile(`${toJson({ ...header })}\n`);
+      for (const line of lines) await file.appendFile(`${toJson({ ...line })}\n`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw usageError(`FILE: ${path} cannot be written: ${messageOf(error)}`);
+  }
+}
+
+export const newHeader = (fields: Omit<PlanHeader, "leasehold_plan">): PlanHeader => ({
+  leasehold_plan: PLAN_VERSION,
+  ...fields,
+});
+
+/** @throws a usage error that names the line */
+export async function readPlan(path: string): Promise<Plan> {
+  let header: PlanHeader | undefined;
+  const lines: PlanLine[] = [];
+  try {
+    let size = 0;
+    for await (const { bytes, number, end } of fileLines(path)) {
+      size = end;
+      const at = `${path}, line ${number}`;
+      const line = parse(bytes.toString("utf8"), at);
+      if (header === undefined) header = headerOf(line, path);
+      else lines.push(checked(line as unknown as PlanLine, at));
+    }
+    if ((await stat(path)).size !== size) throw usageError(`FILE: the last line of ${path} has no line feed`);
+  } catch (error) {
+    if (error instanceof Error && "syscall" in error)
+      throw usageError(`FILE: ${path} cannot be read: ${messageOf(error)}`);
+    throw error;
+  }
+  if (header === undefined) throw usageError(`FILE: ${path} is empty`);
+  return { header, lines };
+}
+
+function parse(text: string, at: string): Record<string, unknown> {
+  try {
+    const line: unknown = JSON.parse(text);
+    if (typeof line === "object" && line !== null && !Array.isArray(line))
+      return line as Record<string, unknown>;
+  } catch {
+    // The error below says where.
+  }
+  throw usageError(`${at} is not a JSON object`);
+}
+
+function headerOf(line: Record<string, unknown>, path: string): PlanHeader {
+  if (line["leasehold_plan"] !== PLAN_VERSION)
+    throw usageError(`FILE: ${path} is not a plan of version ${PLAN_VERSION}`);
+  return line as unknown as PlanHeader;
+}
+
+function checked(line: PlanLine, at: string): PlanLine {
+  const { name, proposal, now, known } = line;
+  const isWhole =
+    typeof name?.type === "string" &&
+    typeof name.value === "string" &&
+    now !== undefined &&
+    known !== undefined;
+  if (!isWhole) throw usageError(`${at} is not a line of a plan: it needs name, now and known`);
+  const isRight = line.do === null || line.do === "leave" || line.do === proposal;
+  if (!isRight || !fits(line))
+    throw usageError(
+      `${at}: do of ${escapeControls(name.value)} must be ${JSON.stringify(proposal)}, "leave" or null`,
+    );
+  return line;
+}
+
+/** Whether the claims that the proposal needs are there. */
+function fits({ proposal, now, known }: PlanLine): boolean {
+  switch (proposal) {
+    case "claim":
+      return known !== null && now === null;
+    case "release":
+      return known === null && now !== null;
+    case "replace":
+    case "move":
+      return known !== null && now !== null;
+    case "leave":
+      return true;
+  }
+}

@@ -1,0 +1,183 @@
+import type { Cell, Client, Part } from "../../../client/index.ts";
+import { shardsOf } from "../../../core/placement.ts";
+import { parsePositions } from "../../../router/positions.ts";
+import { countOf } from "../../../text/count-of.ts";
+import { commandLine } from "../../../text/shell-word.ts";
+import type { Claim } from "../../backup/changed-claims.ts";
+import { cellsOf, otherCell } from "../../backup/deployment-cells.ts";
+import { readBackup } from "../../backup/read-backup.ts";
+import { untilAnswered } from "../../backup/until-answered.ts";
+import { bodyOf } from "../../connection/send.ts";
+import { CommandError, usageError } from "../../framework/command-error.ts";
+import type { Context } from "../../framework/context.ts";
+import { exitCodes } from "../../framework/exit-codes.ts";
+import { fields } from "../../output/table.ts";
+import type { Result } from "../../output/result.ts";
+import { weigh, type Evidence, type Findings, type LoggedChanges } from "./evidence.ts";
+import { readNames, type Names } from "./names.ts";
+import { lineOf, newHeader, writePlan, type PlanLine } from "./plan-file.ts";
+import { readLog } from "./read-log.ts";
+import { requireReconciling } from "./reconciling-shard.ts";
+
+interface PlanOptions {
+  backup?: string;
+  changes?: string[];
+}
+
+const PROGRESS_EVERY = 50_000;
+
+/** Compares what a shard has with what it had before it went back in time, and writes a plan. */
+export async function planPart(
+  context: Context,
+  id: string,
+  path: string,
+  { backup: backupPath, changes: logPaths = [] }: PlanOptions,
+): Promise<Result> {
+  const { io } = context;
+  const client = await context.client();
+  const { shard, part, loss } = await requireReconciling(context, id);
+  if (backupPath === undefined && logPaths.length === 0)
+    throw usageError("give a backup, or changes that were recorded: --backup FILE, --changes FILE");
+  const { placement } = bodyOf(await context.send({ method: "GET", path: "/healthz" }));
+  const names = await readNames(io, client, shardsOf(String(placement)));
+  const cells = await cellsOf(io, client);
+  const logs: LoggedChanges[] = [];
+  for (const each of logPaths) logs.push(...(await readLog(each, shard)));
+  const evidence: Evidence = {
+    present: await readPresent(context, client, cells, names, shard),
+    left: loss.point?.position ?? 0,
+    backup: backupPath === undefined ? undefined : await backupOf(context, client, names, shard, backupPath),
+    logs,
+    newestSeen: loss.newest_seen ?? 0,
+  };
+  const found = weigh(evidence, names.keyOf);
+  const lines = found.findings.map((finding) => withoutRemoved(lineOf(finding), cells));
+  const header = newHeader({
+    part: part.id,
+    created_at: new Date(io.now()).toISOString(),
+    loss_noticed_at: loss.noticed_at,
+    through: found.through,
+    newest_seen: evidence.newestSeen,
+  });
+  await writePlan(path, { header, lines });
+  return resultOf(path, part, evidence, found, lines);
+}
+
+/** Reads the claims of all cells, because no list is of one shard. */
+async function readPresent(
+  { io }: Context,
+  client: Client,
+  cells: readonly Cell[],
+  names: Names,
+  shard: number,
+): Promise<Claim[]> {
+  const present: Claim[] = [];
+  let count = 0;
+  for (const { cell_id: cell, removed_at: removedAt } of cells) {
+    if (removedAt !== null) continue;
+    for (const sourceType of names.sourceTypes) {
+      const { signal } = io;
+      const records = client.forCell(cell).records.export({ sourceType: sourceType as never, signal });
+      // Another loop over the same export continues behind the last record.
+      await untilAnswered(io, async () => {
+        for await (const { bucket, uuid, epoch, subject, source, status } of records) {
+          count += 1;
+          if (count % PROGRESS_EVERY === 0) await io.err.write(`${count} records read\n`);
+          if (status !== "LEASE_CREATING" && names.shardOf(bucket) === shard)
+            present.push({ cell, uuid, epoch, bucket, subject, source });
+        }
+      });
+    }
+  }
+  return present;
+}
+
+async function backupOf(
+  { io }: Context,
+  client: Client,
+  names: Names,
+  shard: number,
+  path: string,
+): Promise<Evidence["backup"]> {
+  const backup = await readBackup(path);
+  await backup.check();
+  const other = await otherCell(io, client, backup.header);
+  if (other !== undefined)
+    throw new CommandError(
+      `the backup is of another deployment: cell ${other.cell_id} was registered at another time`,
+      exitCodes.conflict,
+    );
+  const position = parsePositions(backup.found.checkpoint)?.get(shard);
+  if (position === undefined)
+    throw new CommandError(`the backup has no position of shard-${shard}`, exitCodes.failed);
+  const claims: Claim[] = [];
+  for await (const claim of backup.claims()) if (names.shardOf(claim.bucket) === shard) claims.push(claim);
+  return { position, claims };
+}
+
+/** Cells that are removed, or being removed, have given up what the shard lost (H6). */
+function withoutRemoved(line: PlanLine, cells: readonly Cell[]): PlanLine {
+  const isHere = (id: string): boolean =>
+    cells.some(
+      ({ cell_id: cell, state, removed_at: removedAt }) =>
+        cell === id && removedAt === null && state !== "REMOVING" && state !== "REMOVED",
+    );
+  const gone = [line.known?.cell_id, line.now?.cell_id].find((id) => id !== undefined && !isHere(id));
+  return gone === undefined
+    ? line
+    : { ...line, do: "leave", because: `cell ${gone} is removed, or is being removed` };
+}
+
+function resultOf(
+  path: string,
+  { id }: Part,
+  { newestSeen, backup, left }: Evidence,
+  found: Findings,
+  lines: readonly PlanLine[],
+): Result {
+  const undecided = lines.filter((line) => line.do === null).length;
+  const counts = Object.fromEntries(
+    (["claim", "release", "replace", "move"] as const).map((proposal) => [
+      proposal,
+      lines.filter((line) => line.proposal === proposal && line.do !== "leave").length,
+    ]),
+  );
+  return {
+    document: {
+      file: path,
+      part: id,
+      through: found.through,
+      newest_seen: newestSeen,
+      is_complete: found.isComplete,
+      names: lines.length,
+      undecided,
+      proposals: counts,
+    },
+    text: () =>
+      fields([
+        ["file", path],
+        ["known through", found.through],
+        ["newest seen", newestSeen],
+        ["to claim", counts["claim"] ?? 0],
+        ["to release", counts["release"] ?? 0],
+        ["to replace", counts["replace"] ?? 0],
+        ["to move", counts["move"] ?? 0],
+        ["undecided", undecided],
+      ]),
+    notes: [
+      found.isComplete
+        ? "The evidence has every change that anybody had seen."
+        : `Changes between positions ${found.through} and ${newestSeen} are in no source, so a person decides.`,
+      ...(backup !== undefined && found.base === "rows"
+        ? [`The backup is of position ${backup.position}, and the shard has its rows up to ${left}.`]
+        : []),
+      ...found.unused.map(
+        ({ from, through }) => `Changes ${from} to ${through} were not used: those before them are missing.`,
+      ),
+      ...(undecided === 0
+        ? []
+        : [`Decide ${countOf(undecided, "name")}: write the proposal, or "leave", into "do" of its line.`]),
+    ],
+    nextSteps: [`${commandLine("parts", "apply", id, path)} --dry-run`],
+  };
+}

@@ -1,0 +1,62 @@
+/** Reads what `leasehold watch --changes --jsonl` has written. */
+import type { Change } from "../../../client/api-types.ts";
+import { parsePositions } from "../../../router/positions.ts";
+import { fileLines } from "../../backup/file-lines.ts";
+import { messageOf, usageError } from "../../framework/command-error.ts";
+import type { LoggedChanges } from "./evidence.ts";
+
+/** A line between changes: all changes up to the checkpoint are before it. */
+export interface CheckpointLine {
+  checkpoint: string;
+  /** The watch began here, so changes before it may be missing. */
+  is_start?: true;
+  /** Changes of other cells or types were left out. */
+  is_filtered?: true;
+}
+
+/**
+ * Returns the changes of one shard: one part for each watch that has written to the file, because changes
+ * between two watches may be missing.
+ */
+export async function readLog(path: string, shard: number): Promise<LoggedChanges[]> {
+  const parts: { from: number; through: number; changes: Change[] }[] = [];
+  let waiting: Change[] = [];
+  try {
+    for await (const { bytes, number } of fileLines(path)) {
+      const line = parse(path, bytes.toString("utf8"), number);
+      if (!("checkpoint" in line)) {
+        if (line.shard === shard) waiting.push(line);
+        continue;
+      }
+      if (line.is_filtered === true)
+        throw usageError(`${path} was written with --cell or --type, so it does not have all changes`);
+      const position = parsePositions(line.checkpoint)?.get(shard);
+      if (position === undefined) throw usageError(`${path}, line ${number}: shard ${shard} has no position`);
+      const last = parts.at(-1);
+      if (line.is_start === true || last === undefined) {
+        // Without a start, the lines before may be missing.
+        parts.push({ from: position, through: position, changes: [] });
+      } else {
+        last.changes.push(...waiting);
+        last.through = position;
+      }
+      waiting = [];
+    }
+  } catch (error) {
+    if (error instanceof Error && "syscall" in error)
+      throw usageError(`${path} cannot be read: ${messageOf(error)}`);
+    throw error;
+  }
+  return parts;
+}
+
+function parse(path: string, text: string, number: number): Change | CheckpointLine {
+  try {
+    const line: unknown = JSON.parse(text);
+    if (typeof line === "object" && line !== null && ("checkpoint" in line || "position" in line))
+      return line as Change | CheckpointLine;
+  } catch {
+    // The error below says where.
+  }
+  throw usageError(`${path}, line ${number} is not of leasehold watch --changes --jsonl`);
+}
