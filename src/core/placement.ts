@@ -25,11 +25,43 @@ export const shardsOf = (placement: Placement): number => Number(/\.shards(\d+)\
 const utf8 = new TextEncoder();
 
 /**
- * Returns the shard of a bucket: the first 32 bits of SHA-256 over `<type number>:<canonical value>`, modulo
- * the number of shards.
+ * Returns the shard of a bucket: jump consistent hash (Lamping and Veach, 2014, arxiv.org/abs/1406.2294) of the
+ * first 64 bits of SHA-256 over `<type number>:<canonical value>`. With M shards instead of N, only a share of
+ * (M - N) / M of the buckets has another shard, and always one of the additional ones.
  */
 export function shardOf(type: number, canonical: string, shards: number): number {
   if (shards === 1) return 0;
   const digest = sha256(utf8.encode(`${type}:${canonical}`));
-  return new DataView(digest.buffer, digest.byteOffset).getUint32(0) % shards;
+  const view = new DataView(digest.buffer, digest.byteOffset);
+  return jumpHash(view.getUint32(0), view.getUint32(4), shards);
+}
+
+/** The multiplier of the generator in the paper, 2862933555777941757, in two halves. */
+const MULTIPLIER_HIGH = 0x27bb2ee6;
+const MULTIPLIER_LOW = 0x87b0b0fd;
+
+/** @param high - the upper 32 bits of the key, and `low` the lower ones */
+export function jumpHash(high: number, low: number, buckets: number): number {
+  let bucket = 0;
+  let next = 0;
+  while (next < buckets) {
+    bucket = next;
+    // The next key is the key times the multiplier plus 1, modulo 2^64.
+    const product = upperHalf(low, MULTIPLIER_LOW);
+    high = (product + Math.imul(high, MULTIPLIER_LOW) + Math.imul(low, MULTIPLIER_HIGH)) >>> 0;
+    low = Math.imul(low, MULTIPLIER_LOW) >>> 0;
+    low = (low + 1) >>> 0;
+    if (low === 0) high = (high + 1) >>> 0;
+    next = Math.floor((bucket + 1) * (2 ** 31 / ((high >>> 1) + 1)));
+  }
+  return bucket;
+}
+
+/** The upper 32 bits of the product of two 32-bit numbers, whose exact value a number cannot have. */
+function upperHalf(a: number, b: number): number {
+  const [aHigh, aLow, bHigh, bLow] = [a >>> 16, a & 0xffff, b >>> 16, b & 0xffff];
+  const middle = aHigh * bLow + ((aLow * bLow) >>> 16);
+  return (
+    aHigh * bHigh + Math.floor(middle / 2 ** 16) + Math.floor(((middle & 0xffff) + aLow * bHigh) / 2 ** 16)
+  );
 }
