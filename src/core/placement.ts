@@ -25,9 +25,9 @@ export const shardsOf = (placement: Placement): number => Number(/\.shards(\d+)\
 const utf8 = new TextEncoder();
 
 /**
- * Returns the shard of a bucket: jump consistent hash (Lamping and Veach, 2014, arxiv.org/abs/1406.2294) of the
- * first 64 bits of SHA-256 over `<type number>:<canonical value>`. With M shards instead of N, only a share of
- * (M - N) / M of the buckets has another shard, and always one of the additional ones.
+ * Returns the shard of a bucket: jump consistent hash (Lamping and Veach, 2014, arxiv.org/abs/1406.2294) of
+ * the first 64 bits of SHA-256 over `<type number>:<canonical value>`. With M shards instead of N, only a
+ * share of (M - N) / M of the buckets has another shard, and always one of the additional ones.
  */
 export function shardOf(type: number, canonical: string, shards: number): number {
   if (shards === 1) return 0;

@@ -236,3 +236,62 @@ test("a damaged file is not restored", async () => {
   expect((await restoreInto(line, bad)).code).toBe(1);
   expect(line.sent).toEqual([]);
 });
+
+test("[X5] a cell that was removed is removed again, and its id is never used", async () => {
+  const old = await startCommandLine({ cells: ["1", "2", "3"] });
+  await claim(old, "1", "ada");
+  await old.client().cells.drain("3", { reason: "a test" });
+  const file = join(old.home, "export.jsonl");
+  const removed = await old.run(["cells", "remove", "3", "--export", file, ...REASON, "--yes"]);
+  expect(removed.code).toBe(0);
+  await old.client().cells.drain("2", { reason: "a test" });
+  const path = join(old.home, "backup.jsonl");
+  expect((await old.run(["backup", path])).code).toBe(0);
+
+  const line = await startCommandLine({ cells: [] });
+  for (let run = 1; run <= 2; run += 1) {
+    const { code, err } = await restoreInto(line, path);
+    expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining("Cells 3 are removed") });
+    const cells = await line.client().cells.list({ includeRemoved: true }).all();
+    expect(cells.map(({ cell_id: id, state, removed_at: at }) => [id, state, at !== null])).toEqual([
+      ["1", "ACTIVE", false],
+      ["2", "DRAINING", false],
+      ["3", "REMOVED", true],
+    ]);
+  }
+  await expect(
+    line.client().cells.add({ cell_id: "3", name: "new", address: "https://new.test" }),
+  ).rejects.toMatchObject({ reason: "CELL_REMOVED" });
+});
+
+test("[H9] no cell begins anything before its state is restored", async () => {
+  const { path } = await backedUp();
+  const line = await startCommandLine({ cells: [], shards: 2 });
+  const real = line.coordinator;
+  const states: (string | null)[] = [];
+  let isLooking = false;
+  const fetch: typeof real.fetch = async (url, init) => {
+    // Looks whenever a lease is committed.
+    if (!isLooking && String(url instanceof Request ? url.url : url).endsWith("/commit")) {
+      isLooking = true;
+      states.push(...(await line.client().cells.list().all()).map(({ state }) => state));
+      isLooking = false;
+    }
+    return real.fetch(url, init);
+  };
+  Object.assign(line, { coordinator: { ...real, fetch } });
+  expect((await restoreInto(line, path)).code).toBe(0);
+  expect(new Set(states)).toEqual(new Set(["FROZEN"]));
+});
+
+test("a deployment that does not answer for a quarter of an hour ends the restore", async () => {
+  const { path } = await backedUp();
+  const line = await startCommandLine({ cells: [] });
+  const down: typeof line.coordinator.fetch = async () => {
+    throw new TypeError("fetch failed");
+  };
+  Object.assign(line, { coordinator: { ...line.coordinator, fetch: down } });
+  const { code, err } = await restoreInto(line, path);
+  expect(code).toBe(6);
+  expect(err.match(/Trying again in/g)?.length).toBeLessThan(40);
+});

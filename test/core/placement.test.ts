@@ -49,7 +49,7 @@ test("[P1] jump consistent hash gives the published results", () => {
     expect(jumpHash(Number(key >> 32n), Number(key & 0xffff_ffffn), buckets)).toBe(bucket);
 });
 
-test("[P1] a shard is the jump hash of the first 64 bits of SHA-256 over type number and canonical value", () => {
+test("[P1] a shard is the jump hash of the first 64 bits of SHA-256 over type and canonical value", () => {
   for (const type of bucketTypeNames) {
     for (const canonical of ["a", "ada@example.com", "漢字/🚀", "x".repeat(1_024)]) {
       const digest = createHash("sha256")

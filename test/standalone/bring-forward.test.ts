@@ -167,7 +167,7 @@ async function expectNoSecondOwner(deployment: Deployment, owned: readonly strin
   }
 }
 
-test("[J1] [J3] [H9] with the recorded changes, every name gets its owner back while cells are frozen", async () => {
+test("[J1] [J3] [H9] with the recorded changes, every name gets its owner back", async () => {
   const deployment = await startDeployment();
   const random = seeded(11);
   const changes = join(deployment.folder, "changes.jsonl");

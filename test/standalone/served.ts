@@ -24,7 +24,7 @@ export interface Served {
   close(): Promise<void>;
 }
 
-/** @param kept - a folder that stays, and its secret. Undefined: a new folder, which is removed in the end. */
+/** @param kept - a folder that stays, and its secret; without it, the folder is removed in the end */
 export async function serveFiles(
   cells: readonly string[],
   variables: Readonly<Record<string, string>>,

@@ -9,6 +9,7 @@ import type { Result } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { createWriter, reopenWriter, type BackupWriter, type Progress } from "./backup-writer.ts";
 import { compare } from "./compare.ts";
+import { DamagedBackupError } from "./format.ts";
 import { readBackup } from "./read-backup.ts";
 import { backupResult } from "./verify-backup.ts";
 import { BackupRun, finish, headerFor } from "./write-backup.ts";
@@ -44,7 +45,13 @@ export async function createBackup(context: Context, path: string, options: Crea
   await backup.check();
   const comparison = options.verify === false ? undefined : await compare(io, client, backup);
   const result = backupResult(backup, comparison);
-  return { ...result, notes: [...(result.notes ?? []), PRIVATE] };
+  // The file is a backup all the same: leases are open, or names change, while it is compared.
+  const exitCode = result.exitCode === exitCodes.failed ? exitCodes.ok : result.exitCode;
+  return {
+    ...result,
+    ...(exitCode === undefined ? {} : { exitCode }),
+    notes: [...(result.notes ?? []), PRIVATE],
+  };
 }
 
 async function openPartial(
@@ -88,7 +95,7 @@ async function syncFolder(path: string): Promise<void> {
 
 function interrupted({ io }: Context, path: string, error: unknown): CommandError {
   const { message = messageOf(error), exitCode } = failureOf(error, io.signal.aborted);
-  const isFinal = exitCode === exitCodes.conflict;
+  const isFinal = exitCode === exitCodes.conflict || error instanceof DamagedBackupError;
   return new CommandError(
     `the backup stopped: ${message.replace(/\.$/, "")}. ${path}.partial has what was read`,
     exitCode === exitCodes.ok ? exitCodes.failed : exitCode,

@@ -89,5 +89,8 @@ export function headerOf(line: Line | undefined): Header {
   return line;
 }
 
+/** The file has something that no backup has, so it can't be continued either. */
+export class DamagedBackupError extends CommandError {}
+
 export const damaged = (what: string): CommandError =>
-  new CommandError(`the backup cannot be used: ${what}`, exitCodes.failed);
+  new DamagedBackupError(`the backup cannot be used: ${what}`, exitCodes.failed);

@@ -1,5 +1,6 @@
 import type { Cell, Client } from "../../client/index.ts";
 import { isLeaseholdError } from "../../client/index.ts";
+import { callRoute } from "../connection/call-route.ts";
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
@@ -16,6 +17,7 @@ import { leastPositionOf, protectShards, readShards } from "./protect-shards.ts"
 import { readBackup, type Backup } from "./read-backup.ts";
 import { CLAIMS_PER_LEASE, restoreClaims, type RestoredClaims } from "./restore-claims.ts";
 import { untilAnswered } from "./until-answered.ts";
+import { exitCodeOf } from "./verify-backup.ts";
 
 const PAGE_SIZE = 1_000;
 
@@ -67,11 +69,17 @@ export async function restore(context: Context, path: string, options: RestoreOp
   const [first, ...others] = missing;
   // The shards exist once a cell is registered. They are protected before any other cell can begin a lease.
   if (first !== undefined) await addCell(context, client, first, reason);
+  await freezeAll(context, client, reason);
   const least = options.lowerEpochs === true ? 0 : leastPositionOf(found.checkpoint);
   await io.err.write("Protecting the names: only verifications may take names from now on.\n");
   await protectShards(context, least, reason);
-  for (const cell of others) await addCell(context, client, cell, reason);
+  for (const cell of others) {
+    await addCell(context, client, cell, reason);
+    await freezeAll(context, client, reason);
+  }
   await restoreRevocations(context, client, backup, reason);
+  for (const cell of backup.cells)
+    if (cell.removed_at !== null) await restoreRemoved(context, client, cell, reason);
   const restored = await restoreClaims(io, client, backup, reason);
   const comparison = await compare(io, client, backup);
   await restoreStates(context, client, kept, reason);
@@ -88,7 +96,7 @@ async function requireEmpty(context: Context, backup: Backup, present: readonly 
   const known = new Map(backup.cells.map((cell) => [cell.cell_id, cell]));
   const foreign = present.find(({ cell_id: id, name, removed_at: removedAt }) => {
     const cell = known.get(id);
-    return removedAt !== null || cell?.name !== name || cell.removed_at !== null;
+    return cell?.name !== name || (removedAt !== null && cell.removed_at === null);
   });
   if (foreign !== undefined)
     throw new CommandError(
@@ -172,6 +180,33 @@ async function restoreRevocations(
   }
 }
 
+/**
+ * Until its state is restored, a cell begins nothing: its keys may be those that were revoked. The claims of a
+ * restore are an operator's (H9).
+ */
+async function freezeAll({ io }: Context, client: Client, reason: string): Promise<void> {
+  for (const { cell_id: id, state } of await cellsOf(io, client))
+    if (state === "ACTIVE") await untilAnswered(io, () => client.cells.freeze(id, { reason }));
+}
+
+/** Registers a cell and removes it, so that its id is never used again (X5). It has no claims. */
+async function restoreRemoved(context: Context, client: Client, cell: Cell, reason: string): Promise<void> {
+  const { io } = context;
+  const { cell_id: id } = cell;
+  const stateNow = async (): Promise<Cell | undefined> =>
+    (await cellsOf(io, client)).find(({ cell_id: known }) => known === id);
+  if ((await stateNow()) === undefined) await addCell(context, client, cell, reason);
+  const path = `/v1/admin/cells/${encodeURIComponent(id)}/removal`;
+  const post = (rest: string, body: object) => () =>
+    callRoute(context, { method: "POST", path: `${path}${rest}`, body: JSON.stringify({ reason, ...body }) });
+  for (let now = await stateNow(); now?.removed_at === null; now = await stateNow()) {
+    if (now.state === "ACTIVE" || now.state === "FROZEN")
+      await untilAnswered(io, () => client.cells.drain(id, { reason }));
+    else if (now.state === "DRAINING") await untilAnswered(io, post("", { export: [] }));
+    else await untilAnswered(io, post("/steps", {}));
+  }
+}
+
 /** A removal that had begun has to be started again, so its cell is draining. */
 async function restoreStates(
   { io }: Context,
@@ -180,9 +215,9 @@ async function restoreStates(
   reason: string,
 ): Promise<void> {
   for (const { cell_id: id, state } of cells) {
-    if (state === "FROZEN") await untilAnswered(io, () => client.cells.freeze(id, { reason }));
     if (state === "DRAINING" || state === "REMOVING")
       await untilAnswered(io, () => client.cells.drain(id, { reason }));
+    else if (state !== "FROZEN") await untilAnswered(io, () => client.cells.unfreeze(id, { reason }));
   }
 }
 
@@ -208,7 +243,6 @@ function resultOf(
   comparison: Comparison,
 ): Result {
   const removed = backup.cells.filter(({ removed_at: at }) => at !== null).map(({ cell_id: id }) => id);
-  const isEqual = comparison.different.length === 0 && claims.lost === 0;
   const leases = backup.leases.map(({ uuid, cell_id: cell }) => ({ uuid, cell_id: cell }));
   return {
     document: {
@@ -238,7 +272,7 @@ function resultOf(
       ),
       ...(removed.length === 0
         ? []
-        : [`Cells ${removed.join(", ")} were removed. Don't register cells with these ids again.`]),
+        : [`Cells ${removed.join(", ")} are removed, as they were. Their ids are never used again.`]),
       "The shards are reconciling. Mint keys, let every cell reconcile and verify, then finish the shards.",
     ],
     nextSteps: [
@@ -248,6 +282,6 @@ function resultOf(
       "leasehold verify status",
       `${commandLine("parts", "finish", "shard-0")} --reason TEXT`,
     ],
-    exitCode: isEqual ? exitCodes.ok : exitCodes.drift,
+    exitCode: claims.lost > 0 ? exitCodes.drift : exitCodeOf(comparison),
   };
 }

@@ -1,5 +1,5 @@
 import type { Context } from "../framework/context.ts";
-import { exitCodes } from "../framework/exit-codes.ts";
+import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
 import { fields, table } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
 import { countOf } from "../../text/count-of.ts";
@@ -24,7 +24,6 @@ export async function verifyBackup(
 export function backupResult(backup: Backup, comparison: Comparison | undefined): Result {
   const { path, header, found, end } = backup;
   const claims = end?.claims ?? [];
-  const isDifferent = comparison !== undefined && comparison.different.length > 0 && !comparison.is_outdated;
   return {
     document: {
       file: path,
@@ -47,8 +46,16 @@ export function backupResult(backup: Backup, comparison: Comparison | undefined)
       ].join("\n\n"),
     notes: comparison === undefined ? ["The file was not compared with a deployment."] : notesOf(comparison),
     nextSteps: comparison === undefined ? [`${commandLine("backup", "verify", path)} --online`] : [],
-    exitCode: isDifferent ? exitCodes.drift : exitCodes.ok,
+    exitCode: exitCodeOf(comparison),
   };
+}
+
+/** What could not be compared is not known to be right. */
+export function exitCodeOf(comparison: Comparison | undefined): ExitCode {
+  if (comparison === undefined) return exitCodes.ok;
+  const { different, held, is_outdated: isOutdated } = comparison;
+  if (different.length > 0 && !isOutdated) return exitCodes.drift;
+  return held > 0 || isOutdated ? exitCodes.failed : exitCodes.ok;
 }
 
 function notesOf({ verified, changed, held, different, is_outdated: isOutdated }: Comparison): string[] {

@@ -1,4 +1,4 @@
-/** What is known of the claims that a shard had before it went back in time (J1, J2). It reads and writes nothing. */
+/** What is known of the claims that a shard had before it went back in time (J1, J2). */
 import type { Bucket } from "../../../client/index.ts";
 import type { Change } from "../../../client/api-types.ts";
 import type { Claim } from "../../backup/changed-claims.ts";

@@ -167,7 +167,7 @@ function resultOf(
     notes: [
       found.isComplete
         ? "The evidence has every change that anybody had seen."
-        : `Changes between positions ${found.through} and ${newestSeen} are in no source, so a person decides.`,
+        : `Changes from ${found.through} to ${newestSeen} are in no source, so a person decides.`,
       ...(backup !== undefined && found.base === "rows"
         ? [`The backup is of position ${backup.position}, and the shard has its rows up to ${left}.`]
         : []),
