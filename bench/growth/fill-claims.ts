@@ -58,6 +58,7 @@ function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): v
         value,
         subject,
         source,
+        scope: null,
       });
       sql.all(
         INSERT,

@@ -30,6 +30,9 @@ interface Change {
   after: AnyRow | undefined;
 }
 
+/** A name as a begin takes it. */
+type ClaimedName = Pick<RowClaim, "bucket" | "source" | "scope"> & { subject: Subject };
+
 interface ChangedName extends RowClaim {
   key: string;
   origin: Origin;
@@ -153,6 +156,7 @@ const isSameClaim = (one: RowClaim, other: RowClaim): boolean =>
   one.attribute === other.attribute &&
   one.bucket.value === other.bucket.value &&
   one.subject?.id === other.subject?.id &&
+  one.scope === other.scope &&
   one.source.id === other.source.id;
 
 /**
@@ -178,11 +182,15 @@ const originOf = ({ name }: Claimable, { attribute, source }: RowClaim): Origin 
   id: source.id,
 });
 
-/** Whether a name that the row keeps needs a replace: its spelling, subject or source changed. */
-function isReplaced(before: ChangedName | undefined, { bucket, subject, source }: ChangedName): boolean {
+/** Whether a name that the row keeps needs a replace: its spelling, subject, scope or source changed. */
+function isReplaced(
+  before: ChangedName | undefined,
+  { bucket, subject, source, scope }: ChangedName,
+): boolean {
   if (before === undefined) return false;
   const isSame =
     before.bucket.value === bucket.value &&
+    before.scope === scope &&
     before.subject?.id === subject?.id &&
     before.source.type === source.type;
   return !isSame || before.source.id !== source.id || before.subject?.type !== subject?.type;
@@ -201,18 +209,13 @@ function batchFrom(
   destroys: readonly ChangedName[],
   replaces: readonly ChangedName[],
 ): Batch {
-  const claim = ({
-    bucket,
-    subject,
-    source,
-    origin,
-  }: ChangedName): { bucket: ChangedName["bucket"]; subject: Subject; source: ChangedName["source"] } => {
+  const claim = ({ bucket, subject, source, scope, origin }: ChangedName): ClaimedName => {
     if (subject === undefined)
       throw invalidArgument(
         "subject.id",
         `of ${origin.table} ${origin.id} is empty: set it, because each claim needs a subject`,
       );
-    return { bucket, subject, source };
+    return { bucket, subject, source, ...(scope === undefined ? {} : { scope }) };
   };
   return {
     ...(creates.length === 0 ? {} : { creates: creates.map(claim) }),

@@ -41,6 +41,11 @@ export type ClaimableOptions<T extends AnyTable> = IdOption<T> & {
   /** The subject of a row's names: its type, and the column or function with its id. */
   subject: { type: Subject["type"]; id: ScalarColumn<T> | ((row: Row<T>) => Scalar) };
   /**
+   * The column or function with what a row's names belong to, such as the id of an organization. It decides
+   * nothing: it only says which claims belong together. A row for which it is null has none.
+   */
+  scope?: ScalarColumn<T> | ((row: Row<T>) => Scalar | null);
+  /**
    * The column with the time of a row's last change, so that verification can skip recent rows. Every write
    * must set it, by a default, `$onUpdate` or a trigger. It must have a time zone, or be in UTC.
    */
@@ -68,6 +73,8 @@ export interface RowClaim {
   /** Undefined if the row has none. A claim can be destroyed without it, but not created. */
   subject: Subject | undefined;
   source: Source;
+  /** Undefined: the row's claims have none. */
+  scope?: string;
   attribute: string;
 }
 
@@ -90,7 +97,10 @@ export class Claimable<T extends AnyTable = AnyTable> {
   readonly subjectType: Subject["type"];
   /** The column with the subject's id. Undefined if a function makes it. */
   readonly subjectIdName: string | undefined;
+  /** The column with the scope. Undefined if there is none, or if a function makes it. */
+  readonly scopeName: string | undefined;
   readonly #subjectId: (row: AnyRow) => unknown;
+  readonly #scope: (row: AnyRow) => unknown;
 
   constructor(table: T, options: ClaimableOptions<T>) {
     this.table = table;
@@ -112,6 +122,10 @@ export class Claimable<T extends AnyTable = AnyTable> {
     this.#subjectId = typeof id === "function" ? id : (row) => row[id];
     this.subjectIdName = typeof id === "function" ? undefined : id;
     if (this.subjectIdName !== undefined) this.#checkColumn(this.subjectIdName, "subject.id");
+    const { scope } = options;
+    this.#scope = typeof scope === "function" ? scope : (row) => (scope === undefined ? null : row[scope]);
+    this.scopeName = typeof scope === "function" ? undefined : scope;
+    if (this.scopeName !== undefined) this.#checkColumn(this.scopeName, "scope");
     this.attributes = Object.entries(options.attributes).map(([name, given]) =>
       this.#attribute(name, given as Bucket["type"] | AttributeOptions<T>),
     );
@@ -141,17 +155,18 @@ export class Claimable<T extends AnyTable = AnyTable> {
     const subjectId = scalarText(this.#subjectId(row), "subject.id");
     const subject = subjectId === undefined ? undefined : { type: this.subjectType, id: subjectId };
     const source = { type: this.source, id: this.idOf(row) };
-    return claimed.map(({ name, bucket }) => ({ bucket, subject, source, attribute: name }));
+    const scope = scalarText(this.#scope(row), "scope");
+    const scoped = scope === undefined ? {} : { scope };
+    return claimed.map(({ name, bucket }) => ({ bucket, subject, source, ...scoped, attribute: name }));
   }
 
   /**
-   * Throws if the row was read without its id or a claimed column, because a missing column is not a null
-   * one.
+   * Throws if the row was read without its id, its scope or a claimed column, because a missing column is not
+   * a null one.
    */
   checkWhole(row: AnyRow): void {
-    const missing = [this.idName, ...this.attributes.map(({ name }) => name)].find(
-      (name) => row[name] === undefined,
-    );
+    const needed = [this.idName, this.scopeName, ...this.attributes.map(({ name }) => name)];
+    const missing = needed.find((name) => name !== undefined && row[name] === undefined);
     if (missing !== undefined)
       throw invalidArgument(missing, `of a row of ${this.name} is missing: select this column too`);
   }

@@ -71,6 +71,11 @@ export interface Batch {
         bucket: Bucket;
         subject: SubjectGiven;
         source: SourceGiven;
+        /**
+         * What the claim belongs to, such as the id of an organization. It decides nothing. Left out: the
+         * claim has none.
+         */
+        scope?: string | number | undefined;
       }[]
     | undefined;
   /**
@@ -89,12 +94,20 @@ export interface Batch {
         epoch?: number | undefined;
       }[]
     | undefined;
-  /** Names of the cell that get a new subject, source or spelling. The name is never free in between. */
+  /**
+   * Names of the cell that get a new subject, source, scope or spelling. The name is never free in
+   * between.
+   */
   replaces?:
     | readonly {
         bucket: Bucket;
         subject: SubjectGiven;
         source: SourceGiven;
+        /**
+         * What the claim belongs to, such as the id of an organization. It decides nothing. Left out: the
+         * claim has none.
+         */
+        scope?: string | number | undefined;
         /**
          * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is
          * refused as a `mismatch`. Left out: the op applies to the claim as it is.
@@ -255,6 +268,8 @@ export interface ChangedClaim {
   bucket?: Bucket | undefined;
   subject?: Subject | undefined;
   source?: Source | undefined;
+  /** What the claim belongs to, as its cell has said. Absent: it has none. */
+  scope?: string | undefined;
 }
 
 /**
@@ -495,6 +510,8 @@ export interface Lease {
         bucket: Bucket;
         subject: Subject;
         source: Source;
+        /** What the claim belongs to, as its cell has said. Absent: it has none. */
+        scope?: string | undefined;
       }[]
     | undefined;
   /** Only while the lease is GRANTED, and not in lists. */
@@ -516,6 +533,8 @@ export interface Lease {
         bucket: Bucket;
         subject: Subject;
         source: Source;
+        /** What the claim belongs to, as its cell has said. Absent: it has none. */
+        scope?: string | undefined;
         /**
          * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is
          * refused as a `mismatch`. Left out: the op applies to the claim as it is.
@@ -692,7 +711,7 @@ export interface PartReconciliation {
   reason: string;
 }
 
-/** The time during which a name had one cell, subject, source and spelling. */
+/** The time during which a name had one cell, subject, source, scope and spelling. */
 export interface Period {
   /** The id of a cell: a decimal int64 above 0. */
   cell_id: string;
@@ -700,6 +719,8 @@ export interface Period {
   value: string;
   subject: Subject;
   source: Source;
+  /** What the claim belongs to, as its cell has said. Absent: it has none. */
+  scope?: string | undefined;
   /** The epoch of the claim. A later period has a larger one. */
   epoch: number;
   /** RFC 3339, in UTC, with milliseconds. */
@@ -823,6 +844,8 @@ export interface Record {
   bucket: Bucket;
   subject: Subject;
   source: Source;
+  /** What the claim belongs to, as its cell has said. Absent: it has none. */
+  scope?: string | undefined;
   /** The id of a cell: a decimal int64 above 0. */
   cell_id: string;
   /** Identifies this version of the claim. Each later owner of the name has a larger epoch. */
@@ -1200,6 +1223,8 @@ export interface StaleLease {
         bucket: Bucket;
         subject: Subject;
         source: Source;
+        /** What the claim belongs to, as its cell has said. Absent: it has none. */
+        scope?: string | undefined;
       }[]
     | undefined;
   /** Only while the lease is GRANTED, and not in lists. */
@@ -1221,6 +1246,8 @@ export interface StaleLease {
         bucket: Bucket;
         subject: Subject;
         source: Source;
+        /** What the claim belongs to, as its cell has said. Absent: it has none. */
+        scope?: string | undefined;
         /**
          * The `epoch` of the record that the op is based on. If the claim has another epoch, the op is
          * refused as a `mismatch`. Left out: the op applies to the claim as it is.

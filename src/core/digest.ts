@@ -9,6 +9,7 @@ export interface DigestedClaim {
   value: string;
   subject: Subject;
   source: Source;
+  scope: string | null;
 }
 
 const WORDS = [0, 1, 2, 3] as const;
@@ -19,10 +20,18 @@ const utf8 = new TextEncoder();
 /**
  * Returns the digest of one claim. Cells compute the same digest from their rows, so the result must never
  * change; golden vectors test that. The parts are joined with line feeds. That is unambiguous, because no
- * part can contain a control character.
+ * part can contain a control character. Only a claim with a scope has an eighth part.
  */
-export function digestWordsOf({ type, canonical, value, subject, source }: DigestedClaim): DigestWords {
+export function digestWordsOf({
+  type,
+  canonical,
+  value,
+  subject,
+  source,
+  scope,
+}: DigestedClaim): DigestWords {
   const facts = [type, canonical, value, subject.type, subject.id, source.type, source.id];
+  if (scope !== null) facts.push(scope);
   const digest = sha256(utf8.encode(facts.join("\n")));
   const view = new DataView(digest.buffer, digest.byteOffset);
   return [view.getUint32(0), view.getUint32(4), view.getUint32(8), view.getUint32(12)];

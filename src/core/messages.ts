@@ -82,6 +82,8 @@ export interface Op extends BucketKey {
   /** Both are optional for a destroy. */
   subject?: Subject;
   source?: Source;
+  /** What the claim belongs to, such as an organization. No destroy has one. */
+  scope?: string;
   /** The epoch of the claim that a destroy or replace is meant for (B10). */
   epoch?: number;
   shard: number;
@@ -388,6 +390,8 @@ export interface ClaimRecord extends BucketKey {
   value: string;
   subject: Subject;
   source: Source;
+  /** Null: the claim has none. */
+  scope: string | null;
   cell: string;
   epoch: number;
   status: RecordStatus;
@@ -454,7 +458,13 @@ interface ChangedClaim {
   uuid: string;
   /** The number of the bucket type. */
   type: number;
-  details: { canonical: string; value: string; subject: Subject; source: Source } | null;
+  details: {
+    canonical: string;
+    value: string;
+    subject: Subject;
+    source: Source;
+    scope: string | null;
+  } | null;
 }
 
 /** Something that happened on a shard, as the change feed tells it (F2). */
@@ -604,6 +614,7 @@ export interface Period {
   cell: string;
   subject: Subject;
   source: Source;
+  scope: string | null;
   epoch: number;
   fromMs: number;
   /** Null: the claim has not ended. */

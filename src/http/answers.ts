@@ -83,13 +83,14 @@ export function toApiLease(
 }
 
 function claimOps(types: Types, ops: readonly Op[], kind: OpKind): NonNullable<ApiLease["replaces"]> {
-  return ops.flatMap(({ kind: its, type, value, subject, source, epoch }) =>
+  return ops.flatMap(({ kind: its, type, value, subject, source, scope, epoch }) =>
     its === kind && subject !== undefined && source !== undefined
       ? [
           {
             bucket: named(types, "bucket", { type, value }),
             subject: named(types, "subject", subject),
             source: named(types, "source", source),
+            ...scopeOf(scope),
             ...epochOf(epoch),
           },
         ]
@@ -112,21 +113,25 @@ function destroyOps(types: Types, ops: readonly Op[]): NonNullable<ApiLease["des
   );
 }
 
+const scopeOf = (scope: string | null | undefined): { scope?: string } =>
+  scope === null || scope === undefined ? {} : { scope };
+
 const epochOf = (epoch: number | undefined): { epoch?: number } => (epoch === undefined ? {} : { epoch });
 
 export function toApiRecord(types: Types, record: ClaimRecord): ApiRecord {
-  const { uuid, type, value, subject, source, cell, epoch, status, lease, createdAtMs, updatedAtMs } = record;
+  const { uuid, type, value, subject, source, scope, cell, epoch, status, lease } = record;
   return {
     uuid,
     bucket: named(types, "bucket", { type, value }),
     subject: named(types, "subject", subject),
     source: named(types, "source", source),
+    ...scopeOf(scope),
     cell_id: cell,
     epoch,
     status,
     lease_uuid: lease,
-    created_at: timeOf(createdAtMs),
-    updated_at: timeOf(updatedAtMs),
+    created_at: timeOf(record.createdAtMs),
+    updated_at: timeOf(record.updatedAtMs),
   };
 }
 
@@ -146,12 +151,13 @@ export function toApiRecordFor(
 
 export const toApiPeriod = (
   types: Types,
-  { value, cell, subject, source, epoch, fromMs, untilMs, endedBy }: Period,
+  { value, cell, subject, source, scope, epoch, fromMs, untilMs, endedBy }: Period,
 ): z.input<typeof periodSchema> => ({
   cell_id: cell,
   value,
   subject: named(types, "subject", subject),
   source: named(types, "source", source),
+  ...scopeOf(scope),
   epoch,
   from: timeOf(fromMs),
   until: untilMs === null ? null : timeOf(untilMs),
@@ -168,7 +174,7 @@ export function toApiChange(
   if (claim === undefined) return common;
   if (claim.details === null) return { ...common, claim: { uuid: claim.uuid } };
   const { type } = claim;
-  const { value, subject, source } = claim.details;
+  const { value, subject, source, scope } = claim.details;
   return {
     ...common,
     claim: {
@@ -176,6 +182,7 @@ export function toApiChange(
       bucket: named(types, "bucket", { type, value }),
       subject: named(types, "subject", subject),
       source: named(types, "source", source),
+      ...scopeOf(scope),
     },
   };
 }

@@ -29,6 +29,7 @@ interface BatchOp {
   bucket: ApiBucket;
   subject?: Typed | undefined;
   source?: Typed | undefined;
+  scope?: string | undefined;
   epoch?: number | undefined;
 }
 
@@ -102,6 +103,7 @@ export function opsOf(batch: Batch, types: Types, shards: number, limits: Limits
       value: op.bucket.value,
       ...(op.subject === undefined ? {} : { subject: numbered(types, "subject", op.subject) }),
       ...(op.source === undefined ? {} : { source: numbered(types, "source", op.source) }),
+      ...(op.scope === undefined ? {} : { scope: op.scope }),
       ...(op.epoch === undefined ? {} : { epoch: op.epoch }),
       shard: shardOf(key.value.type, key.value.canonical, shards),
     });
@@ -135,7 +137,11 @@ export function keyOf(
     : refused("INVALID_ARGUMENT", `\`${field}.value\`: ${made.detail}`, { field: `${field}.value` });
 }
 
-function idsFault({ subject, source }: BatchOp, field: string, limits: Limits): Result<never> | undefined {
+function idsFault(
+  { subject, source, scope }: BatchOp,
+  field: string,
+  limits: Limits,
+): Result<never> | undefined {
   for (const [name, given] of [
     ["subject", subject],
     ["source", source],
@@ -143,7 +149,8 @@ function idsFault({ subject, source }: BatchOp, field: string, limits: Limits): 
     const fault = given && idFault(given.id, limits);
     if (fault !== undefined) return invalid(`${field}.${name}.id`, fault);
   }
-  return undefined;
+  const fault = scope === undefined ? undefined : idFault(scope, limits);
+  return fault === undefined ? undefined : invalid(`${field}.scope`, fault);
 }
 
 export const invalid = (field: string, message: string): Result<never> =>
@@ -154,9 +161,9 @@ export const invalid = (field: string, message: string): Result<never> =>
  * Two begins have the same batch if their hashes are equal (B2).
  */
 export function payloadHash(ops: readonly Op[], allowMissing: boolean): string {
-  const facts = ops.map(({ kind, type, value, subject, source, epoch }) => {
+  const facts = ops.map(({ kind, type, value, subject, source, epoch, scope }) => {
     const fact = [kind, type, value, subject?.type, subject?.id, source?.type, source?.id];
-    // The epoch is appended only if it is given, so that stored hashes of batches without one stay valid.
+    if (scope !== undefined) return [...fact, epoch ?? null, scope];
     return epoch === undefined ? fact : [...fact, epoch];
   });
   return bytesToHex(sha256(new TextEncoder().encode(JSON.stringify([1, allowMissing, facts]))));

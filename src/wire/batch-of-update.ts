@@ -55,6 +55,8 @@ export async function batchOfUpdate(
   const declared = await typesOf(deployment, numbers);
   if (!declared.ok) return declared;
   const { types, nameOf: nameOfType } = declared.value;
+  // One organization for the whole update; 0 means none.
+  const scope = request.organizationId === 0n ? {} : { scope: String(request.organizationId) };
   const named = ({ bucket, subject, source }: Given) => ({
     bucket: { type: nameOfType("bucket", bucket.number), value: bucket.value },
     ...(subject === undefined
@@ -75,7 +77,7 @@ export async function batchOfUpdate(
   const batch = { creates: [] as unknown[], destroys: [] as unknown[], replaces: [] as unknown[] };
   for (const given of lists.create_records) {
     const list = hasBothLists && destroyed.has(keys(given)) ? "replaces" : "creates";
-    batch[list].push(named(given));
+    batch[list].push({ ...named(given), ...scope });
     places[list].push(given);
   }
   for (const given of lists.destroy_records) {

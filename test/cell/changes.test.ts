@@ -111,6 +111,31 @@ describe("what a transaction changes", () => {
     });
   });
 
+  test("a scope belongs to creates and replaces, and another one is a replace", () => {
+    const scoped = claimable(routes, {
+      source: "RAILS_TABLE_ROUTES",
+      subject: { type: "GROUP", id: () => "7" },
+      scope: "owner",
+      attributes: { path: "ROUTES" },
+    });
+    const batch = (before: object | undefined, after: object | undefined): Batch | undefined => {
+      const changes = new Changes(shipped);
+      changes.add(scoped, before as never, after as never);
+      return changes.batch()?.batch;
+    };
+    expect(batch(undefined, row("1", "a", "9970"))?.creates).toMatchObject([{ scope: "9970" }]);
+    expect(batch(row("1", "a", "9970"), row("1", "a", "9971"))?.replaces).toMatchObject([{ scope: "9971" }]);
+    expect(batch(row("1", "a", "9970"), row("1", "a", "9970"))).toBeUndefined();
+    expect(batch(row("1", "a", "9970"), undefined)?.destroys?.[0]).not.toHaveProperty("scope");
+    const none = batch(undefined, { id: "1", path: "a", owner: null });
+    expect(none?.creates?.[0]).not.toHaveProperty("scope");
+    expect(() => scoped.checkWhole({ id: "1", path: "a" })).toThrow("`owner` of a row of routes is missing");
+    const misspelled = { source: "RAILS_TABLE_ROUTES", subject: { type: "GROUP", id: "owner" } } as const;
+    expect(() =>
+      claimable(routes, { ...misspelled, scope: "organization" as never, attributes: { path: "ROUTES" } }),
+    ).toThrow("`scope` names organization, which is not a column of routes");
+  });
+
   test("two rows with the same name, and values that are not names, are refused", () => {
     expect(() => batchOf([undefined, row("1", "Ada")], [undefined, row("2", "ADA")])).toThrow(
       "`path` of routes 2 is the same name as path of routes 1",

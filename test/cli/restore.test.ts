@@ -17,6 +17,9 @@ async function backedUp(shards = 2): Promise<{ line: CommandLine; path: string; 
   }
   await claim(line, "1", ...Array.from({ length: 700 }, (_, at) => `ada-${at}`));
   await claim(line, "2", "Grace", "linus");
+  const { leases } = line.client("1");
+  const { uuid: scoped } = await leases.begin({ creates: [{ ...create("scoped"), scope: "9970" }] });
+  await leases.commit(scoped);
   const client = line.client();
   await client.cells.freeze("2");
   await line.client("1").leases.begin({ creates: [create("open")] });
@@ -45,6 +48,8 @@ async function expectRestored(line: CommandLine, path: string, revoked: string):
     ["1", "ACTIVE"],
     ["2", "FROZEN"],
   ]);
+  const found = await client.records.find({ type: "USERNAMES", value: "scoped" });
+  expect(found?.record).toMatchObject({ scope: "9970" });
   const key = (await client.keys.list().all()).find(({ id }) => id === revoked);
   expect(key).toMatchObject({ cell_id: "1", revoked_at: expect.any(String) });
   expect((await client.parts.get("shard-0")).state).toBe("reconciling");
@@ -58,7 +63,7 @@ test("[E1][H6] an empty deployment gets all claims, with larger epochs, and prot
     code: 0,
     err: expect.stringContaining("was open. Its names are not claimed"),
   });
-  expect(out).toMatch(/^claims restored +702$/m);
+  expect(out).toMatch(/^claims restored +703$/m);
   expect(err).toContain("leasehold keys mint --role cell --cell 1");
   await expectRestored(line, path, revoked);
   for (const name of ["ada-0", "ada-699", "grace"])
@@ -162,7 +167,7 @@ test("a dry run, and a missing confirmation, change nothing", async () => {
   const { path } = await backedUp();
   const line = await startCommandLine({ cells: [] });
   const { code, out } = await line.run(["restore", path, "--dry-run"]);
-  expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^claims +702$/m) });
+  expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^claims +703$/m) });
   expect((await line.run(["restore", path, ...REASON], { answers: ["yes"] })).code).toBe(2);
   expect((await line.run(["restore", path, "--yes"])).code).toBe(2);
   expect(line.changes).toEqual([]);
@@ -192,7 +197,7 @@ test("names that were taken before they are restored stay with their cells", asy
   Object.assign(line, { coordinator: { ...real, fetch } });
   const { code, out } = await restoreInto(line, path);
   expect(code).toBe(10);
-  expect(out).toMatch(/^claims restored +700$/m);
+  expect(out).toMatch(/^claims restored +701$/m);
   expect(out).toMatch(/^there before +1$/m);
   expect(out).toMatch(/^of other cells +1$/m);
   const found = await quiet.client().records.find({ type: "USERNAMES", value: "ada-7" });

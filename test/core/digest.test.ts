@@ -8,6 +8,7 @@ const ada: DigestedClaim = {
   value: "Ada",
   subject: subjectOf("USER", "7"),
   source: sourceOf("RAILS_TABLE_USERS", "7"),
+  scope: null,
 };
 
 function hashOf(...claims: readonly DigestedClaim[]): string {
@@ -26,8 +27,11 @@ test("[R4] the digest of a claim never changes (golden vectors)", () => {
     value: "Grüße/x",
     subject: subjectOf("PROJECT", "278964"),
     source: sourceOf("RAILS_TABLE_ROUTES", "1042"),
+    scope: null,
   };
   expect(hashOf(route)).toBe("acfb3dead34486bcbb05cbaa59ea9beb");
+  // printf '4\nada\nAda\n4\n7\n1\n7\n9970' | sha256sum
+  expect(hashOf({ ...ada, scope: "9970" })).toBe("ac240cb71b5f796f6ff04fa2e0d96b34");
 });
 
 test("[R4] the digest of a claim covers everything that the cell's row determines", () => {
@@ -39,6 +43,8 @@ test("[R4] the digest of a claim covers everything that the cell's row determine
     { ...ada, subject: subjectOf("USER", "8") },
     { ...ada, source: sourceOf("RAILS_TABLE_EMAILS", "7") },
     { ...ada, source: sourceOf("RAILS_TABLE_USERS", "8") },
+    { ...ada, scope: "9970" },
+    { ...ada, scope: "9971" },
   ];
   expect(new Set([ada, ...others].map((claim) => hashOf(claim))).size).toBe(others.length + 1);
 });

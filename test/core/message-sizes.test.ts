@@ -109,6 +109,7 @@ const record = (n: number): ClaimRecord => ({
   value: ascii(max("valueBytes"), n),
   subject: source(n),
   source: source(n),
+  scope: ascii(max("idBytes"), n),
   cell: CELL,
   epoch: POSITION,
   status: "LEASE_DESTROYING",

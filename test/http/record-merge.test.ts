@@ -19,6 +19,7 @@ const recordOf = (id: string, name: string): ClaimRecord => ({
   epoch: 1,
   status: "ACTIVE",
   lease: null,
+  scope: null,
   createdAtMs: 0,
   updatedAtMs: 0,
 });

@@ -277,12 +277,12 @@ test("[M7] no message to a shard visits more rows than its bound, whatever its a
   await runInDurableObject(objects.shard(0), (_, { storage }) => {
     storage.sql.exec(
       `INSERT INTO claim
-       SELECT 1, 'claim-' || n, 'claim-' || n, 'u-' || n, '1', 1, '1', 1, n % 3, '0001' || (n % 3), 1, 0, 0,
-              1, 1, 1, 1 FROM (${numbers} SELECT n FROM count)`,
+       SELECT 1, 'claim-' || n, 'claim-' || n, 'u-' || n, '1', 1, '1', 1, n % 3, '0001' || (n % 3), NULL,
+              1, 0, 0, 1, 1, 1, 1 FROM (${numbers} SELECT n FROM count)`,
     );
     storage.sql.exec(
       `INSERT INTO hold
-       SELECT 1, 'hold-' || n, 'create', '1', 'l-' || n, 0, n, n, 0, 'u', 'v', 1, '1', 1, '1', '00011'
+       SELECT 1, 'hold-' || n, 'create', '1', 'l-' || n, 0, n, n, 0, 'u', 'v', 1, '1', 1, '1', '00011', NULL
          FROM (${numbers} SELECT n FROM count)`,
     );
   });

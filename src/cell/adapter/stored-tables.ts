@@ -80,7 +80,7 @@ export class StoredTables<Tx> implements SqlTables<Tx> {
 }
 
 function checked(claimable: Claimable, table: Table | undefined): SqlTable {
-  const { name, idName, changedAt, subjectIdName, attributes } = claimable;
+  const { name, idName, changedAt, subjectIdName, scopeName, attributes } = claimable;
   if (table === undefined) throw invalidArgument("tables", `has ${name}, and the database has no such table`);
   const columns = getTableColumns(table);
   const column = (property: string, option: string): Column => {
@@ -95,6 +95,7 @@ function checked(claimable: Claimable, table: Table | undefined): SqlTable {
     throw invalidArgument("tables", `has ${name}, whose column ${odd} needs another name`);
   const idColumn = column(idName, "id");
   if (subjectIdName !== undefined) column(subjectIdName, "subject.id");
+  if (scopeName !== undefined) column(scopeName, "scope");
   for (const attribute of attributes) column(attribute.name, `attributes.${attribute.name}`);
   const type = changedAt === undefined ? undefined : column(changedAt, "changedAt").getSQLType();
   if (type !== undefined && !isTimeType(type))

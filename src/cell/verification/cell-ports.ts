@@ -174,14 +174,16 @@ class TableReader {
 /**
  * Why a coordinator with lower limits would refuse this claim. It would refuse the whole lease because of it.
  */
-function faultOf({ bucket, subject }: RowClaim, limits: Limits, types: Types): string | undefined {
+function faultOf({ bucket, subject, scope }: RowClaim, limits: Limits, types: Types): string | undefined {
   if (limits.valueBytes < defaultLimits.valueBytes) {
     const made = canonicalOf(types, bucket, limits.valueBytes);
     if (!made.ok) return made.detail;
   }
-  if (subject === undefined || limits.idBytes === defaultLimits.idBytes) return undefined;
-  const fault = idFault(subject.id, limits);
-  return fault === undefined ? undefined : `the id of the subject ${fault}`;
+  if (limits.idBytes === defaultLimits.idBytes) return undefined;
+  const subjectFault = subject && idFault(subject.id, limits);
+  if (subjectFault !== undefined) return `the id of the subject ${subjectFault}`;
+  const scopeFault = scope === undefined ? undefined : idFault(scope, limits);
+  return scopeFault === undefined ? undefined : `the scope ${scopeFault}`;
 }
 
 /** Limits that the coordinator does not list have their defaults. */

@@ -19,13 +19,13 @@ export interface Missing {
 }
 
 /**
- * A claim has the right name, but another row, subject or spelling. A replace corrects it, so it is never
- * free.
+ * A claim has the right name, but another row, subject, scope or spelling. A replace corrects it, so it is
+ * never free in between.
  */
 export interface Different {
   action: "replace";
   kind: "different";
-  reason: "row" | "subject" | "spelling";
+  reason: "row" | "subject" | "scope" | "spelling";
   want: NamedClaim;
   record: ClaimRecord;
 }
@@ -237,6 +237,7 @@ const isInstead = (drift: Drift, { source, bucket }: ClaimRecord): boolean =>
 export function differenceOf(want: NamedClaim, record: ClaimRecord): Different {
   const isSameRow = want.source.type === record.source.type && want.source.id === record.source.id;
   const isSameSubject = want.subject.type === record.subject.type && want.subject.id === record.subject.id;
-  const reason = !isSameRow ? "row" : isSameSubject ? "spelling" : "subject";
+  const isSameSpelling = want.bucket.value === record.bucket.value;
+  const reason = !isSameRow ? "row" : !isSameSubject ? "subject" : isSameSpelling ? "scope" : "spelling";
   return { action: "replace", kind: "different", reason, want, record };
 }

@@ -142,6 +142,7 @@ const REASONS: Record<VerificationItem["reason"], string> = {
   value: "the row has another name now",
   row: "the claim belongs to another row",
   subject: "the claim has another subject",
+  scope: "the claim has another scope",
   spelling: "the claim has another spelling",
   row_gone: "the row does not exist",
   not_claimed: "the row does not have this name",

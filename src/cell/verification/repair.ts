@@ -202,7 +202,8 @@ function opFor(
   }
   const want = nameIn(types, locked, drift.want.source, drift.want.key);
   if (want === undefined) return "changed";
-  const claim = { bucket: want.bucket, subject: want.subject, source: want.source };
+  const { bucket, subject, source, scope } = want;
+  const claim = { bucket, subject, source, ...(scope === undefined ? {} : { scope }) };
   if (drift.action === "create") return { list: "creates", body: claim };
   const { record } = drift;
   if (rowKey(record.source) !== rowKey(want.source) && hasName(types, locked, record.source, want.key))

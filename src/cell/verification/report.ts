@@ -86,8 +86,10 @@ export interface VerificationItem {
   bucket: Bucket;
   /** The subject of the row. Absent if the row is gone. */
   subject?: Subject;
+  /** The scope of the row, if it has one. */
+  scope?: string;
   /** The claim at the coordinator, if there is one. */
-  claim?: { value: string; subject: Subject; source: Source; epoch: number };
+  claim?: { value: string; subject: Subject; source: Source; scope?: string; epoch: number };
   action: "create" | "replace" | "destroy" | "none";
   outcome: "planned" | "done" | "skipped";
   /** Why it was not repaired. */
@@ -172,7 +174,7 @@ export function itemOf(
 ): VerificationItem {
   const { action, kind, reason } = drift;
   const { bucket } = drift.action === "destroy" ? drift.record : drift.want;
-  const subject = drift.action === "destroy" ? undefined : drift.want.subject;
+  const { subject, scope } = drift.action === "destroy" ? {} : drift.want;
   const record = drift.action === "create" ? undefined : drift.record;
   return {
     kind,
@@ -180,6 +182,7 @@ export function itemOf(
     source: rowOf(drift) as Source,
     bucket,
     ...(subject === undefined ? {} : { subject }),
+    ...(scope === undefined ? {} : { scope }),
     ...(record === undefined
       ? {}
       : {
@@ -187,6 +190,7 @@ export function itemOf(
             value: record.bucket.value,
             subject: record.subject,
             source: record.source,
+            ...(record.scope === undefined ? {} : { scope: record.scope }),
             epoch: record.epoch,
           },
         }),

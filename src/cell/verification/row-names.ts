@@ -53,7 +53,7 @@ export function namesOf(types: Types, claims: readonly VerifiedClaim[]): RowName
     const { canonical } = made;
     const key = keyOf(claim.bucket.type, canonical);
     const { subject } = claim;
-    const fault = claim.fault ?? subjectFault(subject);
+    const fault = claim.fault ?? subjectFault(subject) ?? scopeFault(claim.scope);
     if (subject === undefined || fault !== undefined) unnameable.push({ claim, detail: fault ?? "" });
     else (keys.has(key) ? duplicates : names).push({ ...claim, subject, canonical, key });
     keys.add(key);
@@ -67,14 +67,23 @@ function subjectFault(subject: Subject | undefined): string | undefined {
   return fault === undefined ? undefined : `the id of the subject ${fault}`;
 }
 
+function scopeFault(scope: string | undefined): string | undefined {
+  const fault = scope === undefined ? undefined : idFault(scope, defaultLimits);
+  return fault === undefined ? undefined : `the scope ${fault}`;
+}
+
 /** Returns the facts of a claim that its digest covers, as the coordinator stores them. */
-export function digestedOf(types: Types, { bucket, subject, source, canonical }: NamedClaim): DigestedClaim {
+export function digestedOf(
+  types: Types,
+  { bucket, subject, source, scope, canonical }: NamedClaim,
+): DigestedClaim {
   return {
     type: numberOf(types, "bucket", bucket.type),
     canonical,
     value: bucket.value,
     subject: { type: numberOf(types, "subject", subject.type), id: subject.id },
     source: { type: numberOf(types, "source", source.type), id: source.id },
+    scope: scope ?? null,
   };
 }
 
@@ -94,7 +103,8 @@ export function keyOfBucket(types: Types, bucket: Bucket): string {
 }
 
 /** Whether a record is exactly what the row needs. */
-export const isSame = ({ bucket, subject, source }: NamedClaim, record: ClaimRecord): boolean =>
+export const isSame = ({ bucket, subject, source, scope }: NamedClaim, record: ClaimRecord): boolean =>
+  scope === record.scope &&
   bucket.value === record.bucket.value &&
   subject.type === record.subject.type &&
   subject.id === record.subject.id &&

@@ -11,6 +11,7 @@ export interface Claim {
   bucket: Bucket;
   subject: Subject;
   source: Source;
+  scope?: string;
 }
 
 interface Changed {
@@ -19,6 +20,12 @@ interface Changed {
   claim: Claim | undefined;
   isReleased: boolean;
 }
+
+/** The claim of a record. */
+export const claimOf = (record: ClaimRecord): Claim => {
+  const { cell_id: cell, uuid, epoch, bucket, subject, source, scope } = record;
+  return { cell, uuid, epoch, bucket, subject, source, ...(scope === undefined ? {} : { scope }) };
+};
 
 export const sectionOf = (cell: string, sourceType: string): string => `${cell} ${sourceType}`;
 
@@ -39,7 +46,7 @@ export class ChangedClaims {
     this.#byUuid.set(claim.uuid, {
       epoch,
       isReleased: event === "released",
-      claim: event === "released" ? undefined : claimOf(cell, epoch, claim),
+      claim: event === "released" ? undefined : changedClaimOf(cell, epoch, claim),
     });
   }
 
@@ -69,11 +76,11 @@ export class ChangedClaims {
   }
 }
 
-function claimOf(
+function changedClaimOf(
   cell: string,
   epoch: number,
-  { uuid, bucket, subject, source }: NonNullable<Change["claim"]>,
+  { uuid, bucket, subject, source, scope }: NonNullable<Change["claim"]>,
 ): Claim | undefined {
   if (bucket === undefined || subject === undefined || source === undefined) return undefined;
-  return { cell, uuid, epoch, bucket, subject, source };
+  return { cell, uuid, epoch, bucket, subject, source, ...(scope === undefined ? {} : { scope }) };
 }

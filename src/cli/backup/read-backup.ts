@@ -7,7 +7,7 @@ import { DigestSum, digestWordsOf } from "../../core/digest.ts";
 import { typesOf } from "../../core/types/document.ts";
 import { Types } from "../../core/types/types.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
-import { ChangedClaims, orderSources, sectionOf, type Claim } from "./changed-claims.ts";
+import { ChangedClaims, claimOf, orderSources, sectionOf, type Claim } from "./changed-claims.ts";
 import { fileLines } from "./file-lines.ts";
 import { damaged, headerOf, parseLine, type End, type Header, type SectionDigest } from "./format.ts";
 
@@ -96,8 +96,7 @@ export class Backup {
         if (next === undefined || orderSources(next.source.id, record.source.id) > 0) break;
         yield next;
       }
-      const { cell_id: cell, uuid, epoch, bucket, subject, source } = record;
-      yield { cell, uuid, epoch, bucket, subject, source };
+      yield claimOf(record);
     }
     // Sections without records.
     for (const claims of changed.values()) yield* claims;
@@ -125,7 +124,7 @@ export class Backup {
   }
 
   /** The digest of one claim. */
-  wordsOf({ bucket, subject, source }: Claim): ReturnType<typeof digestWordsOf> {
+  wordsOf({ bucket, subject, source, scope }: Claim): ReturnType<typeof digestWordsOf> {
     const entry = this.#types.named("bucket", bucket.type);
     const made = entry?.rule ? canonicalize(entry.rule, bucket.value, MAX_VALUE_BYTES) : undefined;
     const subjectType = this.#types.named("subject", subject.type);
@@ -138,6 +137,7 @@ export class Backup {
       value: bucket.value,
       subject: { type: subjectType.number, id: subject.id },
       source: { type: sourceType.number, id: source.id },
+      scope: scope ?? null,
     });
   }
 

@@ -65,8 +65,8 @@ export async function restoreClaims(
 async function* batchesOf(claims: AsyncIterable<Claim>): AsyncGenerator<CellBatch, void, undefined> {
   let batch: CellBatch | undefined;
   let chars = 0;
-  for await (const { cell, bucket, subject, source } of claims) {
-    const create = { bucket, subject, source };
+  for await (const { cell, bucket, subject, source, scope } of claims) {
+    const create = { bucket, subject, source, ...(scope === undefined ? {} : { scope }) };
     const length = JSON.stringify(create).length;
     const isFull =
       batch !== undefined &&

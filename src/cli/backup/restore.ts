@@ -181,8 +181,8 @@ async function restoreRevocations(
 }
 
 /**
- * Until its state is restored, a cell begins nothing: its keys may be those that were revoked. The claims of a
- * restore are an operator's (H9).
+ * Until its state is restored, a cell begins nothing: its keys may be those that were revoked. The claims of
+ * a restore are an operator's (H9).
  */
 async function freezeAll({ io }: Context, client: Client, reason: string): Promise<void> {
   for (const { cell_id: id, state } of await cellsOf(io, client))

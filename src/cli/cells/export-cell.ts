@@ -123,19 +123,21 @@ interface ExportedClaim {
   bucket: { type: string; value: string };
   subject: { type: string; id: string };
   source: { type: Source["type"]; id: string };
+  scope?: string;
 }
 
 function parseClaim(line: string): ExportedClaim | undefined {
   try {
-    const { bucket, subject, source } = JSON.parse(line) as ExportedClaim;
-    const facts = [bucket.type, bucket.value, subject.type, subject.id, source.type, source.id];
-    return facts.every((fact) => typeof fact === "string") ? { bucket, subject, source } : undefined;
+    const { bucket, subject, source, scope } = JSON.parse(line) as ExportedClaim;
+    const facts = [bucket.type, bucket.value, subject.type, subject.id, source.type, source.id, scope ?? ""];
+    const isClaim = facts.every((fact) => typeof fact === "string");
+    return isClaim ? { bucket, subject, source, ...(scope === undefined ? {} : { scope }) } : undefined;
   } catch {
     return undefined;
   }
 }
 
-function wordsOf(types: Types, { bucket, subject, source }: ExportedClaim) {
+function wordsOf(types: Types, { bucket, subject, source, scope }: ExportedClaim) {
   const entry = types.named("bucket", bucket.type);
   const made = entry?.rule ? canonicalize(entry.rule, bucket.value, MAX_BYTES) : undefined;
   const [subjectType, sourceType] = [
@@ -153,5 +155,6 @@ function wordsOf(types: Types, { bucket, subject, source }: ExportedClaim) {
     value: bucket.value,
     subject: { type: subjectType.number, id: subject.id },
     source: { type: sourceType.number, id: source.id },
+    scope: scope ?? null,
   });
 }

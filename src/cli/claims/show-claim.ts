@@ -27,6 +27,7 @@ export async function showClaim(
         ["status", record.status],
         ["lease", lease],
         ["subject", whole && `${whole.subject.type} ${whole.subject.id}`],
+        ...(whole?.scope === undefined ? [] : [["scope", whole.scope] as [string, string]]),
         ["source", whole && `${whole.source.type} ${whole.source.id}`],
         ["epoch", whole?.epoch],
         ["created", whole?.created_at],

@@ -2,8 +2,8 @@ import type { Op, OpKind } from "../messages.ts";
 
 /**
  * One op of a lease as its row stores it: an array with numbers for names, and with the canonical value only
- * if it differs from the typed one. In this form, 1,000 ops fit into one row. An op without an `epoch`
- * leaves out the last element.
+ * if it differs from the typed one. In this form, 1,000 ops fit into one row. An op without `epoch` and
+ * `scope` leaves out the last elements. The epoch 0 stands for none.
  */
 type StoredOp = [
   kind: number,
@@ -14,13 +14,19 @@ type StoredOp = [
   subject: [type: number, id: string] | 0,
   source: [type: number, id: string] | 0,
   epoch?: number,
+  scope?: string,
 ];
+
+function lastOf(epoch: number | undefined, scope: string | undefined): [] | [number] | [number, string] {
+  if (scope !== undefined) return [epoch ?? 0, scope];
+  return epoch === undefined ? [] : [epoch];
+}
 
 const kinds: readonly OpKind[] = ["create", "destroy", "replace"];
 
 export function encodePayload(ops: readonly Op[]): string {
   return JSON.stringify(
-    ops.map(({ kind, type, value, canonical, shard, subject, source, epoch }): StoredOp => [
+    ops.map(({ kind, type, value, canonical, shard, subject, source, epoch, scope }): StoredOp => [
       kinds.indexOf(kind),
       type,
       value,
@@ -28,7 +34,7 @@ export function encodePayload(ops: readonly Op[]): string {
       shard,
       subject === undefined ? 0 : [subject.type, subject.id],
       source === undefined ? 0 : [source.type, source.id],
-      ...(epoch === undefined ? ([] as const) : ([epoch] as const)),
+      ...lastOf(epoch, scope),
     ]),
   );
 }
@@ -41,7 +47,7 @@ export function encodePayload(ops: readonly Op[]): string {
 export function decodePayload(payload: string): Op[] {
   const counts = { create: 0, destroy: 0, replace: 0 };
   return (JSON.parse(payload) as StoredOp[]).map(
-    ([kindNumber, type, value, canonical, shard, subject, source, epoch]) => {
+    ([kindNumber, type, value, canonical, shard, subject, source, epoch, scope]) => {
       const kind = kindOf(kindNumber);
       return {
         kind,
@@ -52,7 +58,8 @@ export function decodePayload(payload: string): Op[] {
         shard,
         ...(subject === 0 ? {} : { subject: { type: subject[0], id: subject[1] } }),
         ...(source === 0 ? {} : { source: { type: source[0], id: source[1] } }),
-        ...(epoch === undefined ? {} : { epoch }),
+        ...(epoch === undefined || epoch === 0 ? {} : { epoch }),
+        ...(scope === undefined ? {} : { scope }),
       };
     },
   );

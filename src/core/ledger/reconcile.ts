@@ -350,7 +350,8 @@ function isSameOp(op: Op, held: Op): boolean {
     op.subject?.type === held.subject?.type &&
     op.subject?.id === held.subject?.id &&
     op.source?.type === held.source?.type &&
-    op.source?.id === held.source?.id
+    op.source?.id === held.source?.id &&
+    op.scope === held.scope
   );
 }
 
@@ -366,7 +367,7 @@ const newestAttempt = (held: readonly HeldOp[]): HeldOp =>
   );
 
 const opOf = (
-  { kind, type, canonical, value, subject, source }: HeldOp,
+  { kind, type, canonical, value, subject, source, scope }: HeldOp,
   shard: number,
   index: number,
 ): Op => ({
@@ -378,4 +379,5 @@ const opOf = (
   shard,
   ...(subject === undefined ? {} : { subject }),
   ...(source === undefined ? {} : { source }),
+  ...(scope === undefined ? {} : { scope }),
 });

@@ -11,4 +11,5 @@ export const digestWordsOfHold = (hold: HoldRow): DigestWords =>
     value: notNull(hold.value),
     subject: { type: notNull(hold.subject_type), id: notNull(hold.subject_id) },
     source: { type: notNull(hold.source_type), id: notNull(hold.source_id) },
+    scope: hold.scope,
   });

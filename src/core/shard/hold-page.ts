@@ -25,5 +25,6 @@ function heldOp(row: HoldRow): HeldOp {
     value: row.value ?? canonical,
     subject: { type: row.subject_type, id: row.subject_id ?? "" },
     source: { type: row.source_type, id: row.source_id ?? "" },
+    ...(row.scope === null ? {} : { scope: row.scope }),
   };
 }

@@ -8,7 +8,7 @@ type Fate = "seen_granted" | "committed" | "rolled_back";
 type LeaseEvent = Extract<ChangeEvent, "granted" | "committed" | "rolled_back">;
 type ClaimEvent = Exclude<ChangeEvent, LeaseEvent>;
 
-/** The canonical form is null if it is the value. */
+/** The canonical form is null if it is the value. A claim without a scope leaves out the last element. */
 type StoredDetails = [
   type: number,
   value: string,
@@ -17,6 +17,7 @@ type StoredDetails = [
   subjectId: string,
   sourceType: number,
   sourceId: string,
+  scope?: string,
 ];
 
 /** Instead of details that were erased, it has the number of the bucket type. */
@@ -156,6 +157,7 @@ const detailsOf = (row: HoldRow | ChangedClaimRow): StoredDetails => [
   notNull(row.subject_id),
   notNull(row.source_type),
   notNull(row.source_id),
+  ...(row.scope === null ? ([] as const) : ([row.scope] as const)),
 ];
 
 /** Returns the changes of a row of the log: of each lease first its events, then its claims. */
@@ -171,7 +173,7 @@ export function* loggedChanges(text: string, position: number, atMs: number): Ge
 
 function readDetails(stored: StoredDetails | number): Omit<NonNullable<Change["claim"]>, "uuid"> {
   if (typeof stored === "number") return { type: stored, details: null };
-  const [type, value, canonical, subjectType, subjectId, sourceType, sourceId] = stored;
+  const [type, value, canonical, subjectType, subjectId, sourceType, sourceId, scope = null] = stored;
   return {
     type,
     details: {
@@ -179,6 +181,7 @@ function readDetails(stored: StoredDetails | number): Omit<NonNullable<Change["c
       value,
       subject: { type: subjectType, id: subjectId },
       source: { type: sourceType, id: sourceId },
+      scope,
     },
   };
 }

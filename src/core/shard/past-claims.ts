@@ -27,6 +27,7 @@ export const PAST_CLAIM_TABLES = [
      subject_id TEXT NOT NULL,
      source_type INTEGER NOT NULL,
      source_id TEXT NOT NULL,
+     scope TEXT,
      from_ms INTEGER NOT NULL,
      until_ms INTEGER NOT NULL,
      ended_by TEXT NOT NULL,
@@ -54,6 +55,7 @@ export interface PastClaimRow extends Pick<
   | "subject_id"
   | "source_type"
   | "source_id"
+  | "scope"
   | "epoch"
 > {
   from_ms: number;
@@ -66,9 +68,9 @@ const END_CLAIMS = new ManyRows(
   4,
   (held) => `WITH held (type, name, segment, at_ms) AS (VALUES ${held})
     INSERT INTO past_claim (segment, bucket_type, canonical, epoch, value, cell, subject_type, subject_id,
-                            source_type, source_id, from_ms, until_ms, ended_by, ended_kind)
+                            source_type, source_id, scope, from_ms, until_ms, ended_by, ended_kind)
     SELECT held.segment, claim.bucket_type, claim.canonical, claim.epoch, claim.value, claim.cell,
-           claim.subject_type, claim.subject_id, claim.source_type, claim.source_id,
+           claim.subject_type, claim.subject_id, claim.source_type, claim.source_id, claim.scope,
            claim.updated_at_ms, max(at_ms, claim.updated_at_ms), hold.lease, hold.kind
       FROM held
       CROSS JOIN claim ON claim.bucket_type = type AND claim.canonical = name
@@ -283,12 +285,13 @@ export const periodOfClaim = (claim: ClaimRow): Period => ({
 const common = (
   row: Pick<
     ClaimRow,
-    "value" | "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "epoch"
+    "value" | "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "scope" | "epoch"
   >,
 ): Omit<Period, "fromMs" | "untilMs" | "endedBy"> => ({
   value: row.value,
   cell: row.cell,
   subject: { type: row.subject_type, id: row.subject_id },
   source: { type: row.source_type, id: row.source_id },
+  scope: row.scope,
   epoch: row.epoch,
 });

@@ -97,7 +97,7 @@ export class Preparation {
 
 /** Makes the hold of an op. A destroy needs nothing but the name. */
 export function newHold(op: Op, holder: ExecutionId, uuid: string, nowMs: number): HoldRow {
-  const { kind, subject, source } = op;
+  const { kind, subject, source, scope = null } = op;
   const keep = kind !== "destroy" && subject !== undefined && source !== undefined;
   return {
     bucket_type: op.type,
@@ -116,6 +116,7 @@ export function newHold(op: Op, holder: ExecutionId, uuid: string, nowMs: number
     source_type: keep ? source.type : null,
     source_id: keep ? source.id : null,
     source_order: keep ? sourceOrder(source.id) : null,
+    scope: keep ? scope : null,
   };
 }
 

@@ -39,7 +39,7 @@ export const bySource = (a: ClaimRecord, b: ClaimRecord): number =>
 
 function common(
   row: ClaimRow | HoldRow,
-): Pick<ClaimRecord, "type" | "canonical" | "uuid" | "value" | "subject" | "source" | "cell"> {
+): Pick<ClaimRecord, "type" | "canonical" | "uuid" | "value" | "subject" | "source" | "scope" | "cell"> {
   return {
     type: row.bucket_type,
     canonical: row.canonical,
@@ -47,6 +47,7 @@ function common(
     value: notNull(row.value),
     subject: { type: notNull(row.subject_type), id: notNull(row.subject_id) },
     source: { type: notNull(row.source_type), id: notNull(row.source_id) },
+    scope: row.scope,
     cell: row.cell,
   };
 }

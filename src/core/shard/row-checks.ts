@@ -37,6 +37,7 @@ export function faultsOfClaim(claim: ClaimRow, context: RowContext): ScrubKind[]
     value: claim.value,
     subject: { type: claim.subject_type, id: claim.subject_id },
     source: { type: claim.source_type, id: claim.source_id },
+    scope: claim.scope,
   });
   const stored = [claim.digest_0, claim.digest_1, claim.digest_2, claim.digest_3];
   return [

@@ -11,6 +11,7 @@ export interface ClaimRow {
   source_type: number;
   source_id: string;
   source_order: string;
+  scope: string | null;
   epoch: number;
   created_at_ms: number;
   updated_at_ms: number;
@@ -38,6 +39,7 @@ export interface HoldRow {
   source_type: number | null;
   source_id: string | null;
   source_order: string | null;
+  scope: string | null;
 }
 
 /** What the change feed tells of a claim that a destroy has ended. */
@@ -51,6 +53,7 @@ export type ChangedClaimRow = Pick<
   | "subject_id"
   | "source_type"
   | "source_id"
+  | "scope"
   | "epoch"
 >;
 

@@ -19,6 +19,7 @@ export const shardSchema: readonly (readonly string[])[] = [
        source_type INTEGER NOT NULL,
        source_id TEXT NOT NULL,
        source_order TEXT NOT NULL,
+       scope TEXT,
        epoch INTEGER NOT NULL,
        created_at_ms INTEGER NOT NULL,
        updated_at_ms INTEGER NOT NULL,
@@ -50,6 +51,7 @@ export const shardSchema: readonly (readonly string[])[] = [
        source_type INTEGER,
        source_id TEXT,
        source_order TEXT,
+       scope TEXT,
        PRIMARY KEY (bucket_type, canonical)
      ) STRICT, WITHOUT ROWID`,
     INCARNATION_TABLE,

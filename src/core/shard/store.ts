@@ -88,10 +88,14 @@ const HOLD_COLUMNS = [
   "source_order",
 ] as const satisfies readonly (keyof HoldRow)[];
 
-const INSERT_HOLDS = new ManyRows(
-  HOLD_COLUMNS.length,
-  (holds) => `INSERT INTO hold (${HOLD_COLUMNS.join(", ")}) VALUES ${holds}`,
-);
+const SCOPED_HOLD_COLUMNS = [...HOLD_COLUMNS, "scope"] as const;
+
+const insertHolds = (columns: readonly (keyof HoldRow)[]): ManyRows =>
+  new ManyRows(columns.length, (holds) => `INSERT INTO hold (${columns.join(", ")}) VALUES ${holds}`);
+
+/** Six holds fit into a statement with 100 parameters. With a scope, it would be five. */
+const INSERT_HOLDS = insertHolds(HOLD_COLUMNS);
+const INSERT_SCOPED_HOLDS = insertHolds(SCOPED_HOLD_COLUMNS);
 
 const DELETE_HOLDS = new ManyRows(
   2,
@@ -102,15 +106,15 @@ const CLAIM_HELD = new ManyRows(
   7,
   (held) => `WITH held (type, name, at_ms, word_0, word_1, word_2, word_3) AS (VALUES ${held})
     INSERT INTO claim (bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type,
-                       source_id, source_order, epoch, created_at_ms, updated_at_ms,
+                       source_id, source_order, scope, epoch, created_at_ms, updated_at_ms,
                        digest_0, digest_1, digest_2, digest_3)
     SELECT bucket_type, canonical, value, uuid, cell, subject_type, subject_id, source_type,
-           source_id, source_order, epoch, held_at_ms, at_ms, word_0, word_1, word_2, word_3
+           source_id, source_order, scope, epoch, held_at_ms, at_ms, word_0, word_1, word_2, word_3
       FROM held CROSS JOIN hold ON bucket_type = type AND canonical = name`,
 );
 
 const CHANGED_COLUMNS =
-  "bucket_type, canonical, value, uuid, subject_type, subject_id, source_type, source_id, epoch";
+  "bucket_type, canonical, value, uuid, subject_type, subject_id, source_type, source_id, scope, epoch";
 
 const DELETE_CLAIMS = new ManyRows(
   2,
@@ -218,9 +222,11 @@ export class ShardStore {
   }
 
   insertHolds(holds: readonly HoldRow[]): void {
-    INSERT_HOLDS.all(
+    const hasScopes = holds.some(({ scope }) => scope !== null);
+    const columns = hasScopes ? SCOPED_HOLD_COLUMNS : HOLD_COLUMNS;
+    (hasScopes ? INSERT_SCOPED_HOLDS : INSERT_HOLDS).all(
       this.#sql,
-      holds.map((hold) => HOLD_COLUMNS.map((column) => hold[column])),
+      holds.map((hold) => columns.map((column) => hold[column])),
     );
     this.#changed(holds, true);
   }
@@ -250,9 +256,9 @@ export class ShardStore {
 
   #replace(hold: HoldRow, nowMs: number): ChangedClaimRow[] {
     return this.#sql.all<ChangedClaimRow>(
-      `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, epoch,
+      `UPDATE claim SET (value, subject_type, subject_id, source_type, source_id, source_order, scope, epoch,
                          updated_at_ms, digest_0, digest_1, digest_2, digest_3)
-                      = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                      = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         WHERE bucket_type = ? AND canonical = ?
         RETURNING ${CHANGED_COLUMNS}`,
       hold.value,
@@ -261,6 +267,7 @@ export class ShardStore {
       hold.source_type,
       hold.source_id,
       hold.source_order,
+      hold.scope,
       hold.epoch,
       nowMs,
       ...digestWordsOfHold(hold),

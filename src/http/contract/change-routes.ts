@@ -3,7 +3,7 @@ import { changeEvents } from "../../core/messages.ts";
 import { bucketType, cellId, nothing, pageSize, time, wholeNumber } from "./fields.ts";
 import { positionsOf, positionsText } from "./positions.ts";
 import { route, tooManyReads } from "./route.ts";
-import { bucket, source, subject } from "./schemas.ts";
+import { bucket, scope, source, subject } from "./schemas.ts";
 
 /** The longest time of one stream, in seconds. Then the client connects again. */
 export const STREAM_S = 300;
@@ -27,6 +27,7 @@ const claim = z
     bucket: bucket.optional(),
     subject: subject.optional(),
     source: source.optional(),
+    scope,
   })
   .meta({
     id: "ChangedClaim",

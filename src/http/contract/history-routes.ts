@@ -13,7 +13,7 @@ import {
   wholeNumber,
 } from "./fields.ts";
 import { auditFull, route, type RouteError } from "./route.ts";
-import { bucket, source, subject } from "./schemas.ts";
+import { bucket, scope, source, subject } from "./schemas.ts";
 
 export const period = z
   .strictObject({
@@ -21,6 +21,7 @@ export const period = z
     value: z.string().meta({ description: "The name in the spelling of this claim." }),
     subject,
     source,
+    scope,
     epoch: wholeNumber.meta({ description: "The epoch of the claim. A later period has a larger one." }),
     from: time,
     until: time.nullable().meta({ description: "When the claim ended. Null: it has not ended." }),
@@ -36,7 +37,7 @@ export const period = z
   })
   .meta({
     id: "Period",
-    description: "The time during which a name had one cell, subject, source and spelling.",
+    description: "The time during which a name had one cell, subject, source, scope and spelling.",
   });
 
 const unsure: RouteError = {

@@ -45,14 +45,27 @@ const epoch = z
       "op is refused as a `mismatch`. Left out: the op applies to the claim as it is.",
   });
 
-const createOp = z.strictObject({ bucket, subject: subjectGiven, source: sourceGiven });
+const scopeGiven = foreignId.optional().meta({
+  description:
+    "What the claim belongs to, such as the id of an organization. It decides nothing. Left out: the claim " +
+    "has none.",
+  examples: ["9970"],
+});
+
+const createOp = z.strictObject({ bucket, subject: subjectGiven, source: sourceGiven, scope: scopeGiven });
 const destroyOp = z.strictObject({
   bucket,
   subject: subjectGiven.optional(),
   source: sourceGiven.optional(),
   epoch,
 });
-const replaceOp = z.strictObject({ bucket, subject: subjectGiven, source: sourceGiven, epoch });
+const replaceOp = z.strictObject({
+  bucket,
+  subject: subjectGiven,
+  source: sourceGiven,
+  scope: scopeGiven,
+  epoch,
+});
 
 export const batch = z
   .strictObject({
@@ -66,7 +79,8 @@ export const batch = z
     }).optional(),
     replaces: boundedList(replaceOp, "batchOps", {
       description:
-        "Names of the cell that get a new subject, source or spelling. The name is never free in between.",
+        "Names of the cell that get a new subject, source, scope or spelling. The name is never free in " +
+        "between.",
     }).optional(),
     allow_missing: z
       .boolean()
@@ -113,14 +127,19 @@ export const source = z
   .strictObject({ type: sourceType, id: z.string() })
   .meta({ id: "Source", description: "The row of the cell's database that the name comes from." });
 
-const createShown = z.strictObject({ bucket, subject, source });
+export const scope = z
+  .string()
+  .optional()
+  .meta({ description: "What the claim belongs to, as its cell has said. Absent: it has none." });
+
+const createShown = z.strictObject({ bucket, subject, source, scope });
 const destroyShown = z.strictObject({
   bucket,
   subject: subject.optional(),
   source: source.optional(),
   epoch,
 });
-const replaceShown = z.strictObject({ bucket, subject, source, epoch });
+const replaceShown = z.strictObject({ bucket, subject, source, scope, epoch });
 
 export const lease = z
   .strictObject({
@@ -193,6 +212,7 @@ export const wholeRecord = z
     bucket,
     subject,
     source,
+    scope,
     cell_id: cellId,
     epoch: wholeNumber.meta({
       description: "Identifies this version of the claim. Each later owner of the name has a larger epoch.",

@@ -58,6 +58,18 @@ const found = (rows: VerifiedRow[], records: ClaimRecord[]) => {
 const none = { drifts: [], neededKeys: [], recent: 0, leased: 0, duplicates: [] };
 
 describe("compare", () => {
+  test("another scope is a difference, and so is a scope that the row lacks", () => {
+    const scoped = (scope: string): VerifiedRow => {
+      const { claims, ...rest } = row("1", ["ada"]);
+      return { ...rest, claims: claims.map((claim) => ({ ...claim, scope })) };
+    };
+    expect(found([scoped("9970")], [record("ada", "1", { scope: "9970" })])).toEqual(none);
+    const different = { ...none, drifts: ["replace ada: different scope"] };
+    expect(found([scoped("9970")], [record("ada", "1", { scope: "9971" })])).toMatchObject(different);
+    expect(found([scoped("9970")], [record("ada", "1")])).toMatchObject(different);
+    expect(found([row("1", ["ada"])], [record("ada", "1", { scope: "9970" })])).toMatchObject(different);
+  });
+
   test("equal rows and records have no drift, in any order", () => {
     expect(found([row("1", ["a"]), row("2", ["b"])], [record("b", "2"), record("a", "1")])).toEqual(none);
   });

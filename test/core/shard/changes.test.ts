@@ -256,6 +256,7 @@ describe("the log", () => {
     source_type: 1,
     source_id: "1",
     source_order: "1",
+    scope: null,
   });
 
   function newLog(): { sql: NodeSql; log: ShardLog } {

@@ -83,7 +83,7 @@ function expectedHash(c: Cluster, specs: readonly OpSpec[]): string {
   for (const { type, canonical, value, subject, source } of opsOf(c.envelope.placement, specs)) {
     if (subject === undefined || source === undefined)
       throw new Error("a create needs a subject and a source");
-    sum.add(digestWordsOf({ type, canonical, value, subject, source }));
+    sum.add(digestWordsOf({ type, canonical, value, subject, source, scope: null }));
   }
   return `${sum.count} ${sum.hash}`;
 }
@@ -247,7 +247,7 @@ test("[R4] sums of many claims stay exact", async () => {
   const most = 2 ** 32 - 1;
   c.shard(0).database.exec(
     `INSERT INTO claim
-     SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', '00011', 1, 0, 0,
+     SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', '00011', NULL, 1, 0, 0,
             ${most}, ${most}, ${most}, ${most}
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 5000)
              SELECT n FROM count)`,
@@ -261,7 +261,7 @@ test("[R4] a range is read from the index alone, without sorting", () => {
   migrate(sql, shardSchema);
   sql.database.exec(
     `INSERT INTO claim
-     VALUES (1, 'ada', 'Ada', 'u-1', '1', 4, '7', 1, '7', '00017', 5, 10, 20, 1, 2, 3, 4)`,
+     VALUES (1, 'ada', 'Ada', 'u-1', '1', 4, '7', 1, '7', '00017', NULL, 5, 10, 20, 1, 2, 3, 4)`,
   );
   const planOf = (statement: string, ...bindings: (string | number)[]): string =>
     JSON.stringify(sql.database.prepare(`EXPLAIN QUERY PLAN ${statement}`).all(...bindings));

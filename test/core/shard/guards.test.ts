@@ -72,7 +72,7 @@ async function page(
 function insertClaims(c: Cluster, count: number, orderOf: string): void {
   c.shard(0).database.exec(
     `INSERT INTO claim
-     SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', ${orderOf}, 1, 0, 0,
+     SELECT 1, 'row-' || n, 'row-' || n, 'uuid-' || n, '1', 1, '1', 1, '1', ${orderOf}, NULL, 1, 0, 0,
             1, 2, 3, 4
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
              SELECT n FROM count)`,

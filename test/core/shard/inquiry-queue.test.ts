@@ -20,6 +20,7 @@ const hold = (epoch: number, canonical = `name-${epoch}`): HoldRow => ({
   source_type: null,
   source_id: null,
   source_order: null,
+  scope: null,
 });
 
 /** A queue whose messages are answered by hand, each with its number. */

@@ -325,6 +325,49 @@ export function leaseSuite(open: Open): void {
       expect(await epochOf(kept)).toBeGreaterThan(second);
     });
 
+    test("[R2] [R4] a scope is shown, and only a replace changes it", async () => {
+      const [name, uuid] = [freshName(), newUuid()];
+      const scoped = { ...claim(name), scope: 9_970 };
+      const { lease } = await begin(201, uuid, { creates: [scoped] });
+      expect(lease.creates?.[0]).toMatchObject({ scope: "9970" });
+      const shown = async (): Promise<unknown> =>
+        ((await lookUp(name, "cell 1")).json as { record: object }).record;
+      expect(await shown()).toMatchObject({ status: "LEASE_CREATING", scope: "9970" });
+      // The scope is part of the batch, so the batch with another one is another batch.
+      const other = { creates: [{ ...scoped, scope: "9971" }] };
+      expect(await refuse(409, uuid, other)).toMatchObject({ reason: "LEASE_ID_REUSED" });
+      expect((await begin(200, uuid, { creates: [scoped] })).lease.state).toBe("GRANTED");
+      await decide(200, uuid, "commit");
+      expect(await shown()).toMatchObject({ status: "ACTIVE", scope: "9970" });
+      const source_type = "RAILS_TABLE_ROUTES";
+      const body = { source_type, ranges: [{}] };
+      const digestOf = async (): Promise<unknown> =>
+        (
+          await api.json<{ digests: { hash: string }[] }>(200, "POST", "/v1/cells/1/records/digests", {
+            key: "cell 1",
+            body,
+          })
+        ).digests[0]?.hash;
+      await applied(api, name);
+      const before = await digestOf();
+      for (const scope of ["9971", undefined]) {
+        const replaced = newUuid();
+        const replace = { ...claim(name), ...(scope === undefined ? {} : { scope }) };
+        await begin(201, replaced, { replaces: [replace] });
+        await decide(200, replaced, "commit");
+        await applied(api, name);
+        const record = (await shown()) as { scope?: string };
+        expect(record.scope).toBe(scope);
+        expect(await digestOf()).not.toBe(before);
+      }
+      for (const scope of ["", "x".repeat(129), "a\n"])
+        expect(await refuse(400, newUuid(), { creates: [{ ...claim(freshName()), scope }] })).toMatchObject({
+          field: "creates[0].scope",
+        });
+      const destroys = [{ bucket: { type: "ROUTES", value: name }, scope: "1" }];
+      expect(await refuse(400, newUuid(), { destroys })).toMatchObject({ field: "destroys[0].scope" });
+    });
+
     test("[B6] leased: ABORTED, with a retry time", async () => {
       const { uuid, value } = await begun(api);
       const refused = await refuse(409, newUuid(), { creates: [claim(value.toUpperCase())] }, "2");

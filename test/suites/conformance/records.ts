@@ -305,7 +305,7 @@ export function recordSuite(open: Open): void {
         },
       );
       const sum = new DigestSum();
-      for (const { bucket, subject, source } of records) {
+      for (const { bucket, subject, source, scope = null } of records) {
         sum.add(
           digestWordsOf({
             type: numberOf("bucket", bucket.type),
@@ -313,6 +313,7 @@ export function recordSuite(open: Open): void {
             value: bucket.value,
             subject: { type: numberOf("subject", subject.type), id: subject.id },
             source: { type: numberOf("source", source.type), id: source.id },
+            scope,
           }),
         );
       }

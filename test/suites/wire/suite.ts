@@ -40,6 +40,20 @@ export function wireSuite(title: string, start: () => Promise<WireCoordinator>):
     const ownIds = (ids: readonly number[], cell = 1): Promise<string[]> =>
       own(api, clientOf(`cell ${cell}`), ids, cell);
 
+    test("gives the organization of an update to its claims, as their scope", async () => {
+      const [kept, name] = [freshName(), freshName()];
+      const scopeOf = async (value: string): Promise<unknown> => {
+        const { json } = await api.send("GET", `/v1/records/ROUTES/${value}`, { key: "cell 1" });
+        return (json as { record: { scope?: string } }).record.scope;
+      };
+      const begun = await clientOf().beginUpdate({ ...begin([record(kept, 1)]), organizationId: 9_970n });
+      await clientOf().commitUpdate({ cellId: 1n, leaseUuid: begun.leaseUuid });
+      expect(await scopeOf(kept)).toBe("9970");
+      const without = await clientOf().beginUpdate(begin([record(name, 2)]));
+      await clientOf().commitUpdate({ cellId: 1n, leaseUuid: without.leaseUuid });
+      expect(await scopeOf(name)).toBeUndefined();
+    });
+
     test("leases a name, lists the lease, commits it, and finds its record", async () => {
       const client = clientOf();
       const name = freshName();

@@ -107,11 +107,11 @@ function stepsOf({ lines }: Plan): Step[] {
       ? [step("destroys", now.cell_id, { bucket: spelled(line, now), epoch: now.epoch })]
       : [];
     if (!isChanged || known === null) return destroy;
-    const { subject, source } = known;
-    const bucket = spelled(line, known);
+    const { subject, source, scope } = known;
+    const claim = { bucket: spelled(line, known), subject, source, ...(scope && { scope }) };
     if (line.do === "replace" && now !== null)
-      return [step("replaces", known.cell_id, { bucket, subject, source, epoch: now.epoch })];
-    return [...destroy, step("creates", known.cell_id, { bucket, subject, source })];
+      return [step("replaces", known.cell_id, { ...claim, epoch: now.epoch })];
+    return [...destroy, step("creates", known.cell_id, claim)];
   });
 }
 

@@ -109,11 +109,11 @@ function follow(
 
 function applyTo(byUuid: Map<string, Claim>, { event, cell_id: cell, epoch, claim }: Change): void {
   if (claim === undefined) return;
-  const { uuid, bucket, subject, source } = claim;
+  const { uuid, bucket, subject, source, scope } = claim;
   // Details are erased only from what has ended (K5).
   if (event === "released" || bucket === undefined || subject === undefined || source === undefined)
     byUuid.delete(uuid);
-  else byUuid.set(uuid, { cell, uuid, epoch, bucket, subject, source });
+  else byUuid.set(uuid, { cell, uuid, epoch, bucket, subject, source, ...(scope && { scope }) });
 }
 
 const byName = (claims: readonly Claim[], keyOf: (bucket: Bucket) => string): Map<string, Claim> =>
@@ -127,4 +127,5 @@ function proposalFor({ now, known }: Pick<Finding, "now" | "known">): Finding["p
   return factsOf(now) === factsOf(known) ? undefined : "replace";
 }
 
-const factsOf = ({ bucket, subject, source }: Claim): string => JSON.stringify([bucket, subject, source]);
+const factsOf = ({ bucket, subject, source, scope }: Claim): string =>
+  JSON.stringify([bucket, subject, source, scope]);

@@ -28,6 +28,7 @@ interface PlannedClaim {
   epoch: number;
   subject: Subject;
   source: Source;
+  scope?: string;
   /** Only if it is spelled in another way than the name of the line. */
   value?: string;
 }
@@ -56,6 +57,7 @@ export function lineOf({ bucket, now, known, proposal, isCertain, because }: Fin
       epoch: claim.epoch,
       subject: claim.subject,
       source: claim.source,
+      ...(claim.scope === undefined ? {} : { scope: claim.scope }),
       ...(claim.bucket.value === bucket.value ? {} : { value: claim.bucket.value }),
     };
   return {

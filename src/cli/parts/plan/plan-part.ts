@@ -3,7 +3,7 @@ import { shardsOf } from "../../../core/placement.ts";
 import { parsePositions } from "../../../router/positions.ts";
 import { countOf } from "../../../text/count-of.ts";
 import { commandLine } from "../../../text/shell-word.ts";
-import type { Claim } from "../../backup/changed-claims.ts";
+import { claimOf, type Claim } from "../../backup/changed-claims.ts";
 import { cellsOf, otherCell } from "../../backup/deployment-cells.ts";
 import { readBackup } from "../../backup/read-backup.ts";
 import { untilAnswered } from "../../backup/until-answered.ts";
@@ -80,11 +80,11 @@ async function readPresent(
       const records = client.forCell(cell).records.export({ sourceType: sourceType as never, signal });
       // Another loop over the same export continues behind the last record.
       await untilAnswered(io, async () => {
-        for await (const { bucket, uuid, epoch, subject, source, status } of records) {
+        for await (const record of records) {
           count += 1;
           if (count % PROGRESS_EVERY === 0) await io.err.write(`${count} records read\n`);
-          if (status !== "LEASE_CREATING" && names.shardOf(bucket) === shard)
-            present.push({ cell, uuid, epoch, bucket, subject, source });
+          if (record.status !== "LEASE_CREATING" && names.shardOf(record.bucket) === shard)
+            present.push(claimOf(record));
         }
       });
     }

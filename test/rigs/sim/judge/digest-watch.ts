@@ -120,5 +120,6 @@ export function digestedOf(claim: ClaimRow): Parameters<typeof digestWordsOf>[0]
     value,
     subject: { type: claim.subject_type, id: subjectId },
     source: { type: claim.source_type, id: sourceId },
+    scope: claim.scope,
   };
 }

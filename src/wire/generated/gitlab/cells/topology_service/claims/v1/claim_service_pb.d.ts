@@ -478,7 +478,7 @@ export declare type BeginUpdateRequest = Message<"gitlab.cells.topology_service.
   cellId: bigint;
 
   /**
-   * It is accepted and has no effect.
+   * The scope of all claims that the update makes. 0: none.
    *
    * @generated from field: int64 organization_id = 4;
    */
