@@ -15,6 +15,9 @@ interface ScrubbedPart {
 /** The steps of one part in one run (Z5). */
 const STEPS_PER_PART = 5;
 
+/** The time between two runs of the cron. */
+const RUN_EVERY_MS = 60_000;
+
 /** The steps of one run: a fifth of the calls that the platform allows an invocation of a Worker. */
 const STEPS_PER_RUN = 2_000;
 
@@ -37,24 +40,30 @@ export const scrubbedParts = (
 ];
 
 /**
- * Continues the scrubs that are due, until the run has no time or no steps left. The parts take turns. Runs
- * that overlap share steps or make more of them, which does no harm (Z4).
+ * Continues the scrubs that are due, until the run has no time or no steps left. The parts take turns, and
+ * each run begins with another one. Runs that overlap share steps or make more of them, which does no harm
+ * (Z4).
  */
 export async function scrub(run: CronRun, parts: readonly ScrubbedPart[]): Promise<void> {
-  const queue = parts.filter(({ work }) => work.isDue).map((part) => ({ part, left: STEPS_PER_PART }));
-  if (queue.length === 0) return;
-  const { clock } = run.runtime;
+  const due = parts.filter(({ work }) => work.isDue);
+  if (due.length === 0) return;
+  const { clock, log } = run.runtime;
+  const first = Math.floor(clock.now() / RUN_EVERY_MS) % due.length;
+  const queue = [...due.slice(first), ...due.slice(0, first)].map((part) => ({ part, left: STEPS_PER_PART }));
   const rules = await readRules(run);
   let steps = STEPS_PER_RUN;
   const takeTurns = async (): Promise<void> => {
-    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      if (steps === 0 || clock.now() >= run.deadlineMs) return;
+    while (steps > 0 && clock.now() < run.deadlineMs) {
+      const next = queue.shift();
+      if (next === undefined) return;
       steps -= 1;
       const { part, left } = next;
       if ((await hasMore(run, part, rules)) && left > 1) queue.push({ part, left: left - 1 });
     }
   };
   await Promise.all(Array.from({ length: Math.min(run.limits.fanOut, queue.length) }, takeTurns));
+  const postponed = queue.filter(({ left }) => left === STEPS_PER_PART).length;
+  if (postponed > 0) log("scrubs_postponed", { parts: postponed, due: due.length });
 }
 
 /** Carries out one step. Returns whether the pass has more. */

@@ -305,6 +305,24 @@ describe("a scrub of a ledger", () => {
     expect(await step(c, "ledger")).toEqual(LOST);
   });
 
+  test("[Z4] what the running pass finds again counts once", async () => {
+    const c = await start();
+    await own(c, "1", "a");
+    c.shard(0).database.exec("UPDATE claim SET epoch = 1000000");
+    expect((await scrub(c, "shard")).counts).toEqual({ wrong_epoch: 1 });
+    // The next pass has found the row, and has not ended.
+    const running = {
+      pass: { ...(await scrub(c, "shard")), endedAtMs: null },
+      cursor: { table: "holds", behind: [] },
+    };
+    const last = await scrub(c, "shard");
+    const stored = JSON.stringify({ running, last });
+    c.shard(0).database.prepare("UPDATE meta SET value = ? WHERE name = 'scrub'").run(stored);
+    const { object } = c.shard(0);
+    expect(valueOf(await c.clock.runUntil(object.ping(c.envelope))).scrub.findings).toBe(1);
+    expect(valueOf(await c.clock.runUntil(object.metrics(c.envelope))).scrub.findings).toBe(1);
+  });
+
   test("[Z3] [Z5] what a reconciling shard has lost is no finding", async () => {
     const c = await start();
     await own(c, "1", "a");

@@ -3,6 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import type { ScrubStatus } from "../../src/core/messages.ts";
 import { runCron } from "../../src/projections/cron.ts";
+import { scrub } from "../../src/projections/scrub.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 import { shipped } from "../support/types.ts";
 import { begin, decide, env, envelope, ledgerOf, startFleet, uuidOf, valueOf } from "./fleet.ts";
@@ -53,4 +54,34 @@ test("[Z2] a run finds a canonical form that does not fit, by the rule of its ty
   await runCron(env, Date.now() + DAY_MS);
   const counts = (await shardStatuses()).map(({ last }) => last?.counts ?? {});
   expect(counts.filter((count) => count.wrong_canonical_form === 1)).toHaveLength(1);
+});
+
+test("[Z5] a run without time says which scrubs it has left out, and each run begins with another part", async () => {
+  const log: [string, object][] = [];
+  const stepped: string[] = [];
+  let nowMs = 0;
+  const status = { state: "complete", running: null, last: null } as const;
+  const parts = ["shard-0", "shard-1", "ledger-1"].map((part) => ({
+    part,
+    work: { isDue: true, findings: 0 },
+    step: async () => {
+      stepped.push(part);
+      // The first step of a run takes all of its time.
+      nowMs += 45_000;
+      return { ok: true as const, value: status };
+    },
+  }));
+  const runAt = async (minute: number): Promise<void> => {
+    nowMs = minute * 60_000;
+    const runtime = {
+      clock: { now: () => nowMs, after: () => () => {} },
+      log: (event: string, fields: object) => log.push([event, fields]),
+    };
+    const objects = { directory: () => ({ types: () => ({ ok: true, value: { entries: [] } }) }) };
+    const run = { envelope: envelope(), limits: { fanOut: 1 }, objects, runtime, deadlineMs: nowMs + 40_000 };
+    await scrub(run as never, parts);
+  };
+  for (const minute of [0, 1, 2, 3]) await runAt(minute);
+  expect(stepped).toEqual(["shard-0", "shard-1", "ledger-1", "shard-0"]);
+  expect(log).toEqual(Array.from({ length: 4 }, () => ["scrubs_postponed", { parts: 2, due: 3 }]));
 });

@@ -92,7 +92,9 @@ export class Scrub {
 
   get work(): ScrubWork {
     const { running, last } = this.#stored;
-    return { isDue: this.#isDue, findings: findingsOf(running?.pass ?? null) + findingsOf(last) };
+    // The running pass finds again what the last one has found.
+    const findings = Math.max(findingsOf(running?.pass ?? null), findingsOf(last));
+    return { isDue: this.#isDue, findings };
   }
 
   get metrics(): ScrubMetrics {

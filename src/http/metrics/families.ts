@@ -51,7 +51,7 @@ export const families = {
   },
   leasehold_scrub_findings: {
     type: "gauge",
-    help: "Rows of the part that break a rule, as the last scrub and the running one have found.",
+    help: "Rows of the part that break a rule, as the last scrub has found, or the running one if it is more.",
     labels: part,
   },
   leasehold_scrub_end_timestamp_seconds: {
