@@ -1,4 +1,4 @@
-import { evictAllDurableObjects, reset, runInDurableObject } from "cloudflare:test";
+import { evictAllDurableObjects, runInDurableObject } from "cloudflare:test";
 import { env as anyEnv } from "cloudflare:workers";
 import { v4 as uuid } from "uuid";
 import {
@@ -11,6 +11,7 @@ import {
 import { configOf, type Env } from "../../src/env.ts";
 import type { TestObjects } from "../suites/protocol.ts";
 import { operator } from "../support/ops.ts";
+import { resetAll } from "../support/workerd/reset-all.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
 export const env = anyEnv as unknown as Env;
@@ -29,11 +30,7 @@ export async function queryShards<Row>(statement: string): Promise<Row[]> {
 
 /** The real objects in workerd, empty except for two registered cells. */
 export async function startObjects(): Promise<TestObjects> {
-  // `reset` keeps the storage of evicted objects, so all of them are started first.
-  await queryShards("SELECT 1");
-  for (const cell of ["1", "2"])
-    await runInDurableObject(stubsOf(env).ledger(cell), (_, state) => state.storage.getAlarm());
-  await reset();
+  await resetAll(env);
   const objects = stubsOf(env);
   const envelope = { version: MESSAGE_VERSION, placement: configOf(env).placement, operator };
   for (const cell of ["1", "2"]) {

@@ -1,10 +1,11 @@
-import { applyD1Migrations, reset, runInDurableObject, type D1Migration } from "cloudflare:test";
+import { applyD1Migrations, runInDurableObject, type D1Migration } from "cloudflare:test";
 import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
 import type { OperatorCall } from "../../src/core/messages.ts";
 import { MESSAGE_VERSION, type Lease, type Outcome, type Reply } from "../../src/core/messages.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import { beginRequest, decideRequest, operator } from "../support/ops.ts";
+import { resetAll } from "../support/workerd/reset-all.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
 export const env = bindings as unknown as Env & { TEST_MIGRATIONS: D1Migration[] };
@@ -20,7 +21,7 @@ export const envWith = (changes: Partial<Record<string, unknown>>): Env => ({ ..
 
 /** Resets everything to an empty deployment with these cells. */
 export async function startFleet(...cells: string[]): Promise<void> {
-  await reset();
+  await resetAll(env);
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
   for (const cell of cells) await addCell(cell);
 }

@@ -56,7 +56,7 @@ test("[Z2] a run finds a canonical form that does not fit, by the rule of its ty
   expect(counts.filter((count) => count.wrong_canonical_form === 1)).toHaveLength(1);
 });
 
-test("[Z5] a run without time says which scrubs it has left out, and each run begins with another part", async () => {
+test("[Z5] a run without time says what it has left out, and each begins with another part", async () => {
   const log: [string, object][] = [];
   const stepped: string[] = [];
   let nowMs = 0;

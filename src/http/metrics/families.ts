@@ -51,7 +51,7 @@ export const families = {
   },
   leasehold_scrub_findings: {
     type: "gauge",
-    help: "Rows of the part that break a rule, as the last scrub has found, or the running one if it is more.",
+    help: "Rows of the part that break a rule, as the last scrub or the running one has found: the larger.",
     labels: part,
   },
   leasehold_scrub_end_timestamp_seconds: {

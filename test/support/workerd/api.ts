@@ -1,4 +1,4 @@
-import { applyD1Migrations, createExecutionContext, reset, type D1Migration } from "cloudflare:test";
+import { applyD1Migrations, createExecutionContext, type D1Migration } from "cloudflare:test";
 import { env as bindings } from "cloudflare:workers";
 import { v4 as newUuid } from "uuid";
 import { Hmac } from "../../../src/auth/hmac.ts";
@@ -7,6 +7,7 @@ import type { Env } from "../../../src/env.ts";
 import { app } from "../../../src/http/app.ts";
 import { Client, type KeyName } from "../../suites/conformance/client.ts";
 import { addressOf } from "../../suites/conformance/leases.ts";
+import { resetAll } from "./reset-all.ts";
 
 export const env = bindings as unknown as Env & {
   TEST_MIGRATIONS: D1Migration[];
@@ -58,7 +59,7 @@ export async function signedKey(
 
 /** Starts an empty deployment with these cells. */
 export async function startDeployment(...cells: string[]): Promise<Api> {
-  await reset();
+  await resetAll(env);
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
   const api = new Api();
   for (const cell of cells)
