@@ -8,7 +8,7 @@ import { bugs } from "./bugs.ts";
 import { missing } from "./coverage.ts";
 import { runAll, runPlanted } from "./pool.ts";
 import type { RunResult } from "./run.ts";
-import { drawSettings } from "./simulation-settings.ts";
+import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
 
 export interface KnownSeeds {
   /** Events with faults in each run. */
@@ -77,15 +77,25 @@ export async function findKnownSeeds(
   return { steps, coverage, bugs: seeds, unfound };
 }
 
-const ROUTER_INVARIANTS: ReadonlySet<string> = new Set(["I31", "I32"]);
-const SCRUB_INVARIANTS: ReadonlySet<string> = new Set(["I45", "I46"]);
+/** What only some runs have, and the invariants that only these can violate. */
+const needed: readonly (readonly [
+  invariants: readonly string[],
+  has: (run: SimulationSettings) => boolean,
+])[] = [
+  [["I31", "I32"], ({ routers }) => routers !== undefined],
+  [["I45", "I46"], ({ scrubMs }) => scrubMs !== undefined],
+  [["I41", "I42", "I43"], ({ queueMs }) => queueMs !== undefined],
+  [["I40"], ({ renewalMs }) => renewalMs !== undefined],
+  [["I19", "I20", "I22", "I23"], ({ activities }) => activities.verify > 0],
+];
 
-/** Whether a run could find a bug. One that only routers or scrubs can meet needs a run with them. */
+/** Whether a run could find a bug. */
 export function mayFind(bug: string, seed: number): boolean {
-  const violates = bugs[bug]?.violates ?? [];
-  const { routers, scrubMs } = drawSettings(seed);
-  if (violates.every((invariant) => ROUTER_INVARIANTS.has(invariant))) return routers !== undefined;
-  return !violates.every((invariant) => SCRUB_INVARIANTS.has(invariant)) || scrubMs !== undefined;
+  const violates: readonly string[] = bugs[bug]?.violates ?? [];
+  const settings = drawSettings(seed);
+  return needed.every(
+    ([invariants, has]) => !violates.every((invariant) => invariants.includes(invariant)) || has(settings),
+  );
 }
 
 async function firstToFind(
