@@ -94,16 +94,20 @@ async function startDeployment(): Promise<Deployment> {
   return deployment;
 }
 
+const claimOf = (value: string) =>
+  ({
+    bucket: { type: "ROUTES", value },
+    subject: { type: "GROUP", id: "7" },
+    source: { type: "RAILS_TABLE_ROUTES", id: "1" },
+  }) as const;
+
 /** Begins and decides leases of both cells about names of the shard. */
 async function work(deployment: Deployment, random: () => number): Promise<void> {
   for (let lease = 0; lease < LEASES; lease += 1) {
     const value = names[Math.floor(random() * names.length)] ?? "";
-    const bucket = { type: "ROUTES", value } as const;
-    const claim = {
-      bucket,
-      subject: { type: "GROUP", id: "7" },
-      source: { type: "RAILS_TABLE_ROUTES", id: String(Math.ceil(random() * 1_000)) },
-    } as const;
+    const source = { type: "RAILS_TABLE_ROUTES", id: String(Math.ceil(random() * 1_000)) } as const;
+    const claim = { ...claimOf(value), source };
+    const { bucket } = claim;
     const { leases } = deployment.client(CELLS[Math.floor(random() * 2)]);
     const batch = [{ creates: [claim] }, { destroys: [{ bucket }] }, { replaces: [claim] }];
     try {
@@ -139,12 +143,8 @@ async function record(deployment: Deployment, path: string, from?: string): Prom
 }
 
 async function noticeLoss(deployment: Deployment): Promise<void> {
-  const create = {
-    bucket: { type: "ROUTES", value: names[0] ?? "" },
-    subject: { type: "GROUP", id: "7" },
-    source: { type: "RAILS_TABLE_ROUTES", id: "1" },
-  } as const;
-  await expect(deployment.client("1").leases.begin({ creates: [create] })).rejects.toThrow(
+  const creates = [claimOf(names[0] ?? "")];
+  await expect(deployment.client("1").leases.begin({ creates })).rejects.toThrow(
     `Shard ${SHARD} has lost a part of its history`,
   );
   for (const cell of CELLS) await deployment.client().cells.freeze(cell, { reason: "an older file" });
@@ -155,13 +155,11 @@ async function expectNoSecondOwner(deployment: Deployment, owned: readonly strin
   for (const cell of CELLS) await deployment.client().cells.unfreeze(cell, { reason: "it is done" });
   for (const each of owned) {
     const [value = "", owner = ""] = each.split(" ");
-    const create = {
-      bucket: { type: "ROUTES", value },
-      subject: { type: "GROUP", id: "7" },
-      source: { type: "RAILS_TABLE_ROUTES", id: "1" },
-    } as const;
     const other = owner === "1" ? "2" : "1";
-    await expect(deployment.client(other).leases.begin({ creates: [create] }), each).rejects.toMatchObject({
+    await expect(
+      deployment.client(other).leases.begin({ creates: [claimOf(value)] }),
+      each,
+    ).rejects.toMatchObject({
       code: "ALREADY_EXISTS",
     });
   }
@@ -179,6 +177,9 @@ test("[J1] [J3] [H9] with the recorded changes, every name gets its owner back",
   await work(deployment, random);
   await record(deployment, changes, place);
   const before = await owners(deployment);
+  const free = names.find((name) => !before.some((each) => each.startsWith(`${name} `))) ?? "";
+  const { uuid: open } = await deployment.client("1").leases.begin({ creates: [claimOf(free)] });
+  await record(deployment, changes, place);
 
   await deployment.restoreShard();
   await noticeLoss(deployment);
@@ -189,7 +190,10 @@ test("[J1] [J3] [H9] with the recorded changes, every name gets its owner back",
   const early = await line.run(planned);
   expect(early).toMatchObject({ code: 3, err: expect.stringContaining("has not accepted its loss yet") });
   expect((await line.run(["parts", "reconcile", shard, ...because])).code).toBe(0);
-  expect(await line.json(planned)).toMatchObject({ is_complete: true, undecided: 0 });
+  expect(await line.json(planned)).toMatchObject({ is_complete: true, undecided: 0, lost_holds: 1 });
+  const lost = readFileSync(plan, "utf8").trimEnd().split("\n").at(-1) ?? "";
+  expect(JSON.parse(lost)).toMatchObject({ name: { value: free }, do: "leave" });
+  expect(lost).toContain(`the open lease ${open} of cell 1 creates it`);
   expect(await owners(deployment)).not.toEqual(before);
   const dry = await line.run(["parts", "apply", shard, plan, "--dry-run"]);
   expect(dry).toMatchObject({ code: 0, err: expect.stringContaining("Nothing was changed.") });

@@ -14,6 +14,7 @@ import { exitCodes } from "../../framework/exit-codes.ts";
 import { fields } from "../../output/table.ts";
 import type { Result } from "../../output/result.ts";
 import { weigh, type Evidence, type Findings, type LoggedChanges } from "./evidence.ts";
+import { leaseKey, lostHolds } from "./lost-holds.ts";
 import { readNames, type Names } from "./names.ts";
 import { lineOf, newHeader, writePlan, type PlanLine } from "./plan-file.ts";
 import { readLog } from "./read-log.ts";
@@ -43,15 +44,17 @@ export async function planPart(
   const cells = await cellsOf(io, client);
   const logs: LoggedChanges[] = [];
   for (const each of logPaths) logs.push(...(await readLog(each, shard)));
+  const { present, held } = await readPresent(context, client, cells, names, shard);
   const evidence: Evidence = {
-    present: await readPresent(context, client, cells, names, shard),
+    present,
     left: loss.point?.position ?? 0,
     backup: backupPath === undefined ? undefined : await backupOf(context, client, names, shard, backupPath),
     logs,
     newestSeen: loss.newest_seen ?? 0,
   };
   const found = weigh(evidence, names.keyOf);
-  const lines = found.findings.map((finding) => withoutRemoved(lineOf(finding), cells));
+  const leased = await lostHolds(io, client, cells, names, shard, held);
+  const lines = [...found.findings.map((finding) => withoutRemoved(lineOf(finding), cells)), ...leased];
   const header = newHeader({
     part: part.id,
     created_at: new Date(io.now()).toISOString(),
@@ -60,18 +63,19 @@ export async function planPart(
     newest_seen: evidence.newestSeen,
   });
   await writePlan(path, { header, lines });
-  return resultOf(path, part, evidence, found, lines);
+  return resultOf(path, part, evidence, found, lines, leased.length);
 }
 
-/** Reads the claims of all cells, because no list is of one shard. */
+/** Reads the claims of all cells, because no list is of one shard, and which of them leases hold. */
 async function readPresent(
   { io }: Context,
   client: Client,
   cells: readonly Cell[],
   names: Names,
   shard: number,
-): Promise<Claim[]> {
+): Promise<{ present: Claim[]; held: ReadonlySet<string> }> {
   const present: Claim[] = [];
+  const held = new Set<string>();
   let count = 0;
   for (const { cell_id: cell, removed_at: removedAt } of cells) {
     if (removedAt !== null) continue;
@@ -83,13 +87,14 @@ async function readPresent(
         for await (const record of records) {
           count += 1;
           if (count % PROGRESS_EVERY === 0) await io.err.write(`${count} records read\n`);
-          if (record.status !== "LEASE_CREATING" && names.shardOf(record.bucket) === shard)
-            present.push(claimOf(record));
+          if (names.shardOf(record.bucket) !== shard) continue;
+          if (record.status !== "LEASE_CREATING") present.push(claimOf(record));
+          if (record.lease_uuid !== null) held.add(leaseKey(record.lease_uuid, names.keyOf(record.bucket)));
         }
       });
     }
   }
-  return present;
+  return { present, held };
 }
 
 async function backupOf(
@@ -134,6 +139,7 @@ function resultOf(
   { newestSeen, backup, left }: Evidence,
   found: Findings,
   lines: readonly PlanLine[],
+  lost: number,
 ): Result {
   const undecided = lines.filter((line) => line.do === null).length;
   const counts = Object.fromEntries(
@@ -151,6 +157,7 @@ function resultOf(
       is_complete: found.isComplete,
       names: lines.length,
       undecided,
+      lost_holds: lost,
       proposals: counts,
     },
     text: () =>
@@ -163,6 +170,7 @@ function resultOf(
         ["to replace", counts["replace"] ?? 0],
         ["to move", counts["move"] ?? 0],
         ["undecided", undecided],
+        ["lost holds", lost],
       ]),
     notes: [
       found.isComplete
