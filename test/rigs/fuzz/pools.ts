@@ -51,6 +51,7 @@ export const pools: Readonly<Record<string, readonly string[]>> = {
   cell: [...REGISTERED, ...REGISTERED, ...SOMETIMES, ...UNREGISTERED],
   cell_id: [...REGISTERED, ...SOMETIMES, ...SOMETIMES, ...UNREGISTERED],
   id: ["1", "2", "10", "007", "fz-id"],
+  scope: ["1", "9970", "fz-scope"],
   source_id_gt: ["1", "2", "fz-id"],
   source_id_lte: ["10", "fz-id"],
   page_size: ["1", "2", "100", "1001", "0001"],
