@@ -7,8 +7,9 @@ import type { PlanLine } from "./plan-file.ts";
 const PAGE_SIZE = 1_000;
 
 /**
- * The names of open leases whose holds the shard has lost: the ledger has granted the lease, and a commit of
- * it changes nothing on the shard. Only the cell knows whether it has saved the rows, so the plan leaves them.
+ * The names of open leases whose holds the shard has lost. The ledger has granted the lease, and a commit of
+ * it changes nothing on the shard. Only the cell knows whether it has saved the rows, so the plan leaves
+ * them.
  *
  * @param held - `leaseKey` of each name that a lease of the shard holds
  */
