@@ -299,10 +299,13 @@ async function main(): Promise<boolean> {
   return values.seed === undefined ? seeds() : oneSeed();
 }
 
+/** A reader that is slow still gets everything: a full pipe makes writes wait, and an exit would drop them. */
+const end = (code: number): void => void process.stdout.write("", () => process.exit(code));
+
 main().then(
-  (isRight) => process.exit(isRight ? 0 : 1),
+  (isRight) => end(isRight ? 0 : 1),
   (error: unknown) => {
     print(error instanceof Error ? error.message : String(error));
-    process.exit(2);
+    end(2);
   },
 );
