@@ -299,7 +299,7 @@ async function main(): Promise<boolean> {
   return values.seed === undefined ? seeds() : oneSeed();
 }
 
-/** A reader that is slow still gets everything: a full pipe makes writes wait, and an exit would drop them. */
+/** A full pipe makes writes wait, and an exit would drop them. So a slow reader gets everything first. */
 const end = (code: number): void => void process.stdout.write("", () => process.exit(code));
 
 main().then(
