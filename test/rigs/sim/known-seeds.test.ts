@@ -23,7 +23,9 @@ describe("the known seeds", () => {
   }, 900_000);
 
   test("case 1: violate nothing and cover every fault, activity, invariant and rule", () => {
-    expect(lines[0]).toMatch(/^nothing violated in \d+ runs; everything occurred$/);
+    // A slow run prints how far it is.
+    const result = lines.find((line) => !/^\d+ runs, \d+ events/.test(line));
+    expect(result).toMatch(/^nothing violated in \d+ runs; everything occurred$/);
     expect(known.missing).toEqual([]);
     expect(code).toBe(0);
   });
