@@ -30,6 +30,11 @@ export interface AuditEntry {
     | "begin_lease"
     | "commit_lease"
     | "rollback_lease"
+    | "prepare_transfer"
+    | "accept_transfer"
+    | "report_transfer"
+    | "cut_transfer"
+    | "abort_transfer"
     | "reconcile_part"
     | "finish_part"
     | "erase_history"
@@ -241,7 +246,7 @@ export interface Change {
    * What happened: a lease was `granted`, `committed` or `rolled_back` on this shard, or a claim was
    * `claimed`, `replaced` or `released`.
    */
-  event: "granted" | "committed" | "rolled_back" | "claimed" | "replaced" | "released";
+  event: "granted" | "committed" | "rolled_back" | "claimed" | "replaced" | "moved" | "released";
   shard: number;
   /** Orders the changes of a shard. */
   position: number;
@@ -727,11 +732,14 @@ export interface Period {
   from: string;
   /** When the claim ended. Null: it has not ended. */
   until: string | null;
-  /** The lease of the same cell that ended the claim. Null: it has not ended. */
+  /** The lease that ended the claim: one of the same cell, or a transfer. Null: it has not ended. */
   ended_by: {
     lease_uuid: string;
-    /** `replace`: another period of the same cell follows at once. */
-    kind: "destroy" | "replace";
+    /**
+     * `replace`: another period of the same cell follows at once. `move`: a transfer has given the name
+     * to another cell, and the lease is the transfer.
+     */
+    kind: "destroy" | "replace" | "move";
   } | null;
 }
 

@@ -58,6 +58,14 @@ export class DigestSum {
     return this.#words.map((word) => word.toString(16).padStart(8, "0")).join("");
   }
 
+  /** Adds a set of claims by its own digest. */
+  addHash(hash: string, count: number): void {
+    const [a = 0, b = 0, c = 0, d = 0] = WORDS.map((word) =>
+      Number.parseInt(hash.slice(8 * word, 8 * word + 8), 16),
+    );
+    this.add([a, b, c, d], count);
+  }
+
   /**
    * Adds `count` claims whose words add up to `words`. Each word may be an unreduced sum of up to 2^20
    * claims.

@@ -47,6 +47,42 @@ export const limitTable = {
     about: "a bucket value in UTF-8, typed and canonical",
   },
   idBytes: { default: 128, min: 1, max: 128, unit: "bytes", about: "a subject or source id in UTF-8" },
+  // A shard reads all of them in one transaction: 20,000 take about 100 ms.
+  transferClaims: {
+    default: 20_000,
+    min: 1,
+    max: 50_000,
+    unit: "items",
+    about: "claims of one scope on one shard that a transfer moves",
+  },
+  openTransfers: {
+    default: 10,
+    min: 1,
+    max: 100,
+    unit: "items",
+    about: "transfers to one cell that are prepared",
+  },
+  keptTransfers: {
+    default: 1_000,
+    min: 10,
+    max: 10_000,
+    unit: "items",
+    about: "transfers to one cell that are remembered",
+  },
+  transferVerifiedS: {
+    default: 900,
+    min: 10,
+    max: 86_400,
+    unit: "s",
+    about: "the age of the reports of both cells when a transfer is cut",
+  },
+  switchBackS: {
+    default: 604_800,
+    min: 60,
+    max: 2_592_000,
+    unit: "s",
+    about: "the time after a cut in which it may be undone by a switch-back",
+  },
   reasonBytes: { default: 500, min: 1, max: 4_096, unit: "bytes", about: "an operator's reason" },
   pageItems: {
     default: 100,

@@ -10,6 +10,14 @@ import type { CanonicalRule } from "./canonical/rule.ts";
 import type { Placement } from "./placement.ts";
 import type { ReportedStatus, StatusReport } from "./status.ts";
 import type { Conflict, OpList, Refusal } from "./refusal.ts";
+import type {
+  BySide,
+  DigestedClaims,
+  MovedClaims,
+  TransferOp,
+  TransferParty,
+  TransferRange,
+} from "./transfer/range.ts";
 
 /** A change of the messages raises it from the first deployment on. Nothing is deployed yet. */
 export const MESSAGE_VERSION = 2;
@@ -114,6 +122,8 @@ export interface Prepare extends Holder {
   allowMissing: boolean;
   /** Present if a verification makes this begin (H6). */
   isVerification?: true;
+  /** Present in the prepare of a transfer, which has no other op (Y1). */
+  transfer?: TransferOp;
 }
 
 export type Outcome = "COMMITTED" | "ROLLED_BACK";
@@ -126,6 +136,8 @@ export interface Decision extends Holder {
   outcome: Outcome;
   epoch: number | null;
   keys: BucketKey[];
+  /** Present in the decision of a transfer. */
+  transfer?: TransferRange;
 }
 
 export interface Exchange extends Envelope {
@@ -139,14 +151,17 @@ export interface Exchange extends Envelope {
   prepares: Prepare[];
 }
 
+/** A name that is leased. `scope`: the range hold on this scope is in the way (Y3). */
+export type HeldKey = BucketKey & { scope?: string };
+
 /**
  * A shard's answer to one prepare. `epoch` identifies the execution; 0 means that the shard holds nothing for
  * it. `missing` counts the destroys of absent claims. `held` lists the keys of the conflicts that are only
  * `leased`.
  */
 export type PrepareAnswer =
-  | { granted: true; epoch: number; missing: number }
-  | { granted: false; conflicts: Conflict[]; held: BucketKey[] };
+  | { granted: true; epoch: number; missing: number; counted?: BySide<DigestedClaims> }
+  | { granted: false; conflicts: Conflict[]; held: HeldKey[] };
 
 /** The shard carried out nothing of this prepare, but of others in the same message (H6). */
 export interface RefusedPrepare {
@@ -156,7 +171,7 @@ export interface RefusedPrepare {
 
 /**
  * One answer per prepare, in order. Decisions need no answer: if the message is answered, all of them are
- * applied.
+ * applied, except those of transfers in `moving`.
  */
 export interface ExchangeAnswer {
   /** The newest point of the ledger that the shard has stored, for the ledger to check (H2). */
@@ -164,11 +179,13 @@ export interface ExchangeAnswer {
   /** The newest durable point of the shard. Null before its first change. */
   point: HistoryPoint | null;
   prepares: (PrepareAnswer | RefusedPrepare)[];
+  /** The leases of transfers that were cut, and whose claims the shard has not rewritten yet (Y5). */
+  moving?: string[];
 }
 
 /** Makes a shard inquire about the holds on these keys (B8). */
 export interface Settle extends Envelope {
-  keys: BucketKey[];
+  keys: HeldKey[];
 }
 
 /**
@@ -281,6 +298,17 @@ export interface BeginRequest extends CellCall {
   isVerification?: true;
   /** Only the ledger itself sets it, for the leases with which it removes a cell (X3). */
   isRemoval?: true;
+  /** Only the ledger itself sets it: the lease is a transfer, which has no ops (Y1). */
+  transfer?: TransferTerms;
+}
+
+/** What a transfer begins with. */
+interface TransferTerms extends TransferRange {
+  party: TransferParty;
+  reason: string | null;
+  switchBackOf: string | null;
+  /** In a switch-back: the claims that each shard must have (Y9). */
+  unchanged?: Record<number, MovedClaims>;
 }
 
 /** Says that nobody waits for the answer to this call any more. */
@@ -441,7 +469,7 @@ export interface ChangesRequest extends Envelope {
 
 /**
  * What happened. A lease was `granted`, `committed` or `rolled_back`; a claim began (`claimed`), was changed
- * by a replace (`replaced`) or ended (`released`).
+ * by a replace (`replaced`), came to another cell by a transfer (`moved`) or ended (`released`).
  */
 export const changeEvents = [
   "granted",
@@ -449,6 +477,7 @@ export const changeEvents = [
   "rolled_back",
   "claimed",
   "replaced",
+  "moved",
   "released",
 ] as const;
 export type ChangeEvent = (typeof changeEvents)[number];
@@ -619,8 +648,8 @@ export interface Period {
   fromMs: number;
   /** Null: the claim has not ended. */
   untilMs: number | null;
-  /** The lease of the same cell that ended it. */
-  endedBy: { lease: string; kind: Exclude<OpKind, "create"> } | null;
+  /** The lease that ended it: one of the same cell, or a transfer. */
+  endedBy: { lease: string; kind: Exclude<OpKind, "create"> | "move" } | null;
 }
 
 export interface PeriodPage {
@@ -1008,8 +1037,19 @@ export interface HeldOp extends Omit<Op, "index" | "shard" | "epoch">, AttemptId
   heldEpoch: number;
 }
 
+/** A range hold, for a ledger that has lost leases (H7). */
+export interface HeldRange extends TransferRange, AttemptId {
+  lease: string;
+  heldEpoch: number;
+  /** Whether the shard knows that the transfer was cut. */
+  isCut: boolean;
+  counted: BySide<DigestedClaims>;
+}
+
 export interface HoldPage {
   holds: HeldOp[];
+  /** The range holds of the cell's transfers. Only in the first page. */
+  ranges: HeldRange[];
   next: [bucketType: number, canonical: string] | null;
   /** The newest durable point of the shard. */
   point: HistoryPoint | null;
@@ -1112,6 +1152,8 @@ export interface HeldExecution extends AttemptId {
   lease: string;
   epoch: number;
   keys: BucketKey[];
+  /** The scope that the lease of a transfer holds instead of keys. */
+  scope?: string;
 }
 
 /** Asks which holds of a cell's executions are there. It reads one row for each key. */
@@ -1121,7 +1163,7 @@ export interface CheckHolds extends Envelope {
 }
 
 export interface HoldCheck {
-  /** For each execution, in order: the indexes of the keys that it does not hold. */
+  /** For each execution, in order: the indexes of the keys that it does not hold. A scope has the index 0. */
   missing: number[][];
   /** Whether the shard is reconciling after a loss, so that holds may be lost (H6). */
   isReconciling: boolean;

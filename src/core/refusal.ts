@@ -58,7 +58,16 @@ export type Reason =
   | "CHANGES_PRUNED"
   | "TOO_MANY_STREAMS"
   | "AUDIT_FULL"
-  | "STATUS_TOO_EARLY";
+  | "STATUS_TOO_EARLY"
+  | "TRANSFER_BLOCKED"
+  | "TRANSFER_TOO_LARGE"
+  | "TRANSFER_NOT_READY"
+  | "TRANSFER_CUT"
+  | "TRANSFER_ABORTED"
+  | "TOO_MANY_TRANSFERS"
+  | "SCOPE_CHANGED"
+  | "SWITCH_BACK_OVER"
+  | "LEASE_OF_TRANSFER";
 
 export type OpList = "creates" | "destroys" | "replaces";
 

@@ -24,6 +24,8 @@ export const writePoints = {
   /** Writes of a ledger whose cell is removed. */
   removal: ["start_removal", "cancel_removal", "begin_removal", "finish_removal"],
   shard: ["exchange", "clear"],
+  /** Writes about transfers. The grant and the decision of a transfer are those of its lease. */
+  transfers: ["change_transfer", "move_claims"],
   /** Writes of a shard about claims that have ended. */
   pastClaims: ["drop_past_claims", "erase_past_claims"],
   /** Writes of a part that an operator reconciles. */

@@ -28,6 +28,7 @@ export interface OpSpec {
   value: string;
   subject?: { type: SubjectTypeName; id: string } | null | undefined;
   source?: { type: SourceTypeName; id: string } | null | undefined;
+  scope?: string | undefined;
   epoch?: number | undefined;
 }
 
@@ -47,6 +48,7 @@ export function opsOf(placement: string, specs: readonly (OpSpec | string)[]): O
       ...key,
       ...(subject === null ? {} : { subject: subjectOf(subject.type, subject.id) }),
       ...(source === null ? {} : { source: sourceOf(source.type, source.id) }),
+      ...(spec.scope === undefined ? {} : { scope: spec.scope }),
       ...(spec.epoch === undefined ? {} : { epoch: spec.epoch }),
       shard: shardOf(key.type, key.canonical, shardsOf(placement)),
     };
@@ -76,7 +78,15 @@ export function beginRequest(
 ): BeginRequest {
   const ops = opsOf(envelope.placement, specs);
   const payloadHash = JSON.stringify(
-    ops.map(({ kind, type, value, subject, source, epoch }) => [kind, type, value, subject, source, epoch]),
+    ops.map(({ kind, type, value, subject, source, scope, epoch }) => [
+      kind,
+      type,
+      value,
+      subject,
+      source,
+      scope,
+      epoch,
+    ]),
   );
   return {
     ...envelope,

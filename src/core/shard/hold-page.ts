@@ -1,19 +1,33 @@
-import type { HeldOp, HoldPage, ListHolds } from "../messages.ts";
+import type { HeldOp, HeldRange, HoldPage, ListHolds } from "../messages.ts";
+import type { RangeHoldRow, RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
+import type { ScopeStore } from "./scope-store.ts";
 import type { ShardStore } from "./store.ts";
 
 /** Returns the holds of one cell among the next `limit` holds of all cells. */
 export function holdPage(
   store: ShardStore,
+  ranges: RangeHolds,
+  scopes: ScopeStore,
   { cell, after, limit }: ListHolds,
-): Pick<HoldPage, "holds" | "next"> {
+): Pick<HoldPage, "holds" | "ranges" | "next"> {
   const [bucketType, canonical] = after ?? [-1, ""];
   const rows = store.holdsAfter(bucketType, canonical, limit);
   const last = rows.at(-1);
   return {
     holds: rows.filter((row) => row.cell === cell).map(heldOp),
+    ranges:
+      after === null
+        ? ranges.all().flatMap((range) => (range.cell === cell ? [heldRange(range, scopes)] : []))
+        : [],
     next: rows.length < limit || last === undefined ? null : [last.bucket_type, last.canonical],
   };
+}
+
+function heldRange(range: RangeHoldRow, scopes: ScopeStore): HeldRange {
+  const { scope, from_cell: from, cell, lease, incarnation, counter, epoch, cut_at_ms: cutAtMs } = range;
+  const counted = { from: scopes.digest(from, scope), to: scopes.digest(cell, scope) };
+  return { from, scope, lease, incarnation, counter, heldEpoch: epoch, isCut: cutAtMs !== null, counted };
 }
 
 function heldOp(row: HoldRow): HeldOp {

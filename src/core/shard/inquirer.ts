@@ -5,6 +5,7 @@ import type { Limits } from "../limits.ts";
 import {
   MESSAGE_VERSION,
   type BucketKey,
+  type HeldKey,
   type HistoryPoint,
   type HoldState,
   type Inquiry,
@@ -18,9 +19,11 @@ import { sharedTraces, type Traces } from "../traces.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { History } from "../history.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
-import { InquiryQueue } from "./inquiry-queue.ts";
+import { InquiryQueue, isRange, type AskedHold } from "./inquiry-queue.ts";
+import type { RangeHoldRow, RangeHolds } from "./range-holds.ts";
 import type { ShardLog } from "./shard-log.ts";
 import { bucketText, executionKey, type ExecutionId, type HoldRow } from "./rows.ts";
+import type { ShardTransfers } from "./shard-transfers.ts";
 import type { ShardStore } from "./store.ts";
 
 export interface LedgerPeer {
@@ -52,6 +55,8 @@ export class Inquirer {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: ShardStore;
+  readonly #ranges: RangeHolds;
+  readonly #transfers: ShardTransfers;
   readonly #log: ShardLog;
   readonly #history: History;
   readonly #placementGuard: PlacementGuard;
@@ -64,6 +69,8 @@ export class Inquirer {
     ports: Ports,
     limits: Limits,
     store: ShardStore,
+    ranges: RangeHolds,
+    transfers: ShardTransfers,
     log: ShardLog,
     history: History,
     placementGuard: PlacementGuard,
@@ -74,6 +81,8 @@ export class Inquirer {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
+    this.#ranges = ranges;
+    this.#transfers = transfers;
     this.#log = log;
     this.#history = history;
     this.#placementGuard = placementGuard;
@@ -81,16 +90,21 @@ export class Inquirer {
     this.#ledger = ledger;
   }
 
-  async settle(keys: readonly BucketKey[], traces: Traces): Promise<HoldState[]> {
+  async settle(keys: readonly HeldKey[], traces: Traces): Promise<HoldState[]> {
     const found = this.#store.holdsOn(keys);
-    const holds = keys.map(({ type, canonical }) => found.get(bucketText(type, canonical)));
+    const holds = keys.map(({ type, canonical, scope }) =>
+      scope === undefined ? found.get(bucketText(type, canonical)) : this.#ranges.on(scope),
+    );
     const verdicts = await this.inquire(
       holds.filter((hold) => hold !== undefined),
       traces,
     );
-    return holds.map((hold) =>
-      hold === undefined ? "free" : VERDICT_STATES[verdicts.get(executionKey(hold)) ?? "unknown"],
-    );
+    return holds.map((hold) => {
+      if (hold === undefined) return "free";
+      // A transfer that was cut holds its scope until all claims are rewritten.
+      if (isRange(hold) && this.#ranges.on(hold.scope)?.cut_at_ms != null) return "unknown";
+      return VERDICT_STATES[verdicts.get(executionKey(hold)) ?? "unknown"];
+    });
   }
 
   /**
@@ -98,7 +112,7 @@ export class Inquirer {
    * have been durably applied or dropped. Other holds of these executions stay until they are asked about,
    * because finding them would read all holds (M7). The result is keyed by `executionKey`.
    */
-  async inquire(asked: readonly HoldRow[], traces?: Traces): Promise<Map<string, Verdict>> {
+  async inquire(asked: readonly AskedHold[], traces?: Traces): Promise<Map<string, Verdict>> {
     const verdicts = new Map<string, Verdict>(asked.map((hold) => [executionKey(hold), "unknown"]));
     const byCell = Map.groupBy(asked, ({ cell }) => cell);
     await fanOut([...byCell], this.#limits.fanOut, async ([cell, holds]) => {
@@ -110,7 +124,7 @@ export class Inquirer {
   }
 
   /** Sends a message to a ledger, and clears the holds whose executions are over according to its answer. */
-  async #carryOut(cell: string, holds: readonly HoldRow[], traces: Traces): Promise<CarriedOut> {
+  async #carryOut(cell: string, holds: readonly AskedHold[], traces: Traces): Promise<CarriedOut> {
     const executions = new Map(holds.map((hold) => [executionKey(hold), hold]));
     const answer = await this.#ask(cell, [...executions.values()], traces);
     const verdicts = new Map(
@@ -158,16 +172,18 @@ export class Inquirer {
   /** Reads the holds again after the wait, and changes only those that are still the same (M1). */
   #clear(
     cell: string,
-    over: readonly HoldRow[],
+    over: readonly AskedHold[],
     verdicts: ReadonlyMap<string, Verdict>,
     answer: LedgerAnswer | undefined,
   ): void {
     if (this.#history.isLost) return;
     if (answer?.point) this.#log.note(cell, answer.point, answer.confirmed);
     const now = this.#ports.clock.now();
-    const found = this.#store.holdsOn(over.map(keyOf));
+    const holds = over.flatMap((asked) => (isRange(asked) ? [] : [asked]));
+    const found = this.#store.holdsOn(holds.map(keyOf));
     const ended: { hold: HoldRow; as: EndedAs }[] = [];
-    for (const asked of over) {
+    for (const asked of over) if (isRange(asked)) this.#clearRange(asked, verdicts, now);
+    for (const asked of holds) {
       const bucket = bucketText(asked.bucket_type, asked.canonical);
       const hold = found.get(bucket);
       if (hold === undefined || executionKey(hold) !== executionKey(asked)) continue;
@@ -177,6 +193,13 @@ export class Inquirer {
       ended.push({ hold, as });
     }
     endHolds(this.#store, this.#log, ended, true, now);
+  }
+
+  #clearRange(asked: RangeHoldRow, verdicts: ReadonlyMap<string, Verdict>, nowMs: number): void {
+    const range = this.#ranges.on(asked.scope);
+    if (range === undefined || executionKey(range) !== executionKey(asked)) return;
+    const as = endedAs(verdicts.get(executionKey(range)));
+    if (as !== undefined) this.#transfers.end(range, as, nowMs);
   }
 
   /** Tells the change feed of leases that are granted, if it was not told before (F3). */

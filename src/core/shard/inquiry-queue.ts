@@ -1,4 +1,5 @@
 import { sharedTraces, type Traces } from "../traces.ts";
+import type { RangeHoldRow } from "./range-holds.ts";
 import { bucketText, executionKey, type HoldRow } from "./rows.ts";
 
 /** The number of holds that one message asks about. It has one question per execution. */
@@ -7,15 +8,20 @@ const MAX_HOLDS = 1_000;
 /** The number of messages to one ledger that may wait. */
 const MAX_WAITING = 10;
 
+/** What a shard asks about: the hold of a name, or a range hold. */
+export type AskedHold = HoldRow | RangeHoldRow;
+
+export const isRange = (hold: AskedHold): hold is RangeHoldRow => "from_cell" in hold;
+
 interface Waiting<Answer> {
   /** By execution and name. */
-  holds: Map<string, HoldRow>;
+  holds: Map<string, AskedHold>;
   /** Of the callers that wait for the answer. */
   traces: Traces;
   answered: PromiseWithResolvers<Answer>;
 }
 
-type SendInquiry<Answer> = (cell: string, holds: readonly HoldRow[], traces: Traces) => Promise<Answer>;
+type SendInquiry<Answer> = (cell: string, holds: readonly AskedHold[], traces: Traces) => Promise<Answer>;
 
 /**
  * Puts the questions of all callers into one message per ledger at a time. The questions that come while it
@@ -36,7 +42,7 @@ export class InquiryQueue<Answer> {
    * Asks the ledger of a cell about the executions of these holds. Returns the answers to the messages that
    * had the questions. A question for which there is no room is in none of them (M6).
    */
-  ask(cell: string, holds: readonly HoldRow[], traces?: Traces): Promise<Answer[]> {
+  ask(cell: string, holds: readonly AskedHold[], traces?: Traces): Promise<Answer[]> {
     const underWay = this.#byCell.get(cell);
     const waiting = underWay ?? [];
     const messages = new Set(holds.flatMap((hold) => messageFor(hold, waiting) ?? []));
@@ -60,8 +66,9 @@ export class InquiryQueue<Answer> {
 }
 
 /** Adds a hold to the message that has it already, or to the last one. */
-function messageFor<Answer>(hold: HoldRow, waiting: Waiting<Answer>[]): Waiting<Answer> | undefined {
-  const key = `${executionKey(hold)} ${bucketText(hold.bucket_type, hold.canonical)}`;
+function messageFor<Answer>(hold: AskedHold, waiting: Waiting<Answer>[]): Waiting<Answer> | undefined {
+  const name = isRange(hold) ? hold.scope : bucketText(hold.bucket_type, hold.canonical);
+  const key = `${executionKey(hold)} ${name}`;
   let message = waiting.find(({ holds }) => holds.has(key)) ?? waiting.at(-1);
   if (message === undefined || (message.holds.size >= MAX_HOLDS && !message.holds.has(key))) {
     if (waiting.length >= MAX_WAITING) return undefined;

@@ -2,8 +2,11 @@ import type { Change, ChangeEvent } from "../messages.ts";
 import { notNull } from "./record.ts";
 import type { ChangedClaimRow, HoldRow } from "./rows.ts";
 
-/** What happened to the lease of an execution. `seen_granted`: only that its lease is granted. */
-type Fate = "seen_granted" | "committed" | "rolled_back";
+/**
+ * What happened to the lease of an execution. `seen_granted`: only that its lease is granted. `moved`: it is
+ * the lease of a transfer, of which only the claims are told.
+ */
+type Fate = "seen_granted" | "committed" | "rolled_back" | "moved";
 
 type LeaseEvent = Extract<ChangeEvent, "granted" | "committed" | "rolled_back">;
 type ClaimEvent = Exclude<ChangeEvent, LeaseEvent>;
@@ -43,8 +46,11 @@ const MAX_TEXT_LENGTH = 500_000;
 /** The most claims of one entry of a text, which is always shorter than the text of a row may be. */
 const ENTRY_CLAIMS = 100;
 
+/** Identifies the execution that a row of the log is about. */
+type Execution = Pick<HoldRow, "cell" | "lease" | "epoch">;
+
 interface Noted {
-  hold: HoldRow;
+  hold: Execution;
   fate: Fate;
   /** Other holds of the execution may be left, because the ledger was asked about some of them only. */
   isPart: boolean;
@@ -97,7 +103,13 @@ export class ChangeNotes {
     else claims.push(["released", claim.uuid, claim.epoch, detailsOf(claim)]);
   }
 
-  #note(hold: HoldRow, fate: Fate, isPart = true): Noted {
+  /** Notes that a transfer has given a claim to its destination (Y5). */
+  noteMoved(range: Execution, claim: ChangedClaimRow): void {
+    const { claims } = this.#note(range, "moved");
+    claims.push(["moved", claim.uuid, range.epoch, detailsOf(claim)]);
+  }
+
+  #note(hold: Execution, fate: Fate, isPart = true): Noted {
     const noted = this.#noted.get(hold.epoch) ?? { hold, fate, isPart, claims: [] };
     // A sweep and the decision may share a transaction.
     if (fate !== "seen_granted") noted.fate = fate;
@@ -123,6 +135,7 @@ export class ChangeNotes {
     }
     if (entries.length > 0) texts.push(`[${entries.join(",")}]`);
     for (const [epoch, { fate, isPart }] of this.#noted) {
+      if (fate === "moved") continue;
       if (fate === "seen_granted") this.#told.set(epoch, "granted");
       else if (isPart) this.#told.set(epoch, "decided");
       else this.#told.delete(epoch);
@@ -140,8 +153,8 @@ export class ChangeNotes {
 
   /** Cuts an execution with many claims, because they may be longer than a row. */
   #entriesOf({ hold: { cell, lease, epoch }, fate, claims }: Noted): StoredExecution[] {
-    const events: LeaseEvent[] = this.isTold(epoch) ? [] : ["granted"];
-    if (fate !== "seen_granted" && this.#told.get(epoch) !== "decided") events.push(fate);
+    const events: LeaseEvent[] = this.isTold(epoch) || fate === "moved" ? [] : ["granted"];
+    if (fate !== "moved" && fate !== "seen_granted" && this.#told.get(epoch) !== "decided") events.push(fate);
     const entries: StoredExecution[] = [[cell, lease, epoch, events, claims.slice(0, ENTRY_CLAIMS)]];
     for (let start = ENTRY_CLAIMS; start < claims.length; start += ENTRY_CLAIMS)
       entries.push([cell, lease, epoch, [], claims.slice(start, start + ENTRY_CLAIMS)]);

@@ -3,7 +3,9 @@ import type { BucketKey, OpKind, Period } from "../messages.ts";
 import { readMeta, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { ManyRows } from "./many-rows.ts";
+import type { RangeHoldRow } from "./range-holds.ts";
 import type { ClaimRow, HoldRow } from "./rows.ts";
+import { FIRST_OF_SCOPE } from "./scope-store.ts";
 
 /**
  * The claims that have ended, in segments of some time each. A segment is dropped as a whole, so the rows
@@ -31,7 +33,7 @@ export const PAST_CLAIM_TABLES = [
      from_ms INTEGER NOT NULL,
      until_ms INTEGER NOT NULL,
      ended_by TEXT NOT NULL,
-     ended_kind TEXT NOT NULL CHECK (ended_kind IN ('destroy', 'replace')),
+     ended_kind TEXT NOT NULL CHECK (ended_kind IN ('destroy', 'replace', 'move')),
      PRIMARY KEY (segment, bucket_type, canonical, epoch)
    ) STRICT, WITHOUT ROWID`,
 ];
@@ -44,6 +46,9 @@ interface Segment {
   fromMs: number;
   rows: number;
 }
+
+/** What has ended a claim. `move`: a transfer has given it to another cell. */
+type EndedKind = Exclude<OpKind, "create"> | "move";
 
 export interface PastClaimRow extends Pick<
   ClaimRow,
@@ -61,7 +66,7 @@ export interface PastClaimRow extends Pick<
   from_ms: number;
   until_ms: number;
   ended_by: string;
-  ended_kind: Exclude<OpKind, "create">;
+  ended_kind: EndedKind;
 }
 
 const END_CLAIMS = new ManyRows(
@@ -140,6 +145,31 @@ export class PastClaims {
     );
     segment.rows += holds.length;
     this.#hasChanged = true;
+  }
+
+  /**
+   * Keeps the first claims of a scope, which a transfer is about to give to its destination. Must be called
+   * in the transaction that does it, before it does. Returns how many there are.
+   */
+  keepMoved({ from_cell, scope, lease, cut_at_ms }: RangeHoldRow, nowMs: number, most: number): number {
+    const segment = this.#segmentAt(nowMs);
+    const kept = this.#sql.all(
+      `INSERT INTO past_claim (segment, bucket_type, canonical, epoch, value, cell, subject_type, subject_id,
+                               source_type, source_id, scope, from_ms, until_ms, ended_by, ended_kind)
+       SELECT ?, bucket_type, canonical, epoch, value, cell, subject_type, subject_id,
+              source_type, source_id, scope, updated_at_ms, max(?, updated_at_ms), ?, 'move'
+         FROM claim WHERE (bucket_type, canonical) IN (${FIRST_OF_SCOPE})
+       RETURNING 1`,
+      segment.segment,
+      cut_at_ms,
+      lease,
+      from_cell,
+      scope,
+      most,
+    ).length;
+    segment.rows += kept;
+    this.#hasChanged = true;
+    return kept;
   }
 
   /** Returns the segment of what ends now. */

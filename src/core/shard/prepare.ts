@@ -1,8 +1,16 @@
-import { listOf, type BucketKey, type Op, type Prepare, type PrepareAnswer } from "../messages.ts";
+import {
+  listOf,
+  type BucketKey,
+  type HeldKey,
+  type Op,
+  type Prepare,
+  type PrepareAnswer,
+} from "../messages.ts";
 import type { Randomness } from "../ports.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
 import { sourceOrder } from "../source-order.ts";
 import type { NameQueues } from "./name-queues.ts";
+import { involves, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import { bucketText, type Claimant, type ExecutionId, type Holding, type HoldRow } from "./rows.ts";
 import type { Occupants, ShardStore } from "./store.ts";
 
@@ -24,6 +32,7 @@ export class Preparation {
   readonly #nowMs: number;
   readonly #nextEpoch: () => number;
   readonly #queues: Pick<NameQueues, "firstBefore">;
+  readonly #ranges: Pick<RangeHolds, "on">;
   /** With the holds that were made by earlier prepares of the message. */
   readonly #occupants: Map<string, Occupants>;
   readonly #made: HoldRow[] = [];
@@ -35,6 +44,7 @@ export class Preparation {
     nowMs: number,
     nextEpoch: () => number,
     queues: Pick<NameQueues, "firstBefore">,
+    ranges: Pick<RangeHolds, "on">,
     prepares: readonly Prepare[],
   ) {
     this.#store = store;
@@ -42,6 +52,7 @@ export class Preparation {
     this.#nowMs = nowMs;
     this.#nextEpoch = nextEpoch;
     this.#queues = queues;
+    this.#ranges = ranges;
     this.#occupants = store.occupants(prepares.flatMap(({ ops }) => ops));
   }
 
@@ -50,14 +61,26 @@ export class Preparation {
    */
   carryOut(request: Prepare): PrepareAnswer {
     const conflicts: Conflict[] = [];
-    const held: BucketKey[] = [];
+    const held: HeldKey[] = [];
     const clear: Op[] = [];
     for (const op of request.ops) {
       const { claim, hold } = this.#occupantsOf(op);
-      const finding = this.#unlessAwaited(op, request, examine(op, request, claim, hold));
+      const range = this.#rangeIn(op, request, claim);
+      const examined = examine(op, request, claim, hold);
+      const finding = isInRange(op, claim, range, examined)
+        ? {
+            kind: "leased" as const,
+            owner: range.cell === request.cell ? ("self" as const) : ("other" as const),
+          }
+        : this.#unlessAwaited(op, request, examined);
       if (finding.kind === "clear") clear.push(op);
       else if (finding.kind !== "missing") conflicts.push(conflictOf(op, finding));
-      if (finding.kind === "leased") held.push({ type: op.type, canonical: op.canonical });
+      if (finding.kind === "leased")
+        held.push({
+          type: op.type,
+          canonical: op.canonical,
+          ...(range === undefined || hold !== undefined ? {} : { scope: range.scope }),
+        });
     }
     if (conflicts.length > 0) return { granted: false, conflicts, held };
     const missing = request.ops.length - clear.length;
@@ -65,6 +88,13 @@ export class Preparation {
     const epoch = this.#nextEpoch();
     for (const op of clear) this.#hold(op, { ...request, epoch });
     return { granted: true, epoch, missing };
+  }
+
+  /** Returns the range hold of a transfer from or to the cell, which may be in the way of an op (Y3). */
+  #rangeIn(op: Op, { cell }: Prepare, claim: Claimant | undefined): RangeHoldRow | undefined {
+    return [claim?.scope, op.scope]
+      .map((scope) => this.#ranges.on(scope))
+      .find((range) => range !== undefined && involves(range, cell));
   }
 
   /** A free name is kept for the begin that has waited longest for it (B11). */
@@ -144,6 +174,21 @@ function examine(
   if (claim === undefined)
     return op.kind === "destroy" && allowMissing ? { kind: "missing" } : { kind: "absent" };
   return matches(op, claim) ? { kind: "clear" } : { kind: "mismatch", owner: "self" };
+}
+
+/**
+ * Whether a range hold is in the way of an op of one of its two cells: the claim has its scope, or would get
+ * it. A claim of the source may belong to the destination already, so no other finding would be certain (Y3).
+ */
+function isInRange(
+  op: Op,
+  claim: Claimant | undefined,
+  range: RangeHoldRow | undefined,
+  { kind }: Finding,
+): range is RangeHoldRow {
+  if (range === undefined) return false;
+  const isItsClaim = claim !== undefined && claim.scope === range.scope && involves(range, claim.cell);
+  return isItsClaim || (op.scope === range.scope && (kind === "clear" || kind === "leased"));
 }
 
 function matches({ kind, subject, source, epoch }: Op, claim: Claimant): boolean {

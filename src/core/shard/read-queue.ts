@@ -12,6 +12,11 @@ const ROWS_PER_MS = 250;
 /** The number of reads of one cell that may wait. */
 const MAX_WAITING = 100;
 
+/** Runs reads of many claims of a cell. */
+export interface ClaimReads {
+  run<T>(cell: string, read: () => { value: T; rows: number }): Promise<Result<T>>;
+}
+
 interface Waiting {
   enter: () => void;
   /** True once the caller has been refused. */
@@ -19,7 +24,7 @@ interface Waiting {
 }
 
 /** Admits reads of many rows one at a time, in turn by cell. */
-export class ReadQueue {
+export class ReadQueue implements ClaimReads {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #waiting = new FairQueue<Waiting>();

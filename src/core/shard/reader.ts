@@ -13,7 +13,9 @@ import type {
 import { ok, refused } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
 import type { Inquirer } from "./inquirer.ts";
-import type { ReadQueue } from "./read-queue.ts";
+import type { AskedHold } from "./inquiry-queue.ts";
+import type { ClaimReads } from "./read-queue.ts";
+import type { RangeHoldRow, RangeHolds } from "./range-holds.ts";
 import { bySource, comparePositions, recordOfClaim, recordOfHold } from "./record.ts";
 import {
   executionKey,
@@ -49,7 +51,13 @@ interface Begun {
 const NO_VERDICTS: ReadonlyMap<string, Verdict> = new Map();
 
 /** What a key shows. `ask`: its hold must be asked about. `without` is what it shows without the hold. */
-type Read = LookupFound | { kind: "ask"; hold: HoldRow; without: LookupFound };
+type Read<Hold extends AskedHold = HoldRow> = LookupFound | { kind: "ask"; hold: Hold; without: LookupFound };
+
+/** What a lookup has read of a key, and whether the key had a hold. */
+interface KeyRead {
+  read: Read<AskedHold>;
+  isHeld: boolean;
+}
 
 /** What is stored about a key. */
 interface Stored {
@@ -69,19 +77,22 @@ interface Piece {
 export class ShardReader {
   readonly #store: ShardStore;
   readonly #scans: ScanStore;
-  readonly #reads: ReadQueue;
+  readonly #ranges: Pick<RangeHolds, "over">;
+  readonly #reads: ClaimReads;
   readonly #inquirer: Inquirer;
   readonly #scanRows: number;
 
   constructor(
     store: ShardStore,
     scans: ScanStore,
-    reads: ReadQueue,
+    ranges: Pick<RangeHolds, "over">,
+    reads: ClaimReads,
     inquirer: Inquirer,
     { scanRows }: Limits,
   ) {
     this.#store = store;
     this.#scans = scans;
+    this.#ranges = ranges;
     this.#reads = reads;
     this.#inquirer = inquirer;
     this.#scanRows = scanRows;
@@ -93,27 +104,30 @@ export class ShardReader {
     traces: Traces,
   ): Promise<{ found: LookupFound; isSettled: boolean }[]> {
     let reads = keys.map((key) => this.#read(key, NO_VERDICTS));
-    const settled = reads.map(({ kind }) => kind !== "ask");
+    const settled = reads.map(({ isHeld }) => !isHeld);
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
-      const holds = reads.flatMap((read) => (read.kind === "ask" ? [read.hold] : []));
+      const holds = reads.flatMap(({ read }) => (read.kind === "ask" ? [read.hold] : []));
       if (holds.length === 0) break;
       const verdicts = await this.#inquirer.inquire(holds, traces);
       // The key is read again after the answer, because the hold may be gone or replaced by now (M1).
       reads = keys.map((key, index) => {
-        const read = reads[index];
-        return read === undefined || read.kind === "ask" ? this.#read(key, verdicts) : read;
+        const known = reads[index];
+        return known === undefined || known.read.kind === "ask" ? this.#read(key, verdicts) : known;
       });
     }
-    return reads.map((read, index) => ({
+    return reads.map(({ read }, index) => ({
       found: read.kind === "ask" ? read.without : read,
       isSettled: settled[index] === true,
     }));
   }
 
-  #read(key: BucketKey, verdicts: ReadonlyMap<string, Verdict>): Read {
+  #read(key: BucketKey, verdicts: ReadonlyMap<string, Verdict>): KeyRead {
     const claim = this.#store.claim(key);
+    const range = this.#ranges.over(claim);
+    if (claim !== undefined && range !== undefined)
+      return { read: shownInRange(claim, range, verdicts), isHeld: true };
     const hold = claim?.is_held === 0 ? undefined : this.#store.holdOn(key.type, key.canonical);
-    return shown({ claim, hold }, verdicts);
+    return { read: shown({ claim, hold }, verdicts), isHeld: hold !== undefined };
   }
 
   /**
@@ -261,6 +275,34 @@ function shown({ claim, hold }: Stored, verdicts: ReadonlyMap<string, Verdict>):
       return { kind: "unknown" };
     default:
       return { kind: "ask", hold, without };
+  }
+}
+
+/**
+ * What a claim shows that a transfer moves (Y4). Only the destination's ledger knows whether it was cut,
+ * unless the shard has learned it. Then the claim shows as it will be when it is rewritten.
+ */
+function shownInRange(
+  claim: ClaimRow,
+  range: RangeHoldRow,
+  verdicts: ReadonlyMap<string, Verdict>,
+): Read<AskedHold> {
+  const { cell, epoch, cut_at_ms: cutAtMs, lease } = range;
+  const record = recordOfClaim(claim);
+  if (cutAtMs !== null) {
+    const updatedAtMs = Math.max(cutAtMs, record.updatedAtMs);
+    return { kind: "record", record: { ...record, cell, epoch, updatedAtMs } };
+  }
+  const without: LookupFound = { kind: "record", record };
+  switch (verdicts.get(executionKey(range))) {
+    case "granted":
+      return { kind: "record", record: { ...record, lease } };
+    case "running":
+      return without;
+    case "unknown":
+      return { kind: "unknown" };
+    default:
+      return { kind: "ask", hold: range, without };
   }
 }
 

@@ -19,6 +19,7 @@ import type {
 import type { Answer, Ports } from "../ports.ts";
 import { ok, refused } from "../refusal.ts";
 import type { PastClaims } from "./past-claims.ts";
+import type { RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
 import type { ShardLog } from "./shard-log.ts";
 import type { ShardStore } from "./store.ts";
@@ -42,6 +43,7 @@ export class ShardReconciler {
   readonly #ports: Pick<Ports, "clock" | "log">;
   readonly #limits: Limits;
   readonly #store: ShardStore;
+  readonly #ranges: Pick<RangeHolds, "all">;
   readonly #log: ShardLog;
   readonly #history: History;
   readonly #commits: GroupCommit;
@@ -54,6 +56,7 @@ export class ShardReconciler {
     ports: Pick<Ports, "clock" | "log">,
     limits: Limits,
     store: ShardStore,
+    ranges: Pick<RangeHolds, "all">,
     log: ShardLog,
     history: History,
     commits: GroupCommit,
@@ -65,6 +68,7 @@ export class ShardReconciler {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
+    this.#ranges = ranges;
     this.#log = log;
     this.#history = history;
     this.#commits = commits;
@@ -196,6 +200,8 @@ export class ShardReconciler {
   async #ownerAmong(cells: readonly string[]): Promise<string | undefined> {
     if (cells.length === 0) return undefined;
     const asked = new Set(cells);
+    const range = this.#ranges.all().find(({ cell }) => asked.has(cell));
+    if (range !== undefined) return range.cell;
     for (let after: HoldRow | undefined, isLast = false; !isLast;) {
       const holds = this.#store.holdsAfter(after?.bucket_type ?? -1, after?.canonical ?? "", PAGE_ROWS);
       const hold = holds.find(({ cell }) => asked.has(cell));

@@ -57,6 +57,10 @@ export type ChangedClaimRow = Pick<
   | "epoch"
 >;
 
+/** The columns of a `ChangedClaimRow`. */
+export const CHANGED_COLUMNS =
+  "bucket_type, canonical, value, uuid, subject_type, subject_id, source_type, source_id, scope, epoch";
+
 /** A claim, with whether a hold destroys or replaces it. */
 export type FoundClaimRow = ClaimRow & { is_held: 0 | 1 };
 
@@ -65,7 +69,7 @@ export type ArrivingHoldRow = HoldRow & { source_order: string };
 
 export type Claimant = Pick<
   HoldRow,
-  "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "epoch"
+  "cell" | "subject_type" | "subject_id" | "source_type" | "source_id" | "scope" | "epoch"
 >;
 
 /** What a prepare needs to know of a hold that is in the way. */
@@ -77,7 +81,7 @@ export interface ExecutionId extends Holder {
 }
 
 /** Returns a key that identifies one execution. It is the same for all holds of the execution. */
-export function executionKey({ cell, lease, incarnation, counter, epoch }: ExecutionId | HoldRow): string {
+export function executionKey({ cell, lease, incarnation, counter, epoch }: ExecutionId): string {
   return `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
 }
 

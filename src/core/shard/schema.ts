@@ -1,6 +1,7 @@
 import { AUDIT_TABLE } from "../audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
 import { PAST_CLAIM_TABLES } from "./past-claims.ts";
+import { RANGE_HOLD_TABLE } from "./range-holds.ts";
 import { LOG_TABLE } from "./shard-log.ts";
 
 /** Append-only. Each step runs once per shard, in order. */
@@ -33,6 +34,8 @@ export const shardSchema: readonly (readonly string[])[] = [
     // digests of ranges read nothing but the index.
     `CREATE INDEX claim_by_source ON claim (cell, source_type, source_order, bucket_type, canonical,
                                             updated_at_ms, digest_0, digest_1, digest_2, digest_3)`,
+    // The claims of one scope of a cell. It has no entry for a claim without a scope.
+    `CREATE INDEX claim_by_scope ON claim (cell, scope, bucket_type, canonical) WHERE scope IS NOT NULL`,
     // The current holds. The columns from `uuid` on are NULL for a destroy, which needs none of them.
     `CREATE TABLE hold (
        bucket_type INTEGER NOT NULL,
@@ -54,6 +57,9 @@ export const shardSchema: readonly (readonly string[])[] = [
        scope TEXT,
        PRIMARY KEY (bucket_type, canonical)
      ) STRICT, WITHOUT ROWID`,
+    // The holds that will put a claim into a scope.
+    `CREATE INDEX hold_by_scope ON hold (scope, cell) WHERE scope IS NOT NULL`,
+    RANGE_HOLD_TABLE,
     INCARNATION_TABLE,
     LOG_TABLE,
     ...PAST_CLAIM_TABLES,

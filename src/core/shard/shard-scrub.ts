@@ -5,6 +5,7 @@ import type { Clock, Sql, SqlValue } from "../ports.ts";
 import { ok, refused, type Result } from "../refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
 import type { Inquirer } from "./inquirer.ts";
+import type { RangeHolds } from "./range-holds.ts";
 import type { ReadQueue } from "./read-queue.ts";
 import {
   faultsOfClaim,
@@ -195,6 +196,7 @@ const MOST_KEYS = 20_000;
 /** Returns which holds of these executions are not there (Z3). */
 export function checkHolds(
   store: ShardStore,
+  ranges: Pick<RangeHolds, "on">,
   { cell, executions }: Pick<CheckHolds, "cell" | "executions">,
 ): Result<Pick<HoldCheck, "missing">> {
   const all = executions.flatMap(({ keys }) => keys);
@@ -202,8 +204,10 @@ export function checkHolds(
     return refused("INVALID_ARGUMENT", `a message may ask about ${MOST_KEYS} holds, not ${all.length}`);
   const holds = store.holdsOn(all);
   return ok({
-    missing: executions.map(({ keys, ...execution }) => {
+    missing: executions.map(({ keys, scope, ...execution }) => {
       const wanted = executionKey({ cell, ...execution });
+      const range = ranges.on(scope);
+      if (scope !== undefined) return range !== undefined && executionKey(range) === wanted ? [] : [0];
       return keys.flatMap(({ type, canonical }, index) => {
         const hold = holds.get(bucketText(type, canonical));
         return hold !== undefined && executionKey(hold) === wanted ? [] : [index];

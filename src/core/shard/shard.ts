@@ -58,6 +58,7 @@ import type { ShardMetrics } from "../metrics/messages.ts";
 import { ShardCounters } from "../metrics/shard-counters.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
+import type { PlanTransfer, TransferPlan } from "../transfer/messages.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { Scrub } from "../scrub/scrub.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
@@ -70,16 +71,19 @@ import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { holdPage } from "./hold-page.ts";
 import { ShardReconciler, type KnowledgePeer } from "./reconcile.ts";
 import { PastClaims } from "./past-claims.ts";
+import { RangeHolds } from "./range-holds.ts";
 import { readPeriods } from "./periods.ts";
 import { ShardLog } from "./shard-log.ts";
 import { NameQueues } from "./name-queues.ts";
 import { Preparation } from "./prepare.ts";
-import { ReadQueue } from "./read-queue.ts";
+import { ReadQueue, type ClaimReads } from "./read-queue.ts";
 import { ShardReader } from "./reader.ts";
 import { reportAfter } from "./report.ts";
 import { shardSchema } from "./schema.ts";
-import { bucketText, type HoldRow } from "./rows.ts";
+import { bucketText, type ExecutionId, type HoldRow } from "./rows.ts";
 import { ScanStore } from "./scan-store.ts";
+import { ScopeStore } from "./scope-store.ts";
+import { ShardTransfers } from "./shard-transfers.ts";
 import { checkHolds, ShardScrub } from "./shard-scrub.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -119,8 +123,13 @@ export class Shard {
   readonly #audit: Audit;
   readonly #scans: ScanStore;
   readonly #queues: NameQueues;
+  readonly #ranges: RangeHolds;
+  readonly #scopes: ScopeStore;
+  readonly #transfers: ShardTransfers;
   readonly #limits: Limits;
   readonly #reads: ReadQueue;
+  /** For reads of one cell's claims. */
+  readonly #claimReads: ClaimReads;
   readonly #log: ShardLog;
   readonly #history: History;
   readonly #placementGuard: PlacementGuard;
@@ -153,6 +162,18 @@ export class Shard {
     this.#limits = limits;
     this.#reads = new ReadQueue(ports.clock, limits);
     this.#log = new ShardLog(ports.sql, ports.clock, limits);
+    this.#ranges = new RangeHolds(ports.sql, (cell) => this.#changes.add(cell));
+    this.#scopes = new ScopeStore(ports.sql);
+    this.#transfers = new ShardTransfers(
+      index,
+      ports.clock,
+      limits,
+      this.#ranges,
+      this.#scopes,
+      this.#pastClaims,
+      this.#log,
+    );
+    this.#claimReads = this.#transfers.readsIn(this.#reads);
     this.#history = new History(ports, `shard ${index}`, this.#log.position);
     this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, () => this.#sweeper.start());
     this.#commits = new GroupCommit(
@@ -171,6 +192,8 @@ export class Shard {
       ports,
       limits,
       this.#store,
+      this.#ranges,
+      this.#transfers,
       this.#log,
       this.#history,
       this.#placementGuard,
@@ -182,13 +205,23 @@ export class Shard {
         },
       },
     );
-    this.#reader = new ShardReader(this.#store, this.#scans, this.#reads, this.#inquirer, limits);
+    this.#reader = new ShardReader(
+      this.#store,
+      this.#scans,
+      this.#ranges,
+      this.#claimReads,
+      this.#inquirer,
+      limits,
+    );
     this.#sweeper = new Sweeper(
       ports,
       limits,
       this.#store,
       this.#scans,
       this.#inquirer,
+      this.#ranges,
+      this.#transfers,
+      this.#history,
       this.#pastClaims,
       this.#commits,
     );
@@ -197,6 +230,7 @@ export class Shard {
       ports,
       limits,
       this.#store,
+      this.#ranges,
       this.#log,
       this.#history,
       this.#commits,
@@ -237,10 +271,18 @@ export class Shard {
         const prepares = (await Promise.all(parts)).flat();
         const { refusal } = this.#history;
         if (refusal !== undefined) return { ok: false, refusal };
-        return ok({ seen: this.#log.ledgerPoint(message.cell) ?? null, point: this.#point, prepares });
+        const seen = this.#log.ledgerPoint(message.cell) ?? null;
+        const moving = this.#movingOf(message);
+        return ok({ seen, point: this.#point, prepares, ...(moving.length === 0 ? {} : { moving }) });
       },
       `the ledger of cell ${message.cell}`,
     );
+  }
+
+  /** Returns the transfers among the decisions whose claims are not all rewritten (Y5). */
+  #movingOf({ decisions }: Exchange): string[] {
+    const leases = decisions.flatMap(({ lease, transfer }) => (transfer === undefined ? [] : [lease]));
+    return leases.length === 0 ? [] : this.#transfers.moving(leases);
   }
 
   /** What an answer tells besides its content. To be called when the answer is complete. */
@@ -255,7 +297,9 @@ export class Shard {
 
   /** Writes the log row of a transaction that changed something. Runs at the end of each transaction. */
   #logTransaction(): void {
-    const hasChanged = [this.#store.takeChanged(), this.#pastClaims.takeChanged()].includes(true);
+    const hasChanged = [this.#store, this.#pastClaims, this.#ranges]
+      .map((part) => part.takeChanged())
+      .includes(true);
     if (!hasChanged && !this.#log.hasJumped && this.#log.changes.isEmpty) return this.#log.discard();
     this.#history.raise();
     this.#log.append();
@@ -276,6 +320,7 @@ export class Shard {
       now,
       () => this.#log.nextEpoch(),
       this.#queues,
+      this.#ranges,
       prepares,
     );
     const answers = prepares.map((request) => {
@@ -283,6 +328,7 @@ export class Shard {
         return { granted: false as const, refusal };
       if (full !== undefined && request.ops.some(({ kind }) => kind !== "destroy"))
         return { granted: false as const, refusal: full };
+      if (request.transfer !== undefined) return this.#transfers.prepare(request, request.transfer, now);
       return preparation.carryOut(request);
     });
     for (const hold of preparation.write())
@@ -290,7 +336,7 @@ export class Shard {
     for (const [index, request] of prepares.entries())
       this.#queues.prepared(request, answers[index]?.granted ?? false);
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
-    if (prepares.length > 0) this.#sweeper.arm();
+    if (prepares.length > 0 || this.#ranges.hasCut) this.#sweeper.arm();
     return answers;
   }
 
@@ -316,6 +362,8 @@ export class Shard {
     const holds = this.#store.holdsOn(decisions.flatMap(({ keys }) => keys));
     const ended: { hold: HoldRow; as: EndedAs }[] = [];
     for (const decision of decisions) {
+      const range = this.#ranges.on(decision.transfer?.scope);
+      if (range !== undefined && decides(decision, range)) this.#transfers.end(range, endedAs(decision), now);
       for (const { type, canonical } of decision.keys) {
         const bucket = bucketText(type, canonical);
         const hold = holds.get(bucket);
@@ -432,14 +480,14 @@ export class Shard {
 
   listRecords(message: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {
     this.#counters.add("recordReads");
-    return this.#read(message, () => this.#reader.listRecords(message));
+    return this.#readClaims(message, () => this.#reader.listRecords(message));
   }
 
   /** Returns some claims of a cell that is removed, held or not (X3). */
   listCellClaims(message: ListCellClaims): Promise<Reply<CellClaims>> {
     this.#counters.add("recordReads");
-    return this.#read(message, () =>
-      this.#reads.run(message.cell, () => {
+    return this.#readClaims(message, () =>
+      this.#claimReads.run(message.cell, () => {
         const claims = this.#store.claimsOf(message.cell, Math.min(message.limit, this.#limits.scanRows));
         const seen = this.#log.ledgerPoint(message.cell) ?? null;
         return { value: { claims, seen }, rows: claims.length };
@@ -450,10 +498,21 @@ export class Shard {
   /** Counts claims of a cell by their types, held or not. */
   countCellClaims(message: CountCellClaims): Promise<Reply<CellClaimCounts>> {
     this.#counters.add("recordReads");
-    return this.#read(message, () =>
-      this.#reads.run(message.cell, () => {
+    return this.#readClaims(message, () =>
+      this.#claimReads.run(message.cell, () => {
         const value = this.#store.countClaims(message.cell, message.behind, this.#limits.scanRows);
         return { value, rows: value.counts.reduce((sum, { claims }) => sum + claims, 0) };
+      }),
+    );
+  }
+
+  /** Counts what this shard has of a scope, before a transfer of it is prepared (Y2). */
+  planTransfer(message: PlanTransfer): Promise<Reply<TransferPlan>> {
+    this.#counters.add("recordReads");
+    return this.#readClaims({ ...message, cell: message.from }, () =>
+      this.#claimReads.run(message.from, () => {
+        const value = this.#transfers.plan(message);
+        return { value, rows: value.counts.reduce((sum, { claims }) => sum + claims, value.present) };
       }),
     );
   }
@@ -472,8 +531,8 @@ export class Shard {
   /** Returns digests of ranges (R4). */
   digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
     this.#counters.add("recordReads");
-    return this.#read(message, () =>
-      this.#reads.run(message.cell, () =>
+    return this.#readClaims(message, () =>
+      this.#claimReads.run(message.cell, () =>
         digestRecords(this.#scans, this.#changes, this.#limits.scanRows, message),
       ),
     );
@@ -501,7 +560,7 @@ export class Shard {
       message,
       async () => {
         const found = await this.#reads.run(message.cell, () => ({
-          value: checkHolds(this.#store, message),
+          value: checkHolds(this.#store, this.#ranges, message),
           rows: message.executions.reduce((sum, { keys }) => sum + keys.length, 0),
         }));
         if (!found.ok) return found;
@@ -528,13 +587,18 @@ export class Shard {
         const [current] = await this.#reader.lookup([message.key], message.traces);
         if (current === undefined || current.found.kind === "unknown") return unknownOwner;
       }
-      return this.#reads.run(OPERATORS, () => {
-        const page = readPeriods(this.#store, this.#pastClaims, this.#limits.scanRows, message);
-        // What was lost and is not verified yet may be missing (H6, K4).
-        const isReconciling = this.#history.state === "reconciling";
-        const completeSinceMs = isReconciling ? this.#ports.clock.now() : this.#pastClaims.completeSinceMs;
-        return { value: { ...page, completeSinceMs }, rows: page.rows };
-      });
+      return this.#reads
+        .run<Reply<PeriodPage>>(OPERATORS, () => {
+          // The claim may not be rewritten yet, although its transfer was cut (Y4).
+          if (message.before === null && this.#ranges.over(this.#store.claim(message.key))?.cut_at_ms != null)
+            return { value: unknownOwner, rows: 1 };
+          const page = readPeriods(this.#store, this.#pastClaims, this.#limits.scanRows, message);
+          // What was lost and is not verified yet may be missing (H6, K4).
+          const isReconciling = this.#history.state === "reconciling";
+          const completeSinceMs = isReconciling ? this.#ports.clock.now() : this.#pastClaims.completeSinceMs;
+          return { value: ok({ ...page, completeSinceMs }), rows: page.rows };
+        })
+        .then((done) => (done.ok ? done.value : done));
     });
   }
 
@@ -643,7 +707,7 @@ export class Shard {
   /** Returns a page of a cell's holds, for a ledger that has lost leases (H7). */
   listHolds(message: ListHolds): Promise<Reply<HoldPage>> {
     return this.#answerAlways(message, async () => {
-      const page = holdPage(this.#store, message);
+      const page = holdPage(this.#store, this.#ranges, this.#scopes, message);
       await this.#ports.sql.flush();
       return ok({ ...page, point: this.#point, seen: this.#log.ledgerPoint(message.cell) ?? null });
     });
@@ -667,6 +731,21 @@ export class Shard {
     });
   }
 
+  /**
+   * Reads claims of a cell. It first asks about the transfers from and to the cell, so that an answer shows
+   * what an acknowledged cut has moved (Y4).
+   */
+  #readClaims<T>(message: Envelope & { cell: string }, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+    return this.#read(message, async () => {
+      const open = this.#ranges.involving(message.cell).filter(({ cut_at_ms: cutAtMs }) => cutAtMs === null);
+      if (open.length > 0) {
+        const verdicts = await this.#inquirer.inquire(open, message.traces);
+        if ([...verdicts.values()].includes("unknown")) return unknownTransfer;
+      }
+      return work();
+    });
+  }
+
   /** Carries out a message, unless it does not fit or its sender has seen more than this shard has (H4). */
   async #answer<T>(message: Envelope, work: () => Promise<Reply<T>>, sender = "a caller"): Promise<Reply<T>> {
     const refusal = (await this.#placementGuard.admit(message)) ?? this.#history.refuse(message.seen, sender);
@@ -683,6 +762,12 @@ const unknownOwner: Reply<never> = refused(
   { retryAfterMs: 1_000 },
 );
 
+const unknownTransfer: Reply<never> = refused(
+  "UNAVAILABLE",
+  "the ledger that knows whether a transfer of the cell's claims was cut cannot be reached; retry the call",
+  { retryAfterMs: 1_000 },
+);
+
 const changesPruned = (after: number | null): Reply<never> =>
   refused(
     "FAILED_PRECONDITION",
@@ -693,8 +778,11 @@ const changesPruned = (after: number | null): Reply<never> =>
 
 const neverNone = (found: LookupFound): LookupFound => (found.kind === "none" ? { kind: "unknown" } : found);
 
-const decisionWeight = ({ keys }: Decision): number => keys.length;
-const prepareWeight = ({ ops }: Prepare): number => ops.length;
+/** A transfer is a part by itself: it touches many rows, and sees the holds of the parts before it. */
+const decisionWeight = ({ keys, transfer }: Decision): number =>
+  transfer === undefined ? keys.length : CHUNK_ROWS;
+const prepareWeight = ({ ops, transfer }: Prepare): number =>
+  transfer === undefined ? ops.length : CHUNK_ROWS;
 
 const weightOf = ({ decisions, prepares }: Exchange): number =>
   decisions.reduce((sum, each) => sum + decisionWeight(each), 0) +
@@ -721,7 +809,7 @@ function endedAs({ outcome, epoch }: Decision): EndedAs {
   return epoch === null ? "gone" : "rolled_back";
 }
 
-function decides({ cell, lease, incarnation, counter, epoch }: Decision, hold: HoldRow): boolean {
+function decides({ cell, lease, incarnation, counter, epoch }: Decision, hold: ExecutionId): boolean {
   return (
     hold.cell === cell &&
     hold.lease === lease &&

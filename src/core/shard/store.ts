@@ -13,6 +13,7 @@ import { ManyRows } from "./many-rows.ts";
 import type { PastClaims } from "./past-claims.ts";
 import {
   bucketText,
+  CHANGED_COLUMNS,
   type ChangedClaimRow,
   type Claimant,
   type ClaimRow,
@@ -57,8 +58,8 @@ type OccupantRow = Pick<HoldRow, "bucket_type" | "canonical"> & {
 const OCCUPANTS = new ManyRows(
   2,
   (keys) => `SELECT column1 AS bucket_type, column2 AS canonical,
-      claim.cell, claim.subject_type, claim.subject_id, claim.source_type, claim.source_id, claim.epoch,
-      hold.kind AS hold_kind, hold.cell AS hold_cell
+      claim.cell, claim.subject_type, claim.subject_id, claim.source_type, claim.source_id,
+      claim.scope, claim.epoch, hold.kind AS hold_kind, hold.cell AS hold_cell
     FROM (VALUES ${keys})
     LEFT JOIN claim ON claim.bucket_type = column1 AND claim.canonical = column2
     LEFT JOIN hold ON hold.bucket_type = column1 AND hold.canonical = column2`,
@@ -112,9 +113,6 @@ const CLAIM_HELD = new ManyRows(
            source_id, source_order, scope, epoch, held_at_ms, at_ms, word_0, word_1, word_2, word_3
       FROM held CROSS JOIN hold ON bucket_type = type AND canonical = name`,
 );
-
-const CHANGED_COLUMNS =
-  "bucket_type, canonical, value, uuid, subject_type, subject_id, source_type, source_id, scope, epoch";
 
 const DELETE_CLAIMS = new ManyRows(
   2,

@@ -5,8 +5,12 @@ import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { PastClaims } from "./past-claims.ts";
+import type { History } from "../history.ts";
+import type { AskedHold } from "./inquiry-queue.ts";
+import type { RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
 import { FIRST_HOLD, type ScanStore } from "./scan-store.ts";
+import type { ShardTransfers } from "./shard-transfers.ts";
 import type { ShardStore } from "./store.ts";
 
 /** The number of holds that a sweep reads at a time. Only these are in memory. */
@@ -36,7 +40,7 @@ interface Pass {
  * the pause between two inquiries about it. When a hold is due follows from its age alone, so the sweeper
  * remembers nothing about single holds. A new instance inquires once more about each.
  *
- * The same alarm drops past claims that are due (K3).
+ * The same alarm drops past claims that are due (K3), and rewrites the claims of transfers (Y5).
  */
 export class Sweeper {
   readonly #ports: Ports;
@@ -44,6 +48,9 @@ export class Sweeper {
   readonly #store: ShardStore;
   readonly #scans: ScanStore;
   readonly #inquirer: Inquirer;
+  readonly #ranges: RangeHolds;
+  readonly #transfers: ShardTransfers;
+  readonly #history: History;
   readonly #pastClaims: PastClaims;
   readonly #commits: GroupCommit;
   readonly #alarm: AlarmSchedule;
@@ -56,6 +63,9 @@ export class Sweeper {
     store: ShardStore,
     scans: ScanStore,
     inquirer: Inquirer,
+    ranges: RangeHolds,
+    transfers: ShardTransfers,
+    history: History,
     pastClaims: PastClaims,
     commits: GroupCommit,
   ) {
@@ -64,6 +74,9 @@ export class Sweeper {
     this.#store = store;
     this.#scans = scans;
     this.#inquirer = inquirer;
+    this.#ranges = ranges;
+    this.#transfers = transfers;
+    this.#history = history;
     this.#pastClaims = pastClaims;
     this.#commits = commits;
     this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
@@ -85,20 +98,27 @@ export class Sweeper {
   arm(): void {
     const now = this.#ports.clock.now();
     const isDropDue = this.#pastClaims.dueMs(now) <= now;
-    if (this.#store.hasHolds() || isDropDue) this.#alarm.setBy(now + this.#limits.sweepAfterMs);
+    if (this.#ranges.hasCut) this.#alarm.setBy(now + this.#limits.sweepAfterMs / 4);
+    if (this.#hasHolds || isDropDue) this.#alarm.setBy(now + this.#limits.sweepAfterMs);
+  }
+
+  get #hasHolds(): boolean {
+    return this.#ranges.size > 0 || this.#store.hasHolds();
   }
 
   async run(): Promise<void> {
     this.#alarm.markRung();
     let nextMs = -Infinity;
     try {
+      await this.#transfers.moveDue(this.#commits, this.#history);
       nextMs = await this.#sweep();
       await this.#drop();
     } finally {
       const now = this.#ports.clock.now();
       const soonest = now + this.#limits.sweepAfterMs / 4;
       const latest = now + this.#limits.maxBackoffMs;
-      if (this.#store.hasHolds()) this.#alarm.setBy(Math.max(soonest, Math.min(nextMs, latest)));
+      if (this.#ranges.hasCut) this.#alarm.setBy(soonest);
+      if (this.#hasHolds) this.#alarm.setBy(Math.max(soonest, Math.min(nextMs, latest)));
       if (this.#pastClaims.dueMs(now) <= now) this.#alarm.setBy(soonest);
     }
   }
@@ -118,7 +138,9 @@ export class Sweeper {
   /** Reads the next pages of holds. Returns when the next sweep is due; that is at once if pages are left. */
   async #sweep(): Promise<number> {
     const pageHolds = Math.min(PAGE_HOLDS, this.#limits.scanRows);
+    const isNew = this.#pass === undefined;
     const pass = (this.#pass ??= this.#newPass());
+    if (isNew) await this.#askRanges(pass);
     let asked = 0;
     for (let page = 0; page < PAGES_PER_ALARM && asked < pageHolds; page += 1) {
       const { range, isLast } = this.#scans.nextHolds(pass.behind, pageHolds);
@@ -131,6 +153,15 @@ export class Sweeper {
       if (isLast) return pass.nextMs;
     }
     return -Infinity;
+  }
+
+  /** They are few, so a pass asks about all that are due at once. */
+  async #askRanges(pass: Pass): Promise<void> {
+    const due = this.#dueIn(
+      pass,
+      this.#ranges.all().filter(({ cut_at_ms: cutAtMs }) => cutAtMs === null),
+    );
+    if (due.length > 0) await this.#inquirer.inquire(due);
   }
 
   async #ask(due: readonly HoldRow[]): Promise<void> {
@@ -146,7 +177,7 @@ export class Sweeper {
     return { atMs, previousMs, behind: FIRST_HOLD, nextMs: Infinity };
   }
 
-  #dueIn(pass: Pass, holds: readonly HoldRow[]): HoldRow[] {
+  #dueIn<Hold extends AskedHold>(pass: Pass, holds: readonly Hold[]): Hold[] {
     return holds.filter(({ held_at_ms: heldAtMs }) => {
       // A hold from the future has no age that could be waited for: the clock was set back.
       if (heldAtMs > pass.atMs) return true;

@@ -28,12 +28,17 @@ export const period = z
     ended_by: z
       .strictObject({
         lease_uuid: z.uuid(),
-        kind: z.enum(["destroy", "replace"]).meta({
-          description: "`replace`: another period of the same cell follows at once.",
+        kind: z.enum(["destroy", "replace", "move"]).meta({
+          description:
+            "`replace`: another period of the same cell follows at once. `move`: a transfer has given the " +
+            "name to another cell, and the lease is the transfer.",
         }),
       })
       .nullable()
-      .meta({ description: "The lease of the same cell that ended the claim. Null: it has not ended." }),
+      .meta({
+        description:
+          "The lease that ended the claim: one of the same cell, or a transfer. Null: it has not ended.",
+      }),
   })
   .meta({
     id: "Period",

@@ -1,6 +1,6 @@
 /** Tests of how a shard puts questions to a ledger into messages. */
 import { expect, test } from "vitest";
-import { InquiryQueue } from "../../../src/core/shard/inquiry-queue.ts";
+import { InquiryQueue, isRange, type AskedHold } from "../../../src/core/shard/inquiry-queue.ts";
 import { executionKey, type HoldRow } from "../../../src/core/shard/rows.ts";
 
 const hold = (epoch: number, canonical = `name-${epoch}`): HoldRow => ({
@@ -37,13 +37,14 @@ function start(): { queue: InquiryQueue<number>; sent: Sent[] } {
 
 interface Sent {
   cell: string;
-  holds: readonly HoldRow[];
+  holds: readonly AskedHold[];
   answer: () => void;
   fail: () => void;
 }
 
 const turn = (): Promise<void> => new Promise((next) => setImmediate(next));
-const namesIn = ({ holds }: Sent): string[] => holds.map(({ canonical }) => canonical);
+const namesIn = ({ holds }: Sent): string[] =>
+  holds.map((asked) => (isRange(asked) ? asked.scope : asked.canonical));
 
 test("[M6] [R2] questions wait for the message after the one under way, all together", async () => {
   const { queue, sent } = start();

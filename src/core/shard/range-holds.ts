@@ -1,0 +1,126 @@
+import type { Sql } from "../ports.ts";
+import type { ClaimRow, ExecutionId } from "./rows.ts";
+
+/** One row for each transfer that holds a scope (Y2). */
+export const RANGE_HOLD_TABLE = `CREATE TABLE range_hold (
+   scope TEXT NOT NULL PRIMARY KEY,
+   from_cell TEXT NOT NULL,
+   cell TEXT NOT NULL,
+   lease TEXT NOT NULL,
+   incarnation INTEGER NOT NULL,
+   counter INTEGER NOT NULL,
+   epoch INTEGER NOT NULL,
+   held_at_ms INTEGER NOT NULL,
+   cut_at_ms INTEGER
+ ) STRICT, WITHOUT ROWID`;
+
+/** The hold of a transfer on all claims of the source that have the scope. Its cell is the destination. */
+export interface RangeHoldRow extends ExecutionId {
+  scope: string;
+  from_cell: string;
+  held_at_ms: number;
+  /** When the shard learned that the transfer was cut. Null: it was not, as far as the shard knows. */
+  cut_at_ms: number | null;
+}
+
+/** The most range holds of a shard, all of which are in memory. */
+export const MOST_RANGE_HOLDS = 1_000;
+
+/**
+ * The range holds of a shard. They are few, so all are in memory. A transaction that fails ends the instance,
+ * so the memory is never ahead of the rows.
+ */
+export class RangeHolds {
+  readonly #sql: Sql;
+  readonly #onChange: (cell: string) => void;
+  readonly #byScope: Map<string, RangeHoldRow>;
+  #hasChanged = false;
+
+  /** @param onChange is called with both cells of each range hold that begins, is cut or ends */
+  constructor(sql: Sql, onChange: (cell: string) => void) {
+    this.#sql = sql;
+    this.#onChange = onChange;
+    const rows = sql.all<RangeHoldRow>("SELECT * FROM range_hold ORDER BY scope");
+    this.#byScope = new Map(rows.map((row) => [row.scope, row]));
+  }
+
+  get size(): number {
+    return this.#byScope.size;
+  }
+
+  /** Whether a cut transfer still has claims to rewrite. */
+  get hasCut(): boolean {
+    return this.all().some(({ cut_at_ms: cutAtMs }) => cutAtMs !== null);
+  }
+
+  all(): RangeHoldRow[] {
+    return [...this.#byScope.values()];
+  }
+
+  /** Returns the range hold on a scope. */
+  on(scope: string | null | undefined): RangeHoldRow | undefined {
+    return typeof scope === "string" ? this.#byScope.get(scope) : undefined;
+  }
+
+  /** Returns the range hold whose transfer moves a claim. */
+  over(claim: Pick<ClaimRow, "cell" | "scope"> | undefined): RangeHoldRow | undefined {
+    const range = this.on(claim?.scope);
+    return range?.from_cell === claim?.cell ? range : undefined;
+  }
+
+  /** Returns the range holds of transfers from or to a cell. */
+  involving(cell: string): RangeHoldRow[] {
+    return this.all().filter((range) => involves(range, cell));
+  }
+
+  /** Returns whether range holds were changed since the last call. */
+  takeChanged(): boolean {
+    const hasChanged = this.#hasChanged;
+    this.#hasChanged = false;
+    return hasChanged;
+  }
+
+  insert(row: RangeHoldRow): void {
+    this.#sql.all(
+      `INSERT INTO range_hold (scope, from_cell, cell, lease, incarnation, counter, epoch, held_at_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      row.scope,
+      row.from_cell,
+      row.cell,
+      row.lease,
+      row.incarnation,
+      row.counter,
+      row.epoch,
+      row.held_at_ms,
+    );
+    this.#set(row);
+  }
+
+  /** Stores that the transfer was cut. */
+  cut(row: RangeHoldRow, nowMs: number): RangeHoldRow {
+    const cut = { ...row, cut_at_ms: nowMs };
+    this.#sql.all("UPDATE range_hold SET cut_at_ms = ? WHERE scope = ?", nowMs, row.scope);
+    this.#set(cut);
+    return cut;
+  }
+
+  delete(row: RangeHoldRow): void {
+    this.#sql.all("DELETE FROM range_hold WHERE scope = ?", row.scope);
+    this.#byScope.delete(row.scope);
+    this.#changed(row);
+  }
+
+  #set(row: RangeHoldRow): void {
+    this.#byScope.set(row.scope, row);
+    this.#changed(row);
+  }
+
+  #changed(row: RangeHoldRow): void {
+    this.#hasChanged = true;
+    this.#onChange(row.from_cell);
+    this.#onChange(row.cell);
+  }
+}
+
+export const involves = (range: RangeHoldRow, cell: string): boolean =>
+  range.from_cell === cell || range.cell === cell;

@@ -1,0 +1,204 @@
+import type { GroupCommit } from "../group-commit.ts";
+import type { History } from "../history.ts";
+import { keyHash } from "../key-hash.ts";
+import type { Limits } from "../limits.ts";
+import type { Prepare, PrepareAnswer, RefusedPrepare } from "../messages.ts";
+import type { Clock } from "../ports.ts";
+import { ok, refused, type Refusal, type Result } from "../refusal.ts";
+import type { PlanTransfer, TransferPlan } from "../transfer/messages.ts";
+import type { TransferOp } from "../transfer/range.ts";
+import type { EndedAs } from "./end-holds.ts";
+import type { PastClaims } from "./past-claims.ts";
+import { MOST_RANGE_HOLDS, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
+import type { ClaimReads } from "./read-queue.ts";
+import type { ScopeLease, ScopeStore } from "./scope-store.ts";
+import type { ShardLog } from "./shard-log.ts";
+
+/** The claims that one transaction rewrites, and the transactions of one alarm (Y5). */
+const MOVED_ROWS = 250;
+const PAGES_PER_ALARM = 20;
+
+/** The leases that a refusal and a plan name. */
+const MOST_LEASES = 10;
+
+/** How long a caller should wait while claims are rewritten, or while leases are in the way. */
+const RETRY_AFTER_MS = 1_000;
+
+/** What transfers do on a shard (Y2, Y5). */
+export class ShardTransfers {
+  readonly #shard: number;
+  readonly #clock: Pick<Clock, "now">;
+  readonly #limits: Limits;
+  readonly #ranges: RangeHolds;
+  readonly #scopes: ScopeStore;
+  readonly #pastClaims: Pick<PastClaims, "keepMoved">;
+  readonly #log: ShardLog;
+
+  constructor(
+    shard: number,
+    clock: Pick<Clock, "now">,
+    limits: Limits,
+    ranges: RangeHolds,
+    scopes: ScopeStore,
+    pastClaims: Pick<PastClaims, "keepMoved">,
+    log: ShardLog,
+  ) {
+    this.#shard = shard;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#ranges = ranges;
+    this.#scopes = scopes;
+    this.#pastClaims = pastClaims;
+    this.#log = log;
+  }
+
+  /** Holds a scope, unless something is in the way (Y2). Runs inside a transaction, and does not wait. */
+  prepare(request: Prepare, op: TransferOp, nowMs: number): PrepareAnswer | RefusedPrepare {
+    const { cell: to, lease, incarnation, counter } = request;
+    const { from, scope } = op;
+    const refusal = this.#blocked(from, to, scope);
+    if (refusal !== undefined) return { granted: false, refusal };
+    const counted = { from: this.#scopes.digest(from, scope), to: this.#scopes.digest(to, scope) };
+    if (op.unchanged !== undefined && !this.#isUnchanged(op, counted.from.count))
+      return { granted: false, refusal: this.#changedRefusal(from) };
+    const epoch = this.#log.nextEpoch();
+    const holder = { cell: to, lease, incarnation, counter, epoch };
+    this.#ranges.insert({ ...holder, scope, from_cell: from, held_at_ms: nowMs, cut_at_ms: null });
+    // Routers drop what they know of these names, as if each of them had a hold (Q1).
+    for (const key of this.#scopes.keys(from, scope)) this.#log.noteHeld(keyHash(key));
+    return { granted: true, epoch, missing: 0, counted };
+  }
+
+  #blocked(from: string, to: string, scope: string): Refusal | undefined {
+    const range = this.#ranges.on(scope);
+    if (range !== undefined)
+      return blocked(
+        `shard ${this.#shard}: the transfer ${range.lease} to cell ${range.cell} holds the scope`,
+      );
+    if (this.#ranges.size >= MOST_RANGE_HOLDS)
+      return refused(
+        "RESOURCE_EXHAUSTED",
+        `shard ${this.#shard} has range holds of ${MOST_RANGE_HOLDS} transfers; end some of them, and retry`,
+        { reason: "TOO_MANY_TRANSFERS", retryAfterMs: 60_000 },
+      ).refusal;
+    const most = this.#limits.transferClaims;
+    const claims = [from, to].reduce((sum, cell) => sum + this.#scopes.count(cell, scope, most + 1), 0);
+    if (claims > most)
+      return refused(
+        "FAILED_PRECONDITION",
+        `shard ${this.#shard} has more than ${most} claims of the scope; a transfer can't move them at once`,
+        { reason: "TRANSFER_TOO_LARGE" },
+      ).refusal;
+    const leases = this.#leasesIn(from, to, scope);
+    return leases.length === 0
+      ? undefined
+      : blocked(
+          `shard ${this.#shard}: leases hold names of the scope: ` +
+            leases.map(({ cell, lease }) => `${lease} of cell ${cell}`).join(", "),
+        );
+  }
+
+  #leasesIn(from: string, to: string, scope: string): ScopeLease[] {
+    return this.#scopes.leases([from, to], scope, MOST_LEASES);
+  }
+
+  #isUnchanged({ from, scope, unchanged }: TransferOp, count: number): boolean {
+    if (unchanged === undefined || count !== unchanged.count) return false;
+    return this.#scopes.countEpoch(from, scope, unchanged.epoch) === count;
+  }
+
+  #changedRefusal(from: string): Refusal {
+    return refused(
+      "FAILED_PRECONDITION",
+      `shard ${this.#shard}: cell ${from} has claimed, changed or released names of the scope since the ` +
+        "transfer, so its claims are not those that were moved",
+      { reason: "SCOPE_CHANGED" },
+    ).refusal;
+  }
+
+  /** Counts what a shard has of a scope, as far as one message gets (M7). */
+  plan({ from, to, scope, behind }: PlanTransfer): TransferPlan {
+    const range = this.#ranges.on(scope);
+    const { transferClaims, scanRows } = this.#limits;
+    return {
+      ...this.#scopes.plan({ from, scope }, behind, scanRows),
+      present: behind === null ? this.#scopes.count(to, scope, transferClaims + 1) : 0,
+      leases: behind === null ? this.#leasesIn(from, to, scope) : [],
+      transfer: range === undefined ? null : { to: range.cell, id: range.lease },
+    };
+  }
+
+  /** Ends a range hold, or begins to carry out its transfer. Runs inside a transaction. */
+  end(range: RangeHoldRow, as: EndedAs, nowMs: number): void {
+    if (as !== "committed") return this.#ranges.delete(range);
+    this.#move(range.cut_at_ms === null ? this.#ranges.cut(range, nowMs) : range, nowMs);
+  }
+
+  /** Gives the next claims to the destination. When none is left, the range hold ends (Y5). */
+  #move(range: RangeHoldRow, nowMs: number): void {
+    const { from_cell: from, scope } = range;
+    if (this.#scopes.count(from, scope, 1) > 0) {
+      this.#pastClaims.keepMoved(range, nowMs, MOVED_ROWS);
+      const moved = this.#scopes.move(range, MOVED_ROWS);
+      for (const claim of moved) this.#log.changes.noteMoved(range, claim);
+      if (moved.length === MOVED_ROWS) return;
+    }
+    this.#ranges.delete(range);
+  }
+
+  /** Rewrites claims of transfers that were cut, as many as one alarm may. */
+  async moveDue(commits: GroupCommit, history: History): Promise<void> {
+    for (let left = PAGES_PER_ALARM; left > 0 && this.#ranges.hasCut; left -= 1)
+      await commits.submit(
+        "move_claims",
+        () => {
+          const range = this.#ranges.all().find(({ cut_at_ms: cutAtMs }) => cutAtMs !== null);
+          // The loss may have been noticed while the work waited for its transaction (M1, H4).
+          if (range !== undefined && !history.isLost) this.#move(range, this.#clock.now());
+        },
+        { weight: 2 * MOVED_ROWS },
+      );
+  }
+
+  /** Returns those of these transfers whose claims are being rewritten. */
+  moving(leases: readonly string[]): string[] {
+    const open = new Set(
+      this.#ranges.all().flatMap((range) => (range.cut_at_ms === null ? [] : range.lease)),
+    );
+    return leases.filter((lease) => open.has(lease));
+  }
+
+  /** Refuses reads of a cell's claims while some of them are rewritten, as of the turn of each read (Y4). */
+  readsIn(reads: ClaimReads): ClaimReads {
+    return {
+      run: async <T>(cell: string, read: () => { value: T; rows: number }): Promise<Result<T>> => {
+        const done = await reads.run<Result<T>>(cell, () => {
+          const refusal = this.#movingRefusal(cell);
+          if (refusal !== undefined) return { value: { ok: false, refusal }, rows: 0 };
+          const { value, rows } = read();
+          return { value: ok(value), rows };
+        });
+        return done.ok ? done.value : done;
+      },
+    };
+  }
+
+  /** Returns why the claims of a cell cannot be read: some of them are being rewritten (Y4). */
+  #movingRefusal(cell: string): Refusal | undefined {
+    return this.#ranges.involving(cell).some(({ cut_at_ms: cutAtMs }) => cutAtMs !== null)
+      ? movingRefusal
+      : undefined;
+  }
+}
+
+const movingRefusal = refused(
+  "UNAVAILABLE",
+  "claims of the cell are being moved by a transfer that was cut; retry the call",
+  { retryAfterMs: RETRY_AFTER_MS },
+).refusal;
+
+const blocked = (detail: string): Refusal =>
+  refused("ABORTED", `${detail}; retry when they have ended`, {
+    reason: "TRANSFER_BLOCKED",
+    retryAfterMs: RETRY_AFTER_MS,
+  }).refusal;
