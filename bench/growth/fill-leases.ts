@@ -3,7 +3,7 @@ import { raiseIncarnation } from "../../src/core/history.ts";
 import { encodeExecutions } from "../../src/core/ledger/executions.ts";
 import { encodePayload } from "../../src/core/ledger/payload.ts";
 import { msOf, Positions } from "../../src/core/ledger/position.ts";
-import { LedgerStore, neverRenewed, type LeaseRow } from "../../src/core/ledger/store.ts";
+import { LedgerStore, plainLease, type LeaseRow } from "../../src/core/ledger/store.ts";
 import type { AttemptId, Op } from "../../src/core/messages.ts";
 import { shardOf } from "../../src/core/placement.ts";
 import { newHold } from "../../src/core/shard/prepare.ts";
@@ -144,7 +144,7 @@ export class LeaseFiller {
       ...attemptId,
       ...counts,
       reason: null,
-      ...neverRenewed,
+      ...plainLease,
     };
   }
 

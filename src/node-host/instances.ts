@@ -29,6 +29,12 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
     listLeases: (request) => tell(ledger, ledger.list(request)),
     authorize: (request) => tell(ledger, ledger.authorize(request)),
     endRead: (message) => tell(ledger, ledger.endRead(message)),
+    prepareTransfer: (request) => tell(ledger, ledger.prepareTransfer(request)),
+    acceptTransfer: (call) => tell(ledger, ledger.acceptTransfer(call)),
+    reportTransfer: (call) => tell(ledger, ledger.reportTransfer(call)),
+    decideTransfer: (call) => tell(ledger, ledger.decideTransfer(call)),
+    getTransfer: (call) => tell(ledger, ledger.getTransfer(call)),
+    listTransfers: (call) => tell(ledger, ledger.listTransfers(call)),
     inquire: (message) => ledger.inquire(message),
     pull: (message) => tell(ledger, ledger.pull(message)),
     maintain: (message) => tell(ledger, ledger.maintain(message)),
@@ -78,6 +84,7 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
     listHolds: (message) => shard.listHolds(message),
     listCellClaims: (message) => shard.listCellClaims(message),
     findNames: (message) => tell(shard, shard.findNames(message)),
+    planTransfer: (message) => tell(shard, shard.planTransfer(message)),
     countCellClaims: (message) => tell(shard, shard.countCellClaims(message)),
   };
   return { calls, alarm: () => shard.alarm() };

@@ -23,6 +23,7 @@ import type { IdentitySet } from "../core/identities/identities.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
 import type { ReportedStatus } from "../core/status.ts";
+import type * as transfers from "../core/transfer/messages.ts";
 import type { DirectoryMetrics, LedgerMetrics, ShardMetrics } from "../core/metrics/messages.ts";
 
 // The calls of each object, independent of how messages reach it. Each method takes one message and returns
@@ -42,6 +43,12 @@ export interface LedgerCalls {
   listLeases(request: messages.ListLeasesRequest): Answer<messages.LeasePage>;
   authorize(request: messages.Authorize): Answer<null>;
   endRead(message: messages.EndRead): Answer<null>;
+  prepareTransfer(request: transfers.PrepareTransfer): Answer<transfers.Transfer>;
+  acceptTransfer(call: transfers.TransferCall): Answer<transfers.Transfer>;
+  reportTransfer(call: transfers.ReportTransfer): Answer<transfers.Transfer>;
+  decideTransfer(call: transfers.DecideTransfer): Answer<transfers.Transfer>;
+  getTransfer(call: transfers.TransferCall): Answer<transfers.Transfer>;
+  listTransfers(call: transfers.ListTransfers): Answer<transfers.TransferPage>;
   inquire(message: messages.Inquiry): PeerAnswer<messages.InquiryAnswer>;
   pull(message: messages.Pull): Answer<messages.PullAnswer>;
   maintain(message: messages.Maintain): Answer<messages.MaintainAnswer>;
@@ -88,6 +95,7 @@ export interface ShardCalls {
   listCellClaims(message: messages.ListCellClaims): PeerAnswer<messages.CellClaims>;
   countCellClaims(message: messages.CountCellClaims): Answer<messages.CellClaimCounts>;
   findNames(message: messages.FindNames): Answer<messages.FoundNames>;
+  planTransfer(message: transfers.PlanTransfer): Answer<transfers.TransferPlan>;
 }
 
 export interface DirectoryCalls {

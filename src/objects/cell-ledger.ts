@@ -4,6 +4,7 @@ import type { Ledger } from "../core/ledger/ledger.ts";
 import type * as messages from "../core/messages.ts";
 import type { LedgerMetrics } from "../core/metrics/messages.ts";
 import type { ReportedStatus } from "../core/status.ts";
+import type * as transfers from "../core/transfer/messages.ts";
 import type { Env } from "../env.ts";
 import type { Answer, LedgerCalls } from "./calls.ts";
 import { makeLedger } from "./make.ts";
@@ -48,6 +49,30 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
 
   endRead(message: messages.EndRead): Answer<null> {
     return this.#tell(this.#ledger.endRead(message));
+  }
+
+  prepareTransfer(request: transfers.PrepareTransfer): Answer<transfers.Transfer> {
+    return this.#tell(this.#ledger.prepareTransfer(request));
+  }
+
+  acceptTransfer(call: transfers.TransferCall): Answer<transfers.Transfer> {
+    return this.#tell(this.#ledger.acceptTransfer(call));
+  }
+
+  reportTransfer(call: transfers.ReportTransfer): Answer<transfers.Transfer> {
+    return this.#tell(this.#ledger.reportTransfer(call));
+  }
+
+  decideTransfer(call: transfers.DecideTransfer): Answer<transfers.Transfer> {
+    return this.#tell(this.#ledger.decideTransfer(call));
+  }
+
+  getTransfer(call: transfers.TransferCall): Answer<transfers.Transfer> {
+    return this.#tell(this.#ledger.getTransfer(call));
+  }
+
+  listTransfers(call: transfers.ListTransfers): Answer<transfers.TransferPage> {
+    return this.#tell(this.#ledger.listTransfers(call));
   }
 
   inquire(message: messages.Inquiry): Promise<messages.Reply<messages.InquiryAnswer>> {

@@ -3,6 +3,7 @@ import type { AuditPage, PullAudit } from "../core/audit.ts";
 import type * as messages from "../core/messages.ts";
 import type { ShardMetrics } from "../core/metrics/messages.ts";
 import type { Shard } from "../core/shard/shard.ts";
+import type * as transfers from "../core/transfer/messages.ts";
 import type { Env } from "../env.ts";
 import type { Answer, ShardCalls } from "./calls.ts";
 import { makeShard } from "./make.ts";
@@ -51,6 +52,10 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
 
   digestRecords(message: messages.DigestRecordsRequest): Answer<messages.DigestRecordsAnswer> {
     return this.#tell(this.#shard.digestRecords(message));
+  }
+
+  planTransfer(message: transfers.PlanTransfer): Answer<transfers.TransferPlan> {
+    return this.#tell(this.#shard.planTransfer(message));
   }
 
   findNames(message: messages.FindNames): Answer<messages.FoundNames> {

@@ -312,6 +312,11 @@ const proofs: Record<string, Proof> = {
       );
     return [c.holds().length, 3 * 2];
   },
+  range_hold: at("test/core/transfers.test.ts", "[Y2] [M6] a shard has a limited number of range holds"),
+  "RangeHolds.#byScope": at(
+    "test/core/transfers.test.ts",
+    "[Y2] [M6] a shard has a limited number of range holds",
+  ),
   log: at(
     "test/core/shard/shard-log.test.ts",
     "[H1] the log keeps a constant number of rows, and each transaction raises the position",
@@ -408,6 +413,10 @@ const proofs: Record<string, Proof> = {
     return [rowsOf(c.ledger("1").database, "lease WHERE decided = 2"), 4];
   },
   "lease: outcomes": outcomes,
+  transfer: at(
+    "test/core/transfers.test.ts",
+    "[M6] a ledger forgets the oldest transfers, but none that is open",
+  ),
   revoked_key: async () => [rowsOf((await revokedKeys()).ledger("1").database, "revoked_key"), 5],
   "meta.applied": "after work",
   "meta.cell_state": "after work",

@@ -1,8 +1,10 @@
 import type { Limits } from "../limits.ts";
-import type { BeginRequest, BucketKey, Decision, Holder, Op, PrepareAnswer } from "../messages.ts";
+import type { BeginRequest, Decision, HeldKey, Holder, Op, Prepare, PrepareAnswer } from "../messages.ts";
+import { shardsOf } from "../placement.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { Conflict, Refusal } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
+import type { PreparedShard } from "../transfer/messages.ts";
 import type { ShardLinks } from "./shard-links.ts";
 
 /**
@@ -10,9 +12,9 @@ import type { ShardLinks } from "./shard-links.ts";
  * must be released (B6).
  */
 export type AttemptEnd =
-  | { kind: "granted"; epochs: Map<number, number>; missing: number }
+  | { kind: "granted"; epochs: Map<number, number>; missing: number; prepared: PreparedShard[] }
   /** Only temporary conflicts. `held` lists their keys, by shard. */
-  | { kind: "leased"; conflicts: Conflict[]; held: Map<number, BucketKey[]> }
+  | { kind: "leased"; conflicts: Conflict[]; held: Map<number, HeldKey[]> }
   | { kind: "conflicts"; conflicts: Conflict[] }
   | { kind: "refused"; refusal: Refusal }
   | { kind: "unknown"; timedOut: boolean };
@@ -27,7 +29,8 @@ export class Attempt {
   readonly #holder: Holder;
   readonly #options: Pick<BeginRequest, "allowMissing" | "isVerification">;
   readonly #traces: Traces;
-  readonly #byShard: Map<number, Op[]>;
+  readonly #transfer: BeginRequest["transfer"];
+  readonly #byShard: ReadonlyMap<number, Op[]>;
   readonly #answers = new Map<number, ShardAnswer>();
   readonly #signal = { isOver: false };
 
@@ -36,7 +39,7 @@ export class Attempt {
     links: ShardLinks,
     limits: Limits,
     holder: Holder,
-    { ops, allowMissing, isVerification, traces }: BeginRequest,
+    { ops, allowMissing, isVerification, transfer, placement, traces }: BeginRequest,
   ) {
     this.#clock = clock;
     this.#links = links;
@@ -44,10 +47,15 @@ export class Attempt {
     this.#holder = holder;
     this.#options = { allowMissing, ...(isVerification === true ? { isVerification } : {}) };
     this.#traces = traces;
-    this.#byShard = Map.groupBy(
-      ops.toSorted((a, b) => a.shard - b.shard),
-      ({ shard }) => shard,
-    );
+    this.#transfer = transfer;
+    // A transfer holds its scope on every shard (Y1).
+    this.#byShard =
+      transfer === undefined
+        ? Map.groupBy(
+            ops.toSorted((a, b) => a.shard - b.shard),
+            ({ shard }) => shard,
+          )
+        : new Map(Array.from({ length: shardsOf(placement) }, (_, shard) => [shard, []]));
   }
 
   async inParallel(deadlineMs: number): Promise<AttemptEnd> {
@@ -79,10 +87,17 @@ export class Attempt {
   async #ask(shard: number): Promise<Answer<PrepareAnswer>> {
     this.#answers.set(shard, "waiting");
     const ops = this.#byShard.get(shard) ?? [];
-    const prepare = { ...this.#holder, ops, ...this.#options };
+    const prepare: Prepare = { ...this.#holder, ops, ...this.#options, ...this.#transferOn(shard) };
     const answer = await this.#links.prepare(shard, prepare, this.#signal, this.#traces);
     if (!this.#signal.isOver) this.#answers.set(shard, answer);
     return answer;
+  }
+
+  #transferOn(shard: number): Pick<Prepare, "transfer"> {
+    if (this.#transfer === undefined) return {};
+    const { from, scope, unchanged } = this.#transfer;
+    const moved = unchanged?.[shard] ?? { epoch: 0, count: 0 };
+    return { transfer: { from, scope, ...(unchanged === undefined ? {} : { unchanged: moved }) } };
   }
 
   /** Waits for `work` until the deadline. Later answers are ignored, so nothing is granted late. */
@@ -102,7 +117,8 @@ export class Attempt {
 
   #evaluate(deadlineMs: number): AttemptEnd {
     const conflicts: Conflict[] = [];
-    const held = new Map<number, BucketKey[]>();
+    const held = new Map<number, HeldKey[]>();
+    const prepared: PreparedShard[] = [];
     const epochs = new Map<number, number>();
     let missing = 0;
     let unknown = false;
@@ -113,6 +129,8 @@ export class Attempt {
         // With epoch 0 the shard holds nothing, so no decision has to be sent to it.
         if (answer.value.epoch > 0) epochs.set(shard, answer.value.epoch);
         missing += answer.value.missing;
+        const { epoch, counted } = answer.value;
+        if (counted !== undefined) prepared.push({ shard, epoch, ...counted });
       } else {
         conflicts.push(...answer.value.conflicts);
         if (answer.value.held.length > 0) held.set(shard, answer.value.held);
@@ -123,7 +141,7 @@ export class Attempt {
     if (conflicts.length > 0) return { kind: "leased", conflicts, held };
     // A shard that was not asked has not granted its ops.
     if (this.#answers.size < this.#byShard.size) return { kind: "unknown", timedOut: true };
-    return { kind: "granted", epochs, missing };
+    return { kind: "granted", epochs, missing, prepared };
   }
 
   /**
@@ -137,7 +155,14 @@ export class Attempt {
       if (answer !== "waiting" && answer.kind === "ok" && !(answer.value.granted && answer.value.epoch > 0))
         return [];
       const keys = (this.#byShard.get(shard) ?? []).map(({ type, canonical }) => ({ type, canonical }));
-      const decision: Decision = { ...this.#holder, outcome: "ROLLED_BACK", epoch: null, keys };
+      const { from, scope } = this.#transfer ?? {};
+      const decision: Decision = {
+        ...this.#holder,
+        outcome: "ROLLED_BACK",
+        epoch: null,
+        keys,
+        ...(from === undefined || scope === undefined ? {} : { transfer: { from, scope } }),
+      };
       return [this.#links.decide(shard, decision, signal, this.#traces)];
     });
     await this.#until(this.#clock.now() + this.#limits.exchangeTimeoutMs, Promise.all(releases));

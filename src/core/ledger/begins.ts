@@ -7,9 +7,9 @@ import type {
   AttemptId,
   BeginAnswer,
   BeginRequest,
-  BucketKey,
   Caller,
   CellState,
+  HeldKey,
   HoldState,
   Op,
   PlacedLease,
@@ -25,7 +25,8 @@ import type { History } from "../history.ts";
 import { encodeExecutions } from "./executions.ts";
 import { encodePayload } from "./payload.ts";
 import type { Positions } from "./position.ts";
-import { neverRenewed, type LeaseRow, type LedgerStore } from "./store.ts";
+import { encodeRange, plainLease, type LeaseRow, type LedgerStore } from "./store.ts";
+import { recordOfGrant, type TransferStore } from "./transfer-store.ts";
 import { Attempt, type AttemptEnd } from "./attempt.ts";
 import type { LeaseAudit } from "./lease-audit.ts";
 import { Waits, WaitTime, type Awaited } from "./waits.ts";
@@ -64,6 +65,8 @@ interface Running {
 /** What a shard found out about a name that is in the way. */
 interface Settled extends Awaited {
   state: HoldState;
+  /** Whether it is a range hold, for whose end no begin waits (Y3). */
+  isRange: boolean;
 }
 
 /** The running begins of one ledger. They are in memory only (presumed abort, B7). */
@@ -71,6 +74,7 @@ export class Begins {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: LedgerStore;
+  readonly #transfers: TransferStore;
   readonly #links: ShardLinks;
   readonly #commits: GroupCommit;
   readonly #positions: Positions;
@@ -93,6 +97,7 @@ export class Begins {
     ports: Ports,
     limits: Limits,
     store: LedgerStore,
+    transfers: TransferStore,
     links: ShardLinks,
     commits: GroupCommit,
     positions: Positions,
@@ -104,6 +109,7 @@ export class Begins {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
+    this.#transfers = transfers;
     this.#links = links;
     this.#commits = commits;
     this.#positions = positions;
@@ -352,7 +358,7 @@ export class Begins {
       const pauseMs = isBusy ? this.#pauseMs(round) : 0;
       const now = this.#ports.clock.now();
       if (lasting !== undefined && !mayChange && !isOver(now)) {
-        if ((await this.#wait(running, lasting)) !== "offered") {
+        if (lasting.isRange || (await this.#wait(running, lasting)) !== "offered") {
           const refusal = this.#isCurrent(running)
             ? this.grantRefusal(running.request)
             : rolledBack().refusal;
@@ -418,10 +424,15 @@ export class Begins {
       decided_by: null,
       decided_by_key: null,
       reason: null,
-      ...neverRenewed,
+      ...plainLease,
+      transfer: request.transfer === undefined ? null : encodeRange(request.transfer),
     };
     this.#running.delete(request.lease);
     this.#store.insert(row);
+    if (request.transfer !== undefined) {
+      this.#transfers.forget(this.#limits.keptTransfers - 1);
+      this.#transfers.write(recordOfGrant(request, row, end.prepared));
+    }
     this.#audit.begun(request, row);
     this.#outstanding += 1;
     // The answer to a begin has no ops, because the caller has just sent them.
@@ -435,20 +446,40 @@ export class Begins {
   grantRefusal(request: BeginRequest): Refusal | undefined {
     // An answer of a shard may have shown that this ledger has gone back in time (H4).
     if (this.#history.refusal !== undefined) return this.#history.refusal;
-    const refusal = keyRefusal(this.#store, request.caller) ?? this.#audit.refusalOf(request);
+    // The ledger of the source knows its revoked keys, and the Worker has asked it (Y7).
+    const isForeign = request.transfer?.party === "from";
+    const refusal =
+      (isForeign ? undefined : keyRefusal(this.#store, request.caller)) ??
+      this.#audit.refusalOf(request) ??
+      this.#transferRefusal(request);
     if (refusal !== undefined) return refusal;
     return stateRefusal(this.#store.cellState(), request);
+  }
+
+  #transferRefusal({ transfer }: BeginRequest): Refusal | undefined {
+    const { openTransfers } = this.#limits;
+    if (transfer === undefined || this.#transfers.countOpen() < openTransfers) return undefined;
+    return refused(
+      "RESOURCE_EXHAUSTED",
+      `the cell has reached its limit of ${openTransfers} prepared transfers; cut or abort some of them`,
+      { reason: "TOO_MANY_TRANSFERS", retryAfterMs: 10_000 },
+    ).refusal;
   }
 
   #isCurrent(running: Running): boolean {
     return this.#running.get(running.request.lease) === running;
   }
 
-  async #settle(held: ReadonlyMap<number, BucketKey[]>, traces: Traces): Promise<Settled[]> {
+  async #settle(held: ReadonlyMap<number, HeldKey[]>, traces: Traces): Promise<Settled[]> {
     const settled = await fanOut([...held], this.#limits.fanOut, async ([shard, keys]) => {
       const answer = await this.#links.settle(shard, keys, traces);
       const states = answer.kind === "ok" ? answer.value.states : [];
-      return keys.map((key, index): Settled => ({ shard, key, state: states[index] ?? "unknown" }));
+      return keys.map(({ scope, ...key }, index): Settled => ({
+        shard,
+        key,
+        state: states[index] ?? "unknown",
+        isRange: scope !== undefined,
+      }));
     });
     return settled.flat();
   }

@@ -4,14 +4,21 @@ import type { Limits } from "../limits.ts";
 import type { DecideRequest, PlacedLease } from "../messages.ts";
 import type { LedgerCounters } from "../metrics/ledger-counters.ts";
 import type { Ports } from "../ports.ts";
-import { ok, refused, type Result } from "../refusal.ts";
+import { ok, refused, type Refusal, type Result } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
 import type { Contradictions } from "./contradictions.ts";
 import { decidedOtherwise } from "./decided-otherwise.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { LeaseAudit } from "./lease-audit.ts";
 import type { Positions } from "./position.ts";
-import { neverRenewed, type LeaseRow, type LedgerStore } from "./store.ts";
+import { plainLease, type LeaseRow, type LedgerStore } from "./store.ts";
+
+/** What the decision of a transfer does besides that of its lease, in the same transaction (Y6). */
+interface TransferDecision {
+  /** Returns why it may not be decided now. */
+  refusal(): Refusal | undefined;
+  write(): void;
+}
 
 /** When the alarm forgets fences, after one had no room. */
 const FORGET_WITHIN_MS = 1_000;
@@ -61,9 +68,10 @@ export class Decisions {
     this.#fences = store.count(2);
   }
 
-  async decide(request: DecideRequest): Promise<Result<PlacedLease>> {
+  /** @param transfer present if the lease is a transfer, which no other call may decide (Y1) */
+  async decide(request: DecideRequest, transfer?: TransferDecision): Promise<Result<PlacedLease>> {
     const decided = await this.#commits.submit("decide", () => {
-      const result = this.#write(request);
+      const result = this.#write(request, transfer);
       this.#contradictions.decided(request, result);
       return result;
     });
@@ -90,18 +98,20 @@ export class Decisions {
   }
 
   /** Runs in one transaction: reads the row again, and decides it if it is undecided (C1, M1). */
-  #write(request: DecideRequest): Result<LeaseRow> {
+  #write(request: DecideRequest, transfer: TransferDecision | undefined): Result<LeaseRow> {
     // The loss may have been noticed while the call waited for its transaction (H4).
     const { refusal } = this.#history;
     if (refusal !== undefined) return { ok: false, refusal };
     const row = this.#store.findWhole(request.lease);
-    if (row === undefined) return this.#writeFence(request);
+    if (row === undefined && transfer === undefined) return this.#writeFence(request);
+    if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
+    if ((row.transfer !== null) !== (transfer !== undefined)) return leaseOfTransfer;
     if (row.state !== "GRANTED")
       return row.state === request.outcome
         ? ok(withoutBatch(row))
         : { ok: false, refusal: decidedOtherwise(row) };
-    const full = this.#audit.refusalOf(request);
-    if (full !== undefined) return { ok: false, refusal: full };
+    const unfit = transfer === undefined ? this.#audit.refusalOf(request) : transfer.refusal();
+    if (unfit !== undefined) return { ok: false, refusal: unfit };
     const now = this.#ports.clock.now();
     this.#store.times.note(now, this.#positions.last);
     const decided: LeaseRow = {
@@ -113,7 +123,8 @@ export class Decisions {
       ...deciderOf(request),
     };
     this.#store.decide(decided);
-    this.#audit.decided(request, row);
+    if (transfer === undefined) this.#audit.decided(request, row);
+    else transfer.write();
     if (request.isRemoval === true && request.outcome === "COMMITTED")
       this.#store.addReleased(row.destroys - row.missing);
     this.#begins.decided();
@@ -164,7 +175,7 @@ export class Decisions {
       replaces: 0,
       missing: 0,
       ...deciderOf(request),
-      ...neverRenewed,
+      ...plainLease,
     };
     this.#begins.fence(request.lease);
     this.#store.insert(row);
@@ -179,6 +190,12 @@ export class Decisions {
     this.#fences -= fences;
   }
 }
+
+const leaseOfTransfer: Result<never> = refused(
+  "FAILED_PRECONDITION",
+  "the lease belongs to a transfer; cut or abort the transfer instead",
+  { reason: "LEASE_OF_TRANSFER" },
+);
 
 const deciderOf = ({
   caller: { role, keyId },

@@ -9,7 +9,7 @@ import type { ShardLinks } from "./shard-links.ts";
 import { decodeExecutions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
 import { msOf } from "./position.ts";
-import type { LeaseRow, LedgerStore } from "./store.ts";
+import { decodeRange, type LeaseRow, type LedgerStore } from "./store.ts";
 
 /**
  * The largest number of open decisions in memory, besides those of the transaction that is being written. The
@@ -121,6 +121,11 @@ export class Deliveries {
   willDeliver(lease: string, position: number): boolean {
     const isLaterLoaded = position > this.#loadedThrough;
     return this.#open.has(lease) || this.#applied.has(lease) || isLaterLoaded;
+  }
+
+  /** The shards that have not confirmed a decision. Null: this instance has not sent it, or all have. */
+  unconfirmedShards(lease: string): number | null {
+    return this.#open.get(lease)?.remaining?.size ?? null;
   }
 
   /** The age of the oldest open decision in memory, which has the smallest position. 0 if there is none. */
@@ -391,8 +396,9 @@ function decisionsOf(cell: string, row: LeaseRow): Map<number, Decision> {
   if (row.payload === null || row.epochs === null || row.state === "GRANTED") return decisions;
   const outcome: Outcome = row.state;
   const { lease, incarnation, counter } = row;
+  const transfer = row.transfer === null ? {} : { transfer: decodeRange(row.transfer) };
   for (const [shard, { epoch }] of decodeExecutions(row.epochs)) {
-    decisions.set(shard, { cell, lease, incarnation, counter, outcome, epoch, keys: [] });
+    decisions.set(shard, { cell, lease, incarnation, counter, outcome, epoch, keys: [], ...transfer });
   }
   for (const { shard, type, canonical } of decodePayload(row.payload))
     decisions.get(shard)?.keys.push({ type, canonical });

@@ -21,10 +21,11 @@ export class LeaseAudit {
   /** Must be called in the transaction that grants the lease. */
   begun(request: BeginRequest, row: LeaseRow): void {
     if (!isAudited(request)) return;
-    const { caller, requestId, lease } = request;
+    const { caller, requestId, lease, transfer } = request;
+    const action = transfer === undefined ? "begin_lease" : "prepare_transfer";
     this.#audit.append(
-      { keyId: caller.keyId, requestId, reason: null },
-      { action: "begin_lease", cell: this.#cell, target: lease, before: null, after: stateOf(row) },
+      { keyId: caller.keyId, requestId, reason: transfer?.reason ?? null },
+      { action, cell: this.#cell, target: lease, before: null, after: stateOf(row) },
     );
   }
 

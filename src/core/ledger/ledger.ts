@@ -52,6 +52,16 @@ import type { LedgerMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import type { ReportedStatus } from "../status.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
+import type {
+  DecideTransfer,
+  ListTransfers,
+  PrepareTransfer,
+  ReportTransfer,
+  Transfer,
+  TransferCall,
+  TransferPage,
+} from "../transfer/messages.ts";
+import type { TransferParty } from "../transfer/range.ts";
 import { PlacementGuard, type DirectoryPeer } from "../placement-guard.ts";
 import { Scrub } from "../scrub/scrub.ts";
 import { Begins, keyRefusal, leaseIdReused, rolledBack } from "./begins.ts";
@@ -74,6 +84,8 @@ import { Renewals } from "./renewals.ts";
 import { StatusReports } from "./status-reports.ts";
 import { lacksSeen } from "./seen-change.ts";
 import { LedgerStore, type LeaseRow } from "./store.ts";
+import { TransferStore } from "./transfer-store.ts";
+import { Transfers } from "./transfers.ts";
 
 export interface LedgerPeers {
   directory: DirectoryPeer;
@@ -106,6 +118,7 @@ export class Ledger {
   readonly #scrub: Scrub;
   readonly #renewals: Renewals;
   readonly #removal: Removal;
+  readonly #transfers: Transfers;
   readonly #audit: Audit;
   readonly #contradictions: Contradictions;
   readonly #statusReports: StatusReports;
@@ -126,6 +139,7 @@ export class Ledger {
     this.#decisionDurations = new Histogram(ports.clock);
     this.#exchangeDurations = new Histogram(ports.clock);
     this.#store = new LedgerStore(ports.sql, cell);
+    const transfers = new TransferStore(ports.sql);
     this.#placementGuard = new PlacementGuard(
       ports,
       limits,
@@ -173,6 +187,7 @@ export class Ledger {
       ports,
       limits,
       this.#store,
+      transfers,
       links,
       this.#commits,
       positions,
@@ -193,6 +208,18 @@ export class Ledger {
       this.#counters,
       leaseAudit,
       this.#contradictions,
+    );
+    this.#transfers = new Transfers(
+      cell,
+      ports.clock,
+      limits,
+      this.#store,
+      transfers,
+      this.#commits,
+      this.#history,
+      this.#decisions,
+      this.#deliveries,
+      this.#audit,
     );
     this.#renewals = new Renewals(ports, this.#store, this.#history, halt);
     this.#removal = new Removal(
@@ -220,6 +247,8 @@ export class Ledger {
       this.#commits,
       positions,
       this.#begins,
+      transfers,
+      this.#deliveries,
       this.#audit,
       peers.shard,
     );
@@ -241,23 +270,67 @@ export class Ledger {
   }
 
   #begin(request: BeginRequest): Promise<Reply<BeginAnswer>> {
-    return this.#answerCall(request, async () => {
-      const row = this.#store.findWhole(request.lease);
-      if (row !== undefined) {
-        const another = row.fence === 1 ? undefined : otherBatch(row, request);
-        if (another !== undefined) return { ok: false, refusal: another };
-        if (row.state === "ROLLED_BACK") return this.#durable(rolledBack());
-        return this.#durable(
-          ok({ lease: this.#store.placedLeaseOf(row, this.#ports.clock.now()), created: false }),
-        );
-      }
-      const unfit = this.#begins.isRunning(request.lease) ? undefined : this.#begins.grantRefusal(request);
-      if (unfit !== undefined) return { ok: false, refusal: unfit };
-      const begun = this.#begins.begin(request);
-      if (!(begun instanceof Promise) && begun.reason === "LEDGER_FULL")
-        this.#deliveries.wakeWithin(TIDY_AGAIN_MS);
-      return begun instanceof Promise ? begun : { ok: false, refusal: begun };
+    return this.#answerCall(request, () => this.#beginLease(request));
+  }
+
+  async #beginLease(request: BeginRequest): Promise<Reply<BeginAnswer>> {
+    const row = this.#store.findWhole(request.lease);
+    if (row !== undefined) {
+      const another = row.fence === 1 ? undefined : otherBatch(row, request);
+      if (another !== undefined) return { ok: false, refusal: another };
+      if (row.state === "ROLLED_BACK") return this.#durable(rolledBack());
+      return this.#durable(
+        ok({ lease: this.#store.placedLeaseOf(row, this.#ports.clock.now()), created: false }),
+      );
+    }
+    const unfit = this.#begins.isRunning(request.lease) ? undefined : this.#begins.grantRefusal(request);
+    if (unfit !== undefined) return { ok: false, refusal: unfit };
+    const begun = this.#begins.begin(request);
+    if (!(begun instanceof Promise) && begun.reason === "LEDGER_FULL")
+      this.#deliveries.wakeWithin(TIDY_AGAIN_MS);
+    return begun instanceof Promise ? begun : { ok: false, refusal: begun };
+  }
+
+  /** Prepares a transfer to this cell: holds a scope of another cell on all shards (Y1). */
+  prepareTransfer(request: PrepareTransfer): Promise<Reply<Transfer>> {
+    return this.#answerTransfer(request, async () => {
+      const begin = this.#transfers.beginOf(request);
+      if (!begin.ok) return begin;
+      return this.#transfers.prepared(await this.#beginLease(begin.value), request);
     });
+  }
+
+  /** Says that the destination takes the claims of a transfer. */
+  acceptTransfer(call: TransferCall): Promise<Reply<Transfer>> {
+    return this.#answerTransfer(call, () => this.#transfers.accept(call));
+  }
+
+  /** Stores what one of the two cells has in its rows. */
+  reportTransfer(call: ReportTransfer): Promise<Reply<Transfer>> {
+    return this.#answerTransfer(call, () => this.#transfers.report(call));
+  }
+
+  /** Cuts or aborts a transfer. */
+  decideTransfer(call: DecideTransfer): Promise<Reply<Transfer>> {
+    return this.#answerTransfer(call, () => this.#transfers.decide(call));
+  }
+
+  getTransfer(call: TransferCall): Promise<Reply<Transfer>> {
+    return this.#answerTransfer(call, async () => this.#durable(this.#transfers.find(call)));
+  }
+
+  listTransfers(call: ListTransfers): Promise<Reply<TransferPage>> {
+    return this.#answerTransfer(call, async () => this.#durable(ok(this.#transfers.list(call))));
+  }
+
+  /** The keys of the source are checked by its own ledger, which the Worker has asked before (Y7). */
+  #answerTransfer<T>(
+    call: CellCall & { party: TransferParty },
+    work: () => Promise<Reply<T>>,
+  ): Promise<Reply<T>> {
+    return this.#answer(call, work, `cell ${this.#cell}`, () =>
+      call.party === "to" ? keyRefusal(this.#store, call.caller) : undefined,
+    );
   }
 
   /** Nobody waits for the answer to a begin any more (B11). */
@@ -283,7 +356,8 @@ export class Ledger {
   get(request: LeaseRequest): Promise<Reply<Lease>> {
     return this.#answerCall(request, async () => {
       const row = this.#store.findWhole(request.lease);
-      if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
+      if (row === undefined || row.transfer !== null)
+        return refused("NOT_FOUND", "this cell has no lease with this id");
       return this.#durable(ok(this.#store.leaseOf(row, this.#ports.clock.now())));
     });
   }
@@ -357,7 +431,8 @@ export class Ledger {
     return this.#answer(message, async () => {
       const now = this.#ports.clock.now();
       const { rows, more } = this.#store.changes(message.afterPosition, message.limit);
-      const changes = rows.map((row) => this.#store.changeOf(row, now));
+      // A transfer is no lease of the cell for whoever reads the projection (Y1).
+      const changes = rows.flatMap((row) => (row.transfer === null ? [this.#store.changeOf(row, now)] : []));
       return this.#durable(
         ok({
           lacksSeen: message.pulled !== undefined && lacksSeen(this.#store, message.pulled),

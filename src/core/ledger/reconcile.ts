@@ -8,6 +8,7 @@ import {
   type BeginRequest,
   type CellState,
   type HeldOp,
+  type HeldRange,
   type HistoryPoint,
   type HoldPage,
   type LedgerReconciliation,
@@ -22,10 +23,12 @@ import { shardsOf } from "../placement.ts";
 import type { Answer, Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 import type { Begins } from "./begins.ts";
+import type { Deliveries } from "./deliveries.ts";
 import { decodeExecutions, encodeExecutions } from "./executions.ts";
 import { decodePayload, encodePayload } from "./payload.ts";
 import type { Positions } from "./position.ts";
-import { neverRenewed, type LeaseRow, type LedgerStore } from "./store.ts";
+import { encodeRange, plainLease, type LeaseRow, type LedgerStore } from "./store.ts";
+import type { TransferStore } from "./transfer-store.ts";
 
 /** The number of holds that a shard reads for one page. */
 const HOLDS_PER_PAGE = 500;
@@ -58,6 +61,8 @@ export class LedgerReconciler {
   readonly #commits: GroupCommit;
   readonly #positions: Positions;
   readonly #begins: Begins;
+  readonly #transfers: TransferStore;
+  readonly #deliveries: Deliveries;
   readonly #audit: Audit;
   readonly #shard: HoldsPeer;
   #accepting: Promise<Reply<LedgerReconciliation>> | undefined;
@@ -71,6 +76,8 @@ export class LedgerReconciler {
     commits: GroupCommit,
     positions: Positions,
     begins: Begins,
+    transfers: TransferStore,
+    deliveries: Deliveries,
     audit: Audit,
     shard: HoldsPeer,
   ) {
@@ -82,6 +89,8 @@ export class LedgerReconciler {
     this.#commits = commits;
     this.#positions = positions;
     this.#begins = begins;
+    this.#transfers = transfers;
+    this.#deliveries = deliveries;
     this.#audit = audit;
     this.#shard = shard;
   }
@@ -153,16 +162,22 @@ export class LedgerReconciler {
           findings.unreachable.push(shard);
           break;
         }
-        const { holds, next, point, seen } = page.value;
+        const { holds, ranges, next, point, seen } = page.value;
         findings.seen = abovePoints(findings.seen, seen);
-        for (const { incarnation } of holds)
+        for (const { incarnation } of [...holds, ...ranges])
           findings.seen = abovePoints(findings.seen, { incarnation, position: 0 });
-        const work = (): readonly HeldOp[] =>
-          this.#rebuild(shard, holds, point?.incarnation ?? 0, findings.seen.position, request.dryRun);
+        const from = { shard, incarnation: point?.incarnation ?? 0, seen: findings.seen.position };
+        const work = (): readonly { lease: string }[] => [
+          ...this.#rebuild(shard, holds, from.incarnation, from.seen, request.dryRun),
+          ...ranges.filter((range) => this.#rebuildTransfer(range, from, request)),
+        ];
         const forgotten =
-          request.dryRun || holds.length === 0
+          request.dryRun || holds.length + ranges.length === 0
             ? work()
             : await this.#commits.submit("rebuild_leases", work, { weight: holds.length * 2 });
+        // Nothing is sent before the loss is accepted. Then the alarm repeats it.
+        for (const { lease, isCut } of ranges)
+          if (isCut && !request.dryRun) await this.#deliveries.deliver(lease);
         found.holds += forgotten.length;
         for (const { lease } of forgotten) {
           found.leases.add(lease);
@@ -222,11 +237,80 @@ export class LedgerReconciler {
    * still has is true: a row of another attempt was granted or fenced instead. But a row that was itself
    * rebuilt from holds may get more of them, or make way for a later attempt.
    */
-  #isForgotten(row: LeaseRow, attempt: HeldOp): boolean {
+  #isForgotten(row: LeaseRow, attempt: AttemptOf): boolean {
     if (!isRebuilt(row) || row.decided === 1) return false;
     return row.incarnation !== attempt.incarnation
       ? row.incarnation < attempt.incarnation
       : row.counter <= attempt.counter;
+  }
+
+  /**
+   * Grants the lease of a transfer again whose range hold a shard has (Y10). A shard that knows of the cut
+   * proves it. Returns whether the ledger had forgotten it.
+   */
+  #rebuildTransfer(
+    range: HeldRange,
+    { shard, incarnation, seen }: { shard: number; incarnation: number; seen: number },
+    { dryRun, operator }: ReconcileLedger,
+  ): boolean {
+    const { lease, heldEpoch, isCut, from, scope, counted } = range;
+    const row = this.#store.findWhole(lease);
+    const isCutHere = row?.state === "COMMITTED";
+    const isKnown = row !== undefined && !isSameAttempt(row, range) && !this.#isForgotten(row, range);
+    const isComplete = row?.epochs != null && decodeExecutions(row.epochs).has(shard) && isCutHere >= isCut;
+    if (isKnown || isComplete || this.#begins.isRunning(lease, range)) return false;
+    if (dryRun) return true;
+    const known = row !== undefined && isSameAttempt(row, range) ? row : undefined;
+    const executions = new Map(known?.epochs ? decodeExecutions(known.epochs) : []);
+    executions.set(shard, { epoch: heldEpoch, incarnation });
+    this.#positions.raiseTo(seen);
+    const now = this.#ports.clock.now();
+    this.#store.times.note(now, this.#positions.last);
+    const createdPosition = known?.created_position ?? this.#positions.next(now);
+    const wasCut = isCut || isCutHere;
+    const position = wasCut ? this.#positions.next(now) : createdPosition;
+    this.#begins.fence(lease);
+    if (row !== undefined) this.#store.delete(lease);
+    if (row === undefined || row.decided !== 0) {
+      if (!wasCut) this.#begins.rebuilt();
+    } else if (wasCut) this.#begins.decided();
+    const rebuilt: LeaseRow = {
+      ...(known ?? emptyTransfer(now)),
+      lease,
+      decided: wasCut ? 1 : 0,
+      position,
+      created_position: createdPosition,
+      decided_at_ms: wasCut ? now : null,
+      state: wasCut ? "COMMITTED" : "GRANTED",
+      incarnation: range.incarnation,
+      counter: range.counter,
+      epochs: encodeExecutions(executions),
+      payload: encodePayload([]),
+      transfer: encodeRange(range),
+    };
+    this.#store.insert(rebuilt);
+    if (wasCut) this.#deliveries.track(rebuilt);
+    const stored = this.#transfers.find(lease);
+    const step = { atMs: now, by: "operator" as const, keyId: operator.keyId, reason: operator.reason };
+    const shards = stored?.record.shards.filter((each) => each.shard !== shard) ?? [];
+    this.#transfers.write({
+      id: lease,
+      position: stored?.position ?? createdPosition,
+      state: wasCut ? "CUT" : "PREPARED",
+      from,
+      scope,
+      record: {
+        prepared: step,
+        accepted: null,
+        switchBackOf: null,
+        reports: { from: null, to: null },
+        ...stored?.record,
+        decided: wasCut ? (stored?.record.decided ?? step) : null,
+        isRebuilt: true,
+        shards: [...shards, { shard, epoch: heldEpoch, ...counted }],
+      },
+    });
+    return true;
   }
 
   #write(
@@ -276,7 +360,7 @@ export class LedgerReconciler {
       decided_by: null,
       decided_by_key: null,
       reason: null,
-      ...neverRenewed,
+      ...plainLease,
     });
   }
 
@@ -313,6 +397,28 @@ export class LedgerReconciler {
     accepted.durable();
   }
 }
+
+/** The columns of a transfer's lease that is rebuilt from range holds. */
+const emptyTransfer = (nowMs: number): Omit<LeaseRow, "lease" | "position" | "created_position"> => ({
+  decided: 0,
+  created_at_ms: nowMs,
+  decided_at_ms: null,
+  state: "GRANTED",
+  fence: 0,
+  incarnation: 0,
+  counter: 0,
+  epochs: null,
+  payload: null,
+  payload_hash: REBUILT,
+  creates: 0,
+  destroys: 0,
+  replaces: 0,
+  missing: 0,
+  decided_by: null,
+  decided_by_key: null,
+  reason: null,
+  ...plainLease,
+});
 
 /** The hash of a lease that was rebuilt from its holds: the batch of its begin is not known. */
 const REBUILT = "rebuilt";

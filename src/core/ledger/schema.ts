@@ -1,5 +1,6 @@
 import { AUDIT_TABLE } from "../audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
+import { TRANSFER_TABLES } from "./transfer-store.ts";
 
 /** Append-only. Each step runs once per ledger, in order. */
 export const ledgerSchema: readonly (readonly string[])[] = [
@@ -48,4 +49,6 @@ export const ledgerSchema: readonly (readonly string[])[] = [
     `CREATE INDEX lease_by_renewal ON lease (renewed_at_ms, created_at_ms)
       WHERE decided = 0 AND renewed_at_ms IS NOT NULL`,
   ],
+  // The lease of a transfer has the source and the scope, as a JSON array. Other leases have NULL (Y1).
+  [...TRANSFER_TABLES, "ALTER TABLE lease ADD COLUMN transfer TEXT"],
 ];

@@ -203,7 +203,12 @@ function answerWaiting(
   decisions: Queued<Decision, null>[],
   prepares: Queued<Prepare, PrepareAnswer>[],
 ): void {
-  for (const { resolve } of decisions) resolve(answer.kind === "ok" ? { kind: "ok", value: null } : answer);
+  const moving = new Set(answer.kind === "ok" ? answer.value.moving : []);
+  for (const { resolve, item } of decisions) {
+    if (answer.kind !== "ok") resolve(answer);
+    else if (moving.has(item.lease)) resolve({ kind: "unknown", cause: "the shard still rewrites claims" });
+    else resolve({ kind: "ok", value: null });
+  }
   for (const [index, { resolve }] of prepares.entries()) {
     const value = answer.kind === "ok" ? answer.value.prepares[index] : undefined;
     if (answer.kind !== "ok") resolve(answer);

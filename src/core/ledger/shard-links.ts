@@ -8,6 +8,7 @@ import {
   type Envelope,
   type Exchange,
   type ExchangeAnswer,
+  type HeldKey,
   type HistoryPoint,
   type LeaveQueue,
   type Prepare,
@@ -103,7 +104,7 @@ export class ShardLinks {
     return this.#linkTo(shard).decide(this.#placement(), decision, signal, traces);
   }
 
-  settle(shard: number, keys: BucketKey[], traces?: Traces): Promise<Answer<SettleAnswer>> {
+  settle(shard: number, keys: HeldKey[], traces?: Traces): Promise<Answer<SettleAnswer>> {
     const placement = this.#placement();
     // The shard asks other ledgers before it answers, after the questions that it has just sent them (B8).
     const timeoutMs = this.#limits.exchangeTimeoutMs + 2 * this.#limits.inquiryTimeoutMs;

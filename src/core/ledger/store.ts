@@ -11,6 +11,7 @@ import {
   type StoredRemoval,
 } from "../messages.ts";
 import { laterPoint } from "../history.ts";
+import type { TransferRange } from "../transfer/range.ts";
 import { deleteMeta, readMeta, readMetaNumber, writeMeta } from "../meta.ts";
 import type { Sql } from "../ports.ts";
 import { decodeExecutions } from "./executions.ts";
@@ -43,9 +44,19 @@ export interface LeaseRow extends LeaseCounts {
   /** When the cell said last that it still works on the lease (C8). */
   renewed_at_ms: number | null;
   renewal_reason: string | null;
+  /** The source and the scope of a transfer (`encodeRange`). Null: an ordinary lease. */
+  transfer: string | null;
 }
 
-export const neverRenewed = { renewed_at_ms: null, renewal_reason: null } as const;
+/** The columns of most new leases. */
+export const plainLease = { renewed_at_ms: null, renewal_reason: null, transfer: null } as const;
+
+export const encodeRange = ({ from, scope }: TransferRange): string => JSON.stringify([from, scope]);
+
+export function decodeRange(stored: string): TransferRange {
+  const [from, scope] = JSON.parse(stored) as [string, string];
+  return { from, scope };
+}
 
 type Counter = "cell_state_set_at_ms" | "cell_state_version" | "pruned_position" | "refused_through_ms";
 
@@ -80,7 +91,7 @@ interface Applied {
 /** All columns except the payload, for listings and replays. */
 const HEAD = `lease, decided, position, created_position, created_at_ms, decided_at_ms, state, fence,
   incarnation, counter, epochs, NULL AS payload, payload_hash, creates, destroys, replaces, missing,
-  decided_by, decided_by_key, reason, renewed_at_ms, renewal_reason`;
+  decided_by, decided_by_key, reason, renewed_at_ms, renewal_reason, transfer`;
 
 /** The SQL statements on the ledger's tables. It makes no decisions. */
 export class LedgerStore {
@@ -121,8 +132,8 @@ export class LedgerStore {
     this.#sql.all(
       `INSERT INTO lease (lease, decided, position, created_position, created_at_ms, decided_at_ms, state,
                           fence, incarnation, counter, epochs, payload, payload_hash, creates, destroys,
-                          replaces, missing, decided_by, decided_by_key, reason)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+                          replaces, missing, decided_by, decided_by_key, reason, transfer)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       row.lease,
       row.decided,
       row.position,
@@ -143,7 +154,14 @@ export class LedgerStore {
       row.decided_by,
       row.decided_by_key,
       row.reason,
+      row.transfer,
     );
+  }
+
+  /** Whether a lease still has its batch, because some shard may not have applied its decision (S2). */
+  hasBatch(lease: string): boolean {
+    const sql = "SELECT 1 FROM lease WHERE lease = ? AND payload IS NOT NULL";
+    return this.#sql.all(sql, lease).length > 0;
   }
 
   /** Deletes a lease that the same transaction writes again. */
@@ -185,10 +203,14 @@ export class LedgerStore {
     return spared?.n ?? 0;
   }
 
-  /** Returns granted leases after a position, in the order of their grants. */
+  /**
+   * Returns granted leases after a position, in the order of their grants. Transfers are none of them: nobody
+   * but their own calls decides them (Y1).
+   */
   granted(afterPosition: number, limit: number): LeaseRow[] {
     return this.#sql.all<LeaseRow>(
-      `SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? ORDER BY position LIMIT ?`,
+      `SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? AND transfer IS NULL
+        ORDER BY position LIMIT ?`,
       afterPosition,
       limit,
     );

@@ -56,7 +56,7 @@ function insertOld(c: Cluster, count: number): void {
   c.ledger("1").database.exec(
     `INSERT INTO lease
      SELECT 'old-' || n, 1, n, n, 0, 0, 'COMMITTED', 0, 1, n, '{}', '[]', '', 0, 0, 0, 0, NULL, NULL, NULL,
-            NULL, NULL
+            NULL, NULL, NULL
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
              SELECT n FROM count)`,
   );
@@ -219,7 +219,7 @@ function insertGranted(c: Cluster, count: number, payload = "[]"): string[] {
     .database.prepare(
       `INSERT INTO lease
        SELECT 'granted-' || n, 0, n, n, 0, NULL, 'GRANTED', 0, 1, n, (SELECT epochs FROM lease LIMIT 1), ?,
-              '', 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL
+              '', 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL
          FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ?)
                SELECT n FROM count)`,
     )

@@ -1,0 +1,156 @@
+import type { BeginRequest } from "../messages.ts";
+import type { Sql } from "../ports.ts";
+import type { PreparedShard } from "../transfer/messages.ts";
+import type { BySide, DigestedClaims, TransferParty, TransferRange } from "../transfer/range.ts";
+import type { LeaseRow } from "./store.ts";
+
+/**
+ * The transfers to this cell. Their decisions are those of their leases, which are forgotten earlier.
+ * `record` is a `TransferRecord`.
+ */
+export const TRANSFER_TABLES = [
+  `CREATE TABLE transfer (
+     id TEXT NOT NULL PRIMARY KEY,
+     position INTEGER NOT NULL,
+     state TEXT NOT NULL CHECK (state IN ('PREPARED', 'CUT', 'ABORTED')),
+     from_cell TEXT NOT NULL,
+     scope TEXT NOT NULL,
+     record TEXT NOT NULL
+   ) STRICT, WITHOUT ROWID`,
+  "CREATE UNIQUE INDEX transfer_by_position ON transfer (position)",
+  "CREATE INDEX open_transfer ON transfer (id) WHERE state = 'PREPARED'",
+];
+
+/** A step of a transfer as it is stored. */
+export interface StoredStep {
+  atMs: number;
+  by: TransferParty;
+  keyId: string;
+  reason: string | null;
+}
+
+export type StoredReport = StoredStep & DigestedClaims;
+
+/** Everything about a transfer that nothing searches for. */
+export interface TransferRecord {
+  prepared: StoredStep;
+  accepted: StoredStep | null;
+  decided: StoredStep | null;
+  switchBackOf: string | null;
+  /** True if the ledger got it back from the shards (H7). */
+  isRebuilt: boolean;
+  shards: PreparedShard[];
+  reports: BySide<StoredReport | null>;
+}
+
+export interface StoredTransfer extends TransferRange {
+  id: string;
+  position: number;
+  state: "PREPARED" | "CUT" | "ABORTED";
+  record: TransferRecord;
+}
+
+interface TransferRow {
+  id: string;
+  position: number;
+  state: StoredTransfer["state"];
+  from_cell: string;
+  scope: string;
+  record: string;
+}
+
+/** The SQL statements on the table of transfers. It makes no decisions. */
+export class TransferStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  find(id: string): StoredTransfer | undefined {
+    return this.#sql.all<TransferRow>("SELECT * FROM transfer WHERE id = ?", id).map(transferOf)[0];
+  }
+
+  /** Writes a transfer, or changes it. */
+  write({ id, position, state, from, scope, record }: StoredTransfer): void {
+    this.#sql.all(
+      `INSERT INTO transfer (id, position, state, from_cell, scope, record) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET (state, record) = (excluded.state, excluded.record)`,
+      id,
+      position,
+      state,
+      from,
+      scope,
+      JSON.stringify(record),
+    );
+  }
+
+  /** Returns the transfers that began before a position, the latest first. */
+  list(before: number, from: string | null, limit: number): StoredTransfer[] {
+    return this.#sql
+      .all<TransferRow>(
+        `SELECT * FROM transfer WHERE position < ?1 AND (?2 IS NULL OR from_cell = ?2)
+          ORDER BY position DESC LIMIT ?3`,
+        before,
+        from,
+        limit,
+      )
+      .map(transferOf);
+  }
+
+  countOpen(): number {
+    const sql = "SELECT count(*) AS n FROM transfer INDEXED BY open_transfer WHERE state = 'PREPARED'";
+    return this.#sql.all<{ n: number }>(sql)[0]?.n ?? 0;
+  }
+
+  /** Forgets the oldest decided transfers, so that no more than `most` are left. */
+  forget(most: number): void {
+    this.#sql.all(
+      `DELETE FROM transfer WHERE state <> 'PREPARED' AND position <= coalesce(
+         (SELECT position FROM transfer ORDER BY position DESC LIMIT 1 OFFSET ?), 0)`,
+      most,
+    );
+  }
+}
+
+const transferOf = ({
+  id,
+  position,
+  state,
+  from_cell: from,
+  scope,
+  record,
+}: TransferRow): StoredTransfer => ({
+  id,
+  position,
+  state,
+  from,
+  scope,
+  record: JSON.parse(record) as TransferRecord,
+});
+
+/** Returns the record of a transfer whose lease is granted. */
+export function recordOfGrant(
+  { lease: id, transfer, caller }: BeginRequest,
+  { position, created_at_ms: atMs }: LeaseRow,
+  shards: PreparedShard[],
+): StoredTransfer {
+  if (transfer === undefined) throw new Error("the lease is no transfer");
+  const { from, scope, party, reason, switchBackOf } = transfer;
+  return {
+    id,
+    position,
+    state: "PREPARED",
+    from,
+    scope,
+    record: {
+      prepared: { atMs, by: party, keyId: caller.keyId, reason },
+      accepted: null,
+      decided: null,
+      switchBackOf,
+      isRebuilt: false,
+      shards,
+      reports: { from: null, to: null },
+    },
+  };
+}

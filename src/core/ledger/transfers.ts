@@ -1,0 +1,371 @@
+import type { Audit, AuditAction, AuditState } from "../audit.ts";
+import { DigestSum } from "../digest.ts";
+import type { GroupCommit } from "../group-commit.ts";
+import type { History } from "../history.ts";
+import type { Limits } from "../limits.ts";
+import type { BeginAnswer, BeginRequest, DecideRequest, Reply } from "../messages.ts";
+import type { Clock } from "../ports.ts";
+import { ok, refused, type Refusal } from "../refusal.ts";
+import type {
+  DecideTransfer,
+  ListTransfers,
+  PreparedShard,
+  PrepareTransfer,
+  ReportTransfer,
+  Transfer,
+  TransferCall,
+  TransferPage,
+  TransferReport,
+  TransferStep,
+} from "../transfer/messages.ts";
+import type { BySide, DigestedClaims, MovedClaims, TransferParty, TransferSide } from "../transfer/range.ts";
+import type { Deliveries } from "./deliveries.ts";
+import type { Decisions } from "./decisions.ts";
+import type { LedgerStore } from "./store.ts";
+import type {
+  StoredReport,
+  StoredStep,
+  StoredTransfer,
+  TransferRecord,
+  TransferStore,
+} from "./transfer-store.ts";
+
+/** Who may carry out a step (Y7). */
+const ALLOWED: Readonly<Record<"prepare" | "accept" | "cut" | "abort", readonly TransferParty[]>> = {
+  prepare: ["operator", "from"],
+  accept: ["operator", "to"],
+  cut: ["operator", "from"],
+  abort: ["operator", "from", "to"],
+};
+
+const SIDES: readonly TransferSide[] = ["from", "to"];
+
+/** The transfers to a cell, whose leases its ledger stores (Y1). */
+export class Transfers {
+  readonly #cell: string;
+  readonly #clock: Clock;
+  readonly #limits: Limits;
+  readonly #store: LedgerStore;
+  readonly #transfers: TransferStore;
+  readonly #commits: GroupCommit;
+  readonly #history: History;
+  readonly #decisions: Decisions;
+  readonly #deliveries: Deliveries;
+  readonly #audit: Audit;
+
+  constructor(
+    cell: string,
+    clock: Clock,
+    limits: Limits,
+    store: LedgerStore,
+    transfers: TransferStore,
+    commits: GroupCommit,
+    history: History,
+    decisions: Decisions,
+    deliveries: Deliveries,
+    audit: Audit,
+  ) {
+    this.#cell = cell;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#store = store;
+    this.#transfers = transfers;
+    this.#commits = commits;
+    this.#history = history;
+    this.#decisions = decisions;
+    this.#deliveries = deliveries;
+    this.#audit = audit;
+  }
+
+  /** Returns the begin of the lease that prepares a transfer (Y1), or why there is none. */
+  beginOf(request: PrepareTransfer): Reply<BeginRequest> {
+    const { from, scope, transfer, party, reason = null, switchBackOf } = request;
+    const notAllowed = this.#notAllowed("prepare", party);
+    if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
+    if (from === this.#cell)
+      return refused("INVALID_ARGUMENT", `cell ${from} can't be the source and the destination`, {
+        field: "from",
+      });
+    const over = switchBackOf === undefined ? undefined : this.#switchBackRefusal(request, switchBackOf);
+    if (over !== undefined) return { ok: false, refusal: over };
+    const { version, placement, seen, shards, traces, caller, requestId } = request;
+    return ok({
+      version,
+      placement,
+      ...(seen === undefined ? {} : { seen }),
+      ...(shards === undefined ? {} : { shards }),
+      ...(traces === undefined ? {} : { traces }),
+      caller,
+      requestId,
+      lease: transfer,
+      ops: [],
+      payloadHash: JSON.stringify(["transfer", from, scope, switchBackOf?.id ?? null]),
+      allowMissing: false,
+      transfer: {
+        from,
+        scope,
+        party,
+        reason,
+        switchBackOf: switchBackOf?.id ?? null,
+        ...(switchBackOf === undefined ? {} : { unchanged: movedClaims(switchBackOf) }),
+      },
+    });
+  }
+
+  /** A switch-back undoes a transfer that was finished a short time ago (Y9). */
+  #switchBackRefusal({ from, scope }: PrepareTransfer, before: Transfer): Refusal | undefined {
+    if (before.to !== from || before.from !== this.#cell || before.scope !== scope)
+      return refused(
+        "INVALID_ARGUMENT",
+        `transfer ${before.id} has moved scope ${before.scope} from cell ${before.from} to cell ` +
+          `${before.to}, so this one doesn't undo it`,
+        { field: "switch_back_of" },
+      ).refusal;
+    if (before.state !== "FINISHED" || before.decided === null)
+      return refused("FAILED_PRECONDITION", `transfer ${before.id} is ${before.state}; it must be FINISHED`, {
+        reason: "TRANSFER_NOT_READY",
+      }).refusal;
+    if (before.decided.ageMs <= this.#limits.switchBackS * 1_000) return undefined;
+    return refused(
+      "FAILED_PRECONDITION",
+      `transfer ${before.id} was cut more than ${this.#limits.switchBackS} s ago; prepare a transfer in ` +
+        "the other direction instead",
+      { reason: "SWITCH_BACK_OVER" },
+    ).refusal;
+  }
+
+  /** Returns the answer to a prepare. */
+  prepared(begun: Reply<BeginAnswer>, { transfer: id }: PrepareTransfer): Reply<Transfer> {
+    return begun.ok ? this.#answer(id) : begun;
+  }
+
+  /** The destination agrees to get the claims. */
+  accept(call: TransferCall): Promise<Reply<Transfer>> {
+    return this.#change(call, this.#notAllowed("accept", call.party), "accept_transfer", (record, step) => ({
+      ...record,
+      accepted: record.accepted ?? step,
+    }));
+  }
+
+  /** Stores what a cell has in its rows (Y6). A later report replaces an earlier one. */
+  report(call: ReportTransfer): Promise<Reply<Transfer>> {
+    const { side, count, hash, party } = call;
+    const isAllowed = party === "operator" || party === side;
+    const notAllowed = isAllowed ? undefined : permissionDenied(`only that cell may report for \`${side}\``);
+    return this.#change(call, notAllowed, "report_transfer", (record, step) => ({
+      ...record,
+      reports: { ...record.reports, [side]: { ...step, count, hash } },
+    }));
+  }
+
+  async #change(
+    call: TransferCall,
+    notAllowed: Refusal | undefined,
+    action: AuditAction,
+    change: (record: TransferRecord, step: StoredStep) => TransferRecord,
+  ): Promise<Reply<Transfer>> {
+    if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
+    const changed = await this.#commits.submit("change_transfer", (): Reply<null> => {
+      const refusal = this.#history.refusal ?? this.#auditRefusal(call);
+      if (refusal !== undefined) return { ok: false, refusal };
+      const transfer = this.#transfers.find(call.transfer);
+      if (transfer === undefined) return unknownTransfer(call.transfer);
+      if (transfer.state !== "PREPARED") return decidedTransfer(transfer);
+      this.#transfers.write({ ...transfer, record: change(transfer.record, this.#stepOf(call)) });
+      this.#append(call, action, transfer, { state: transfer.state });
+      return ok(null);
+    });
+    return changed.ok ? this.#answer(call.transfer) : changed;
+  }
+
+  /** Cuts or aborts a transfer: the one durable decision (Y6). */
+  async decide(call: DecideTransfer): Promise<Reply<Transfer>> {
+    const notAllowed = this.#notAllowed(call.outcome === "CUT" ? "cut" : "abort", call.party);
+    if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
+    const known = this.#transfers.find(call.transfer);
+    if (known === undefined) return unknownTransfer(call.transfer);
+    // A decision may be repeated, also when its lease is forgotten.
+    if (known.state === call.outcome) return this.#answer(call.transfer);
+    if (known.state !== "PREPARED") return decidedTransfer(known);
+    const { version, placement, caller, requestId, reason, traces } = call;
+    const request: DecideRequest = {
+      version,
+      placement,
+      caller,
+      requestId,
+      lease: call.transfer,
+      outcome: call.outcome === "CUT" ? "COMMITTED" : "ROLLED_BACK",
+      ...(reason === undefined ? {} : { reason }),
+      ...(traces === undefined ? {} : { traces }),
+    };
+    const decided = await this.#decisions.decide(request, {
+      refusal: () => this.#decisionRefusal(call),
+      write: () => this.#writeDecision(call),
+    });
+    if (!decided.ok) {
+      // Another call may have decided it the other way meanwhile.
+      const now = this.#transfers.find(call.transfer);
+      return now !== undefined && now.state !== "PREPARED" && now.state !== call.outcome
+        ? decidedTransfer(now)
+        : decided;
+    }
+    return this.#answer(call.transfer);
+  }
+
+  /** Runs in the transaction of the decision. */
+  #decisionRefusal(call: DecideTransfer): Refusal | undefined {
+    const full = this.#auditRefusal(call);
+    if (full !== undefined) return full;
+    const transfer = this.#transfers.find(call.transfer);
+    if (transfer === undefined) return unknownTransfer(call.transfer).refusal;
+    if (call.outcome === "ABORTED") return undefined;
+    if (transfer.record.isRebuilt && call.party === "operator") return undefined;
+    const missing = this.#missing(transfer);
+    if (missing.length === 0) return undefined;
+    return refused("FAILED_PRECONDITION", `the transfer can't be cut: ${missing.join("; ")}`, {
+      reason: "TRANSFER_NOT_READY",
+    }).refusal;
+  }
+
+  #writeDecision(call: DecideTransfer): void {
+    const transfer = this.#transfers.find(call.transfer);
+    if (transfer === undefined) throw new Error("a transfer whose lease is granted has no record");
+    const decided = { ...transfer.record, decided: this.#stepOf(call) };
+    this.#transfers.write({ ...transfer, state: call.outcome, record: decided });
+    this.#append(call, call.outcome === "CUT" ? "cut_transfer" : "abort_transfer", transfer, {
+      state: call.outcome,
+    });
+  }
+
+  find(call: TransferCall): Reply<Transfer> {
+    return this.#answer(call.transfer);
+  }
+
+  list({ before, from, limit }: ListTransfers): TransferPage {
+    const found = this.#transfers.list(before ?? Number.MAX_SAFE_INTEGER, from, limit + 1);
+    const transfers = found.slice(0, limit).map((transfer) => this.#transferOf(transfer));
+    return { transfers, next: found.length > limit ? (transfers.at(-1)?.position ?? null) : null };
+  }
+
+  #answer(id: string): Reply<Transfer> {
+    const transfer = this.#transfers.find(id);
+    return transfer === undefined ? unknownTransfer(id) : ok(this.#transferOf(transfer));
+  }
+
+  #transferOf(stored: StoredTransfer): Transfer {
+    const { id, position, from, scope, record } = stored;
+    const expected = expectedOf(record.shards);
+    const isFinished = stored.state === "CUT" && !this.#store.hasBatch(id);
+    return {
+      id,
+      from,
+      to: this.#cell,
+      scope,
+      state: isFinished ? "FINISHED" : stored.state,
+      position,
+      prepared: this.#stepSince(record.prepared),
+      accepted: record.accepted && this.#stepSince(record.accepted),
+      decided: record.decided && this.#stepSince(record.decided),
+      switchBackOf: record.switchBackOf,
+      isRebuilt: record.isRebuilt,
+      shards: record.shards,
+      expected,
+      reports: {
+        from: this.#reportOf(record.reports.from, expected.from),
+        to: this.#reportOf(record.reports.to, expected.to),
+      },
+      missing: stored.state === "PREPARED" ? this.#missing(stored) : [],
+      unfinishedShards: isFinished ? 0 : this.#deliveries.unconfirmedShards(id),
+    };
+  }
+
+  /** Everything for which a cut is refused (Y6). */
+  #missing({ from, record }: StoredTransfer): string[] {
+    const expected = expectedOf(record.shards);
+    const { transferVerifiedS } = this.#limits;
+    const missing = record.accepted === null ? [`cell ${this.#cell} has not accepted it`] : [];
+    for (const side of SIDES) {
+      const cell = side === "from" ? from : this.#cell;
+      const report = record.reports[side];
+      const { count } = expected[side];
+      if (report === null) missing.push(`cell ${cell} has not reported its rows`);
+      else if (!isEqual(report, expected[side]))
+        missing.push(
+          report.count === count
+            ? `cell ${cell} has reported ${report.count} rows with another digest than the claims`
+            : `cell ${cell} has reported ${report.count} rows, and the shards have ${count} claims`,
+        );
+      else if (!this.#isFresh(report))
+        missing.push(`cell ${cell} has not reported its rows within the last ${transferVerifiedS} s`);
+    }
+    return missing;
+  }
+
+  /** A report from the future has no age, because the clock went back (M4). */
+  #isFresh({ atMs }: StoredReport): boolean {
+    const ageMs = this.#clock.now() - atMs;
+    return ageMs >= 0 && ageMs <= this.#limits.transferVerifiedS * 1_000;
+  }
+
+  #reportOf(report: StoredReport | null, expected: DigestedClaims): TransferReport | null {
+    if (report === null) return null;
+    const { count, hash } = report;
+    return { ...this.#stepSince(report), count, hash, isEqual: isEqual(report, expected) };
+  }
+
+  #stepSince({ atMs, by, keyId, reason }: StoredStep): TransferStep {
+    return { atMs, ageMs: Math.max(0, this.#clock.now() - atMs), by, keyId, reason };
+  }
+
+  #stepOf({ party, caller, reason }: TransferCall): StoredStep {
+    return { atMs: this.#clock.now(), by: party, keyId: caller.keyId, reason: reason ?? null };
+  }
+
+  #notAllowed(step: keyof typeof ALLOWED, party: TransferParty): Refusal | undefined {
+    const names = { operator: "an operator", from: "the source", to: "the destination" };
+    if (ALLOWED[step].includes(party)) return undefined;
+    return permissionDenied(`only ${ALLOWED[step].map((each) => names[each]).join(" or ")} may ${step} it`);
+  }
+
+  #auditRefusal({ party }: TransferCall): Refusal | undefined {
+    return party === "operator" ? this.#audit.refusal : undefined;
+  }
+
+  #append(call: TransferCall, action: AuditAction, before: StoredTransfer, after: AuditState): void {
+    if (call.party !== "operator") return;
+    const { caller, requestId, reason = null, transfer } = call;
+    this.#audit.append(
+      { keyId: caller.keyId, requestId, reason },
+      { action, cell: this.#cell, target: transfer, before: { state: before.state }, after },
+    );
+  }
+}
+
+/** The source has the claims that are moved, and the destination will have them beside its own. */
+function expectedOf(shards: readonly PreparedShard[]): BySide<DigestedClaims> {
+  const [from, to] = [new DigestSum(), new DigestSum()];
+  for (const shard of shards) {
+    from.addHash(shard.from.hash, shard.from.count);
+    for (const { hash, count } of [shard.from, shard.to]) to.addHash(hash, count);
+  }
+  return { from: digestOf(from), to: digestOf(to) };
+}
+
+const digestOf = ({ count, hash }: DigestSum): DigestedClaims => ({ count, hash });
+
+/** What each shard must have for a switch-back. */
+const movedClaims = ({ shards }: Transfer): Record<number, MovedClaims> =>
+  Object.fromEntries(shards.map(({ shard, epoch, from: { count } }) => [shard, { epoch, count }]));
+
+const isEqual = (one: DigestedClaims, other: DigestedClaims): boolean =>
+  one.count === other.count && one.hash === other.hash;
+
+const permissionDenied = (detail: string): Refusal => refused("PERMISSION_DENIED", detail).refusal;
+
+const unknownTransfer = (id: string): { ok: false; refusal: Refusal } =>
+  refused("NOT_FOUND", `this cell is not the destination of a transfer ${id}, or it was forgotten`);
+
+const decidedTransfer = ({ state }: StoredTransfer): { ok: false; refusal: Refusal } =>
+  refused("FAILED_PRECONDITION", state === "CUT" ? "the transfer was cut" : "the transfer was aborted", {
+    reason: state === "CUT" ? "TRANSFER_CUT" : "TRANSFER_ABORTED",
+  });

@@ -1,0 +1,611 @@
+/** Tests of transfers of a scope from one cell to another (Y1 to Y10). */
+import { expect, test } from "vitest";
+import type { Limits } from "../../src/core/limits.ts";
+import type { ClaimRecord, LookupFound, Op, Reply } from "../../src/core/messages.ts";
+import { scopeStatements } from "../../src/core/shard/scope-store.ts";
+import type {
+  DecideTransfer,
+  PrepareTransfer,
+  ReportTransfer,
+  Transfer,
+  TransferCall,
+} from "../../src/core/transfer/messages.ts";
+import type { TransferParty } from "../../src/core/transfer/range.ts";
+import { Cluster } from "../support/cluster.ts";
+import { saveLedger } from "../support/go-back.ts";
+import {
+  beginRequest,
+  callerOf,
+  decideRequest,
+  keyOf,
+  opsOf,
+  operator,
+  type OpSpec,
+} from "../support/ops.ts";
+import { sourceOf } from "../support/types.ts";
+
+const SCOPE = "org-1";
+const NAMES = Array.from({ length: 12 }, (_, n) => `name-${n}`);
+
+const start = (limits: Partial<Limits> = {}): Promise<Cluster> =>
+  Cluster.start({ cells: ["1", "2", "3"], shards: 3, limits });
+
+async function value<T>(c: Cluster, answer: Promise<Reply<T>>): Promise<T> {
+  const reply = await c.clock.runUntil(answer);
+  if (!reply.ok) throw new Error(`${reply.refusal.reason ?? reply.refusal.code}: ${reply.refusal.detail}`);
+  return reply.value;
+}
+
+const begin = (c: Cluster, cell: string, ops: readonly (OpSpec | string)[], lease = c.uuid()) =>
+  c.clock.runUntil(c.ledger(cell).object.begin(beginRequest(c.envelope, lease, ops)));
+
+async function commit(c: Cluster, cell: string, ops: readonly (OpSpec | string)[]): Promise<void> {
+  const lease = c.uuid();
+  expect(await begin(c, cell, ops, lease)).toMatchObject({ ok: true });
+  await value(c, c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "COMMITTED")));
+  await c.pass(500);
+}
+
+/** Claims all names for cell 1, in the scope, and one name outside of it. */
+async function claimed(c: Cluster): Promise<void> {
+  await commit(c, "1", [...NAMES.map((name) => ({ value: name, scope: SCOPE })), "outside"]);
+}
+
+const call = (c: Cluster, party: TransferParty, transfer: string): TransferCall => ({
+  ...c.envelope,
+  caller: party === "operator" ? { ...callerOf(), role: "operator" } : callerOf(),
+  party,
+  requestId: operator.requestId,
+  transfer,
+});
+
+function prepare(
+  c: Cluster,
+  { id = c.uuid(), to = "2", ...more }: Partial<PrepareTransfer> & { id?: string; to?: string } = {},
+): Promise<Reply<Transfer>> {
+  const request = { ...call(c, "from", id), from: "1", scope: SCOPE, ...more };
+  return c.clock.runUntil(c.ledger(to).object.prepareTransfer(request));
+}
+
+async function prepared(c: Cluster, id = c.uuid()): Promise<Transfer> {
+  return value(c, prepare(c, { id }));
+}
+
+async function verified(c: Cluster, transfer: Transfer): Promise<void> {
+  const { object } = c.ledger(transfer.to);
+  await value(c, object.acceptTransfer(call(c, "to", transfer.id)));
+  for (const side of ["from", "to"] as const) {
+    const report: ReportTransfer = { ...call(c, side, transfer.id), side, ...transfer.expected[side] };
+    await value(c, object.reportTransfer(report));
+  }
+}
+
+function decide(
+  c: Cluster,
+  { id, to }: Transfer,
+  outcome: DecideTransfer["outcome"],
+  party: TransferParty = "from",
+): Promise<Reply<Transfer>> {
+  return c.clock.runUntil(c.ledger(to).object.decideTransfer({ ...call(c, party, id), outcome }));
+}
+
+async function get(c: Cluster, { id, to }: Transfer): Promise<Transfer> {
+  return value(c, c.ledger(to).object.getTransfer(call(c, "operator", id)));
+}
+
+async function moved(c: Cluster): Promise<Transfer> {
+  const transfer = await prepared(c);
+  await verified(c, transfer);
+  await value(c, decide(c, transfer, "CUT"));
+  await c.pass(20_000);
+  return get(c, transfer);
+}
+
+async function lookUp(c: Cluster, name: string): Promise<{ found: LookupFound; isSettled: boolean }> {
+  const [op] = opsOf(c.envelope.placement, [name]) as [Op];
+  const key = keyOf("ROUTES", name);
+  const answer = await value(c, c.shard(op.shard).object.lookup({ ...c.envelope, keys: [key] }));
+  const [found = { kind: "none" }] = answer.found;
+  return { found, isSettled: answer.settled[0] ?? false };
+}
+
+async function owners(c: Cluster, names: readonly string[] = NAMES): Promise<(string | undefined)[]> {
+  const owned: (string | undefined)[] = [];
+  for (const name of names) {
+    const { found } = await lookUp(c, name);
+    owned.push(found.kind === "record" ? found.record.cell : found.kind);
+  }
+  return owned;
+}
+
+async function recordsOf(c: Cluster, cell: string): Promise<Reply<ClaimRecord[]>> {
+  const records: ClaimRecord[] = [];
+  for (let shard = 0; shard < 3; shard += 1) {
+    const message = {
+      ...c.envelope,
+      cell,
+      sourceType: sourceOf("RAILS_TABLE_ROUTES", "1").type,
+      bucketTypes: null,
+      after: "",
+      upTo: null,
+      cursor: null,
+      limit: 1_000,
+    };
+    const answer = await c.clock.runUntil(c.shard(shard).object.listRecords(message));
+    if (!answer.ok) return answer;
+    records.push(...answer.value.records);
+  }
+  return { ok: true, value: records };
+}
+
+const rangeHolds = (c: Cluster): number =>
+  [0, 1, 2].reduce(
+    (sum, shard) => sum + c.shard(shard).database.prepare("SELECT 1 FROM range_hold").all().length,
+    0,
+  );
+
+const all = (owner: string): string[] => NAMES.map(() => owner);
+
+test("[Y1] a transfer holds its scope on every shard, and moves its claims with one decision", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  expect(transfer).toMatchObject({
+    state: "PREPARED",
+    from: "1",
+    to: "2",
+    expected: { from: { count: 12 } },
+  });
+  expect(rangeHolds(c)).toBe(3);
+  expect(await owners(c)).toEqual(all("1"));
+  await verified(c, transfer);
+  expect(await value(c, decide(c, transfer, "CUT"))).toMatchObject({ state: "CUT" });
+  expect(await owners(c)).toEqual(all("2"));
+  await c.pass(20_000);
+  expect(await get(c, transfer)).toMatchObject({ state: "FINISHED", unfinishedShards: 0 });
+  expect([rangeHolds(c), await owners(c)]).toEqual([0, all("2")]);
+  expect(await owners(c, ["outside"])).toEqual(["1"]);
+});
+
+test("[Y1] no list has the lease of a transfer, and the calls of leases don't decide it", async () => {
+  const c = await start();
+  await claimed(c);
+  const { id } = await prepared(c);
+  const { object } = c.ledger("2");
+  const listed = object.list({
+    ...c.envelope,
+    caller: callerOf(),
+    createdAfterMs: 0,
+    afterPosition: 0,
+    limit: 10,
+  });
+  expect(await value(c, listed)).toMatchObject({ leases: [] });
+  expect(await value(c, object.pull({ ...c.envelope, afterPosition: 0, limit: 10 }))).toMatchObject({
+    changes: [],
+    more: false,
+  });
+  for (const outcome of ["COMMITTED", "ROLLED_BACK"] as const)
+    expect(await c.clock.runUntil(object.decide(decideRequest(c.envelope, id, outcome)))).toMatchObject({
+      refusal: { reason: "LEASE_OF_TRANSFER" },
+    });
+  expect(await c.clock.runUntil(object.get({ ...c.envelope, caller: callerOf(), lease: id }))).toMatchObject({
+    refusal: { code: "NOT_FOUND" },
+  });
+});
+
+test("[Y1] a prepare may be repeated, and another one under its id is refused", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  expect(await prepared(c, transfer.id)).toMatchObject({ id: transfer.id, state: "PREPARED" });
+  expect(await prepare(c, { id: transfer.id, scope: "another" })).toMatchObject({
+    refusal: { reason: "LEASE_ID_REUSED" },
+  });
+});
+
+test("[Y2] a prepare is refused while a lease holds a name of the scope, and names it", async () => {
+  const c = await start();
+  await claimed(c);
+  for (const [cell, op] of [
+    ["1", { kind: "destroy", value: "name-3", subject: null, source: null }],
+    ["1", { value: "new", scope: SCOPE }],
+    ["2", { value: "new", scope: SCOPE }],
+    ["1", { kind: "replace", value: "outside", scope: SCOPE }],
+  ] satisfies [string, OpSpec][]) {
+    const lease = c.uuid();
+    expect(await begin(c, cell, [op], lease)).toMatchObject({ ok: true });
+    expect(await prepare(c)).toMatchObject({
+      refusal: { reason: "TRANSFER_BLOCKED", detail: expect.stringContaining(lease) as string },
+    });
+    expect(rangeHolds(c)).toBe(0);
+    await value(c, c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
+    await c.pass(500);
+  }
+  expect(await begin(c, "3", [{ value: "elsewhere", scope: SCOPE }])).toMatchObject({ ok: true });
+  await prepared(c);
+});
+
+test("[Y2] one transfer of a scope at a time, and no more claims than the limit", async () => {
+  const c = await start({ transferClaims: 3, openTransfers: 1 });
+  await claimed(c);
+  expect(await prepare(c)).toMatchObject({ refusal: { reason: "TRANSFER_TOO_LARGE" } });
+  expect(rangeHolds(c)).toBe(0);
+  await value(c, prepare(c, { scope: "empty" }));
+  expect(await prepare(c, { scope: "empty", to: "3" })).toMatchObject({
+    refusal: { reason: "TRANSFER_BLOCKED" },
+  });
+  expect(await prepare(c, { scope: "other" })).toMatchObject({ refusal: { reason: "TOO_MANY_TRANSFERS" } });
+});
+
+test("[Y2] the log row of a prepare has the hashes of all names, so that routers drop them", async () => {
+  const c = await start();
+  await claimed(c);
+  const before = c.shard(0).object;
+  const newest = await value(c, before.report({ ...c.envelope, after: null }));
+  const transfer = await prepared(c);
+  const report = await value(c, before.report({ ...c.envelope, after: newest.through }));
+  const count = transfer.shards.find(({ shard }) => shard === 0)?.from.count ?? 0;
+  expect(count).toBeGreaterThan(0);
+  expect(new Set(report.held.flatMap(({ keys }) => keys)).size).toBe(count);
+});
+
+test("[Y3] ops of both cells on the scope are leased, those of others are not affected", async () => {
+  const c = await start();
+  await claimed(c);
+  await prepared(c);
+  const destroy = (name: string): OpSpec => ({ kind: "destroy", value: name, subject: null, source: null });
+  for (const [cell, op] of [
+    ["1", destroy("name-1")],
+    ["1", { kind: "replace", value: "name-1", scope: SCOPE }],
+    ["1", { kind: "replace", value: "name-1" }],
+    ["1", "name-1"],
+    ["1", { value: "new", scope: SCOPE }],
+    ["1", { kind: "replace", value: "outside", scope: SCOPE }],
+    ["2", { value: "new", scope: SCOPE }],
+    ["2", destroy("name-1")],
+    ["2", "name-1"],
+  ] satisfies [string, OpSpec | string][])
+    expect([cell, op, await begin(c, cell, [op])]).toMatchObject([
+      cell,
+      op,
+      { refusal: { code: "ABORTED", conflicts: [{ kind: "leased" }] } },
+    ]);
+  expect(await begin(c, "3", ["name-1"])).toMatchObject({ refusal: { conflicts: [{ kind: "taken" }] } });
+  expect(await begin(c, "3", [destroy("name-1")])).toMatchObject({
+    refusal: { conflicts: [{ kind: "not_owner" }] },
+  });
+  await commit(c, "3", [{ value: "third", scope: SCOPE }]);
+  await commit(c, "1", ["new-outside", { kind: "replace", value: "outside", scope: "org-2" }]);
+});
+
+test("[Y3] no begin waits for a transfer", async () => {
+  const c = await start();
+  await claimed(c);
+  await prepared(c);
+  const request = beginRequest(c.envelope, c.uuid(), [{ value: "new", scope: SCOPE }], { waitMs: 20_000 });
+  const at = c.clock.now();
+  expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toMatchObject({
+    refusal: { code: "ABORTED" },
+  });
+  expect(c.clock.now() - at).toBeLessThan(1_000);
+  expect(c.messages("wait")).toEqual([]);
+});
+
+test("[Y4] a lookup under a range hold asks the destination's ledger, and is not settled", async () => {
+  const c = await start();
+  await claimed(c);
+  expect(await lookUp(c, "name-1")).toMatchObject({ isSettled: true });
+  const transfer = await prepared(c);
+  expect(await lookUp(c, "name-1")).toMatchObject({
+    isSettled: false,
+    found: { record: { cell: "1", status: "ACTIVE", lease: transfer.id } },
+  });
+  c.fate = ({ method }) => (method === "inquire" ? "lose" : "deliver");
+  expect(await lookUp(c, "name-1")).toMatchObject({ found: { kind: "unknown" } });
+});
+
+test("[Y4] reads of both cells' claims are right while prepared, and refused until rewritten", async () => {
+  const c = await start();
+  await claimed(c);
+  const many = Array.from({ length: 1_000 }, (_, n) => ({ value: `many-${n}`, scope: SCOPE }));
+  await commit(c, "1", many);
+  const transfer = await prepared(c);
+  expect(await countsOf(c, ["1", "2"])).toEqual([1_013, 0]);
+  await verified(c, transfer);
+  // The cut is durable, and shards hear of it only when they ask.
+  c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
+  await value(c, decide(c, transfer, "CUT"));
+  expect(await countsOf(c, ["1", "2", "3"])).toEqual(["UNAVAILABLE", "UNAVAILABLE", 0]);
+  expect(await owners(c)).toEqual(all("2"));
+  await c.pass(5_000);
+  expect(await countsOf(c, ["1", "2"])).toEqual([1, 1_012]);
+});
+
+async function countsOf(c: Cluster, cells: readonly string[]): Promise<(number | string)[]> {
+  const counts: (number | string)[] = [];
+  for (const cell of cells) {
+    const records = await recordsOf(c, cell);
+    counts.push(records.ok ? records.value.length : records.refusal.code);
+  }
+  return counts;
+}
+
+test("[Y5] every moved claim gets the epoch of the range hold, which is larger than any before", async () => {
+  const c = await start();
+  await claimed(c);
+  const before = new Map(c.claims().map(({ canonical, epoch }) => [canonical, epoch]));
+  const { shards } = await moved(c);
+  const epochs = new Set(shards.map(({ epoch }) => epoch));
+  for (const { canonical, cell, epoch } of c.claims()) {
+    if (canonical === "outside") continue;
+    expect([cell, epochs.has(epoch)]).toEqual(["2", true]);
+    expect(epoch).toBeGreaterThan(before.get(canonical) ?? Infinity);
+  }
+  expect(
+    await begin(c, "1", [{ kind: "destroy", value: "name-1", subject: null, source: null }]),
+  ).toMatchObject({ refusal: { conflicts: [{ kind: "not_owner" }] } });
+});
+
+test("[Y5] the history and the change feed tell each move once", async () => {
+  const c = await start();
+  await claimed(c);
+  const { id } = await moved(c);
+  const told: (string | undefined)[] = [];
+  for (const shard of [0, 1, 2]) {
+    const message = { ...c.envelope, after: 0, cell: "2", type: null, limit: 100 };
+    const { changes } = await value(c, c.shard(shard).object.listChanges(message));
+    for (const change of changes)
+      told.push(`${change.event} ${change.lease} ${change.claim?.details?.canonical}`);
+  }
+  expect(told).toHaveLength(NAMES.length);
+  expect(new Set(told)).toEqual(new Set(NAMES.map((name) => `moved ${id} ${name}`)));
+  const [op] = opsOf(c.envelope.placement, ["name-1"]) as [Op];
+  const history = { ...c.envelope, key: keyOf("ROUTES", "name-1"), before: null, atMs: null, limit: 10 };
+  expect(await value(c, c.shard(op.shard).object.listPeriods(history))).toMatchObject({
+    periods: [
+      { cell: "2", scope: SCOPE, untilMs: null },
+      { cell: "1", scope: SCOPE, endedBy: { kind: "move", lease: id } },
+    ],
+  });
+});
+
+test("[Y6] a cut needs an acceptance and equal, recent reports, and names what is missing", async () => {
+  const c = await start({ transferVerifiedS: 60 });
+  await claimed(c);
+  const transfer = await prepared(c);
+  const { object } = c.ledger("2");
+  const report = (side: "from" | "to", count: number, hash: string): Promise<Reply<Transfer>> =>
+    c.clock.runUntil(object.reportTransfer({ ...call(c, side, transfer.id), side, count, hash }));
+  const missing = async (): Promise<string[]> => (await get(c, transfer)).missing;
+  expect(await missing()).toHaveLength(3);
+  const { from, to } = transfer.expected;
+  await report("from", from.count, from.hash);
+  await report("to", to.count - 1, to.hash);
+  expect(await missing()).toEqual([
+    "cell 2 has not accepted it",
+    "cell 2 has reported 11 rows, and the shards have 12 claims",
+  ]);
+  await value(c, object.acceptTransfer(call(c, "to", transfer.id)));
+  await report("to", to.count, "0".repeat(32));
+  expect(await decide(c, transfer, "CUT")).toMatchObject({
+    refusal: {
+      reason: "TRANSFER_NOT_READY",
+      detail: "the transfer can't be cut: cell 2 has reported 12 rows with another digest than the claims",
+    },
+  });
+  await report("to", to.count, to.hash);
+  c.clock.jump(61_000);
+  expect(await missing()).toEqual([
+    "cell 1 has not reported its rows within the last 60 s",
+    "cell 2 has not reported its rows within the last 60 s",
+  ]);
+  await report("from", from.count, from.hash);
+  await report("to", to.count, to.hash);
+  c.clock.jump(-5_000);
+  expect(await missing()).toHaveLength(2);
+  c.clock.jump(5_000);
+  await value(c, decide(c, transfer, "CUT"));
+});
+
+test("[Y6] an abort leaves no trace, and after the cut it is refused", async () => {
+  const c = await start();
+  await claimed(c);
+  const first = await prepared(c);
+  await value(c, decide(c, first, "ABORTED", "to"));
+  await c.pass(20_000);
+  expect([rangeHolds(c), await owners(c)]).toEqual([0, all("1")]);
+  expect(await decide(c, first, "CUT")).toMatchObject({ refusal: { reason: "TRANSFER_ABORTED" } });
+  await commit(c, "1", [{ value: "after", scope: SCOPE }]);
+  const second = await moved(c);
+  expect(await decide(c, second, "ABORTED")).toMatchObject({ refusal: { reason: "TRANSFER_CUT" } });
+  expect(await value(c, decide(c, second, "CUT"))).toMatchObject({ state: "FINISHED" });
+  for (const step of ["acceptTransfer", "reportTransfer"] as const) {
+    const message = { ...call(c, "operator", second.id), side: "to" as const, count: 0, hash: "" };
+    expect(await c.clock.runUntil(c.ledger("2").object[step](message))).toMatchObject({
+      refusal: { reason: "TRANSFER_CUT" },
+    });
+  }
+});
+
+test("[Y7] each step is for the parties that may do it", async () => {
+  const c = await start();
+  await claimed(c);
+  expect(await prepare(c, { party: "to" })).toMatchObject({ refusal: { code: "PERMISSION_DENIED" } });
+  const transfer = await prepared(c);
+  const { object } = c.ledger("2");
+  const denied = { refusal: { code: "PERMISSION_DENIED" } };
+  expect(await c.clock.runUntil(object.acceptTransfer(call(c, "from", transfer.id)))).toMatchObject(denied);
+  const report = { ...call(c, "from", transfer.id), side: "to" as const, ...transfer.expected.to };
+  expect(await c.clock.runUntil(object.reportTransfer(report))).toMatchObject(denied);
+  expect(await decide(c, transfer, "CUT", "to")).toMatchObject(denied);
+  const byOperator = call(c, "operator", transfer.id);
+  await value(c, object.acceptTransfer({ ...byOperator, reason: "for the destination" }));
+  const audited = await value(c, object.pullAudit({ ...c.envelope, copied: null, limit: 10 }));
+  expect(audited.entries).toMatchObject([{ action: "accept_transfer", reason: "for the destination" }]);
+});
+
+test("[Y8] the destination must be active, and a frozen source may be moved away", async () => {
+  const c = await start();
+  await claimed(c);
+  const setState = async (cell: string, state: "ACTIVE" | "FROZEN" | "DRAINING"): Promise<void> => {
+    const { object } = c.ledger(cell);
+    const { stateVersion } = await value(c, object.status(c.envelope));
+    await value(c, object.setState({ ...c.envelope, state, stateVersion }));
+  };
+  for (const [state, reason] of [
+    ["FROZEN", "CELL_FROZEN"],
+    ["DRAINING", "CELL_DRAINING"],
+  ] as const) {
+    await setState("2", state);
+    expect(await prepare(c)).toMatchObject({ refusal: { reason } });
+  }
+  await setState("2", "ACTIVE");
+  await setState("1", "FROZEN");
+  const transfer = await prepared(c);
+  await verified(c, transfer);
+  await setState("2", "FROZEN");
+  await value(c, decide(c, transfer, "CUT"));
+  expect(await owners(c)).toEqual(all("2"));
+});
+
+test("[Y9] a switch-back moves the same claims back, within its time", async () => {
+  const c = await start({ switchBackS: 3_600 });
+  await claimed(c);
+  const first = await moved(c);
+  const back = (switchBackOf: Transfer) => prepare(c, { from: "2", to: "1", switchBackOf, id: c.uuid() });
+  expect(await prepare(c, { from: "2", to: "3", switchBackOf: first })).toMatchObject({
+    refusal: { code: "INVALID_ARGUMENT" },
+  });
+  const second = await value(c, back(first));
+  await verified(c, second);
+  await value(c, decide(c, second, "CUT"));
+  await c.pass(20_000);
+  expect(await owners(c)).toEqual(all("1"));
+  const third = await moved(c);
+  c.clock.jump(3_601_000);
+  expect(await back(await get(c, third))).toMatchObject({ refusal: { reason: "SWITCH_BACK_OVER" } });
+});
+
+test("[Y9] a switch-back is refused once the destination has changed a name of the scope", async () => {
+  for (const op of [
+    { value: "new", scope: SCOPE },
+    { kind: "replace", value: "name-1", scope: SCOPE },
+    { kind: "destroy", value: "name-1", subject: null, source: null },
+  ] satisfies OpSpec[]) {
+    const c = await start();
+    await claimed(c);
+    const first = await moved(c);
+    await commit(c, "2", [op]);
+    expect(await prepare(c, { from: "2", to: "1", switchBackOf: first })).toMatchObject({
+      refusal: { reason: "SCOPE_CHANGED" },
+    });
+    expect(rangeHolds(c)).toBe(0);
+    await value(c, prepare(c, { from: "2", to: "1", party: "operator" }));
+  }
+});
+
+test("[M7] the statements about a scope read only its claims", async () => {
+  const c = await start();
+  await claimed(c);
+  const { database } = c.shard(0);
+  for (const [name, statement] of Object.entries(scopeStatements)) {
+    const plan = JSON.stringify(database.prepare(`EXPLAIN QUERY PLAN ${statement}`).all());
+    expect([name, /USING (COVERING )?INDEX (claim|hold)_by_scope/.test(plan)]).toEqual([name, true]);
+    expect([name, plan.includes("SCAN hold"), plan.includes("SCAN claim")]).toEqual([name, false, false]);
+  }
+});
+
+test("[Y2] [M6] a shard has a limited number of range holds", async () => {
+  const c = await Cluster.start({ cells: ["1", "2"], shards: 1 });
+  await commit(c, "1", ["ada"]);
+  const { database } = c.shard(0);
+  database.exec(
+    `INSERT INTO range_hold
+     SELECT 'scope-' || n, '8', '9', 'lease-' || n, 1, n, n, ${c.clock.now()}, NULL
+       FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1000)
+             SELECT n FROM count)`,
+  );
+  c.shard(0).restart();
+  expect(await prepare(c)).toMatchObject({ refusal: { reason: "TOO_MANY_TRANSFERS" } });
+  expect(database.prepare("SELECT 1 FROM range_hold").all()).toHaveLength(1_000);
+});
+
+test("[M6] a ledger forgets the oldest transfers, but none that is open", async () => {
+  const c = await start({ keptTransfers: 10 });
+  const open = await value(c, prepare(c, { scope: "open" }));
+  for (let n = 0; n < 15; n += 1) {
+    const transfer = await prepared(c);
+    await value(c, decide(c, transfer, "ABORTED"));
+    await c.pass(1_000);
+  }
+  const page = { ...call(c, "operator", ""), before: null, from: null, limit: 100 };
+  const { transfers } = await value(c, c.ledger("2").object.listTransfers(page));
+  expect(transfers).toHaveLength(11);
+  expect(transfers.at(-1)).toMatchObject({ id: open.id, state: "PREPARED" });
+});
+
+/** Accepts the loss of the ledger of cell 1. */
+const reconcile = (c: Cluster) =>
+  c.clock.runUntil(
+    c.ledger("1").object.reconcile({
+      ...c.envelope,
+      dryRun: false,
+      revokedKeys: [],
+      removedAtMs: null,
+      operator: { ...operator, reason: "restored" },
+    }),
+  );
+
+/** Claims names of the scope for cell 2, and prepares a transfer of them to cell 1. */
+async function preparedToFirst(c: Cluster, names: readonly string[]): Promise<Transfer> {
+  await commit(
+    c,
+    "2",
+    names.map((name) => ({ value: name, scope: SCOPE })),
+  );
+  return value(c, prepare(c, { from: "2", to: "1" }));
+}
+
+test("[Y10] [H7] a ledger that went back gets its transfer again, and an operator decides it", async () => {
+  const c = await start();
+  await commit(c, "1", ["own"]);
+  const goBack = saveLedger(c);
+  const transfer = await preparedToFirst(c, NAMES);
+  // Every shard hears of the grant.
+  await commit(c, "1", ["a", "b", "c", "d", "e", "f", "g", "h"]);
+  goBack();
+  expect((await lookUp(c, "name-1")).found).toMatchObject({ kind: "unknown" });
+  expect(await reconcile(c)).toMatchObject({ ok: true, value: { leases: 1 } });
+  expect(await get(c, transfer)).toMatchObject({
+    state: "PREPARED",
+    isRebuilt: true,
+    expected: transfer.expected,
+  });
+  expect(await owners(c)).toEqual(all("2"));
+  expect(await decide(c, transfer, "CUT", "from")).toMatchObject({
+    refusal: { reason: "TRANSFER_NOT_READY" },
+  });
+  await value(c, decide(c, transfer, "CUT", "operator"));
+  await c.pass(20_000);
+  expect([rangeHolds(c), await owners(c)]).toEqual([0, all("1")]);
+});
+
+test("[Y10] [H7] a shard that knows of the cut proves it to a ledger that has lost it", async () => {
+  const c = await start();
+  const many = Array.from({ length: 1_000 }, (_, n) => `many-${n}`);
+  const transfer = await preparedToFirst(c, [...NAMES, ...many]);
+  await verified(c, transfer);
+  const goBack = saveLedger(c);
+  await value(c, decide(c, transfer, "CUT"));
+  await c.clock.pass(500);
+  goBack();
+  expect(await begin(c, "1", ["noticed"])).toMatchObject({ refusal: { reason: "HISTORY_LOST" } });
+  expect(await reconcile(c)).toMatchObject({ ok: true });
+  expect(await get(c, transfer)).toMatchObject({ state: "CUT", isRebuilt: true });
+  expect(await decide(c, transfer, "ABORTED", "operator")).toMatchObject({
+    refusal: { reason: "TRANSFER_CUT" },
+  });
+  await c.pass(30_000);
+  expect(await get(c, transfer)).toMatchObject({ state: "FINISHED" });
+  expect([rangeHolds(c), await owners(c)]).toEqual([0, all("1")]);
+});
