@@ -36,7 +36,8 @@ export class Renewals {
     const { refusal } = this.#history;
     if (refusal !== undefined) return { ok: false, refusal };
     const row = this.#store.find(lease);
-    if (row === undefined) return refused("NOT_FOUND", "this cell has no lease with this id");
+    if (row === undefined || row.transfer !== null)
+      return refused("NOT_FOUND", "this cell has no lease with this id");
     if (row.state !== "GRANTED") return { ok: false, refusal: decidedOtherwise(row) };
     const now = this.#ports.clock.now();
     this.#store.times.note(now, this.#store.lastPosition());
