@@ -49,7 +49,8 @@ export function checkRecord(simulation: Simulation): void {
   checkTypes(simulation);
   const positions = new Map(recorded.map((row) => [`${row.cell_id}/${row.created_position}`, row.position]));
   for (const [key, { cell, row }] of judge.facts) {
-    if (isHistory(simulation, row)) continue;
+    // A transfer is no lease for whoever reads the projection (Y1).
+    if (isHistory(simulation, row) || row.transfer !== null) continue;
     const position = positions.get(`${cell}/${row.created_position}`);
     judge.check(
       "I13",

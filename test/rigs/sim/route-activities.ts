@@ -11,8 +11,8 @@ const MOST_CLOCK_MS = 20_000;
 export async function route(simulation: Simulation, random: Random): Promise<void> {
   const router = drawRouter(simulation, random);
   if (router === undefined) return;
-  if (random.chance(0.25)) return router.findMany(random.some(simulation.names, 4));
-  const name = random.pick(simulation.names);
+  if (random.chance(0.25)) return router.findMany(random.some(simulation.routedNames, 4));
+  const name = random.pick(simulation.routedNames);
   // Several requests for one name come at once, so that they share a question.
   const count = random.chance(0.2) ? 2 : 1;
   const questions = Array.from({ length: count }, () => ({ name, isUpperCase: random.chance(0.1) }));
@@ -34,7 +34,7 @@ export async function routeOwn(simulation: Simulation, random: Random): Promise<
 export async function heal(simulation: Simulation, random: Random): Promise<void> {
   const router = drawRouter(simulation, random);
   if (router === undefined) return;
-  const name = random.pick(simulation.names);
+  const name = random.pick(simulation.routedNames);
   const answer = await router.find({ name, isUpperCase: false });
   if (answer.kind !== "found") return;
   const { shard, position, cell } = answer;
@@ -54,7 +54,7 @@ export async function setRouterClock(simulation: Simulation, random: Random): Pr
   const router = drawRouter(simulation, random);
   if (router === undefined) return;
   router.setClock(random.between(-MOST_CLOCK_MS, MOST_CLOCK_MS));
-  await router.find({ name: random.pick(simulation.names), isUpperCase: false });
+  await router.find({ name: random.pick(simulation.routedNames), isUpperCase: false });
 }
 
 /** A router cannot reach any shard for some time. */

@@ -13,6 +13,7 @@ import { removeWhileGoingBack } from "./removal-going-back.ts";
 import { removeCell } from "./removing.ts";
 import { checkScrubs } from "./scrubbing.ts";
 import { Simulation } from "./simulation.ts";
+import { settleTransfers } from "./transferring.ts";
 
 export interface RunOptions {
   seed: number;
@@ -101,7 +102,7 @@ function violationOf(error: unknown): { rule: string; message: string } {
 }
 
 /** Faults end and time passes, with cron and reconciliation as ever: nothing may be left over. */
-async function quiesce(simulation: Simulation, { scrubMs }: SimulationSettings): Promise<void> {
+async function quiesce(simulation: Simulation, { scrubMs, transfersMs }: SimulationSettings): Promise<void> {
   simulation.stopActing();
   simulation.faults.areOff = true;
   simulation.faults.partitions = [];
@@ -110,6 +111,7 @@ async function quiesce(simulation: Simulation, { scrubMs }: SimulationSettings):
   checkWithoutCron(simulation);
   await simulation.runUntil(simulation.cron());
   for (const cell of simulation.cells) await simulation.runUntil(thaw(simulation, cell, simulation.operator));
+  if (transfersMs !== undefined) await settleTransfers(simulation);
   for (let round = 0; round < 4; round += 1) {
     // Verifications run before the last round, so that the last round cleans up what they leave.
     if (round === 3) await verifyAll(simulation);

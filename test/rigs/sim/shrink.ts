@@ -19,7 +19,15 @@ export interface Shrunk {
 const groups = ["messages", "disks", "records", "locals", "cellCrashes"] as const;
 
 /** What cells do all the time in some runs. */
-const habits = ["bringsForward", "changesMs", "queueMs", "renewalMs", "scrubMs", "statusMs"] as const;
+const habits = [
+  "bringsForward",
+  "changesMs",
+  "queueMs",
+  "renewalMs",
+  "scrubMs",
+  "statusMs",
+  "transfersMs",
+] as const;
 
 const isHabit = (name: string): name is (typeof habits)[number] => habits.some((habit) => habit === name);
 

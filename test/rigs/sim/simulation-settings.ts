@@ -195,6 +195,8 @@ export interface SimulationSettings {
   queueMs?: number;
   /** Mean pause between two steps of scrubs. Undefined in a run without scrubs. */
   scrubMs?: number;
+  /** Mean pause between two steps of a cell's transfers. Undefined in a run without transfers. */
+  transfersMs?: number;
   /** True if operators begin leases of frozen cells. Undefined in a run in which none does. */
   bringsForward?: true;
   /** How many times as many events as other runs the run has. */
@@ -323,7 +325,8 @@ export function drawSettings(seed: number): SimulationSettings {
   };
   const withScrubs = { ...withQueues, ...scrubsOf(Random.of(seed, "some operators scrub"), withQueues) };
   const bringsForward = Random.of(seed, "bring forward").chance(0.25);
-  return { ...withScrubs, ...(bringsForward ? { bringsForward } : {}) };
+  const withForward = { ...withScrubs, ...(bringsForward ? { bringsForward } : {}) };
+  return { ...withForward, ...transfersOf(Random.of(seed, "transfers"), withForward) };
 }
 
 /**
@@ -434,6 +437,18 @@ const scrubsOf = (random: Random, { limits }: SimulationSettings): Partial<Simul
     ? { scrubMs: random.pick([100, 500]), limits: { ...limits, scrubEveryS: random.pick([60, 600]) } }
     : { limits: { ...limits, scrubEveryS: 0 } };
 
+/**
+ * In some runs cells move names to each other. The other runs are the same as if there were no transfers. A
+ * ledger that gets full would have no room for what it remembers of them.
+ */
+function transfersOf(
+  random: Random,
+  { limits, stepsFactor }: SimulationSettings,
+): Partial<SimulationSettings> {
+  if (!random.chance(0.25) || limits.ledgerBytes !== undefined) return {};
+  return { transfersMs: random.pick([200, 1_000, 3_000]), stepsFactor: Math.max(2, stepsFactor) };
+}
+
 /** In some runs decisions are sent at once, and in some they wait long for a begin. */
 const waitsOf = (random: Random): Pick<Limits, "decisionWaitMs"> => ({
   decisionWaitMs: random.pick([0, 5, 5, 5, 100]),
@@ -453,7 +468,7 @@ function spaceOf(random: Random): Partial<Limits> {
     ...(random.chance(0.4) ? { lateBeginS: random.between(600, 900) } : {}),
     ...(random.chance(0.15)
       ? {
-          ledgerBytes: random.pick([104_100, 106_100]),
+          ledgerBytes: random.pick([116_388, 118_388]),
           fences: 1,
           auditEntries: 8,
           reasonBytes: 4_096,

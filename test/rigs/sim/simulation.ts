@@ -25,6 +25,7 @@ import { Scheduler, type Owner } from "./scheduler.ts";
 import { renew } from "./renew.ts";
 import { reportStatus } from "./report-status.ts";
 import { scrubStep } from "./scrubbing.ts";
+import { MOVING, transferStep } from "./transferring.ts";
 import { Violation } from "./violation.ts";
 import type { Activity, PartFault, SimulationSettings } from "./simulation-settings.ts";
 
@@ -68,6 +69,8 @@ export class Simulation {
   readonly coordinator: Coordinator;
   readonly cells: Cell[];
   readonly names: Name[];
+  /** The names that routers look up. */
+  readonly routedNames: readonly Name[];
   readonly recorder: Recorder;
   readonly router: Api;
   readonly operator: Api;
@@ -147,6 +150,8 @@ export class Simulation {
       areFaultsOff: () => this.faults.areOff,
     };
     this.names = namesOf(settings.names);
+    if (settings.transfersMs !== undefined) this.judge.transfers.watch(MOVING);
+    this.routedNames = settings.transfersMs === undefined ? this.names : [...this.names, ...MOVING];
     this.bringsForward = settings.bringsForward === true;
     this.cells = [...this.coordinator.ledgers.keys()].map(
       (cell) => new Cell(cell, context, this.faults, settings),
@@ -175,7 +180,7 @@ export class Simulation {
 
   #makeRouters({ routers: settings }: SimulationSettings): SimulatedRouter[] {
     if (settings === undefined) return [];
-    const { scheduler, faults, coordinator, judge, names } = this;
+    const { scheduler, faults, coordinator, judge, routedNames: names } = this;
     judge.routes = new RouteWatch(judge, settings, names);
     const cache = new SimulatedCache(scheduler, faults);
     const isolate = this.#routerIsolate;
@@ -289,9 +294,9 @@ export class Simulation {
     });
   }
 
-  /** In some runs, cells report their status, renew leases or wait for names, or operators scrub. */
+  /** In some runs, cells report their status, renew leases, wait for names or move them, or parts scrub. */
   keepHabits(): void {
-    const { statusMs, renewalMs, queueMs, changesMs, scrubMs } = this.#settings;
+    const { statusMs, renewalMs, queueMs, changesMs, scrubMs, transfersMs } = this.#settings;
     if (changesMs !== undefined) this.consumer = new ChangeConsumer(this);
     this.#follow(changesMs);
     for (const cell of this.cells) {
@@ -300,6 +305,7 @@ export class Simulation {
       if (queueMs !== undefined)
         this.#repeat(cell, "queues", queueMs / 4, (random) => compete(this, cell, random, queueMs));
       this.#repeat(cell, "scrubs", scrubMs, (random) => scrubStep(this, cell, random));
+      this.#repeat(cell, "transfers", transfersMs, (random) => transferStep(this, cell, random));
     }
   }
 

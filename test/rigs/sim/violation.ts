@@ -57,6 +57,9 @@ export const invariants = {
   I44: "a shard's change feed tells every change of its claims and leases, in order, once it is durable",
   I45: "a scrub reports nothing while all parts follow the rules, whatever happens meanwhile",
   I46: "a pass reads each row once, across crashes, and finds each row that others have changed",
+  I50: "a claim moves to another cell only by a transfer that was cut as both had verified it, and once",
+  I51: "while a transfer holds a scope, neither cell changes a claim of it, and its holds end with it",
+  I52: "a lookup shows the source of a transfer until the cut, and the destination from then on",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -161,6 +161,8 @@ export class ChangeWatch {
       return;
     }
     const isNew = known === undefined;
+    if (event === "moved")
+      this.#evidence.check("I50", (known?.epoch ?? epoch) < epoch, fail(`the claim was ${known?.text}`));
     this.#evidence.check("I44", isNew === (event === "claimed"), fail(`the claim was ${known?.text}`));
     claims.set(claim.uuid, { epoch, text: textOfChange(change) });
   }

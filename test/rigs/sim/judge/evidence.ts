@@ -59,6 +59,7 @@ export class Evidence {
       version: -1,
       claims: new Map(),
       holds: new Map(),
+      ranges: new Map(),
       pastClaims: 0,
       wentBack: 0,
     }));
@@ -88,7 +89,7 @@ export class Evidence {
   /** The leases that a scan must contain if it begins now. */
   grantedOf(cell: string): string[] {
     return [...this.facts.values()]
-      .filter((fact) => fact.cell === cell && fact.state === "GRANTED")
+      .filter(({ row, ...fact }) => fact.cell === cell && fact.state === "GRANTED" && row.transfer === null)
       .map(({ lease }) => lease);
   }
 
@@ -156,9 +157,11 @@ export class Evidence {
     return this.images.flatMap(({ claims }) => [...claims.values()]);
   }
 
-  /** The claims that rows of the cells must have. Names of declared types have no rows. */
+  /** The claims that rows of the cells must have. Names of declared types and with a scope have no rows. */
   rowClaims(): ClaimRow[] {
-    return this.claims().filter((claim) => shipped.numbered("bucket", claim.bucket_type) !== undefined);
+    return this.claims().filter(
+      ({ bucket_type: type, scope }) => shipped.numbered("bucket", type) !== undefined && scope === null,
+    );
   }
 
   /** The claims with types that operators have declared. */

@@ -16,6 +16,7 @@ import { ShardWatch } from "./shard-watch.ts";
 import { StatusWatch } from "./status-watch.ts";
 import { TypeWatch } from "./type-watch.ts";
 import type { RouteWatch, Routed } from "./route-watch.ts";
+import { TransferWatch } from "./transfer-watch.ts";
 import { VerificationWatch } from "./verification-watch.ts";
 
 /**
@@ -33,9 +34,10 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   readonly #scrubs = new ScrubWatch(this);
   /** Undefined in a run without routers. */
   routes: RouteWatch | undefined;
-  readonly #ledgers = new LedgerWatch(this, (fact) => this.verifications.decided(fact));
+  readonly transfers = new TransferWatch(this);
+  readonly #ledgers = new LedgerWatch(this, this.transfers, (fact) => this.verifications.decided(fact));
   readonly queues = new QueueWatch(this);
-  readonly #shards = new ShardWatch(this, (hold) => {
+  readonly #shards = new ShardWatch(this, this.transfers, (hold) => {
     this.types.held(hold);
     this.queues.held(hold);
   });
@@ -54,7 +56,12 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
         ),
       );
     for (const [index, part] of this.coordinator.shards.entries())
-      this.#checkWakeUp(part, () => (this.images[index]?.holds.size ?? 0) > 0);
+      this.#checkWakeUp(part, () => this.#hasHolds(index));
+  }
+
+  #hasHolds(shard: number): boolean {
+    const image = this.images[shard];
+    return image !== undefined && image.holds.size + image.ranges.size > 0;
   }
 
   /** A local transaction of a cell has committed. */
@@ -125,6 +132,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.audit.refresh();
     this.statuses.refresh();
     this.routes?.refresh();
+    this.transfers.refresh();
     this.drifts.close();
   }
 

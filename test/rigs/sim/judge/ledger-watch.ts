@@ -5,6 +5,7 @@ import { nameKey } from "../local.ts";
 import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
 import type { Evidence } from "./evidence.ts";
+import type { TransferWatch } from "./transfer-watch.ts";
 import { attemptOf, factKey, isHoldOf, type Facts, type LedgerRow } from "./rows.ts";
 
 /** A lease that stayed granted for this long has outlived every timer. */
@@ -16,12 +17,14 @@ const ROOM_BYTES = 8_192;
 /** Checks every change of what is durable in a ledger. */
 export class LedgerWatch {
   readonly #evidence: Evidence;
+  readonly #transfers: TransferWatch;
   readonly #versions = new Map<string, number>();
   readonly #positions = new Map<string, number>();
   readonly #onDecided: (fact: Facts) => void;
 
-  constructor(evidence: Evidence, onDecided: (fact: Facts) => void) {
+  constructor(evidence: Evidence, transfers: TransferWatch, onDecided: (fact: Facts) => void) {
     this.#evidence = evidence;
+    this.#transfers = transfers;
     this.#onDecided = onDecided;
   }
 
@@ -32,11 +35,12 @@ export class LedgerWatch {
 
   #readLedger(cell: string, part: Part<object>): void {
     this.#versions.set(cell, part.disk.version);
-    const hasTable = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'lease'").length > 0;
+    const hasTable = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'transfer'").length > 0;
     if (!hasTable) return;
     const rows = part.disk.readDurable<LedgerRow>(
       "SELECT lease, decided, state, fence, position, created_position, created_at_ms, decided_at_ms, " +
-        "incarnation, counter, epochs, payload, creates, destroys, replaces, missing, decided_by, reason " +
+        "incarnation, counter, epochs, payload, creates, destroys, replaces, missing, decided_by, reason, " +
+        "transfer " +
         "FROM lease",
     );
     this.#checkPositions(cell, rows);
@@ -149,6 +153,7 @@ export class LedgerWatch {
       !this.#evidence.released.has(attempt),
       () => `attempt ${attempt} of lease ${lease} is granted after it was released`,
     );
+    this.#transfers.granted(fact);
     if (this.#evidence.removing.has(cell)) this.#grantedToRemoval(fact);
     const keys = this.#evidence.keysOf.get(factKey(cell, lease)) ?? new Set();
     this.#evidence.require(
@@ -226,11 +231,13 @@ export class LedgerWatch {
         (this.#evidence.removing.has(cell) && state === "COMMITTED"),
       () => `lease ${lease} of cell ${cell} is ${state}, but no caller requested that`,
     );
+    this.#transfers.decided(fact);
     this.#onDecided(fact);
   }
 
   /** The ledger counts the decision as applied on every shard. */
   #applied(fact: Facts): void {
+    this.#transfers.applied(fact);
     for (const op of fact.ops) {
       const hold = this.#evidence.images[op.shard]?.holds.get(nameKey(op));
       const isHeld = hold !== undefined && isHoldOf(hold, fact, op);
@@ -260,7 +267,8 @@ export class LedgerWatch {
       ageS >= (isUncounted || mayBeShortOfSpace ? lateBeginS : outcomeRetentionS) - 1,
       () => `the outcome of lease ${key} was forgotten after ${ageS} s`,
     );
-    const isPulled = this.#evidence.isRecorded(fact.cell, fact.lease, fact.state);
+    const isPulled =
+      fact.row.transfer !== null || this.#evidence.isRecorded(fact.cell, fact.lease, fact.state);
     if (!isPulled) this.#evidence.unpulled.add(key);
     const isSafe = ageS >= outcomeMaxS - 1 || isPulled || isUncounted || mayBeShortOfSpace;
     this.#evidence.check(

@@ -9,6 +9,7 @@ import type {
   Reply,
   SettleAnswer,
 } from "../../../../src/core/messages.ts";
+import type { PrepareTransfer } from "../../../../src/core/transfer/messages.ts";
 import type { Sent } from "../network.ts";
 import type { Instance } from "../part.ts";
 import { BeginOrder } from "./begin-order.ts";
@@ -37,11 +38,17 @@ export class MessageWatch {
       }
       this.#evidence.keysOf.set(key, (this.#evidence.keysOf.get(key) ?? new Set()).add(caller.keyId));
     }
+    if (method === "prepareTransfer") {
+      const { transfer, caller } = message as PrepareTransfer;
+      const key = factKey(to.slice("ledger ".length), transfer);
+      this.#evidence.keysOf.set(key, (this.#evidence.keysOf.get(key) ?? new Set()).add(caller.keyId));
+    }
     if (method !== "exchange") return;
     const { decisions, prepares } = message as Exchange;
     if (new Set([...decisions, ...prepares].map(({ lease }) => lease)).size > 1) this.#evidence.see("N1");
     for (const decision of decisions) this.#sentDecision(decision);
-    for (const prepare of prepares) this.#sentPrepare(from as Instance<unknown>, prepare);
+    const shard = Number(to.slice("shard ".length));
+    for (const prepare of prepares) this.#sentPrepare(from as Instance<unknown>, shard, prepare);
   }
 
   answered({ from, to, method, message }: Sent, reply: Reply<unknown>): void {
@@ -90,7 +97,7 @@ export class MessageWatch {
     this.#evidence.see("B6");
   }
 
-  #sentPrepare(from: Instance<unknown>, { cell, lease, ops, ...attempt }: Prepare): void {
+  #sentPrepare(from: Instance<unknown>, shard: number, { cell, lease, transfer, ...attempt }: Prepare): void {
     const name = attemptOf(cell, attempt);
     const user = `${lease} by instance ${from.serial}`;
     const before = this.#attempts.get(name);
@@ -100,15 +107,15 @@ export class MessageWatch {
       () => `attempt ${name} belongs to lease ${lease}, but belonged to lease ${before}`,
     );
     this.#attempts.set(name, user);
-    const prepareId = `${name}@${ops[0]?.shard}`;
+    const prepareId = `${name}@${shard}`;
     this.#evidence.check(
       "I8",
       !this.#prepared.has(prepareId),
-      () => `the prepare of attempt ${name} was sent to shard ${ops[0]?.shard} twice`,
+      () => `the prepare of attempt ${name} was sent to shard ${shard} twice`,
     );
     this.#prepared.add(prepareId);
     this.#evidence.see("B3");
-    this.#order.asks(factKey(cell, lease), name, from.serial, ops[0]?.shard ?? 0);
+    if (transfer === undefined) this.#order.asks(factKey(cell, lease), name, from.serial, shard);
   }
 
   #answeredExchange(exchange: Exchange, answer: ExchangeAnswer): void {

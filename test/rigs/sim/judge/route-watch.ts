@@ -1,11 +1,10 @@
 import { shardOf } from "../../../../src/core/placement.ts";
-import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import type { PlacedLease } from "../../../../src/core/messages.ts";
 import type { Positions, RouteAnswer } from "../../../../src/router/index.ts";
 import { nameKey, type Name } from "../local.ts";
 import type { RouterSettings } from "../simulation-settings.ts";
 import type { Evidence } from "./evidence.ts";
-import { factKey } from "./rows.ts";
+import { Truths } from "./truths.ts";
 
 /** An answer of a router, and what it was asked. */
 export interface Routed {
@@ -30,14 +29,6 @@ export interface OwnWrite {
   sinceMs: number;
 }
 
-/** What lookups show of a name from a moment on: the cell and the epoch, or `none`. */
-interface Truth {
-  fromMs: number;
-  shown: string;
-}
-
-/** The times of routers and of the judge are the same, but are not computed in the same order. */
-const ROUNDING_MS = 0.01;
 const MOST_WRITES = 12;
 
 /** Checks the answers of routers against the whole history of every name. */
@@ -47,7 +38,7 @@ export class RouteWatch {
   readonly #evidence: Evidence;
   readonly #settings: RouterSettings;
   readonly #names: readonly Name[];
-  readonly #truths = new Map<string, Truth[]>();
+  readonly #truths: Truths;
   /**
    * The largest position that each router has shown of each name, and the largest epoch of each spelling.
    * Epochs are by spelling, because hashes of different names may be equal, and their epochs are not ordered.
@@ -59,18 +50,12 @@ export class RouteWatch {
     this.#evidence = evidence;
     this.#settings = settings;
     this.#names = names;
+    this.#truths = new Truths(evidence, names);
   }
 
   /** Must be called whenever something became durable. */
   refresh(): void {
-    const fromMs = this.#evidence.coordinator.nowMs();
-    for (const name of this.#names) {
-      const key = nameKey(name);
-      const shown = this.#shownNow(name);
-      const truths = this.#truths.get(key) ?? [];
-      if (truths.at(-1)?.shown !== shown) truths.push({ fromMs, shown });
-      this.#truths.set(key, truths);
-    }
+    this.#truths.refresh();
   }
 
   /** A client was told the positions of its lease (Q9). */
@@ -119,11 +104,11 @@ export class RouteWatch {
     for (const [what, fromMs] of bounds)
       this.#evidence.check(
         "I31",
-        this.#wasTrue(key, shown, fromMs),
+        this.#truths.wasTrue(key, shown, fromMs),
         () =>
           `${router} shows ${key} as ${shown}${isStale ? ", stale" : ""}, from its ${answer.layer}, ` +
           `${answer.ageMs} ms old, which was not true since ${what}, ${nowMs - fromMs} ms ago: ` +
-          this.#describe(key, fromMs),
+          this.#truths.describe(key, fromMs),
       );
     this.#evidence.require(
       "I31",
@@ -174,54 +159,7 @@ export class RouteWatch {
     return kind === "none" ? Math.min(negativeMaxAgeMs, maxAgeMs) : maxAgeMs;
   }
 
-  #wasTrue(key: string, shown: string, fromMs: number): boolean {
-    const truths = this.#truths.get(key) ?? [];
-    return truths.some((truth, index) => {
-      const untilMs = truths[index + 1]?.fromMs ?? Infinity;
-      return truth.shown === shown && untilMs + ROUNDING_MS >= fromMs;
-    });
-  }
-
-  #describe(key: string, fromMs: number): string {
-    const truths = this.#truths.get(key) ?? [];
-    return truths
-      .slice(-6)
-      .map((truth) => `${truth.shown} from ${Math.round(truth.fromMs - fromMs)} ms on`)
-      .join(", ");
-  }
-
-  /** What a lookup would show now (R2), from the durable rows of the shard and the ledgers. */
-  #shownNow({ type, canonical }: Name): string {
-    const shard = this.#shardOf({ type, canonical });
-    const key = nameKey({ type, canonical });
-    const image = this.#evidence.images[shard];
-    const claim = image?.claims.get(key);
-    const hold = image?.holds.get(key);
-    switch (hold === undefined ? undefined : this.#stateOf(hold, shard)) {
-      case "GRANTED":
-        return shownOf(hold?.kind === "create" ? hold : claim);
-      case "COMMITTED":
-        return shownOf(hold?.kind === "destroy" ? undefined : hold);
-      default:
-        return shownOf(claim);
-    }
-  }
-
   #shardOf({ type, canonical }: Name): number {
     return shardOf(type, canonical, this.#evidence.coordinator.shards.length);
   }
-
-  /** The state of the lease of a hold, if the lease rests on this execution. */
-  #stateOf({ cell, lease, incarnation, counter, epoch }: HoldRow, shard: number): string | undefined {
-    const fact = this.#evidence.facts.get(factKey(cell, lease));
-    const { execution } = fact ?? {};
-    const isIt =
-      execution?.incarnation === incarnation &&
-      execution.counter === counter &&
-      execution.epochs[shard] === epoch;
-    return isIt ? fact?.state : undefined;
-  }
 }
-
-const shownOf = (row: ClaimRow | HoldRow | undefined): string =>
-  row === undefined ? "none" : `cell ${row.cell} epoch ${row.epoch}`;

@@ -1,4 +1,5 @@
 import type { LeaseState, Op } from "../../../../src/core/messages.ts";
+import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import { sourceType, subjectType } from "../../../support/types.ts";
 import { nameKey, type LocalRow } from "../local.ts";
@@ -24,6 +25,8 @@ export interface LedgerRow {
   missing: number;
   decided_by: string | null;
   reason: string | null;
+  /** The source and the scope of a transfer. */
+  transfer: string | null;
 }
 
 /** The durable state of a lease, and what the judge saw of it. */
@@ -50,6 +53,8 @@ export interface ShardImage {
   version: number;
   claims: Map<string, ClaimRow>;
   holds: Map<string, HoldRow>;
+  /** By scope. */
+  ranges: Map<string, RangeHoldRow>;
   /** The number of claims that have ended. */
   pastClaims: number;
   /** How often the disk had gone back when it was read. */

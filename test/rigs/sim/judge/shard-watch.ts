@@ -1,20 +1,24 @@
 import { shardOf } from "../../../../src/core/placement.ts";
 import type { PastClaimRow } from "../../../../src/core/shard/past-claims.ts";
+import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
 import type { Evidence } from "./evidence.ts";
 import { factKey, rowKey, type ShardImage } from "./rows.ts";
+import type { TransferWatch } from "./transfer-watch.ts";
 
 /** Checks every change of what is durable on a shard. */
 export class ShardWatch {
   readonly #evidence: Evidence;
+  readonly #transfers: TransferWatch;
   readonly #held: (hold: HoldRow) => void;
   readonly #epochs = new Map<string, number>();
 
   /** @param held called for each new hold */
-  constructor(evidence: Evidence, held: (hold: HoldRow) => void) {
+  constructor(evidence: Evidence, transfers: TransferWatch, held: (hold: HoldRow) => void) {
     this.#evidence = evidence;
+    this.#transfers = transfers;
     this.#held = held;
   }
 
@@ -35,10 +39,16 @@ export class ShardWatch {
     const holds = new Map(
       part.disk.readDurable<HoldRow>("SELECT * FROM hold").map((row) => [rowKey(row), row]),
     );
+    const ranges = new Map(
+      part.disk.readDurable<RangeHoldRow>("SELECT * FROM range_hold").map((row) => [row.scope, row]),
+    );
     const before = { claims: image.claims, holds: image.holds };
     this.#checkKept(part, image, claims);
     image.claims = claims;
     image.holds = holds;
+    this.#transfers.changed(index, image, ranges);
+    const rangesBefore = image.ranges;
+    image.ranges = ranges;
     for (const key of new Set([
       ...before.claims.keys(),
       ...before.holds.keys(),
@@ -53,6 +63,7 @@ export class ShardWatch {
         before.holds.get(key),
         claims.get(key),
         holds.get(key),
+        rangesBefore,
       );
       this.checkProtected(key);
     }
@@ -68,7 +79,7 @@ export class ShardWatch {
     image.wentBack = disk.wentBack;
     if (!isSameHistory) return;
     for (const [key, claim] of ended) {
-      const hold = image.holds.get(key);
+      const hold = image.holds.get(key) ?? image.ranges.get(claim.scope ?? "");
       const row = past.find((each) => rowKey(each) === key && each.epoch === claim.epoch);
       this.#evidence.check(
         "I35",
@@ -103,10 +114,12 @@ export class ShardWatch {
     hold: HoldRow | undefined,
     nextClaim: ClaimRow | undefined,
     nextHold: HoldRow | undefined,
+    ranges: ReadonlyMap<string, RangeHoldRow>,
   ): void {
     const isSameHold = hold !== undefined && nextHold !== undefined && identity(hold) === identity(nextHold);
     const isSameClaim = JSON.stringify(claim) === JSON.stringify(nextClaim);
     if (hold !== undefined && !isSameHold) this.#holdEnded(shard, key, hold, claim, nextClaim);
+    else if (!isSameClaim && this.#transfers.moved(shard, claim, nextClaim, ranges)) return;
     else this.#evidence.check("I2", isSameClaim, () => `the claim on ${key} changed without a hold`);
     if (nextHold === undefined || isSameHold) return;
     this.#held(nextHold);
@@ -179,7 +192,8 @@ export class ShardWatch {
   }
 }
 
-function isKeptAs(row: PastClaimRow, claim: ClaimRow, hold: HoldRow): boolean {
+function isKeptAs(row: PastClaimRow, claim: ClaimRow, hold: HoldRow | RangeHoldRow): boolean {
+  const isMoved = "from_cell" in hold;
   return (
     row.value === claim.value &&
     row.cell === claim.cell &&
@@ -190,8 +204,8 @@ function isKeptAs(row: PastClaimRow, claim: ClaimRow, hold: HoldRow): boolean {
     row.from_ms === claim.updated_at_ms &&
     row.until_ms >= row.from_ms &&
     row.ended_by === hold.lease &&
-    row.ended_kind === hold.kind &&
-    hold.cell === claim.cell
+    row.ended_kind === (isMoved ? "move" : hold.kind) &&
+    (isMoved ? hold.from_cell : hold.cell) === claim.cell
   );
 }
 
