@@ -57,10 +57,15 @@ test("[B11] a begin waits no longer when its caller closes the connection", asyn
   const leaving = new AbortController();
   const left = begin("2", uuids[1], leaving.signal);
   const stays = begin("2", uuids[2]);
-  // Meanwhile, both begins get to the queue.
-  for (let n = 0; n < 5; n += 1) await call("1", uuids[0], { method: "GET" });
+  const passTime = async (): Promise<void> => {
+    for (let n = 0; n < 30; n += 1) await call("1", uuids[0], { method: "GET" });
+  };
+  // Both begins get to the queue.
+  await passTime();
   leaving.abort();
   await expect(left).rejects.toThrow();
+  // The coordinator learns that the connection is closed.
+  await passTime();
   expect((await call("1", `${uuids[0]}/rollback`, { method: "POST" })).status).toBe(200);
   expect((await stays).status).toBe(201);
   expect((await call("2", uuids[1], { method: "GET" })).status).toBe(404);
