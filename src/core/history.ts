@@ -38,10 +38,15 @@ export const POSITION_MARGIN = 1_000_000;
 /** The number of incarnations that a part tells when it asks what it has lost. Older ones count as known. */
 export const TOLD_INCARNATIONS = 1_000;
 
+/** The number of incarnations that operators are told of a part that has gone back. */
+const STATED_INCARNATIONS = 100;
+
 /** The loss as it is stored. */
 interface StoredLoss extends LostHistory {
   /** True once the loss was accepted, until the reconciliation is finished (H6). */
   isReconciling: boolean;
+  /** The incarnation with which the loss before this one was accepted; 0 if there was none. */
+  acceptedBefore?: number;
 }
 
 /** What an operator's request to reconcile a part says of a loss that nobody has noticed. */
@@ -130,9 +135,27 @@ export class History {
 
   /** What an operator is told about this part. */
   get status(): PartStatus {
-    if (this.#loss === undefined) return { state: this.state, point: this.point ?? null, loss: null };
-    const { isReconciling: _, ...loss } = this.#loss;
-    return { state: this.state, point: this.point ?? null, loss };
+    const acceptedAtMs = readMetaNumber(this.#ports.sql, "history_accepted_at");
+    const status = {
+      state: this.state,
+      point: this.point ?? null,
+      acceptedAtMs: acceptedAtMs === 0 ? null : acceptedAtMs,
+    };
+    if (this.#loss === undefined) return { ...status, loss: null };
+    const { isReconciling, acceptedBefore = this.#accepted, ...loss } = this.#loss;
+    const left = this.incarnations(STATED_INCARNATIONS).filter(
+      ([incarnation]) => incarnation >= acceptedBefore && (!isReconciling || incarnation < this.#accepted),
+    );
+    return { ...status, loss: { ...loss, incarnations: left } };
+  }
+
+  /** The incarnation that had made the part's rows up to a position; 0 before the first one. */
+  incarnationAt(position: number): number {
+    const [row] = this.#ports.sql.all<{ incarnation: number }>(
+      "SELECT incarnation FROM incarnation WHERE first_position <= ? ORDER BY incarnation DESC LIMIT 1",
+      position,
+    );
+    return row?.incarnation ?? 0;
   }
 
   /** Must be called in every transaction that changes something. The first call raises the incarnation. */
@@ -216,10 +239,15 @@ export class History {
    *
    * @param seen the largest incarnation and the largest position that any peer has seen
    * @param firstPosition the first position of the new incarnation
+   * @param newestLost the largest position that a peer has seen and this part does not have; undefined if
+   *   nothing is left to reconcile
    * @returns a function that must be called when the transaction is durable
    */
-  accept(seen: HistoryPoint, firstPosition: number, isFinished: boolean): () => void {
-    const { sql, randomness } = this.#ports;
+  accept(seen: HistoryPoint, firstPosition: number, newestLost?: number): () => void {
+    const { sql, randomness, clock } = this.#ports;
+    const acceptedBefore = this.#accepted;
+    // What became durable after the loss was noticed is left as well.
+    const point = this.pointOfRows(firstPosition - 1) ?? null;
     this.#own = raiseIncarnation(
       sql,
       randomness.uuid(),
@@ -227,8 +255,9 @@ export class History {
       Math.min(seen.incarnation, MAX_BELIEVED) + INCARNATION_MARGIN * RANDOM_PART,
     );
     writeMeta(sql, "history_accepted", this.#own);
-    if (isFinished) return this.finish();
-    const accepted = { ...this.#loss, newestSeen: seen.position, isReconciling: true };
+    writeMeta(sql, "history_accepted_at", clock.now());
+    if (newestLost === undefined) return this.finish();
+    const accepted = { ...this.#loss, point, newestSeen: newestLost, isReconciling: true, acceptedBefore };
     writeMeta(sql, "history_lost", JSON.stringify(accepted));
     return () => this.#loadLoss();
   }

@@ -514,6 +514,8 @@ export interface ChangesPage {
   after: number;
   /** The page has all transactions after `after`, up to this position. */
   through: number;
+  /** The incarnations that reached `after` and `through`: with them, both are points of the history (H2). */
+  incarnations: [after: number, through: number];
   changes: Change[];
   hasMore: boolean;
 }
@@ -925,8 +927,20 @@ export interface LostHistory {
   /** The newest point that this part had, or null if it had none. */
   point: HistoryPoint | null;
   noticedAtMs: number;
-  /** The largest position that anybody had seen, once the loss is accepted (H6). */
+  /**
+   * The largest position that anybody had seen and that the part does not have, once a shard has accepted its
+   * loss (H6). 0 if there is none.
+   */
   newestSeen?: number;
+}
+
+/** What operators are told of a loss. */
+interface StatedLoss extends LostHistory {
+  /**
+   * The newest incarnations that were left, newest first, each with its first position. Those of before an
+   * earlier loss are not among them.
+   */
+  incarnations: [incarnation: number, firstPosition: number][];
 }
 
 export interface PartStatus {
@@ -934,7 +948,9 @@ export interface PartStatus {
   /** The newest durable point of this part. */
   point: HistoryPoint | null;
   /** What was lost, until the reconciliation is finished. */
-  loss: LostHistory | null;
+  loss: StatedLoss | null;
+  /** When it last accepted a loss. Null: never. */
+  acceptedAtMs: number | null;
 }
 
 /**

@@ -139,7 +139,7 @@ export class DirectoryReconciler {
     const seen = abovePoints(abovePoints(own, this.#history.status.loss?.seen), seenByCaller);
     const firstPosition = this.#store.position + 1;
     this.#store.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
-    return this.#history.accept(seen, firstPosition, true);
+    return this.#history.accept(seen, firstPosition);
   }
 }
 

@@ -392,7 +392,7 @@ export class LedgerReconciler {
         before: { state: this.#history.state },
         after: { state: "complete", rebuilt_leases: leases.size },
       });
-      return { durable: this.#history.accept(seen, firstPosition, true) };
+      return { durable: this.#history.accept(seen, firstPosition) };
     });
     accepted.durable();
   }

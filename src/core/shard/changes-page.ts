@@ -20,7 +20,7 @@ export function changesPage(
   log: ShardLog,
   after: number,
   filter: Filter,
-): { page: ChangesPage; visited: number } | undefined {
+): { page: Omit<ChangesPage, "incarnations">; visited: number } | undefined {
   const changes: Change[] = [];
   let through = after;
   let visited = 0;

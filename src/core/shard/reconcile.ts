@@ -33,6 +33,8 @@ const PAGE_ROWS = 500;
 
 interface Findings {
   seen: HistoryPoint;
+  /** The largest position that somebody has seen, and that the shard does not have; 0 if there is none. */
+  newestLost: number;
   lost: ShardReconciliation["lost"];
   unreachable: string[];
 }
@@ -86,7 +88,7 @@ export class ShardReconciler {
     const isDeclared = await this.#history.declare(request);
     if (!this.#history.isLost && !isDeclared)
       return ok({ status: this.#history.status, lost: [], unreachable: [] });
-    const { seen, lost, unreachable } = await this.#askLedgers(request);
+    const { seen, newestLost, lost, unreachable } = await this.#askLedgers(request);
     if (!request.dryRun) {
       if (unreachable.length > 0) {
         return refused(
@@ -97,7 +99,7 @@ export class ShardReconciler {
           { retryAfterMs: 10_000 },
         );
       }
-      await this.#accept(seen, request.operator);
+      await this.#accept(seen, newestLost, request.operator);
     }
     return ok({ status: this.#history.status, lost, unreachable });
   }
@@ -122,31 +124,34 @@ export class ShardReconciler {
       }),
     );
     const findings: Findings = {
-      // The caller may have seen more than any ledger.
-      seen: abovePoints(
-        abovePoints(
-          { incarnation: this.#history.incarnation, position: this.#log.position },
-          this.#history.status.loss?.seen,
-        ),
-        seen,
-      ),
+      seen: { incarnation: this.#history.incarnation, position: this.#log.position },
+      newestLost: 0,
       lost: [],
       unreachable: [],
     };
+    this.#add(findings, this.#history.status.loss?.seen);
+    // The caller may have seen more than any ledger.
+    this.#add(findings, seen);
     for (const { cell, answer } of answers) {
       if (answer.kind !== "ok") {
         findings.unreachable.push(cell);
         continue;
       }
       const { seen: seenByLedger, ...leases } = answer.value;
-      findings.seen = abovePoints(findings.seen, seenByLedger);
+      this.#add(findings, seenByLedger);
       if (leases.outstanding + leases.decided > 0) findings.lost.push({ cell, ...leases });
     }
     return findings;
   }
 
+  #add(findings: Findings, seen: HistoryPoint | null | undefined): void {
+    if (seen === null || seen === undefined) return;
+    findings.seen = abovePoints(findings.seen, seen);
+    if (!this.#history.includes(seen)) findings.newestLost = Math.max(findings.newestLost, seen.position);
+  }
+
   /** Another call may have accepted the loss during the wait (M1). */
-  async #accept(seen: HistoryPoint, operator: Operator): Promise<void> {
+  async #accept(seen: HistoryPoint, newestLost: number, operator: Operator): Promise<void> {
     const accepted = await this.#commits.submit("accept_loss", () => {
       if (!this.#history.isLost) return undefined;
       const before = this.#log.position;
@@ -154,7 +159,7 @@ export class ShardReconciler {
       this.#pastClaims.incompleteBefore(this.#ports.clock.now());
       // It needs no room (O3), because a shard that is lost hands out no entries.
       this.#append(operator, "reconcile_part", "reconciling");
-      return { durable: this.#history.accept(seen, before + 1, false) };
+      return { durable: this.#history.accept(seen, before + 1, newestLost) };
     });
     if (accepted === undefined) return;
     accepted.durable();

@@ -472,10 +472,19 @@ export class Shard {
           const read = changesPage(this.#log, after ?? newest, message);
           return read === undefined
             ? { value: changesPruned(after), rows: 0 }
-            : { value: ok(read.page), rows: read.visited };
+            : { value: ok(this.#withPoints(read.page)), rows: read.visited };
         })
         .then((done) => (done.ok ? done.value : done));
     });
+  }
+
+  #withPoints(page: Omit<ChangesPage, "incarnations">): ChangesPage {
+    const { after, through } = page;
+    const incarnations: ChangesPage["incarnations"] = [
+      this.#history.incarnationAt(after),
+      this.#history.incarnationAt(through),
+    ];
+    return { ...page, incarnations };
   }
 
   listRecords(message: ListRecordsRequest): Promise<Reply<ListRecordsAnswer>> {

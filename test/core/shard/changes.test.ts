@@ -92,6 +92,24 @@ describe("what is told", () => {
     expect(claims[2]?.claim?.details).toMatchObject({ value: "ADA", source: { id: "2" } });
   });
 
+  test("[F4] a page names the incarnations that have reached its ends", async () => {
+    const c = await newCluster();
+    await decide(c, await begin(c, { value: "ada", source }), "COMMITTED");
+    const first = value(await read(c, 0));
+    c.shard(0).restart();
+    const [start, old] = first.incarnations;
+    expect(start).toBe(0);
+    expect(value(await read(c, first.through))).toMatchObject({ incarnations: [old, old] });
+    await decide(c, await begin(c, { value: "grace", source }), "COMMITTED");
+    const second = value(await read(c, first.through));
+    const [, now] = second.incarnations;
+    expect(second.incarnations).toEqual([old, now]);
+    expect(now).toBeGreaterThan(old);
+    const { point } = value(await c.clock.runUntil(c.shard(0).object.part(c.envelope)));
+    expect(point).toEqual({ incarnation: now, position: second.through });
+    expect(value(await read(c, 0, { limit: 1 }))).toMatchObject({ incarnations: [0, old] });
+  });
+
   test("[F2] a lease that is rolled back is told without names, a refused begin not at all", async () => {
     const c = await newCluster();
     await decide(c, await begin(c, { value: "taken", source }), "COMMITTED");
@@ -210,7 +228,7 @@ describe("the pages", () => {
     expect(await changes(c, 0, { cell: "1" })).toEqual(await changes(c));
     // The filters leave nothing, but the page says how far it has read.
     const page = value(await read(c, 0, { cell: "2" }));
-    expect(page).toEqual({
+    expect(page).toMatchObject({
       after: 0,
       through: value(await read(c, null)).through,
       changes: [],
