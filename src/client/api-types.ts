@@ -684,6 +684,8 @@ export interface Part {
   state: "complete" | "lost" | "reconciling";
   /** The newest point that the part has. Null: none. */
   point: HistoryPoint | null;
+  /** When it last accepted that it had gone back in time. Null: never. */
+  accepted_at: string | null;
   /** What was noticed. Null if the part is complete. */
   loss: {
     /** Who has seen more of the part than it has, or `an operator`. */
@@ -694,8 +696,19 @@ export interface Part {
     seen: HistoryPoint | null;
     /** The newest point that was left of the part. */
     point: HistoryPoint | null;
-    /** The largest position of the part that anybody had seen. Null until the loss is accepted. */
+    /**
+     * The largest position that anybody had seen, and that a shard does not have. 0: there is none. Null
+     * until the loss is accepted.
+     */
     newest_seen: number | null;
+    /**
+     * The newest incarnations that were left of the part, newest first, at most 100, and only those since
+     * an earlier loss was accepted.
+     */
+    incarnations: readonly {
+      incarnation: number;
+      first_position: number;
+    }[];
   } | null;
 }
 
@@ -1700,6 +1713,16 @@ export interface Operations {
       /** True: more changes can be read at once. */
       has_more: boolean;
       /**
+       * What was read of each shard, from point to point. Usually, `after` is the `through` of the page
+       * before. If it has another incarnation than that, the shard has gone back in time between the two
+       * pages.
+       */
+      ranges: readonly {
+        shard: number;
+        after: HistoryPoint;
+        through: HistoryPoint;
+      }[];
+      /**
        * The shards that could not be read, or have not reached their position in `after`. Their changes
        * follow later: nothing is left out.
        */
@@ -2174,6 +2197,13 @@ export const operations = {
       ],
       checkpoint: "string",
       has_more: "boolean",
+      ranges: [
+        {
+          shard: "number",
+          after: { incarnation: "number", position: "number" },
+          through: { incarnation: "number", position: "number" },
+        },
+      ],
       unavailable: ["number"],
     },
   },
@@ -2516,13 +2546,13 @@ export const operations = {
   getPart: {
     method: "GET",
     path: "/v1/admin/parts/{part}",
-    shape: { part: { id: "string", state: "string", point: "any", loss: "any" } },
+    shape: { part: { id: "string", state: "string", point: "any", accepted_at: "any", loss: "any" } },
   },
   reconcilePart: {
     method: "POST",
     path: "/v1/admin/parts/{part}/reconcile",
     shape: {
-      part: { id: "string", state: "string", point: "any", loss: "any" },
+      part: { id: "string", state: "string", point: "any", accepted_at: "any", loss: "any" },
       dry_run: "boolean",
       lost_leases: [{ cell_id: "string", outstanding: "number", decided: "number", leases: ["string"] }],
       rebuilt_leases: [{ shard: "number", holds: "number", leases: "number" }],
@@ -2532,7 +2562,7 @@ export const operations = {
   finishPart: {
     method: "POST",
     path: "/v1/admin/parts/{part}/finish",
-    shape: { part: { id: "string", state: "string", point: "any", loss: "any" } },
+    shape: { part: { id: "string", state: "string", point: "any", accepted_at: "any", loss: "any" } },
   },
   getScrub: {
     method: "GET",

@@ -4,6 +4,13 @@ import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { isLeaseholdError, valueOf } from "./errors.ts";
 
+/** What a page has of one shard: all changes after one point of its history, up to another. */
+export interface ChangesRange {
+  shard: number;
+  after: { incarnation: number; position: number };
+  through: { incarnation: number; position: number };
+}
+
 /** A page of changes. */
 export interface ChangesPage {
   /** Those of each shard are in order. A change can come again on a later page, with the same `id`. */
@@ -12,6 +19,11 @@ export interface ChangesPage {
   checkpoint: string;
   /** True: more changes can be read at once. */
   hasMore: boolean;
+  /**
+   * What was read of each shard, from point to point. If `after` has another incarnation than the `through`
+   * of the page before, the shard has gone back in time between the two pages.
+   */
+  ranges: readonly ChangesRange[];
   /** The shards that could not be read. Their changes follow later. */
   unavailable: readonly number[];
 }
@@ -46,8 +58,8 @@ export class Changes {
   async page({ after, cell, bucketType, pageSize, ...call }: ChangesOptions = {}): Promise<ChangesPage> {
     const query = { after, cell, bucket_type: bucketType, page_size: pageSize };
     const answer = valueOf(await this.#caller.call("listChanges", { ...call, query }));
-    const { changes, checkpoint, has_more: hasMore, unavailable } = answer;
-    return { changes, checkpoint, hasMore, unavailable };
+    const { changes, checkpoint, has_more: hasMore, ranges, unavailable } = answer;
+    return { changes, checkpoint, hasMore, ranges, unavailable };
   }
 
   /**

@@ -65,7 +65,7 @@ export {
   type LeaseholdErrorDetails,
   type LeaseholdErrorName,
 } from "./errors.ts";
-export type { ChangesOptions, ChangesPage, FollowOptions } from "./changes.ts";
+export type { ChangesOptions, ChangesPage, ChangesRange, FollowOptions } from "./changes.ts";
 export type {
   AuditEntry,
   Batch,

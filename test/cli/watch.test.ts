@@ -227,7 +227,7 @@ describe("changes", () => {
     };
     const page = (checkpoint: string, more: object) => ({
       status: 200,
-      json: { changes: [], checkpoint, has_more: false, unavailable: [], ...more },
+      json: { changes: [], checkpoint, has_more: false, ranges: [], unavailable: [], ...more },
     });
     const { client } = fakeClient(
       [page("0:2", { changes: [change], has_more: true }), problem(503, "UNAVAILABLE"), page("0:3", {})],

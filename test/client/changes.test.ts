@@ -13,9 +13,12 @@ const change = {
   epoch: 1,
 } satisfies Change;
 
+const point = { incarnation: 17, position: 2 };
+const ranges = [{ shard: 0, after: point, through: point }];
+
 const page = (checkpoint: string, more: { changes?: Change[]; has_more?: boolean } = {}): Answering => ({
   status: 200,
-  json: { changes: [], checkpoint, has_more: false, unavailable: [], ...more },
+  json: { changes: [], checkpoint, has_more: false, ranges, unavailable: [], ...more },
 });
 
 const down = problem(503, "UNAVAILABLE");
@@ -43,6 +46,7 @@ describe("page", () => {
       changes: [change],
       checkpoint: "0:2",
       hasMore: true,
+      ranges,
       unavailable: [],
     });
     const { searchParams } = new URL(sent[0]?.url ?? "");
@@ -78,7 +82,7 @@ describe("follow", () => {
   test("[F4] says which shards are unavailable, once", async () => {
     const down1: Answering = {
       status: 200,
-      json: { changes: [], checkpoint: "0:4", has_more: false, unavailable: [1] },
+      json: { changes: [], checkpoint: "0:4", has_more: false, ranges: [], unavailable: [1] },
     };
     const { got } = await follow([down1, down1, page("0:4")], 2, { after: "0:4" });
     expect(got.map(({ unavailable }) => unavailable)).toEqual([[1], []]);

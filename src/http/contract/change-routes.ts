@@ -3,7 +3,7 @@ import { changeEvents } from "../../core/messages.ts";
 import { bucketType, cellId, nothing, pageSize, time, wholeNumber } from "./fields.ts";
 import { positionsOf, positionsText } from "./positions.ts";
 import { route, tooManyReads } from "./route.ts";
-import { bucket, scope, source, subject } from "./schemas.ts";
+import { bucket, point, scope, source, subject } from "./schemas.ts";
 
 /** The longest time of one stream, in seconds. Then the client connects again. */
 export const STREAM_S = 300;
@@ -64,6 +64,12 @@ const unavailable = z.array(wholeNumber).meta({
     "follow later: nothing is left out.",
 });
 
+const ranges = z.array(z.strictObject({ shard: wholeNumber, after: point, through: point })).meta({
+  description:
+    "What was read of each shard, from point to point. Usually, `after` is the `through` of the page " +
+    "before. If it has another incarnation than that, the shard has gone back in time between the two pages.",
+});
+
 const exampleChange = {
   id: "claimed:3:4711:3f0f4c5e-8f2e-4b8e-9a35-2f0c8a1d7e11",
   event: "claimed" as const,
@@ -79,6 +85,12 @@ const exampleChange = {
     subject: { type: "USER", id: "1" },
     source: { type: "RAILS_TABLE_USERS", id: "1" },
   },
+};
+
+const exampleRange = {
+  shard: 3,
+  after: { incarnation: 117_440_513, position: 4_710 },
+  through: { incarnation: 117_440_513, position: 4_712 },
 };
 
 export const changeRoutes = {
@@ -112,9 +124,17 @@ export const changeRoutes = {
       parameter: "after",
       schema: change,
       example: [
-        { event: "checkpoint", id: "3:4710", data: { checkpoint: "3:4710", unavailable: [] } },
+        {
+          event: "checkpoint",
+          id: "3:4710",
+          data: { checkpoint: "3:4710", ranges: [], unavailable: [] },
+        },
         { event: "claimed", data: exampleChange },
-        { event: "checkpoint", id: "3:4712", data: { checkpoint: "3:4712", unavailable: [] } },
+        {
+          event: "checkpoint",
+          id: "3:4712",
+          data: { checkpoint: "3:4712", ranges: [exampleRange], unavailable: [] },
+        },
       ],
     },
     responses: {
@@ -128,9 +148,16 @@ export const changeRoutes = {
           }),
           checkpoint,
           has_more: z.boolean().meta({ description: "True: more changes can be read at once." }),
+          ranges,
           unavailable,
         }),
-        example: { changes: [exampleChange], checkpoint: "3:4712", has_more: false, unavailable: [] },
+        example: {
+          changes: [exampleChange],
+          checkpoint: "3:4712",
+          has_more: false,
+          ranges: [exampleRange],
+          unavailable: [],
+        },
       },
     },
     errors: [

@@ -2,6 +2,7 @@ import * as z from "zod";
 import { cellStates } from "../../core/messages.ts";
 import { cellId, nothing, reason, time, wholeNumber } from "./fields.ts";
 import { auditFull, route, type RouteError } from "./route.ts";
+import { point } from "./schemas.ts";
 
 const roles = ["operator"] as const;
 
@@ -18,10 +19,6 @@ const partId = z
 
 const params = z.strictObject({ part: partId });
 
-const point = z
-  .strictObject({ incarnation: wholeNumber, position: wholeNumber })
-  .meta({ id: "HistoryPoint", description: "A moment in the history of a part." });
-
 const part = z
   .strictObject({
     id: partId,
@@ -31,6 +28,9 @@ const part = z
         "a shard that has accepted its loss. Until it is finished, it grants only what verification begins.",
     }),
     point: point.nullable().meta({ description: "The newest point that the part has. Null: none." }),
+    accepted_at: time
+      .nullable()
+      .meta({ description: "When it last accepted that it had gone back in time. Null: never." }),
     loss: z
       .strictObject({
         noticed_by: z
@@ -45,8 +45,16 @@ const part = z
         point: point.nullable().meta({ description: "The newest point that was left of the part." }),
         newest_seen: wholeNumber.nullable().meta({
           description:
-            "The largest position of the part that anybody had seen. Null until the loss is accepted.",
+            "The largest position that anybody had seen, and that a shard does not have. 0: there is none. " +
+            "Null until the loss is accepted.",
         }),
+        incarnations: z
+          .array(z.strictObject({ incarnation: wholeNumber, first_position: wholeNumber }))
+          .meta({
+            description:
+              "The newest incarnations that were left of the part, newest first, at most 100, and only " +
+              "those since an earlier loss was accepted.",
+          }),
       })
       .nullable()
       .meta({ description: "What was noticed. Null if the part is complete." }),
@@ -106,12 +114,14 @@ const examplePart = {
   id: "shard-3",
   state: "lost",
   point: { incarnation: 117_440_513, position: 4_711 },
+  accepted_at: null,
   loss: {
     noticed_by: "the ledger of cell 7",
     noticed_at: "2026-11-20T12:00:00.000Z",
     seen: { incarnation: 117_440_513, position: 5_012 },
     point: { incarnation: 117_440_513, position: 4_711 },
     newest_seen: null,
+    incarnations: [{ incarnation: 117_440_513, first_position: 1 }],
   },
 };
 const completePart = { ...examplePart, state: "complete", loss: null };

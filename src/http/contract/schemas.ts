@@ -656,3 +656,7 @@ export const exportLine = z
       "One line of an export. If the last line is neither `end` nor `error`, the stream broke off and " +
       "is incomplete.",
   });
+
+export const point = z
+  .strictObject({ incarnation: wholeNumber, position: wholeNumber })
+  .meta({ id: "HistoryPoint", description: "A moment in the history of a part." });

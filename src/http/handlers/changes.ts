@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import { keyExpired } from "../../auth/verifier.ts";
-import type { Change, ChangesPage } from "../../core/messages.ts";
+import type { Change, ChangesPage, HistoryPoint } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { formatPositions, type Positions } from "../../router/positions.ts";
 import { wallClock } from "../../runtime.ts";
@@ -36,6 +36,8 @@ interface Page {
   checkpoint: string;
   positions: Positions;
   hasMore: boolean;
+  /** What was read of each shard, from point to point. */
+  ranges: { shard: number; after: HistoryPoint; through: HistoryPoint }[];
   /** The shards that could not be read. */
   unavailable: number[];
 }
@@ -48,8 +50,8 @@ export const changeHandlers: Handlers<"listChanges"> = {
     if (call.wantsEvents === true) return openStream(call, scope.value);
     const page = await readPage(call, scope.value, after);
     if (!page.ok) return page;
-    const { changes, checkpoint, hasMore, unavailable } = page.value;
-    return ok({ status: 200, body: { changes, checkpoint, has_more: hasMore, unavailable } });
+    const { hasMore, positions: _, ...body } = page.value;
+    return ok({ status: 200, body: { ...body, has_more: hasMore } });
   },
 };
 
@@ -125,9 +127,17 @@ async function readShards(
     positions,
     checkpoint: formatPositions(positions),
     hasMore: answers.some((answer) => answer.ok && answer.value.hasMore),
+    ranges: [...answers.entries()].flatMap(([shard, answer]) =>
+      answer.ok ? [{ shard, ...rangeOf(answer.value) }] : [],
+    ),
     unavailable: shards.filter((shard) => answers[shard]?.ok === false),
   });
 }
+
+const rangeOf = ({ after, through, incarnations: [first, last] }: ChangesPage) => ({
+  after: { incarnation: first, position: after },
+  through: { incarnation: last, position: through },
+});
 
 /**
  * The refusal of a whole page. A shard that cannot be read keeps its position, so the others are told. But a
@@ -196,11 +206,11 @@ async function* followedEvents(call: ListChanges, scope: Scope, stream: OpenStre
     if (!page.ok && !isOutage) return yield page;
     const events: ServerSentEvent[] = isFirst ? [{ retryMs: RECONNECT_MS }] : [];
     if (page.ok) {
-      const { changes, checkpoint, unavailable } = page.value;
+      const { changes, checkpoint, ranges, unavailable } = page.value;
       for (const each of changes) events.push({ event: each.event, data: each });
       const hasMoved = positions === undefined || checkpoint !== formatPositions(positions);
       if (isFirst || hasMoved)
-        events.push({ event: "checkpoint", id: checkpoint, data: { checkpoint, unavailable } });
+        events.push({ event: "checkpoint", id: checkpoint, data: { checkpoint, ranges, unavailable } });
       ({ positions } = page.value);
     }
     const isDue = deployment.clock.now() - quietSinceMs >= COMMENT_EVERY_MS;

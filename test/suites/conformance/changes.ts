@@ -9,10 +9,13 @@ import { applied, begun, claim, committed, freshName } from "./leases.ts";
 
 type Change = z.infer<typeof changeSchema>;
 
+type Point = Record<"incarnation" | "position", number>;
+
 interface Page {
   changes: Change[];
   checkpoint: string;
   has_more: boolean;
+  ranges: { shard: number; after: Point; through: Point }[];
   unavailable: number[];
 }
 
@@ -102,6 +105,8 @@ export function changeSuite(open: Open): void {
   test("[F2] [F4] pages tell a claim and its release, once each and in order", async () => {
     const start = await page();
     expect(start).toMatchObject({ changes: [], has_more: false, unavailable: [] });
+    const positions = start.ranges.map(({ shard, through }) => `${shard}:${through.position}`);
+    expect(positions.join(",")).toBe(start.checkpoint);
     const { uuid, value } = await committed(api);
     await applied(api, value);
     await release(value);
