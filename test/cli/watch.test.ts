@@ -225,12 +225,19 @@ describe("changes", () => {
       lease_uuid: "0b0e8a52-5c0f-4b5e-9a35-2f0c8a1d7e11",
       epoch: 1,
     };
+    const at = (position: number) => ({ incarnation: 17, position });
+    const moved = { shard: 0, after: at(1), through: at(2) };
+    const still = { shard: 1, after: at(7), through: at(7) };
     const page = (checkpoint: string, more: object) => ({
       status: 200,
       json: { changes: [], checkpoint, has_more: false, ranges: [], unavailable: [], ...more },
     });
     const { client } = fakeClient(
-      [page("0:2", { changes: [change], has_more: true }), problem(503, "UNAVAILABLE"), page("0:3", {})],
+      [
+        page("0:2", { changes: [change], has_more: true, ranges: [moved, still] }),
+        problem(503, "UNAVAILABLE"),
+        page("0:3", {}),
+      ],
       { retries: 0 },
     );
     const watching = new ChangesWatch(client, { cell: undefined, type: undefined, from: "0:1" });
@@ -239,8 +246,8 @@ describe("changes", () => {
     expect((await watching.poll()).map(({ document }) => document)).toEqual([
       { checkpoint: "0:1", is_start: true },
       change,
-      { checkpoint: "0:2" },
-      { checkpoint: "0:3" },
+      { checkpoint: "0:2", ranges: [moved] },
+      { checkpoint: "0:3", ranges: [] },
     ]);
     expect(watching.place).toBe("0:3");
   });

@@ -1,4 +1,4 @@
-import type { Change, Client } from "../../client/index.ts";
+import type { Change, ChangesRange, Client } from "../../client/index.ts";
 import { escapeControls } from "../../text/escape.ts";
 import type { CheckpointLine } from "../parts/plan/read-log.ts";
 import type { Watched, WatchEvent } from "./watch-event.ts";
@@ -39,11 +39,11 @@ export class ChangesWatch implements Watched {
     const { cell, type: bucketType } = this.#filter;
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const options = { after: this.#checkpoint, cell, bucketType, pageSize: PAGE_SIZE };
-      const { changes, checkpoint, hasMore } = await this.#client.changes.page(options);
-      if (!this.#hasStarted) this.#pending.push(this.#lineOf(this.#checkpoint ?? checkpoint, true));
+      const { changes, checkpoint, hasMore, ranges } = await this.#client.changes.page(options);
+      if (!this.#hasStarted) this.#pending.push(this.#lineOf(this.#checkpoint ?? checkpoint));
       this.#hasStarted = true;
       this.#pending.push(...changes.map(eventOf));
-      if (checkpoint !== this.#checkpoint) this.#pending.push(this.#lineOf(checkpoint));
+      if (checkpoint !== this.#checkpoint) this.#pending.push(this.#lineOf(checkpoint, ranges));
       this.#checkpoint = checkpoint;
       if (!hasMore) break;
     }
@@ -51,14 +51,20 @@ export class ChangesWatch implements Watched {
     return this.#pending.splice(0);
   }
 
-  /** Says that all changes up to a checkpoint were printed, so that a file of changes shows its gaps. */
-  #lineOf(checkpoint: string, isStart = false): WatchEvent {
+  /**
+   * Says which changes were printed, so that a file of changes shows its gaps.
+   *
+   * @param ranges what the page has of each shard. Undefined: the watch begins here
+   */
+  #lineOf(checkpoint: string, ranges?: readonly ChangesRange[]): WatchEvent {
     const { cell, type } = this.#filter;
     const isFiltered = cell !== undefined || type !== undefined;
     return {
       document: {
         checkpoint,
-        ...(isStart ? { is_start: true } : {}),
+        ...(ranges === undefined
+          ? { is_start: true }
+          : { ranges: ranges.filter(({ after, through }) => after.position < through.position) }),
         ...(isFiltered ? { is_filtered: true } : {}),
       } satisfies CheckpointLine,
     };

@@ -1,13 +1,16 @@
 /** Reads what `leasehold watch --changes --jsonl` has written. */
+import type { ChangesRange } from "../../../client/index.ts";
 import type { Change } from "../../../client/api-types.ts";
 import { parsePositions } from "../../../router/positions.ts";
 import { fileLines } from "../../backup/file-lines.ts";
 import { messageOf, usageError } from "../../framework/command-error.ts";
 import type { LoggedChanges } from "./evidence.ts";
 
-/** A line between changes: all changes up to the checkpoint are before it. */
+/** A line behind the changes of a page. */
 export interface CheckpointLine {
   checkpoint: string;
+  /** What the page has of each shard from which it has read anything. */
+  ranges?: readonly ChangesRange[];
   /** The watch began here, so changes before it may be missing. */
   is_start?: true;
   /** Changes of other cells or types were left out. */
