@@ -1,14 +1,19 @@
 /** What a plan says about the names of a shard that went back in time, over random histories of a shard. */
 import { describe, expect, test } from "vitest";
-import type { Change } from "../../../src/client/api-types.ts";
+import type { Change, HistoryPoint } from "../../../src/client/api-types.ts";
 import type { Claim } from "../../../src/cli/backup/changed-claims.ts";
-import { weigh, type Evidence, type LoggedChanges } from "../../../src/cli/parts/plan/evidence.ts";
+import {
+  weigh,
+  type Evidence,
+  type Findings,
+  type LoggedChanges,
+} from "../../../src/cli/parts/plan/evidence.ts";
+import { LeftHistory } from "../../../src/cli/parts/plan/history.ts";
 import { seeded } from "../../support/seeded.ts";
 
 const HISTORIES = 500;
 const STEPS = 40;
 const NAMES = ["ada", "bob", "eve", "mia", "zoe"];
-const CELLS = ["1", "2"];
 
 type Names = ReadonlyMap<string, Claim>;
 
@@ -18,53 +23,114 @@ const keyOf = ({ type, value }: Claim["bucket"]): string => `${type} ${value.toL
 class History {
   readonly states: Names[] = [new Map()];
   readonly changes: Change[] = [];
+  /** Newest last, each with its first position. */
+  readonly incarnations: [incarnation: number, firstPosition: number][] = [];
+  readonly #random: () => number;
 
   constructor(random: () => number) {
-    const pick = (items: readonly string[]): string => items[Math.floor(random() * items.length)] ?? "";
-    for (let position = 1; position <= STEPS; position += 1) {
-      const state = new Map(this.states.at(-1));
-      const name = pick(NAMES);
-      const claim = state.get(`ROUTES ${name}`);
-      const isCreate = claim === undefined;
-      const event = isCreate ? "claimed" : random() < 0.5 ? "replaced" : "released";
-      const uuid = claim?.uuid ?? `uuid-${position}`;
-      const next: Claim = {
-        cell: claim?.cell ?? pick(CELLS),
-        uuid,
-        epoch: position,
-        bucket: { type: "ROUTES", value: random() < 0.2 ? name.toUpperCase() : name },
-        subject: { type: "GROUP", id: "1" },
-        source: { type: "RAILS_TABLE_ROUTES", id: String(Math.ceil(random() * 9)) },
-      };
-      if (event === "released") state.delete(`ROUTES ${name}`);
-      else state.set(`ROUTES ${name}`, next);
-      this.states.push(state);
-      const { bucket, subject, source } = event === "released" ? (claim ?? next) : next;
-      const isErased = event === "released" && random() < 0.2;
-      this.changes.push({
-        id: `${event}:0:${position}:${uuid}`,
-        event,
-        shard: 0,
-        position,
-        at: "2026-11-28T12:00:00Z",
-        cell_id: next.cell,
-        lease_uuid: "lease",
-        epoch: event === "released" ? (claim?.epoch ?? 0) : position,
-        claim: isErased ? { uuid } : { uuid, bucket, subject, source },
-      });
+    this.#random = random;
+  }
+
+  static of(random: () => number, steps: number): History {
+    const history = new History(random);
+    history.go(steps, ["1", "2", "3"]);
+    return history;
+  }
+
+  get last(): number {
+    return this.states.length - 1;
+  }
+
+  /** The same history up to a position, as a restored file has it. The next change is of a new instance. */
+  upTo(position: number): History {
+    const copy = new History(this.#random);
+    copy.states.splice(0, 1, ...this.states.slice(0, position + 1));
+    copy.changes.push(...this.changes.slice(0, position));
+    copy.incarnations.push(...this.incarnations.filter(([, first]) => first <= position));
+    return copy;
+  }
+
+  /** Leases of these cells change something. Sometimes the shard is restarted. */
+  go(steps: number, cells: readonly string[]): void {
+    for (let step = 0; step < steps; step += 1) {
+      if (step === 0 || this.#random() < 0.1) this.#restart();
+      this.#change(cells);
     }
+  }
+
+  #restart(): void {
+    const [newest = 0] = this.incarnations.at(-1) ?? [];
+    const count = Math.floor(newest / 1_000) + 1;
+    const incarnation = count * 1_000 + Math.floor(this.#random() * 1_000);
+    this.incarnations.push([incarnation, this.last + 1]);
+  }
+
+  #change(cells: readonly string[]): void {
+    const random = this.#random;
+    const pick = (items: readonly string[]): string => items[Math.floor(random() * items.length)] ?? "";
+    const position = this.last + 1;
+    const state = new Map(this.states.at(-1));
+    const name = pick(NAMES);
+    const claim = state.get(`ROUTES ${name}`);
+    const isCreate = claim === undefined;
+    // Only the owner changes a claim, so another cell changes nothing here.
+    const isForeign = claim !== undefined && !cells.includes(claim.cell);
+    const event = isCreate ? "claimed" : random() < 0.5 ? "replaced" : "released";
+    const uuid = claim?.uuid ?? `uuid-${position}-${Math.floor(random() * 1e9)}`;
+    const next: Claim = {
+      cell: claim?.cell ?? pick(cells),
+      uuid,
+      epoch: position,
+      bucket: { type: "ROUTES", value: random() < 0.2 ? name.toUpperCase() : name },
+      subject: { type: "GROUP", id: "1" },
+      source: { type: "RAILS_TABLE_ROUTES", id: String(Math.ceil(random() * 9)) },
+    };
+    if (event === "released" && !isForeign) state.delete(`ROUTES ${name}`);
+    else if (!isForeign) state.set(`ROUTES ${name}`, next);
+    this.states.push(state);
+    const { bucket, subject, source } = event === "released" ? (claim ?? next) : next;
+    const isErased = event === "released" && random() < 0.2;
+    const lease = { id: "", shard: 0, position, at: "2026-11-28T12:00:00Z", lease_uuid: "lease" };
+    this.changes.push({
+      ...lease,
+      event: isForeign ? "rolled_back" : event,
+      cell_id: next.cell,
+      epoch: event === "released" ? (claim?.epoch ?? 0) : position,
+      ...(isForeign ? {} : { claim: isErased ? { uuid } : { uuid, bucket, subject, source } }),
+    });
   }
 
   at(position: number): Claim[] {
     return [...(this.states[position]?.values() ?? [])];
   }
 
-  log(from: number, through: number): LoggedChanges {
+  point(position: number): HistoryPoint {
+    const [incarnation = 0] = this.incarnations.findLast(([, first]) => first <= position) ?? [];
+    return { incarnation, position };
+  }
+
+  page(from: number, through: number): LoggedChanges {
     return {
-      from,
-      through,
+      after: this.point(from),
+      through: this.point(through),
       changes: this.changes.filter(({ position }) => position > from && position <= through),
     };
+  }
+
+  /** Pages without a gap, as one consumer reads them. */
+  pages(from: number, through: number): LoggedChanges[] {
+    const pages: LoggedChanges[] = [];
+    for (let at = from; at < through;) {
+      const end = Math.min(through, at + 1 + Math.floor(this.#random() * 8));
+      pages.push(this.page(at, end));
+      at = end;
+    }
+    return pages;
+  }
+
+  get left(): LeftHistory {
+    const listed = this.incarnations.map(([incarnation, first]) => ({ incarnation, first_position: first }));
+    return new LeftHistory(listed.toReversed(), this.last);
   }
 }
 
@@ -72,7 +138,7 @@ const factsOf = (claims: Iterable<Claim>): string[] =>
   [...claims].map(({ cell, bucket, source }) => `${bucket.value} ${cell} ${source.id}`).toSorted();
 
 /** What the shard has once everything that is certain was carried out. */
-function carriedOut(present: readonly Claim[], findings: ReturnType<typeof weigh>["findings"]): Claim[] {
+function carriedOut(present: readonly Claim[], findings: Findings["findings"]): Claim[] {
   const claims = new Map(present.map((claim) => [keyOf(claim.bucket), claim]));
   for (const { bucket, proposal, known, isCertain } of findings) {
     if (!isCertain) continue;
@@ -82,62 +148,155 @@ function carriedOut(present: readonly Claim[], findings: ReturnType<typeof weigh
   return [...claims.values()];
 }
 
-const numbers = (seed: number) => {
+/** A shard that has lost everything after a position, and what it did since, if anything. */
+interface Lost {
+  lost: History;
+  /** What is left, and what the cell 3, which had seen nothing of what was lost, has done since. */
+  now: History;
+  base: number;
+  below: (most: number) => number;
+}
+
+function lostShard(seed: number, since: number): Lost {
   const random = seeded(seed);
-  const history = new History(random);
-  return { history, below: (most: number) => Math.floor(random() * (most + 1)) };
-};
+  const below = (most: number): number => Math.floor(random() * (most + 1));
+  const base = below(STEPS - 1);
+  const lost = History.of(random, base);
+  const now = lost.upTo(base);
+  lost.go(STEPS - base, ["1", "2"]);
+  now.go(below(since), ["3"]);
+  return { lost, now, base, below };
+}
+
+const evidenceOf = ({ lost, now }: Lost, more: Partial<Evidence>): Evidence => ({
+  present: now.at(now.last),
+  left: now.left,
+  backup: undefined,
+  logs: [],
+  newestSeen: STEPS,
+  seen: lost.point(STEPS),
+  forgetful: [],
+  ...more,
+});
 
 describe("random histories", () => {
   test("[J1] [J2] with all changes that anybody had seen, the plan ends in what the shard had", () => {
     for (let seed = 1; seed <= HISTORIES; seed += 1) {
-      const { history, below } = numbers(seed);
-      const left = below(STEPS);
+      const shard = lostShard(seed, 0);
+      const { lost, base, below } = shard;
       const at = below(STEPS);
-      const backup = below(2) === 0 ? undefined : { position: at, claims: history.at(at) };
-      const base = Math.max(left, backup?.position ?? 0);
-      const middle = base + below(STEPS - base);
-      const logs = [history.log(middle, STEPS), history.log(below(base), middle)];
-      const evidence: Evidence = { present: history.at(left), left, backup, logs, newestSeen: STEPS };
+      const backup = below(2) === 0 ? undefined : { point: lost.point(at), claims: lost.at(at) };
+      const isBackupEnough = at === STEPS && backup !== undefined;
+      const logs = isBackupEnough ? [] : [...lost.pages(base, STEPS), ...lost.pages(below(base), STEPS)];
+      const evidence = evidenceOf(shard, { backup, logs });
       const found = weigh(evidence, keyOf);
       expect({ seed, ...found }).toMatchObject({ through: STEPS, isComplete: true });
-      expect(factsOf(carriedOut(evidence.present, found.findings)), `seed ${seed}`).toEqual(
-        factsOf(history.at(STEPS)),
-      );
+      const decided = found.findings.map((finding) => ({ ...finding, isCertain: true }));
+      // From a backup alone, what is released may have been claimed since the shard went back.
+      const certain = isBackupEnough ? decided : found.findings;
+      expect(factsOf(carriedOut(evidence.present, certain)), `seed ${seed}`).toEqual(factsOf(lost.at(STEPS)));
     }
+  });
+
+  test("[J1] [J2] what was claimed since the shard went back is left alone, or left to a person", () => {
+    let contested = 0;
+    for (let seed = 1; seed <= HISTORIES; seed += 1) {
+      const shard = lostShard(seed, 12);
+      const { lost, now, base, below } = shard;
+      const at = base + 1 + below(STEPS - base - 1);
+      const backup = below(1) === 0 ? undefined : { point: lost.point(at), claims: lost.at(at) };
+      // A consumer that has gone on with what the restored shard told.
+      const later = now.last > STEPS ? [now.page(STEPS, now.last)] : [];
+      const logs = below(3) === 0 ? [] : [...lost.pages(below(base), STEPS), ...later];
+      const { findings, isComplete } = weigh(evidenceOf(shard, { backup, logs }), keyOf);
+      const result = new Map(
+        carriedOut(now.at(now.last), findings).map((each) => [keyOf(each.bucket), each]),
+      );
+      const truth = lost.states[STEPS];
+      for (const [key, claim] of now.states[now.last] ?? []) {
+        if (claim.epoch <= base) continue;
+        // A claim of the cell 3, whose row is there.
+        expect(result.get(key), `seed ${seed}: ${key}`).toBe(claim);
+        const isContested = isComplete && ![undefined, "3"].includes(truth?.get(key)?.cell);
+        if (!isContested) continue;
+        contested += 1;
+        const finding = findings.find(({ bucket }) => keyOf(bucket) === key);
+        expect(finding, `seed ${seed}: ${key}`).toMatchObject({ proposal: "move", isCertain: false });
+      }
+      for (const [key, claim] of result) {
+        if (claim.epoch > base && now.states[now.last]?.get(key) === claim) continue;
+        const before = now.states[now.last]?.get(key);
+        if (before === claim) continue;
+        expect(factsOf([claim]), `seed ${seed}: ${key}`).toEqual(factsOf([truth?.get(key) ?? claim]));
+        expect(truth?.has(key), `seed ${seed}: ${key}`).toBe(true);
+      }
+    }
+    expect(contested).toBeGreaterThan(20);
   });
 
   test("[J2] nothing is certain if somebody had seen more than the evidence has", () => {
     for (let seed = 1; seed <= HISTORIES; seed += 1) {
-      const { history, below } = numbers(seed);
-      const left = below(STEPS - 1);
-      const through = left + below(STEPS - 1 - left);
-      const logs = [history.log(left, through)];
-      const present = history.at(left);
-      const found = weigh({ present, left, backup: undefined, logs, newestSeen: STEPS }, keyOf);
-      expect(found).toMatchObject({ through, isComplete: false });
+      const shard = lostShard(seed, 0);
+      const { lost, now, base, below } = shard;
+      const through = base + below(STEPS - 1 - base);
+      const found = weigh(evidenceOf(shard, { logs: lost.pages(base, through) }), keyOf);
+      expect(found).toMatchObject({ through: through === base ? 0 : through, isComplete: false });
       expect(found.findings.filter(({ isCertain }) => isCertain)).toEqual([]);
       // What is proposed leads to the last known state all the same.
       const decided = found.findings.map((finding) => ({ ...finding, isCertain: true }));
-      expect(factsOf(carriedOut(present, decided)), `seed ${seed}`).toEqual(factsOf(history.at(through)));
+      expect(factsOf(carriedOut(now.at(base), decided)), `seed ${seed}`).toEqual(factsOf(lost.at(through)));
+    }
+  });
+
+  test("[J2] nothing is certain if a ledger may have forgotten what it saw, or nobody saw anything", () => {
+    const shard = lostShard(3, 0);
+    const logs = shard.lost.pages(0, STEPS);
+    for (const more of [{ forgetful: ["2"] }, { newestSeen: 0, seen: null }]) {
+      const { isComplete, findings } = weigh(evidenceOf(shard, { logs, ...more }), keyOf);
+      expect(isComplete).toBe(false);
+      expect(findings.length).toBeGreaterThan(0);
+      expect(findings.filter(({ isCertain }) => isCertain)).toEqual([]);
     }
   });
 });
 
-test("[J1] a log after a gap counts for nothing, and neither does a backup older than the rows", () => {
-  const { history } = numbers(7);
-  const found = weigh(
-    {
-      present: history.at(20),
-      left: 20,
-      backup: { position: 10, claims: history.at(10) },
-      logs: [history.log(22, STEPS), history.log(5, 18)],
-      newestSeen: STEPS,
-    },
-    keyOf,
-  );
-  expect(found).toMatchObject({ base: "rows", through: 20, isComplete: false, findings: [] });
-  expect(found.unused.map(({ from }) => from)).toEqual([22]);
+describe("pages", () => {
+  const shard = lostShard(7, 12);
+  const { lost, now, base } = shard;
+
+  test("[J1] count for nothing after a gap, and neither does a backup that is older than the rows", () => {
+    const logs = [lost.page(base + 2, STEPS), lost.page(0, base)];
+    const backup = { point: lost.point(base - 1), claims: lost.at(base - 1) };
+    const found = weigh(evidenceOf(shard, { logs, backup }), keyOf);
+    expect(found).toMatchObject({ base: "nothing", through: 0, isComplete: false, findings: [] });
+    expect(found.unused).toEqual([logs[0]]);
+  });
+
+  test("[J1] of the restored shard don't continue those of the history that was lost", () => {
+    expect(now.last).toBeGreaterThan(base + 2);
+    // A consumer has read up to a lost position, and goes on when the restored shard has got as far.
+    const logs = [lost.page(base - 1, base + 2), now.page(base + 2, now.last)];
+    expect(weigh(evidenceOf(shard, { logs }), keyOf)).toMatchObject({ through: base + 2 });
+  });
+
+  test("[J1] of two histories that were lost are not mixed", () => {
+    const other = lost.upTo(base);
+    other.go(STEPS, ["3"]);
+    const logs = [lost.page(base - 1, base + 2), other.page(base + 2, other.last)];
+    const twice = { ...shard, now: lost.upTo(base) };
+    expect(weigh(evidenceOf(twice, { logs }), keyOf)).toMatchObject({
+      through: base + 2,
+      unused: [logs[1]],
+    });
+  });
+
+  test("[J1] of a shard that was emptied are all lost", () => {
+    const empty = { ...shard, now: new History(seeded(1)) };
+    const evidence = evidenceOf(empty, { logs: lost.pages(0, STEPS) });
+    const { isComplete, findings } = weigh(evidence, keyOf);
+    expect(isComplete).toBe(true);
+    expect(factsOf(carriedOut([], findings))).toEqual(factsOf(lost.at(STEPS)));
+  });
 });
 
 describe("a name that a verification has claimed since the loss was accepted", () => {
@@ -153,10 +312,12 @@ describe("a name that a verification has claimed since the loss was accepted", (
     weigh(
       {
         present: [now],
-        left: 3,
-        backup: { position: 10, claims: known === undefined ? [] : [known] },
+        left: new LeftHistory([{ incarnation: 1_000, first_position: 1 }], 3),
+        backup: { point: { incarnation: 1_000, position: 10 }, claims: known === undefined ? [] : [known] },
         logs: [],
         newestSeen: 10,
+        seen: { incarnation: 1_000, position: 10 },
+        forgetful: [],
       },
       keyOf,
     ).findings;

@@ -1,6 +1,5 @@
 import type { Cell, Client, Part } from "../../../client/index.ts";
 import { shardsOf } from "../../../core/placement.ts";
-import { parsePositions } from "../../../router/positions.ts";
 import { countOf } from "../../../text/count-of.ts";
 import { commandLine } from "../../../text/shell-word.ts";
 import { claimOf, type Claim } from "../../backup/changed-claims.ts";
@@ -18,6 +17,8 @@ import { leaseKey, lostHolds } from "./lost-holds.ts";
 import { readNames, type Names } from "./names.ts";
 import { lineOf, newHeader, writePlan, type PlanLine } from "./plan-file.ts";
 import { readLog } from "./read-log.ts";
+import { callPart } from "../call-part.ts";
+import { LeftHistory } from "./history.ts";
 import { requireReconciling } from "./reconciling-shard.ts";
 
 interface PlanOptions {
@@ -25,7 +26,13 @@ interface PlanOptions {
   changes?: string[];
 }
 
+/** Ledgers and gaps in the notes. */
+const MAX_LISTED = 10;
+
 const PROGRESS_EVERY = 50_000;
+
+/** A ledger that has accepted a loss within this time before the shard's may have forgotten positions. */
+const FORGETFUL_MS = 7 * 24 * 3_600_000;
 
 /** Compares what a shard has with what it had before it went back in time, and writes a plan. */
 export async function planPart(
@@ -44,13 +51,16 @@ export async function planPart(
   const cells = await cellsOf(io, client);
   const logs: LoggedChanges[] = [];
   for (const each of logPaths) logs.push(...(await readLog(each, shard)));
+  const forgetful = await forgetfulCells(context, cells, loss.noticed_at);
   const { present, held } = await readPresent(context, client, cells, names, shard);
   const evidence: Evidence = {
     present,
-    left: loss.point?.position ?? 0,
+    left: new LeftHistory(loss.incarnations, loss.point?.position ?? 0),
     backup: backupPath === undefined ? undefined : await backupOf(context, client, names, shard, backupPath),
     logs,
     newestSeen: loss.newest_seen ?? 0,
+    seen: loss.seen,
+    forgetful,
   };
   const found = weigh(evidence, names.keyOf);
   const leased = await lostHolds(io, client, cells, names, shard, held);
@@ -64,6 +74,27 @@ export async function planPart(
   });
   await writePlan(path, { header, lines });
   return resultOf(path, part, evidence, found, lines, leased.length);
+}
+
+/**
+ * The cells whose ledgers may have lost what they had seen of the shard. A ledger that accepted a loss long
+ * before has seen newer positions since.
+ */
+async function forgetfulCells(
+  context: Context,
+  cells: readonly Cell[],
+  noticedAt: string,
+): Promise<string[]> {
+  const forgetful: string[] = [];
+  for (const { cell_id: cell, removed_at: removedAt } of cells) {
+    if (removedAt !== null) continue;
+    const { part } = await untilAnswered(context.io, () =>
+      callPart<{ part: Part }>(context, "GET", `ledger-${cell}`),
+    );
+    const acceptedMs = part.accepted_at === null ? -Infinity : Date.parse(part.accepted_at);
+    if (part.state === "lost" || acceptedMs > Date.parse(noticedAt) - FORGETFUL_MS) forgetful.push(cell);
+  }
+  return forgetful;
 }
 
 /** Reads the claims of all cells, because no list is of one shard, and which of them leases hold. */
@@ -112,12 +143,12 @@ async function backupOf(
       `the backup is of another deployment: cell ${other.cell_id} was registered at another time`,
       exitCodes.conflict,
     );
-  const position = parsePositions(backup.found.checkpoint)?.get(shard);
-  if (position === undefined)
+  const point = backup.points.get(shard);
+  if (point === undefined)
     throw new CommandError(`the backup has no position of shard-${shard}`, exitCodes.failed);
   const claims: Claim[] = [];
   for await (const claim of backup.claims()) if (names.shardOf(claim.bucket) === shard) claims.push(claim);
-  return { position, claims };
+  return { point, claims };
 }
 
 /** Cells that are removed, or being removed, have given up what the shard lost (H6). */
@@ -133,10 +164,18 @@ function withoutRemoved(line: PlanLine, cells: readonly Cell[]): PlanLine {
     : { ...line, do: "leave", because: `cell ${gone} is removed, or is being removed` };
 }
 
+function noteOn({ isComplete, base, through }: Findings, newestSeen: number): string {
+  if (isComplete) return "The evidence has every change that anybody had seen.";
+  if (base === "nothing") return "The evidence has nothing of what the shard has lost.";
+  return through < newestSeen
+    ? `Changes from ${through} to ${newestSeen} are in no source, so a person decides.`
+    : "Somebody may have seen later changes, so a person decides.";
+}
+
 function resultOf(
   path: string,
   { id }: Part,
-  { newestSeen, backup, left }: Evidence,
+  { newestSeen, backup, left, forgetful }: Evidence,
   found: Findings,
   lines: readonly PlanLine[],
   lost: number,
@@ -173,15 +212,22 @@ function resultOf(
         ["lost holds", lost],
       ]),
     notes: [
-      found.isComplete
-        ? "The evidence has every change that anybody had seen."
-        : `Changes from ${found.through} to ${newestSeen} are in no source, so a person decides.`,
-      ...(backup !== undefined && found.base === "rows"
-        ? [`The backup is of position ${backup.position}, and the shard has its rows up to ${left}.`]
+      noteOn(found, newestSeen),
+      ...(forgetful.length === 0
+        ? []
+        : [
+            `${countOf(forgetful.length, "ledger")} went back in time, too, so nobody knows how far the ` +
+              `shard had got: ${forgetful.slice(0, MAX_LISTED).join(", ")}.`,
+          ]),
+      ...(backup !== undefined && left.has(backup.point)
+        ? [`The backup is of position ${backup.point.position}, and the shard has that and more.`]
         : []),
-      ...found.unused.map(
-        ({ from, through }) => `Changes ${from} to ${through} were not used: those before them are missing.`,
-      ),
+      ...found.unused
+        .slice(0, MAX_LISTED)
+        .map(
+          ({ after, through }) =>
+            `Changes ${after.position} to ${through.position} were not used: those before them are missing.`,
+        ),
       ...(undecided === 0
         ? []
         : [`Decide ${countOf(undecided, "name")}: write the proposal, or "leave", into "do" of its line.`]),

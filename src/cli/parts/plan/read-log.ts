@@ -1,7 +1,6 @@
 /** Reads what `leasehold watch --changes --jsonl` has written. */
 import type { ChangesRange } from "../../../client/index.ts";
 import type { Change } from "../../../client/api-types.ts";
-import { parsePositions } from "../../../router/positions.ts";
 import { fileLines } from "../../backup/file-lines.ts";
 import { messageOf, usageError } from "../../framework/command-error.ts";
 import type { LoggedChanges } from "./evidence.ts";
@@ -17,40 +16,33 @@ export interface CheckpointLine {
   is_filtered?: true;
 }
 
-/**
- * Returns the changes of one shard: one part for each watch that has written to the file, because changes
- * between two watches may be missing.
- */
+/** Returns the pages that have something of one shard. */
 export async function readLog(path: string, shard: number): Promise<LoggedChanges[]> {
-  const parts: { from: number; through: number; changes: Change[] }[] = [];
-  let waiting: Change[] = [];
+  const pages: LoggedChanges[] = [];
+  let hasStarted = false;
+  let changes: Change[] = [];
   try {
     for await (const { bytes, number } of fileLines(path)) {
       const line = parse(path, bytes.toString("utf8"), number);
       if (!("checkpoint" in line)) {
-        if (line.shard === shard) waiting.push(line);
+        if (line.shard === shard) changes.push(line);
         continue;
       }
       if (line.is_filtered === true)
         throw usageError(`${path} was written with --cell or --type, so it does not have all changes`);
-      const position = parsePositions(line.checkpoint)?.get(shard);
-      if (position === undefined) throw usageError(`${path}, line ${number}: shard ${shard} has no position`);
-      const last = parts.at(-1);
-      if (line.is_start === true || last === undefined) {
-        // Without a start, the lines before may be missing.
-        parts.push({ from: position, through: position, changes: [] });
-      } else {
-        last.changes.push(...waiting);
-        last.through = position;
-      }
-      waiting = [];
+      const range = line.ranges?.find((each) => each.shard === shard);
+      // Without a start, the first lines of a page may be missing.
+      if (range !== undefined && hasStarted)
+        pages.push({ after: range.after, through: range.through, changes });
+      hasStarted = true;
+      changes = [];
     }
   } catch (error) {
     if (error instanceof Error && "syscall" in error)
       throw usageError(`${path} cannot be read: ${messageOf(error)}`);
     throw error;
   }
-  return parts;
+  return pages;
 }
 
 function parse(path: string, text: string, number: number): Change | CheckpointLine {
