@@ -697,10 +697,15 @@ export interface Part {
     /** The newest point that was left of the part. */
     point: HistoryPoint | null;
     /**
-     * The largest position that anybody had seen, and that a shard does not have. 0: there is none. Null
-     * until the loss is accepted.
+     * The points that somebody had seen and that a shard does not have: the newest of each incarnation,
+     * at most 100, the largest positions first. Null until the loss is accepted.
      */
-    newest_seen: number | null;
+    seen_points: readonly HistoryPoint[] | null;
+    /**
+     * The point at which a shard has accepted its loss. The change feed has everything since. Null until
+     * then.
+     */
+    accepted: HistoryPoint | null;
     /**
      * The newest incarnations that were left of the part, newest first, at most 100, and only those since
      * an earlier loss was accepted.

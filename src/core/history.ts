@@ -49,6 +49,14 @@ interface StoredLoss extends LostHistory {
   acceptedBefore?: number;
 }
 
+/** What a shard keeps of a loss that it accepts, until the reconciliation is finished. */
+interface AcceptedLoss {
+  /** The points that somebody has seen and that the shard doesn't have, the newest of each incarnation. */
+  seenPoints: readonly HistoryPoint[];
+  /** The position of the row that accepts the loss. */
+  position: number;
+}
+
 /** What an operator's request to reconcile a part says of a loss that nobody has noticed. */
 interface Declaration {
   declared?: DeclaredLoss;
@@ -158,6 +166,15 @@ export class History {
     return row?.incarnation ?? 0;
   }
 
+  /** The last position of the incarnation that has made the next one; infinite if it may still go on. */
+  lastPositionAfter(position: number): number {
+    const [row] = this.#ports.sql.all<{ first: number | null }>(
+      "SELECT min(first_position) AS first FROM incarnation WHERE first_position > ?",
+      position + 1,
+    );
+    return row?.first ? row.first - 1 : Infinity;
+  }
+
   /** Must be called in every transaction that changes something. The first call raises the incarnation. */
   raise(): void {
     if (this.#own !== undefined) return;
@@ -239,11 +256,10 @@ export class History {
    *
    * @param seen the largest incarnation and the largest position that any peer has seen
    * @param firstPosition the first position of the new incarnation
-   * @param newestLost the largest position that a peer has seen and this part does not have; undefined if
-   *   nothing is left to reconcile
+   * @param lost undefined if nothing is left to reconcile
    * @returns a function that must be called when the transaction is durable
    */
-  accept(seen: HistoryPoint, firstPosition: number, newestLost?: number): () => void {
+  accept(seen: HistoryPoint, firstPosition: number, lost?: AcceptedLoss): () => void {
     const { sql, randomness, clock } = this.#ports;
     const acceptedBefore = this.#accepted;
     // What became durable after the loss was noticed is left as well.
@@ -256,8 +272,15 @@ export class History {
     );
     writeMeta(sql, "history_accepted", this.#own);
     writeMeta(sql, "history_accepted_at", clock.now());
-    if (newestLost === undefined) return this.finish();
-    const accepted = { ...this.#loss, point, newestSeen: newestLost, isReconciling: true, acceptedBefore };
+    if (lost === undefined) return this.finish();
+    const accepted = {
+      ...this.#loss,
+      point,
+      seenPoints: lost.seenPoints,
+      accepted: { incarnation: this.#own, position: lost.position },
+      isReconciling: true,
+      acceptedBefore,
+    };
     writeMeta(sql, "history_lost", JSON.stringify(accepted));
     return () => this.#loadLoss();
   }

@@ -928,10 +928,12 @@ export interface LostHistory {
   point: HistoryPoint | null;
   noticedAtMs: number;
   /**
-   * The largest position that anybody had seen and that the part does not have, once a shard has accepted its
-   * loss (H6). 0 if there is none.
+   * The points that somebody had seen and that the part does not have, once a shard has accepted its loss
+   * (H6): of each incarnation the newest one, the largest positions first.
    */
-  newestSeen?: number;
+  seenPoints?: readonly HistoryPoint[];
+  /** The point at which a shard has accepted its loss. */
+  accepted?: HistoryPoint;
 }
 
 /** What operators are told of a loss. */

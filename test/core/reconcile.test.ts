@@ -151,7 +151,10 @@ describe("a shard", () => {
     expect(left?.position).toBeGreaterThan(newest?.position ?? Infinity);
     await reconcileShard(c);
     const { loss, acceptedAtMs } = await partOf(c, "shard");
-    expect(loss).toMatchObject({ newestSeen: newest?.position, point: left });
+    expect(loss).toMatchObject({ seenPoints: [newest], point: left });
+    // The row that accepts the loss is the first one that the feed may start after (F4).
+    const [row] = c.shard(0).sql.all<{ at: number }>("SELECT max(position) AS at FROM log");
+    expect(loss?.accepted).toEqual({ ...(await partOf(c, "shard")).point, position: row?.at });
     expect(loss?.incarnations.map(([, first]) => first)).toEqual([(kept?.at ?? 0) + 1, 1]);
     expect(loss?.incarnations[0]?.[0]).toBe(left?.incarnation);
     expect(acceptedAtMs).toBeGreaterThan(0);

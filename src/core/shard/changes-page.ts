@@ -15,11 +15,14 @@ type Filter = Pick<ChangesRequest, "cell" | "type" | "limit">;
 /**
  * Returns a page of what happened after a position, in order (F4), and how many changes were read for it.
  * Undefined if the log does not go back that far.
+ *
+ * @param lastPosition - the page ends there, because the next transaction is of another incarnation
  */
 export function changesPage(
   log: ShardLog,
   after: number,
   filter: Filter,
+  lastPosition = Infinity,
 ): { page: Omit<ChangesPage, "incarnations">; visited: number } | undefined {
   const changes: Change[] = [];
   let through = after;
@@ -28,6 +31,8 @@ export function changesPage(
     const chunk = log.changesAfter(through, CHUNK_ROWS);
     if (chunk === undefined) return undefined;
     for (const transaction of chunk) {
+      if (transaction.position > lastPosition)
+        return { page: { after, through, changes, hasMore: true }, visited };
       for (const change of transaction.changes) {
         visited += 1;
         if (isWanted(change, filter)) changes.push(change);

@@ -31,10 +31,13 @@ export interface KnowledgePeer {
 /** The rows that a search for names reads before other work gets its turn (M7). */
 const PAGE_ROWS = 500;
 
+/** Of a loss, no more points are kept that somebody had seen: they are for people, and for plans (J2). */
+const KEPT_SEEN_POINTS = 100;
+
 interface Findings {
   seen: HistoryPoint;
-  /** The largest position that somebody has seen, and that the shard does not have; 0 if there is none. */
-  newestLost: number;
+  /** By incarnation, the newest position that somebody has seen and that the shard does not have. */
+  lostPoints: Map<number, number>;
   lost: ShardReconciliation["lost"];
   unreachable: string[];
 }
@@ -88,7 +91,7 @@ export class ShardReconciler {
     const isDeclared = await this.#history.declare(request);
     if (!this.#history.isLost && !isDeclared)
       return ok({ status: this.#history.status, lost: [], unreachable: [] });
-    const { seen, newestLost, lost, unreachable } = await this.#askLedgers(request);
+    const { seen, lostPoints, lost, unreachable } = await this.#askLedgers(request);
     if (!request.dryRun) {
       if (unreachable.length > 0) {
         return refused(
@@ -99,7 +102,7 @@ export class ShardReconciler {
           { retryAfterMs: 10_000 },
         );
       }
-      await this.#accept(seen, newestLost, request.operator);
+      await this.#accept(seen, lostPoints, request.operator);
     }
     return ok({ status: this.#history.status, lost, unreachable });
   }
@@ -125,7 +128,7 @@ export class ShardReconciler {
     );
     const findings: Findings = {
       seen: { incarnation: this.#history.incarnation, position: this.#log.position },
-      newestLost: 0,
+      lostPoints: new Map(),
       lost: [],
       unreachable: [],
     };
@@ -147,11 +150,16 @@ export class ShardReconciler {
   #add(findings: Findings, seen: HistoryPoint | null | undefined): void {
     if (seen === null || seen === undefined) return;
     findings.seen = abovePoints(findings.seen, seen);
-    if (!this.#history.includes(seen)) findings.newestLost = Math.max(findings.newestLost, seen.position);
+    if (this.#history.includes(seen)) return;
+    const { incarnation, position } = seen;
+    findings.lostPoints.set(incarnation, Math.max(position, findings.lostPoints.get(incarnation) ?? 0));
   }
 
   /** Another call may have accepted the loss during the wait (M1). */
-  async #accept(seen: HistoryPoint, newestLost: number, operator: Operator): Promise<void> {
+  async #accept(seen: HistoryPoint, lostPoints: Findings["lostPoints"], operator: Operator): Promise<void> {
+    const seenPoints = Array.from(lostPoints, ([incarnation, position]) => ({ incarnation, position }))
+      .toSorted((a, b) => b.position - a.position)
+      .slice(0, KEPT_SEEN_POINTS);
     const accepted = await this.#commits.submit("accept_loss", () => {
       if (!this.#history.isLost) return undefined;
       const before = this.#log.position;
@@ -159,7 +167,8 @@ export class ShardReconciler {
       this.#pastClaims.incompleteBefore(this.#ports.clock.now());
       // It needs no room (O3), because a shard that is lost hands out no entries.
       this.#append(operator, "reconcile_part", "reconciling");
-      return { durable: this.#history.accept(seen, before + 1, newestLost) };
+      const { position } = this.#log;
+      return { durable: this.#history.accept(seen, before + 1, { seenPoints, position }) };
     });
     if (accepted === undefined) return;
     accepted.durable();

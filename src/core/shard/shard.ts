@@ -469,7 +469,8 @@ export class Shard {
       }
       return this.#reads
         .run<Reply<ChangesPage>>(message.cell ?? OPERATORS, () => {
-          const read = changesPage(this.#log, after ?? newest, message);
+          const start = after ?? newest;
+          const read = changesPage(this.#log, start, message, this.#history.lastPositionAfter(start));
           return read === undefined
             ? { value: changesPruned(after), rows: 0 }
             : { value: ok(this.#withPoints(read.page)), rows: read.visited };

@@ -43,10 +43,18 @@ const part = z
             "declared the loss.",
         }),
         point: point.nullable().meta({ description: "The newest point that was left of the part." }),
-        newest_seen: wholeNumber.nullable().meta({
+        seen_points: z
+          .array(point)
+          .nullable()
+          .meta({
+            description:
+              "The points that somebody had seen and that a shard does not have: the newest of each " +
+              "incarnation, at most 100, the largest positions first. Null until the loss is accepted.",
+          }),
+        accepted: point.nullable().meta({
           description:
-            "The largest position that anybody had seen, and that a shard does not have. 0: there is none. " +
-            "Null until the loss is accepted.",
+            "The point at which a shard has accepted its loss. The change feed has everything since. Null " +
+            "until then.",
         }),
         incarnations: z
           .array(z.strictObject({ incarnation: wholeNumber, first_position: wholeNumber }))
@@ -120,7 +128,8 @@ const examplePart = {
     noticed_at: "2026-11-20T12:00:00.000Z",
     seen: { incarnation: 117_440_513, position: 5_012 },
     point: { incarnation: 117_440_513, position: 4_711 },
-    newest_seen: null,
+    seen_points: null,
+    accepted: null,
     incarnations: [{ incarnation: 117_440_513, first_position: 1 }],
   },
 };

@@ -199,7 +199,8 @@ const toApiPart = (id: string, { state, point, loss, acceptedAtMs }: PartStatus)
     noticed_at: timeOf(loss.noticedAtMs),
     seen: loss.seen && toApiPoint(loss.seen),
     point: loss.point && toApiPoint(loss.point),
-    newest_seen: loss.newestSeen ?? null,
+    seen_points: loss.seenPoints?.map(toApiPoint) ?? null,
+    accepted: loss.accepted === undefined ? null : toApiPoint(loss.accepted),
     incarnations: loss.incarnations.map(([incarnation, first]) => ({ incarnation, first_position: first })),
   },
 });

@@ -11,7 +11,8 @@ const lost = {
   loss: {
     noticed_by: "the ledger of cell 7",
     noticed_at: "2026-11-20T12:00:00.000Z",
-    newest_seen: null,
+    seen_points: null,
+    accepted: null,
     incarnations: [],
     seen: { incarnation: 17, position: 99 },
     point,

@@ -108,6 +108,8 @@ describe("what is told", () => {
     const { point } = value(await c.clock.runUntil(c.shard(0).object.part(c.envelope)));
     expect(point).toEqual({ incarnation: now, position: second.through });
     expect(value(await read(c, 0, { limit: 1 }))).toMatchObject({ incarnations: [0, old] });
+    // No page has changes of two incarnations.
+    expect(value(await read(c, 0))).toMatchObject({ ...first, hasMore: true });
   });
 
   test("[F2] a lease that is rolled back is told without names, a refused begin not at all", async () => {

@@ -58,7 +58,7 @@ export async function planPart(
     left: new LeftHistory(loss.incarnations, loss.point?.position ?? 0),
     backup: backupPath === undefined ? undefined : await backupOf(context, client, names, shard, backupPath),
     logs,
-    newestSeen: loss.newest_seen ?? 0,
+    newestSeen: Math.max(0, ...(loss.seen_points ?? []).map(({ position }) => position)),
     seen: loss.seen,
     forgetful,
   };
