@@ -240,16 +240,28 @@ describe("changes", () => {
       ],
       { retries: 0 },
     );
-    const watching = new ChangesWatch(client, { cell: undefined, type: undefined, from: "0:1" });
+    const filter = { cell: undefined, type: undefined, from: "0:1", isOfOneCell: false };
+    const watching = new ChangesWatch(client, filter);
     await expect(watching.poll()).rejects.toMatchObject({ code: "UNAVAILABLE" });
     expect(watching.place).toBe("0:1");
     expect((await watching.poll()).map(({ document }) => document)).toEqual([
       { checkpoint: "0:1", is_start: true },
       change,
-      { checkpoint: "0:2", ranges: [moved] },
-      { checkpoint: "0:3", ranges: [] },
+      { checkpoint: "0:2", ranges: [moved], count: 1 },
+      { checkpoint: "0:3", ranges: [], count: 0 },
     ]);
     expect(watching.place).toBe("0:3");
+  });
+
+  test("[J1] it says that the key of a cell does not get all changes", async () => {
+    const line = await startCommandLine();
+    const { keys } = line.coordinator;
+    const args = ["--changes", "--jsonl"];
+    const [ofCell] = linesOf((await watch(line, args, [], { LEASEHOLD_KEY: keys.cell("1") })).out);
+    expect(ofCell).toMatchObject({ is_start: true, is_filtered: true });
+    const [ofOperator] = linesOf((await watch(line, args, [])).out);
+    expect(ofOperator).toMatchObject({ is_start: true });
+    expect(ofOperator).not.toHaveProperty("is_filtered");
   });
 
   test("it refuses names, and what is no checkpoint", async () => {

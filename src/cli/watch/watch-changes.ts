@@ -1,4 +1,4 @@
-import type { Change, ChangesRange, Client } from "../../client/index.ts";
+import type { Change, Client } from "../../client/index.ts";
 import { escapeControls } from "../../text/escape.ts";
 import type { CheckpointLine } from "../parts/plan/read-log.ts";
 import type { Watched, WatchEvent } from "./watch-event.ts";
@@ -11,6 +11,8 @@ interface ChangeFilter {
   cell: string | undefined;
   type: string | undefined;
   from: string | undefined;
+  /** True unless the key may read the changes of all cells. */
+  isOfOneCell: boolean;
 }
 
 /** What happens to leases and claims, as the change feed tells it. */
@@ -40,10 +42,14 @@ export class ChangesWatch implements Watched {
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const options = { after: this.#checkpoint, cell, bucketType, pageSize: PAGE_SIZE };
       const { changes, checkpoint, hasMore, ranges } = await this.#client.changes.page(options);
-      if (!this.#hasStarted) this.#pending.push(this.#lineOf(this.#checkpoint ?? checkpoint));
+      if (!this.#hasStarted)
+        this.#pending.push(this.#lineOf(this.#checkpoint ?? checkpoint, { is_start: true }));
       this.#hasStarted = true;
       this.#pending.push(...changes.map(eventOf));
-      if (checkpoint !== this.#checkpoint) this.#pending.push(this.#lineOf(checkpoint, ranges));
+      if (checkpoint !== this.#checkpoint) {
+        const moved = ranges.filter(({ after, through }) => after.position < through.position);
+        this.#pending.push(this.#lineOf(checkpoint, { ranges: moved, count: changes.length }));
+      }
       this.#checkpoint = checkpoint;
       if (!hasMore) break;
     }
@@ -51,23 +57,12 @@ export class ChangesWatch implements Watched {
     return this.#pending.splice(0);
   }
 
-  /**
-   * Says which changes were printed, so that a file of changes shows its gaps.
-   *
-   * @param ranges what the page has of each shard. Undefined: the watch begins here
-   */
-  #lineOf(checkpoint: string, ranges?: readonly ChangesRange[]): WatchEvent {
-    const { cell, type } = this.#filter;
-    const isFiltered = cell !== undefined || type !== undefined;
-    return {
-      document: {
-        checkpoint,
-        ...(ranges === undefined
-          ? { is_start: true }
-          : { ranges: ranges.filter(({ after, through }) => after.position < through.position) }),
-        ...(isFiltered ? { is_filtered: true } : {}),
-      } satisfies CheckpointLine,
-    };
+  /** Says which changes were printed, so that a file of changes shows its gaps. */
+  #lineOf(checkpoint: string, fields: Omit<CheckpointLine, "checkpoint" | "is_filtered">): WatchEvent {
+    const { cell, type, isOfOneCell } = this.#filter;
+    const isFiltered = cell !== undefined || type !== undefined || isOfOneCell;
+    const line: CheckpointLine = { checkpoint, ...fields, ...(isFiltered ? { is_filtered: true } : {}) };
+    return { document: { ...line } };
   }
 }
 

@@ -1,6 +1,6 @@
 import { readPositions, type Positions } from "../../router/positions.ts";
 import type { Bucket } from "../../client/index.ts";
-import { keyFactsOf } from "../connection/key-facts.ts";
+import { keyFactsOf, readsEverything } from "../connection/key-facts.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { durationText, secondsOf } from "../../text/duration.ts";
@@ -81,7 +81,8 @@ async function watchedBy(
   if (changes === true) {
     if (names.length > 0) throw usageError("--changes is about all names: leave the names out");
     positionsOf(from);
-    return new ChangesWatch(client, { cell, type, from });
+    // A key of a cell gets only the changes of its cell, and a certificate or a token may be one.
+    return new ChangesWatch(client, { cell, type, from, isOfOneCell: !readsEverything(facts) });
   }
   if (names.length === 0) {
     if (type !== undefined) throw usageError("--type is only for names: give one, or leave it out");

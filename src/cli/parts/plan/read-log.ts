@@ -12,6 +12,8 @@ export interface CheckpointLine {
   ranges?: readonly ChangesRange[];
   /** The watch began here, so changes before it may be missing. */
   is_start?: true;
+  /** The number of changes of the page. So a file shows if another program has written to it meanwhile. */
+  count?: number;
   /** Changes of other cells or types were left out. */
   is_filtered?: true;
 }
@@ -21,21 +23,29 @@ export async function readLog(path: string, shard: number): Promise<LoggedChange
   const pages: LoggedChanges[] = [];
   let hasStarted = false;
   let changes: Change[] = [];
+  let count = 0;
   try {
     for await (const { bytes, number } of fileLines(path)) {
       const line = parse(path, bytes.toString("utf8"), number);
       if (!("checkpoint" in line)) {
+        count += 1;
         if (line.shard === shard) changes.push(line);
         continue;
       }
       if (line.is_filtered === true)
-        throw usageError(`${path} was written with --cell or --type, so it does not have all changes`);
+        throw usageError(
+          `${path} does not have all changes: record without --cell and --type, and with the key of an ` +
+            "operator or a viewer",
+        );
       const range = line.ranges?.find((each) => each.shard === shard);
-      // Without a start, the first lines of a page may be missing.
-      if (range !== undefined && hasStarted)
+      // Without a start, the first lines of a page may be missing. With other lines between its own, a page
+      // proves nothing. The plan then shows a gap.
+      const isIntact = hasStarted && line.count === count;
+      if (range !== undefined && isIntact && changes.every((change) => isWithin(range, change)))
         pages.push({ after: range.after, through: range.through, changes });
       hasStarted = true;
       changes = [];
+      count = 0;
     }
   } catch (error) {
     if (error instanceof Error && "syscall" in error)
@@ -44,6 +54,9 @@ export async function readLog(path: string, shard: number): Promise<LoggedChange
   }
   return pages;
 }
+
+const isWithin = ({ after, through }: ChangesRange, { position }: Change): boolean =>
+  position > after.position && position <= through.position;
 
 function parse(path: string, text: string, number: number): Change | CheckpointLine {
   try {
