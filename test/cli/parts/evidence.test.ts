@@ -14,6 +14,8 @@ import { seeded } from "../../support/seeded.ts";
 const HISTORIES = 500;
 const STEPS = 40;
 const NAMES = ["ada", "bob", "eve", "mia", "zoe"];
+/** The shard has accepted its loss with this incarnation, which is above all others. */
+const ACCEPTED = 1_000_000;
 
 type Names = ReadonlyMap<string, Claim>;
 
@@ -117,11 +119,13 @@ class History {
     };
   }
 
-  /** Pages without a gap, as one consumer reads them. */
+  /** Pages without a gap, as one consumer reads them. No page has changes of two incarnations. */
   pages(from: number, through: number): LoggedChanges[] {
     const pages: LoggedChanges[] = [];
     for (let at = from; at < through;) {
-      const end = Math.min(through, at + 1 + Math.floor(this.#random() * 8));
+      const next = this.incarnations.find(([, first]) => first > at + 1);
+      const last = Math.min(through, next === undefined ? Infinity : next[1] - 1);
+      const end = Math.min(last, at + 1 + Math.floor(this.#random() * 8));
       pages.push(this.page(at, end));
       at = end;
     }
@@ -130,7 +134,16 @@ class History {
 
   get left(): LeftHistory {
     const listed = this.incarnations.map(([incarnation, first]) => ({ incarnation, first_position: first }));
-    return new LeftHistory(listed.toReversed(), this.last);
+    return new LeftHistory(listed.toReversed(), this.last, ACCEPTED);
+  }
+
+  /** The last point of each incarnation after a position, the newest first. */
+  ends(position: number): HistoryPoint[] {
+    const ends = this.incarnations.map((_, at) => this.incarnations[at + 1]?.[1] ?? this.last + 1);
+    return ends
+      .map((next) => this.point(next - 1))
+      .filter((end) => end.position > position)
+      .toReversed();
   }
 }
 
@@ -173,9 +186,10 @@ const evidenceOf = ({ lost, now }: Lost, more: Partial<Evidence>): Evidence => (
   left: now.left,
   backup: undefined,
   logs: [],
-  newestSeen: STEPS,
-  seen: lost.point(STEPS),
+  seen: [lost.point(STEPS)],
+  isDeclared: false,
   forgetful: [],
+  since: new Set(),
   ...more,
 });
 
@@ -188,17 +202,19 @@ describe("random histories", () => {
       const backup = below(2) === 0 ? undefined : { point: lost.point(at), claims: lost.at(at) };
       const isBackupEnough = at === STEPS && backup !== undefined;
       const logs = isBackupEnough ? [] : [...lost.pages(base, STEPS), ...lost.pages(below(base), STEPS)];
-      const evidence = evidenceOf(shard, { backup, logs });
+      const seen = isBackupEnough ? [lost.point(STEPS)] : lost.ends(base);
+      const evidence = evidenceOf(shard, { backup, logs, seen });
       const found = weigh(evidence, keyOf);
-      expect({ seed, ...found }).toMatchObject({ through: STEPS, isComplete: true });
+      // A backup alone says where the lost history begins only if the rows have its incarnation.
+      const isComplete = !isBackupEnough || shard.now.left.endOf(lost.point(STEPS).incarnation) !== undefined;
+      expect({ seed, ...found }).toMatchObject({ through: STEPS, isComplete });
       const decided = found.findings.map((finding) => ({ ...finding, isCertain: true }));
-      // From a backup alone, what is released may have been claimed since the shard went back.
-      const certain = isBackupEnough ? decided : found.findings;
+      const certain = isComplete ? found.findings : decided;
       expect(factsOf(carriedOut(evidence.present, certain)), `seed ${seed}`).toEqual(factsOf(lost.at(STEPS)));
     }
   });
 
-  test("[J1] [J2] what was claimed since the shard went back is left alone, or left to a person", () => {
+  test("[J1] [J4] what was claimed since the shard went back is left alone, or left to a person", () => {
     let contested = 0;
     for (let seed = 1; seed <= HISTORIES; seed += 1) {
       const shard = lostShard(seed, 12);
@@ -206,7 +222,7 @@ describe("random histories", () => {
       const at = base + 1 + below(STEPS - base - 1);
       const backup = below(1) === 0 ? undefined : { point: lost.point(at), claims: lost.at(at) };
       // A consumer that has gone on with what the restored shard told.
-      const later = now.last > STEPS ? [now.page(STEPS, now.last)] : [];
+      const later = now.last > STEPS ? now.pages(STEPS, now.last) : [];
       const logs = below(3) === 0 ? [] : [...lost.pages(below(base), STEPS), ...later];
       const { findings, isComplete } = weigh(evidenceOf(shard, { backup, logs }), keyOf);
       const result = new Map(
@@ -222,6 +238,11 @@ describe("random histories", () => {
         contested += 1;
         const finding = findings.find(({ bucket }) => keyOf(bucket) === key);
         expect(finding, `seed ${seed}: ${key}`).toMatchObject({ proposal: "move", isCertain: false });
+      }
+      for (const [key, { cell }] of now.states[base] ?? []) {
+        // A name that the cell 3 has released since.
+        if (cell === "3" && !now.states[now.last]?.has(key))
+          expect(result.has(key), `seed ${seed}`).toBe(false);
       }
       for (const [key, claim] of result) {
         if (claim.epoch > base && now.states[now.last]?.get(key) === claim) continue;
@@ -251,7 +272,17 @@ describe("random histories", () => {
   test("[J2] nothing is certain if a ledger may have forgotten what it saw, or nobody saw anything", () => {
     const shard = lostShard(3, 0);
     const logs = shard.lost.pages(0, STEPS);
-    for (const more of [{ forgetful: ["2"] }, { newestSeen: 0, seen: null }]) {
+    const other = { incarnation: 5_555, position: 5 };
+    const doubts: Partial<Evidence>[] = [
+      { forgetful: ["2"] },
+      { seen: [] },
+      { isDeclared: true },
+      { since: undefined },
+      // Somebody has seen a second history that was lost.
+      { seen: [shard.lost.point(STEPS), other] },
+    ];
+    expect(weigh(evidenceOf(shard, { logs }), keyOf).isComplete).toBe(true);
+    for (const more of doubts) {
       const { isComplete, findings } = weigh(evidenceOf(shard, { logs, ...more }), keyOf);
       expect(isComplete).toBe(false);
       expect(findings.length).toBeGreaterThan(0);
@@ -265,29 +296,36 @@ describe("pages", () => {
   const { lost, now, base } = shard;
 
   test("[J1] count for nothing after a gap, and neither does a backup that is older than the rows", () => {
-    const logs = [lost.page(base + 2, STEPS), lost.page(0, base)];
+    const later = lost.pages(base + 2, STEPS);
     const backup = { point: lost.point(base - 1), claims: lost.at(base - 1) };
-    const found = weigh(evidenceOf(shard, { logs, backup }), keyOf);
+    const found = weigh(evidenceOf(shard, { logs: [...later, ...lost.pages(0, base)], backup }), keyOf);
     expect(found).toMatchObject({ base: "nothing", through: 0, isComplete: false, findings: [] });
-    expect(found.unused).toEqual([logs[0]]);
+    expect(found.unused).toEqual(later);
+  });
+
+  test("[J1] and backups of after the loss count for nothing", () => {
+    const points = [now.point(now.last), { incarnation: ACCEPTED + 1_000, position: 2_000_000 }];
+    for (const point of points) {
+      const logs = [{ after: { ...point, position: point.position - 1 }, through: point, changes: [] }];
+      const found = weigh(evidenceOf(shard, { backup: { point, claims: [] }, logs }), keyOf);
+      expect(found).toMatchObject({ base: "nothing", isComplete: false, findings: [] });
+    }
   });
 
   test("[J1] of the restored shard don't continue those of the history that was lost", () => {
     expect(now.last).toBeGreaterThan(base + 2);
     // A consumer has read up to a lost position, and goes on when the restored shard has got as far.
-    const logs = [lost.page(base - 1, base + 2), now.page(base + 2, now.last)];
+    const logs = [...lost.pages(base - 1, base + 2), ...now.pages(base + 2, now.last)];
     expect(weigh(evidenceOf(shard, { logs }), keyOf)).toMatchObject({ through: base + 2 });
   });
 
   test("[J1] of two histories that were lost are not mixed", () => {
     const other = lost.upTo(base);
     other.go(STEPS, ["3"]);
-    const logs = [lost.page(base - 1, base + 2), other.page(base + 2, other.last)];
+    const later = other.pages(base + 2, other.last);
+    const logs = [...lost.pages(base - 1, base + 2), ...later];
     const twice = { ...shard, now: lost.upTo(base) };
-    expect(weigh(evidenceOf(twice, { logs }), keyOf)).toMatchObject({
-      through: base + 2,
-      unused: [logs[1]],
-    });
+    expect(weigh(evidenceOf(twice, { logs }), keyOf)).toMatchObject({ through: base + 2, unused: later });
   });
 
   test("[J1] of a shard that was emptied are all lost", () => {
@@ -299,37 +337,74 @@ describe("pages", () => {
   });
 });
 
-describe("a name that a verification has claimed since the loss was accepted", () => {
+describe("a name that has changed since the shard went back", () => {
+  const LAST = 3;
   const claimOf = (cell: string, epoch: number): Claim => ({
     cell,
-    uuid: `uuid-${cell}-${epoch}`,
+    uuid: `uuid-${cell}`,
     epoch,
     bucket: { type: "ROUTES", value: "ada" },
     subject: { type: "GROUP", id: "1" },
-    source: { type: "RAILS_TABLE_ROUTES", id: "1" },
+    source: { type: "RAILS_TABLE_ROUTES", id: String(epoch) },
   });
-  const weighed = (now: Claim, known: Claim | undefined) =>
+  const known = (claim?: Claim) => (claim === undefined ? [] : [claim]);
+  /** @param goneOn - the shard has reached this position before its loss was noticed */
+  const weighed = (now: Claim | undefined, then: Claim | undefined, since: string[] = [], goneOn = LAST) =>
     weigh(
       {
-        present: [now],
-        left: new LeftHistory([{ incarnation: 1_000, first_position: 1 }], 3),
-        backup: { point: { incarnation: 1_000, position: 10 }, claims: known === undefined ? [] : [known] },
+        present: known(now),
+        left: new LeftHistory(
+          [
+            ...(goneOn > LAST ? [{ incarnation: 2_222, first_position: LAST + 1 }] : []),
+            { incarnation: 1_000, first_position: 1 },
+          ],
+          goneOn,
+          ACCEPTED,
+        ),
+        backup: { point: { incarnation: 1_000, position: 10 }, claims: known(then) },
         logs: [],
-        newestSeen: 10,
-        seen: { incarnation: 1_000, position: 10 },
+        seen: [{ incarnation: 1_000, position: 10 }],
+        isDeclared: false,
         forgetful: [],
+        since: new Set(since),
       },
       keyOf,
     ).findings;
 
-  test("[J2] stays with the cell that verified it", () => {
+  test("[J4] stays with the cell that verified it", () => {
     expect(weighed(claimOf("1", 1_000_011), claimOf("1", 7))).toEqual([]);
     expect(weighed(claimOf("1", 1_000_011), undefined)).toEqual([]);
   });
 
-  test("[J2] is for a person to decide if the evidence names another cell", () => {
+  test("[J4] is for a person to decide if the evidence names another cell", () => {
     expect(weighed(claimOf("1", 1_000_011), claimOf("2", 7))).toMatchObject([
       { proposal: "move", isCertain: false },
     ]);
+  });
+
+  test("[J4] is not released if its lease was open at the loss, and has committed since", () => {
+    // The claim has the epoch of its hold, which the shard has not lost.
+    const old = claimOf("1", 2);
+    expect(weighed(old, undefined)).toMatchObject([{ proposal: "release", isCertain: true }]);
+    expect(weighed(old, undefined, ["uuid-1"])).toMatchObject([{ proposal: "release", isCertain: false }]);
+    expect(weighed(old, undefined, ["ROUTES ada"])).toMatchObject([{ isCertain: false }]);
+    expect(weighed(old, undefined, [], 5)).toMatchObject([{ proposal: "release", isCertain: false }]);
+  });
+
+  test("[J4] is not replaced by what it was before", () => {
+    expect(weighed(claimOf("1", 2), claimOf("1", 1))).toEqual([]);
+    expect(weighed(claimOf("1", 2), claimOf("1", 4))).toMatchObject([
+      { proposal: "replace", isCertain: true },
+    ]);
+  });
+
+  test("[J4] is not claimed again if its cell has released it since", () => {
+    expect(weighed(undefined, claimOf("1", 7))).toMatchObject([{ proposal: "claim", isCertain: true }]);
+    expect(weighed(undefined, claimOf("1", 7), ["uuid-1"])).toMatchObject([
+      { proposal: "claim", isCertain: false },
+    ]);
+    // Before the loss was noticed, only the ledger of a cell that had seen nothing lost could do that.
+    expect(weighed(undefined, claimOf("1", 2), [], 5)).toMatchObject([{ isCertain: false }]);
+    expect(weighed(undefined, claimOf("1", 7), [], 5)).toMatchObject([{ isCertain: true }]);
   });
 });

@@ -1,10 +1,10 @@
-/** What is known of the claims that a shard had before it went back in time (J1, J2). */
+/** What is known of the claims that a shard had before it went back in time (J1, J2, J4). */
 import type { Bucket } from "../../../client/index.ts";
 import type { Change, HistoryPoint } from "../../../client/api-types.ts";
 import type { Claim } from "../../backup/changed-claims.ts";
 import { isBefore, type LeftHistory } from "./history.ts";
 
-/** Every change of the shard after one point of its history, up to another: a page of the change feed. */
+/** Every change of one incarnation after a point of its history, up to another: a page of the feed (F4). */
 export interface LoggedChanges {
   after: HistoryPoint;
   through: HistoryPoint;
@@ -19,12 +19,17 @@ export interface Evidence {
   /** The claims of the shard at a point of its history. */
   backup: { point: HistoryPoint; claims: readonly Claim[] } | undefined;
   logs: readonly LoggedChanges[];
-  /** The largest lost position of the shard that anybody had seen; 0 if nobody had. */
-  newestSeen: number;
-  /** A lost point that somebody had seen, if the shard has noticed its loss itself. */
-  seen: HistoryPoint | null;
+  /** The lost points that somebody had seen, the largest position first. */
+  seen: readonly HistoryPoint[];
+  /** An operator has declared the loss, so nobody has told a point that was lost. */
+  isDeclared: boolean;
   /** The cells whose ledgers went back in time as well, so what they had seen may be forgotten. */
   forgetful: readonly string[];
+  /**
+   * The names that have changed since the loss was accepted, and the UUIDs of their claims. Undefined: the
+   * shard's log no longer has all of these changes.
+   */
+  since: ReadonlySet<string> | undefined;
 }
 
 /**
@@ -48,8 +53,10 @@ export interface Finding {
 export interface Findings {
   /** The last lost position for which the evidence says what every name was. 0: it says nothing. */
   through: number;
-  /** Whether that is everything that anybody had seen. */
+  /** Whether that is everything that anybody had seen, and the rest is known as well. */
   isComplete: boolean;
+  /** Why nothing is certain. Undefined if something may be. */
+  doubt: string | undefined;
   /** Where the claims at the first known point come from. */
   base: "rows" | "backup" | "nothing";
   /** Pages of lost changes that continue nothing, because changes before them are missing. */
@@ -64,24 +71,28 @@ interface Known {
   claims: readonly Claim[];
   /** The pages that were used. */
   pages: readonly LoggedChanges[];
-  /** The history that was lost is the same as that of the rows at least up to this position. */
-  sharedThrough: number;
-  /** Whether each claim that was made after `sharedThrough`, and was not lost, is known. */
-  hasAllSince: boolean;
+  /** Points that are certainly of this history. */
+  points: readonly HistoryPoint[];
+  /** The last position that this history and the one that was left share. Undefined: nobody can tell. */
+  sharedThrough: number | undefined;
 }
+
+/** The deployment tells no more points that somebody had seen, so others may be missing. */
+const MAX_SEEN_POINTS = 100;
 
 /** @param keyOf - returns the same text for two spellings of one name */
 export function weigh(evidence: Evidence, keyOf: (bucket: Bucket) => string): Findings {
-  const { present, newestSeen, forgetful } = evidence;
+  const { present, left } = evidence;
   const known = knownClaims(evidence);
   const { base, through } = known;
   const used = new Set(known.pages);
   const unused = evidence.logs.filter(
-    (page) => isLost(evidence.left, page) && !used.has(page) && page.through.position > through,
+    (page) => left.hasLost(page.through) && !used.has(page) && page.through.position > through,
   );
-  if (base === "nothing") return { through, isComplete: false, base, unused, findings: [] };
-  const isComplete = forgetful.length === 0 && newestSeen > 0 && through >= newestSeen;
-  const originOf = origins(evidence, known);
+  const doubt = doubtOf(evidence, known);
+  const isComplete = doubt === undefined;
+  if (base === "nothing") return { through, isComplete, doubt, base, unused, findings: [] };
+  const doubtOn = doubtsOf(evidence, known);
   const claims = { now: byName(present, keyOf), known: byName(known.claims, keyOf) };
   const findings: Finding[] = [];
   for (const key of new Set([...claims.known.keys(), ...claims.now.keys()])) {
@@ -89,80 +100,129 @@ export function weigh(evidence: Evidence, keyOf: (bucket: Bucket) => string): Fi
     const bucket = (pair.known ?? pair.now)?.bucket;
     const proposal = proposalFor(pair);
     if (bucket === undefined || proposal === undefined) continue;
-    const origin = pair.now === null ? "lost history" : originOf(pair.now);
     // Whoever claimed a name since then knows its rows, and may have released or moved what it found.
-    if (origin === "since" && proposal !== "move") continue;
-    const isCertain = isComplete && origin === "lost history";
-    findings.push({ bucket, ...pair, proposal, isCertain, because: reason(evidence, through, origin) });
+    if (proposal !== "move" && isNewer(evidence, known, pair)) continue;
+    const because = doubtOn(key, pair) ?? doubt;
+    findings.push({
+      bucket,
+      ...pair,
+      proposal,
+      isCertain: because === undefined,
+      because: because ?? `no change after position ${through} was seen by anybody`,
+    });
   }
-  return { through, isComplete, base, unused, findings };
+  return { through, isComplete, doubt, base, unused, findings };
 }
 
-function reason({ newestSeen, forgetful }: Evidence, through: number, origin: Origin): string {
-  if (origin === "since")
-    return "a cell has claimed it since the shard went back, and the evidence names another cell";
-  if (origin === "unknown") return "its claim may have been made since the shard went back";
+type Pair = Pick<Finding, "now" | "known">;
+
+/** Whether a claim was made after the shard went back, or after the claim that the evidence has. */
+function isNewer(
+  { left }: Evidence,
+  { sharedThrough = left.position }: Known,
+  { now, known }: Pair,
+): boolean {
+  return now !== null && (now.epoch > sharedThrough || (known !== null && now.epoch >= known.epoch));
+}
+
+/** Why nothing is certain (J2). */
+function doubtOf({ seen, isDeclared, forgetful, since }: Evidence, known: Known): string | undefined {
+  const { through, points, sharedThrough } = known;
   const [cell] = forgetful;
   if (cell !== undefined) return `the ledger of cell ${cell} went back in time, too`;
-  if (newestSeen === 0) return "nobody remembers which position the shard had reached";
-  return through >= newestSeen
-    ? `no change after position ${through} was seen by anybody`
-    : `changes between positions ${through} and ${newestSeen} are in no source`;
+  if (isDeclared) return "an operator has declared the loss, so nobody knows how far the shard had got";
+  const [newest] = seen;
+  if (newest === undefined) return "nobody remembers which position the shard had reached";
+  if (through < newest.position)
+    return `changes between positions ${through} and ${newest.position} are in no source`;
+  const other = seen.find((point) => !points.some((each) => isBefore(point, each)));
+  if (other !== undefined)
+    return (
+      `somebody had seen position ${other.position} of incarnation ${other.incarnation}, which may be of ` +
+      "another history"
+    );
+  if (seen.length >= MAX_SEEN_POINTS) return "the deployment does not tell all points that were seen";
+  if (sharedThrough === undefined) return "no source says where the history that was lost begins";
+  if (since === undefined) return "the shard's log no longer has all changes since the loss was accepted";
+  return undefined;
 }
 
-/** A page of the history that was lost. Other pages say nothing that the rows don't have. */
-const isLost = (left: LeftHistory, { through }: LoggedChanges): boolean => !left.has(through);
+/** Why a person decides about one name (J4). */
+function doubtsOf(evidence: Evidence, known: Known): (key: string, pair: Pair) => string | undefined {
+  const { left, since } = evidence;
+  const { sharedThrough = 0, pages } = known;
+  const released = new Set(
+    pages.flatMap(({ changes }) =>
+      changes.flatMap(({ event, claim }) => (event === "released" && claim ? [claim.uuid] : [])),
+    ),
+  );
+  // What the shard did before its loss was noticed has left no other trace than its rows.
+  const hasGoneOn = left.position > sharedThrough;
+  return (key, pair) => {
+    if (isNewer(evidence, known, pair))
+      return "a cell has claimed it since the shard went back, and the evidence names another cell";
+    const names = [key, pair.now?.uuid, pair.known?.uuid];
+    if (names.some((name) => name !== undefined && since?.has(name)))
+      return "it has changed since the loss was accepted";
+    if (!hasGoneOn) return undefined;
+    // The ledger of a later claim had seen a lost position, so the shard would have noticed its messages.
+    if (pair.known !== null && pair.known.epoch <= sharedThrough)
+      return "its cell may have changed it after the shard went back, before the loss was noticed";
+    if (pair.known === null && pair.now !== null && !released.has(pair.now.uuid))
+      return "its claim may have been made after the shard went back, before the loss was noticed";
+    return undefined;
+  };
+}
 
 /** Starts from the rows and from the backup, and returns what leads further. */
-function knownClaims({ present, left, backup, logs, seen }: Evidence): Known {
+function knownClaims({ present, left, backup, logs }: Evidence): Known {
   const lost = logs
-    .filter((page) => isLost(left, page))
+    .filter(({ through }) => left.hasLost(through))
     .toSorted((a, b) => a.after.position - b.after.position);
   // A page that begins in the history of the rows and ends in the one that was lost is of both: so both are
   // the same up to its beginning, and it has everything since.
   const starts: { start: HistoryPoint; known: Known }[] = lost
     .filter(({ after }) => left.has(after))
-    .map(({ after }) => ({
+    .map(({ after, through }) => ({
       start: after,
       known: {
+        ...NOTHING,
         base: "rows",
-        through: 0,
         claims: present.filter(({ epoch }) => epoch <= after.position),
-        pages: [],
-        sharedThrough: after.position,
-        hasAllSince: true,
+        // The page has one incarnation. If it is not in the rows, both part at the beginning of the page.
+        sharedThrough: left.endOf(through.incarnation) ?? after.position,
       },
     }));
-  if (backup !== undefined && !left.has(backup.point)) {
-    const shared = [backup.point, ...(seen === null ? [] : [seen])].map(({ incarnation }) =>
-      left.endOf(incarnation),
-    );
+  if (backup !== undefined && left.hasLost(backup.point)) {
+    const { point, claims } = backup;
     starts.push({
-      start: backup.point,
+      start: point,
       known: {
+        ...NOTHING,
         base: "backup",
-        through: backup.point.position,
-        claims: backup.claims,
-        pages: [],
-        sharedThrough: Math.max(0, ...shared.map((position) => position ?? 0)),
-        hasAllSince: false,
+        through: point.position,
+        claims,
+        points: [point],
+        sharedThrough: left.endOf(point.incarnation),
       },
     });
   }
-  let best: Known = {
-    base: "nothing",
-    through: 0,
-    claims: [],
-    pages: [],
-    sharedThrough: 0,
-    hasAllSince: false,
-  };
+  let best: Known = NOTHING;
   for (const { start, known } of starts) {
     const followed = follow(known, start, lost);
     if (followed.through > best.through) best = followed;
   }
   return best;
 }
+
+const NOTHING: Known = {
+  base: "nothing",
+  through: 0,
+  claims: [],
+  pages: [],
+  points: [],
+  sharedThrough: undefined,
+};
 
 /** Applies every page that continues without a gap, and is of the same history (J1). */
 function follow(known: Known, start: HistoryPoint, lost: readonly LoggedChanges[]): Known {
@@ -184,6 +244,7 @@ function follow(known: Known, start: HistoryPoint, lost: readonly LoggedChanges[
     through: pages.length === 0 ? known.through : at.position,
     claims: [...byUuid.values()],
     pages,
+    points: [...known.points, ...pages.flatMap(({ after, through }) => [after, through])],
   };
 }
 
@@ -193,32 +254,6 @@ function continues({ after, through }: LoggedChanges, at: HistoryPoint): boolean
   const isSame = after.incarnation === at.incarnation && after.position === at.position;
   return isSame || isBefore(at, through);
 }
-
-/**
- * Where a claim that the shard has now comes from: from the history that was lost, or from what happened
- * since the shard went back, before the loss was noticed or after it was accepted.
- */
-type Origin = "lost history" | "since" | "unknown";
-
-function origins(
-  { left, backup }: Evidence,
-  { pages, sharedThrough, hasAllSince }: Known,
-): (claim: Claim) => Origin {
-  const told = new Set(
-    pages.flatMap(({ changes }) =>
-      changes.flatMap(({ claim, epoch }) => (claim ? [idOf(claim, epoch)] : [])),
-    ),
-  );
-  for (const claim of backup?.claims ?? []) told.add(idOf(claim, claim.epoch));
-  return (claim) => {
-    const { epoch } = claim;
-    if (epoch <= sharedThrough || told.has(idOf(claim, epoch))) return "lost history";
-    // What was claimed since the loss was accepted has epochs far above everything that was left (H6).
-    return hasAllSince || epoch > left.position ? "since" : "unknown";
-  };
-}
-
-const idOf = ({ uuid }: { uuid: string }, epoch: number): string => `${uuid} ${epoch}`;
 
 function applyTo(byUuid: Map<string, Claim>, { event, cell_id: cell, epoch, claim }: Change): void {
   if (claim === undefined) return;
@@ -233,12 +268,18 @@ const byName = (claims: readonly Claim[], keyOf: (bucket: Bucket) => string): Ma
   new Map(claims.map((claim) => [keyOf(claim.bucket), claim]));
 
 /** Undefined: the name is as it was. */
-function proposalFor({ now, known }: Pick<Finding, "now" | "known">): Finding["proposal"] | undefined {
+function proposalFor({ now, known }: Pair): Finding["proposal"] | undefined {
   if (known === null) return now === null ? undefined : "release";
   if (now === null) return "claim";
   if (now.cell !== known.cell) return "move";
   return factsOf(now) === factsOf(known) ? undefined : "replace";
 }
 
-const factsOf = ({ bucket, subject, source, scope }: Claim): string =>
-  JSON.stringify([bucket, subject, source, scope]);
+/** Two claims of one cell with the same facts need no change. */
+const factsOf = ({
+  bucket,
+  subject,
+  source,
+  scope,
+}: Pick<Claim, "bucket" | "subject" | "source" | "scope">): string =>
+  JSON.stringify([bucket.value, subject.type, subject.id, source.type, source.id, scope ?? null]);

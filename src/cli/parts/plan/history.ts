@@ -8,13 +8,21 @@ export class LeftHistory {
   readonly #incarnations: Incarnations;
   /** The position of the rows that were left. */
   readonly position: number;
+  /** With this incarnation, the shard has accepted its loss. */
+  readonly #accepted: number;
 
-  constructor(incarnations: Incarnations, position: number) {
+  constructor(incarnations: Incarnations, position: number, accepted: number) {
     this.#incarnations = incarnations;
     this.position = position;
+    this.#accepted = accepted;
   }
 
-  /** Whether a point is in this history. If not, the shard has lost it. */
+  /** Whether the shard has lost a point. What it has done since it accepted the loss is not lost. */
+  hasLost(point: HistoryPoint): boolean {
+    return point.incarnation < this.#accepted && !this.has(point);
+  }
+
+  /** Whether a point is in this history. */
   has({ incarnation, position }: HistoryPoint): boolean {
     if (position === 0) return true;
     const end = this.endOf(incarnation);

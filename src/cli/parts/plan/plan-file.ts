@@ -21,6 +21,8 @@ export interface PlanHeader {
   through: number;
   /** The largest position that anybody had seen. */
   newest_seen: number;
+  /** The plan knows what has happened since the loss was accepted, up to this position. */
+  read_through: number;
 }
 
 interface PlannedClaim {

@@ -12,6 +12,7 @@ import type { Context } from "../../framework/context.ts";
 import { exitCodes } from "../../framework/exit-codes.ts";
 import { fields } from "../../output/table.ts";
 import type { Result } from "../../output/result.ts";
+import { ChangesSince } from "./changes-since.ts";
 import { weigh, type Evidence, type Findings, type LoggedChanges } from "./evidence.ts";
 import { leaseKey, lostHolds } from "./lost-holds.ts";
 import { readNames, type Names } from "./names.ts";
@@ -43,7 +44,7 @@ export async function planPart(
 ): Promise<Result> {
   const { io } = context;
   const client = await context.client();
-  const { shard, part, loss } = await requireReconciling(context, id);
+  const { shard, part, loss, accepted } = await requireReconciling(context, id);
   if (backupPath === undefined && logPaths.length === 0)
     throw usageError("give a backup, or changes that were recorded: --backup FILE, --changes FILE");
   const { placement } = bodyOf(await context.send({ method: "GET", path: "/healthz" }));
@@ -53,24 +54,29 @@ export async function planPart(
   for (const each of logPaths) logs.push(...(await readLog(each, shard)));
   const forgetful = await forgetfulCells(context, cells, loss.noticed_at);
   const { present, held } = await readPresent(context, client, cells, names, shard);
+  const leased = await lostHolds(io, client, cells, names, shard, held);
+  // Read last, so that a name that has changed meanwhile counts as changed.
+  const since = new ChangesSince(io, client, names, shard, accepted.position);
+  const isWhole = await since.update();
   const evidence: Evidence = {
     present,
-    left: new LeftHistory(loss.incarnations, loss.point?.position ?? 0),
+    left: new LeftHistory(loss.incarnations, loss.point?.position ?? 0, accepted.incarnation),
     backup: backupPath === undefined ? undefined : await backupOf(context, client, names, shard, backupPath),
     logs,
-    newestSeen: Math.max(0, ...(loss.seen_points ?? []).map(({ position }) => position)),
-    seen: loss.seen,
+    seen: loss.seen_points ?? [],
+    isDeclared: loss.seen === null,
     forgetful,
+    since: isWhole ? new Set([...since.byName.keys(), ...since.uuids]) : undefined,
   };
   const found = weigh(evidence, names.keyOf);
-  const leased = await lostHolds(io, client, cells, names, shard, held);
   const lines = [...found.findings.map((finding) => withoutRemoved(lineOf(finding), cells)), ...leased];
   const header = newHeader({
     part: part.id,
     created_at: new Date(io.now()).toISOString(),
     loss_noticed_at: loss.noticed_at,
     through: found.through,
-    newest_seen: evidence.newestSeen,
+    newest_seen: newestOf(evidence),
+    read_through: since.position,
   });
   await writePlan(path, { header, lines });
   return resultOf(path, part, evidence, found, lines, leased.length);
@@ -164,22 +170,25 @@ function withoutRemoved(line: PlanLine, cells: readonly Cell[]): PlanLine {
     : { ...line, do: "leave", because: `cell ${gone} is removed, or is being removed` };
 }
 
-function noteOn({ isComplete, base, through }: Findings, newestSeen: number): string {
-  if (isComplete) return "The evidence has every change that anybody had seen.";
+function noteOn({ doubt, base }: Findings): string {
   if (base === "nothing") return "The evidence has nothing of what the shard has lost.";
-  return through < newestSeen
-    ? `Changes from ${through} to ${newestSeen} are in no source, so a person decides.`
-    : "Somebody may have seen later changes, so a person decides.";
+  return doubt === undefined
+    ? "The evidence has every change that anybody had seen."
+    : `A person decides about every name, because ${doubt}.`;
 }
+
+const newestOf = ({ seen: [newest] }: Evidence): number => newest?.position ?? 0;
 
 function resultOf(
   path: string,
   { id }: Part,
-  { newestSeen, backup, left, forgetful }: Evidence,
+  evidence: Evidence,
   found: Findings,
   lines: readonly PlanLine[],
   lost: number,
 ): Result {
+  const { backup, left, forgetful } = evidence;
+  const newestSeen = newestOf(evidence);
   const undecided = lines.filter((line) => line.do === null).length;
   const counts = Object.fromEntries(
     (["claim", "release", "replace", "move"] as const).map((proposal) => [
@@ -212,15 +221,15 @@ function resultOf(
         ["lost holds", lost],
       ]),
     notes: [
-      noteOn(found, newestSeen),
+      noteOn(found),
       ...(forgetful.length === 0
         ? []
         : [
             `${countOf(forgetful.length, "ledger")} went back in time, too, so nobody knows how far the ` +
               `shard had got: ${forgetful.slice(0, MAX_LISTED).join(", ")}.`,
           ]),
-      ...(backup !== undefined && left.has(backup.point)
-        ? [`The backup is of position ${backup.point.position}, and the shard has that and more.`]
+      ...(backup !== undefined && !left.hasLost(backup.point)
+        ? [`The backup is of position ${backup.point.position}, which the shard has not lost.`]
         : []),
       ...found.unused
         .slice(0, MAX_LISTED)

@@ -1,4 +1,5 @@
 import type { Part } from "../../../client/index.ts";
+import type { HistoryPoint } from "../../../client/api-types.ts";
 import { commandLine } from "../../../text/shell-word.ts";
 import { CommandError, usageError } from "../../framework/command-error.ts";
 import type { Context } from "../../framework/context.ts";
@@ -9,6 +10,7 @@ interface ReconcilingShard {
   shard: number;
   part: Part;
   loss: NonNullable<Part["loss"]>;
+  accepted: HistoryPoint;
 }
 
 /** @throws unless the part is a shard that has accepted its loss */
@@ -17,8 +19,9 @@ export async function requireReconciling(context: Context, id: string): Promise<
   if (shard === undefined)
     throw usageError(`${id} is no shard: a ledger and the directory are complete once they are reconciled`);
   const { part } = await callPart<{ part: Part }>(context, "GET", id);
-  if (part.state === "reconciling" && part.loss !== null)
-    return { shard: Number(shard), part, loss: part.loss };
+  const { loss } = part;
+  if (part.state === "reconciling" && loss !== null && loss.accepted !== null)
+    return { shard: Number(shard), part, loss, accepted: loss.accepted };
   throw new CommandError(
     part.state === "lost"
       ? `${id} has not accepted its loss yet, so it shows no claims`
