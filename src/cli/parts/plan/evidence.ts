@@ -276,7 +276,7 @@ function proposalFor({ now, known }: Pair): Finding["proposal"] | undefined {
 }
 
 /** Two claims of one cell with the same facts need no change. */
-const factsOf = ({
+export const factsOf = ({
   bucket,
   subject,
   source,

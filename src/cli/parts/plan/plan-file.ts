@@ -131,6 +131,10 @@ function parse(text: string, at: string): Record<string, unknown> {
 function headerOf(line: Record<string, unknown>, path: string): PlanHeader {
   if (line["leasehold_plan"] !== PLAN_VERSION)
     throw usageError(`FILE: ${path} is not a plan of version ${PLAN_VERSION}`);
+  for (const field of ["part", "loss_noticed_at"])
+    if (typeof line[field] !== "string") throw usageError(`${path}, line 1: ${field} must be a text`);
+  if (!isPosition(line["read_through"]))
+    throw usageError(`${path}, line 1: read_through must be a whole number`);
   return line as unknown as PlanHeader;
 }
 
@@ -142,6 +146,10 @@ function checked(line: PlanLine, at: string): PlanLine {
     now !== undefined &&
     known !== undefined;
   if (!isWhole) throw usageError(`${at} is not a line of a plan: it needs name, now and known`);
+  for (const [field, claim] of Object.entries({ now, known })) {
+    const fault = claim === null ? undefined : faultOf(claim);
+    if (fault !== undefined) throw usageError(`${at}: ${field}.${fault}`);
+  }
   const isRight = line.do === null || line.do === "leave" || line.do === proposal;
   if (!isRight || !fits(line))
     throw usageError(
@@ -150,7 +158,24 @@ function checked(line: PlanLine, at: string): PlanLine {
   return line;
 }
 
-/** Whether the claims that the proposal needs are there. */
+const isPosition = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
+
+function isRow(value: unknown): boolean {
+  const { type, id } = (value ?? {}) as Record<string, unknown>;
+  return typeof type === "string" && typeof id === "string";
+}
+
+/** What is wrong with a claim that a person may have edited. It completes the name of a field. */
+function faultOf({ cell_id: cell, epoch, subject, source, scope, value }: PlannedClaim): string | undefined {
+  if (typeof cell !== "string" || !/^[1-9]\d{0,18}$/.test(cell)) return "cell_id must be the id of a cell";
+  if (!isPosition(epoch)) return "epoch must be a whole number";
+  if (!isRow(subject)) return "subject must have a type and an id";
+  if (!isRow(source)) return "source must have a type and an id";
+  if (scope !== undefined && typeof scope !== "string") return "scope must be a text";
+  return value === undefined || typeof value === "string" ? undefined : "value must be a text";
+}
+
+/** Whether the claims that the proposal needs are there. A move has two cells, and a replace has one. */
 function fits({ proposal, now, known }: PlanLine): boolean {
   switch (proposal) {
     case "claim":
@@ -158,9 +183,12 @@ function fits({ proposal, now, known }: PlanLine): boolean {
     case "release":
       return known === null && now !== null;
     case "replace":
+      return known !== null && now !== null && known.cell_id === now.cell_id;
     case "move":
-      return known !== null && now !== null;
+      return known !== null && now !== null && known.cell_id !== now.cell_id;
     case "leave":
       return true;
+    default:
+      return false;
   }
 }
