@@ -242,9 +242,12 @@ test("a damaged file is not restored", async () => {
   expect(line.sent).toEqual([]);
 });
 
+const REVOKED_KEY = "0b0e8a52-5c0f-4b5e-9a35-2f0c8a1d7e11";
+
 test("[X5] a cell that was removed is removed again, and its id is never used", async () => {
   const old = await startCommandLine({ cells: ["1", "2", "3"] });
   await claim(old, "1", "ada");
+  await old.client().keys.revoke(REVOKED_KEY, { cell_id: "3", reason: "a test" });
   await old.client().cells.drain("3", { reason: "a test" });
   const file = join(old.home, "export.jsonl");
   const removed = await old.run(["cells", "remove", "3", "--export", file, ...REASON, "--yes"]);
@@ -264,6 +267,15 @@ test("[X5] a cell that was removed is removed again, and its id is never used", 
       ["3", "REMOVED", true],
     ]);
   }
+  // It comes after the claims of the others, and is frozen at once, with its keys revoked.
+  const paths = line.sent.filter(({ method }) => method !== "GET").map((each) => each.path);
+  const added = paths.lastIndexOf("/v1/admin/cells");
+  expect(added).toBeGreaterThan(paths.findIndex((each) => each.endsWith("/commit")));
+  expect(paths.slice(added + 1, added + 4)).toEqual([
+    "/v1/admin/cells/3/freeze",
+    expect.stringContaining(REVOKED_KEY),
+    "/v1/admin/cells/3/drain",
+  ]);
   await expect(
     line.client().cells.add({ cell_id: "3", name: "new", address: "https://new.test" }),
   ).rejects.toMatchObject({ reason: "CELL_REMOVED" });

@@ -1,6 +1,4 @@
 import type { Cell, Client } from "../../client/index.ts";
-import { isLeaseholdError } from "../../client/index.ts";
-import { callRoute } from "../connection/call-route.ts";
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
@@ -11,11 +9,13 @@ import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { countOf } from "../../text/count-of.ts";
 import { escapeControls } from "../../text/escape.ts";
 import { commandLine } from "../../text/shell-word.ts";
+import { addCell } from "./add-cell.ts";
 import { compare, RANGES_PER_CALL, type Comparison } from "./compare.ts";
 import { cellsOf } from "./deployment-cells.ts";
 import { leastPositionOf, protectShards, readShards } from "./protect-shards.ts";
 import { readBackup, type Backup } from "./read-backup.ts";
 import { CLAIMS_PER_LEASE, restoreClaims, type RestoredClaims } from "./restore-claims.ts";
+import { restoreRemoved } from "./restore-removed.ts";
 import { untilAnswered } from "./until-answered.ts";
 import { exitCodeOf } from "./verify-backup.ts";
 
@@ -78,10 +78,10 @@ export async function restore(context: Context, path: string, options: RestoreOp
     await freezeAll(context, client, reason);
   }
   await restoreRevocations(context, client, backup, reason);
-  for (const cell of backup.cells)
-    if (cell.removed_at !== null) await restoreRemoved(context, client, cell, reason);
   const restored = await restoreClaims(io, client, backup, reason);
   const comparison = await compare(io, client, backup);
+  for (const cell of backup.cells)
+    if (cell.removed_at !== null) await restoreRemoved(context, client, cell, backup, reason);
   await restoreStates(context, client, kept, reason);
   await restoreIdentities(context, client, backup, reason);
   return resultOf(backup, kept, restored, comparison);
@@ -145,24 +145,6 @@ async function restoreTypes({ io }: Context, client: Client, backup: Backup, rea
   });
 }
 
-/** The client never repeats this call by itself, so look before each attempt. */
-async function addCell(
-  { io }: Context,
-  client: Client,
-  { cell_id: id, name, address, location_hint: hint }: Cell,
-  reason: string,
-): Promise<void> {
-  await untilAnswered(io, async () => {
-    try {
-      const location = hint === null ? {} : { location_hint: hint as never };
-      await client.cells.add({ cell_id: id, name, address, ...location, reason });
-    } catch (error) {
-      // The answer to an earlier attempt was lost. The cell is as this one: the others were refused.
-      if (!(isLeaseholdError(error) && error.code === "ALREADY_EXISTS")) throw error;
-    }
-  });
-}
-
 async function restoreRevocations(
   { io }: Context,
   client: Client,
@@ -173,7 +155,7 @@ async function restoreRevocations(
   const done = new Set(listed.filter(({ revoked_at: at }) => at !== null).map(({ id }) => id));
   const removed = new Set(cells.filter(({ removed_at: at }) => at !== null).map(({ cell_id: id }) => id));
   for (const { id, cell_id: cell, expires_at: expiresAt } of revokedKeys) {
-    // Keys that have expired, and those of cells that don't exist, are refused anyway.
+    // Keys that have expired are refused anyway. Those of removed cells follow with their cells.
     if (done.has(id) || Date.parse(expiresAt) <= io.now() || removed.has(cell ?? "")) continue;
     const owner = cell === null ? {} : { cell_id: cell };
     await untilAnswered(io, () => client.keys.revoke(id, { ...owner, reason }));
@@ -187,24 +169,6 @@ async function restoreRevocations(
 async function freezeAll({ io }: Context, client: Client, reason: string): Promise<void> {
   for (const { cell_id: id, state } of await cellsOf(io, client))
     if (state === "ACTIVE") await untilAnswered(io, () => client.cells.freeze(id, { reason }));
-}
-
-/** Registers a cell and removes it, so that its id is never used again (X5). It has no claims. */
-async function restoreRemoved(context: Context, client: Client, cell: Cell, reason: string): Promise<void> {
-  const { io } = context;
-  const { cell_id: id } = cell;
-  const stateNow = async (): Promise<Cell | undefined> =>
-    (await cellsOf(io, client)).find(({ cell_id: known }) => known === id);
-  if ((await stateNow()) === undefined) await addCell(context, client, cell, reason);
-  const path = `/v1/admin/cells/${encodeURIComponent(id)}/removal`;
-  const post = (rest: string, body: object) => () =>
-    callRoute(context, { method: "POST", path: `${path}${rest}`, body: JSON.stringify({ reason, ...body }) });
-  for (let now = await stateNow(); now?.removed_at === null; now = await stateNow()) {
-    if (now.state === "ACTIVE" || now.state === "FROZEN")
-      await untilAnswered(io, () => client.cells.drain(id, { reason }));
-    else if (now.state === "DRAINING") await untilAnswered(io, post("", { export: [] }));
-    else await untilAnswered(io, post("/steps", {}));
-  }
 }
 
 /** A removal that had begun has to be started again, so its cell is draining. */

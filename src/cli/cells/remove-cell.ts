@@ -165,7 +165,7 @@ async function start(context: Context, counted: Removal, path: string, reason: s
   const sources = [...new Set(claims.map(({ source_type: source }) => source))];
   const exported = await exportCell(context, await context.client(), id, sources, path);
   try {
-    await startWith(context, id, reason, exported);
+    await startRemoval(context, id, reason, exported);
   } catch (error) {
     throw notStarted(context, id, path, error);
   }
@@ -175,7 +175,7 @@ async function start(context: Context, counted: Removal, path: string, reason: s
 }
 
 /** Starts the removal with the call that compares the last claims. */
-async function startWith(
+export async function startRemoval(
   context: Context,
   id: string,
   reason: string,
