@@ -212,7 +212,9 @@ export function changeSuite(open: Open): void {
       const newest = await follow("", {}, ({ event }) => event === "checkpoint");
       expect(newest).toHaveLength(1);
       const { id, data } = newest[0] ?? {};
-      expect(data).toEqual({ checkpoint: id, unavailable: [] });
+      const { ranges, ...rest } = data as Pick<Page, "checkpoint" | "ranges" | "unavailable">;
+      expect(rest).toEqual({ checkpoint: id, unavailable: [] });
+      expect(ranges.map(({ shard, through }) => `${shard}:${through.position}`).join()).toBe(id);
       const second = await committed(api);
       await applied(api, second.value);
       const later = await follow(`?after=${checkpoint}`, { "last-event-id": id ?? "" }, isOf(second.value));
