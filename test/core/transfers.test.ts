@@ -439,8 +439,10 @@ test("[Y7] each step is for the parties that may do it", async () => {
   expect(await c.clock.runUntil(object.reportTransfer(report))).toMatchObject(denied);
   expect(await decide(c, transfer, "CUT", "to")).toMatchObject(denied);
   const byOperator = call(c, "operator", transfer.id);
-  await value(c, object.acceptTransfer({ ...byOperator, reason: "for the destination" }));
+  for (const reason of ["for the destination", "repeated"])
+    await value(c, object.acceptTransfer({ ...byOperator, reason }));
   const audited = await value(c, object.pullAudit({ ...c.envelope, copied: null, limit: 10 }));
+  // The repeated call has changed nothing (O1).
   expect(audited.entries).toMatchObject([{ action: "accept_transfer", reason: "for the destination" }]);
 });
 

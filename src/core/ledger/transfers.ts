@@ -141,10 +141,9 @@ export class Transfers {
 
   /** The destination agrees to get the claims. */
   accept(call: TransferCall): Promise<Reply<Transfer>> {
-    return this.#change(call, this.#notAllowed("accept", call.party), "accept_transfer", (record, step) => ({
-      ...record,
-      accepted: record.accepted ?? step,
-    }));
+    return this.#change(call, this.#notAllowed("accept", call.party), "accept_transfer", (record, step) =>
+      record.accepted === null ? { ...record, accepted: step } : record,
+    );
   }
 
   /** Stores what a cell has in its rows (Y6). A later report replaces an earlier one. */
@@ -171,7 +170,9 @@ export class Transfers {
       const transfer = this.#transfers.find(call.transfer);
       if (transfer === undefined) return unknownTransfer(call.transfer);
       if (transfer.state !== "PREPARED") return decidedTransfer(transfer);
-      this.#transfers.write({ ...transfer, record: change(transfer.record, this.#stepOf(call)) });
+      const record = change(transfer.record, this.#stepOf(call));
+      if (record === transfer.record) return ok(null);
+      this.#transfers.write({ ...transfer, record });
       this.#append(call, action, transfer, { state: transfer.state });
       return ok(null);
     });
