@@ -16,6 +16,7 @@ import type { Route, RouteError } from "./contract/route.ts";
 import { routingRoutes } from "./contract/routing-routes.ts";
 import { serviceRoutes } from "./contract/service-routes.ts";
 import { statusRoutes } from "./contract/status-routes.ts";
+import { transferRoutes } from "./contract/transfer-routes.ts";
 import { typeRoutes } from "./contract/type-routes.ts";
 import { webhookRoutes } from "./contract/webhook-routes.ts";
 import { verificationRoutes } from "./contract/verification-routes.ts";
@@ -25,6 +26,7 @@ export const routes = {
   ...leaseRoutes,
   ...recordRoutes,
   ...changeRoutes,
+  ...transferRoutes,
   ...routingRoutes,
   ...classifyRoutes,
   ...verificationRoutes,

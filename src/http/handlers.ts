@@ -17,6 +17,7 @@ import { removalHandlers } from "./handlers/removal.ts";
 import { routingHandlers } from "./handlers/routing.ts";
 import { serviceHandlers } from "./handlers/service.ts";
 import { statusHandlers } from "./handlers/status.ts";
+import { transferHandlers } from "./handlers/transfers.ts";
 import { typeHandlers } from "./handlers/types.ts";
 import { webhookHandlers } from "./handlers/webhooks.ts";
 import { verificationHandlers } from "./handlers/verification.ts";
@@ -27,6 +28,7 @@ export const handlers: Handlers = {
   ...recordHandlers,
   ...exportHandlers,
   ...changeHandlers,
+  ...transferHandlers,
   ...routingHandlers,
   ...classifyHandlers,
   ...verificationHandlers,

@@ -16,6 +16,7 @@ const TAGS: Record<Group, string> = {
   leases: "Hold names, then commit or roll back.",
   records: "Which cell owns which name.",
   changes: "What happens to leases and claims, in order.",
+  transfers: "Moves of all names of a scope from one cell to another.",
   routing: "Where requests for a name go, and how long a router may keep the answer.",
   verification: "Slots, which limit how many cells verify at the same time.",
   status: "What a cell says of itself: its SDK, its last reconciliation and verification.",

@@ -59,6 +59,26 @@ export const uuid = z
     pattern: undefined,
   });
 
+/** The id of a transfer: its destination, whose ledger has it, and its UUID. */
+export const transferId = z
+  .string()
+  .refine(
+    (text) => readTransferId(text) !== undefined,
+    "must be the id of a transfer: the id of a cell, `-`, and a UUID",
+  )
+  .transform((text) => text.toLowerCase())
+  .meta({
+    description: "The id of a transfer: the id of its destination, `-`, and its UUID.",
+    pattern: "^[1-9][0-9]{0,18}-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+    examples: ["7-01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42"],
+  });
+
+/** Returns the destination and the UUID of a transfer's id. Undefined: it is none. */
+export function readTransferId(id: string): { to: string; transfer: string } | undefined {
+  const [, to = "", transfer = ""] = /^(\d+)-(.*)$/.exec(id) ?? [];
+  return isCellId(to) && UUID.test(transfer) ? { to, transfer } : undefined;
+}
+
 /** The id of a subject or source in a request. The cell chooses it. */
 export const foreignId = z
   .union([z.string(), z.int()], {

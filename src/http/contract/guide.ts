@@ -9,11 +9,11 @@ which cell owns a name.
 ## Keys
 
 Send a key with every call: \`Authorization: Bearer lhk_…\`. A key has one role. A **cell** key may use the
-paths of its own cell, and look up names. A **router** key may look up names, and read the reports of shards.
-An **operator** key may do everything. A **viewer** key may read what operators may read. A **scraper** key
-may read the metrics. A **bridge** key may call nothing itself: \`leasehold grpc\` sends it with its clients'
-certificates. The key says which cell calls; the body never does. In the examples, \`$LEASEHOLD_URL\` is the
-address of this deployment, and \`$KEY\` is your key.
+paths of its own cell, look up names, and take part in transfers. A **router** key may look up names, and read
+the reports of shards. An **operator** key may do everything. A **viewer** key may read what operators may
+read. A **scraper** key may read the metrics. A **bridge** key may call nothing itself: \`leasehold grpc\`
+sends it with its clients' certificates. The key says which cell calls; the body never does. In the examples,
+\`$LEASEHOLD_URL\` is the address of this deployment, and \`$KEY\` is your key.
 
 ## Requests
 

@@ -118,6 +118,12 @@ const beginErrors: readonly RouteError[] = [
   auditFull,
 ];
 
+const leaseOfTransfer: RouteError = {
+  code: "FAILED_PRECONDITION",
+  reason: "LEASE_OF_TRANSFER",
+  when: "The lease belongs to a transfer, which only its own calls decide.",
+};
+
 const decideErrors = (outcome: "COMMITTED" | "ROLLED_BACK"): readonly RouteError[] => [
   ...(outcome === "COMMITTED"
     ? ([
@@ -142,6 +148,7 @@ const decideErrors = (outcome: "COMMITTED" | "ROLLED_BACK"): readonly RouteError
             "`Retry-After`.",
         },
       ] as const)),
+  leaseOfTransfer,
   {
     code: "UNAVAILABLE",
     when:

@@ -8,6 +8,7 @@ export type Group =
   | "leases"
   | "records"
   | "changes"
+  | "transfers"
   | "history"
   | "routing"
   | "verification"

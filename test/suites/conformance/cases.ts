@@ -173,6 +173,58 @@ async function removingCell(api: Client): Promise<string> {
   return id;
 }
 
+const TRANSFER = { id: "2-0191e1a0-0000-7000-8000-000000000001" };
+
+/** Makes room for another transfer: only some may be prepared at a time. */
+async function abortTransfers(api: Client): Promise<void> {
+  interface Listed {
+    transfers: { id: string; state: string }[];
+  }
+  const { transfers } = await api.json<Listed>(200, "GET", "/v1/transfers?to=2&page_size=1000", {});
+  for (const { id, state } of transfers)
+    if (state === "PREPARED")
+      await api.json(200, "POST", `/v1/transfers/${id}/abort`, { body: { reason: "a test" } });
+}
+
+/** Prepares a transfer of a scope without claims from cell 1 to cell 2. */
+async function preparedTransfer(api: Client): Promise<{ params: { id: string } }> {
+  await abortTransfers(api);
+  const body = { uuid: newUuid(), to: "2", scope: freshName() };
+  await api.json(200, "POST", "/v1/transfers", { key: "cell 1", body });
+  return { params: { id: `2-${body.uuid}` } };
+}
+
+const badTransferIds: Case["bad"] = Object.fromEntries(
+  [
+    "7",
+    "2-",
+    "0-0191e1a0-0000-7000-8000-000000000001",
+    "2-nonsense",
+    "0191e1a0-0000-7000-8000-000000000001",
+  ].map((id) => [`the id ${id}`, { params: { id }, field: "id" }]),
+);
+
+const badSteps: Case["bad"] = {
+  ...badTransferIds,
+  "a blank reason": { params: TRANSFER, body: { reason: " " }, field: "reason" },
+  "a reason that is not text": { params: TRANSFER, body: { reason: 7 }, field: "reason" },
+  "an operator without a reason": { key: "operator", params: TRANSFER, body: {}, field: "reason" },
+};
+
+const moved = { to: "2", scope: "9970" };
+const badMoves: Case["bad"] = {
+  "no destination": { body: { uuid: newUuid(), scope: "9970" }, field: "to" },
+  "no scope": { body: { uuid: newUuid(), to: "2" }, field: "scope" },
+  "an empty scope": { body: { uuid: newUuid(), to: "2", scope: "" }, field: "scope" },
+  "the destination as the source": { body: { uuid: newUuid(), ...moved, to: "1" }, field: "to" },
+  "a destination that is no cell id": { body: { uuid: newUuid(), ...moved, to: "02" }, field: "to" },
+  "an operator without a source": {
+    key: "operator",
+    body: { uuid: newUuid(), ...moved, reason: "a test" },
+    field: "from",
+  },
+};
+
 const badPages: Case["bad"] = {
   "page_size 0": { query: "page_size=0", field: "page_size" },
   "a negative page_size": { query: "page_size=-1", field: "page_size" },
@@ -1146,6 +1198,75 @@ export const cases: Record<RouteId, Case> = {
       "no reason": { params: { cell: "2" }, body: {}, field: "reason" },
       "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
     },
+  },
+  prepareTransfer: {
+    success: [
+      {
+        key: "cell 1",
+        status: 200,
+        before: async (api) => {
+          await abortTransfers(api);
+          return { body: { uuid: newUuid(), to: 2, scope: freshName() } };
+        },
+      },
+      {
+        key: "operator",
+        status: 200,
+        before: async (api) => {
+          await abortTransfers(api);
+          return { body: { uuid: newUuid(), from: "1", to: "2", scope: freshName(), reason: "a test" } };
+        },
+      },
+    ],
+    bad: {
+      ...badMoves,
+      "no UUID": { body: moved, field: "uuid" },
+      "an operator without a reason": {
+        key: "operator",
+        body: { uuid: newUuid(), from: "1", ...moved },
+        field: "reason",
+      },
+      "a switch-back of a transfer to another cell": {
+        body: { uuid: newUuid(), ...moved, switch_back_of: TRANSFER.id },
+        field: "switch_back_of",
+      },
+      "a switch-back of nonsense": {
+        body: { uuid: newUuid(), ...moved, switch_back_of: "x" },
+        field: "switch_back_of",
+      },
+    },
+  },
+  listTransfers: {
+    success: [
+      { key: "cell 1", query: "to=2&page_size=2", status: 200, before: preparedTransfer },
+      { key: "operator", status: 200 },
+    ],
+    bad: {
+      ...badPages,
+      "a source that is no cell id": { query: "from=01", field: "from" },
+      "a destination that is no cell id": { query: "to=x", field: "to" },
+    },
+  },
+  getTransfer: {
+    success: [
+      { key: "cell 1", params: TRANSFER, status: 200, before: preparedTransfer },
+      { key: "cell 2", params: TRANSFER, status: 200, before: preparedTransfer },
+    ],
+    bad: badTransferIds,
+  },
+  abortTransfer: {
+    success: [
+      { key: "cell 1", params: TRANSFER, status: 200, before: preparedTransfer },
+      { key: "cell 2", params: TRANSFER, status: 200, before: preparedTransfer },
+      {
+        key: "operator",
+        params: TRANSFER,
+        body: { reason: "a test" },
+        status: 200,
+        before: preparedTransfer,
+      },
+    ],
+    bad: badSteps,
   },
   mintKey: {
     success: [

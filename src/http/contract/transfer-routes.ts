@@ -1,0 +1,326 @@
+import * as z from "zod";
+import {
+  cellId,
+  cellIdInBody,
+  foreignId,
+  nextPageToken,
+  nothing,
+  pageSize,
+  pageToken,
+  reason,
+  time,
+  transferId,
+  uuid,
+  wholeNumber,
+} from "./fields.ts";
+import { auditFull, route, type RouteError } from "./route.ts";
+
+const roles = ["cell", "operator"] as const;
+const readers = ["cell", "operator", "viewer"] as const;
+
+const UUID = "01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42";
+const ID = `7-${UUID}`;
+const HASH = "8f1f9c1b64c5e8a1d0b3a2716e5f4c39";
+
+const shownId = z.string().meta({
+  description: "The id of a transfer: the id of its destination, `-`, and its UUID.",
+  examples: [ID],
+});
+const scope = z.string().meta({ description: "The scope whose claims are moved.", examples: ["9970"] });
+const moved = {
+  from: cellIdInBody.optional().meta({
+    description: "The source: the cell that has the claims. Required of operators; a cell is its own source.",
+  }),
+  to: cellIdInBody.meta({ description: "The destination: the cell that gets the claims." }),
+  scope: foreignId.meta({ description: "The scope whose claims are moved.", examples: ["9970"] }),
+};
+
+const stepReason = reason.optional().meta({
+  description: "Why you do this. Required of operators, whose change has an audit entry.",
+});
+
+const count = wholeNumber.meta({ description: "The number of claims, or of rows that have one." });
+const hash = z
+  .string()
+  .regex(/^[\da-f]{32}$/, "must be 32 hexadecimal digits in lower case")
+  .meta({
+    description: "Their digest, computed as for `POST …/records/digests`.",
+    examples: ["0".repeat(32)],
+  });
+
+const digested = z.strictObject({ count, hash }).meta({ id: "DigestedClaims" });
+
+const stepFields = {
+  at: time,
+  age_ms: wholeNumber.meta({
+    description: "How long ago that is, by the clock of the destination's ledger.",
+  }),
+  by: z
+    .enum(["operator", "from", "to"])
+    .meta({ description: "Who did it: an operator, the source (`from`) or the destination (`to`)." }),
+  key_id: z.string().meta({ description: "The id of the key." }),
+  reason: z.string().nullable(),
+};
+const step = z.strictObject(stepFields).meta({ id: "TransferStep" });
+
+const report = z
+  .strictObject({
+    count,
+    hash,
+    is_equal: z.boolean().meta({ description: "True if it equals what the shards have counted." }),
+    ...stepFields,
+  })
+  .meta({ id: "TransferReport", description: "What a cell has reported of its rows." });
+
+const transfer = z
+  .strictObject({
+    id: shownId,
+    uuid: z.uuid().meta({
+      description: "The lease of the transfer, as the history of names and the change feed have it.",
+    }),
+    from: cellId,
+    to: cellId,
+    scope,
+    state: z.enum(["PREPARED", "CUT", "FINISHED", "ABORTED"]).meta({
+      description:
+        "`PREPARED`: the scope is held on all shards. `CUT`: the names belong to the destination, and some " +
+        "shards still rewrite them. `FINISHED`: all shards have rewritten them. `ABORTED`: nothing has " +
+        "changed.",
+    }),
+    prepared: step,
+    accepted: step.nullable().meta({ description: "Null: the destination has not accepted it." }),
+    decided: step.nullable().meta({ description: "The cut or the abort. Null: neither." }),
+    switch_back_of: shownId.nullable().meta({ description: "The transfer that this one undoes." }),
+    is_rebuilt: z.boolean().meta({
+      description:
+        "True if the ledger has lost the transfer and got it back from the shards: an operator decides it.",
+    }),
+    expected: z.strictObject({ from: digested, to: digested }).meta({
+      description:
+        "What each cell must report: the source the claims that it has, and the destination those that it " +
+        "will have in the scope.",
+    }),
+    reports: z.strictObject({ from: report.nullable(), to: report.nullable() }).meta({
+      description: "What each cell has reported last. Null: nothing.",
+    }),
+    missing: z
+      .array(z.string())
+      .meta({ description: "What a cut would be refused for. Empty: it can be cut, or it is decided." }),
+    unfinished_shards: wholeNumber.nullable().meta({
+      description: "The shards that have not carried out the decision. Null: not decided, or not known.",
+    }),
+  })
+  .meta({ id: "Transfer", description: "A move of all claims of a scope from one cell to another." });
+
+const transferAnswer = z.strictObject({ transfer });
+
+const exampleStep = {
+  at: "2026-11-20T12:00:00.000Z",
+  age_ms: 240_000,
+  by: "from",
+  key_id: "01936f6e-0000-7c3e-9d56-3a1f0c9b7e42",
+  reason: null,
+};
+const counted = { count: 4_211, hash: HASH };
+const exampleTransfer = {
+  transfer: {
+    id: ID,
+    uuid: UUID,
+    from: "3",
+    to: "7",
+    scope: "9970",
+    state: "PREPARED",
+    prepared: exampleStep,
+    accepted: null,
+    decided: null,
+    switch_back_of: null,
+    is_rebuilt: false,
+    expected: { from: counted, to: counted },
+    reports: { from: { ...counted, is_equal: true, ...exampleStep, age_ms: 30_000 }, to: null },
+    missing: ["cell 7 has not accepted it", "cell 7 has not reported its rows"],
+    unfinished_shards: null,
+  },
+};
+
+const unknownTransfer: RouteError = {
+  code: "NOT_FOUND",
+  when: "There is no such transfer, it was forgotten, or the caller's cell has no part in it.",
+};
+const unknownCells: RouteError = {
+  code: "NOT_FOUND",
+  reason: "CELL_UNKNOWN",
+  when: "The source or the destination is not registered.",
+};
+const wasCut: RouteError = {
+  code: "FAILED_PRECONDITION",
+  reason: "TRANSFER_CUT",
+  when: "The transfer was cut. That is final; move the claims back with a switch-back.",
+};
+const unsure: readonly RouteError[] = [
+  { code: "UNAVAILABLE", when: "A part cannot be reached. Repeat the call, with the same ids." },
+  { code: "DEADLINE_EXCEEDED", when: "There was no answer in time. Repeat the call, with the same ids." },
+  auditFull,
+];
+
+const params = z.strictObject({ id: transferId });
+const stepBody = {
+  schema: z.strictObject({ reason: stepReason }).meta({ id: "TransferStepGiven" }),
+  required: false,
+};
+
+const answer = (about: string) => ({ 200: { about, schema: transferAnswer, example: exampleTransfer } });
+
+export const transferRoutes = {
+  prepareTransfer: route({
+    group: "transfers",
+    method: "POST",
+    path: "/v1/transfers",
+    summary: "Prepare a transfer",
+    about:
+      "Holds a scope on all shards, or on none. From then on, neither cell can claim, change or release a " +
+      "name of the scope, until the transfer is cut or aborted. You choose the UUID, so you can repeat the " +
+      "call if its answer was lost. For the source, or an operator.",
+    roles,
+    params: nothing,
+    query: nothing,
+    body: {
+      schema: z
+        .strictObject({
+          uuid: uuid.meta({ description: "A new UUID. The id of the transfer is made from it." }),
+          ...moved,
+          switch_back_of: transferId.optional().meta({
+            description:
+              "The finished transfer that this one undoes. The prepare is refused if the names of the " +
+              "scope have changed since, or if it was cut too long ago.",
+          }),
+          reason: stepReason,
+        })
+        .meta({ id: "TransferGiven" }),
+      required: true,
+    },
+    responses: answer("The transfer, as it is now."),
+    errors: [
+      unknownCells,
+      {
+        code: "ABORTED",
+        reason: "TRANSFER_BLOCKED",
+        when:
+          "Leases hold names of the scope, or another transfer does. `detail` names some of them. Try " +
+          "again when they have ended, with the same UUID or a new one.",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "TRANSFER_TOO_LARGE",
+        when: "A shard has more claims of the scope than one transfer moves (limit `transfer_claims`).",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "LEASE_ID_REUSED",
+        when: "The UUID was used for something else.",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "LEASE_ROLLED_BACK",
+        when: "The transfer with this UUID was aborted. Prepare one with a new UUID.",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "CELL_FROZEN",
+        when: "The destination is frozen.",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "CELL_DRAINING",
+        when: "The destination is draining.",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "CELL_REMOVING",
+        when: "The destination is being removed.",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "TRANSFER_NOT_READY",
+        when: "The transfer of `switch_back_of` is not `FINISHED`.",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "SWITCH_BACK_OVER",
+        when: "The transfer of `switch_back_of` was cut too long ago (limit `switch_back_s`).",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "SCOPE_CHANGED",
+        when: "The names of the scope have changed since the transfer of `switch_back_of`.",
+      },
+      {
+        code: "RESOURCE_EXHAUSTED",
+        reason: "TOO_MANY_TRANSFERS",
+        when: "Too many transfers are prepared. Cut or abort some of them.",
+      },
+      {
+        code: "RESOURCE_EXHAUSTED",
+        reason: "LEDGER_FULL",
+        when: "The destination's ledger has no room. Try again after `Retry-After`.",
+      },
+      ...unsure,
+    ],
+    example: { body: { uuid: UUID, to: "7", scope: "9970" } },
+  }),
+  listTransfers: route({
+    group: "transfers",
+    method: "GET",
+    path: "/v1/transfers",
+    summary: "List transfers",
+    about:
+      "Lists transfers, in the order of their destinations, and for each of them the latest first. A cell " +
+      "gets those in which it is the source or the destination. A page may have fewer transfers than asked " +
+      "for; the last one has no `next_page_token`.",
+    roles: readers,
+    params: nothing,
+    query: z.strictObject({
+      page_size: pageSize.optional(),
+      page_token: pageToken.optional(),
+      from: cellId.optional().meta({ description: "Only transfers from this cell." }),
+      to: cellId.optional().meta({ description: "Only transfers to this cell." }),
+    }),
+    responses: {
+      200: {
+        about: "A page of transfers.",
+        schema: z.strictObject({ transfers: z.array(transfer), next_page_token: nextPageToken }),
+        example: { transfers: [exampleTransfer.transfer], next_page_token: "" },
+      },
+    },
+    errors: [unknownCells],
+    example: { query: { to: "7" } },
+  }),
+  getTransfer: route({
+    group: "transfers",
+    method: "GET",
+    path: "/v1/transfers/{id}",
+    summary: "Read a transfer",
+    about: "Answers the transfer with its steps, what both cells have reported, and what a cut still needs.",
+    roles: readers,
+    params,
+    query: nothing,
+    responses: answer("The transfer."),
+    errors: [unknownTransfer],
+    example: { params: { id: ID } },
+  }),
+  abortTransfer: route({
+    group: "transfers",
+    method: "POST",
+    path: "/v1/transfers/{id}/abort",
+    summary: "Abort a transfer",
+    about:
+      "Ends a transfer that was not cut. The source keeps its names, and nothing has changed. This is " +
+      "final. The same call again gets the same answer. For the source, the destination, or an operator.",
+    roles,
+    params,
+    query: nothing,
+    body: stepBody,
+    responses: answer("The transfer is aborted."),
+    errors: [unknownTransfer, wasCut, ...unsure],
+    example: { params: { id: ID } },
+  }),
+};

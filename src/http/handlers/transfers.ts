@@ -1,0 +1,160 @@
+import type * as z from "zod";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import type { Transfer, TransferCall } from "../../core/transfer/messages.ts";
+import type { TransferParty } from "../../core/transfer/range.ts";
+import type { LedgerCalls } from "../../objects/calls.ts";
+import { invalid } from "../batch.ts";
+import { readTransferId } from "../contract/fields.ts";
+import type { transferRoutes } from "../contract/transfer-routes.ts";
+import type { Call, Handlers } from "../handler.ts";
+import { LEDGER, reach, readTimeoutMs } from "../reach.ts";
+import { reasonFault } from "../reason.ts";
+import { toApiTransfer } from "../transfer-answers.ts";
+import { askerOf, authorize } from "./ledger-access.ts";
+import { listTransfers } from "./list-transfers.ts";
+import { authorizeMove, movedClaimsOf } from "./moved-claims.ts";
+
+type TransferRoute = keyof typeof transferRoutes;
+type TransferBody = z.input<(typeof transferRoutes)["getTransfer"]["responses"][200]["schema"]>;
+type StepRoute = Exclude<TransferRoute, "listTransfers" | "prepareTransfer">;
+
+const REPEAT = "it may have been done; repeat the call";
+
+export const transferHandlers: Handlers<TransferRoute> = {
+  listTransfers,
+
+  async prepareTransfer(call) {
+    const { deployment, body } = call;
+    const { limits } = deployment.config;
+    const moved = movedClaimsOf(call);
+    if (!moved.ok) return moved;
+    const { from, to, scope, party } = moved.value;
+    const fault = stepReasonFault(call) ?? switchBackFault(body.switch_back_of, from);
+    if (fault !== undefined) return fault;
+    const allowed = await authorizeMove(call, moved.value);
+    if (!allowed.ok) return allowed;
+    const before = body.switch_back_of === undefined ? ok(null) : await undone(call, from, party);
+    if (!before.ok) return before;
+    const request = {
+      ...messageOf(call, party, body.uuid),
+      from,
+      scope,
+      ...(before.value === null ? {} : { switchBackOf: before.value }),
+    };
+    const timeoutMs = limits.beginDeadlineMs + limits.exchangeTimeoutMs + 1_000;
+    return answerOf(
+      await reach(timeoutMs, { name: LEDGER, advice: "repeat the call with the same UUID" }, () =>
+        deployment.objects.ledger(to).prepareTransfer(request),
+      ),
+    );
+  },
+
+  getTransfer: (call) => answerTo(call, (ledger, message) => ledger.getTransfer(message)),
+  abortTransfer: (call) =>
+    change(call, (ledger, message) => ledger.decideTransfer({ ...message, outcome: "ABORTED" }), "decision"),
+};
+
+/** The transfer that a switch-back undoes. The ledger of its destination, the source of this one, has it. */
+function undone(
+  call: Call<"prepareTransfer">,
+  from: string,
+  party: TransferParty,
+): Promise<Result<Transfer>> {
+  const { deployment, body } = call;
+  const { transfer = "" } = readTransferId(body.switch_back_of ?? "") ?? {};
+  return reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
+    deployment.objects
+      .ledger(from)
+      .getTransfer(messageOf(call, party === "operator" ? party : "to", transfer)),
+  );
+}
+
+const switchBackFault = (id: string | undefined, from: string): Result<never> | undefined =>
+  id === undefined || readTransferId(id)?.to === from
+    ? undefined
+    : invalid("switch_back_of", `must be the id of a transfer to cell ${from}, the source of this one`);
+
+/** Operators must say why, because their changes have an audit entry (O1). */
+function stepReasonFault({
+  deployment,
+  principal,
+  body,
+}: Pick<Call<"prepareTransfer">, "deployment" | "principal"> & {
+  body: { reason?: string | undefined } | undefined;
+}): Result<never> | undefined {
+  if (principal.role === "operator" && body?.reason === undefined)
+    return invalid("reason", "is required of operators; say why you do this");
+  return reasonFault(body?.reason, deployment.config.limits);
+}
+
+function messageOf(
+  { deployment, principal, requestId, body }: Call<StepRoute | "prepareTransfer">,
+  party: TransferParty,
+  transfer: string,
+): TransferCall {
+  const { reason } = { reason: undefined, ...body };
+  return {
+    ...askerOf(deployment, principal, undefined),
+    party,
+    requestId,
+    transfer,
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+type Work = (ledger: LedgerCalls, message: TransferCall) => ReturnType<LedgerCalls["getTransfer"]>;
+type Answered = Promise<Result<{ status: 200; body: TransferBody }>>;
+
+function change(call: Call<Exclude<StepRoute, "getTransfer">>, work: Work, kind?: "decision"): Answered {
+  const fault = stepReasonFault(call);
+  if (fault !== undefined) return Promise.resolve(fault);
+  const { limits } = call.deployment.config;
+  return answerTo(call, work, kind === "decision" ? limits.commitDeadlineMs : readTimeoutMs(limits), REPEAT);
+}
+
+/** Calls the ledger that has the transfer, if the caller has a part in it. */
+async function answerTo(
+  call: Call<StepRoute>,
+  work: Work,
+  timeoutMs = readTimeoutMs(call.deployment.config.limits),
+  advice?: string,
+): Answered {
+  const { deployment, waitUntil, principal, params } = call;
+  const { to = "", transfer = "" } = readTransferId(params.id) ?? {};
+  const registered = await deployment.directory.cell(to, waitUntil);
+  if (!registered.ok) return registered;
+  const ledger = deployment.objects.ledger(to);
+  const party = principal.cell === null ? "operator" : principal.cell === to ? "to" : "from";
+  const message = messageOf(call, party, transfer);
+  if (party === "from") {
+    const allowed = await asSource(call, ledger, message);
+    if (!allowed.ok) return allowed;
+  }
+  const target = { name: LEDGER, ...(advice === undefined ? {} : { advice }) };
+  return answerOf(await reach(timeoutMs, target, () => work(ledger, message)));
+}
+
+/**
+ * Checks whether the caller's cell is the source of the transfer. That never changes. The source's own ledger
+ * checks the key, because the destination's doesn't know it (Y7).
+ */
+async function asSource(
+  { deployment, principal, params }: Call<StepRoute>,
+  ledger: LedgerCalls,
+  message: TransferCall,
+): Promise<Result<null>> {
+  const authorized = await authorize(deployment, principal, principal.cell ?? "");
+  if (!authorized.ok) return authorized;
+  const found = await reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
+    ledger.getTransfer(message),
+  );
+  if (!found.ok) return found.refusal.code === "NOT_FOUND" ? unknownTransfer(params.id) : found;
+  return found.value.from === principal.cell ? ok(null) : unknownTransfer(params.id);
+}
+
+/** The same answer for a transfer of other cells, so that it doesn't reveal what exists. */
+const unknownTransfer = (id: string): Result<never> =>
+  refused("NOT_FOUND", `your cell has no part in a transfer ${id}, or it was forgotten`);
+
+const answerOf = (found: Result<Transfer>): Awaited<Answered> =>
+  found.ok ? ok({ status: 200, body: { transfer: toApiTransfer(found.value) } }) : found;
