@@ -46,6 +46,7 @@ test("a viewer may use every route that an operator may use to read, and no othe
   const readingPosts = new Set<RouteId>([
     "lookupRecords",
     "lookupRoutes",
+    "planTransfer",
     "digestRecords",
     "classify",
     "explainIdentity",

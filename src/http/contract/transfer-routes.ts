@@ -1,5 +1,6 @@
 import * as z from "zod";
 import {
+  bucketType,
   cellId,
   cellIdInBody,
   foreignId,
@@ -8,12 +9,13 @@ import {
   pageSize,
   pageToken,
   reason,
+  sourceType,
   time,
   transferId,
   uuid,
   wholeNumber,
 } from "./fields.ts";
-import { auditFull, route, type RouteError } from "./route.ts";
+import { auditFull, route, tooManyReads, type RouteError } from "./route.ts";
 
 const roles = ["cell", "operator"] as const;
 const readers = ["cell", "operator", "viewer"] as const;
@@ -114,6 +116,35 @@ const transfer = z
 
 const transferAnswer = z.strictObject({ transfer });
 
+const plan = z
+  .strictObject({
+    from: cellId,
+    to: cellId,
+    scope,
+    claims: z
+      .array(z.strictObject({ source_type: sourceType, bucket_type: bucketType, count: wholeNumber }))
+      .meta({ description: "The claims that would be moved, by their types." }),
+    claims_total: wholeNumber.meta({ description: "The sum of the counts." }),
+    present_claims: wholeNumber.meta({
+      description: "The claims that the destination has in the scope already. It keeps them.",
+    }),
+    leases: z.array(z.strictObject({ cell_id: cellId, uuid: z.uuid() })).meta({
+      description: "Some leases that hold names of the scope. They must end before the prepare.",
+    }),
+    obstacles: z
+      .array(z.string())
+      .meta({ description: "What a prepare would be refused for now. Empty: nothing." }),
+    cursor: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          "Not null: this answer counts only some of the claims. Repeat the call with this `cursor`, and " +
+          "add up the counts. Null: no claim is left to count.",
+      }),
+  })
+  .meta({ id: "TransferPlan", description: "What a transfer would move. Nothing was changed." });
+
 const exampleStep = {
   at: "2026-11-20T12:00:00.000Z",
   age_ms: 240_000,
@@ -156,6 +187,11 @@ const wasCut: RouteError = {
   reason: "TRANSFER_CUT",
   when: "The transfer was cut. That is final; move the claims back with a switch-back.",
 };
+const wasAborted: RouteError = {
+  code: "FAILED_PRECONDITION",
+  reason: "TRANSFER_ABORTED",
+  when: "The transfer was aborted. That is final; prepare another one.",
+};
 const unsure: readonly RouteError[] = [
   { code: "UNAVAILABLE", when: "A part cannot be reached. Repeat the call, with the same ids." },
   { code: "DEADLINE_EXCEEDED", when: "There was no answer in time. Repeat the call, with the same ids." },
@@ -171,6 +207,55 @@ const stepBody = {
 const answer = (about: string) => ({ 200: { about, schema: transferAnswer, example: exampleTransfer } });
 
 export const transferRoutes = {
+  planTransfer: route({
+    group: "transfers",
+    method: "POST",
+    path: "/v1/transfer-plan",
+    summary: "Show what a transfer would move",
+    about:
+      "Counts the claims of a scope by their types, and says what would be in the way of a prepare. " +
+      "Changes nothing.",
+    roles: readers,
+    params: nothing,
+    query: nothing,
+    body: {
+      schema: z
+        .strictObject({
+          ...moved,
+          cursor: z
+            .string()
+            .optional()
+            .meta({
+              description:
+                "The `cursor` of the previous answer, sent with the same body. Empty or left out: the " +
+                "first call.",
+            }),
+        })
+        .meta({ id: "TransferPlanGiven" }),
+      required: true,
+    },
+    responses: {
+      200: {
+        about: "The claims that would be moved.",
+        schema: z.strictObject({ plan }),
+        example: {
+          plan: {
+            from: "3",
+            to: "7",
+            scope: "9970",
+            claims: [{ source_type: "RAILS_TABLE_ROUTES", bucket_type: "ROUTES", count: 4_211 }],
+            claims_total: 4_211,
+            present_claims: 0,
+            leases: [],
+            obstacles: [],
+            cursor: null,
+          },
+        },
+      },
+    },
+    errors: [unknownCells, tooManyReads],
+    example: { body: { to: "7", scope: "9970" } },
+  }),
   prepareTransfer: route({
     group: "transfers",
     method: "POST",
@@ -305,6 +390,75 @@ export const transferRoutes = {
     query: nothing,
     responses: answer("The transfer."),
     errors: [unknownTransfer],
+    example: { params: { id: ID } },
+  }),
+  acceptTransfer: route({
+    group: "transfers",
+    method: "POST",
+    path: "/v1/transfers/{id}/accept",
+    summary: "Accept a transfer",
+    about: "Says that the destination takes the names. For the destination, or an operator.",
+    roles,
+    params,
+    query: nothing,
+    body: stepBody,
+    responses: answer("The transfer is accepted."),
+    errors: [unknownTransfer, wasCut, wasAborted, ...unsure],
+    example: { params: { id: ID } },
+  }),
+  reportTransfer: route({
+    group: "transfers",
+    method: "POST",
+    path: "/v1/transfers/{id}/report",
+    summary: "Report the rows of a cell",
+    about:
+      "Stores the number and the digest of the rows that a cell has in the scope. Each cell reports its " +
+      "own rows. A later report replaces an earlier one.",
+    roles,
+    params,
+    query: nothing,
+    body: {
+      schema: z
+        .strictObject({
+          side: z.enum(["from", "to"]).optional().meta({
+            description: "Whose rows these are. Required of operators; a cell reports its own rows.",
+          }),
+          count,
+          hash,
+          reason: stepReason,
+        })
+        .meta({ id: "TransferReportGiven" }),
+      required: true,
+    },
+    responses: answer("The report is stored. `is_equal` says whether it equals the claims."),
+    errors: [unknownTransfer, wasCut, wasAborted, ...unsure],
+    example: { params: { id: ID }, body: { count: 4_211, hash: HASH } },
+  }),
+  cutTransfer: route({
+    group: "transfers",
+    method: "POST",
+    path: "/v1/transfers/{id}/cut",
+    summary: "Cut a transfer",
+    about:
+      "Gives the names to the destination. This is final. The same call again gets the same answer. For " +
+      "the source, or an operator.",
+    roles,
+    params,
+    query: nothing,
+    body: stepBody,
+    responses: answer("The names belong to the destination."),
+    errors: [
+      unknownTransfer,
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "TRANSFER_NOT_READY",
+        when:
+          "The destination has not accepted it, or a cell has not reported its rows in time, or has " +
+          "reported something else than the claims. `detail` lists all that is missing.",
+      },
+      wasAborted,
+      ...unsure,
+    ],
     example: { params: { id: ID } },
   }),
   abortTransfer: route({

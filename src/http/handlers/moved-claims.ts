@@ -10,7 +10,7 @@ interface MovedClaims extends TransferRange {
   party: TransferParty;
 }
 
-type MovingCall = Call<"prepareTransfer">;
+type MovingCall = Call<"planTransfer" | "prepareTransfer">;
 
 /** What a call says that it moves. The source is the caller's cell, unless an operator calls. */
 export function movedClaimsOf({ deployment, principal, body }: MovingCall): Result<MovedClaims> {

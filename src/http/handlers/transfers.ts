@@ -13,14 +13,16 @@ import { toApiTransfer } from "../transfer-answers.ts";
 import { askerOf, authorize } from "./ledger-access.ts";
 import { listTransfers } from "./list-transfers.ts";
 import { authorizeMove, movedClaimsOf } from "./moved-claims.ts";
+import { planTransfer } from "./plan-transfer.ts";
 
 type TransferRoute = keyof typeof transferRoutes;
 type TransferBody = z.input<(typeof transferRoutes)["getTransfer"]["responses"][200]["schema"]>;
-type StepRoute = Exclude<TransferRoute, "listTransfers" | "prepareTransfer">;
+type StepRoute = Exclude<TransferRoute, "planTransfer" | "listTransfers" | "prepareTransfer">;
 
 const REPEAT = "it may have been done; repeat the call";
 
 export const transferHandlers: Handlers<TransferRoute> = {
+  planTransfer,
   listTransfers,
 
   async prepareTransfer(call) {
@@ -50,8 +52,22 @@ export const transferHandlers: Handlers<TransferRoute> = {
   },
 
   getTransfer: (call) => answerTo(call, (ledger, message) => ledger.getTransfer(message)),
+  acceptTransfer: (call) => change(call, (ledger, message) => ledger.acceptTransfer(message)),
+  cutTransfer: (call) =>
+    change(call, (ledger, message) => ledger.decideTransfer({ ...message, outcome: "CUT" }), "decision"),
   abortTransfer: (call) =>
     change(call, (ledger, message) => ledger.decideTransfer({ ...message, outcome: "ABORTED" }), "decision"),
+
+  async reportTransfer(call) {
+    const { principal, body } = call;
+    const { side: given, count, hash } = body;
+    if (principal.role === "operator" && given === undefined)
+      return invalid("side", "is required of operators; say whose rows these are: `from` or `to`");
+    return change(call, (ledger, message) => {
+      const own = message.party === "operator" ? "from" : message.party;
+      return ledger.reportTransfer({ ...message, side: given ?? own, count, hash });
+    });
+  },
 };
 
 /** The transfer that a switch-back undoes. The ledger of its destination, the source of this one, has it. */

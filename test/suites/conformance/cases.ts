@@ -194,6 +194,16 @@ async function preparedTransfer(api: Client): Promise<{ params: { id: string } }
   return { params: { id: `2-${body.uuid}` } };
 }
 
+/** Prepares a transfer that may be cut. */
+async function verifiedTransfer(api: Client): Promise<{ params: { id: string } }> {
+  const { params } = await preparedTransfer(api);
+  const path = `/v1/transfers/${params.id}`;
+  await api.json(200, "POST", `${path}/accept`, { key: "cell 2" });
+  for (const key of ["cell 1", "cell 2"] as const)
+    await api.json(200, "POST", `${path}/report`, { key, body: { count: 0, hash: NO_CLAIMS } });
+  return { params };
+}
+
 const badTransferIds: Case["bad"] = Object.fromEntries(
   [
     "7",
@@ -224,6 +234,15 @@ const badMoves: Case["bad"] = {
     field: "from",
   },
 };
+
+/** The same without the UUID, which a plan doesn't have. */
+const withoutUuid = (cases: Case["bad"]): Case["bad"] =>
+  Object.fromEntries(
+    Object.entries(cases).map(([name, bad]) => {
+      const { uuid: _, reason: __, ...body } = bad.body as Record<string, unknown>;
+      return [name, { ...bad, body }];
+    }),
+  );
 
 const badPages: Case["bad"] = {
   "page_size 0": { query: "page_size=0", field: "page_size" },
@@ -1199,6 +1218,16 @@ export const cases: Record<RouteId, Case> = {
       "a blank reason": { params: { cell: "2" }, body: { reason: " " }, field: "reason" },
     },
   },
+  planTransfer: {
+    success: [
+      { key: "cell 1", body: { from: "1", ...moved }, status: 200 },
+      { key: "operator", body: { from: 1, to: 2, scope: 9970, cursor: "" }, status: 200 },
+    ],
+    bad: {
+      ...withoutUuid(badMoves),
+      "a foreign cursor": { body: { ...moved, cursor: "x" }, field: "cursor" },
+    },
+  },
   prepareTransfer: {
     success: [
       {
@@ -1253,6 +1282,69 @@ export const cases: Record<RouteId, Case> = {
       { key: "cell 2", params: TRANSFER, status: 200, before: preparedTransfer },
     ],
     bad: badTransferIds,
+  },
+  acceptTransfer: {
+    success: [
+      { key: "cell 2", params: TRANSFER, status: 200, before: preparedTransfer },
+      {
+        key: "operator",
+        params: TRANSFER,
+        body: { reason: "a test" },
+        status: 200,
+        before: preparedTransfer,
+      },
+    ],
+    bad: badSteps,
+  },
+  reportTransfer: {
+    success: [
+      {
+        key: "cell 1",
+        params: TRANSFER,
+        body: { count: 0, hash: NO_CLAIMS },
+        status: 200,
+        before: preparedTransfer,
+      },
+      {
+        key: "operator",
+        params: TRANSFER,
+        body: { side: "to", count: 3, hash: NO_CLAIMS, reason: "a test" },
+        status: 200,
+        before: preparedTransfer,
+      },
+    ],
+    bad: {
+      ...badTransferIds,
+      "no count": { params: TRANSFER, body: { hash: NO_CLAIMS }, field: "count" },
+      "a negative count": { params: TRANSFER, body: { count: -1, hash: NO_CLAIMS }, field: "count" },
+      "a hash that is too short": { params: TRANSFER, body: { count: 0, hash: "0" }, field: "hash" },
+      "an unknown side": { params: TRANSFER, body: { side: "x", count: 0, hash: NO_CLAIMS }, field: "side" },
+      "an operator without a side": {
+        key: "operator",
+        params: TRANSFER,
+        body: { count: 0, hash: NO_CLAIMS, reason: "a test" },
+        field: "side",
+      },
+      "an operator without a reason": {
+        key: "operator",
+        params: TRANSFER,
+        body: { side: "to", count: 0, hash: NO_CLAIMS },
+        field: "reason",
+      },
+    },
+  },
+  cutTransfer: {
+    success: [
+      { key: "cell 1", params: TRANSFER, status: 200, before: verifiedTransfer },
+      {
+        key: "operator",
+        params: TRANSFER,
+        body: { reason: "a test" },
+        status: 200,
+        before: verifiedTransfer,
+      },
+    ],
+    bad: badSteps,
   },
   abortTransfer: {
     success: [
