@@ -380,6 +380,19 @@ const renewal: Effect = (changes, _, answer) => {
   );
 };
 
+/** The record of the transfer, its lease, and its range holds. No claim has one of the scopes. */
+const transfer: Effect = (changes, _, answer) => {
+  const { uuid, to } = answer["transfer"] as { uuid: string; to: string };
+  const isOwn = ({ before, after }: Change): boolean => (before ?? after)?.["lease"] === uuid;
+  return others(
+    changes,
+    ["transfer", "lease"].flatMap((table) =>
+      changesIn(changes, `cell-${to}`, table).filter(({ key }) => key === uuid),
+    ),
+    changesIn(changes, SHARD, "range_hold").filter(isOwn),
+  );
+};
+
 const contradictionsIn = (changes: readonly Change[], request: FuzzRequest): Change[] =>
   changesIn(changes, `cell-${request.params?.["cell"]}`, "meta").filter(
     ({ key }) => key === "contradictions",
@@ -407,6 +420,12 @@ const effects: Partial<Record<RouteId, Effect>> = {
   lookupRoutes: none,
   classify: none,
   digestRecords: none,
+  planTransfer: none,
+  prepareTransfer: transfer,
+  acceptTransfer: transfer,
+  reportTransfer: transfer,
+  cutTransfer: transfer,
+  abortTransfer: transfer,
   takeVerificationSlot: slot,
   releaseVerificationSlot: slot,
   reportStatus: statusRow,
@@ -474,6 +493,11 @@ const audited: Partial<Record<RouteId, AuditAction | readonly AuditAction[]>> = 
   beginLeaseWithNewId: "begin_lease",
   commitLease: "commit_lease",
   rollbackLease: "rollback_lease",
+  prepareTransfer: "prepare_transfer",
+  acceptTransfer: "accept_transfer",
+  reportTransfer: "report_transfer",
+  cutTransfer: "cut_transfer",
+  abortTransfer: "abort_transfer",
   addCell: "add_cell",
   changeCell: "change_cell",
   changeTypes: "change_types",

@@ -4,7 +4,17 @@ import { routes, type RouteId } from "../../../src/http/contract.ts";
 import { listLimitsOf } from "../../../src/http/contract/lists.ts";
 import type { Route } from "../../../src/http/contract/route.ts";
 import { limitTable } from "../../../src/core/limits.ts";
-import { DECIDED, NAME_MARK, names, OUTSTANDING, REGISTERED, REMOVABLE, uuid } from "./pools.ts";
+import {
+  DECIDED,
+  MOVED,
+  NAME_MARK,
+  names,
+  OUTSTANDING,
+  REGISTERED,
+  REMOVABLE,
+  TRANSFERS,
+  uuid,
+} from "./pools.ts";
 import { goodKeys, orphanKeys, type FuzzServer, type Sent } from "./server.ts";
 import { takes, valuesOf } from "./schema.ts";
 import { isObject, textOf, type Tree } from "./tree.ts";
@@ -144,6 +154,7 @@ function withSense(request: FuzzRequest): FuzzRequest {
     return { ...request, body: { ...request.body, wait_ms: Number(request.body["wait_ms"]) % 100 } };
   if (request.id === "startRemoval" || request.id === "stepRemoval" || request.id === "cancelRemoval")
     return withRemovableCell(request, REMOVABLE[request.id]);
+  if (routeOf(request.id).group === "transfers") return withTransfer(request);
   if (request.id === "listChanges") return { ...request, query: sensibleChanges(request) };
   // Most random ranges end before they begin.
   if (request.id === "digestRecords" && isObject(request.body) && request.params["cell"] !== REGISTERED[0])
@@ -175,6 +186,23 @@ function withSense(request: FuzzRequest): FuzzRequest {
     return { ...request, body: given.length === 0 ? named : { claims: given.map(withOneName) } };
   }
   return request;
+}
+
+/** Uses a transfer that is ready for the call, and a source that the key may have. */
+function withTransfer(request: FuzzRequest): FuzzRequest {
+  const { id, key, body } = request;
+  const prepared = (TRANSFERS as Partial<Record<RouteId, string>>)[id];
+  const params = prepared === undefined ? request.params : { id: `2-${prepared}` };
+  const reason: { [name: string]: Tree } = key === "operator" ? { reason: "because" } : {};
+  if (!isObject(body)) return { ...request, params, body: key === "operator" ? reason : undefined };
+  const { switch_back_of: _, side = "to", ...given } = body;
+  if (id === "reportTransfer")
+    return { ...request, params, body: { ...given, ...reason, ...(key === "operator" ? { side } : {}) } };
+  if (id !== "prepareTransfer" && id !== "planTransfer")
+    return { ...request, params, body: { ...given, ...reason } };
+  const { from: __, to: ___, reason: ____, ...moved } = given;
+  const source = key === "operator" ? { from: "3", ...(id === "planTransfer" ? {} : reason) } : {};
+  return { ...request, body: { ...moved, ...source, to: key === "cell 4" ? "1" : "4", scope: MOVED } };
 }
 
 /** Most random positions are of shards that don't exist. A cell may only ask for its own changes. */

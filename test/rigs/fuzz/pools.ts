@@ -32,6 +32,19 @@ export const DECIDED = 0;
 export const OUTSTANDING = 10;
 /** Cells of which one is ready for each call of a removal: without claims. */
 export const REMOVABLE = { startRemoval: "21", stepRemoval: "22", cancelRemoval: "23" };
+/**
+ * Transfers from cell 1 to cell 2, one for each call: the first may be cut, and the others are prepared. Each
+ * has a scope of its own, without claims.
+ */
+export const TRANSFERS = {
+  cutTransfer: uuid(40),
+  abortTransfer: uuid(41),
+  acceptTransfer: uuid(42),
+  reportTransfer: uuid(42),
+  getTransfer: uuid(42),
+};
+/** The scope of all other transfers. No claim has it. */
+export const MOVED = "fz-moved";
 /** Cells that are never registered. The first one has a key. */
 export const UNREGISTERED = ["77", "9223372036854775807"];
 /** Cells that a random request may register. */
@@ -49,6 +62,8 @@ export const pools: Readonly<Record<string, readonly string[]>> = {
   type: ["FIRST_CELL", "SESSION_PREFIX", "CELL_ID", "UNSPECIFIED"],
   route: [...names.flatMap(spellings), `${NAME_MARK}/a/b`],
   cell: [...REGISTERED, ...REGISTERED, ...SOMETIMES, ...UNREGISTERED],
+  from: REGISTERED,
+  to: REGISTERED,
   cell_id: [...REGISTERED, ...SOMETIMES, ...SOMETIMES, ...UNREGISTERED],
   id: ["1", "2", "10", "007", "fz-id"],
   scope: ["1", "9970", "fz-scope"],

@@ -14,6 +14,7 @@ import {
   pools,
   REGISTERED,
   REMOVABLE,
+  TRANSFERS,
   RESPELLED,
   UNREGISTERED,
   uuid,
@@ -143,6 +144,7 @@ export class FuzzServer {
     await this.#must(201, "PUT", respelled, { replaces: [claimOf(RESPELLED.toUpperCase(), 1)] });
     await this.#must(200, "POST", `${respelled}/commit`, { reason: "initial state" });
     for (const [call, cell] of Object.entries(REMOVABLE)) await this.#prepareRemoval(cell, call);
+    for (const [call, id] of Object.entries(TRANSFERS)) await this.#prepareTransfer(id, call);
     await this.#coordinator.cron();
     this.leaveBehind(2);
     for (const id of pools["id"] ?? []) this.#insertWebhook(id);
@@ -188,6 +190,18 @@ export class FuzzServer {
     if (call === "startRemoval") return;
     const started = { reason: "initial state", export: [] };
     await this.#must(200, "POST", `/v1/admin/cells/${cell}/removal`, started);
+  }
+
+  /** Prepares a transfer of a scope without claims, and everything that a cut needs if it is for one. */
+  async #prepareTransfer(id: string, call: string): Promise<void> {
+    const reason = "initial state";
+    const made = { uuid: id, from: "1", to: "2", scope: `fz-${id}`, reason };
+    await this.#must(200, "POST", "/v1/transfers", made);
+    if (call !== "cutTransfer") return;
+    await this.#must(200, "POST", `/v1/transfers/2-${id}/accept`, { reason });
+    const none = { count: 0, hash: "0".repeat(32), reason };
+    for (const side of ["from", "to"])
+      await this.#must(200, "POST", `/v1/transfers/2-${id}/report`, { side, ...none });
   }
 
   /** Inserts leases into D1 that no ledger has, as after a restored backup. */

@@ -23,6 +23,7 @@ import { routeSuite } from "./routes.ts";
 import { routingSuite } from "./routing.ts";
 import { staleSuite } from "./stale.ts";
 import { statusSuite } from "./status.ts";
+import { transferSuite } from "./transfers.ts";
 import { verificationSuite } from "./verification.ts";
 
 export function conformanceSuite(name: string, start: Start): void {
@@ -42,6 +43,7 @@ export function conformanceSuite(name: string, start: Start): void {
     describe("the history of a name", () => nameHistorySuite(open));
     describe("the search for the names of a subject", () => searchSuite(open));
     describe("the removal of a cell", () => removalSuite(open));
+    describe("transfers", () => transferSuite(open));
     describe("names", () => nameSuite(open));
     describe("records", () => recordSuite(open));
     describe("classifying for GitLab's router", () => classifySuite(open));
