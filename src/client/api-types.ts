@@ -365,6 +365,13 @@ export interface DigestQuery {
   ranges: readonly SourceRange[];
 }
 
+export interface DigestedClaims {
+  /** The number of claims, or of rows that have one. */
+  count: number;
+  /** Their digest, computed as for `POST …/records/digests`. */
+  hash: string;
+}
+
 export interface ExplainedIdentity {
   /** What the log has as `key_id`, and what revokes it. */
   id: string;
@@ -1355,6 +1362,161 @@ export interface TokenRule {
   cell_id?: string | undefined;
 }
 
+/** A move of all claims of a scope from one cell to another. */
+export interface Transfer {
+  /** The id of a transfer: the id of its destination, `-`, and its UUID. */
+  id: string;
+  /** The lease of the transfer, as the history of names and the change feed have it. */
+  uuid: string;
+  /** The id of a cell: a decimal int64 above 0. */
+  from: string;
+  /** The id of a cell: a decimal int64 above 0. */
+  to: string;
+  /** The scope whose claims are moved. */
+  scope: string;
+  /**
+   * `PREPARED`: the scope is held on all shards. `CUT`: the names belong to the destination, and some
+   * shards still rewrite them. `FINISHED`: all shards have rewritten them. `ABORTED`: nothing has
+   * changed.
+   */
+  state: "PREPARED" | "CUT" | "FINISHED" | "ABORTED";
+  prepared: TransferStep;
+  /** Null: the destination has not accepted it. */
+  accepted: TransferStep | null;
+  /** The cut or the abort. Null: neither. */
+  decided: TransferStep | null;
+  /** The transfer that this one undoes. */
+  switch_back_of: string | null;
+  /** True if the ledger has lost the transfer and got it back from the shards: an operator decides it. */
+  is_rebuilt: boolean;
+  /**
+   * What each cell must report: the source the claims that it has, and the destination those that it will
+   * have in the scope.
+   */
+  expected: {
+    from: DigestedClaims;
+    to: DigestedClaims;
+  };
+  /** What each cell has reported last. Null: nothing. */
+  reports: {
+    from: TransferReport | null;
+    to: TransferReport | null;
+  };
+  /** What a cut would be refused for. Empty: it can be cut, or it is decided. */
+  missing: readonly string[];
+  /** The shards that have not carried out the decision. Null: not decided, or not known. */
+  unfinished_shards: number | null;
+}
+
+export interface TransferGiven {
+  /** A new UUID. The id of the transfer is made from it. */
+  uuid: string;
+  /** The source: the cell that has the claims. Required of operators; a cell is its own source. */
+  from?: string | number | undefined;
+  /** The destination: the cell that gets the claims. */
+  to: string | number;
+  /** The scope whose claims are moved. */
+  scope: string | number;
+  /**
+   * The finished transfer that this one undoes. The prepare is refused if the names of the scope have
+   * changed since, or if it was cut too long ago.
+   */
+  switch_back_of?: string | undefined;
+  /** Why you do this. Required of operators, whose change has an audit entry. */
+  reason?: string | undefined;
+}
+
+/** What a transfer would move. Nothing was changed. */
+export interface TransferPlan {
+  /** The id of a cell: a decimal int64 above 0. */
+  from: string;
+  /** The id of a cell: a decimal int64 above 0. */
+  to: string;
+  /** The scope whose claims are moved. */
+  scope: string;
+  /** The claims that would be moved, by their types. */
+  claims: readonly {
+    source_type: SourceType;
+    bucket_type: BucketType;
+    count: number;
+  }[];
+  /** The sum of the counts. */
+  claims_total: number;
+  /** The claims that the destination has in the scope already. It keeps them. */
+  present_claims: number;
+  /** Some leases that hold names of the scope. They must end before the prepare. */
+  leases: readonly {
+    /** The id of a cell: a decimal int64 above 0. */
+    cell_id: string;
+    uuid: string;
+  }[];
+  /** What a prepare would be refused for now. Empty: nothing. */
+  obstacles: readonly string[];
+  /**
+   * Not null: this answer counts only some of the claims. Repeat the call with this `cursor`, and add up
+   * the counts. Null: no claim is left to count.
+   */
+  cursor: string | null;
+}
+
+export interface TransferPlanGiven {
+  /** The source: the cell that has the claims. Required of operators; a cell is its own source. */
+  from?: string | number | undefined;
+  /** The destination: the cell that gets the claims. */
+  to: string | number;
+  /** The scope whose claims are moved. */
+  scope: string | number;
+  /** The `cursor` of the previous answer, sent with the same body. Empty or left out: the first call. */
+  cursor?: string | undefined;
+}
+
+/** What a cell has reported of its rows. */
+export interface TransferReport {
+  /** The number of claims, or of rows that have one. */
+  count: number;
+  /** Their digest, computed as for `POST …/records/digests`. */
+  hash: string;
+  /** True if it equals what the shards have counted. */
+  is_equal: boolean;
+  /** RFC 3339, in UTC, with milliseconds. */
+  at: string;
+  /** How long ago that is, by the clock of the destination's ledger. */
+  age_ms: number;
+  /** Who did it: an operator, the source (`from`) or the destination (`to`). */
+  by: "operator" | "from" | "to";
+  /** The id of the key. */
+  key_id: string;
+  reason: string | null;
+}
+
+export interface TransferReportGiven {
+  /** Whose rows these are. Required of operators; a cell reports its own rows. */
+  side?: "from" | "to" | undefined;
+  /** The number of claims, or of rows that have one. */
+  count: number;
+  /** Their digest, computed as for `POST …/records/digests`. */
+  hash: string;
+  /** Why you do this. Required of operators, whose change has an audit entry. */
+  reason?: string | undefined;
+}
+
+export interface TransferStep {
+  /** RFC 3339, in UTC, with milliseconds. */
+  at: string;
+  /** How long ago that is, by the clock of the destination's ledger. */
+  age_ms: number;
+  /** Who did it: an operator, the source (`from`) or the destination (`to`). */
+  by: "operator" | "from" | "to";
+  /** The id of the key. */
+  key_id: string;
+  reason: string | null;
+}
+
+export interface TransferStepGiven {
+  /** Why you do this. Required of operators, whose change has an audit entry. */
+  reason?: string | undefined;
+}
+
 export interface TypeChange {
   /** The list and the name of a type. */
   entry: string;
@@ -1732,6 +1894,56 @@ export interface Operations {
        * follow later: nothing is left out.
        */
       unavailable: readonly number[];
+    };
+  };
+  planTransfer: {
+    body: TransferPlanGiven;
+    answer: {
+      plan: TransferPlan;
+    };
+  };
+  prepareTransfer: {
+    body: TransferGiven;
+    answer: {
+      transfer: Transfer;
+    };
+  };
+  listTransfers: {
+    body: undefined;
+    answer: {
+      transfers: readonly Transfer[];
+      /** Send it as `page_token` to get the next page. Empty on the last page. */
+      next_page_token: string;
+    };
+  };
+  getTransfer: {
+    body: undefined;
+    answer: {
+      transfer: Transfer;
+    };
+  };
+  acceptTransfer: {
+    body: TransferStepGiven | undefined;
+    answer: {
+      transfer: Transfer;
+    };
+  };
+  reportTransfer: {
+    body: TransferReportGiven;
+    answer: {
+      transfer: Transfer;
+    };
+  };
+  cutTransfer: {
+    body: TransferStepGiven | undefined;
+    answer: {
+      transfer: Transfer;
+    };
+  };
+  abortTransfer: {
+    body: TransferStepGiven | undefined;
+    answer: {
+      transfer: Transfer;
     };
   };
   getRoute: {
@@ -2210,6 +2422,187 @@ export const operations = {
         },
       ],
       unavailable: ["number"],
+    },
+  },
+  planTransfer: {
+    method: "POST",
+    path: "/v1/transfer-plan",
+    shape: {
+      plan: {
+        from: "string",
+        to: "string",
+        scope: "string",
+        claims: [{ source_type: "string", bucket_type: "string", count: "number" }],
+        claims_total: "number",
+        present_claims: "number",
+        leases: [{ cell_id: "string", uuid: "string" }],
+        obstacles: ["string"],
+        cursor: "any",
+      },
+    },
+  },
+  prepareTransfer: {
+    method: "POST",
+    path: "/v1/transfers",
+    shape: {
+      transfer: {
+        id: "string",
+        uuid: "string",
+        from: "string",
+        to: "string",
+        scope: "string",
+        state: "string",
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        accepted: "any",
+        decided: "any",
+        switch_back_of: "any",
+        is_rebuilt: "boolean",
+        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        reports: { from: "any", to: "any" },
+        missing: ["string"],
+        unfinished_shards: "any",
+      },
+    },
+  },
+  listTransfers: {
+    method: "GET",
+    path: "/v1/transfers",
+    shape: {
+      transfers: [
+        {
+          id: "string",
+          uuid: "string",
+          from: "string",
+          to: "string",
+          scope: "string",
+          state: "string",
+          prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+          accepted: "any",
+          decided: "any",
+          switch_back_of: "any",
+          is_rebuilt: "boolean",
+          expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+          reports: { from: "any", to: "any" },
+          missing: ["string"],
+          unfinished_shards: "any",
+        },
+      ],
+      next_page_token: "string",
+    },
+  },
+  getTransfer: {
+    method: "GET",
+    path: "/v1/transfers/{id}",
+    shape: {
+      transfer: {
+        id: "string",
+        uuid: "string",
+        from: "string",
+        to: "string",
+        scope: "string",
+        state: "string",
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        accepted: "any",
+        decided: "any",
+        switch_back_of: "any",
+        is_rebuilt: "boolean",
+        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        reports: { from: "any", to: "any" },
+        missing: ["string"],
+        unfinished_shards: "any",
+      },
+    },
+  },
+  acceptTransfer: {
+    method: "POST",
+    path: "/v1/transfers/{id}/accept",
+    shape: {
+      transfer: {
+        id: "string",
+        uuid: "string",
+        from: "string",
+        to: "string",
+        scope: "string",
+        state: "string",
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        accepted: "any",
+        decided: "any",
+        switch_back_of: "any",
+        is_rebuilt: "boolean",
+        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        reports: { from: "any", to: "any" },
+        missing: ["string"],
+        unfinished_shards: "any",
+      },
+    },
+  },
+  reportTransfer: {
+    method: "POST",
+    path: "/v1/transfers/{id}/report",
+    shape: {
+      transfer: {
+        id: "string",
+        uuid: "string",
+        from: "string",
+        to: "string",
+        scope: "string",
+        state: "string",
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        accepted: "any",
+        decided: "any",
+        switch_back_of: "any",
+        is_rebuilt: "boolean",
+        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        reports: { from: "any", to: "any" },
+        missing: ["string"],
+        unfinished_shards: "any",
+      },
+    },
+  },
+  cutTransfer: {
+    method: "POST",
+    path: "/v1/transfers/{id}/cut",
+    shape: {
+      transfer: {
+        id: "string",
+        uuid: "string",
+        from: "string",
+        to: "string",
+        scope: "string",
+        state: "string",
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        accepted: "any",
+        decided: "any",
+        switch_back_of: "any",
+        is_rebuilt: "boolean",
+        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        reports: { from: "any", to: "any" },
+        missing: ["string"],
+        unfinished_shards: "any",
+      },
+    },
+  },
+  abortTransfer: {
+    method: "POST",
+    path: "/v1/transfers/{id}/abort",
+    shape: {
+      transfer: {
+        id: "string",
+        uuid: "string",
+        from: "string",
+        to: "string",
+        scope: "string",
+        state: "string",
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        accepted: "any",
+        decided: "any",
+        switch_back_of: "any",
+        is_rebuilt: "boolean",
+        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        reports: { from: "any", to: "any" },
+        missing: ["string"],
+        unfinished_shards: "any",
+      },
     },
   },
   getRoute: {
