@@ -10,6 +10,7 @@ import { IdentitySets } from "./identity-sets.ts";
 import { Leases } from "./leases.ts";
 import { LedgerHistory } from "./ledger-history.ts";
 import { Parts } from "./parts.ts";
+import { Transfers } from "./transfers.ts";
 import { TypeSets } from "./type-sets.ts";
 import { Records } from "./records.ts";
 import { Routing } from "./routing.ts";
@@ -31,6 +32,7 @@ export class Client {
   readonly records: Records;
   readonly routing: Routing;
   readonly changes: Changes;
+  readonly transfers: Transfers;
   readonly verificationSlots: VerificationSlots;
   readonly cells: Cells;
   readonly keys: Keys;
@@ -54,6 +56,7 @@ export class Client {
     this.records = new Records(caller, cell);
     this.routing = new Routing(caller);
     this.changes = new Changes(caller);
+    this.transfers = new Transfers(caller);
     this.verificationSlots = new VerificationSlots(caller, cell);
     this.cells = new Cells(caller, cell, this.history);
     this.keys = new Keys(caller);

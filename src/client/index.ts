@@ -65,6 +65,14 @@ export {
   type LeaseholdErrorDetails,
   type LeaseholdErrorName,
 } from "./errors.ts";
+export type {
+  ListTransfersOptions,
+  MovedScope,
+  PrepareTransferOptions,
+  ReportedRows,
+  TransferPlanned,
+  TransferStepOptions,
+} from "./transfers.ts";
 export type { ChangesOptions, ChangesPage, ChangesRange, FollowOptions } from "./changes.ts";
 export type {
   AuditEntry,
@@ -96,6 +104,7 @@ export type {
   StatusReport,
   Subject,
   SubjectType,
+  Transfer,
   TypeChange,
   TypeRefusal,
   TypesChange,
