@@ -3,7 +3,8 @@ import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
 import { isLeaseholdError } from "../client/errors.ts";
 import { callHook } from "../client/hooks.ts";
-import type { Batch } from "../client/api-types.ts";
+import type { Batch, Transfer } from "../client/api-types.ts";
+import type { CallOptions } from "../client/connection.ts";
 import { defaultLimits } from "../core/limits.ts";
 import type { Positions } from "../router/positions.ts";
 import type { TypesDocument } from "../core/types/document.ts";
@@ -23,6 +24,7 @@ import { PlannedWrites } from "./planned-writes.ts";
 import { reconcile, type Finding, type ReconcileOptions, type ReconcileResult } from "./reconcile.ts";
 import { ReconcileLoop, type ReconcileLoopOptions } from "./reconcile-loop.ts";
 import { ClientLeases, rollBackPatiently } from "./remote-leases.ts";
+import { digestScope, type ScopeDigest } from "./scope-digest.ts";
 import { SavedHistory } from "./saved-history.ts";
 import { StatusReporter } from "./status-reporter.ts";
 import type { AnyRow, AnyTable, NewRow, Where } from "./table.ts";
@@ -308,6 +310,40 @@ export class Cell<Tx> {
     };
     const loop = { apply: true, ...options, onRun: reporting };
     return new VerificationLoop(cell, run, loop, () => this.#stopped());
+  }
+
+  /**
+   * Counts and digests the names that the cell's rows have in a scope, as a transfer compares them with the
+   * claims. It reads all rows of the claimable tables, in pages, in one snapshot of the database.
+   */
+  async digestScope(scope: string): Promise<ScopeDigest> {
+    const { database } = this.#options;
+    return this.#call("digestScope", async () => {
+      await this.#checkTables();
+      return digestScope(database, this.#tables.all, this.#tables.types, scope);
+    });
+  }
+
+  /**
+   * Digests the rows of a transfer's scope, and reports them: a cut needs reports of both cells that equal
+   * the claims. Call it in the source once nothing writes rows of the scope any more, and in the destination
+   * once it has all rows.
+   *
+   * @returns the transfer. `missing` says what a cut still needs.
+   * @throws FailedPreconditionError if the transfer was cut or aborted
+   *
+   * @example
+   * ```ts
+   * const { missing } = await cell.reportTransfer(id);
+   * if (missing.length === 0) await client.transfers.cut(id);
+   * ```
+   */
+  async reportTransfer(id: string, options: CallOptions = {}): Promise<Transfer> {
+    const { transfers } = this.#options.client;
+    return this.#call("reportTransfer", async () => {
+      const { scope } = await transfers.get(id, options);
+      return transfers.report(id, await this.digestScope(scope), options);
+    });
   }
 
   /** A loop has stopped. */

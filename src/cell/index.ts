@@ -100,6 +100,7 @@ export {
   type RemotePageRequest,
 } from "./remote-leases.ts";
 export { mergePositions, positionCookie, type Positions } from "../router/positions.ts";
+export type { ScopeDigest } from "./scope-digest.ts";
 export type { LedgerHistoryTable } from "./saved-history.ts";
 export type { AnyRow, AnyTable, NamedTable, NewRow, Row, RowUpdate, Where } from "./table.ts";
 export { toValidationErrors, type FieldError, type FieldProblem } from "./validation.ts";

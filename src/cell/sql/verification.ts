@@ -6,6 +6,7 @@ import type {
   InspectedRow,
   QueuePage,
   QueuedRow,
+  ReadPage,
   VerificationDatabase,
 } from "../verification/ports.ts";
 import type { Connection, RowMethods, SqlTable, SqlTables } from "./connection.ts";
@@ -44,6 +45,7 @@ export interface VerificationParts<Tx, Orm> {
 
 interface Query<Tx> {
   tx: Tx | undefined;
+  isLocking: boolean;
   its: SqlTable;
   where: SQL | undefined;
   by: SQL;
@@ -79,19 +81,32 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
     return counted?.rows ?? 0;
   }
 
-  async page(
+  page(claimable: Claimable, range: IdRange & { limit: number }): Promise<InspectedRow[]> {
+    return this.#page(undefined, claimable, range);
+  }
+
+  inSnapshot<T>(work: (page: ReadPage) => Promise<T>): Promise<T> {
+    return this.connection.transaction((tx) => work((claimable, range) => this.#page(tx, claimable, range)), {
+      isolationLevel: "repeatable read",
+    });
+  }
+
+  async #page(
+    tx: Tx | undefined,
     claimable: Claimable,
     { limit, ...range }: IdRange & { limit: number },
   ): Promise<InspectedRow[]> {
-    const its = await this.#parts.tables.of(undefined, claimable);
+    const its = await this.#parts.tables.of(tx, claimable);
     const order = this.#expressions.orderOf(its.idColumn);
-    return this.#inspect({ tx: undefined, its, where: isInRange(order, range), by: order.by, limit });
+    const where = isInRange(order, range);
+    return this.#inspect({ tx, isLocking: false, its, where, by: order.by, limit });
   }
 
   async byIds(tx: Tx | undefined, claimable: Claimable, ids: readonly string[]): Promise<InspectedRow[]> {
     const its = await this.#parts.tables.of(tx, claimable);
     const where = this.#expressions.orderOf(its.idColumn).isOneOf(ids);
-    return where === undefined ? [] : this.#inspect({ tx, its, where, by: sql`${its.idColumn}` });
+    const isLocking = tx !== undefined;
+    return where === undefined ? [] : this.#inspect({ tx, isLocking, its, where, by: sql`${its.idColumn}` });
   }
 
   async #inspect(query: Query<Tx>): Promise<InspectedRow[]> {
@@ -105,7 +120,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
     // Their ages are read after the rows: a row that changes in between looks young, not old.
     const ids = (await this.#select(query, { id: idColumn })).map(({ id }) => id);
     const rows = await inChunks(ids, ROWS_PER_STATEMENT, (chunk) =>
-      ownRows.select(query.tx, claimable, { ids: chunk }, { isLocking: query.tx !== undefined }),
+      ownRows.select(query.tx, claimable, { ids: chunk }, { isLocking: query.isLocking }),
     );
     const byId = new Map(rows.map((row) => [claimable.idOf(row), row]));
     const where = inArray(idColumn, ids);
@@ -118,7 +133,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
 
   /** Selects these columns, and the age and the spelled id of each row. */
   async #select(
-    { tx, its, where, by, limit }: Query<Tx>,
+    { tx, isLocking, its, where, by, limit }: Query<Tx>,
     columns: Record<string, Column>,
   ): Promise<Record<string, unknown>[]> {
     const { table, idColumn, claimable } = its;
@@ -135,7 +150,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
       .where(where)
       .orderBy(asc(by));
     const limited = limit === undefined ? query : query.limit(limit);
-    return tx === undefined ? limited : limited.for("update");
+    return isLocking ? limited.for("update") : limited;
   }
 
   async loadProgress(): Promise<{ text: string; ageMs: number } | undefined> {

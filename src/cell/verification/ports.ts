@@ -147,11 +147,16 @@ export interface InspectedRow {
   ageMs: number | undefined;
 }
 
+/** Reads rows as `VerificationDatabase.page` does. */
+export type ReadPage = (claimable: Claimable, range: IdRange & { limit: number }) => Promise<InspectedRow[]>;
+
 /** What verification needs from a cell's database, apart from transactions. Each dialect implements it. */
 export interface VerificationDatabase<Tx> {
   count(claimable: Claimable, range: IdRange): Promise<number>;
   /** Answers rows in source order: decimal ids first, as numbers; then all others, by bytes. */
   page(claimable: Claimable, range: IdRange & { limit: number }): Promise<InspectedRow[]>;
+  /** Runs `work`, in which all pages have the rows of one moment. */
+  inSnapshot<T>(work: (page: ReadPage) => Promise<T>): Promise<T>;
   /** Answers those rows that exist. In a transaction, it locks them until the transaction ends. */
   byIds(tx: Tx | undefined, claimable: Claimable, ids: readonly string[]): Promise<InspectedRow[]>;
   /** Answers the last text given to `saveProgress`, and its age. */

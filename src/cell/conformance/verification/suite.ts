@@ -7,6 +7,7 @@ import { sourceOrder, compareBytes } from "../../../core/source-order.ts";
 import type { Suites } from "../runner.ts";
 import type { ConformanceTarget } from "../target.ts";
 import { backfillSuite } from "./backfill.ts";
+import { scopeDigestSuite } from "./scope-digest.ts";
 import { stopAndResumeSuite } from "./stop-and-resume.ts";
 import { keptClaimsSuite } from "./kept-claims.ts";
 import { verifiedCellSuite, verifiedTablesOf, type VerifiedCell } from "./verified-cell.ts";
@@ -73,6 +74,7 @@ export function verificationSuite(suites: Suites, target: ConformanceTarget<unkn
     keptClaimsSuite(suites, current);
     stopAndResumeSuite(suites, current);
     driftSuite(suites, current);
+    scopeDigestSuite(suites, current);
   });
 }
 

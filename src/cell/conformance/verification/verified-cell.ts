@@ -113,6 +113,7 @@ export class VerifiedCell {
   readonly coordinator: TestCoordinator;
   readonly network: FaultyFetch;
   readonly client: Client;
+  readonly claimables: readonly Claimable[];
   readonly cell: Cell<unknown>;
 
   readonly #opened: ConformanceDatabase<unknown>;
@@ -138,7 +139,8 @@ export class VerifiedCell {
       backoffMs: 1,
       breaker: false,
     });
-    this.cell = this.open(verifiedTablesOf(this.tables));
+    this.claimables = verifiedTablesOf(this.tables);
+    this.cell = this.open(this.claimables);
   }
 
   /** Starts with empty tables. */

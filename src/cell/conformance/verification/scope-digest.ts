@@ -1,0 +1,60 @@
+import { claimable } from "../../claimable.ts";
+import { DigestSum } from "../../../core/digest.ts";
+import type { Suites } from "../runner.ts";
+import { numbers, type VerifiedCell } from "./verified-cell.ts";
+
+const USERS = "RAILS_TABLE_USERS";
+const NOTHING = { count: 0, hash: "0".repeat(32) };
+
+/** The digest of a scope's rows, which a transfer compares with the claims. */
+export function scopeDigestSuite({ describe, test, expect }: Suites, current: () => VerifiedCell): void {
+  describe("the digest of a scope", () => {
+    test("equals the digest of the claims, over several pages", async () => {
+      const one = current();
+      const scoped = one.open([
+        claimable(one.tables.accounts, {
+          source: USERS,
+          subject: { type: "USER", id: "id" },
+          scope: ({ id }) => (Number(id) % 2 === 0 ? "even" : "odd"),
+          attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", when: ({ bot }) => !bot } },
+        }),
+      ]);
+      const rows = numbers(1, 2_101).map((id) => ({ username: `user-${id}` }));
+      await scoped.bulkInsert(one.tables.accounts, rows);
+      const sum = new DigestSum();
+      for (const scope of ["even", "odd"]) {
+        const { count, hash } = await scoped.digestScope(scope);
+        sum.addHash(hash, count);
+      }
+      const claims = await one.client.records.digests({ sourceType: USERS, ranges: [{}] });
+      expect(claims.digests).toMatchObject([{ count: 2 * 2_101, hash: sum.hash }]);
+      expect(sum.count).toBe(2 * 2_101);
+      expect(await scoped.digestScope("other")).toEqual(NOTHING);
+      const before = await scoped.digestScope("odd");
+      await one.update("accounts", { username: "renamed" }, { id: 1_001 });
+      const after = await scoped.digestScope("odd");
+      expect(after.count).toBe(before.count);
+      expect(after.hash === before.hash).toBe(false);
+    });
+
+    test("has the rows of one moment", async () => {
+      const one = current();
+      if (!one.target.isConcurrent) return;
+      await one.addEmails(1, 3, "first");
+      const [, emails] = one.claimables;
+      if (emails === undefined) throw new Error("the suite has no table of emails");
+      const ids = await one.verification.inSnapshot(async (page) => {
+        const range = { after: "", upTo: undefined, limit: 2 };
+        const first = await page(emails, range);
+        await one.addEmails(4, 6, "later");
+        const second = await page(emails, {
+          ...range,
+          after: emails.idOf(first.at(-1)?.row ?? {}),
+          limit: 10,
+        });
+        return [...first, ...second].map(({ row }) => row["owner"]);
+      });
+      expect(ids.map(Number)).toEqual([1, 2, 3]);
+    });
+  });
+}
