@@ -23,7 +23,10 @@ const VALUES: Readonly<Record<string, string>> = {
   uuid: "0198c5a0-5f6e-7000-8000-000000000001",
   method: "POST",
   path: "/v1/admin/cells",
+  transfer: "7-0198c5a0-5f6e-7000-8000-000000000001",
   "--cell": "7",
+  "--from": "3",
+  "--to": "7",
 };
 
 function argumentsOf({ registeredArguments, options }: Command): string[] {

@@ -27,9 +27,19 @@ export function uuid(text: string): string {
   return text.toLowerCase();
 }
 
+/** The id of a transfer: its destination and a UUID. */
+export function transferId(text: string): string {
+  const [, to = "", id = ""] = /^(\d+)-(.*)$/.exec(text) ?? [];
+  if (!CELL_ID.test(to) || !UUID.test(id))
+    throw new InvalidArgumentError("It must be the id of a transfer, such as 7-0198c5a0-5f6e-7000-8000-….");
+  return text.toLowerCase();
+}
+
+const CELL_ID = /^[1-9]\d{0,18}$/;
+
 /** Cell ids are int64 above 0. */
 export function cellId(text: string): string {
-  if (!/^[1-9]\d{0,18}$/.test(text) || BigInt(text) >= 2n ** 63n)
+  if (!CELL_ID.test(text) || BigInt(text) >= 2n ** 63n)
     throw new InvalidArgumentError("It must be the id of a cell, a whole number above 0.");
   return text;
 }

@@ -20,6 +20,7 @@ import { addRoute } from "../route/add-route.ts";
 import { addStatus } from "../status/add-status.ts";
 import { addIdentities } from "../identities/add-identities.ts";
 import { addScrub } from "../scrub/add-scrub.ts";
+import { addTransfers } from "../transfers/add-transfers.ts";
 import { addTypes } from "../types/add-types.ts";
 import { addVerify } from "../verify/add-verify.ts";
 import { addWatch } from "../watch/add-watch.ts";
@@ -60,6 +61,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addLookup(program, run);
   addLeases(program, run);
   addClaims(program, run);
+  addTransfers(program, run);
   addCells(program, run);
   addVerify(program, run);
   addKeys(program, run);

@@ -1,0 +1,36 @@
+import { CommandError } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import { exitCodes } from "../framework/exit-codes.ts";
+import type { Result } from "../output/result.ts";
+import { nextOf, transferText } from "./transfer-text.ts";
+
+const PAUSE_MS = 1_000;
+/** Shards rewrite 20,000 claims in a few seconds. An unreachable one is asked again every minute. */
+const MOST_PAUSES = 600;
+
+/** Waits until all shards have rewritten the names. They do so by themselves: nothing is sent to them. */
+export async function finishTransfer(context: Context, id: string): Promise<Result> {
+  const { transfers } = await context.client();
+  for (let pauses = 0; ; pauses += 1) {
+    const transfer = await transfers.get(id);
+    if (transfer.state === "FINISHED")
+      return {
+        document: { transfer },
+        text: (style) => transferText(transfer, style),
+        nextSteps: nextOf(transfer),
+      };
+    if (transfer.state !== "CUT")
+      throw new CommandError(
+        `transfer ${id} is ${transfer.state}: it ends only after a cut`,
+        exitCodes.conflict,
+        nextOf(transfer),
+      );
+    if (pauses === MOST_PAUSES)
+      throw new CommandError(
+        `shards still rewrite the names of transfer ${id}. The destination has them; the same command waits on`,
+        exitCodes.unavailable,
+        ["leasehold status"],
+      );
+    await context.io.wait(PAUSE_MS);
+  }
+}
