@@ -27,7 +27,8 @@ export async function finishTransfer(context: Context, id: string): Promise<Resu
       );
     if (pauses === MOST_PAUSES)
       throw new CommandError(
-        `shards still rewrite the names of transfer ${id}. The destination has them; the same command waits on`,
+        `shards still rewrite the names of transfer ${id}. The destination has them. The same command goes ` +
+          "on waiting",
         exitCodes.unavailable,
         ["leasehold status"],
       );

@@ -41,7 +41,8 @@ async function prepare(
     name: scope,
     effect:
       `This prepares to move ${movedText(moved)}, because: ${reason}\n` +
-      `${plan.claims_total} names can't be claimed, changed or released until the transfer is cut or aborted.`,
+      `${plan.claims_total} names can't be claimed, changed or released until the transfer is cut or ` +
+      "aborted.",
   });
   const { transfers } = await context.client();
   const transfer = await transfers.prepare(

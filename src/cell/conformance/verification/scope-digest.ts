@@ -15,7 +15,7 @@ export function scopeDigestSuite({ describe, test, expect }: Suites, current: ()
         claimable(one.tables.accounts, {
           source: USERS,
           subject: { type: "USER", id: "id" },
-          scope: ({ id }) => (Number(id) % 2 === 0 ? "even" : "odd"),
+          scope: ({ id }) => (id % 2 === 0 ? "even" : "odd"),
           attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", when: ({ bot }) => !bot } },
         }),
       ]);
