@@ -40,7 +40,7 @@ const system = [
   "test/console/browser/**/*.test.ts",
   "test/grpc/**/*.test.ts",
   "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
-  "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads}/**/*.test.ts",
+  "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads,transfers}/**/*.test.ts",
   "test/router/first-page.test.ts",
   "test/standalone/**/*.test.ts",
 ];
