@@ -118,6 +118,7 @@ export function allExamples(root: string): Example[] {
     "docs/guides/declare-types.md",
     "docs/guides/deploy-a-router.md",
     "docs/guides/make-a-table-claimable.md",
+    "docs/guides/move-an-organization.md",
     "docs/guides/route-requests.md",
     "docs/guides/testing-your-cell.md",
     "docs/guides/write-an-adapter.md",

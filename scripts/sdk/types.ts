@@ -72,8 +72,8 @@ const mayName = (entry: Entry, specifier: string): boolean =>
   entry.peers.some((peer) => peer === packageOf(specifier)) ||
   (entry.runsOn === "node" && specifier.startsWith("node:"));
 
-/** Matches `from "…"`, `import "…"`, `import("…")` and references to other files. */
-const NAMES = /(?:\bfrom\s*|\bimport\s*\(?\s*|<reference \w+=)"([^"]+)"/g;
+/** Matches `from "…"`, `import "…"`, `import("…")` and references to other files, but no text `"from"`. */
+const NAMES = /(?:(?<!")\bfrom\s*|\bimport\s*\(?\s*|<reference \w+=)"([^"]+)"/g;
 
 const namedIn = (text: string): string[] =>
   [...text.replaceAll(/\/\*[\s\S]*?\*\//g, "").matchAll(NAMES)].map(([, specifier = ""]) => specifier);

@@ -23,7 +23,7 @@ import { changelogOf } from "../../scripts/sdk/documents.ts";
 import { buildTypes } from "../../scripts/sdk/types.ts";
 
 /** The limit for `leasehold/client` in a web page. Raise it only for features that are worth it. */
-const CLIENT_GZIPPED_BYTES = 12_800;
+const CLIENT_GZIPPED_BYTES = 13_600;
 const root = join(import.meta.dirname, "../..");
 
 /** What the compiler reports about `work`, which must not compile. */
