@@ -334,6 +334,7 @@ export class Cell<Tx> {
    *
    * @example
    * ```ts
+   * const id = "7-0198c5a0-5f6e-7000-8000-000000000001";
    * const { missing } = await cell.reportTransfer(id);
    * if (missing.length === 0) await client.transfers.cut(id);
    * ```
