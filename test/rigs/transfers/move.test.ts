@@ -102,11 +102,12 @@ describe.skipIf(isSkipped("PostgreSQL"))("an organization moves", () => {
     expect(await ask("acme-1")).toBe("1");
     // Visitors write all the time.
     let isOver = false;
+    const over = (): boolean => isOver;
     let served200 = 0;
     const wrong: string[] = [];
     const visiting = Promise.all(
       [1, 2, 3].map(async (visitor) => {
-        for (let n = visitor; !isOver; n += 3) {
+        for (let n = visitor; !over(); n += 3) {
           const answer = await ask(`acme-${n % USERS}`, "POST");
           if (answer === "1" || answer === "2") served200 += 1;
           else if (answer !== "503") wrong.push(answer);

@@ -110,15 +110,15 @@ export class MovingCell {
   }
 
   /** Runs a transaction, if the organization is active, and keeps it so until the end. */
-  write<T>(organization: string, body: Parameters<Cell<Tx>["transaction"]>[0]): Promise<unknown> {
-    return this.cell.transaction<T>(async (tx) => {
+  write(organization: string, body: Parameters<Cell<Tx>["transaction"]>[0]): Promise<unknown> {
+    return this.cell.transaction(async (tx) => {
       const [row] = await tx.db
         .select()
         .from(organizations)
         .where(eq(organizations.id, organization))
         .for("share");
       if (row?.state !== "active") throw new NotActive(`organization ${organization} is ${row?.state}`);
-      return (await body(tx)) as T;
+      return body(tx);
     });
   }
 
