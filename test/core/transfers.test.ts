@@ -427,6 +427,22 @@ test("[Y6] an abort leaves no trace, and after the cut it is refused", async () 
   }
 });
 
+test("[Y1] the metrics of a ledger have its prepared transfers, and the age of the first", async () => {
+  const c = await start();
+  const metrics = () => value(c, c.ledger("2").object.metrics(c.envelope));
+  expect(await metrics()).toMatchObject({ preparedTransfers: 0, oldestTransferMs: 0 });
+  const first = await prepared(c);
+  await c.pass(60_000);
+  await value(c, prepare(c, { scope: "another" }));
+  const { preparedTransfers, oldestTransferMs } = await metrics();
+  expect(preparedTransfers).toBe(2);
+  expect(oldestTransferMs).toBeGreaterThanOrEqual(60_000);
+  await value(c, decide(c, first, "ABORTED"));
+  const left = await metrics();
+  expect(left.preparedTransfers).toBe(1);
+  expect(left.oldestTransferMs).toBeLessThan(60_000);
+});
+
 test("[Y7] each step is for the parties that may do it", async () => {
   const c = await start();
   await claimed(c);

@@ -658,6 +658,7 @@ export class Ledger {
         scrub: this.#scrub.metrics,
         cellState: this.#store.cellState(),
         ...this.#begins.counts(this.#ports.clock.now()),
+        ...this.#transfers.counts(this.#ports.clock.now()),
         unappliedDecisions: this.#deliveries.unapplied,
         oldestUnappliedMs: this.#deliveries.oldestMs(this.#ports.clock.now()),
         reported: this.#statusReports.last,

@@ -99,8 +99,16 @@ export class TransferStore {
   }
 
   countOpen(): number {
-    const sql = "SELECT count(*) AS n FROM transfer INDEXED BY open_transfer WHERE state = 'PREPARED'";
-    return this.#sql.all<{ n: number }>(sql)[0]?.n ?? 0;
+    return this.openPositions().length;
+  }
+
+  /** Returns the positions at which the prepared transfers began. There are `openTransfers` at most. */
+  openPositions(): number[] {
+    return this.#sql
+      .all<{ position: number }>(
+        "SELECT position FROM transfer INDEXED BY open_transfer WHERE state = 'PREPARED'",
+      )
+      .map(({ position }) => position);
   }
 
   /** Forgets the oldest decided transfers, so that no more than `most` are left. */

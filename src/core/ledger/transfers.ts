@@ -4,6 +4,7 @@ import type { GroupCommit } from "../group-commit.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import type { BeginAnswer, BeginRequest, DecideRequest, Reply } from "../messages.ts";
+import type { LedgerMetrics } from "../metrics/messages.ts";
 import type { Clock } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 import type {
@@ -21,6 +22,7 @@ import type {
 import type { BySide, DigestedClaims, MovedClaims, TransferParty, TransferSide } from "../transfer/range.ts";
 import type { Deliveries } from "./deliveries.ts";
 import type { Decisions } from "./decisions.ts";
+import { msOf } from "./position.ts";
 import type { LedgerStore } from "./store.ts";
 import type {
   StoredReport,
@@ -236,6 +238,12 @@ export class Transfers {
     this.#append(call, call.outcome === "CUT" ? "cut_transfer" : "abort_transfer", transfer, {
       state: call.outcome,
     });
+  }
+
+  counts(nowMs: number): Pick<LedgerMetrics, "preparedTransfers" | "oldestTransferMs"> {
+    const positions = this.#transfers.openPositions();
+    const agesMs = positions.map((position) => nowMs - msOf(position));
+    return { preparedTransfers: positions.length, oldestTransferMs: Math.max(0, ...agesMs) };
   }
 
   find(call: TransferCall): Reply<Transfer> {

@@ -181,6 +181,16 @@ export const families = {
     help: "The ages of the outstanding leases, or of the oldest 1000 if there are more.",
     labels: cell,
   },
+  leasehold_transfers_prepared: {
+    type: "gauge",
+    help: "Transfers to the cell that are neither cut nor aborted.",
+    labels: cell,
+  },
+  leasehold_transfer_oldest_age_seconds: {
+    type: "gauge",
+    help: "The age of the oldest of these transfers. 0 if there is none.",
+    labels: cell,
+  },
   leasehold_cell_reported_timestamp_seconds: {
     type: "gauge",
     help: "When the cell last reported its status, since 1970. Left out if it never has.",

@@ -67,6 +67,8 @@ export function addLedger(
   to.add("leasehold_leases_stale", { cell }, metrics.staleLeases);
   to.add("leasehold_lease_oldest_age_seconds", { cell }, metrics.oldestLeaseMs / 1_000);
   to.addHistogram("leasehold_lease_age_seconds", { cell }, metrics.leaseAges);
+  to.add("leasehold_transfers_prepared", { cell }, metrics.preparedTransfers);
+  to.add("leasehold_transfer_oldest_age_seconds", { cell }, metrics.oldestTransferMs / 1_000);
   if (metrics.reported !== null) addReported(to, cell, metrics.reported);
 }
 

@@ -23,6 +23,8 @@ const ledger: LedgerMetrics = {
   leaseAges: { counts: [1, 2, 0, 4, 0, 0, 8], sumMs: 600_500 },
   unappliedDecisions: 3,
   oldestUnappliedMs: 30_250,
+  preparedTransfers: 33,
+  oldestTransferMs: 7_200_500,
   runningBegins: 1,
   waitingBegins: 24,
   waits: [{ result: "offered", count: 25 }],
@@ -223,6 +225,8 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_leases_outstanding", { cell })).toBe(5);
   expect(of("leasehold_leases_stale", { cell })).toBe(2);
   expect(of("leasehold_lease_oldest_age_seconds", { cell })).toBe(90.5);
+  expect(of("leasehold_transfers_prepared", { cell })).toBe(33);
+  expect(of("leasehold_transfer_oldest_age_seconds", { cell })).toBe(7_200.5);
   expect(of("leasehold_cell_reported_timestamp_seconds", { cell })).toBe(200.5);
   expect(of("leasehold_cell_reconciled_timestamp_seconds", { cell })).toBe(150.5);
   expect(of("leasehold_cell_verified_timestamp_seconds", { cell })).toBe(100.25);
