@@ -15,8 +15,8 @@ const unreachable: Record<string, string> = {
   accept_loss: "a part must go back in time first, as in the simulation",
   finish_reconciliation: "a part must go back in time first, as in the simulation",
   drop_past_claims: "claims must be months old first; the unit tests and the simulation write it",
-  change_transfer: "no route reaches it yet; the simulation writes it",
-  move_claims: "no route reaches it yet; the simulation writes it",
+  change_transfer: "no scenario has a transfer; the simulation and test/rigs/transfers write it",
+  move_claims: "no scenario has a transfer; the simulation and test/rigs/transfers write it",
   restore_directory: "the directory must go back in time first",
 };
 
