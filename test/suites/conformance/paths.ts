@@ -6,7 +6,8 @@ const plain: Record<string, string> = {
   uuid: "0191e1a0-0000-7000-8000-000000000001",
   bucket_type: "EMAILS",
   value: "a@b.example",
-  id: "some-key",
+  // A key and a transfer may have it.
+  id: "2-0191e1a0-0000-7000-8000-000000000001",
   part: "shard-0",
   shard: "0",
 };
