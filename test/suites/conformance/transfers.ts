@@ -29,8 +29,8 @@ export function transferSuite(open: Open): void {
     api = await open({ cells: ["1", "2", "3"] });
   });
 
-  /** No ledger may still tell shards a decision when the next suite begins with empty objects. */
-  afterAll(async () => {
+  /** Shards learn of decisions after the caller. */
+  async function applied(): Promise<void> {
     interface Listed {
       cells: { unapplied_decisions: number | null }[];
     }
@@ -38,7 +38,10 @@ export function transferSuite(open: Open): void {
       const { cells } = await api.json<Listed>(200, "GET", "/v1/admin/cells", {});
       return cells.every(({ unapplied_decisions: unapplied }) => unapplied === 0);
     });
-  });
+  }
+
+  /** No ledger may still tell shards a decision when the next suite begins with empty objects. */
+  afterAll(applied);
 
   /** Gives a cell so many claims of a new scope. */
   async function owned(cell: string, count: number): Promise<{ scope: string; values: string[] }> {
@@ -48,6 +51,7 @@ export function transferSuite(open: Open): void {
     const creates = values.map((value, index) => ({ ...claim(value, index + 1), scope }));
     await api.json(201, "PUT", lease, { key, body: { creates } });
     await api.json(200, "POST", `${lease}/commit`, { key });
+    await applied();
     return { scope, values };
   }
 
@@ -177,6 +181,7 @@ export function transferSuite(open: Open): void {
     expect(blocked).toMatchObject({ code: "ABORTED", reason: "TRANSFER_BLOCKED" });
     expect(blocked.detail).toContain(lease.split("/").at(-1));
     await api.json(200, "POST", `${lease}/rollback`, { key: "cell 1" });
+    await applied();
     const { id } = await prepare(scope);
     expect(await plan("cell 1", { to: "3", scope })).toMatchObject({
       obstacles: [`the transfer ${id} holds the scope`],
@@ -194,6 +199,7 @@ export function transferSuite(open: Open): void {
       state: "ABORTED",
       decided: { by: "to" },
     });
+    await applied();
     await api.json(201, "PUT", lease, { key: "cell 1", body: { creates } });
     await api.json(200, "POST", `${lease}/rollback`, { key: "cell 1" });
     expect(await ownersOf(values)).toEqual(["1", "1", "1"]);
@@ -266,7 +272,7 @@ export function transferSuite(open: Open): void {
     const body = { destroys: [{ bucket: { type: "ROUTES", value: values[0] } }] };
     await api.json(201, "PUT", lease, { key: "cell 2", body });
     await api.json(200, "POST", `${lease}/commit`, { key: "cell 2" });
-    await ownersOf(values.slice(1));
+    await applied();
     const late = { uuid: newUuid(), to: "1", scope, switch_back_of: third.id };
     expect(await refused(409, "cell 2", "", late)).toMatchObject({ reason: "SCOPE_CHANGED" });
   });
