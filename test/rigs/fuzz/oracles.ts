@@ -264,6 +264,7 @@ const BEYOND_SCHEMAS = new RegExp(
     String.raw`(issuers|authorities)\[\d+\]\.(name|jwks_url|keys|certificate)`,
     String.raw`(issuers|authorities)\[\d+\]\.rules\[\d+\]\.(cell_id|claims|dns|uri)`,
     String.raw`(ranges\[\d+\]\.)?source_id_(gt|lte)`,
+    String.raw`(creates|replaces)\[\d+\]\.scope`,
     String.raw`(bucket|source)_type(\[\d+\])?|bucket_types\[\d+\]|bucket(s\[\d+\])?\.(type|value)`,
     String.raw`type|(claim|claims\[\d+\])(\.(type|bucket|value|[a-z]+([_A-Z][A-Za-z]+)?))?`,
     String.raw`(creates|destroys|replaces)\[\d+\]\.(bucket|subject|source)\.type`,

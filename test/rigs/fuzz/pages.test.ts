@@ -55,6 +55,8 @@ const listings: readonly Listing[] = [
   { id: "listStaleLeases", key: "operator", params: {}, query: [["older_than_s", "0"]] },
   { id: "listAudit", key: "operator", params: {}, query: [] },
   { id: "listAudit", key: "operator", params: {}, query: [["action", "mint_key"]] },
+  { id: "listTransfers", key: "operator", params: {}, query: [] },
+  { id: "listTransfers", key: "cell 2", params: {}, query: [["from", "1"]] },
   { id: "listHistory", key: "operator", params: HISTORY, query: [] },
   { id: "listHistory", key: "operator", params: HISTORY, query: [["at", "2020-01-01T00:00:00Z"]] },
   { id: "listDeliveries", key: "operator", params: { id: "fz-id" }, query: [] },

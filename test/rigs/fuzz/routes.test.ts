@@ -28,13 +28,13 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const layers: Readonly<Record<string, { make: (id: RouteId) => fc.Arbitrary<FuzzRequest>; runs: number }>> = {
-  valid: { make: validRequests, runs: 900 },
-  "nearly valid": { make: nearlyValidRequests, runs: 600 },
-  hostile: { make: hostileRequests, runs: 600 },
+  valid: { make: validRequests, runs: 1_000 },
+  "nearly valid": { make: nearlyValidRequests, runs: 800 },
+  hostile: { make: hostileRequests, runs: 800 },
 };
 
 /** Routes of the service group always answer the same. Begins are often refused. */
-const weights: Partial<Record<string, number>> = { service: 2, webhooks: 2, leases: 6 };
+const weights: Partial<Record<string, number>> = { service: 3, webhooks: 2, transfers: 2, leases: 6 };
 const weightOf = (id: RouteId): number => weights[routes[id].group] ?? 4;
 
 const anyRoute = (make: (id: RouteId) => fc.Arbitrary<FuzzRequest>): fc.Arbitrary<FuzzRequest> =>
