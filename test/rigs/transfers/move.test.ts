@@ -96,7 +96,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("an organization moves", () => {
     return found;
   }
 
-  test("[Y4] [Y6] case 29: no write lands at the source, and the router finds the destination", async () => {
+  test("[Y4] [Y6] case 23: no write lands at the source, and the router finds the destination", async () => {
     const [from, to] = cells;
     const paths = await founded("acme", USERS);
     expect(await ask("acme-1")).toBe("1");
