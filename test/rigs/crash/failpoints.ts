@@ -109,9 +109,11 @@ export const exempt: Readonly<Record<string, string>> = {
   "cron:release messages": "only with a webhook, and at the end of a run's time",
 };
 
+const transferWrites = { directory: [], ledger: ["change_transfer"], shard: ["move_claims"] } as const;
+
 /** Every write of the objects, named as failpoints are. */
 export const objectWrites: readonly string[] = objectKinds.flatMap((kind) =>
-  [...writePoints.any, ...writePoints[kind]].map((write) => `${kind}:${write}`),
+  [...writePoints.any, ...writePoints[kind], ...transferWrites[kind]].map((write) => `${kind}:${write}`),
 );
 
 /** Patterns of the cron's statements. Null for statements that only read. */
