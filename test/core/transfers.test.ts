@@ -627,3 +627,25 @@ test("[Y10] [H7] a shard that knows of the cut proves it to a ledger that has lo
   expect(await get(c, transfer)).toMatchObject({ state: "FINISHED" });
   expect([rangeHolds(c), await owners(c)]).toEqual([0, all("1")]);
 });
+
+test("[Y10] [H7] a ledger that has lost a cut leaves the transfer to an operator", async () => {
+  const c = await start();
+  const transfer = await preparedToFirst(c, NAMES);
+  await verified(c, transfer);
+  const goBack = saveLedger(c);
+  await value(c, decide(c, transfer, "CUT"));
+  await c.pass(20_000);
+  goBack();
+  expect(await begin(c, "1", ["noticed"])).toMatchObject({ refusal: { reason: "HISTORY_LOST" } });
+  expect(await reconcile(c)).toMatchObject({ ok: true });
+  // No shard has a range hold, which would prove the cut. But the names have moved.
+  expect(await get(c, transfer)).toMatchObject({ state: "PREPARED", isRebuilt: true });
+  for (const party of ["from", "to"] as const)
+    expect(await decide(c, transfer, "ABORTED", party)).toMatchObject({
+      refusal: { reason: "TRANSFER_NOT_READY" },
+    });
+  await value(c, decide(c, transfer, "CUT", "operator"));
+  await c.pass(20_000);
+  expect(await get(c, transfer)).toMatchObject({ state: "FINISHED" });
+  expect([rangeHolds(c), await owners(c)]).toEqual([0, all("1")]);
+});

@@ -312,7 +312,7 @@ export class Ledger {
 
   /** Cuts or aborts a transfer. */
   decideTransfer(call: DecideTransfer): Promise<Reply<Transfer>> {
-    return this.#answerTransfer(call, () => this.#transfers.decide(call));
+    return this.#answerTransfer(call, async () => this.#durable(await this.#transfers.decide(call)));
   }
 
   getTransfer(call: TransferCall): Promise<Reply<Transfer>> {

@@ -380,6 +380,7 @@ export class LedgerReconciler {
       this.#store.setLastPosition(this.#positions.last);
       this.#store.revoke(revokedKeys, this.#limits.maxRevokedKeys);
       this.#store.raiseStateVersion(STATE_VERSION_MARGIN);
+      this.#transfers.markRebuilt();
       // A step that was lost may have released names, so the removal cannot be cancelled any more (X3).
       const { removal } = this.#store;
       if (removal !== undefined) this.#store.setRemoval({ ...removal, hasBegun: true });

@@ -111,6 +111,13 @@ export class TransferStore {
       .map(({ position }) => position);
   }
 
+  /** Marks the prepared transfers: the ledger has gone back, and may have lost their decisions (Y10). */
+  markRebuilt(): void {
+    this.#sql.all(
+      "UPDATE transfer SET record = json_set(record, '$.isRebuilt', json('true')) WHERE state = 'PREPARED'",
+    );
+  }
+
   /** Forgets the oldest decided transfers, so that no more than `most` are left. */
   forget(most: number): void {
     this.#sql.all(

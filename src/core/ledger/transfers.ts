@@ -221,8 +221,15 @@ export class Transfers {
     if (full !== undefined) return full;
     const transfer = this.#transfers.find(call.transfer);
     if (transfer === undefined) return unknownTransfer(call.transfer).refusal;
-    if (call.outcome === "ABORTED") return undefined;
-    if (transfer.record.isRebuilt && call.party === "operator") return undefined;
+    if (transfer.record.isRebuilt && call.party !== "operator") {
+      // It may have been cut, and names may have moved (Y10).
+      return refused(
+        "FAILED_PRECONDITION",
+        "the ledger has lost what happened to the transfer after its prepare, so an operator decides it",
+        { reason: "TRANSFER_NOT_READY" },
+      ).refusal;
+    }
+    if (call.outcome === "ABORTED" || transfer.record.isRebuilt) return undefined;
     const missing = this.#missing(transfer);
     if (missing.length === 0) return undefined;
     return refused("FAILED_PRECONDITION", `the transfer can't be cut: ${missing.join("; ")}`, {

@@ -130,7 +130,8 @@ export class ShardTransfers {
 
   /** Ends a range hold, or begins to carry out its transfer. Runs inside a transaction. */
   end(range: RangeHoldRow, as: EndedAs, nowMs: number): void {
-    if (as !== "committed") return this.#ranges.delete(range);
+    // A cut is final, whatever a ledger that has lost it says (Y10).
+    if (as !== "committed" && range.cut_at_ms === null) return this.#ranges.delete(range);
     this.#move(range.cut_at_ms === null ? this.#ranges.cut(range, nowMs) : range, nowMs);
   }
 

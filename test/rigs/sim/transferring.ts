@@ -218,8 +218,10 @@ export async function settleTransfers(simulation: Simulation): Promise<void> {
   for (const { cell, lease: id, row } of judge.facts.values()) {
     if (row.transfer === null || row.state !== "GRANTED") continue;
     judge.requests(cell, id, "ROLLED_BACK");
-    const call = { caller: CALLER, party: "to", requestId: "", transfer: id, outcome: "ABORTED" };
-    await simulation.runUntil(operator.toLedger(cell, "decideTransfer", call));
+    const call = { caller: CALLER, requestId: "", transfer: id, outcome: "ABORTED" };
+    // Only an operator decides what a ledger that went back has lost (Y10).
+    for (const party of ["to", "operator"])
+      await simulation.runUntil(operator.toLedger(cell, "decideTransfer", { ...call, party }));
   }
   await simulation.pass(SETTLING_MS, SETTLING_STEPS);
   for (const [shard, { ranges }] of judge.images.entries())
