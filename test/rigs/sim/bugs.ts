@@ -142,8 +142,8 @@ export const bugs: Record<string, Bug> = {
     "Y6",
     ["I11", "I51"],
     "src/core/shard/shard-transfers.ts",
-    'if (as !== "committed") return this.#ranges.delete(range);',
-    'if (as === "rolled_back") return;\n    if (as !== "committed") return this.#ranges.delete(range);',
+    'if (as !== "committed" && range.cut_at_ms === null) return this.#ranges.delete(range);',
+    'if (as === "rolled_back") return;\n    if (as === "gone") return this.#ranges.delete(range);',
   ),
   "the decision of a transfer ends a later range hold of its scope": one(
     "Y1",
