@@ -441,7 +441,7 @@ const VARYING_TIMES = /"(request_id|last_pulled_at|as_of|expires_at)":"[^"]*"/g;
 
 /** Removes what differs between two equal calls. */
 const steady = ({ status, text }: Received): string =>
-  `${status} ${text.replaceAll(VARYING_TIMES, "").replaceAll(/"(?:\w+_)?(?:age|ago)_ms":\d+/g, "")}`;
+  `${status} ${text.replaceAll(VARYING_TIMES, "").replaceAll(/"(?:\w+_)?(?:age|ago|idle)_ms":\d+/g, "")}`;
 
 test(
   "headers of proxies and of other frameworks have no effect",
