@@ -8,6 +8,9 @@ import type { Part } from "../part.ts";
 import { Violation, type Invariant } from "../violation.ts";
 import { factKey, type Facts, type ShardImage } from "./rows.ts";
 
+/** The source type of the names that cells move to each other (`transferring.ts`). */
+const MOVED_SOURCE = shipped.named("source", "RAILS_TABLE_PROJECTS")?.number;
+
 /** What the judge has seen so far. */
 export class Evidence {
   /**
@@ -157,10 +160,11 @@ export class Evidence {
     return this.images.flatMap(({ claims }) => [...claims.values()]);
   }
 
-  /** The claims that rows of the cells must have. Names of declared types and with a scope have no rows. */
+  /** The claims that rows of the cells must have. Names of declared types and those of transfers have none. */
   rowClaims(): ClaimRow[] {
     return this.claims().filter(
-      ({ bucket_type: type, scope }) => shipped.numbered("bucket", type) !== undefined && scope === null,
+      ({ bucket_type: type, source_type: source }) =>
+        shipped.numbered("bucket", type) !== undefined && source !== MOVED_SOURCE,
     );
   }
 
