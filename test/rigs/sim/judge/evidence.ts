@@ -160,7 +160,7 @@ export class Evidence {
     return this.images.flatMap(({ claims }) => [...claims.values()]);
   }
 
-  /** The claims that rows of the cells must have. Names of declared types and those of transfers have none. */
+  /** The claims that rows of the cells must have. Names of declared types and of transfers have none. */
   rowClaims(): ClaimRow[] {
     return this.claims().filter(
       ({ bucket_type: type, source_type: source }) =>
