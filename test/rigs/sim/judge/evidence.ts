@@ -1,5 +1,6 @@
 import type { BucketKey, ClaimRecord, LeaseState, Outcome } from "../../../../src/core/messages.ts";
 import { shardOf } from "../../../../src/core/placement.ts";
+import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import { shipped } from "../../../support/types.ts";
 import type { Coordinator } from "../coordinator.ts";
@@ -154,6 +155,18 @@ export class Evidence {
   claimOn({ type, canonical }: BucketKey): ClaimRow | undefined {
     const shard = shardOf(type, canonical, this.coordinator.shards.length);
     return this.images[shard]?.claims.get(nameKey({ type, canonical }));
+  }
+
+  /** The state of the lease of a hold, if the lease rests on this execution. */
+  stateOf(hold: HoldRow | RangeHoldRow, shard: number): LeaseState | undefined {
+    const { cell, lease, incarnation, counter, epoch } = hold;
+    const fact = this.facts.get(factKey(cell, lease));
+    const { execution } = fact ?? {};
+    const isIt =
+      execution?.incarnation === incarnation &&
+      execution.counter === counter &&
+      execution.epochs[shard] === epoch;
+    return isIt ? fact?.state : undefined;
   }
 
   claims(): ClaimRow[] {

@@ -4,7 +4,7 @@ import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
 import type { StoredTransfer, TransferRecord } from "../../../../src/core/ledger/transfer-store.ts";
 import { nameKey, type Name } from "../local.ts";
 import type { Evidence } from "./evidence.ts";
-import { factKey, type Facts, type ShardImage } from "./rows.ts";
+import type { Facts, ShardImage } from "./rows.ts";
 import { Truths } from "./truths.ts";
 
 /** Checks the transfers of scopes between cells (Y1 to Y6). */
@@ -104,7 +104,7 @@ export class TransferWatch {
   /** A range hold ends when the transfer was aborted, or when all claims are moved. */
   #ended(shard: number, { claims }: ShardImage, range: RangeHoldRow): void {
     const { cell, lease, from_cell: from, scope } = range;
-    const state = this.#stateOf(shard, range);
+    const state = this.#evidence.stateOf(range, shard);
     this.#evidence.check(
       "I51",
       state !== "GRANTED",
@@ -128,7 +128,7 @@ export class TransferWatch {
   ): boolean {
     const range = ranges.get(claim?.scope ?? "");
     if (claim === undefined || next === undefined || range?.from_cell !== claim.cell) return false;
-    const isCut = this.#stateOf(shard, range) === "COMMITTED";
+    const isCut = this.#evidence.stateOf(range, shard) === "COMMITTED";
     const { cell, epoch } = range;
     const { updated_at_ms: updatedAtMs } = next;
     const isRight =
@@ -140,16 +140,6 @@ export class TransferWatch {
     );
     this.#evidence.see("Y5");
     return true;
-  }
-
-  #stateOf(shard: number, { cell, lease, incarnation, counter, epoch }: RangeHoldRow): string | undefined {
-    const fact = this.#evidence.facts.get(factKey(cell, lease));
-    const { execution } = fact ?? {};
-    const isIt =
-      execution?.incarnation === incarnation &&
-      execution.counter === counter &&
-      execution.epochs[shard] === epoch;
-    return isIt ? fact?.state : undefined;
   }
 
   /** All records of a cell's names on a shard were read, from `startedMs` on. */

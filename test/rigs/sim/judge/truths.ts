@@ -1,9 +1,7 @@
 import { shardOf } from "../../../../src/core/placement.ts";
-import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
-import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
+import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
 import { nameKey, type Name } from "../local.ts";
 import type { Evidence } from "./evidence.ts";
-import { factKey } from "./rows.ts";
 
 /** What lookups show of a name from a moment on: the cell and the epoch, or `none`. */
 interface Truth {
@@ -71,9 +69,9 @@ export class Truths {
     const claim = image?.claims.get(key);
     const range = image?.ranges.get(claim?.scope ?? "");
     if (claim !== undefined && range?.from_cell === claim.cell)
-      return shownOf(this.#stateOf(range, shard) === "COMMITTED" ? range : claim);
+      return shownOf(this.#evidence.stateOf(range, shard) === "COMMITTED" ? range : claim);
     const hold = image?.holds.get(key);
-    switch (hold === undefined ? undefined : this.#stateOf(hold, shard)) {
+    switch (hold === undefined ? undefined : this.#evidence.stateOf(hold, shard)) {
       case "GRANTED":
         return shownOf(hold?.kind === "create" ? hold : claim);
       case "COMMITTED":
@@ -81,18 +79,6 @@ export class Truths {
       default:
         return shownOf(claim);
     }
-  }
-
-  /** The state of the lease of a hold, if the lease rests on this execution. */
-  #stateOf(hold: HoldRow | RangeHoldRow, shard: number): string | undefined {
-    const { cell, lease, incarnation, counter, epoch } = hold;
-    const fact = this.#evidence.facts.get(factKey(cell, lease));
-    const { execution } = fact ?? {};
-    const isIt =
-      execution?.incarnation === incarnation &&
-      execution.counter === counter &&
-      execution.epochs[shard] === epoch;
-    return isIt ? fact?.state : undefined;
   }
 }
 
