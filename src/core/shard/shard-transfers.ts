@@ -120,10 +120,13 @@ export class ShardTransfers {
   plan({ from, to, scope, behind }: PlanTransfer): TransferPlan {
     const range = this.#ranges.on(scope);
     const { transferClaims, scanRows } = this.#limits;
+    const present = behind === null ? this.#scopes.count(to, scope, transferClaims + 1) : 0;
+    // Of a scope that is too large for a transfer, the leases are not looked for: that has no bound (M7).
+    const isSmall = present + this.#scopes.count(from, scope, transferClaims + 1) <= transferClaims;
     return {
       ...this.#scopes.plan({ from, scope }, behind, scanRows),
-      present: behind === null ? this.#scopes.count(to, scope, transferClaims + 1) : 0,
-      leases: behind === null ? this.#leasesIn(from, to, scope) : [],
+      present,
+      leases: behind === null && isSmall ? this.#leasesIn(from, to, scope) : [],
       transfer: range === undefined ? null : { to: range.cell, id: range.lease },
     };
   }
