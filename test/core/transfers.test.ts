@@ -649,3 +649,15 @@ test("[Y10] [H7] a ledger that has lost a cut leaves the transfer to an operator
   expect(await get(c, transfer)).toMatchObject({ state: "FINISHED" });
   expect([rangeHolds(c), await owners(c)]).toEqual([0, all("1")]);
 });
+
+test("[Y1] [B2] a late prepare changes no transfer that was decided, whose lease is forgotten", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await moved(c);
+  c.ledger("2").database.exec("DELETE FROM lease");
+  expect(await prepare(c, { id: transfer.id, from: "3", scope: "another" })).toMatchObject({
+    refusal: { reason: "LEASE_ID_REUSED" },
+  });
+  expect(await prepare(c, { id: transfer.id })).toMatchObject({ ok: true, value: { state: "FINISHED" } });
+  expect([rangeHolds(c), await get(c, transfer)]).toMatchObject([0, { state: "FINISHED", from: "1" }]);
+});

@@ -294,6 +294,8 @@ export class Ledger {
   /** Prepares a transfer to this cell: holds a scope of another cell on all shards (Y1). */
   prepareTransfer(request: PrepareTransfer): Promise<Reply<Transfer>> {
     return this.#answerTransfer(request, async () => {
+      const known = this.#transfers.decidedBefore(request);
+      if (known !== undefined) return this.#durable(known);
       const begin = this.#transfers.beginOf(request);
       if (!begin.ok) return begin;
       return this.#transfers.prepared(await this.#beginLease(begin.value), request);

@@ -21,6 +21,7 @@ import type {
 } from "../transfer/messages.ts";
 import type { BySide, DigestedClaims, MovedClaims, TransferParty, TransferSide } from "../transfer/range.ts";
 import type { Deliveries } from "./deliveries.ts";
+import { leaseIdReused, rolledBack } from "./begins.ts";
 import type { Decisions } from "./decisions.ts";
 import { msOf } from "./position.ts";
 import type { LedgerStore } from "./store.ts";
@@ -134,6 +135,22 @@ export class Transfers {
         "the other direction instead",
       { reason: "SWITCH_BACK_OVER" },
     ).refusal;
+  }
+
+  /**
+   * Returns the answer to a prepare whose id is that of another transfer, or of one that was decided. Its
+   * lease may be forgotten, so that a late copy of the prepare would be a new begin.
+   */
+  decidedBefore({ transfer: id, from, scope, switchBackOf }: PrepareTransfer): Reply<Transfer> | undefined {
+    const known = this.#transfers.find(id);
+    if (known === undefined) return undefined;
+    const isSame =
+      known.from === from &&
+      known.scope === scope &&
+      known.record.switchBackOf === (switchBackOf?.id ?? null);
+    if (!isSame) return { ok: false, refusal: leaseIdReused() };
+    if (known.state === "PREPARED") return undefined;
+    return known.state === "CUT" ? this.#answer(id) : rolledBack();
   }
 
   /** Returns the answer to a prepare. */
