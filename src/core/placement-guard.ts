@@ -1,4 +1,5 @@
 import { ask } from "./ask.ts";
+import type { Confirmed } from "./growth/messages.ts";
 import { MESSAGE_VERSION, type Confirm, type Envelope, type Reply } from "./messages.ts";
 import { readMeta, writeMeta } from "./meta.ts";
 import type { Limits } from "./limits.ts";
@@ -8,7 +9,7 @@ import { refused, type Refusal } from "./refusal.ts";
 
 /** The call that a ledger or shard makes to the directory before its first use. */
 export interface DirectoryPeer {
-  confirm(message: Confirm): Promise<Reply<null>>;
+  confirm(message: Confirm): Promise<Reply<Confirmed>>;
 }
 
 /**
@@ -53,13 +54,8 @@ export class PlacementGuard {
    * Checks the message locally. Returns undefined if the message fits, or if no placement is confirmed yet.
    */
   #check(message: Envelope): Refusal | undefined {
-    if (message.version !== MESSAGE_VERSION) {
-      return refused(
-        "UNAVAILABLE",
-        `message version ${message.version} is unknown here; retry when the deployment is complete`,
-        { reason: "MESSAGE_VERSION" },
-      ).refusal;
-    }
+    const unknown = refuseVersion(message);
+    if (unknown !== undefined) return unknown;
     if (this.#confirmed === undefined || this.#confirmed === message.placement) return undefined;
     return placementMismatch(this.#confirmed, message.placement);
   }
@@ -97,6 +93,7 @@ export class PlacementGuard {
         "UNAVAILABLE",
         "this object is used for the first time and cannot reach the directory; retry the call",
       ).refusal;
+    if (answer.value.placement !== placement) return placementMismatch(answer.value.placement, placement);
     // Another message may have been admitted during the wait (M1).
     if (this.#confirmed === undefined) {
       this.#ports.sql.transaction(["confirm_placement"], () =>
@@ -108,10 +105,19 @@ export class PlacementGuard {
   }
 }
 
+export function refuseVersion({ version }: Envelope): Refusal | undefined {
+  if (version === MESSAGE_VERSION) return undefined;
+  return refused(
+    "UNAVAILABLE",
+    `message version ${version} is unknown here; retry when the deployment is complete`,
+    { reason: "MESSAGE_VERSION" },
+  ).refusal;
+}
+
 export function placementMismatch(here: Placement, there: Placement): Refusal {
   return refused(
     "UNAVAILABLE",
-    `this deployment was created with placement ${here} and refuses ${there}; restore its number of shards`,
-    { reason: "PLACEMENT_MISMATCH" },
+    `this deployment has placement ${here} and refuses ${there}; repeat the call`,
+    { reason: "PLACEMENT_MISMATCH", placement: here },
   ).refusal;
 }

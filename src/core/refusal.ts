@@ -1,3 +1,5 @@
+import type { Placement } from "./placement.ts";
+
 /**
  * Every code with which a call can fail: its HTTP status, its title, and whether the same call may succeed
  * later unchanged. The list is closed.
@@ -51,6 +53,10 @@ export type Reason =
   | "HISTORY_LOST"
   | "NO_CELLS"
   | "PLACEMENT_MISMATCH"
+  | "GROWTH_RUNNING"
+  | "GROWTH_UNKNOWN"
+  | "GROWTH_CUT"
+  | "GROWTH_NOT_COPIED"
   | "MESSAGE_VERSION"
   | "TYPE_IN_USE"
   | "TYPES_CHANGED"
@@ -92,6 +98,8 @@ export interface Refusal {
   field?: string;
   retryAfterMs?: number;
   conflicts?: Conflict[];
+  /** With `PLACEMENT_MISMATCH`: the placement of the object that refuses. */
+  placement?: Placement;
 }
 
 export type Result<T> = { ok: true; value: T } | { ok: false; refusal: Refusal };

@@ -28,6 +28,8 @@ export const writePoints = {
   transfers: ["change_transfer", "move_claims"],
   /** Writes of a shard about claims that have ended. */
   pastClaims: ["drop_past_claims", "erase_past_claims"],
+  /** Writes of the directory of a deployment that gets more shards. */
+  growth: ["start_growth", "order_cut", "confirm_cut", "abort_growth", "finish_growth"],
   /** Writes of a part that an operator reconciles. */
   reconciliation: ["rebuild_leases", "accept_loss", "finish_reconciliation", "restore_directory"],
   directory: [

@@ -94,6 +94,12 @@ export function directoryInstance(ports: Ports, env: Env): Instance {
   const directory = makeDirectory(ports, env);
   const calls: DirectoryCalls = {
     confirm: (message) => directory.confirm(message),
+    growth: (message) => tell(directory, directory.growth(message)),
+    startGrowth: (message) => tell(directory, directory.startGrowth(message)),
+    cutGrowth: (message) => tell(directory, directory.cutGrowth(message)),
+    confirmCut: (message) => tell(directory, directory.confirmCut(message)),
+    abortGrowth: (message) => tell(directory, directory.abortGrowth(message)),
+    finishGrowth: (message) => tell(directory, directory.finishGrowth(message)),
     snapshot: (message) => tell(directory, directory.snapshot(message)),
     types: (message) => tell(directory, directory.types(message)),
     changeTypes: (message) => tell(directory, directory.changeTypes(message)),

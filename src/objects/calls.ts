@@ -19,6 +19,15 @@ import type {
   SnapshotRequest,
   UseTypes,
 } from "../core/directory/messages.ts";
+import type {
+  AskGrowth,
+  ChangeGrowth,
+  Confirmed,
+  ConfirmCut,
+  FinishGrowth,
+  Growth,
+  StartGrowth,
+} from "../core/growth/messages.ts";
 import type { IdentitySet } from "../core/identities/identities.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
@@ -99,7 +108,13 @@ export interface ShardCalls {
 }
 
 export interface DirectoryCalls {
-  confirm(message: messages.Confirm): PeerAnswer<null>;
+  confirm(message: messages.Confirm): PeerAnswer<Confirmed>;
+  growth(message: AskGrowth): Answer<Growth | null>;
+  startGrowth(message: StartGrowth): Answer<Growth>;
+  cutGrowth(message: ChangeGrowth): Answer<Growth>;
+  confirmCut(message: ConfirmCut): Answer<Growth>;
+  abortGrowth(message: ChangeGrowth): Answer<null>;
+  finishGrowth(message: FinishGrowth): Answer<null>;
   compare(message: messages.ComparePoints): Answer<null>;
   snapshot(message: SnapshotRequest): Answer<Snapshot>;
   types(message: messages.Envelope): Answer<KnownTypes>;

@@ -21,6 +21,15 @@ import type {
   SnapshotRequest,
   UseTypes,
 } from "../core/directory/messages.ts";
+import type {
+  AskGrowth,
+  ChangeGrowth,
+  Confirmed,
+  ConfirmCut,
+  FinishGrowth,
+  Growth,
+  StartGrowth,
+} from "../core/growth/messages.ts";
 import type { IdentitySet } from "../core/identities/identities.ts";
 import type { VerificationSlot, VerificationSlotRequest } from "../core/directory/verification-slots.ts";
 import type * as messages from "../core/messages.ts";
@@ -39,8 +48,32 @@ export class Directory extends DurableObject<Env> implements DirectoryCalls {
     this.#directory = makeDirectory(portsOf(ctx), env);
   }
 
-  confirm(message: messages.Confirm): Promise<messages.Reply<null>> {
+  confirm(message: messages.Confirm): Promise<messages.Reply<Confirmed>> {
     return this.#directory.confirm(message);
+  }
+
+  growth(message: AskGrowth): Answer<Growth | null> {
+    return this.#tell(this.#directory.growth(message));
+  }
+
+  startGrowth(message: StartGrowth): Answer<Growth> {
+    return this.#tell(this.#directory.startGrowth(message));
+  }
+
+  cutGrowth(message: ChangeGrowth): Answer<Growth> {
+    return this.#tell(this.#directory.cutGrowth(message));
+  }
+
+  confirmCut(message: ConfirmCut): Answer<Growth> {
+    return this.#tell(this.#directory.confirmCut(message));
+  }
+
+  abortGrowth(message: ChangeGrowth): Answer<null> {
+    return this.#tell(this.#directory.abortGrowth(message));
+  }
+
+  finishGrowth(message: FinishGrowth): Answer<null> {
+    return this.#tell(this.#directory.finishGrowth(message));
   }
 
   snapshot(message: SnapshotRequest): Answer<Snapshot> {

@@ -180,6 +180,7 @@ const messages: Record<string, unknown> = {
   "the directory": {
     placement: envelope.placement,
     point: { incarnation: POSITION, position: POSITION },
+    growth: null,
     isPlaced: true,
     cells: largestCells,
     revokedKeys: list(max("maxRevokedKeys"), (n) => ascii(36, n)),

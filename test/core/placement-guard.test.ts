@@ -50,7 +50,10 @@ test("[P1] [M1] the placement that was confirmed first stays, whatever the direc
   const c = await Cluster.start();
   const other = { ...c.envelope, placement: placementOf(5) };
   // A directory that lost its data confirms any placement, so the copies in the objects must not change.
-  c.directory.object.confirm = async () => ({ ok: true, value: null });
+  c.directory.object.confirm = async ({ placement }) => ({
+    ok: true,
+    value: { placement, growth: null },
+  });
   const both = [c.shard(0).object.ping(c.envelope), c.shard(0).object.ping(other)];
   expect(await c.clock.runUntil(Promise.all(both))).toMatchObject([
     { ok: true, value: { auditEntries: 0 } },

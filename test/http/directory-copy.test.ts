@@ -51,6 +51,7 @@ class Fixture {
       ok: true,
       value: {
         placement,
+        growth: null,
         point: null,
         isPlaced: true,
         cells: [],

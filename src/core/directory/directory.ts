@@ -5,7 +5,6 @@ import { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import { History } from "../history.ts";
 import {
-  MESSAGE_VERSION,
   type ComparePoints,
   type Confirm,
   type Envelope,
@@ -18,10 +17,20 @@ import { migrate } from "../meta.ts";
 import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import { changedMeanwhile, ok, refused, type Refusal } from "../refusal.ts";
-import { placementMismatch } from "../placement-guard.ts";
+import type {
+  AskGrowth,
+  ChangeGrowth,
+  Confirmed,
+  ConfirmCut,
+  FinishGrowth,
+  Growth,
+  StartGrowth,
+} from "../growth/messages.ts";
+import { placementMismatch, refuseVersion } from "../placement-guard.ts";
 import type { WritePoint } from "../write-points.ts";
 import { cellsOf, type IdentitySet } from "../identities/identities.ts";
 import { cellState, keyState } from "./audited.ts";
+import { abortGrowth, confirmCut, finishGrowth, orderCut, startGrowth } from "./growth.ts";
 import { changeIdentities } from "./identities.ts";
 import type {
   Cell,
@@ -52,6 +61,14 @@ import {
   type VerificationSlot,
   type VerificationSlotRequest,
 } from "./verification-slots.ts";
+
+/** The positions of what D1 has copies of, read before the message was sent. */
+interface CopiedPositions {
+  /** Of the set of types (T6). */
+  copiedAt?: number;
+  /** Of the growth (G2). */
+  growthCopiedAt?: number;
+}
 
 /**
  * Stores what must never differ between machines: the placement, the cells and the keys. A begin, commit or
@@ -90,11 +107,11 @@ export class Directory {
   }
 
   /**
-   * Confirms a placement (P1). There is none to confirm before the first cell is registered, because only
-   * that fixes it (P2).
+   * Answers the placement in force (P1), whatever that of the message is. There is none before the first cell
+   * is registered, because only that fixes it (P2).
    */
-  confirm(message: Confirm): Promise<Reply<null>> {
-    return this.#read(message, () => {
+  confirm(message: Confirm): Promise<Reply<Confirmed>> {
+    const work = (): Reply<Confirmed> => {
       if (message.cell !== undefined && this.#store.cell(message.cell) === undefined) {
         return refused(
           "PERMISSION_DENIED",
@@ -102,12 +119,16 @@ export class Directory {
           { reason: "CELL_UNKNOWN" },
         );
       }
-      if (this.#store.placement === undefined)
+      const { placement, growth } = this.#store;
+      if (placement === undefined)
         return refused("UNAVAILABLE", "no cell is registered yet; an operator must register the first one", {
           reason: "NO_CELLS",
         });
-      return ok(null);
-    });
+      return ok({ placement, growth });
+    };
+    // An object asks again when it meets another placement than its own (G3).
+    const { placement = message.placement } = this.#store;
+    return this.#read({ ...message, placement }, work);
   }
 
   snapshot(message: SnapshotRequest): Promise<Reply<Snapshot>> {
@@ -117,7 +138,8 @@ export class Directory {
       const { maxRevokedKeys } = this.#limits;
       const revoked = this.#store.revokedKeys(maxRevokedKeys + 1);
       return ok({
-        placement: message.placement,
+        placement: this.#store.placement ?? message.placement,
+        growth: this.#store.growth,
         point: this.#pointOfRows,
         isPlaced: this.#store.placement !== undefined,
         cells: this.#store.cells(),
@@ -238,6 +260,46 @@ export class Directory {
       }
       return changeIdentities(this.#store, this.#audit, message);
     });
+  }
+
+  /** Returns the growth that runs. Null: none. */
+  growth(message: AskGrowth): Promise<Reply<Growth | null>> {
+    return this.#read(message, () => ok(this.#store.growth));
+  }
+
+  /** Starts to get more shards (G1). */
+  startGrowth(message: StartGrowth): Promise<Reply<Growth>> {
+    const id = this.#ports.randomness.uuid();
+    return this.#operate("start_growth", message, () =>
+      startGrowth(this.#store, this.#audit, message, id, this.#now()),
+    );
+  }
+
+  /** Orders the cut, after which the growth can't be aborted. */
+  cutGrowth(message: ChangeGrowth): Promise<Reply<Growth>> {
+    return this.#operate("order_cut", message, () =>
+      orderCut(this.#store, this.#audit, message, this.#now()),
+    );
+  }
+
+  /** Puts the new placement in force, once D1 has a copy of the growth (G2). Idempotent. */
+  confirmCut(message: ConfirmCut): Promise<Reply<Growth>> {
+    // A repeated message may have either placement.
+    const { growth, placement = message.placement } = this.#store;
+    const isRepeated = growth?.id === message.id && growth.phase === "cut";
+    return this.#change("confirm_cut", isRepeated ? { ...message, placement } : message, () =>
+      confirmCut(this.#store, message),
+    );
+  }
+
+  /** Ends a growth that was not cut. */
+  abortGrowth(message: ChangeGrowth): Promise<Reply<null>> {
+    return this.#operate("abort_growth", message, () => abortGrowth(this.#store, this.#audit, message));
+  }
+
+  /** Ends a growth that all shards have carried out. Idempotent. */
+  finishGrowth(message: FinishGrowth): Promise<Reply<null>> {
+    return this.#change("finish_growth", message, () => finishGrowth(this.#store, message));
   }
 
   /** Stores what describes a minted key, without the key itself. */
@@ -421,7 +483,8 @@ export class Directory {
   }
 
   async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
-    const refusal = this.#refuseMismatch(message);
+    // A directory that went back may have an older placement than all others (G2).
+    const refusal = this.#history.isLost ? refuseVersion(message) : this.#refuseMismatch(message);
     if (refusal !== undefined) return { ok: false, refusal };
     // A loss that another message has noticed may not be durable yet (H4).
     if (this.#history.isLost) await this.#ports.sql.flush();
@@ -460,19 +523,27 @@ export class Directory {
    * Returns why a message is refused that does not fit, or whose sender has seen more than this directory
    * has. A loss is durable before anybody is told of it (H4).
    */
-  async #refusalOf(message: Envelope & { copiedAt?: number }): Promise<Refusal | undefined> {
+  async #refusalOf(message: Envelope & CopiedPositions): Promise<Refusal | undefined> {
     const refusal =
       this.#refuseMismatch(message) ??
       this.#history.refuse(message.seen, "a caller") ??
-      this.#refuseOlderTypes(message);
+      this.#refuseOlderTypes(message) ??
+      this.#refuseOlderGrowth(message);
     if (this.#history.isLost) await this.#ports.sql.flush();
     return refusal;
   }
 
   /** D1 only gets sets that were durable here, so a set that is older than its copy is from before a loss. */
-  #refuseOlderTypes({ copiedAt = 0 }: { copiedAt?: number }): Refusal | undefined {
+  #refuseOlderTypes({ copiedAt = 0 }: CopiedPositions): Refusal | undefined {
     return copiedAt > this.#store.types.position
       ? this.#history.refuseBehind("the copy of the types in D1")
+      : undefined;
+  }
+
+  /** D1 only gets growths that were durable here (G2). */
+  #refuseOlderGrowth({ growthCopiedAt = 0 }: CopiedPositions): Refusal | undefined {
+    return growthCopiedAt > this.#store.growthPosition
+      ? this.#history.refuseBehind("the copy of the growth in D1")
       : undefined;
   }
 
@@ -532,14 +603,7 @@ export class Directory {
   }
 
   #refuseMismatch(message: Envelope): Refusal | undefined {
-    if (message.version !== MESSAGE_VERSION) {
-      return refused(
-        "UNAVAILABLE",
-        `message version ${message.version} is unknown here; retry when the deployment is complete`,
-        { reason: "MESSAGE_VERSION" },
-      ).refusal;
-    }
-    return this.#refusePlacement(message);
+    return refuseVersion(message) ?? this.#refusePlacement(message);
   }
 
   /** Until the first cell is registered, no placement is fixed, and all fit (P2). */

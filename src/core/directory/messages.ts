@@ -1,4 +1,5 @@
 import type { Identities, IdentitySet } from "../identities/identities.ts";
+import type { Growth } from "../growth/messages.ts";
 import type { OperatorCall } from "../messages.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
@@ -98,6 +99,8 @@ export interface ChangeIdentities extends OperatorCall {
 }
 
 export interface SnapshotRequest extends Envelope, Partial<CopiedTypes> {
+  /** The position of the growth in D1, read before this message was sent (G2). */
+  growthCopiedAt?: number;
   /** The position of the identities that the caller has. */
   identitiesPosition?: number;
   /** The position of the set of types that the caller has. */
@@ -106,7 +109,10 @@ export interface SnapshotRequest extends Envelope, Partial<CopiedTypes> {
 
 /** Everything that requests need from the directory. Each isolate keeps a copy. */
 export interface Snapshot {
+  /** The placement in force. Before there is one, that of the message. */
   placement: Placement;
+  /** The growth that runs. Null: none. */
+  growth: Growth | null;
   /** How far the directory had got when it read this. Null before its first change. */
   point: HistoryPoint | null;
   /** Whether a placement is fixed (P2). */
@@ -146,6 +152,8 @@ export interface RestoreDirectory extends OperatorCall {
   keys: MintedKey[];
   /** Null: there is no copy, or it comes with another page. */
   types: TypeSet | null;
+  /** The growth in D1, which comes with the last page. Null or absent: there is no copy (G2). */
+  growth?: Growth | null;
   /** True for the last page. With it, the loss is accepted. */
   isLast: boolean;
   /** If true, nothing is changed. */

@@ -1,8 +1,10 @@
 import type { Audit } from "../audit.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../history.ts";
+import type { Growth } from "../growth/messages.ts";
 import type { Limits } from "../limits.ts";
 import type { HistoryPoint, Reply } from "../messages.ts";
+import { placementOf } from "../placement.ts";
 import type { Ports } from "../ports.ts";
 import { ok } from "../refusal.ts";
 import { noIdentities } from "../identities/identities.ts";
@@ -116,6 +118,7 @@ export class DirectoryReconciler {
       this.#store.setTypes(restoredTypes(this.#store.types, page.types).entries);
     }
     if (!page.isLast) return { missing, durable: undefined };
+    this.#restoreGrowth(page.growth ?? null);
     this.#store.forgetKeys(this.#ports.clock.now(), this.#limits.maxKeys);
     // It needs no room (O3), because a directory that is lost hands out no entries.
     this.#audit.append(page.operator, {
@@ -132,6 +135,18 @@ export class DirectoryReconciler {
     // so D1 takes this set over.
     this.#store.setTypes(this.#store.types.entries.map((entry) => ({ ...entry, isInUse: true })));
     return { missing, durable };
+  }
+
+  /**
+   * Takes over a growth from D1 that is newer than the one that is left. Once the cut was ordered, it may
+   * have been told, because D1 has a copy (G2).
+   */
+  #restoreGrowth(copy: Growth | null): void {
+    if (copy === null || copy.position <= this.#store.growthPosition) return;
+    this.#store.raiseTo(Math.min(copy.position, MAX_BELIEVED));
+    const isCut = copy.phase !== "copying";
+    this.#store.setPlacement(placementOf(isCut ? copy.to : copy.from));
+    this.#store.setGrowth({ ...copy, phase: isCut ? "cut" : "copying" });
   }
 
   #accept(seenByCaller: HistoryPoint | undefined): () => void {

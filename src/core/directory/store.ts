@@ -1,4 +1,5 @@
 import { readMeta, readMetaNumber, writeMeta } from "../meta.ts";
+import type { Growth } from "../growth/messages.ts";
 import type { Placement } from "../placement.ts";
 import type { Sql, SqlValue } from "../ports.ts";
 import { sourceOrder } from "../source-order.ts";
@@ -67,6 +68,33 @@ export class DirectoryStore {
   setPlacement(placement: Placement): void {
     this.#position += 1;
     writeMeta(this.#sql, "placement", placement);
+  }
+
+  /** The growth that runs. Null: none. */
+  get growth(): Growth | null {
+    return this.#growthRecord.growth;
+  }
+
+  /** The position of the last change of a growth. */
+  get growthPosition(): number {
+    return this.#growthRecord.position;
+  }
+
+  get #growthRecord(): { position: number; growth: Growth | null } {
+    const kept = readMeta(this.#sql, "growth");
+    return kept === undefined ? { position: 0, growth: null } : (JSON.parse(String(kept)) as never);
+  }
+
+  setGrowth(growth: Omit<Growth, "position">): Growth {
+    this.#position += 1;
+    const changed = { ...growth, position: this.#position };
+    writeMeta(this.#sql, "growth", JSON.stringify({ position: this.#position, growth: changed }));
+    return changed;
+  }
+
+  endGrowth(): void {
+    this.#position += 1;
+    writeMeta(this.#sql, "growth", JSON.stringify({ position: this.#position, growth: null }));
   }
 
   get types(): DeclaredTypes {

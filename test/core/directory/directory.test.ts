@@ -50,15 +50,19 @@ async function revokedKeys(c: Cluster): Promise<string[]> {
   return answer.ok ? answer.value.revokedKeys.toSorted() : [];
 }
 
+const CONFIRMED = ok({ placement: placementOf(4), growth: null });
+
 test("[P2] the first cell fixes the placement for every later instance", async () => {
   const c = await Cluster.start({ cells: [], shards: 4 });
   const other = { ...c.envelope, placement: placementOf(5) };
   expect(await add(c, "1")).toMatchObject({ ok: true });
   for (let instance = 0; instance < 2; instance += 1) {
-    expect(await c.clock.runUntil(c.directory.object.confirm(other))).toEqual(
-      no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
+    expect(await c.clock.runUntil(c.directory.object.snapshot(other))).toEqual(
+      no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH", placement: c.envelope.placement }),
     );
-    expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+    // An object that asks is told the placement in force.
+    for (const message of [other, c.envelope])
+      expect(await c.clock.runUntil(c.directory.object.confirm(message))).toEqual(CONFIRMED);
     c.directory.restart();
   }
 });
@@ -143,7 +147,7 @@ test("[M5] [P1] every call with another version or placement is refused first", 
   for (const [envelope, reason] of wrong) {
     const { object } = c.directory;
     const calls: Promise<unknown>[] = [
-      object.confirm(envelope),
+      ...(reason === "MESSAGE_VERSION" ? [object.confirm(envelope)] : []),
       object.snapshot(envelope),
       object.addCell({
         ...envelope,
@@ -182,9 +186,9 @@ test("[M5] [P2] an unknown version registers no cell and fixes no placement", as
 test("only a registered cell is confirmed; a call without a cell needs none", async () => {
   const c = await Cluster.start({ cells: ["1"] });
   const confirm = (cell: string) => c.clock.runUntil(c.directory.object.confirm({ ...c.envelope, cell }));
-  expect(await confirm("1")).toEqual(ok(null));
+  expect(await confirm("1")).toEqual(CONFIRMED);
   expect(await confirm("3")).toEqual(no("PERMISSION_DENIED", { reason: "CELL_UNKNOWN" }));
-  expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(ok(null));
+  expect(await c.clock.runUntil(c.directory.object.confirm(c.envelope))).toEqual(CONFIRMED);
 });
 
 test("cells are registered once, changed in part, and listed in the order of their ids", async () => {
@@ -219,6 +223,7 @@ test("cells are registered once, changed in part, and listed in the order of the
   expect(await snapshot(c)).toEqual(
     ok({
       placement: c.envelope.placement,
+      growth: null,
       point: expect.anything() as unknown,
       isPlaced: true,
       revokedKeys: [],

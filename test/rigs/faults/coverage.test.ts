@@ -18,6 +18,11 @@ const unreachable: Record<string, string> = {
   change_transfer: "no scenario has a transfer; the simulation and test/rigs/transfers write it",
   move_claims: "no scenario has a transfer; the simulation and test/rigs/transfers write it",
   restore_directory: "the directory must go back in time first",
+  start_growth: "the unit tests and the simulation write it",
+  order_cut: "the unit tests and the simulation write it",
+  confirm_cut: "the unit tests and the simulation write it",
+  abort_growth: "the unit tests and the simulation write it",
+  finish_growth: "the unit tests and the simulation write it",
 };
 
 await prepareDatabases();
