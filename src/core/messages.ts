@@ -233,6 +233,8 @@ export interface LeaveQueue extends Envelope, Waiting {
 export interface Question extends AttemptId {
   lease: string;
   epoch: number;
+  /** The shard that granted the hold. Absent: the one that asks (G6). */
+  grantedBy?: number;
 }
 
 export interface Inquiry extends Envelope {
@@ -1053,6 +1055,8 @@ export interface HeldOp extends Omit<Op, "index" | "shard" | "epoch">, AttemptId
   lease: string;
   /** The epoch of the execution that made the hold. */
   heldEpoch: number;
+  /** The shard that granted it. Absent: the one that answers (G6). */
+  grantedBy?: number;
 }
 
 /** A range hold, for a ledger that has lost leases (H7). */
@@ -1169,6 +1173,8 @@ export interface ScrubStatus {
 export interface HeldExecution extends AttemptId {
   lease: string;
   epoch: number;
+  /** The shard that granted it (G6). */
+  grantedBy: number;
   keys: BucketKey[];
   /** The scope that the lease of a transfer holds instead of keys. */
   scope?: string;

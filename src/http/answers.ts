@@ -169,7 +169,7 @@ export function toApiChange(
   shard: number,
   { event, position, atMs, cell, lease, epoch, claim }: Change,
 ): z.input<typeof changeSchema> {
-  const id = [event, shard, epoch, ...(claim === undefined ? [] : [claim.uuid])].join(":");
+  const id = [event, shard, epoch, claim === undefined ? lease : claim.uuid].join(":");
   const common = { id, event, shard, position, at: timeOf(atMs), cell_id: cell, lease_uuid: lease, epoch };
   if (claim === undefined) return common;
   if (claim.details === null) return { ...common, claim: { uuid: claim.uuid } };

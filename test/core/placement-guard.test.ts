@@ -17,9 +17,10 @@ test("[P1] an object asks the directory once and stores the answer for later ins
   c.shard(0).restart();
   expect(await ping(c)).toMatchObject({ ok: true });
   expect(c.messages("confirm")).toHaveLength(1);
-  const other = { ...c.envelope, placement: placementOf(5) };
+  const { placement } = c.envelope;
+  const other = { ...c.envelope, placement: placementOf(3) };
   expect(await c.clock.runUntil(c.shard(0).object.ping(other))).toEqual(
-    no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }),
+    no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH", placement }),
   );
 });
 
@@ -70,5 +71,39 @@ test("[M5] [P1] a first message with an unknown version asks no object and store
     no("UNAVAILABLE", { reason: "MESSAGE_VERSION" }),
   );
   expect(c.messages("confirm")).toEqual([]);
+  expect(await ping(c)).toMatchObject({ ok: true });
+});
+
+/** From now on, the directory has this number of shards. */
+function growDirectory(c: Cluster, shards: number): void {
+  const placement = placementOf(shards);
+  c.directory.object.confirm = async () => ({ ok: true, value: { placement, growth: null } });
+}
+
+test("[G3] messages with a newer placement share one question to the directory", async () => {
+  const c = await Cluster.start();
+  const status = (placement: string) => c.ledger("1").object.status({ ...c.envelope, placement });
+  expect(await c.clock.runUntil(status(placementOf(4)))).toMatchObject({ ok: true });
+  growDirectory(c, 6);
+  c.calls.length = 0;
+  const calls = Promise.all(Array.from({ length: 5 }, () => status(placementOf(6))));
+  expect((await c.clock.runUntil(calls)).map(({ ok }) => ok)).toEqual(Array(5).fill(true));
+  expect(c.messages("confirm")).toHaveLength(1);
+  c.ledger("1").restart();
+  expect(await c.clock.runUntil(status(placementOf(4)))).toEqual(
+    no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH", placement: placementOf(6) }),
+  );
+});
+
+test("[G3] an object keeps its placement unless the directory has a newer one", async () => {
+  const c = await Cluster.start();
+  expect(await ping(c)).toMatchObject({ ok: true });
+  const { placement } = c.envelope;
+  const wrong = { ...c.envelope, placement: placementOf(5) };
+  const mismatch = no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH", placement });
+  expect(await c.clock.runUntil(c.shard(0).object.ping(wrong))).toEqual(mismatch);
+  expect(await c.clock.runUntil(c.ledger("1").object.status(wrong))).toEqual(mismatch);
+  c.fate = (call) => (call.method === "confirm" ? "lose" : "deliver");
+  expect(await c.clock.runUntil(c.shard(0).object.ping(wrong))).toEqual(no("UNAVAILABLE"));
   expect(await ping(c)).toMatchObject({ ok: true });
 });

@@ -344,7 +344,7 @@ describe("a scrub of a ledger", () => {
     const c = await start();
     await own(c, "1", "a");
     const keys = Array.from({ length: 20_001 }, (_, index) => ({ type: 1, canonical: String(index) }));
-    const executions = [{ lease: c.uuid(), incarnation: 1, counter: 1, epoch: 1, keys }];
+    const executions = [{ lease: c.uuid(), incarnation: 1, counter: 1, epoch: 1, grantedBy: 0, keys }];
     const message: CheckHolds = { ...c.envelope, cell: "1", executions };
     expect(await c.clock.runUntil(c.shard(0).object.checkHolds(message))).toMatchObject({
       ok: false,

@@ -273,6 +273,7 @@ const proofs: Record<string, Proof> = {
   "meta.object_name": "after work",
   "meta.placement": "after work",
   "meta.history_lost": "after work",
+  "meta.has_grown": "after work",
   "meta.history_accepted": "after work",
   "meta.history_accepted_at": "after work",
   "meta.scrub": at("test/core/scrub.test.ts", "[Z4] [M6] keeps the first findings, and counts all"),
@@ -290,6 +291,10 @@ const proofs: Record<string, Proof> = {
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
   ),
   "PlacementGuard.#used": "after work",
+  "PlacementGuard.#following": at(
+    "test/core/placement-guard.test.ts",
+    "[G3] messages with a newer placement share one question to the directory",
+  ),
   "Scrub.#underWay": at("test/core/scrub.test.ts", "[Z4] [M6] steps at the same time share one step"),
   "Timers.#windows": at(
     "test/objects/timers.test.ts",
@@ -505,6 +510,7 @@ const proofs: Record<string, Proof> = {
   "meta.position": "after work",
   "meta.revoked_through_ms": "after work",
   "meta.types": typeSet,
+  "meta.growth": "after work",
   "meta.identities": at("test/http/identities.test.ts", "the identities have a limit in bytes"),
   "DirectoryStore.#types": typeSet,
   // Isolates

@@ -1,6 +1,6 @@
 import type { Limits } from "../limits.ts";
-import type { BeginRequest, Decision, HeldKey, Holder, Op, Prepare, PrepareAnswer } from "../messages.ts";
-import { shardsOf } from "../placement.ts";
+import type { BeginRequest, HeldKey, Holder, Op, Prepare, PrepareAnswer } from "../messages.ts";
+import { shardsOf, type Placement } from "../placement.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { Conflict, Refusal } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
@@ -30,6 +30,8 @@ export class Attempt {
   readonly #options: Pick<BeginRequest, "allowMissing" | "isVerification">;
   readonly #traces: Traces;
   readonly #transfer: BeginRequest["transfer"];
+  /** The one with which the ops have their shards. */
+  readonly #placement: Placement;
   readonly #byShard: ReadonlyMap<number, Op[]>;
   readonly #answers = new Map<number, ShardAnswer>();
   readonly #signal = { isOver: false };
@@ -48,6 +50,7 @@ export class Attempt {
     this.#options = { allowMissing, ...(isVerification === true ? { isVerification } : {}) };
     this.#traces = traces;
     this.#transfer = transfer;
+    this.#placement = placement;
     // A transfer holds its scope on every shard (Y1).
     this.#byShard =
       transfer === undefined
@@ -88,7 +91,7 @@ export class Attempt {
     this.#answers.set(shard, "waiting");
     const ops = this.#byShard.get(shard) ?? [];
     const prepare: Prepare = { ...this.#holder, ops, ...this.#options, ...this.#transferOn(shard) };
-    const answer = await this.#links.prepare(shard, prepare, this.#signal, this.#traces);
+    const answer = await this.#links.prepare(shard, this.#placement, prepare, this.#signal, this.#traces);
     if (!this.#signal.isOver) this.#answers.set(shard, answer);
     return answer;
   }
@@ -147,23 +150,24 @@ export class Attempt {
   /**
    * Releases every hold that this attempt may have, including holds on shards whose answer is unknown.
    * Resolves when every release is acknowledged or has failed (B6). A shard that missed its release inquires
-   * later (B8).
+   * later (B8). Holds may have moved to other shards since the attempt (G6).
    */
   async release(): Promise<void> {
     const signal = { isOver: false };
     const releases = [...this.#answers].flatMap(([shard, answer]) => {
       if (answer !== "waiting" && answer.kind === "ok" && !(answer.value.granted && answer.value.epoch > 0))
         return [];
-      const keys = (this.#byShard.get(shard) ?? []).map(({ type, canonical }) => ({ type, canonical }));
-      const { from, scope } = this.#transfer ?? {};
-      const decision: Decision = {
-        ...this.#holder,
-        outcome: "ROLLED_BACK",
-        epoch: null,
-        keys,
-        ...(from === undefined || scope === undefined ? {} : { transfer: { from, scope } }),
-      };
-      return [this.#links.decide(shard, decision, signal, this.#traces)];
+      const decision = { ...this.#holder, outcome: "ROLLED_BACK" as const, epoch: null };
+      if (this.#transfer !== undefined) {
+        const { from, scope } = this.#transfer;
+        const transfer = { ...decision, keys: [], transfer: { from, scope } };
+        return [this.#links.decide(shard, transfer, signal, this.#traces)];
+      }
+      const byShard = Map.groupBy(this.#byShard.get(shard) ?? [], (op) => this.#links.shardNow(op));
+      return [...byShard].map(([now, ops]) => {
+        const keys = ops.map(({ type, canonical }) => ({ type, canonical }));
+        return this.#links.decide(now, { ...decision, keys }, signal, this.#traces);
+      });
     });
     await this.#until(this.#clock.now() + this.#limits.exchangeTimeoutMs, Promise.all(releases));
     signal.isOver = true;

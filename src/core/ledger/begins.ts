@@ -14,12 +14,12 @@ import type {
   Op,
   PlacedLease,
 } from "../messages.ts";
+import { placementMismatch } from "../placement-guard.ts";
 import type { Ports } from "../ports.ts";
 import { agesIn, Histogram } from "../metrics/histogram.ts";
 import type { LedgerCounters } from "../metrics/ledger-counters.ts";
 import type { LedgerMetrics, WaitResult } from "../metrics/messages.ts";
 import { ok, refused, type Conflict, type Refusal, type Result } from "../refusal.ts";
-import type { Traces } from "../traces.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import type { History } from "../history.ts";
 import { encodeExecutions } from "./executions.ts";
@@ -316,6 +316,7 @@ export class Begins {
     if (!this.#history.isRaised) await this.#commits.submit("raise_incarnation", () => null);
     for (let round = 0; ; round += 1) {
       if (!this.#isCurrent(running)) return rolledBack();
+      this.#place(running);
       const attemptId: AttemptId = { incarnation: this.#history.incarnation, counter: ++this.#attempts };
       running.attemptId = attemptId;
       const attempt = new Attempt(
@@ -333,19 +334,22 @@ export class Begins {
         if (granted.ok) return ok({ lease: granted.value, created: true });
         running.attemptId = undefined;
         await attempt.release();
+        if (this.#isOutdated(running) && !isOver(this.#ports.clock.now())) continue;
         return granted;
       }
       // The attempt is over. From here on, an inquiry about it is answered `gone`.
       running.attemptId = undefined;
       // A shard that has carried out the prepare has ended the offer itself.
       if (offer !== undefined && !attempt.hasAnswer(offer.shard))
-        this.#links.leave(offer.shard, running.request.lease, offer.key);
+        this.#links.leave(offer.shard, running.request.placement, running.request.lease, offer.key);
       offer = undefined;
       await attempt.release();
       if (!this.#isCurrent(running)) return rolledBack();
+      // Shards refuse the attempt if its names may have other shards by now (G3).
+      if (this.#isOutdated(running) && !isOver(this.#ports.clock.now())) continue;
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
       if (isOver(this.#ports.clock.now())) return { ok: false, refusal: conflictRefusal(end.conflicts) };
-      const settled = await this.#settle(end.held, running.request.traces);
+      const settled = await this.#settle(end.held, running.request);
       const states = new Set(settled.map(({ state }) => state));
       // After an offer, other begins that wait are in the way like those that run. Otherwise, begins of
       // several names could get offers and be in each other's way for ever (B11).
@@ -358,7 +362,12 @@ export class Begins {
       const pauseMs = isBusy ? this.#pauseMs(round) : 0;
       const now = this.#ports.clock.now();
       if (lasting !== undefined && !mayChange && !isOver(now)) {
-        if (lasting.isRange || (await this.#wait(running, lasting)) !== "offered") {
+        if (lasting.isRange) return { ok: false, refusal: conflictRefusal(end.conflicts) };
+        const waited = await this.#wait(running, lasting);
+        deadlineMs += Math.max(0, this.#ports.clock.now() - now);
+        // It queues again on the shard that has the name now (G3).
+        if (waited === "ended" && this.#isOutdated(running) && running.waitTime?.isOver === false) continue;
+        if (waited !== "offered") {
           const refusal = this.#isCurrent(running)
             ? this.grantRefusal(running.request)
             : rolledBack().refusal;
@@ -366,7 +375,6 @@ export class Begins {
         }
         offer = lasting;
         hasHadOffer = true;
-        deadlineMs += Math.max(0, this.#ports.clock.now() - now);
         continue;
       }
       if (!mayChange || isOver(now) || isOver(now + pauseMs))
@@ -381,9 +389,8 @@ export class Begins {
    */
   async #wait({ request, bytes, waitTime }: Running, awaited: Awaited): Promise<WaitResult | undefined> {
     if (waitTime === undefined || waitTime.isOver) return undefined;
-    const { lease, traces } = request;
     const result = await this.#waitDurations.time(() =>
-      this.#waits.forName(lease, awaited, bytes, waitTime, traces),
+      this.#waits.forName(request, awaited, bytes, waitTime),
     );
     this.#counters.waited(result);
     return result;
@@ -397,6 +404,9 @@ export class Begins {
   #grant(running: Running, attemptId: AttemptId, end: AttemptEnd & { kind: "granted" }): Result<PlacedLease> {
     if (!this.#isCurrent(running)) return rolledBack();
     const { request, payload } = running;
+    const { placement } = this.#links;
+    if (this.#isOutdated(running))
+      return { ok: false, refusal: placementMismatch(placement, request.placement) };
     const refusal = this.grantRefusal(request);
     if (refusal !== undefined) return { ok: false, refusal };
     const now = this.#ports.clock.now();
@@ -466,13 +476,30 @@ export class Begins {
     ).refusal;
   }
 
+  /** Whether the names of a begin may have other shards by now (G3). */
+  #isOutdated({ request }: Running): boolean {
+    return request.placement !== this.#links.placement;
+  }
+
+  /** Finds the shards of a begin again, if there are more of them by now. */
+  #place(running: Running): void {
+    if (!this.#isOutdated(running)) return;
+    const { placement } = this.#links;
+    const ops = running.request.ops.map((op) => ({ ...op, shard: this.#links.shardNow(op) }));
+    running.request = { ...running.request, placement, ops };
+    running.payload = encodePayload(ops);
+  }
+
   #isCurrent(running: Running): boolean {
     return this.#running.get(running.request.lease) === running;
   }
 
-  async #settle(held: ReadonlyMap<number, HeldKey[]>, traces: Traces): Promise<Settled[]> {
+  async #settle(
+    held: ReadonlyMap<number, HeldKey[]>,
+    { placement, traces }: BeginRequest,
+  ): Promise<Settled[]> {
     const settled = await fanOut([...held], this.#limits.fanOut, async ([shard, keys]) => {
-      const answer = await this.#links.settle(shard, keys, traces);
+      const answer = await this.#links.settle(shard, placement, keys, traces);
       const states = answer.kind === "ok" ? answer.value.states : [];
       return keys.map(({ scope, ...key }, index): Settled => ({
         shard,

@@ -1,6 +1,7 @@
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
-import type { Decision, Outcome } from "../messages.ts";
+import type { Decision, Op, Outcome } from "../messages.ts";
+import type { Placement } from "../placement.ts";
 import type { Ports } from "../ports.ts";
 import type { Traces } from "../traces.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
@@ -48,10 +49,12 @@ interface OpenDecision {
   /** The shards of the lease. Empty until the row has been read. */
   shards: readonly number[];
   /**
-   * The shards that have not confirmed yet. Undefined after a restart: then the decision is sent to all of
-   * its shards again.
+   * The messages that were not confirmed yet, by `SentDecision.key`. Undefined after a restart and after a
+   * change of the placement: then the decision is sent to all of its shards again.
    */
-  remaining: Set<number> | undefined;
+  remaining: Set<string> | undefined;
+  /** The placement with which `remaining` was made. */
+  placement: Placement | undefined;
   underWay: Promise<void> | undefined;
 }
 
@@ -237,7 +240,8 @@ export class Deliveries {
   }
 
   async #deliverOnce(open: OpenDecision, traces: Traces): Promise<void> {
-    let decisions: Map<number, Decision>;
+    let decisions: SentDecision[];
+    const { placement } = this.#links;
     try {
       const row = open.row ?? this.#store.findWhole(open.lease);
       if (open.row === undefined && row !== undefined) {
@@ -246,7 +250,7 @@ export class Deliveries {
         this.#keepBatch(open, row);
       }
       open.row = undefined;
-      decisions = row === undefined ? new Map() : decisionsOf(this.#cell, row);
+      decisions = row === undefined ? [] : decisionsOf(this.#cell, row, (op) => this.#links.shardNow(op));
     } catch (error) {
       // A row that this version cannot read must not block the other decisions.
       this.#ports.log("decision_unreadable", {
@@ -256,16 +260,20 @@ export class Deliveries {
       this.#postpone(open);
       return;
     }
-    const remaining = (open.remaining ??= new Set(decisions.keys()));
-    const confirmations = [...remaining].map(async (shard) => {
-      const decision = decisions.get(shard);
-      if (decision !== undefined) {
-        const answer = await this.#links.decide(shard, decision, undefined, traces);
-        if (answer.kind !== "ok") return;
-      }
-      remaining.delete(shard);
+    if (open.placement !== placement) open.remaining = undefined;
+    open.placement = placement;
+    const remaining = (open.remaining ??= new Set(decisions.map(({ key }) => key)));
+    const confirmations = decisions.map(async ({ key, shard, decision }) => {
+      if (!remaining.has(key)) return;
+      const answer = await this.#links.decide(shard, decision, undefined, traces);
+      if (answer.kind === "ok") remaining.delete(key);
     });
     await Promise.all(confirmations);
+    // What was confirmed before a change of the placement has moved with its names (G6).
+    if (remaining.size > 0 && this.#links.placement !== placement) {
+      this.#dropBatch(open);
+      return this.#deliverOnce(open, traces);
+    }
     if (remaining.size > 0) return this.#postpone(open);
     // Without room in `#applied`, the decision is sent once more later on, which has no effect (C2).
     if (this.#applied.size >= MAX_APPLIED) this.#leaveInRow(open);
@@ -381,26 +389,50 @@ const openDecision = (lease: string, position: number, dueAtMs: number): OpenDec
   batchBytes: 0,
   shards: [],
   remaining: undefined,
+  placement: undefined,
   underWay: undefined,
 });
 
 const shardsOf = ({ epochs }: LeaseRow): number[] =>
   epochs === null ? [] : [...decodeExecutions(epochs).keys()];
 
+/** A decision for the holds of one execution that one shard has. */
+interface SentDecision {
+  /** Identifies it among those of the lease: the shard that granted the holds, and the one that has them. */
+  key: string;
+  shard: number;
+  decision: Decision;
+}
+
 /**
- * Returns the decision for each shard that may have a hold of the lease. Empty for a fence, which has no
+ * Returns the decisions for each shard that may have a hold of the lease. None for a fence, which has no
  * holds.
  */
-function decisionsOf(cell: string, row: LeaseRow): Map<number, Decision> {
-  const decisions = new Map<number, Decision>();
-  if (row.payload === null || row.epochs === null || row.state === "GRANTED") return decisions;
+function decisionsOf(cell: string, row: LeaseRow, shardNow: (op: Op) => number): SentDecision[] {
+  if (row.payload === null || row.epochs === null || row.state === "GRANTED") return [];
   const outcome: Outcome = row.state;
   const { lease, incarnation, counter } = row;
-  const transfer = row.transfer === null ? {} : { transfer: decodeRange(row.transfer) };
-  for (const [shard, { epoch }] of decodeExecutions(row.epochs)) {
-    decisions.set(shard, { cell, lease, incarnation, counter, outcome, epoch, keys: [], ...transfer });
+  const executions = decodeExecutions(row.epochs);
+  const decided = { cell, lease, incarnation, counter, outcome };
+  if (row.transfer !== null) {
+    const transfer = decodeRange(row.transfer);
+    // A range hold stays where it was granted: no shard hands names over while it has one (G10).
+    return [...executions].map(([shard, { epoch }]) => ({
+      key: String(shard),
+      shard,
+      decision: { ...decided, epoch, keys: [], transfer },
+    }));
   }
-  for (const { shard, type, canonical } of decodePayload(row.payload))
-    decisions.get(shard)?.keys.push({ type, canonical });
-  return decisions;
+  const sent = new Map<string, SentDecision>();
+  for (const op of decodePayload(row.payload)) {
+    const { shard: grantedBy, type, canonical } = op;
+    const epoch = executions.get(grantedBy)?.epoch;
+    if (epoch === undefined) continue;
+    const shard = shardNow(op);
+    const key = `${grantedBy}>${shard}`;
+    const decision: Decision = sent.get(key)?.decision ?? { ...decided, epoch, keys: [] };
+    decision.keys.push({ type, canonical });
+    sent.set(key, { key, shard, decision });
+  }
+  return [...sent.values()];
 }

@@ -41,6 +41,8 @@ interface ComparedLease {
 /** The part of a lease that one message asks about. */
 interface AskedPart {
   lease: ComparedLease;
+  /** All of them were granted by one shard. */
+  grantedBy: number;
   ops: Op[];
 }
 
@@ -125,14 +127,19 @@ export class LedgerScrub {
     const messages: { shard: number; parts: AskedPart[] }[] = [];
     const open = new Map<number, { parts: AskedPart[]; keys: number }>();
     for (const lease of leases) {
-      for (const [shard, ops] of Map.groupBy(lease.ops, (op) => op.shard)) {
+      const placed = Map.groupBy(lease.ops, (op) => `${op.shard}>${this.#links.shardNow(op)}`);
+      for (const [first, ...others] of placed.values()) {
+        if (first === undefined) continue;
+        const ops = [first, ...others];
+        const grantedBy = first.shard;
+        const shard = this.#links.shardNow(first);
         // A shard that held nothing for the lease has only destroys of claims that did not exist.
-        if (!lease.executions.has(shard)) {
+        if (!lease.executions.has(grantedBy)) {
           note(lease, shard, ops);
           continue;
         }
         for (let from = 0; from < ops.length; from += this.#limits.scanRows) {
-          const part = { lease, ops: ops.slice(from, from + this.#limits.scanRows) };
+          const part = { lease, grantedBy, ops: ops.slice(from, from + this.#limits.scanRows) };
           let message = open.get(shard);
           if (message === undefined || message.keys + part.ops.length > this.#limits.scanRows) {
             message = { parts: [], keys: 0 };
@@ -162,7 +169,7 @@ export class LedgerScrub {
       placement,
       ...(seen === undefined ? {} : { seen }),
       cell: this.#cell,
-      executions: parts.map((part) => heldExecution(part, shard)),
+      executions: parts.map(heldExecution),
     };
     const answer = await ask(this.#clock, this.#limits.exchangeTimeoutMs, () =>
       this.#shard.checkHolds(shard, message),
@@ -232,10 +239,11 @@ function note({ missing }: ComparedLease, shard: number, ops: readonly Op[]): vo
   });
 }
 
-const heldExecution = ({ lease, ops }: AskedPart, shard: number): HeldExecution => ({
+const heldExecution = ({ lease, ops, grantedBy }: AskedPart): HeldExecution => ({
   lease: lease.row.lease,
   incarnation: lease.row.incarnation,
   counter: lease.row.counter,
-  epoch: lease.executions.get(shard)?.epoch ?? 0,
+  epoch: lease.executions.get(grantedBy)?.epoch ?? 0,
+  grantedBy,
   keys: ops.map(({ type, canonical }) => ({ type, canonical })),
 });

@@ -140,13 +140,10 @@ export class Ledger {
     this.#exchangeDurations = new Histogram(ports.clock);
     this.#store = new LedgerStore(ports.sql, cell);
     const transfers = new TransferStore(ports.sql);
-    this.#placementGuard = new PlacementGuard(
-      ports,
-      limits,
-      peers.directory,
-      () => this.#deliveries.start(),
+    this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, {
+      firstUse: () => this.#deliveries.start(),
       cell,
-    );
+    });
     const positions = new Positions(this.#store.lastPosition());
     this.#history = new History(ports, `the ledger of cell ${cell}`, positions.last);
     const links = (this.#links = new ShardLinks(
@@ -251,6 +248,7 @@ export class Ledger {
       this.#deliveries,
       this.#audit,
       peers.shard,
+      this.#placementGuard,
     );
     const leases = new LedgerScrub(
       cell,

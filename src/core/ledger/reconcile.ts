@@ -19,6 +19,7 @@ import {
   type RemovalEnd,
   type Reply,
 } from "../messages.ts";
+import type { PlacementGuard } from "../placement-guard.ts";
 import { shardsOf } from "../placement.ts";
 import type { Answer, Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
@@ -65,6 +66,7 @@ export class LedgerReconciler {
   readonly #deliveries: Deliveries;
   readonly #audit: Audit;
   readonly #shard: HoldsPeer;
+  readonly #placementGuard: PlacementGuard;
   #accepting: Promise<Reply<LedgerReconciliation>> | undefined;
 
   constructor(
@@ -80,6 +82,7 @@ export class LedgerReconciler {
     deliveries: Deliveries,
     audit: Audit,
     shard: HoldsPeer,
+    placementGuard: PlacementGuard,
   ) {
     this.#cell = cell;
     this.#ports = ports;
@@ -93,6 +96,7 @@ export class LedgerReconciler {
     this.#deliveries = deliveries;
     this.#audit = audit;
     this.#shard = shard;
+    this.#placementGuard = placementGuard;
   }
 
   /**
@@ -326,9 +330,16 @@ export class LedgerReconciler {
     if (first === undefined) return;
     const before = known?.payload ? decodePayload(known.payload) : [];
     const ops = [...before, ...held.map((each, index) => opOf(each, shard, before.length + index))];
+    // Holds that have moved keep the shard that granted them (G6).
+    if (held.some(({ grantedBy }) => grantedBy !== undefined)) this.#placementGuard.noteGrown();
     const unique = [...new Map(ops.map((op) => [`${op.type}:${op.canonical}`, op])).values()];
     const executions = new Map(known?.epochs ? decodeExecutions(known.epochs) : []);
-    executions.set(shard, { epoch: first.heldEpoch, incarnation: shardIncarnation });
+    for (const { grantedBy, heldEpoch } of held) {
+      const own = { epoch: heldEpoch, incarnation: shardIncarnation };
+      if (grantedBy === undefined) executions.set(shard, own);
+      // The shard that has the hold now does not know the incarnation of the one that granted it.
+      else executions.set(grantedBy, executions.get(grantedBy) ?? { ...own, incarnation: 0 });
+    }
     this.#positions.raiseTo(seenPosition);
     const now = this.#ports.clock.now();
     this.#store.times.note(now, this.#positions.last);
@@ -474,7 +485,7 @@ const newestAttempt = (held: readonly HeldOp[]): HeldOp =>
   );
 
 const opOf = (
-  { kind, type, canonical, value, subject, source, scope }: HeldOp,
+  { kind, type, canonical, value, subject, source, scope, grantedBy }: HeldOp,
   shard: number,
   index: number,
 ): Op => ({
@@ -483,7 +494,7 @@ const opOf = (
   canonical,
   value,
   index,
-  shard,
+  shard: grantedBy ?? shard,
   ...(subject === undefined ? {} : { subject }),
   ...(source === undefined ? {} : { source }),
   ...(scope === undefined ? {} : { scope }),

@@ -1,6 +1,7 @@
 import type { Limits } from "../limits.ts";
 import type { Decision, Exchange, ExchangeAnswer, Prepare, PrepareAnswer } from "../messages.ts";
 import type { Placement } from "../placement.ts";
+import { placementMismatch } from "../placement-guard.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { Traces } from "../traces.ts";
 
@@ -13,6 +14,8 @@ export type SendExchange = (
 
 interface Queued<Item, T> {
   item: Item;
+  /** The placement with which the item was sent to this shard. */
+  placement: Placement;
   resolve: (answer: Answer<T>) => void;
   /**
    * `isOver` becomes true when the sender has given up. From then on, a prepare is not sent any more. No
@@ -39,6 +42,7 @@ export class ShardLink {
   readonly #pass: Pass;
   readonly #send: SendExchange;
   readonly #isHalted: IsHalted;
+  readonly #current: () => Placement;
   #decisions: Queued<Decision, null>[] = [];
   #prepares: Queued<Prepare, PrepareAnswer>[] = [];
   #busy = false;
@@ -47,12 +51,21 @@ export class ShardLink {
   /** True if prepares waited and the last message had no room for any of them. */
   #preparesFirst = false;
 
-  constructor(clock: Clock, limits: Limits, pass: Pass, send: SendExchange, isHalted: IsHalted) {
+  /** @param current returns the placement of the ledger */
+  constructor(
+    clock: Clock,
+    limits: Limits,
+    pass: Pass,
+    send: SendExchange,
+    isHalted: IsHalted,
+    current: () => Placement,
+  ) {
     this.#clock = clock;
     this.#limits = limits;
     this.#pass = pass;
     this.#send = send;
     this.#isHalted = isHalted;
+    this.#current = current;
   }
 
   /**
@@ -68,8 +81,8 @@ export class ShardLink {
     return new Promise((resolve) => {
       if (this.#prepares.length >= this.#limits.concurrentBegins)
         this.#prepares = withoutOver(this.#prepares);
-      this.#prepares.push({ item: prepare, resolve, signal, traces });
-      this.#go(placement, true);
+      this.#prepares.push({ item: prepare, placement, resolve, signal, traces });
+      this.#go(true);
     });
   }
 
@@ -87,23 +100,23 @@ export class ShardLink {
     return new Promise((resolve) => {
       if (signal !== undefined && this.#decisions.length >= this.#limits.concurrentBegins)
         this.#decisions = withoutOver(this.#decisions);
-      this.#decisions.push({ item: decision, resolve, signal, traces });
-      this.#go(placement, signal !== undefined);
+      this.#decisions.push({ item: decision, placement, resolve, signal, traces });
+      this.#go(signal !== undefined);
     });
   }
 
-  #go(placement: Placement, isAwaited: boolean): void {
-    if (!this.#busy) void this.#run(placement);
+  #go(isAwaited: boolean): void {
+    if (!this.#busy) void this.#run();
     else if (isAwaited) this.#endWait();
   }
 
-  async #run(placement: Placement): Promise<void> {
+  async #run(): Promise<void> {
     this.#busy = true;
     try {
       while (this.#decisions.length + this.#prepares.length > 0) {
         if (!this.#hasAwaited()) await this.#waitForPrepare();
         await this.#clock.turn();
-        await this.#pass(() => this.#next(placement));
+        await this.#pass(() => this.#next());
         if (this.#isHalted()) break;
       }
     } finally {
@@ -137,8 +150,11 @@ export class ShardLink {
    * Takes items from the queue only once the message may be sent, so that items whose senders gave up in the
    * meantime are left out.
    */
-  async #next(placement: Placement): Promise<void> {
+  async #next(): Promise<void> {
     if (this.#isHalted()) return;
+    const placement = this.#current();
+    this.#decisions = withoutOutdated(this.#decisions, placement);
+    this.#prepares = withoutOutdated(this.#prepares, placement);
     const [decisions, prepares] = this.#take();
     if (decisions.length + prepares.length > 0) await this.#exchange(placement, decisions, prepares);
   }
@@ -228,6 +244,16 @@ function withoutOver<Item, T>(waiting: readonly Queued<Item, T>[]): Queued<Item,
     if (signal?.isOver === true)
       resolve({ kind: "unknown", cause: "the caller gave up before the message was sent" });
   return waiting.filter(({ signal }) => signal?.isOver !== true);
+}
+
+/** Drops the items for this shard whose names may have another shard by now (G3). */
+function withoutOutdated<Item, T>(
+  waiting: readonly Queued<Item, T>[],
+  current: Placement,
+): Queued<Item, T>[] {
+  for (const { placement, resolve } of waiting)
+    if (placement !== current) resolve({ kind: "refused", refusal: placementMismatch(current, placement) });
+  return waiting.filter(({ placement }) => placement === current);
 }
 
 /** Removes and returns the leading items that fit. */

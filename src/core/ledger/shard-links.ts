@@ -11,6 +11,7 @@ import {
   type HeldKey,
   type HistoryPoint,
   type LeaveQueue,
+  type Op,
   type Prepare,
   type PrepareAnswer,
   type Reply,
@@ -23,7 +24,7 @@ import {
 import type { Answer, Clock } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { isSamePoint, type History } from "../history.ts";
-import type { Placement } from "../placement.ts";
+import { shardOf, shardsOf, type Placement } from "../placement.ts";
 import type { Refusal } from "../refusal.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import type { Executions } from "./executions.ts";
@@ -86,26 +87,33 @@ export class ShardLinks {
     this.#settles = new Semaphore(limits.fanOut);
   }
 
+  /** @param placement the one with which the ops of the prepare have their shards */
   prepare(
     shard: number,
+    placement: Placement,
     prepare: Prepare,
     signal: { isOver: boolean },
     traces?: Traces,
   ): Promise<Answer<PrepareAnswer>> {
-    return this.#linkTo(shard).prepare(this.#placement(), prepare, signal, traces);
+    return this.#linkTo(shard).prepare(placement, prepare, signal, traces);
   }
 
+  /** Sends a decision to the shard that its names have with the current placement. */
   decide(
     shard: number,
     decision: Decision,
     signal?: { isOver: boolean },
     traces?: Traces,
   ): Promise<Answer<null>> {
-    return this.#linkTo(shard).decide(this.#placement(), decision, signal, traces);
+    return this.#linkTo(shard).decide(this.placement, decision, signal, traces);
   }
 
-  settle(shard: number, keys: HeldKey[], traces?: Traces): Promise<Answer<SettleAnswer>> {
-    const placement = this.#placement();
+  settle(
+    shard: number,
+    placement: Placement,
+    keys: HeldKey[],
+    traces?: Traces,
+  ): Promise<Answer<SettleAnswer>> {
     // The shard asks other ledgers before it answers, after the questions that it has just sent them (B8).
     const timeoutMs = this.#limits.exchangeTimeoutMs + 2 * this.#limits.inquiryTimeoutMs;
     return this.#settles.run(async () => {
@@ -116,6 +124,7 @@ export class ShardLinks {
       return ask(this.#clock, timeoutMs, async () => {
         const reply = await this.#peer.settle(shard, message);
         if (reply.ok) this.#see(shard, reply.value.point, message.seen);
+        else await this.#placementGuard.learn(reply.refusal);
         return reply;
       });
     });
@@ -125,20 +134,29 @@ export class ShardLinks {
    * Waits until a name is offered to a begin (B11). It is a message of its own, because a shard answers
    * exchanges without waiting (B4). It takes no permit from other messages: the begins that wait are limited.
    */
-  wait(shard: number, lease: string, key: BucketKey, traces?: Traces): Promise<Answer<WaitAnswer>> {
+  wait(
+    shard: number,
+    placement: Placement,
+    lease: string,
+    key: BucketKey,
+    traces?: Traces,
+  ): Promise<Answer<WaitAnswer>> {
     return ask(this.#clock, waitTimeoutMs(this.#limits), async () => {
       // An instance that has ended sends nothing more (B5), and one that has gone back in time neither (H4).
       if (this.#isHalted()) throw new Error("this instance has ended");
       if (this.#history.isLost) throw new Error("this ledger has gone back in time");
-      const envelope = this.#envelope(shard, this.#placement());
-      return this.#peer.wait(shard, { ...envelope, ...sharedTraces([traces]), cell: this.#cell, lease, key });
+      const envelope = this.#envelope(shard, placement);
+      const message = { ...envelope, ...sharedTraces([traces]), cell: this.#cell, lease, key };
+      const reply = await this.#peer.wait(shard, message);
+      if (!reply.ok) await this.#placementGuard.learn(reply.refusal);
+      return reply;
     });
   }
 
   /** Gives up the place of a begin. If the message is lost, the shard finds out by itself. */
-  leave(shard: number, lease: string, key: BucketKey): void {
+  leave(shard: number, placement: Placement, lease: string, key: BucketKey): void {
     if (this.#isHalted() || this.#history.isLost) return;
-    const message = { ...this.#envelope(shard, this.#placement()), cell: this.#cell, lease, key };
+    const message = { ...this.#envelope(shard, placement), cell: this.#cell, lease, key };
     void ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.leave(shard, message));
   }
 
@@ -156,6 +174,7 @@ export class ShardLinks {
       (work) => this.#exchanges.run(work),
       send,
       this.#isHalted,
+      () => this.placement,
     );
     this.#links.set(shard, link);
     return link;
@@ -180,7 +199,10 @@ export class ShardLinks {
       confirmed: this.#confirmed.get(shard) ?? null,
       ...content,
     });
-    if (!reply.ok) return reply;
+    if (!reply.ok) {
+      await this.#placementGuard.learn(reply.refusal);
+      return reply;
+    }
     const { incarnation = 0 } = reply.value.point ?? {};
     this.#incarnations.set(shard, Math.max(this.#incarnations.get(shard) ?? 0, incarnation));
     this.#see(shard, reply.value.point, envelope.seen);
@@ -258,8 +280,13 @@ export class ShardLinks {
     );
   }
 
+  /** The shard that has a name now. `shard` is the one that had it when the op was placed. */
+  shardNow({ type, canonical, shard }: Pick<Op, "type" | "canonical" | "shard">): number {
+    return this.#placementGuard.hasGrown ? shardOf(type, canonical, shardsOf(this.placement)) : shard;
+  }
+
   /** Nothing is sent before the first call was admitted, and from then on the placement is known. */
-  #placement(): string {
+  get placement(): Placement {
     const placement = this.#placementGuard.placement;
     if (placement === undefined)
       throw new Error("a ledger must confirm its placement before it sends a message");

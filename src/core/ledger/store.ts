@@ -328,8 +328,10 @@ export class LedgerStore {
         decided,
         through,
       );
+      // The incarnation is unknown (0) if the shard granted holds that have moved, and this is a rebuilt lease.
       for (const { shard, position, incarnation } of rows)
-        points.set(Number(shard), laterPoint(points.get(Number(shard)), { incarnation, position }));
+        if (incarnation > 0)
+          points.set(Number(shard), laterPoint(points.get(Number(shard)), { incarnation, position }));
     }
     return points;
   }

@@ -1,8 +1,7 @@
 import type { Limits } from "../limits.ts";
-import type { BucketKey } from "../messages.ts";
+import type { BeginRequest, BucketKey } from "../messages.ts";
 import type { WaitResult } from "../metrics/messages.ts";
 import type { Clock } from "../ports.ts";
-import type { Traces } from "../traces.ts";
 import type { ShardLinks } from "./shard-links.ts";
 
 /** The pause before a message that was lost is repeated. It doubles each time. */
@@ -62,29 +61,27 @@ export class Waits {
    *
    * @param bytes the stored size of the payload, which stays in memory meanwhile
    */
-  async forName(
-    lease: string,
-    { shard, key }: Awaited,
-    bytes: number,
-    time: WaitTime,
-    traces: Traces,
-  ): Promise<WaitResult> {
+  async forName(request: BeginRequest, awaited: Awaited, bytes: number, time: WaitTime): Promise<WaitResult> {
     const { waitingBegins, beginBytes } = this.#limits;
     // Begins that wait leave room for those that do not.
     if (this.#begins >= waitingBegins || this.#bytes + bytes > beginBytes / 2) return "refused";
     this.#begins += 1;
     this.#bytes += bytes;
     try {
-      return await this.#wait(lease, { shard, key }, time, traces);
+      return await this.#wait(request, awaited, time);
     } finally {
       this.#begins -= 1;
       this.#bytes -= bytes;
     }
   }
 
-  async #wait(lease: string, { shard, key }: Awaited, time: WaitTime, traces: Traces): Promise<WaitResult> {
+  async #wait(
+    { lease, placement, traces }: BeginRequest,
+    { shard, key }: Awaited,
+    time: WaitTime,
+  ): Promise<WaitResult> {
     for (let pauseMs = FIRST_PAUSE_MS; !time.isOver;) {
-      const answer = await Promise.race([this.#links.wait(shard, lease, key, traces), time.over]);
+      const answer = await Promise.race([this.#links.wait(shard, placement, lease, key, traces), time.over]);
       if (answer === undefined) break;
       if (answer.kind === "refused") break;
       if (answer.kind === "ok") {
@@ -96,7 +93,7 @@ export class Waits {
       await Promise.race([this.#pause(pauseMs), time.over]);
       pauseMs = Math.min(MAX_PAUSE_MS, 2 * pauseMs);
     }
-    this.#links.leave(shard, lease, key);
+    this.#links.leave(shard, placement, lease, key);
     return "ended";
   }
 

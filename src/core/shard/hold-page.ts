@@ -32,7 +32,8 @@ function heldRange(range: RangeHoldRow, scopes: ScopeStore): HeldRange {
 
 function heldOp(row: HoldRow): HeldOp {
   const { kind, bucket_type: type, canonical, lease, incarnation, counter, epoch } = row;
-  const held = { kind, type, canonical, lease, incarnation, counter, heldEpoch: epoch };
+  const moved = row.granted_by === null ? {} : { grantedBy: row.granted_by };
+  const held = { kind, type, canonical, lease, incarnation, counter, heldEpoch: epoch, ...moved };
   if (row.subject_type === null || row.source_type === null) return { ...held, value: canonical };
   return {
     ...held,

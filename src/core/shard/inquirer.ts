@@ -62,6 +62,7 @@ export class Inquirer {
   readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
   readonly #ledger: LedgerPeer;
+  readonly #serves: (key: BucketKey) => boolean;
   readonly #queue = new InquiryQueue((cell, holds, traces) => this.#carryOut(cell, holds, traces));
 
   constructor(
@@ -76,6 +77,7 @@ export class Inquirer {
     placementGuard: PlacementGuard,
     commits: GroupCommit,
     ledger: LedgerPeer,
+    serves: (key: BucketKey) => boolean,
   ) {
     this.#shard = shard;
     this.#ports = ports;
@@ -88,6 +90,7 @@ export class Inquirer {
     this.#placementGuard = placementGuard;
     this.#commits = commits;
     this.#ledger = ledger;
+    this.#serves = serves;
   }
 
   async settle(keys: readonly HeldKey[], traces: Traces): Promise<HoldState[]> {
@@ -114,7 +117,9 @@ export class Inquirer {
    */
   async inquire(asked: readonly AskedHold[], traces?: Traces): Promise<Map<string, Verdict>> {
     const verdicts = new Map<string, Verdict>(asked.map((hold) => [executionKey(hold), "unknown"]));
-    const byCell = Map.groupBy(asked, ({ cell }) => cell);
+    // Other shards ask about what they serve. A range hold is of this shard.
+    const served = asked.filter((hold) => isRange(hold) || this.#serves(keyOf(hold)));
+    const byCell = Map.groupBy(served, ({ cell }) => cell);
     await fanOut([...byCell], this.#limits.fanOut, async ([cell, holds]) => {
       const answers = await this.#queue.ask(cell, holds, traces);
       await Promise.all(answers.map(({ cleared }) => cleared));
@@ -146,11 +151,12 @@ export class Inquirer {
     const placement = this.#placementGuard.placement;
     // A shard that has lost a part of its history must not change what is left (H4).
     if (placement === undefined || this.#history.isLost) return undefined;
-    const questions = asked.map(({ lease, incarnation, counter, epoch }) => ({
+    const questions = asked.map(({ lease, incarnation, counter, epoch, granted_by: grantedBy = null }) => ({
       lease,
       incarnation,
       counter,
       epoch,
+      ...(grantedBy === null ? {} : { grantedBy }),
     }));
     const seen = this.#log.ledgerPoint(cell);
     const message: Inquiry = {
@@ -164,6 +170,7 @@ export class Inquirer {
     const answer = await ask(this.#ports.clock, this.#limits.inquiryTimeoutMs, () =>
       this.#ledger.inquire(cell, message),
     );
+    if (answer.kind === "refused") await this.#placementGuard.learn(answer.refusal);
     return answer.kind === "ok" && answer.value.verdicts.length === asked.length && !this.#history.isLost
       ? { ...answer.value, confirmed: seen ?? null }
       : undefined;
@@ -187,6 +194,7 @@ export class Inquirer {
       const bucket = bucketText(asked.bucket_type, asked.canonical);
       const hold = found.get(bucket);
       if (hold === undefined || executionKey(hold) !== executionKey(asked)) continue;
+      if (!this.#serves(keyOf(hold))) continue;
       const as = endedAs(verdicts.get(executionKey(hold)));
       if (as === undefined) continue;
       found.delete(bucket);
@@ -205,14 +213,15 @@ export class Inquirer {
   /** Tells the change feed of leases that are granted, if it was not told before (F3). */
   async tellGranted(asked: readonly HoldRow[], verdicts: ReadonlyMap<string, Verdict>): Promise<void> {
     const granted = asked.filter(
-      (hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#log.changes.isTold(hold.epoch),
+      (hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#log.changes.isTold(hold),
     );
     if (granted.length === 0) return;
-    const epochs = new Set(granted.map(({ epoch }) => epoch));
+    const executions = new Set(granted.map(executionKey));
     await this.#commits.submit("clear", () => {
       if (this.#history.isLost) return;
       for (const hold of this.#store.holdsOn(granted.map(keyOf)).values())
-        if (epochs.has(hold.epoch)) this.#log.changes.noteGranted(hold);
+        if (this.#serves(keyOf(hold)) && executions.has(executionKey(hold)))
+          this.#log.changes.noteGranted(hold);
     });
   }
 }

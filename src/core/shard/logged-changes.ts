@@ -1,6 +1,6 @@
 import type { Change, ChangeEvent } from "../messages.ts";
 import { notNull } from "./record.ts";
-import type { ChangedClaimRow, HoldRow } from "./rows.ts";
+import { epochText, type ChangedClaimRow, type ExecutionId, type HoldRow } from "./rows.ts";
 
 /**
  * What happened to the lease of an execution. `seen_granted`: only that its lease is granted. `moved`: it is
@@ -47,7 +47,7 @@ const MAX_TEXT_LENGTH = 500_000;
 const ENTRY_CLAIMS = 100;
 
 /** Identifies the execution that a row of the log is about. */
-type Execution = Pick<HoldRow, "cell" | "lease" | "epoch">;
+type Execution = Pick<HoldRow, "cell" | "lease"> & Pick<ExecutionId, "epoch" | "granted_by">;
 
 interface Noted {
   hold: Execution;
@@ -59,23 +59,23 @@ interface Noted {
 
 /** Collects what the current transaction changes, for the row of the log (F1). */
 export class ChangeNotes {
-  /** By the epoch of the execution. */
-  readonly #noted = new Map<number, Noted>();
-  /** What this instance has written to the log of executions that still have holds, by their epochs. */
-  readonly #told = new Map<number, "granted" | "decided">();
+  /** By `epochText`. */
+  readonly #noted = new Map<string, Noted>();
+  /** What this instance has written to the log of executions that still have holds, by `epochText`. */
+  readonly #told = new Map<string, "granted" | "decided">();
 
   get isEmpty(): boolean {
     return this.#noted.size === 0;
   }
 
   /** Whether the grant of an execution is in the log already. */
-  isTold(epoch: number): boolean {
-    return this.#told.has(epoch);
+  isTold(hold: Pick<ExecutionId, "epoch" | "granted_by">): boolean {
+    return this.#told.has(epochText(hold));
   }
 
   /** Notes that the lease of a hold is granted (F3). */
   noteGranted(hold: HoldRow): void {
-    if (!this.isTold(hold.epoch)) this.#note(hold, "seen_granted");
+    if (!this.isTold(hold)) this.#note(hold, "seen_granted");
   }
 
   /**
@@ -110,11 +110,12 @@ export class ChangeNotes {
   }
 
   #note(hold: Execution, fate: Fate, isPart = true): Noted {
-    const noted = this.#noted.get(hold.epoch) ?? { hold, fate, isPart, claims: [] };
+    const execution = epochText(hold);
+    const noted = this.#noted.get(execution) ?? { hold, fate, isPart, claims: [] };
     // A sweep and the decision may share a transaction.
     if (fate !== "seen_granted") noted.fate = fate;
     noted.isPart &&= isPart;
-    this.#noted.set(hold.epoch, noted);
+    this.#noted.set(execution, noted);
     return noted;
   }
 
@@ -134,11 +135,11 @@ export class ChangeNotes {
       length += text.length + 1;
     }
     if (entries.length > 0) texts.push(`[${entries.join(",")}]`);
-    for (const [epoch, { fate, isPart }] of this.#noted) {
+    for (const [execution, { fate, isPart }] of this.#noted) {
       if (fate === "moved") continue;
-      if (fate === "seen_granted") this.#told.set(epoch, "granted");
-      else if (isPart) this.#told.set(epoch, "decided");
-      else this.#told.delete(epoch);
+      if (fate === "seen_granted") this.#told.set(execution, "granted");
+      else if (isPart) this.#told.set(execution, "decided");
+      else this.#told.delete(execution);
     }
     if (this.#told.size > MAX_TOLD) this.#forget();
     this.#noted.clear();
@@ -147,14 +148,16 @@ export class ChangeNotes {
 
   /** Forgets decisions first, because few executions have holds left after one. */
   #forget(): void {
-    for (const [epoch, state] of this.#told) if (state === "decided") this.#told.delete(epoch);
+    for (const [execution, state] of this.#told) if (state === "decided") this.#told.delete(execution);
     if (this.#told.size > MAX_TOLD) this.#told.clear();
   }
 
   /** Cuts an execution with many claims, because they may be longer than a row. */
-  #entriesOf({ hold: { cell, lease, epoch }, fate, claims }: Noted): StoredExecution[] {
-    const events: LeaseEvent[] = this.isTold(epoch) || fate === "moved" ? [] : ["granted"];
-    if (fate !== "moved" && fate !== "seen_granted" && this.#told.get(epoch) !== "decided") events.push(fate);
+  #entriesOf({ hold, fate, claims }: Noted): StoredExecution[] {
+    const { cell, lease, epoch } = hold;
+    const events: LeaseEvent[] = this.isTold(hold) || fate === "moved" ? [] : ["granted"];
+    if (fate !== "moved" && fate !== "seen_granted" && this.#told.get(epochText(hold)) !== "decided")
+      events.push(fate);
     const entries: StoredExecution[] = [[cell, lease, epoch, events, claims.slice(0, ENTRY_CLAIMS)]];
     for (let start = ENTRY_CLAIMS; start < claims.length; start += ENTRY_CLAIMS)
       entries.push([cell, lease, epoch, [], claims.slice(start, start + ENTRY_CLAIMS)]);

@@ -147,6 +147,7 @@ export function newHold(op: Op, holder: ExecutionId, uuid: string, nowMs: number
     source_id: keep ? source.id : null,
     source_order: keep ? sourceOrder(source.id) : null,
     scope: keep ? scope : null,
+    granted_by: null,
   };
 }
 

@@ -40,6 +40,8 @@ export interface HoldRow {
   source_id: string | null;
   source_order: string | null;
   scope: string | null;
+  /** The shard that granted the hold, if it has moved since (G6). Null: this one. */
+  granted_by: number | null;
 }
 
 /** What the change feed tells of a claim that a destroy has ended. */
@@ -78,12 +80,19 @@ export type Holding = Pick<HoldRow, "kind" | "cell">;
 /** Identifies one execution of a prepare, and so all holds that it made (B4). */
 export interface ExecutionId extends Holder {
   epoch: number;
+  /** The shard that granted it, if that is another one (G6). */
+  granted_by?: number | null;
 }
 
 /** Returns a key that identifies one execution. It is the same for all holds of the execution. */
-export function executionKey({ cell, lease, incarnation, counter, epoch }: ExecutionId): string {
-  return `${cell}/${lease}/${incarnation}.${counter}/${epoch}`;
+export function executionKey(execution: ExecutionId | HoldRow): string {
+  const { cell, lease, incarnation, counter } = execution;
+  return `${cell}/${lease}/${incarnation}.${counter}/${epochText(execution)}`;
 }
+
+/** Identifies an execution among those that this shard has. Epochs of other shards may be the same. */
+export const epochText = ({ epoch, granted_by = null }: Pick<ExecutionId, "epoch" | "granted_by">): string =>
+  granted_by === null ? String(epoch) : `${granted_by}.${epoch}`;
 
 /** Returns a key that identifies a bucket. */
 export const bucketText = (type: number, canonical: string): string => `${type} ${canonical}`;

@@ -55,6 +55,7 @@ export const shardSchema: readonly (readonly string[])[] = [
        source_id TEXT,
        source_order TEXT,
        scope TEXT,
+       granted_by INTEGER,
        PRIMARY KEY (bucket_type, canonical)
      ) STRICT, WITHOUT ROWID`,
     // The holds that will put a claim into a scope.

@@ -197,6 +197,7 @@ const MOST_KEYS = 20_000;
 export function checkHolds(
   store: ShardStore,
   ranges: Pick<RangeHolds, "on">,
+  shard: number,
   { cell, executions }: Pick<CheckHolds, "cell" | "executions">,
 ): Result<Pick<HoldCheck, "missing">> {
   const all = executions.flatMap(({ keys }) => keys);
@@ -204,8 +205,9 @@ export function checkHolds(
     return refused("INVALID_ARGUMENT", `a message may ask about ${MOST_KEYS} holds, not ${all.length}`);
   const holds = store.holdsOn(all);
   return ok({
-    missing: executions.map(({ keys, scope, ...execution }) => {
-      const wanted = executionKey({ cell, ...execution });
+    missing: executions.map(({ keys, scope, grantedBy, ...execution }) => {
+      const granted_by = grantedBy === shard ? null : grantedBy;
+      const wanted = executionKey({ cell, ...execution, granted_by });
       const range = ranges.on(scope);
       if (scope !== undefined) return range !== undefined && executionKey(range) === wanted ? [] : [0];
       return keys.flatMap(({ type, canonical }, index) => {

@@ -116,6 +116,7 @@ const MOST_HOLDS = 1_000;
  * memory: a crash loses answers and nothing else.
  */
 export class Shard {
+  readonly #index: number;
   readonly #ports: Ports;
   readonly #changes: ChangeCounts;
   readonly #store: ShardStore;
@@ -145,6 +146,7 @@ export class Shard {
 
   constructor(index: number, ports: Ports, limits: Limits, peers: ShardPeers) {
     migrate(ports.sql, shardSchema);
+    this.#index = index;
     this.#ports = ports;
     this.#startedAtMs = ports.clock.now();
     this.#exchangeDurations = new Histogram(ports.clock);
@@ -175,7 +177,9 @@ export class Shard {
     );
     this.#claimReads = this.#transfers.readsIn(this.#reads);
     this.#history = new History(ports, `shard ${index}`, this.#log.position);
-    this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, () => this.#sweeper.start());
+    this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, {
+      firstUse: () => this.#sweeper.start(),
+    });
     this.#commits = new GroupCommit(
       ports.sql,
       ports.clock,
@@ -204,6 +208,7 @@ export class Shard {
           return peers.ledger.inquire(cell, message);
         },
       },
+      () => true,
     );
     this.#reader = new ShardReader(
       this.#store,
@@ -570,7 +575,7 @@ export class Shard {
       message,
       async () => {
         const found = await this.#reads.run(message.cell, () => ({
-          value: checkHolds(this.#store, this.#ranges, message),
+          value: checkHolds(this.#store, this.#ranges, this.#index, message),
           rows: message.executions.reduce((sum, { keys }) => sum + keys.length, 0),
         }));
         if (!found.ok) return found;

@@ -214,16 +214,20 @@ test("[C3] a decision applied during the alarm's write hides no older decision f
 });
 
 /** Inserts granted leases of an earlier instance, with the executions of a lease that is there. */
-function insertGranted(c: Cluster, count: number, payload = "[]"): string[] {
-  c.ledger("1")
-    .database.prepare(
+function insertGranted(c: Cluster, count: number, payload?: string): string[] {
+  const { database } = c.ledger("1");
+  const [first] = database.prepare("SELECT epochs FROM lease LIMIT 1").all() as { epochs: string }[];
+  const shard = Number(Object.keys(JSON.parse(first?.epochs ?? "{}") as object)[0]);
+  const batch = payload ?? JSON.stringify([[0, 1, "held by nobody", 0, shard, 0, 0]]);
+  database
+    .prepare(
       `INSERT INTO lease
        SELECT 'granted-' || n, 0, n, n, 0, NULL, 'GRANTED', 0, 1, n, (SELECT epochs FROM lease LIMIT 1), ?,
               '', 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL
          FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ?)
                SELECT n FROM count)`,
     )
-    .run(payload, count);
+    .run(batch, count);
   return Array.from({ length: count }, (_, n) => `granted-${n + 1}`);
 }
 

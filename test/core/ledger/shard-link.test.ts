@@ -55,6 +55,7 @@ class Wire {
       (work) => work(),
       send,
       () => this.halted,
+      () => PLACEMENT,
     );
   }
 
@@ -234,6 +235,7 @@ test("[M2] an exchange that throws is unknown, and later items are still sent", 
     (work) => work(),
     send,
     () => false,
+    () => PLACEMENT,
   );
   expect(await clock.runUntil(link.decide(PLACEMENT, decisionOf("a", 1)))).toMatchObject({ kind: "unknown" });
   expect(await clock.runUntil(link.decide(PLACEMENT, decisionOf("b", 1)))).toEqual({

@@ -277,6 +277,7 @@ describe("the log", () => {
     source_id: "1",
     source_order: "1",
     scope: null,
+    granted_by: null,
   });
 
   function newLog(): { sql: NodeSql; log: ShardLog } {
@@ -347,7 +348,7 @@ describe("the log", () => {
         note(of);
         log.append();
       });
-      expect(log.changes.isTold(log.position)).toBe(false);
+      expect(log.changes.isTold({ epoch: log.position, granted_by: null })).toBe(false);
       return changesPage(log, after, everything)?.page.changes.map(({ event }) => event) ?? [];
     };
     const committed = told("ada", (of) => log.changes.noteCommitted(of, undefined, false));
@@ -373,7 +374,7 @@ describe("the log", () => {
     expect(tell(1, 10_001)).toBe(10_001);
     // A grant that is told counts until the lease is decided.
     commit({ sql, log }, "name");
-    expect(log.changes.isTold(log.position)).toBe(false);
+    expect(log.changes.isTold({ epoch: log.position, granted_by: null })).toBe(false);
   });
 
   test("[F1] changes that are too long for one row are written to several, each once", () => {

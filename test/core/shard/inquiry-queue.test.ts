@@ -21,6 +21,7 @@ const hold = (epoch: number, canonical = `name-${epoch}`): HoldRow => ({
   source_id: null,
   source_order: null,
   scope: null,
+  granted_by: null,
 });
 
 /** A queue whose messages are answered by hand, each with its number. */

@@ -142,7 +142,7 @@ async function insertHolds(c: Cluster, count: number, prefix: string, heldAtMs =
   c.shard(0).database.exec(
     `INSERT INTO hold
      SELECT 1, '${prefix}-' || n, 'create', '1', 'lease-' || n, ${incarnation}, n, 1000000 + n, ${heldAtMs},
-            'u', 'v', 1, '1', 1, '1', '00011', NULL
+            'u', 'v', 1, '1', 1, '1', '00011', NULL, NULL
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < ${count})
              SELECT n FROM count)`,
   );
