@@ -285,6 +285,23 @@ export class History {
     return () => this.#loadLoss();
   }
 
+  /**
+   * Makes this part reconciling, in the current transaction, because another one has lost what this one has
+   * got from it (G5). A part that is lost or reconciling stays so.
+   */
+  inheritLoss(from: string): void {
+    if (this.#loss !== undefined) return;
+    const { sql, clock } = this.#ports;
+    this.#loss = {
+      isReconciling: true,
+      noticedBy: from,
+      seen: null,
+      point: this.#point ?? null,
+      noticedAtMs: clock.now(),
+    };
+    writeMeta(sql, "history_lost", JSON.stringify(this.#loss));
+  }
+
   /** Ends the reconciliation, in the current transaction. Returns the same as `accept`. */
   finish(): () => void {
     deleteMeta(this.#ports.sql, "history_lost");

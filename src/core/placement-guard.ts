@@ -1,5 +1,5 @@
 import { ask } from "./ask.ts";
-import type { Confirmed } from "./growth/messages.ts";
+import type { Confirmed, Growth } from "./growth/messages.ts";
 import { MESSAGE_VERSION, type Confirm, type Envelope, type Reply } from "./messages.ts";
 import { readMeta, writeMeta } from "./meta.ts";
 import type { Limits } from "./limits.ts";
@@ -38,7 +38,7 @@ export class PlacementGuard {
   #confirmed: Placement | undefined;
   #hasGrown: boolean;
   /** The question about a newer placement that is under way. */
-  #following: Promise<Refusal | undefined> | undefined;
+  #asking: Promise<Refusal | undefined> | undefined;
 
   constructor(ports: Ports, limits: Limits, directory: DirectoryPeer, object: GuardedObject) {
     this.#ports = ports;
@@ -63,6 +63,11 @@ export class PlacementGuard {
   #check(message: Envelope): Refusal | undefined {
     if (this.#confirmed === undefined || this.#confirmed === message.placement) return undefined;
     return placementMismatch(this.#confirmed, message.placement);
+  }
+
+  /** Returns why the rest of a message is not carried out whose placement has changed meanwhile (M1, G3). */
+  refuseOutdated(message: Envelope): Refusal | undefined {
+    return this.#check(message);
   }
 
   /** Runs `firstUse` once per instance. If it fails, the next message tries again. */
@@ -103,6 +108,12 @@ export class PlacementGuard {
     return this.#confirmed !== before;
   }
 
+  /** Asks the directory whether a growth runs. */
+  async hasStarted({ id, from }: Growth): Promise<boolean> {
+    const answer = await this.#ask(placementOf(from));
+    return answer.kind === "ok" && answer.value.growth?.id === id;
+  }
+
   /** Confirms the first placement. */
   async #confirm(placement: Placement): Promise<Refusal | undefined> {
     const answer = await this.#ask(placement);
@@ -122,8 +133,8 @@ export class PlacementGuard {
   /** Asks whether a newer placement is in force, unless this one is not newer. */
   #follow(placement: Placement): Promise<Refusal | undefined> | undefined {
     if (!isNewer(placement, this.#confirmed)) return undefined;
-    return (this.#following ??= this.#askAgain(placement).finally(() => {
-      this.#following = undefined;
+    return (this.#asking ??= this.#askAgain(placement).finally(() => {
+      this.#asking = undefined;
     }));
   }
 

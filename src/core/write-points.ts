@@ -30,6 +30,8 @@ export const writePoints = {
   pastClaims: ["drop_past_claims", "erase_past_claims"],
   /** Writes of the directory of a deployment that gets more shards. */
   growth: ["start_growth", "order_cut", "confirm_cut", "abort_growth", "finish_growth"],
+  /** Writes of a shard that gives names to others, or gets names from them. */
+  moves: ["copy", "receive", "fence", "clean"],
   /** Writes of a part that an operator reconciles. */
   reconciliation: ["rebuild_leases", "accept_loss", "finish_reconciliation", "restore_directory"],
   directory: [

@@ -85,6 +85,9 @@ export function shardInstance(name: string, ports: Ports, env: Env): Instance {
     listCellClaims: (message) => shard.listCellClaims(message),
     findNames: (message) => tell(shard, shard.findNames(message)),
     planTransfer: (message) => tell(shard, shard.planTransfer(message)),
+    growStep: (message) => tell(shard, shard.growStep(message)),
+    growthProgress: (message) => tell(shard, shard.growthProgress(message)),
+    receive: (message) => shard.receive(message),
     countCellClaims: (message) => tell(shard, shard.countCellClaims(message)),
   };
   return { calls, alarm: () => shard.alarm() };

@@ -26,6 +26,10 @@ import type {
   ConfirmCut,
   FinishGrowth,
   Growth,
+  GrowthProgress,
+  GrowthStep,
+  Receive,
+  Received,
   StartGrowth,
 } from "../core/growth/messages.ts";
 import type { IdentitySet } from "../core/identities/identities.ts";
@@ -105,6 +109,9 @@ export interface ShardCalls {
   countCellClaims(message: messages.CountCellClaims): Answer<messages.CellClaimCounts>;
   findNames(message: messages.FindNames): Answer<messages.FoundNames>;
   planTransfer(message: transfers.PlanTransfer): Answer<transfers.TransferPlan>;
+  growStep(message: GrowthStep): Answer<GrowthProgress>;
+  growthProgress(message: messages.Envelope): Answer<GrowthProgress>;
+  receive(message: Receive): PeerAnswer<Received>;
 }
 
 export interface DirectoryCalls {

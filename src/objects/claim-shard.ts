@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import type { AuditPage, PullAudit } from "../core/audit.ts";
+import type { GrowthProgress, GrowthStep, Receive, Received } from "../core/growth/messages.ts";
 import type * as messages from "../core/messages.ts";
 import type { ShardMetrics } from "../core/metrics/messages.ts";
 import type { Shard } from "../core/shard/shard.ts";
@@ -120,6 +121,18 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
 
   listHolds(message: messages.ListHolds): Promise<messages.Reply<messages.HoldPage>> {
     return this.#shard.listHolds(message);
+  }
+
+  growStep(message: GrowthStep): Answer<GrowthProgress> {
+    return this.#tell(this.#shard.growStep(message));
+  }
+
+  growthProgress(message: messages.Envelope): Answer<GrowthProgress> {
+    return this.#tell(this.#shard.growthProgress(message));
+  }
+
+  receive(message: Receive): Promise<messages.Reply<Received>> {
+    return this.#shard.receive(message);
   }
 
   override alarm(): Promise<void> {

@@ -43,6 +43,10 @@ export function makeShard(id: Named, ports: Ports, env: Env): Shard {
   const objects = objectsOf(env, config, tracer);
   const shard = new Shard(index, ports, config.limits, {
     directory: { confirm: (message) => objects.directory().confirm(message) },
+    shard: {
+      receive: (target, message) => objects.shard(target).receive(message),
+      ping: (source, message) => objects.shard(source).ping(message),
+    },
     ledger: {
       inquire: (cell, message) => objects.ledger(cell).inquire(message),
       knowledge: (cell, message) => objects.ledger(cell).knowledge(message),

@@ -291,7 +291,7 @@ const proofs: Record<string, Proof> = {
     "[M7] [M6] a read that would wait too long, or behind too many of its cell, is refused",
   ),
   "PlacementGuard.#used": "after work",
-  "PlacementGuard.#following": at(
+  "PlacementGuard.#asking": at(
     "test/core/placement-guard.test.ts",
     "[G3] messages with a newer placement share one question to the directory",
   ),
@@ -341,6 +341,14 @@ const proofs: Record<string, Proof> = {
     "[K3] [M6] above the limit of rows, the oldest past claims are dropped",
   ),
   "meta.past_complete_since_ms": "after work",
+  moved_name: at("test/core/growth.test.ts", "[G4] [M6] a name that changes often waits once"),
+  "meta.growth_source": "after work",
+  "meta.growth_target": "after work",
+  "GrowthSource.#working": at("test/core/growth.test.ts", "[G4] [M6] steps at the same time share one step"),
+  "Shard.#waking": at(
+    "test/core/growth.test.ts",
+    "[G7] [M6] a new shard that waits tells each source once at a time",
+  ),
   "NameQueues.#queues": queue,
   "NameQueues.#byCell": queue,
   "NameQueues.#changed": queue,

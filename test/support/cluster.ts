@@ -136,6 +136,10 @@ export class Cluster {
     return [...this.#ledgers.values(), ...this.#shards.values()];
   }
 
+  get shards(): [number, Node<Shard>][] {
+    return [...this.#shards];
+  }
+
   /** Lets time pass for all objects, and rings their alarms. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
@@ -259,6 +263,16 @@ export class Cluster {
         confirm: (message) =>
           this.#send(from.name, this.directory.name, "confirm", message, (copy) =>
             this.directory.object.confirm(copy),
+          ),
+      },
+      shard: {
+        receive: (target, message) =>
+          this.#send(from.name, `shard ${target}`, "receive", message, (copy) =>
+            this.shard(target).object.receive(copy),
+          ),
+        ping: (source, message) =>
+          this.#send(from.name, `shard ${source}`, "ping", message, (copy) =>
+            this.shard(source).object.ping(copy),
           ),
       },
       ledger: {

@@ -1,7 +1,8 @@
-import type { Envelope, OperatorCall } from "../messages.ts";
+import type { Envelope, HistoryPoint, OperatorCall } from "../messages.ts";
 import type { Placement } from "../placement.ts";
+import type { ClaimRow, HoldRow } from "../shard/rows.ts";
 
-// The messages with which a deployment gets more shards while it runs (G1).
+// The messages with which a deployment gets more shards while it runs (G1 to G9).
 
 /**
  * `copying`: shards copy the names that will move, and an operator can abort. `cutting`: the growth can't be
@@ -59,4 +60,76 @@ export interface Confirmed {
   placement: Placement;
   /** The growth that runs. Null: none. */
   growth: Growth | null;
+}
+/**
+ * What a shard has still to do for a growth. `copying`: rows are left. `copied`: all rows were sent once.
+ * `pushing`: it has stopped to serve what moves, and sends the rest. `cleaning`: the new shards serve what
+ * has moved, and it deletes its rows. `done`: nothing.
+ */
+type SourceState = "none" | "copying" | "copied" | "pushing" | "cleaning" | "done";
+
+/** How far a shard is that gives names away. */
+export interface GrowthProgress {
+  shard: number;
+  /** The growth. Null: this shard takes part in none. */
+  growth: string | null;
+  state: SourceState;
+  /** The names that were sent in the first pass. */
+  copied: number;
+  /** The names that have changed since they were sent. */
+  waiting: number;
+  /** The names that were deleted here. */
+  cleaned: number;
+}
+
+/** Asks a shard for some work on a growth. */
+export interface GrowthStep extends Envelope {
+  /** Null: none runs, so the shard drops what an aborted one has left. */
+  growth: Growth | null;
+  /** The most rows to read or to delete. */
+  rows: number;
+}
+
+/** All that is stored about a name. Null: there is no such row. */
+export interface MovedName {
+  type: number;
+  canonical: string;
+  claim: ClaimRow | null;
+  hold: HoldRow | null;
+}
+
+/** Shard → shard: names that move, each with all that is stored about it. */
+export interface Receive extends Envelope {
+  growth: Pick<Growth, "id" | "from" | "to" | "position">;
+  source: number;
+  /** Identifies the copy. A source that begins again uses another one. */
+  copy: string;
+  /** The number of messages with names of this copy that the receiver has confirmed. */
+  confirmed: number;
+  /** The point of the source that the names were read at. Null before its first change. */
+  point: HistoryPoint | null;
+  /** The point of the source that the receiver has told, and the source has checked (H5). */
+  checked: HistoryPoint | null;
+  names: MovedName[];
+  /** With the last message: the newest points of ledgers that the source has stored, by their cells (H3). */
+  ledgers: Record<string, HistoryPoint>;
+  /** True if the receiver has all names by now, and the source serves none of them any more. */
+  isComplete: boolean;
+  /** Whether the source is reconciling after a loss, so that names may be missing (H6). */
+  isReconciling: boolean;
+}
+
+/**
+ * `received`: it is stored. `active`: the receiver serves what the source had, and needs nothing more.
+ * `wiping`: rows of an earlier copy are being deleted; send it again. `unchecked`: the source must check the
+ * point first. `unknown`: the receiver lacks something of this copy, so the source must begin again.
+ */
+type ReceivedState = "received" | "active" | "wiping" | "unchecked" | "unknown";
+
+export interface Received {
+  state: ReceivedState;
+  /** The newest durable point of the receiver. */
+  point: HistoryPoint | null;
+  /** The newest point of the source that the receiver has stored, for the source to check (H4). */
+  seen: HistoryPoint | null;
 }

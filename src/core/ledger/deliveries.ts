@@ -418,7 +418,7 @@ function decisionsOf(cell: string, row: LeaseRow, shardNow: (op: Op) => number):
     const transfer = decodeRange(row.transfer);
     // A range hold stays where it was granted: no shard hands names over while it has one (G10).
     return [...executions].map(([shard, { epoch }]) => ({
-      key: String(shard),
+      key: `${shard}>${shard}`,
       shard,
       decision: { ...decided, epoch, keys: [], transfer },
     }));

@@ -328,7 +328,7 @@ export class LedgerStore {
         decided,
         through,
       );
-      // The incarnation is unknown (0) if the shard granted holds that have moved, and this is a rebuilt lease.
+      // The incarnation is unknown (0) in a lease that was rebuilt from holds which have moved.
       for (const { shard, position, incarnation } of rows)
         if (incarnation > 0)
           points.set(Number(shard), laterPoint(points.get(Number(shard)), { incarnation, position }));

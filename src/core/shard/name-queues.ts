@@ -98,6 +98,12 @@ export class NameQueues {
     return first === undefined || (first.cell === cell && first.lease === lease) ? undefined : first;
   }
 
+  /** Sends away the begins that wait for names which other shards have now. They come again there (G6). */
+  sendAway(hasMoved: (key: BucketKey) => boolean): void {
+    const moved = [...this.#queues.values()].filter(({ key }) => hasMoved(key));
+    for (const waiter of moved.flatMap(({ waiters }) => waiters)) this.#remove(waiter);
+  }
+
   /** Returns whether a free name is kept for a begin. */
   isAwaited(key: BucketKey): boolean {
     const queue = this.#queueOf(key);

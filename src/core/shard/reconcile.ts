@@ -55,7 +55,9 @@ export class ShardReconciler {
   readonly #ledger: KnowledgePeer;
   readonly #pastClaims: PastClaims;
   readonly #audit: Audit;
+  readonly #onAccepted: () => void;
 
+  /** @param onAccepted runs in the transaction that accepts a loss */
   constructor(
     shard: number,
     ports: Pick<Ports, "clock" | "log">,
@@ -68,6 +70,7 @@ export class ShardReconciler {
     ledger: KnowledgePeer,
     pastClaims: PastClaims,
     audit: Audit,
+    onAccepted: () => void,
   ) {
     this.#shard = shard;
     this.#ports = ports;
@@ -80,6 +83,7 @@ export class ShardReconciler {
     this.#ledger = ledger;
     this.#pastClaims = pastClaims;
     this.#audit = audit;
+    this.#onAccepted = onAccepted;
   }
 
   /**
@@ -164,6 +168,8 @@ export class ShardReconciler {
       if (!this.#history.isLost) return undefined;
       const before = this.#log.position;
       this.#log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);
+      this.#log.loseChanges();
+      this.#onAccepted();
       this.#pastClaims.incompleteBefore(this.#ports.clock.now());
       // It needs no room (O3), because a shard that is lost hands out no entries.
       this.#append(operator, "reconcile_part", "reconciling");

@@ -1,5 +1,6 @@
 import { AUDIT_TABLE } from "../audit.ts";
 import { INCARNATION_TABLE } from "../history.ts";
+import { MOVED_NAME_TABLE } from "./moved-names.ts";
 import { PAST_CLAIM_TABLES } from "./past-claims.ts";
 import { RANGE_HOLD_TABLE } from "./range-holds.ts";
 import { LOG_TABLE } from "./shard-log.ts";
@@ -61,6 +62,7 @@ export const shardSchema: readonly (readonly string[])[] = [
     // The holds that will put a claim into a scope.
     `CREATE INDEX hold_by_scope ON hold (scope, cell) WHERE scope IS NOT NULL`,
     RANGE_HOLD_TABLE,
+    MOVED_NAME_TABLE,
     INCARNATION_TABLE,
     LOG_TABLE,
     ...PAST_CLAIM_TABLES,

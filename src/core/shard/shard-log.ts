@@ -1,4 +1,4 @@
-import { mayReplace } from "../history.ts";
+import { laterPoint, mayReplace } from "../history.ts";
 import { bytesOf } from "../ids.ts";
 import { defaultLimits, type Limits } from "../limits.ts";
 import { splitKeyHashes } from "../key-hash.ts";
@@ -79,6 +79,7 @@ export class ShardLog {
   readonly #maxChangesBytes: number;
   #position = 0;
   #hasJumped = false;
+  #hasLostChanges = false;
   /** The position and slot of the newest row. */
   #logged = 0;
   #slot = -1;
@@ -88,7 +89,7 @@ export class ShardLog {
   #rowCount = 0;
   /** The bytes of the changes in all rows. */
   #changesBytes = 0;
-  /** The position of the newest row whose changes were dropped. */
+  /** The position of the newest row whose changes were dropped, or before which changes were lost. */
   #droppedPosition = 0;
   /** The position of the last transaction after which any key may have changed. */
   #resetPosition = 0;
@@ -133,13 +134,20 @@ export class ShardLog {
     return this.#position;
   }
 
-  /**
-   * Makes sure that all later positions are above this one. The transaction writes a log row, even if it
-   * changes nothing else. Called when a loss is accepted, after which any key may have changed (Q1).
-   */
+  /** Makes sure that all later positions are above this one. Any key may have changed (Q1). */
   jumpTo(position: number): void {
     if (position > this.#position) this.#position = position;
+    this.reset();
+  }
+
+  /** From here on, any key may have changed (Q1). The transaction writes a log row in any case. */
+  reset(): void {
     this.#hasJumped = true;
+  }
+
+  /** Changes were lost before this transaction (F4). To be called when a loss is accepted. */
+  loseChanges(): void {
+    this.#hasLostChanges = true;
   }
 
   get hasJumped(): boolean {
@@ -149,6 +157,16 @@ export class ShardLog {
   /** Returns the newest point of a ledger that is stored. */
   ledgerPoint(cell: string): HistoryPoint | undefined {
     return this.#noted.get(cell) ?? this.#ledgers.get(cell)?.point;
+  }
+
+  /** The newest points of all ledgers that are stored, by their cells. */
+  get ledgerPoints(): Record<string, HistoryPoint> {
+    return Object.fromEntries([...this.#ledgers].map(([cell, { point }]) => [cell, point]));
+  }
+
+  /** Notes the point of a ledger that another shard has stored, if it is later (H3). */
+  noteLater(cell: string, point: HistoryPoint): void {
+    this.#noted.set(cell, laterPoint(this.ledgerPoint(cell), point));
   }
 
   /** Notes the point of a ledger whose message is carried out in this transaction (H5). */
@@ -182,8 +200,7 @@ export class ShardLog {
    * changes of all of them any more, or if a loss was accepted after the position (F4).
    */
   changesAfter(position: number, limit: number): LoggedTransaction[] | undefined {
-    const first = Math.max(this.#resetPosition, this.#droppedPosition);
-    return this.#rowsAfter(position, first, limit, (slot, end) =>
+    return this.#rowsAfter(position, this.#droppedPosition, limit, (slot, end) =>
       this.#sql
         .all<{ position: number; at_ms: number; changes: string }>(
           "SELECT position, at_ms, changes FROM log WHERE slot >= ? AND slot < ? ORDER BY slot",
@@ -237,7 +254,8 @@ export class ShardLog {
     this.#dropChanges();
   }
 
-  #appendRow(changes: string): void {
+  #appendRow(text: string): void {
+    const changes = this.#hasLostChanges ? null : text;
     const slot = (this.#slot + 1) % LOG_ROWS;
     this.#position = Math.max(this.#position, this.#logged + 1);
     const ledgers: StoredPoints = {};
@@ -255,10 +273,12 @@ export class ShardLog {
       this.#hasJumped ? null : this.#held.join(""),
       changes,
     );
-    this.#appended(slot, this.#position, ledgers, this.#hasJumped, bytesOf(changes));
+    this.#appended(slot, this.#position, ledgers, this.#hasJumped, bytesOf(changes ?? ""));
+    if (changes === null) this.#droppedPosition = this.#position;
     this.#noted.clear();
     this.#held = [];
     this.#hasJumped = false;
+    this.#hasLostChanges = false;
   }
 
   /** Drops the changes of the oldest rows while there are too many. Those of the newest row stay. */

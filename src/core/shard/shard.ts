@@ -2,56 +2,60 @@ import { Audit, type AuditPage, type PullAudit } from "../audit.ts";
 import { GroupCommit } from "../group-commit.ts";
 import { keyHash } from "../key-hash.ts";
 import type { Limits } from "../limits.ts";
-import type {
-  BucketKey,
-  CellClaimCounts,
-  CheckHolds,
-  FindNames,
-  FinishShard,
-  FoundNames,
-  CellClaims,
-  ChangesPage,
-  ChangesRequest,
-  CountCellClaims,
-  ListCellClaims,
-  Decision,
-  DigestRecordsAnswer,
-  DigestRecordsRequest,
-  Envelope,
-  ErasedPeriods,
-  ErasePeriods,
-  Exchange,
-  ExchangeAnswer,
-  HistoryPoint,
-  HoldCheck,
-  HoldPage,
-  LeaveQueue,
-  ListHolds,
-  ListPeriods,
-  ListRecordsAnswer,
-  ListRecordsRequest,
-  LookupAnswer,
-  LookupFound,
-  LookupRequest,
-  PartStatus,
-  PeriodPage,
-  Prepare,
-  PrepareAnswer,
-  ReconcileShard,
-  RefusedPrepare,
-  Report,
-  ReportRequest,
-  Reply,
-  ScrubStatus,
-  ScrubStep,
-  Settle,
-  SettleAnswer,
-  ShardReconciliation,
-  ShardWork,
-  Told,
-  WaitAnswer,
-  WaitForName,
+import {
+  MESSAGE_VERSION,
+  type BucketKey,
+  type CellClaimCounts,
+  type CheckHolds,
+  type FindNames,
+  type FinishShard,
+  type FoundNames,
+  type CellClaims,
+  type ChangesPage,
+  type ChangesRequest,
+  type CountCellClaims,
+  type ListCellClaims,
+  type Decision,
+  type DigestRecordsAnswer,
+  type DigestRecordsRequest,
+  type Envelope,
+  type ErasedPeriods,
+  type ErasePeriods,
+  type Exchange,
+  type ExchangeAnswer,
+  type HistoryPoint,
+  type HoldCheck,
+  type HoldPage,
+  type HoldState,
+  type LeaveQueue,
+  type ListHolds,
+  type ListPeriods,
+  type ListRecordsAnswer,
+  type ListRecordsRequest,
+  type LookupAnswer,
+  type LookupFound,
+  type LookupRequest,
+  type PartStatus,
+  type PeriodPage,
+  type Prepare,
+  type PrepareAnswer,
+  type ReconcileShard,
+  type RefusedPrepare,
+  type Report,
+  type ReportRequest,
+  type Reply,
+  type ScrubStatus,
+  type ScrubStep,
+  type Settle,
+  type SettleAnswer,
+  type ShardReconciliation,
+  type ShardWork,
+  type Told,
+  type WaitAnswer,
+  type WaitForName,
 } from "../messages.ts";
+import { ask } from "../ask.ts";
+import { fanOut } from "../fan-out.ts";
 import { migrate } from "../meta.ts";
 import { Histogram } from "../metrics/histogram.ts";
 import type { ShardMetrics } from "../metrics/messages.ts";
@@ -64,12 +68,17 @@ import { Scrub } from "../scrub/scrub.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { ChangeCounts } from "./change-counts.ts";
 import { History } from "../history.ts";
+import type { Confirmed, Growth, GrowthProgress, GrowthStep, Receive, Received } from "../growth/messages.ts";
+import { shardsOf, type Placement } from "../placement.ts";
 import { changesPage } from "./changes-page.ts";
 import { digestRecords } from "./digest-records.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
+import { GrowthSource, type ShardPeer } from "./growth-source.ts";
+import { GrowthTarget } from "./growth-target.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { holdPage } from "./hold-page.ts";
 import { ShardReconciler, type KnowledgePeer } from "./reconcile.ts";
+import { MovedNames } from "./moved-names.ts";
 import { PastClaims } from "./past-claims.ts";
 import { RangeHolds } from "./range-holds.ts";
 import { readPeriods } from "./periods.ts";
@@ -90,6 +99,7 @@ import { Sweeper } from "./sweeper.ts";
 
 export interface ShardPeers {
   directory: DirectoryPeer;
+  shard: ShardPeer;
   ledger: LedgerPeer & KnowledgePeer;
 }
 
@@ -107,6 +117,9 @@ const MAX_WAITING_PARTS = 100;
 
 /** Who the work of operators belongs to, which takes its turn like the work of a cell. */
 const OPERATORS = "operators";
+
+/** The rows that a shard sends at once after a cut. Its alarm sends the others. */
+const HAND_OVER_ROWS = 100_000;
 
 /** The holds that a message for metrics counts. */
 const MOST_HOLDS = 1_000;
@@ -140,13 +153,18 @@ export class Shard {
   readonly #sweeper: Sweeper;
   readonly #reconciler: ShardReconciler;
   readonly #scrub: Scrub;
+  readonly #source: GrowthSource;
+  readonly #target: GrowthTarget;
   readonly #counters = new ShardCounters();
   readonly #exchangeDurations: Histogram;
   readonly #startedAtMs: number;
+  readonly #peers: ShardPeers;
+  #waking: Promise<unknown> | undefined;
 
   constructor(index: number, ports: Ports, limits: Limits, peers: ShardPeers) {
     migrate(ports.sql, shardSchema);
     this.#index = index;
+    this.#peers = peers;
     this.#ports = ports;
     this.#startedAtMs = ports.clock.now();
     this.#exchangeDurations = new Histogram(ports.clock);
@@ -157,7 +175,10 @@ export class Shard {
       ports.sql,
       this.#pastClaims,
       (cell) => this.#changes.add(cell),
-      (key, isHeld) => this.#queues.holdChanged(key, isHeld),
+      (key, isHeld) => {
+        this.#queues.holdChanged(key, isHeld);
+        this.#source.changed(key);
+      },
     );
     this.#queues = new NameQueues(ports.clock, limits);
     this.#scans = new ScanStore(ports.sql);
@@ -179,6 +200,7 @@ export class Shard {
     this.#history = new History(ports, `shard ${index}`, this.#log.position);
     this.#placementGuard = new PlacementGuard(ports, limits, peers.directory, {
       firstUse: () => this.#sweeper.start(),
+      change: (confirmed, adopt) => this.#changePlacement(confirmed, adopt),
     });
     this.#commits = new GroupCommit(
       ports.sql,
@@ -190,6 +212,27 @@ export class Shard {
         this.#queues.committed();
       },
       MAX_TRANSACTION_ROWS,
+    );
+    const names = new MovedNames(ports.sql);
+    this.#source = new GrowthSource(
+      index,
+      ports,
+      limits,
+      names,
+      this.#log,
+      this.#history,
+      this.#placementGuard,
+      this.#commits,
+      peers.shard,
+    );
+    this.#target = new GrowthTarget(
+      index,
+      ports,
+      names,
+      this.#log,
+      this.#history,
+      this.#placementGuard,
+      this.#pastClaims,
     );
     this.#inquirer = new Inquirer(
       index,
@@ -208,7 +251,7 @@ export class Shard {
           return peers.ledger.inquire(cell, message);
         },
       },
-      () => true,
+      (key) => this.#serves(key),
     );
     this.#reader = new ShardReader(
       this.#store,
@@ -229,6 +272,7 @@ export class Shard {
       this.#history,
       this.#pastClaims,
       this.#commits,
+      this.#source,
     );
     this.#reconciler = new ShardReconciler(
       index,
@@ -242,6 +286,10 @@ export class Shard {
       peers.ledger,
       this.#pastClaims,
       this.#audit,
+      () => {
+        this.#source.lossAccepted();
+        this.#target.lossAccepted();
+      },
     );
     const rows = new ShardScrub(index, ports, limits, this.#reads, this.#inquirer, () => this.#log.position);
     this.#scrub = new Scrub(ports, limits, this.#history, ports.halt, (cursor, step) =>
@@ -262,6 +310,9 @@ export class Shard {
     return this.#answer(
       message,
       async () => {
+        // The sender takes an answer for the word that all decisions are applied.
+        if (message.decisions.some(({ keys }) => !this.#servesAll(keys)))
+          return { ok: false, refusal: this.#notHere() };
         if (this.#commits.waitingOf(message.cell) >= MAX_WAITING_PARTS) {
           return refused("UNAVAILABLE", "the shard still has earlier messages of this cell to carry out", {
             retryAfterMs: 1_000,
@@ -302,7 +353,7 @@ export class Shard {
 
   /** Writes the log row of a transaction that changed something. Runs at the end of each transaction. */
   #logTransaction(): void {
-    const hasChanged = [this.#store, this.#pastClaims, this.#ranges]
+    const hasChanged = [this.#store, this.#pastClaims, this.#ranges, this.#target]
       .map((part) => part.takeChanged())
       .includes(true);
     if (!hasChanged && !this.#log.hasJumped && this.#log.changes.isEmpty) return this.#log.discard();
@@ -310,15 +361,18 @@ export class Shard {
     this.#log.append();
   }
 
-  #carryOut({ cell, point, confirmed, decisions, prepares }: Exchange): (PrepareAnswer | RefusedPrepare)[] {
-    // The loss may have been noticed while the message waited for its transaction (M1, H4).
-    if (this.#history.isLost) return [];
+  #carryOut(message: Exchange): (PrepareAnswer | RefusedPrepare)[] {
+    const { cell, point, confirmed, decisions, prepares } = message;
+    // A loss may have been noticed, and the placement may have changed, while the message waited for its
+    // transaction (M1, H4, G3).
+    if (this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined) return [];
     const now = this.#ports.clock.now();
     if (point !== null) this.#log.note(cell, point, confirmed);
     this.#decide(decisions, now);
     // Names whose claims are lost look free, and only their owners' verification may take them (H6).
     const refusal = this.#history.reconcilingRefusal;
     const full = prepares.length > 0 ? this.#fullRefusal() : undefined;
+    const unserved = new Set(prepares.filter(({ ops }) => !this.#servesAll(ops)));
     const preparation = new Preparation(
       this.#store,
       this.#ports.randomness,
@@ -329,6 +383,7 @@ export class Shard {
       prepares,
     );
     const answers = prepares.map((request) => {
+      if (unserved.has(request)) return { granted: false as const, refusal: this.#notHere() };
       if (refusal !== undefined && request.isVerification !== true)
         return { granted: false as const, refusal };
       if (full !== undefined && request.ops.some(({ kind }) => kind !== "destroy"))
@@ -386,7 +441,11 @@ export class Shard {
   settle(message: Settle): Promise<Reply<SettleAnswer>> {
     this.#counters.add("settles");
     return this.#answer(message, async () => {
-      const states = await this.#inquirer.settle(message.keys, message.traces);
+      const settled = await this.#inquirer.settle(message.keys, message.traces);
+      const states = settled.map((state, index): HoldState => {
+        const key = message.keys[index];
+        return key === undefined || this.#serves(key) ? state : "unknown";
+      });
       const isAwaited = (index: number): boolean => {
         const key = message.keys[index];
         return key !== undefined && this.#queues.isAwaited(key);
@@ -402,6 +461,7 @@ export class Shard {
   wait(message: WaitForName): Promise<Reply<WaitAnswer>> {
     this.#counters.add("waits");
     return this.#answer(message, async () => {
+      if (!this.#serves(message.key)) return { ok: false, refusal: this.#notHere() };
       const hold = this.#store.holdOn(message.key.type, message.key.canonical);
       const isFirst = this.#queues.isFirst(message);
       const state = this.#queues.wait(message, hold !== undefined);
@@ -426,9 +486,13 @@ export class Shard {
       const answers = await this.#reader.lookup(message.keys, message.traces);
       // A claim that is not there may be lost (R2, H6).
       const isReconciling = this.#history.state === "reconciling";
+      const isHere = message.keys.map((key) => this.#serves(key));
+      if (isHere.includes(false)) this.#wakeSources();
       return ok({
-        found: answers.map(({ found }) => (isReconciling ? neverNone(found) : found)),
-        settled: answers.map(({ isSettled }) => isSettled),
+        found: answers.map(({ found }, index) =>
+          isHere[index] === false ? NOT_KNOWN : isReconciling ? neverNone(found) : found,
+        ),
+        settled: answers.map(({ isSettled }, index) => isSettled && isHere[index] === true),
         position,
       });
     });
@@ -535,7 +599,7 @@ export class Shard {
   /** Searches the claims of all cells for the names of a subject. */
   findNames(message: FindNames): Promise<Reply<FoundNames>> {
     this.#counters.add("recordReads");
-    return this.#read(message, () =>
+    return this.#readAll(message, () =>
       this.#reads.run(OPERATORS, () => {
         const rows = this.#limits.scanRows;
         return { value: this.#store.findNames(message, rows), rows };
@@ -566,7 +630,7 @@ export class Shard {
 
   /** Checks the next rows of this shard, or the first ones (Z1). */
   scrub(message: ScrubStep): Promise<Reply<ScrubStatus>> {
-    return this.#read(message, () => this.#scrub.step(message));
+    return this.#readAll(message, () => this.#scrub.step(message));
   }
 
   /** Returns which holds of granted leases are not here, for the scrub of their ledger (Z3). */
@@ -574,6 +638,8 @@ export class Shard {
     return this.#answer(
       message,
       async () => {
+        if (message.executions.some(({ keys }) => !this.#servesAll(keys)))
+          return { ok: false, refusal: this.#notHere() };
         const found = await this.#reads.run(message.cell, () => ({
           value: checkHolds(this.#store, this.#ranges, this.#index, message),
           rows: message.executions.reduce((sum, { keys }) => sum + keys.length, 0),
@@ -597,6 +663,7 @@ export class Shard {
   listPeriods(message: ListPeriods): Promise<Reply<PeriodPage>> {
     this.#counters.add("lookups");
     return this.#read(message, async () => {
+      if (!this.#serves(message.key)) return { ok: false, refusal: this.#notHere() };
       // A hold whose lease is decided is cleared first, so the claim is what the lookup shows (R2).
       if (message.before === null) {
         const [current] = await this.#reader.lookup([message.key], message.traces);
@@ -622,6 +689,8 @@ export class Shard {
     const { key, operator, dryRun } = message;
     const most = this.#limits.scanRows;
     return this.#answer(message, async () => {
+      // Until its rows are deleted, a shard that had the name before may have past claims of it.
+      if (!this.#isWhole) return { ok: false, refusal: this.#notHere() };
       if (dryRun) {
         const found = this.#pastClaims.count(key, most + 1);
         const changes = found > most ? 0 : this.#eraseFromLog(key, { dryRun });
@@ -722,10 +791,128 @@ export class Shard {
   /** Returns a page of a cell's holds, for a ledger that has lost leases (H7). */
   listHolds(message: ListHolds): Promise<Reply<HoldPage>> {
     return this.#answerAlways(message, async () => {
+      if (!this.#isWhole) return { ok: false, refusal: this.#notHere() };
       const page = holdPage(this.#store, this.#ranges, this.#scopes, message);
       await this.#ports.sql.flush();
       return ok({ ...page, point: this.#point, seen: this.#log.ledgerPoint(message.cell) ?? null });
     });
+  }
+
+  /** Does some of the work of a growth: copies names, hands them over, or deletes those that have moved. */
+  async growStep(message: GrowthStep): Promise<Reply<GrowthProgress>> {
+    // A step after the cut may have either placement, and may change that of this shard.
+    const isCut = message.growth?.phase === "cut";
+    const { placement = message.placement } = isCut ? this.#placementGuard : message;
+    const refusal =
+      (await this.#placementGuard.admit({ ...message, placement })) ??
+      this.#history.refuse(message.seen, "a caller");
+    const reply = refusal === undefined ? await this.#source.step(message) : { ok: false as const, refusal };
+    await this.#ports.sql.flush();
+    return reply;
+  }
+
+  /** Returns how far this shard is with a growth. */
+  growthProgress(message: Envelope): Promise<Reply<GrowthProgress>> {
+    return this.#read(message, async () => ok(this.#source.progress));
+  }
+
+  /** Stores names that another shard gives to this one (G5). This shard may have no placement yet. */
+  async receive(message: Receive): Promise<Reply<Received>> {
+    const sender = `shard ${message.source}`;
+    const refusal = (await this.#placementGuard.begin(message)) ?? this.#history.refuse(message.seen, sender);
+    if (refusal !== undefined) {
+      if (this.#history.isLost) await this.#ports.sql.flush();
+      return { ok: false, refusal };
+    }
+    const reply = await this.#commits.submit(
+      "receive",
+      (): Reply<Received> => {
+        const lost = this.#history.refusal;
+        return lost === undefined ? this.#target.receive(message) : { ok: false, refusal: lost };
+      },
+      { weight: 2 * message.names.length + 8 },
+    );
+    // The moved holds need a sweep, and the first message may have found no alarm (M3).
+    this.#sweeper.arm();
+    return reply.ok ? ok({ ...reply.value, point: this.#point }) : reply;
+  }
+
+  /**
+   * Changes to a placement that the directory has confirmed. A shard that has names to give away stops to
+   * serve them in the same transaction, and then hands them over (G6).
+   */
+  async #changePlacement({ placement, growth }: Confirmed, adopt: () => void): Promise<void> {
+    // There is no such shard.
+    if (this.#index >= shardsOf(placement)) return;
+    const before = this.#placementGuard.placement;
+    const cut = growth?.phase === "cut" ? growth : undefined;
+    if (before === undefined && (cut === undefined || this.#index >= cut.from)) {
+      this.#ports.sql.transaction(["confirm_placement"], () => {
+        adopt();
+        if (cut !== undefined) this.#target.expect(cut);
+      });
+      return;
+    }
+    if (before !== undefined && (cut === undefined || shardsOf(before) !== cut.from))
+      // The growth has ended, which it does only after this shard has handed over: this shard went back.
+      this.#history.refuseBehind("the directory");
+    await this.#commits.submit("fence", () => {
+      if (this.#placementGuard.placement === placement) return;
+      const missed = missedGrowth(before ?? placement, placement);
+      adopt();
+      this.#source.fence(cut ?? missed);
+    });
+    this.#queues.sendAway((key) => !this.#serves(key));
+    void this.#handOver();
+  }
+
+  /** Nobody serves the names until they are handed over. If this fails, the alarm goes on. */
+  async #handOver(): Promise<void> {
+    this.#sweeper.arm();
+    try {
+      await this.#source.work(HAND_OVER_ROWS, { mayClean: false });
+    } catch (error) {
+      this.#ports.log("hand_over_failed", {
+        shard: this.#index,
+        error: error instanceof Error ? error.message : String(error),
+      });
+    }
+  }
+
+  /** Tells the shards that have not handed over what is in force, so that they do. */
+  #wakeSources(): void {
+    const { placement } = this.#placementGuard;
+    if (placement === undefined || this.#waking !== undefined) return;
+    const message = { version: MESSAGE_VERSION, placement };
+    const { inquiryTimeoutMs, fanOut: width } = this.#limits;
+    this.#waking = fanOut(this.#target.missingSources, width, (source) =>
+      ask(this.#ports.clock, inquiryTimeoutMs, () => this.#peers.shard.ping(source, message)),
+    ).finally(() => {
+      this.#waking = undefined;
+    });
+  }
+
+  #serves(key: BucketKey): boolean {
+    return this.#target.serves(key) && this.#source.serves(key);
+  }
+
+  #servesAll(keys: readonly BucketKey[]): boolean {
+    return this.#isWhole || keys.every((key) => this.#serves(key));
+  }
+
+  /** Whether the rows here are exactly the names that this shard serves (G8). */
+  get #isWhole(): boolean {
+    return this.#target.isWhole && this.#source.isWhole;
+  }
+
+  #notHere(): Refusal {
+    this.#wakeSources();
+    return refused(
+      "UNAVAILABLE",
+      `shard ${this.#index} is taking over or handing over names, because the deployment gets more shards; ` +
+        "retry the call",
+      { retryAfterMs: 1_000 },
+    ).refusal;
   }
 
   async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
@@ -746,12 +933,19 @@ export class Shard {
     });
   }
 
+  /** Reads all names of a cell or of this shard, which must be exactly those that it serves (G8). */
+  #readAll<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
+    return this.#read(message, async () =>
+      this.#isWhole ? work() : { ok: false as const, refusal: this.#notHere() },
+    );
+  }
+
   /**
    * Reads claims of a cell. It first asks about the transfers from and to the cell, so that an answer shows
    * what an acknowledged cut has moved (Y4).
    */
   #readClaims<T>(message: Envelope & { cell: string }, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
-    return this.#read(message, async () => {
+    return this.#readAll(message, async () => {
       const open = this.#ranges.involving(message.cell).filter(({ cut_at_ms: cutAtMs }) => cutAtMs === null);
       if (open.length > 0) {
         const verdicts = await this.#inquirer.inquire(open, message.traces);
@@ -764,12 +958,26 @@ export class Shard {
   /** Carries out a message, unless it does not fit or its sender has seen more than this shard has (H4). */
   async #answer<T>(message: Envelope, work: () => Promise<Reply<T>>, sender = "a caller"): Promise<Reply<T>> {
     const refusal = (await this.#placementGuard.admit(message)) ?? this.#history.refuse(message.seen, sender);
-    const reply = refusal === undefined ? await work() : { ok: false as const, refusal };
+    const done = refusal === undefined ? await work() : { ok: false as const, refusal };
+    // The names may have moved during the wait (M1, G3).
+    const outdated = refusal === undefined ? this.#placementGuard.refuseOutdated(message) : undefined;
+    const reply = outdated === undefined ? done : { ok: false as const, refusal: outdated };
     // Whoever learns of the loss can rely on it, also after a crash (H4).
     if (this.#history.isLost) await this.#ports.sql.flush();
     return reply;
   }
 }
+
+/** A growth that this shard has missed, because it went back in time. The names are handed over already. */
+const missedGrowth = (before: Placement, after: Placement): Growth => ({
+  id: `missed ${after}`,
+  from: shardsOf(after),
+  to: shardsOf(after),
+  phase: "cut",
+  startedAtMs: 0,
+  cutAtMs: 0,
+  position: shardsOf(before),
+});
 
 const unknownOwner: Reply<never> = refused(
   "UNAVAILABLE",
@@ -790,6 +998,8 @@ const changesPruned = (after: number | null): Reply<never> =>
       "the records, and continue from these positions",
     { reason: "CHANGES_PRUNED" },
   );
+
+const NOT_KNOWN: LookupFound = { kind: "unknown" };
 
 const neverNone = (found: LookupFound): LookupFound => (found.kind === "none" ? { kind: "unknown" } : found);
 

@@ -3,6 +3,7 @@ import type { Limits } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { GroupCommit } from "../group-commit.ts";
+import type { GrowthSource } from "./growth-source.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { PastClaims } from "./past-claims.ts";
 import type { History } from "../history.ts";
@@ -23,6 +24,9 @@ const PAGES_PER_ALARM = 10;
 const DROPPED_ROWS = 500;
 const DROPS_PER_ALARM = 10;
 
+/** The rows that one alarm sends to other shards, or deletes because they have moved (G7). */
+const GROWTH_ROWS = 5_000;
+
 /** One pass over all holds. It takes several alarms if there are many holds. */
 interface Pass {
   /** When the pass began. All holds of a pass are judged by this time. */
@@ -40,7 +44,8 @@ interface Pass {
  * the pause between two inquiries about it. When a hold is due follows from its age alone, so the sweeper
  * remembers nothing about single holds. A new instance inquires once more about each.
  *
- * The same alarm drops past claims that are due (K3), and rewrites the claims of transfers (Y5).
+ * The same alarm drops past claims that are due (K3), rewrites the claims of transfers (Y5), and hands names
+ * over after a cut (G7).
  */
 export class Sweeper {
   readonly #ports: Ports;
@@ -53,6 +58,7 @@ export class Sweeper {
   readonly #history: History;
   readonly #pastClaims: PastClaims;
   readonly #commits: GroupCommit;
+  readonly #growth: Pick<GrowthSource, "hasWork" | "work">;
   readonly #alarm: AlarmSchedule;
   #pass: Pass | undefined;
   #lastPassMs = -Infinity;
@@ -68,6 +74,7 @@ export class Sweeper {
     history: History,
     pastClaims: PastClaims,
     commits: GroupCommit,
+    growth: Pick<GrowthSource, "hasWork" | "work">,
   ) {
     this.#ports = ports;
     this.#limits = limits;
@@ -79,6 +86,7 @@ export class Sweeper {
     this.#history = history;
     this.#pastClaims = pastClaims;
     this.#commits = commits;
+    this.#growth = growth;
     this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
   }
 
@@ -98,7 +106,7 @@ export class Sweeper {
   arm(): void {
     const now = this.#ports.clock.now();
     const isDropDue = this.#pastClaims.dueMs(now) <= now;
-    if (this.#ranges.hasCut) this.#alarm.setBy(now + this.#limits.sweepAfterMs / 4);
+    if (this.#ranges.hasCut || this.#growth.hasWork) this.#alarm.setBy(now + this.#limits.sweepAfterMs / 4);
     if (this.#hasHolds || isDropDue) this.#alarm.setBy(now + this.#limits.sweepAfterMs);
   }
 
@@ -113,13 +121,14 @@ export class Sweeper {
       await this.#transfers.moveDue(this.#commits, this.#history);
       nextMs = await this.#sweep();
       await this.#drop();
+      if (this.#growth.hasWork) await this.#growth.work(GROWTH_ROWS);
     } finally {
       const now = this.#ports.clock.now();
       const soonest = now + this.#limits.sweepAfterMs / 4;
       const latest = now + this.#limits.maxBackoffMs;
-      if (this.#ranges.hasCut) this.#alarm.setBy(soonest);
       if (this.#hasHolds) this.#alarm.setBy(Math.max(soonest, Math.min(nextMs, latest)));
-      if (this.#pastClaims.dueMs(now) <= now) this.#alarm.setBy(soonest);
+      if (this.#ranges.hasCut || this.#pastClaims.dueMs(now) <= now || this.#growth.hasWork)
+        this.#alarm.setBy(soonest);
     }
   }
 

@@ -23,6 +23,10 @@ const unreachable: Record<string, string> = {
   confirm_cut: "the unit tests and the simulation write it",
   abort_growth: "the unit tests and the simulation write it",
   finish_growth: "the unit tests and the simulation write it",
+  copy: "the unit tests and the simulation write it",
+  receive: "the unit tests and the simulation write it",
+  fence: "the unit tests and the simulation write it",
+  clean: "the unit tests and the simulation write it",
 };
 
 await prepareDatabases();

@@ -62,6 +62,10 @@ export class Coordinator {
       return new Part(`shard ${index}`, context, (ports, self) => {
         const shard = new Shard(index, ports, limits, {
           directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
+          shard: {
+            receive: (target, message) => network.send(self, this.shard(target), "receive", message),
+            ping: (source, message) => network.send(self, this.shard(source), "ping", message),
+          },
           ledger: {
             inquire: (cell, message) => network.send(self, this.ledger(cell), "inquire", message),
             knowledge: (cell, message) => network.send(self, this.ledger(cell), "knowledge", message),

@@ -1,0 +1,441 @@
+import { ask } from "../ask.ts";
+import { fanOut } from "../fan-out.ts";
+import type { GroupCommit } from "../group-commit.ts";
+import type { Growth, GrowthProgress, GrowthStep, MovedName, Receive, Received } from "../growth/messages.ts";
+import type { History } from "../history.ts";
+import type { Limits } from "../limits.ts";
+import {
+  MESSAGE_VERSION,
+  type BucketKey,
+  type Envelope,
+  type HistoryPoint,
+  type Reply,
+  type ShardWork,
+} from "../messages.ts";
+import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
+import { placementOf, shardOf } from "../placement.ts";
+import { placementMismatch, type PlacementGuard } from "../placement-guard.ts";
+import type { Ports } from "../ports.ts";
+import { ok } from "../refusal.ts";
+import {
+  FIRST_NAME,
+  FIRST_PAST_CLAIM,
+  type ChangedName,
+  type MovedNames,
+  type NameCursor,
+  type PastCursor,
+} from "./moved-names.ts";
+import type { ShardLog } from "./shard-log.ts";
+
+/** The calls between shards that give and get names. */
+export interface ShardPeer {
+  receive(shard: number, message: Receive): Promise<Reply<Received>>;
+  ping(shard: number, message: Envelope): Promise<Reply<ShardWork>>;
+}
+
+/** The names that one message has, and that one transaction deletes. */
+const PAGE_ROWS = 250;
+
+/** How often a message is repeated at once, because the target deletes an earlier copy first. */
+const MOST_REPEATS = 100;
+
+/** What this shard knows of a shard that gets names from it. */
+interface Target {
+  /** The messages with names that it has confirmed. */
+  confirmed: number;
+  /** The newest point of it that was seen. */
+  seen: HistoryPoint | null;
+  /** The point of this shard that it has told, and this shard has checked (H5). */
+  checked: HistoryPoint | null;
+  /** It serves what it got. */
+  isActive: boolean;
+}
+
+type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
+  copy: string;
+  /** The first pass. Null: it has ended. */
+  cursor: NameCursor | null;
+  copied: number;
+  /** Whether this shard has changed to the new placement. From then on, it serves nothing that moves. */
+  isFenced: boolean;
+  targets: Record<number, Target>;
+  /** How far moved names are deleted. Null: all of them are, and their past claims come next. */
+  clean: NameCursor | null;
+  cleanPast: PastCursor;
+  cleaned: number;
+};
+
+/** What one round sends. */
+interface Batch {
+  copy: string;
+  byTarget: Map<number, MovedName[]>;
+  /** Names that were sent before and have changed. */
+  changed: ChangedName[];
+  /** The cursor afterwards. */
+  next: NameCursor | null;
+  /** The names of the first pass. */
+  copied: number;
+  rows: number;
+  point: HistoryPoint | null;
+}
+
+/** How a message to a target ended. `stopped`: nothing more can be sent to it now. */
+type Sent = "received" | "active" | "restart" | "stopped";
+
+/**
+ * A shard that gives names to others (G4, G6, G7). Without a growth, it does nothing.
+ *
+ * Each step reads some names, sends them, and then stores how far it is. A name that changes after it was
+ * read is sent again.
+ */
+export class GrowthSource {
+  readonly #index: number;
+  readonly #ports: Pick<Ports, "sql" | "clock" | "randomness" | "log">;
+  readonly #limits: Limits;
+  readonly #names: MovedNames;
+  readonly #log: ShardLog;
+  readonly #history: History;
+  readonly #guard: PlacementGuard;
+  readonly #commits: GroupCommit;
+  readonly #peer: Pick<ShardPeer, "receive">;
+  #growth: StoredGrowth | undefined;
+  #lastChange: number;
+  /** Whether every target has said since the last step began that it still has all. */
+  #isChecked = false;
+  #working: Promise<void> | undefined;
+
+  constructor(
+    index: number,
+    ports: Pick<Ports, "sql" | "clock" | "randomness" | "log">,
+    limits: Limits,
+    names: MovedNames,
+    log: ShardLog,
+    history: History,
+    guard: PlacementGuard,
+    commits: GroupCommit,
+    peer: Pick<ShardPeer, "receive">,
+  ) {
+    this.#index = index;
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#names = names;
+    this.#log = log;
+    this.#history = history;
+    this.#guard = guard;
+    this.#commits = commits;
+    this.#peer = peer;
+    const stored = readMeta(ports.sql, "growth_source");
+    if (typeof stored === "string") this.#growth = JSON.parse(stored) as StoredGrowth;
+    this.#lastChange = names.lastChange();
+  }
+
+  /** Whether all rows here are names that this shard serves. */
+  get isWhole(): boolean {
+    return this.#growth?.isFenced !== true;
+  }
+
+  /** Whether names wait here that nobody serves, or rows are left to delete. */
+  get hasWork(): boolean {
+    return this.#growth?.isFenced === true && !this.#history.isLost;
+  }
+
+  serves(key: BucketKey): boolean {
+    return this.#growth?.isFenced !== true || !this.#moves(key, this.#growth);
+  }
+
+  get progress(): GrowthProgress {
+    const growth = this.#growth;
+    if (growth === undefined)
+      return { shard: this.#index, growth: null, state: "none", copied: 0, waiting: 0, cleaned: 0 };
+    const { id, copied, cleaned, isFenced, cursor } = growth;
+    const waiting = this.#names.countChanged();
+    const state = isFenced
+      ? this.#isHandedOver(growth)
+        ? "cleaning"
+        : "pushing"
+      : cursor === null && this.#isChecked
+        ? "copied"
+        : "copying";
+    return { shard: this.#index, growth: id, state, copied, waiting, cleaned };
+  }
+
+  /** Must be called in the transaction that makes or ends a hold on a name. */
+  changed(key: BucketKey): void {
+    const growth = this.#growth;
+    if (growth === undefined || growth.isFenced || !this.#moves(key, growth)) return;
+    this.#lastChange += 1;
+    this.#names.noteChange(key, this.#lastChange);
+  }
+
+  /** Does some of the work. Calls at the same time share one step. */
+  async step({ growth, rows }: GrowthStep): Promise<Reply<GrowthProgress>> {
+    if (growth === null || growth.phase !== "cut") await this.#prepare(growth);
+    else await this.#guard.learn(placementMismatch(placementOf(growth.to), placementOf(growth.from)));
+    await this.work(rows);
+    const { refusal } = this.#history;
+    if (refusal !== undefined) return { ok: false, refusal };
+    const { progress } = this;
+    const isDone = progress.state === "none" && growth?.phase === "cut";
+    const hasHandedOver = isDone && this.#guard.placement === placementOf(growth.to);
+    return ok(hasHandedOver ? { ...progress, growth: growth.id, state: "done" } : progress);
+  }
+
+  /** Drops what an aborted growth has left, and begins a new one that the directory has. */
+  async #prepare(growth: Growth | null): Promise<void> {
+    if (this.#growth?.isFenced === true || this.#growth?.id === growth?.id) return;
+    if (growth !== null && !(await this.#guard.hasStarted(growth))) return;
+    await this.#commits.submit("copy", () => {
+      // Another message may have changed the placement during the wait (M1).
+      if (this.#growth?.isFenced === true || this.#growth?.id === growth?.id || this.#history.isLost) return;
+      if (growth === null) this.#forget();
+      else if (this.#guard.placement === placementOf(growth.from)) this.#begin(growth, false);
+    });
+  }
+
+  #begin({ id, from, to, position }: Growth, isFenced: boolean): void {
+    this.#names.forgetAllChanges();
+    this.#store({
+      id,
+      from,
+      to,
+      position,
+      copy: this.#ports.randomness.uuid(),
+      cursor: FIRST_NAME,
+      copied: 0,
+      isFenced,
+      targets: Object.fromEntries(
+        Array.from({ length: to - from }, (_, index) => [from + index, newTarget(null)]),
+      ),
+      clean: FIRST_NAME,
+      cleanPast: FIRST_PAST_CLAIM,
+      cleaned: 0,
+    });
+  }
+
+  /**
+   * Must be called in the transaction that changes to the new placement. From then on, this shard serves
+   * nothing that moves, and all that routers keep of it counts as changed (Q3).
+   */
+  fence(growth: Growth): void {
+    if (this.#growth?.id === growth.id) this.#store({ ...this.#growth, isFenced: true });
+    else this.#begin(growth, true);
+    // A shard that is lost changes nothing of its history (H4).
+    if (!this.#history.isLost) this.#log.reset();
+  }
+
+  /** Must be called in the transaction that accepts a loss (H6). What is left is copied again. */
+  lossAccepted(): void {
+    if (this.#growth !== undefined) this.#restart(this.#growth);
+  }
+
+  #restart(growth: StoredGrowth): void {
+    this.#names.forgetAllChanges();
+    const targets = Object.entries(growth.targets).map(([shard, target]): [string, Target] => [
+      shard,
+      target.isActive ? target : newTarget(target.seen),
+    ]);
+    this.#store({
+      ...growth,
+      copy: this.#ports.randomness.uuid(),
+      cursor: FIRST_NAME,
+      copied: 0,
+      targets: Object.fromEntries(targets),
+    });
+  }
+
+  /** Reads, sends or deletes up to `rows` names. */
+  work(rows: number, { mayClean = true } = {}): Promise<void> {
+    this.#working ??= this.#work(rows, mayClean).finally(() => {
+      this.#working = undefined;
+    });
+    return this.#working;
+  }
+
+  async #work(rows: number, mayClean: boolean): Promise<void> {
+    const asked = new Set<number>();
+    this.#isChecked = false;
+    for (let left = rows; left > 0 && this.#growth !== undefined && !this.#history.isLost;) {
+      const growth = this.#growth;
+      if (growth.isFenced && this.#isHandedOver(growth)) {
+        if (!mayClean) return;
+        left -= await this.#clean(growth, Math.min(left, PAGE_ROWS));
+        continue;
+      }
+      const batch = this.#read(growth, Math.min(left, PAGE_ROWS));
+      left -= batch.rows;
+      const isEmpty = batch.rows === 0 && growth.cursor === null;
+      if (isEmpty) {
+        for (const [shard, { isActive }] of Object.entries(growth.targets))
+          if (!isActive && (growth.isFenced || !asked.has(Number(shard))))
+            batch.byTarget.set(Number(shard), []);
+        if (batch.byTarget.size === 0) {
+          this.#isChecked = true;
+          return;
+        }
+      }
+      // What is told of this shard must be durable (H2).
+      await this.#ports.sql.flush();
+      const isLast = isEmpty && growth.isFenced;
+      const sent = await fanOut([...batch.byTarget], this.#limits.fanOut, async ([shard, names]) => {
+        asked.add(shard);
+        return this.#send(batch, shard, names, isLast);
+      });
+      if (sent.includes("restart")) {
+        await this.#commits.submit("copy", () => {
+          if (this.#growth?.copy === batch.copy) this.#restart(this.#growth);
+        });
+        return;
+      }
+      if (sent.includes("stopped")) return;
+      await this.#advance(batch);
+    }
+  }
+
+  /** Reads the next names of the first pass, and then those that have changed since they were read. */
+  #read(growth: StoredGrowth, limit: number): Batch {
+    const { copy, cursor } = growth;
+    const point = this.#history.pointOfRows(this.#log.position) ?? null;
+    const page = cursor === null ? undefined : this.#names.page(cursor, limit);
+    const changed = page === undefined ? this.#names.changed(limit) : [];
+    const keys = (page?.keys ?? changed).filter((key) => this.#targetOf(key, growth) >= growth.from);
+    const names = this.#names.read(keys);
+    return {
+      copy,
+      byTarget: Map.groupBy(names, (name) => this.#targetOf(name, growth)),
+      changed,
+      next: page?.next ?? null,
+      copied: page === undefined ? 0 : names.length,
+      rows: page?.keys.length ?? changed.length,
+      point,
+    };
+  }
+
+  /** Stores that a batch was sent. */
+  async #advance(batch: Batch): Promise<void> {
+    if (batch.rows === 0 && this.#growth?.cursor === null) return;
+    await this.#commits.submit(
+      "copy",
+      () => {
+        const growth = this.#growth;
+        if (growth?.copy !== batch.copy || this.#history.isLost) return;
+        this.#names.forgetChanges(batch.changed);
+        this.#store({ ...growth, cursor: batch.next, copied: growth.copied + batch.copied });
+      },
+      { weight: batch.changed.length + 8 },
+    );
+  }
+
+  async #send(batch: Batch, shard: number, names: readonly MovedName[], isComplete: boolean): Promise<Sent> {
+    for (let repeat = 0; repeat < MOST_REPEATS; repeat += 1) {
+      const growth = this.#growth;
+      const target = growth?.targets[shard];
+      if (growth?.copy !== batch.copy || target === undefined || this.#history.isLost) return "stopped";
+      const answer = await ask(this.#ports.clock, this.#limits.exchangeTimeoutMs, () =>
+        this.#peer.receive(shard, this.#message(growth, target, batch, names, isComplete)),
+      );
+      if (answer.kind !== "ok" || this.#growth?.copy !== batch.copy) return "stopped";
+      const { state, point, seen } = answer.value;
+      if (seen !== null && this.#history.refuse(seen, `shard ${shard}`) !== undefined) return "stopped";
+      const now: Target = { ...target, seen: point ?? target.seen, checked: seen ?? target.checked };
+      if (state === "received" && names.length > 0) now.confirmed += 1;
+      if (state === "active") {
+        if (!this.#growth.isFenced) {
+          // The target was told that this shard serves these names no more: this shard went back.
+          const to = placementOf(growth.to);
+          await this.#guard.learn(placementMismatch(to, placementOf(growth.from)));
+          return "stopped";
+        }
+        now.isActive = true;
+      }
+      const isSame = JSON.stringify(now) === JSON.stringify(target);
+      await (isSame ? undefined : this.#storeTarget(batch, shard, now));
+      if (state === "unknown") return "restart";
+      if (state === "received" || state === "active") return state;
+    }
+    return "stopped";
+  }
+
+  #storeTarget(batch: Batch, shard: number, target: Target): Promise<void> {
+    return this.#commits.submit("copy", () => {
+      if (this.#growth?.copy !== batch.copy || this.#history.isLost) return;
+      this.#store({ ...this.#growth, targets: { ...this.#growth.targets, [shard]: target } });
+    });
+  }
+
+  #message(
+    { id, from, to, position, copy, isFenced }: StoredGrowth,
+    { confirmed, seen, checked }: Target,
+    { point }: Batch,
+    names: readonly MovedName[],
+    isComplete: boolean,
+  ): Receive {
+    return {
+      version: MESSAGE_VERSION,
+      placement: placementOf(isFenced ? to : from),
+      ...(seen === null ? {} : { seen }),
+      growth: { id, from, to, position },
+      source: this.#index,
+      copy,
+      confirmed,
+      point,
+      checked,
+      names: [...names],
+      ledgers: isComplete ? this.#log.ledgerPoints : {},
+      isComplete,
+      isReconciling: this.#history.state === "reconciling",
+    };
+  }
+
+  /** Deletes names that other shards serve by now. Returns the number of rows that were read. */
+  #clean(growth: StoredGrowth, limit: number): Promise<number> {
+    return this.#commits.submit(
+      "clean",
+      () => {
+        if (this.#growth?.id !== growth.id || this.#history.isLost) return limit;
+        if (growth.clean === null) {
+          const hasMoved = (key: BucketKey): boolean => this.#moves(key, growth);
+          const next = this.#names.deletePast(growth.cleanPast, limit, hasMoved);
+          if (next === null) this.#forget();
+          else this.#store({ ...this.#growth, cleanPast: next });
+          return limit;
+        }
+        const { keys, next } = this.#names.page(growth.clean, limit);
+        const moved = keys.filter((key) => this.#moves(key, growth));
+        this.#names.delete(moved);
+        this.#store({ ...this.#growth, clean: next, cleaned: this.#growth.cleaned + moved.length });
+        return Math.max(1, keys.length);
+      },
+      { weight: 2 * limit },
+    );
+  }
+
+  #isHandedOver({ targets }: StoredGrowth): boolean {
+    return Object.values(targets).every(({ isActive }) => isActive);
+  }
+
+  #targetOf({ type, canonical }: BucketKey, { to }: StoredGrowth): number {
+    return shardOf(type, canonical, to);
+  }
+
+  #moves(key: BucketKey, growth: StoredGrowth): boolean {
+    return this.#targetOf(key, growth) !== this.#index;
+  }
+
+  #store(growth: StoredGrowth): void {
+    this.#growth = growth;
+    writeMeta(this.#ports.sql, "growth_source", JSON.stringify(growth));
+  }
+
+  #forget(): void {
+    this.#growth = undefined;
+    this.#names.forgetAllChanges();
+    deleteMeta(this.#ports.sql, "growth_source");
+  }
+}
+
+const newTarget = (seen: HistoryPoint | null): Target => ({
+  confirmed: 0,
+  seen,
+  checked: null,
+  isActive: false,
+});

@@ -1,0 +1,231 @@
+import type { Growth, Receive, Received } from "../growth/messages.ts";
+import { isSamePoint, type History } from "../history.ts";
+import type { BucketKey, HistoryPoint, Reply } from "../messages.ts";
+import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
+import { placementOf, shardOf } from "../placement.ts";
+import type { PlacementGuard } from "../placement-guard.ts";
+import type { Ports } from "../ports.ts";
+import { ok, refused } from "../refusal.ts";
+import { FIRST_NAME, type MovedNames, type NameCursor } from "./moved-names.ts";
+import type { PastClaims } from "./past-claims.ts";
+import type { ShardLog } from "./shard-log.ts";
+
+/** What this shard has of one source. */
+interface SourceCopy {
+  copy: string;
+  /** The messages with names that were received. */
+  count: number;
+  /** The newest point of the source that names were read at. Null: the source had made no change. */
+  point: HistoryPoint | null;
+  /** How far rows of an earlier copy are deleted. Null: all of them are. */
+  wipe: NameCursor | null;
+  /** Whether this shard serves what the source had. */
+  isActive: boolean;
+}
+
+type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
+  sources: Record<number, SourceCopy>;
+};
+
+/** The rows that one message reads to find those of an earlier copy (M7). */
+const WIPE_ROWS = 500;
+
+/**
+ * A shard that gets names from others (G4, G5). It serves the names of a source only when the source has said
+ * that it serves them no more, and that this shard has all of them. Without a growth, it does nothing.
+ */
+export class GrowthTarget {
+  readonly #index: number;
+  readonly #ports: Pick<Ports, "sql" | "clock">;
+  readonly #names: MovedNames;
+  readonly #log: ShardLog;
+  readonly #history: History;
+  readonly #guard: PlacementGuard;
+  readonly #pastClaims: PastClaims;
+  #growth: StoredGrowth | undefined;
+  #hasChanged = false;
+
+  constructor(
+    index: number,
+    ports: Pick<Ports, "sql" | "clock">,
+    names: MovedNames,
+    log: ShardLog,
+    history: History,
+    guard: PlacementGuard,
+    pastClaims: PastClaims,
+  ) {
+    this.#index = index;
+    this.#ports = ports;
+    this.#names = names;
+    this.#log = log;
+    this.#history = history;
+    this.#guard = guard;
+    this.#pastClaims = pastClaims;
+    const stored = readMeta(ports.sql, "growth_target");
+    if (typeof stored === "string") this.#growth = JSON.parse(stored) as StoredGrowth;
+  }
+
+  /** Whether this shard has all its names. */
+  get isWhole(): boolean {
+    return this.#growth === undefined;
+  }
+
+  serves({ type, canonical }: BucketKey): boolean {
+    if (this.#growth === undefined) return true;
+    const { from, sources } = this.#growth;
+    return sources[shardOf(type, canonical, from)]?.isActive === true;
+  }
+
+  /** The shards that have not handed over yet. */
+  get missingSources(): number[] {
+    if (this.#growth === undefined) return [];
+    const { from, sources } = this.#growth;
+    return [...Array(from).keys()].filter((source) => sources[source]?.isActive !== true);
+  }
+
+  /** Returns whether rows were changed since the last call. */
+  takeChanged(): boolean {
+    const hasChanged = this.#hasChanged;
+    this.#hasChanged = false;
+    return hasChanged;
+  }
+
+  /** Must be called in the transaction that confirms the first placement, if its growth still runs. */
+  expect({ id, from, to, position }: Growth): void {
+    if (this.#growth?.id === id || this.#index < from || this.#index >= to) return;
+    this.#store({ id, from, to, position, sources: {} });
+  }
+
+  /**
+   * Must be called in the transaction that accepts a loss (H6). What was to come counts as lost, because a
+   * source that has handed over does not send it again. Before the cut, all sources begin again.
+   */
+  lossAccepted(): void {
+    this.#forget();
+  }
+
+  /** Stores names. Runs inside a transaction. */
+  receive(message: Receive): Reply<Received> {
+    const { growth, source, copy, point, checked, confirmed } = message;
+    const current = this.#guard.placement;
+    if (current !== undefined && current !== placementOf(growth.to))
+      return refused("FAILED_PRECONDITION", `shard ${this.#index} has placement ${current}`, {
+        reason: "GROWTH_UNKNOWN",
+      });
+    // All that this shard was to get is here.
+    if (current !== undefined && this.#growth === undefined) return this.#answer("active", point);
+    const running = this.#growth;
+    if (running !== undefined && running.id !== growth.id && running.position >= growth.position)
+      return refused("FAILED_PRECONDITION", "a later growth has begun", { reason: "GROWTH_UNKNOWN" });
+    if (running?.id !== growth.id) this.#store({ ...growth, sources: {} });
+    const known = this.#growth?.sources[source];
+    if (known?.isActive === true) return this.#answer("active", point);
+    if (known !== undefined && isOutdated(known.point, point, checked))
+      return this.#answer("unchecked", known.point);
+    const found = known?.copy === copy ? known : this.#begin(source, confirmed, copy, point);
+    if (found === undefined || !isNext(found, message)) return this.#answer("unknown", known?.point ?? null);
+    found.point = point;
+    if (!this.#wipe(source, found)) return this.#changed("wiping", point);
+    if (message.names.length > 0) {
+      this.#names.write(
+        message.names.map((name) => ({
+          ...name,
+          hold: name.hold === null ? null : { ...name.hold, granted_by: name.hold.granted_by ?? source },
+        })),
+      );
+      found.count = confirmed + 1;
+    }
+    if (message.isComplete) return this.#activate(found, message);
+    // A message without names only asks whether all is still here.
+    return known === found && message.names.length === 0
+      ? this.#answer("received", point)
+      : this.#changed("received", point);
+  }
+
+  /** Begins a copy of a source. Undefined: this message is not the first one of its copy. */
+  #begin(
+    source: number,
+    confirmed: number,
+    copy: string,
+    point: HistoryPoint | null,
+  ): SourceCopy | undefined {
+    if (confirmed > 0 || this.#growth === undefined) return undefined;
+    const begun: SourceCopy = { copy, count: 0, point, wipe: FIRST_NAME, isActive: false };
+    this.#growth.sources[source] = begun;
+    return begun;
+  }
+
+  /** Deletes some rows that an earlier copy of the source has left. Returns whether none is left. */
+  #wipe(source: number, copy: SourceCopy): boolean {
+    for (let left = WIPE_ROWS; copy.wipe !== null && left > 0;) {
+      const { keys, next } = this.#names.page(copy.wipe, left);
+      left -= keys.length;
+      const from = this.#growth?.from ?? 0;
+      this.#names.delete(keys.filter(({ type, canonical }) => shardOf(type, canonical, from) === source));
+      copy.wipe = next;
+    }
+    return copy.wipe === null;
+  }
+
+  /**
+   * From here on, this shard serves what the source had. Its positions continue above those of the source, so
+   * that later owners have larger epochs (E1).
+   */
+  #activate(copy: SourceCopy, message: Receive): Reply<Received> {
+    const { growth, source, point, ledgers, isReconciling } = message;
+    copy.isActive = true;
+    // A ledger that has forgotten the lease of a hold that moves must notice that here, too (H3, H4).
+    for (const [cell, seen] of Object.entries(ledgers)) this.#log.noteLater(cell, seen);
+    this.#log.jumpTo(point?.position ?? 0);
+    this.#guard.adopt(placementOf(growth.to));
+    this.#pastClaims.incompleteBefore(this.#ports.clock.now());
+    // Names that the source has lost look free, and only their owners' verification may take them.
+    if (isReconciling) this.#history.inheritLoss(`shard ${source}`);
+    const { sources = {} } = this.#growth ?? {};
+    const active = Object.values(sources).filter(({ isActive }) => isActive).length;
+    if (active === growth.from) this.#forget();
+    return this.#changed("active", point);
+  }
+
+  #changed(state: Received["state"], point: HistoryPoint | null): Reply<Received> {
+    this.#hasChanged = true;
+    if (this.#growth !== undefined) this.#store(this.#growth);
+    return this.#answer(state, point);
+  }
+
+  /** The caller adds the point of this shard, once the transaction is durable. */
+  #answer(state: Received["state"], seen: HistoryPoint | null): Reply<Received> {
+    return ok({ state, point: null, seen });
+  }
+
+  #store(growth: StoredGrowth): void {
+    this.#growth = growth;
+    this.#hasChanged = true;
+    writeMeta(this.#ports.sql, "growth_target", JSON.stringify(growth));
+  }
+
+  #forget(): void {
+    this.#growth = undefined;
+    deleteMeta(this.#ports.sql, "growth_target");
+  }
+}
+
+/**
+ * Whether names were read earlier than those that are stored, or by an incarnation that has not said that it
+ * has the stored point (H5).
+ */
+function isOutdated(
+  known: HistoryPoint | null,
+  point: HistoryPoint | null,
+  checked: HistoryPoint | null,
+): boolean {
+  if (known === null) return false;
+  if (point === null) return true;
+  return point.incarnation === known.incarnation
+    ? point.position < known.position
+    : !isSamePoint(checked, known);
+}
+
+/** Whether all earlier messages of the copy were received. The answer to the last one may be lost. */
+const isNext = ({ count }: SourceCopy, { confirmed }: Receive): boolean =>
+  confirmed === count || confirmed === count - 1;

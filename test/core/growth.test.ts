@@ -1,0 +1,327 @@
+/** A deployment gets more shards while it works, over node:sqlite (G3 to G8). */
+import { describe, expect, test } from "vitest";
+import { placementOf } from "../../src/core/placement.ts";
+import { no } from "../support/calls.ts";
+import { Cluster } from "../support/cluster.ts";
+import { begin, decide, own } from "../support/go-back.ts";
+import { keyOf } from "../support/ops.ts";
+import { Growing, lookup, movingNames, ownerOf, rowsOn, shardNow, stayingNames } from "../support/growing.ts";
+
+const FROM = 2;
+const TO = 5;
+const MOVING = movingNames(FROM, TO, 12);
+const STAYING = stayingNames(FROM, TO, 6);
+const ALL = [...MOVING, ...STAYING];
+
+async function start(): Promise<{ c: Cluster; growing: Growing }> {
+  const c = await Cluster.start({ shards: FROM });
+  return { c, growing: new Growing(c) };
+}
+
+const granted = async (c: Cluster, cell: string, name: string): Promise<string> => {
+  const lease = c.uuid();
+  expect(await begin(c, cell, lease, [name])).toMatchObject({ ok: true });
+  return lease;
+};
+
+/** Every name has one row, on the shard that it has now. */
+function expectPlaced(c: Cluster, table: "claim" | "hold", names: readonly string[]): void {
+  expect(rowsOn(c, table).toSorted((a, b) => a.canonical.localeCompare(b.canonical))).toEqual(
+    names
+      .toSorted((a, b) => a.localeCompare(b))
+      .map((canonical) => ({ shard: shardNow(c, canonical), canonical })),
+  );
+}
+
+test("[G4] [G7] names move to the new shards, and every name keeps its owner", async () => {
+  const { c, growing } = await start();
+  for (const name of ALL) await own(c, "1", name);
+  await growing.complete(TO);
+  expectPlaced(c, "claim", ALL);
+  for (const name of ALL) {
+    expect(await ownerOf(c, name)).toBe("ACTIVE 1");
+    expect(await begin(c, "2", c.uuid(), [name])).toEqual(no("ALREADY_EXISTS"));
+  }
+  for (const name of ALL) {
+    const lease = c.uuid();
+    expect(await begin(c, "1", lease, [{ kind: "destroy", value: name }])).toMatchObject({ ok: true });
+    await decide(c, "1", lease, "COMMITTED");
+    await own(c, "2", name);
+    expect(await ownerOf(c, name)).toBe("ACTIVE 2");
+  }
+});
+
+test("[G4] a name that changes after it was copied is copied again", async () => {
+  const { c, growing } = await start();
+  const [kept = "", destroyed = "", made = "", held = ""] = MOVING;
+  await own(c, "1", kept);
+  await own(c, "1", destroyed);
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  await own(c, "1", made);
+  await own(c, "1", "elsewhere");
+  await granted(c, "2", held);
+  const lease = c.uuid();
+  await begin(c, "1", lease, [{ kind: "destroy", value: destroyed }]);
+  await decide(c, "1", lease, "COMMITTED");
+  await c.pass(1_000);
+  await growing.stepAll("copied");
+  await growing.cut();
+  growing.learn();
+  await growing.stepAll("done");
+  expect(await ownerOf(c, kept)).toBe("ACTIVE 1");
+  expect(await ownerOf(c, made)).toBe("ACTIVE 1");
+  expect(await ownerOf(c, destroyed)).toBe("none");
+  expect(await ownerOf(c, held)).toBe("LEASE_CREATING 2");
+});
+
+test("[G5] a new shard serves nothing before the source has handed over", async () => {
+  const { c, growing } = await start();
+  const [name = ""] = MOVING;
+  await own(c, "1", name);
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  growing.learn();
+  expect(await lookup(c, name)).toEqual(
+    no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH", placement: placementOf(FROM) }),
+  );
+  c.envelope.placement = placementOf(FROM);
+  await growing.cut();
+  growing.learn();
+  c.fate = ({ method }) => (method === "receive" ? "lose" : "deliver");
+  expect(await ownerOf(c, name)).toBe("unknown");
+  expect(await begin(c, "2", c.uuid(), [name])).toEqual(no("UNAVAILABLE"));
+  c.fate = () => "deliver";
+  await c.pass(20_000);
+  expect(await ownerOf(c, name)).toBe("ACTIVE 1");
+});
+
+test("[G6] from its change on, a source refuses the old placement, also what waits", async () => {
+  const { c, growing } = await start();
+  const [moving = ""] = MOVING;
+  const [staying = ""] = STAYING;
+  await own(c, "1", moving);
+  await own(c, "1", staying);
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  await growing.cut();
+  const shard = shardNow(c, moving);
+  expect(await ownerOf(c, moving)).toBe("ACTIVE 1");
+  const waiting = lookup(c, moving);
+  const step = growing.step(shard);
+  await c.clock.runUntil(Promise.all([waiting, step]));
+  expect(await lookup(c, moving)).toEqual(
+    no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH", placement: placementOf(TO) }),
+  );
+  growing.learn();
+  expect(await ownerOf(c, staying)).toBe("ACTIVE 1");
+});
+
+describe("[G6] leases that are open during the cut", () => {
+  test.each(["COMMITTED", "ROLLED_BACK"] as const)("can be %s afterwards", async (outcome) => {
+    const { c, growing } = await start();
+    const leases = [];
+    for (const name of ALL) leases.push(await granted(c, "1", name));
+    await growing.complete(TO);
+    expectPlaced(c, "hold", ALL);
+    // A sweep asks about the moved holds, as those of the shards that have granted them.
+    await c.pass(30_000);
+    expectPlaced(c, "hold", ALL);
+    for (const name of ALL) expect(await ownerOf(c, name)).toBe("LEASE_CREATING 1");
+    for (const lease of leases) expect(await decide(c, "1", lease, outcome)).toMatchObject({ ok: true });
+    await c.pass(30_000);
+    expectPlaced(c, "hold", []);
+    expectPlaced(c, "claim", outcome === "COMMITTED" ? ALL : []);
+    expect(await c.clock.runUntil(c.ledger("1").object.status(c.envelope))).toMatchObject({
+      ok: true,
+      value: { unappliedDecisions: 0, outstandingLeases: 0 },
+    });
+  });
+
+  test("and decided, are delivered where the holds are by then", async () => {
+    const { c, growing } = await start();
+    const leases = [];
+    for (const name of ALL) leases.push(await granted(c, "1", name));
+    c.fate = ({ method, from }) => (method === "exchange" && from === "ledger 1" ? "lose" : "deliver");
+    for (const lease of leases) await decide(c, "1", lease, "COMMITTED");
+    await growing.complete(TO);
+    c.fate = () => "deliver";
+    await c.pass(120_000);
+    expectPlaced(c, "hold", []);
+    expectPlaced(c, "claim", ALL);
+  });
+});
+
+test("[G3] a begin that meets the new placement finds its shards again", async () => {
+  const { c, growing } = await start();
+  await decide(c, "1", await granted(c, "1", "the ledger is in use"), "ROLLED_BACK");
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  await growing.cut();
+  for (let shard = 0; shard < FROM; shard += 1) await growing.step(shard);
+  await c.pass(5_000);
+  // The ledger and its client have the old placement.
+  const lease = c.uuid();
+  expect(await begin(c, "1", lease, ALL)).toMatchObject({ ok: true });
+  growing.learn();
+  expectPlaced(c, "hold", ALL);
+  await decide(c, "1", lease, "COMMITTED");
+  await c.pass(5_000);
+  expectPlaced(c, "claim", ALL);
+});
+
+test("[G1] after an abort, another growth starts with new copies", async () => {
+  const { c, growing } = await start();
+  for (const name of ALL) await own(c, "1", name);
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  const { id } = growing.running;
+  await c.clock.runUntil(c.directory.object.abortGrowth({ ...c.envelope, id, growthCopiedAt: 0 }));
+  for (let shard = 0; shard < FROM; shard += 1)
+    expect(await growing.step(shard, 10, null)).toMatchObject({ ok: true, value: { state: "none" } });
+  const [gone = ""] = MOVING;
+  const lease = c.uuid();
+  await begin(c, "1", lease, [{ kind: "destroy", value: gone }]);
+  await decide(c, "1", lease, "COMMITTED");
+  await growing.complete(TO + 1);
+  expectPlaced(
+    c,
+    "claim",
+    ALL.filter((name) => name !== gone),
+  );
+});
+
+test("[G4] steps with few rows and lost messages come to the same end", async () => {
+  const { c, growing } = await start();
+  for (const name of ALL) await own(c, "1", name);
+  await growing.start(TO);
+  let sent = 0;
+  c.fate = ({ method }) => {
+    if (method !== "receive") return "deliver";
+    sent += 1;
+    const fates = ["deliver", "lose_answer", "twice", "deliver", "deliver", "deliver", "lose"] as const;
+    return fates[sent % fates.length] ?? "deliver";
+  };
+  await growing.stepAll("copied", 3);
+  await growing.cut();
+  growing.learn();
+  await growing.stepAll("done", 3);
+  await c.pass(60_000);
+  expectPlaced(c, "claim", ALL);
+});
+
+test("[G4] [M6] a name that changes often waits once", async () => {
+  const { c, growing } = await start();
+  const [name = ""] = MOVING;
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  for (let n = 0; n < 5; n += 1) {
+    await own(c, "1", name);
+    const lease = c.uuid();
+    await begin(c, "1", lease, [{ kind: "destroy", value: name }]);
+    await decide(c, "1", lease, "COMMITTED");
+    await c.pass(1_000);
+  }
+  const waiting = c.shards.flatMap(([, { database }]) => database.prepare("SELECT 1 FROM moved_name").all());
+  expect(waiting).toHaveLength(1);
+  await growing.stepAll("copied");
+  expect(c.shards.flatMap(([, { database }]) => database.prepare("SELECT 1 FROM moved_name").all())).toEqual(
+    [],
+  );
+});
+
+test("[G4] [M6] steps at the same time share one step", async () => {
+  const { c, growing } = await start();
+  for (const name of ALL) await own(c, "1", name);
+  await growing.start(TO);
+  await Promise.all([growing.step(0), growing.step(0), growing.step(0)]);
+  const sent = c.messages("receive").filter(({ from }) => from === "shard 0");
+  expect(sent).toHaveLength(new Set(sent.map(({ to, message }) => `${to} ${JSON.stringify(message)}`)).size);
+});
+
+test("[G7] [M6] a new shard that waits tells each source once at a time", async () => {
+  const { c, growing } = await start();
+  const [name = ""] = MOVING;
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  await growing.cut();
+  growing.learn();
+  c.calls.length = 0;
+  c.fate = ({ method }) => (method === "ping" ? "lose" : "deliver");
+  for (let n = 0; n < 5; n += 1) expect(await ownerOf(c, name)).toBe("unknown");
+  expect(c.messages("ping").map(({ to }) => to)).toEqual(["shard 0", "shard 1"]);
+});
+
+test("[G8] a shard lists nothing until it has exactly the names that it serves", async () => {
+  const { c, growing } = await start();
+  for (const name of ALL) await own(c, "1", name);
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  await growing.cut();
+  growing.learn();
+  const count = (shard: number) =>
+    c.clock.runUntil(c.shard(shard).object.countCellClaims({ ...c.envelope, cell: "1", behind: null }));
+  c.fate = ({ method, to }) => (method === "receive" && to === "shard 4" ? "lose" : "deliver");
+  expect(await count(0)).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
+  expect(await count(4)).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
+  c.fate = () => "deliver";
+  await growing.stepAll("done");
+  let claims = 0;
+  for (let shard = 0; shard < TO; shard += 1) {
+    const page = await count(shard);
+    if (page.ok) claims += page.value.counts.reduce((sum, each) => sum + each.claims, 0);
+  }
+  expect(claims).toBe(ALL.length);
+});
+
+test("[G9] a new shard has the history of a name from its activation on", async () => {
+  const { c, growing } = await start();
+  const [name = ""] = MOVING;
+  await own(c, "1", name);
+  const lease = c.uuid();
+  await begin(c, "1", lease, [{ kind: "destroy", value: name }]);
+  await decide(c, "1", lease, "COMMITTED");
+  await own(c, "2", name);
+  await c.pass(1_000);
+  await growing.complete(TO);
+  const { object } = c.shard(shardNow(c, name));
+  const page = await c.clock.runUntil(
+    object.listPeriods({ ...c.envelope, key: keyOf("ROUTES", name), before: null, atMs: null, limit: 10 }),
+  );
+  expect(page).toMatchObject({
+    ok: true,
+    value: { periods: [{ cell: "2" }], completeSinceMs: expect.any(Number) as number },
+  });
+  expect(c.shards.flatMap(([, { database }]) => database.prepare("SELECT 1 FROM past_claim").all())).toEqual(
+    [],
+  );
+});
+
+test("[G5] [H4] a new shard that has lost what it got refuses the copy", async () => {
+  const { c, growing } = await start();
+  for (const name of ALL) await own(c, "1", name);
+  await growing.start(TO);
+  await growing.stepAll("copied", 3);
+  const target = c.shard(TO - 1);
+  target.database.exec("DELETE FROM claim; DELETE FROM log; DELETE FROM incarnation");
+  target.database.exec("DELETE FROM meta WHERE name <> 'schema_version'");
+  target.restart();
+  expect(await growing.step(0)).toMatchObject({ ok: true, value: { state: "copying" } });
+  expect(target.database.prepare("SELECT 1 FROM meta WHERE name = 'history_lost'").all()).toHaveLength(1);
+});
+
+test("[G5] a new shard that lacks a message of a copy gets another copy", async () => {
+  const { c, growing } = await start();
+  for (const name of ALL) await own(c, "1", name);
+  await growing.start(TO);
+  await growing.stepAll("copied", 3);
+  const target = c.shard(TO - 1);
+  target.database.exec("DELETE FROM meta WHERE name = 'growth_target'");
+  target.restart();
+  expect(await growing.step(0)).toMatchObject({ ok: true, value: { state: "copying" } });
+  await growing.stepAll("copied");
+  await growing.cut();
+  growing.learn();
+  await growing.stepAll("done");
+  expectPlaced(c, "claim", ALL);
+});

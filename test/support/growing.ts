@@ -1,0 +1,135 @@
+import type { Growth, GrowthProgress } from "../../src/core/growth/messages.ts";
+import type { LookupAnswer, Reply } from "../../src/core/messages.ts";
+import { placementOf, shardOf, shardsOf } from "../../src/core/placement.ts";
+import type { Cluster } from "./cluster.ts";
+import { keyOf, operator } from "./ops.ts";
+
+const valueOf = <T>(reply: Reply<T>): T => {
+  if (!reply.ok) throw new Error(reply.refusal.detail);
+  return reply.value;
+};
+
+/** An operator who gets more shards for a deployment, and who has learned the placement in force. */
+export class Growing {
+  readonly #cluster: Cluster;
+  growth: Growth | null = null;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  get running(): Growth {
+    if (this.growth === null) throw new Error("no growth runs");
+    return this.growth;
+  }
+
+  async start(to: number): Promise<void> {
+    this.growth = valueOf(
+      await this.#run(
+        this.#directory.startGrowth({ ...this.#cluster.envelope, operator, to, growthCopiedAt: 0 }),
+      ),
+    );
+  }
+
+  /** A step of one shard. */
+  step = (shard: number, rows = 1_000, growth = this.growth): Promise<Reply<GrowthProgress>> =>
+    this.#run(this.#cluster.shard(shard).object.growStep({ ...this.#cluster.envelope, growth, rows }));
+
+  /** Steps of all shards of before, until each of them has this state. */
+  async stepAll(state: GrowthProgress["state"], rows = 1_000): Promise<void> {
+    const { from } = this.running;
+    for (let shard = 0; shard < from; shard += 1)
+      for (let tried = 0; ; tried += 1) {
+        const progress = valueOf(await this.step(shard, rows));
+        if (progress.state === state) break;
+        if (tried > 100) throw new Error(`shard ${shard} stays ${progress.state}`);
+      }
+  }
+
+  /** Cuts, without telling anybody. */
+  async cut(): Promise<void> {
+    const { id } = this.running;
+    const message = { ...this.#cluster.envelope, operator, id };
+    const ordered = valueOf(await this.#run(this.#directory.cutGrowth({ ...message, growthCopiedAt: 0 })));
+    this.growth = valueOf(
+      await this.#run(this.#directory.confirmCut({ ...message, growthCopiedAt: ordered.position })),
+    );
+  }
+
+  /** From here on, clients use the new placement. */
+  learn(): void {
+    this.#cluster.envelope.placement = placementOf(this.running.to);
+  }
+
+  async finish(): Promise<void> {
+    valueOf(
+      await this.#run(this.#directory.finishGrowth({ ...this.#cluster.envelope, id: this.running.id })),
+    );
+    this.growth = null;
+  }
+
+  async complete(to: number): Promise<void> {
+    await this.start(to);
+    await this.stepAll("copied");
+    await this.cut();
+    this.learn();
+    await this.stepAll("done");
+    await this.finish();
+  }
+
+  get #directory() {
+    return this.#cluster.directory.object;
+  }
+
+  #run<T>(call: Promise<T>): Promise<T> {
+    return this.#cluster.clock.runUntil(call);
+  }
+}
+
+/** Names that have one shard with some shards and another one with more. */
+export const movingNames = (from: number, to: number, count: number, source?: number): string[] =>
+  namesWhere(count, (shard) => shard(from) !== shard(to) && (source === undefined || shard(from) === source));
+
+export const stayingNames = (from: number, to: number, count: number, source?: number): string[] =>
+  namesWhere(count, (shard) => shard(from) === shard(to) && (source === undefined || shard(from) === source));
+
+function namesWhere(count: number, fits: (shard: (shards: number) => number) => boolean): string[] {
+  const found: string[] = [];
+  for (let n = 0; found.length < count; n += 1) {
+    const name = `n${n}`;
+    const { type, canonical } = keyOf("ROUTES", name);
+    if (fits((shards) => shardOf(type, canonical, shards))) found.push(name);
+  }
+  return found;
+}
+
+/** The shard that has a name with the placement that clients use. */
+export function shardNow(c: Cluster, name: string): number {
+  const { type, canonical } = keyOf("ROUTES", name);
+  return shardOf(type, canonical, shardsOf(c.envelope.placement));
+}
+
+/** Looks a name up. */
+export const lookup = (c: Cluster, name: string): Promise<Reply<LookupAnswer>> =>
+  c.clock.runUntil(
+    c.shard(shardNow(c, name)).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", name)] }),
+  );
+
+/** Returns the owner of a name, or how it was found. */
+export async function ownerOf(c: Cluster, name: string): Promise<string> {
+  const reply = await lookup(c, name);
+  if (!reply.ok) return reply.refusal.reason ?? reply.refusal.code;
+  const [found] = reply.value.found;
+  return found?.kind === "record"
+    ? `${found.record.status} ${found.record.cell}`
+    : (found?.kind ?? "nothing");
+}
+
+/** All rows of claims or holds, with their shards. */
+export function rowsOn(c: Cluster, table: "claim" | "hold"): { shard: number; canonical: string }[] {
+  return c.shards.flatMap(([shard, { database }]) =>
+    (database.prepare(`SELECT canonical FROM ${table}`).all() as { canonical: string }[]).map(
+      ({ canonical }) => ({ shard, canonical }),
+    ),
+  );
+}
