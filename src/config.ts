@@ -1,13 +1,13 @@
 import { readAccess, type AccessSettings } from "./auth/access-settings.ts";
 import { readLimits, type Limits } from "./core/limits.ts";
-import { MAX_SHARDS, placementOf, type Placement } from "./core/placement.ts";
+import { MAX_SHARDS } from "./core/placement.ts";
 import { locationHints, type LocationHint } from "./location-hints.ts";
 import { readTracing, type TracingSettings } from "./tracing/settings.ts";
 
 /** The values of a deployment's variables. */
 export interface Config {
-  shards: number;
-  placement: Placement;
+  /** The number of shards with which a new deployment starts. Registering the first cell fixes it (P2). */
+  initialShards: number;
   limits: Limits;
   /** The region in which the shards are created, at their first use. */
   shardLocationHint: LocationHint | undefined;
@@ -23,7 +23,7 @@ export interface Config {
 
 export type WebhookHosts = "public" | "any";
 
-/** The number can never be changed. See docs/decisions/0049-sixteen-shards-by-default.md for its choice. */
+/** See docs/decisions/0049-sixteen-shards-by-default.md for its choice. */
 const DEFAULT_SHARDS = "16";
 
 /** See docs/decisions/0040-one-request-in-a-hundred-is-logged.md for the costs. */
@@ -31,12 +31,11 @@ const DEFAULT_REQUEST_LOG_SHARE = 0.01;
 
 /** Throws an Error whose message names the variable that is wrong. */
 export function readConfig(variables: Readonly<Record<string, unknown>>): Config {
-  const shards = shardsOf(variables["LEASEHOLD_SHARDS"] ?? DEFAULT_SHARDS);
+  const initialShards = shardsOf(variables["LEASEHOLD_SHARDS"] ?? DEFAULT_SHARDS);
   const shardLocationHint = locationHintOf(variables["LEASEHOLD_SHARD_LOCATION_HINT"]);
   const requestLogShare = requestLogShareOf(variables["LEASEHOLD_REQUEST_LOG"]);
   return {
-    shards,
-    placement: placementOf(shards),
+    initialShards,
     limits: readLimits(variables),
     shardLocationHint,
     requestLogShare,

@@ -26,7 +26,7 @@ export interface Env {
   LEASEHOLD_SIGNING_SECRET?: string;
   /** Still accepted while the signing secret is rotated. */
   LEASEHOLD_PREVIOUS_SIGNING_SECRET?: string;
-  /** The number of shards. Registering the first cell fixes it (P2). */
+  /** The number of shards with which a new deployment starts. Later it has no effect. */
   LEASEHOLD_SHARDS?: string;
   /** The Durable Object location hint with which the shards are created, at their first use. */
   LEASEHOLD_SHARD_LOCATION_HINT?: string;

@@ -73,7 +73,7 @@ function countedEnv(env: Env): Env {
 async function runAllAlarms(env: Env): Promise<void> {
   const config = configOf(env);
   const objects = objectsOf(env, config);
-  const shards = [...Array(config.shards).keys()].map((index) => objects.shard(index));
+  const shards = [...Array(config.initialShards).keys()].map((index) => objects.shard(index));
   const stubs = [...CELLS.map((cell) => objects.ledger(cell)), ...shards] as unknown as DurableObjectStub<
     CellLedger | ClaimShard
   >[];

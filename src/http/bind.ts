@@ -140,10 +140,8 @@ async function serve(
   const { cell } = input.value.params as { cell?: string };
   const refusal = await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil);
   if (refusal !== undefined) return { ok: false, refusal };
-  const answer = await handle(
-    traced === undefined ? deployment : deployment.tracedBy(traced),
-    identified.value,
-    input.value,
+  const answer = await (traced === undefined ? deployment : deployment.tracedBy(traced)).placed((placed) =>
+    handle(placed, identified.value, input.value),
   );
   if (principal !== null) deployment.uses.note(principal, answer, waitUntil);
   return answer;

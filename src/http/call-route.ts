@@ -42,9 +42,11 @@ export async function callRoute<Id extends RouteId>(
   if (!input.ok) return input;
   const refusal = await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil);
   if (refusal !== undefined) return { ok: false, refusal };
-  const call = { routeId, requestId: trace.requestId, deployment, waitUntil, principal, tokens };
-  // The input has the types of this route's schemas, which this generic code cannot express.
-  const answer = await handlers[routeId]({ ...call, ...input.value } as unknown as Call<Id>);
+  const call = { routeId, requestId: trace.requestId, waitUntil, principal, tokens, ...input.value };
+  const answer = await deployment.placed(async (placed) =>
+    // The input has the types of this route's schemas, which this generic code cannot express.
+    handlers[routeId]({ ...call, deployment: placed } as unknown as Call<Id>),
+  );
   deployment.uses.note(principal, answer, waitUntil);
   if (!answer.ok) return answer;
   if (!("body" in answer.value)) throw new Error(`${routeId} has answered events, which nobody asked for`);

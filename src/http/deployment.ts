@@ -2,12 +2,13 @@ import { AccessVerifier } from "../auth/access-verifier.ts";
 import { ConsoleSessions } from "../auth/console-sessions.ts";
 import { secretsOf, type Secrets } from "../auth/secrets.ts";
 import { KeyVerifier } from "../auth/verifier.ts";
-import { MESSAGE_VERSION, type Envelope, type Reply } from "../core/messages.ts";
-import { ok, type Refusal, type Result } from "../core/refusal.ts";
+import { MESSAGE_VERSION, type Envelope } from "../core/messages.ts";
+import { ok, type Result } from "../core/refusal.ts";
+import { shardsOf } from "../core/placement.ts";
 import type { Config } from "../config.ts";
 import { configOf, type Env } from "../env.ts";
 import { logEvent } from "../log.ts";
-import type { DirectoryCalls } from "../objects/calls.ts";
+import { KnownPlacement, watched } from "../objects/known-placement.ts";
 import { objectsOf, type Objects } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
 import { defaultRuntime, type Runtime, type WallClock } from "../runtime.ts";
@@ -42,9 +43,9 @@ export class Deployment {
   readonly clock: WallClock;
   readonly log: typeof logEvent;
   readonly config: Config;
+  /** What the isolate knows. A request computes with one placement from beginning to end (`placed`). */
+  readonly placement: KnownPlacement;
   readonly objects: Objects;
-  /** The fields that all messages have. */
-  readonly envelope: Envelope;
   /** Undefined if nothing is traced. */
   readonly tracing: RequestTracing | undefined;
   readonly directory: DirectoryCopy;
@@ -68,23 +69,55 @@ export class Deployment {
     const { tracing, limits, access } = this.config;
     this.access = access && new AccessVerifier(access, clock, log);
     this.tracing = tracing && new RequestTracing(tracing, limits, clock, log);
-    const objects = new Witness().watch(objectsOf(env, this.config, this.tracing?.tracer));
+    this.placement = new KnownPlacement(this.config.initialShards);
+    const objects = this.placement.watch(
+      new Witness().watch(objectsOf(env, this.config, this.tracing?.tracer)),
+    );
     this.objects = {
       ...objects,
-      directory: () => noticing(objects.directory(), (refusal) => this.directory.lose(refusal)),
+      directory: () =>
+        watched(objects.directory(), (refusal) => {
+          if (refusal.reason === "HISTORY_LOST") this.directory.lose(refusal);
+        }),
     };
-    this.envelope = { version: MESSAGE_VERSION, placement: this.config.placement };
-    this.types = new TypesCopy(this.objects, this.config.limits, this.envelope, {
+    this.types = new TypesCopy(this.objects, this.config.limits, () => this.envelope, {
       // A `Database` is for one request: it has a limited number of statements, and gives up after a stall.
       types: () => new DirectoryCopies(env).types(),
       save: (set) => mirrorTypes(new Database(env), set),
     });
-    this.directory = new DirectoryCopy(this.objects, this.config.limits, this.envelope, clock, this.types);
+    this.directory = new DirectoryCopy(this, clock, this.types);
     this.verifiers = new IdentityVerifiers(this.config.limits, clock, log);
     this.uses = new UseRecorder(env, this.config.limits, { clock, log });
     this.streams = new OpenStreams(() => clock.now());
     this.readiness = new Readiness(this);
     this.scrape = new Scrape(this);
+  }
+
+  /** The fields that all messages have. */
+  get envelope(): Envelope {
+    return { version: MESSAGE_VERSION, placement: this.placement.current };
+  }
+
+  /** The number of shards of the placement in `envelope`. */
+  get shards(): number {
+    return shardsOf(this.envelope.placement);
+  }
+
+  /**
+   * Runs work with one placement, the newest that the isolate knows. If the work ends refused because the
+   * deployment has another one, it runs again with that. An object that refuses a placement carries out
+   * nothing, so the work has changed nothing, or can be repeated like a call without an answer.
+   */
+  async placed<T>(work: (deployment: Deployment) => Promise<Result<T>>): Promise<Result<T>> {
+    for (let runs = 1; ; runs += 1) {
+      const placement = this.placement.current;
+      const envelope = { ...this.envelope, placement };
+      const deployment = Object.create(this, { envelope: { value: envelope } }) as Deployment;
+      const result = await work(deployment);
+      const isOutdated =
+        !result.ok && result.refusal.reason === "PLACEMENT_MISMATCH" && this.placement.current !== placement;
+      if (!isOutdated || runs === MAX_RUNS) return result;
+    }
   }
 
   /**
@@ -115,17 +148,8 @@ export class Deployment {
   };
 }
 
-/** Wraps the calls of the directory, so that each of them can tell that it has gone back in time. */
-const noticing = (calls: DirectoryCalls, lose: (refusal: Refusal) => void): DirectoryCalls =>
-  new Proxy(calls, {
-    get: (target, method) => async (message: Envelope) => {
-      // Called on the stub itself: a stub takes `.call` for the name of a remote method.
-      const methods = target as unknown as Record<PropertyKey, (sent: Envelope) => Promise<Reply<unknown>>>;
-      const answer = await methods[method]?.(message);
-      if (answer?.ok === false && answer.refusal.reason === "HISTORY_LOST") lose(answer.refusal);
-      return answer;
-    },
-  });
+/** One growth needs two runs. A third one serves an isolate that starts with a wrong guess meanwhile. */
+const MAX_RUNS = 3;
 
 function readConfig(env: Env): Config {
   try {

@@ -4,6 +4,7 @@ import { noIdentities, type IdentitySet } from "../core/identities/identities.ts
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
 import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
+import type { KnownPlacement } from "../objects/known-placement.ts";
 import type { Objects } from "../objects/objects.ts";
 import { wallClock, type WaitUntil, type WallClock } from "../runtime.ts";
 import { AgeClock, type Moment } from "./age.ts";
@@ -27,6 +28,14 @@ const PATIENCE_MS = 250;
 
 /** The copy is refreshed in the background once it has reached this share of its greatest age. */
 const EARLY = 0.5;
+
+/** The parts of a deployment that the copy needs. */
+interface ReadDeployment {
+  objects: Pick<Objects, "directory">;
+  config: { limits: Limits };
+  placement: KnownPlacement;
+  envelope: Envelope;
+}
 
 /** The parts of a snapshot that requests need, indexed. */
 export interface DirectoryView {
@@ -74,9 +83,8 @@ interface RecentView {
  * may have lost revocations before it noticed, so no copy serves from then on (H8).
  */
 export class DirectoryCopy {
-  readonly #objects: Objects;
+  readonly #deployment: ReadDeployment;
   readonly #limits: Limits;
-  readonly #envelope: Envelope;
   readonly #ages: AgeClock;
   readonly #types: TypesCopy;
   #copy: Copy | undefined;
@@ -93,10 +101,9 @@ export class DirectoryCopy {
   /** Grows with each call of `expire`. */
   #changes = 0;
 
-  constructor(objects: Objects, limits: Limits, envelope: Envelope, clock: WallClock, types: TypesCopy) {
-    this.#objects = objects;
-    this.#limits = limits;
-    this.#envelope = envelope;
+  constructor(deployment: ReadDeployment, clock: WallClock, types: TypesCopy) {
+    this.#deployment = deployment;
+    this.#limits = deployment.config.limits;
     this.#ages = new AgeClock(clock);
     this.#types = types;
   }
@@ -139,14 +146,10 @@ export class DirectoryCopy {
     this.#readings += 1;
     const reading = this.#readings;
     const known = this.#identities;
-    const snapshot = await reach(readTimeoutMs(this.#limits), { name: DIRECTORY }, () =>
-      this.#objects.directory().snapshot({
-        ...this.#envelope,
-        ...positionOf(this.#types),
-        ...(known === undefined ? {} : { identitiesPosition: known.position }),
-      }),
-    );
+    const snapshot = await this.#snapshot(known);
     if (snapshot.ok) {
+      // Until a placement is fixed, the directory only repeats what it was sent (P2).
+      if (snapshot.value.isPlaced) this.#deployment.placement.learn(snapshot.value.placement);
       if (snapshot.value.types !== null) this.#types.take(snapshot.value.types);
       if (this.#isAfterLoss(reading)) this.#loss = undefined;
       const identities = snapshot.value.identities ?? known ?? noIdentities;
@@ -155,6 +158,26 @@ export class DirectoryCopy {
     }
     if (snapshot.refusal.reason === "HISTORY_LOST") this.lose(snapshot.refusal);
     return snapshot;
+  }
+
+  /** A directory that has another placement refuses the question, and says which one. */
+  async #snapshot(known: IdentitySet | undefined): Promise<Result<Snapshot>> {
+    const { objects, placement } = this.#deployment;
+    const send = (envelope: Envelope): Promise<Result<Snapshot>> =>
+      reach(readTimeoutMs(this.#limits), { name: DIRECTORY }, () =>
+        objects.directory().snapshot({
+          ...envelope,
+          ...positionOf(this.#types),
+          ...(known === undefined ? {} : { identitiesPosition: known.position }),
+        }),
+      );
+    const sent = this.#deployment.envelope;
+    const snapshot = await send(sent);
+    const isOutdated =
+      !snapshot.ok &&
+      snapshot.refusal.reason === "PLACEMENT_MISMATCH" &&
+      placement.current !== sent.placement;
+    return isOutdated ? send(this.#deployment.envelope) : snapshot;
   }
 
   /**

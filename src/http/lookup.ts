@@ -114,7 +114,8 @@ export async function lookUpMany(deployment: Deployment, keys: readonly BucketKe
 
 /** Asks about keys with one message per shard. */
 export function askShards(deployment: Deployment, keys: readonly BucketKey[]): AskedKey[] {
-  const { shards, limits } = deployment.config;
+  const { shards } = deployment;
+  const { limits } = deployment.config;
   const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) => shardOf(type, canonical, shards));
   const room = new Semaphore(limits.fanOut);
   const asked: AskedKey[] = [];

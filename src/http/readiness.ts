@@ -17,6 +17,7 @@ interface CheckedDeployment {
   config: Config;
   clock: WallClock;
   envelope: Envelope;
+  shards: number;
   directory: Pick<DirectoryCopy, "read">;
   objects: Objects;
 }
@@ -93,9 +94,9 @@ export class Readiness {
   }
 
   #partsToCall(cells: readonly string[], suspects: readonly string[]): Part[] {
-    const { config, objects, envelope } = this.#deployment;
+    const { objects, envelope, shards } = this.#deployment;
     return [
-      ...Array.from({ length: config.shards }, (_, shard) => ({
+      ...Array.from({ length: shards }, (_, shard) => ({
         name: `shard ${shard}`,
         ask: () => objects.shard(shard).ping(envelope),
       })),

@@ -41,7 +41,7 @@ interface Copies {
 export class TypesCopy {
   readonly #objects: Pick<Objects, "directory">;
   readonly #limits: Limits;
-  readonly #envelope: Envelope;
+  readonly #envelope: () => Envelope;
   readonly #copies: Copies;
   #types: Types | undefined;
   #position = -1;
@@ -49,7 +49,7 @@ export class TypesCopy {
   #declared: DeclaredTypes | undefined;
   #running: Promise<Result<Reading>> | undefined;
 
-  constructor(objects: Pick<Objects, "directory">, limits: Limits, envelope: Envelope, copies: Copies) {
+  constructor(objects: Pick<Objects, "directory">, limits: Limits, envelope: () => Envelope, copies: Copies) {
     this.#objects = objects;
     this.#limits = limits;
     this.#envelope = envelope;
@@ -103,7 +103,7 @@ export class TypesCopy {
     const copiedAt = await this.#copiedAt();
     if (!copiedAt.ok) return copiedAt;
     const used = await reach(readTimeoutMs(this.#limits), { name: DIRECTORY }, () =>
-      this.#objects.directory().useTypes({ ...this.#envelope, entries, copiedAt: copiedAt.value }),
+      this.#objects.directory().useTypes({ ...this.#envelope(), entries, copiedAt: copiedAt.value }),
     );
     if (!used.ok) return used;
     this.take(used.value);
@@ -163,7 +163,7 @@ export class TypesCopy {
 
   async #read(): Promise<Result<Reading>> {
     const answer = await reach(readTimeoutMs(this.#limits), { name: DIRECTORY }, () =>
-      this.#objects.directory().types(this.#envelope),
+      this.#objects.directory().types(this.#envelope()),
     );
     if (!answer.ok) return this.#readInUse(answer.refusal);
     const { isComplete, ...declared } = answer.value;

@@ -1,12 +1,16 @@
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
+import type { KnownPlacement } from "../objects/known-placement.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Database } from "./database.ts";
 
 /** The state of one run of the cron. */
 export interface CronRun {
-  envelope: Envelope;
+  /** What the run knows. It learns from the directory, and from every object that refuses a message. */
+  placement: KnownPlacement;
+  /** The fields that all messages have. */
+  readonly envelope: Envelope;
   limits: Limits;
   objects: Objects;
   database: Database;

@@ -5,6 +5,7 @@ import type { Cell, Snapshot } from "../core/directory/messages.ts";
 import { MESSAGE_VERSION, type SeenChange, type ShardWork } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
+import { KnownPlacement } from "../objects/known-placement.ts";
 import { objectsOf } from "../objects/objects.ts";
 import { Witness } from "../objects/witness.ts";
 import { defaultRuntime } from "../runtime.ts";
@@ -64,13 +65,17 @@ export async function runCron(
 ): Promise<CronReport> {
   const { clock, log } = runtime;
   const startedAtMs = clock.now();
-  const { limits, placement, shards } = configOf(env);
+  const { limits, initialShards } = configOf(env);
   const database = new Database(env, {}, runtime);
   const witness = new Witness();
+  const placement = new KnownPlacement(initialShards);
   const run: CronRun = {
-    envelope: { version: MESSAGE_VERSION, placement },
+    placement,
+    get envelope() {
+      return { version: MESSAGE_VERSION, placement: placement.current };
+    },
     limits,
-    objects: witness.watch(objectsOf(env, configOf(env))),
+    objects: placement.watch(witness.watch(objectsOf(env, configOf(env)))),
     database,
     runtime,
     deadlineMs: startedAtMs + RUN_MS,
@@ -117,8 +122,7 @@ export async function runCron(
   );
   const isDirectoryLost = directory.ok ? false : directory.refusal.reason === "HISTORY_LOST" || null;
   if (isDirectoryLost !== null) parts.set("directory", isDirectoryLost);
-  const works =
-    !directory.ok || directory.value.isPlaced ? await pokeShards(run, shards, witness, parts) : [];
+  const works = !directory.ok || directory.value.isPlaced ? await pokeShards(run, witness, parts) : [];
   const told = directory.ok ? await tellRemovals(run, visits) : ok(null);
   const copied = await copyAudits(run, directory.ok, visits, works);
   const marked = await markCells(run, visits);
@@ -257,12 +261,11 @@ type Nullable<T> = { [Key in keyof T]: T[Key] | null };
  * what each of them has for this run.
  */
 async function pokeShards(
-  { envelope, limits, objects, runtime }: CronRun,
-  shards: number,
+  { envelope, limits, objects, placement, runtime }: CronRun,
   witness: Witness,
   parts: Map<string, boolean>,
 ): Promise<PokedShard[]> {
-  return fanOut([...Array(shards).keys()], limits.fanOut, async (shard) => {
+  return fanOut([...Array(placement.shards).keys()], limits.fanOut, async (shard) => {
     let poked: PokedShard = { shard, auditEntries: null, scrub: null };
     for (let left = witness.callsToTell(shard); left > 0; left -= 1) {
       const answer = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>

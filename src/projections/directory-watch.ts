@@ -4,6 +4,7 @@ import { ask } from "../core/ask.ts";
 import type { KeyPage, Snapshot } from "../core/directory/messages.ts";
 import { isSamePoint } from "../core/history.ts";
 import type { Envelope, HistoryPoint, Reply, ToldDirectory } from "../core/messages.ts";
+import type { Answer } from "../core/ports.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
 import { causeOf } from "./failure.ts";
@@ -53,7 +54,9 @@ export class DirectoryWatch {
     const more = seen.ok ? { copiedAt: seen.value.typesPosition } : {};
     const read = await this.#ask((envelope) => objects.directory().snapshot({ ...envelope, ...more }));
     if (!read.ok) return read;
-    const { isPlaced, cells, types, identities, point } = read.value.answer;
+    const { isPlaced, placement, cells, types, identities, point } = read.value.answer;
+    // Until a placement is fixed, the directory only repeats what it was sent (P2).
+    if (isPlaced) this.#run.placement.learn(placement);
     this.#isIntact = true;
     this.#point = point;
     const isCopied = seen.ok && types?.position === seen.value.typesPosition;
@@ -80,11 +83,15 @@ export class DirectoryWatch {
   async #ask<T extends { point: HistoryPoint | null }>(
     call: (envelope: Envelope) => Promise<Reply<T>>,
   ): Promise<Result<{ answer: T; isRemembered: boolean }>> {
-    const { envelope, runtime } = this.#run;
     const seen = this.#stored ?? undefined;
-    const asked = await ask(runtime.clock, CALL_TIMEOUT_MS, async () =>
-      call({ ...envelope, ...(seen === undefined ? {} : { seen }) }),
-    );
+    const send = (): Promise<Answer<T>> =>
+      ask(this.#run.runtime.clock, CALL_TIMEOUT_MS, async () =>
+        call({ ...this.#run.envelope, ...(seen === undefined ? {} : { seen }) }),
+      );
+    const placement = this.#run.placement.current;
+    let asked = await send();
+    // A directory that has another placement refuses the question, and says which one.
+    if (asked.kind === "refused" && this.#run.placement.current !== placement) asked = await send();
     if (asked.kind !== "ok")
       return refused(
         "UNAVAILABLE",

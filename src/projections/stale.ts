@@ -2,13 +2,23 @@ import { eq, isNull, sql, type SQL } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import { idleMsOf } from "../core/idle-time.ts";
-import { MESSAGE_VERSION, type LeaseCounts, type LeaseStatus } from "../core/messages.ts";
-import { ok, type Result } from "../core/refusal.ts";
-import { configOf, type Env } from "../env.ts";
-import { objectsOf } from "../objects/objects.ts";
-import { wallClock } from "../runtime.ts";
+import type { Envelope, LeaseCounts, LeaseStatus } from "../core/messages.ts";
+import { ok, type Refusal, type Result } from "../core/refusal.ts";
+import type { Config } from "../config.ts";
+import type { Env } from "../env.ts";
+import type { Objects } from "../objects/objects.ts";
+import { wallClock, type WallClock } from "../runtime.ts";
 import { Database } from "./database.ts";
 import { cells } from "./schema.ts";
+
+/** The parts of a deployment that the listing needs. */
+interface ListedDeployment {
+  env: Env;
+  config: Config;
+  clock: WallClock;
+  objects: Objects;
+  envelope: Envelope;
+}
 
 /** A lease's position in the listing: the oldest first, over all cells. */
 export interface StalePosition {
@@ -76,13 +86,13 @@ const MIN_CANDIDATES = 100;
  * confirm them, so a lease that was decided since the last pull is not listed. If very many were decided, a
  * page may be short or even empty and still have `next`.
  */
-export async function listStale(env: Env, query: StaleQuery, clock = wallClock): Promise<Result<StalePage>> {
+export async function listStale(deployment: ListedDeployment, query: StaleQuery): Promise<Result<StalePage>> {
   const { limit } = query;
-  const database = new Database(env, { timeoutMs: DATABASE_MS });
-  const now = clock.now();
+  const database = new Database(deployment.env, { timeoutMs: DATABASE_MS });
+  const now = deployment.clock.now();
   const freshness = await readFreshness(database, query.cell);
   if (!freshness.ok) return freshness;
-  const ledgers = new Ledgers(env);
+  const ledgers = new Ledgers(deployment);
   const shown: StaleLease[] = [];
   const page = (next: StalePosition | null): Result<StalePage> =>
     ok({ leases: shown, next, lastPulledAtMs: freshness.value });
@@ -93,6 +103,7 @@ export async function listStale(env: Env, query: StaleQuery, clock = wallClock):
     if (!found.ok) return found;
     const candidates = found.value.slice(0, batch);
     const states = await ledgers.check(candidates);
+    if (ledgers.refusal !== undefined) return { ok: false, refusal: ledgers.refusal };
     for (const [index, candidate] of candidates.entries()) {
       const stale = staleLease(candidate, now, query.olderThanS, states[index]);
       if (stale !== undefined) {
@@ -235,16 +246,18 @@ function staleLease(
  * timeout.
  */
 class Ledgers {
-  readonly #env: Env;
+  readonly #deployment: ListedDeployment;
   readonly #unreachable = new Set<string>();
+  /** Set if the deployment has another placement, so that the whole listing is repeated with it. */
+  refusal: Refusal | undefined;
 
-  constructor(env: Env) {
-    this.#env = env;
+  constructor(deployment: ListedDeployment) {
+    this.#deployment = deployment;
   }
 
   /** The states of the candidates, in their order, with one call per cell. */
   async check(candidates: readonly Candidate[]): Promise<Checked[]> {
-    const { limits } = configOf(this.#env);
+    const { limits } = this.#deployment.config;
     const byCell = Map.groupBy(candidates, ({ cell }) => cell);
     const states = new Map<Candidate, Checked>();
     await fanOut([...byCell], limits.fanOut, async ([cell, ofCell]) => {
@@ -257,14 +270,14 @@ class Ledgers {
 
   async #ask(cell: string, candidates: readonly Candidate[]): Promise<(LeaseStatus | null)[] | undefined> {
     if (this.#unreachable.has(cell)) return undefined;
-    const config = configOf(this.#env);
+    const { config, objects, envelope } = this.#deployment;
     const leaseIds = candidates.map(({ lease }) => lease);
     const answer = await ask(wallClock, config.limits.inquiryTimeoutMs, async () =>
-      objectsOf(this.#env, config)
-        .ledger(cell)
-        .leaseStates({ version: MESSAGE_VERSION, placement: config.placement, leases: leaseIds }),
+      objects.ledger(cell).leaseStates({ ...envelope, leases: leaseIds }),
     );
     if (answer.kind === "ok") return answer.value;
+    if (answer.kind === "refused" && answer.refusal.reason === "PLACEMENT_MISMATCH")
+      this.refusal = answer.refusal;
     this.#unreachable.add(cell);
     return undefined;
   }

@@ -7,6 +7,7 @@ import type { Snapshot } from "../../src/core/directory/messages.ts";
 import { AgeClock } from "../../src/http/age.ts";
 import { DirectoryCopy } from "../../src/http/directory-copy.ts";
 import { TypesCopy } from "../../src/http/types-copy.ts";
+import { KnownPlacement } from "../../src/objects/known-placement.ts";
 import type { Objects } from "../../src/objects/objects.ts";
 
 const placement = placementOf(4);
@@ -24,11 +25,14 @@ class Fixture {
     const objects = { directory: () => ({ snapshot: () => this.#ask() }) } as unknown as Objects;
     const envelope = { version: MESSAGE_VERSION, placement };
     this.copy = new DirectoryCopy(
-      objects,
-      { ...defaultLimits, directoryCacheMs: MAX_MS },
-      envelope,
+      {
+        objects,
+        config: { limits: { ...defaultLimits, directoryCacheMs: MAX_MS } },
+        placement: new KnownPlacement(4),
+        envelope,
+      },
       { now: () => this.nowMs, after: () => () => {} },
-      new TypesCopy(objects, defaultLimits, envelope, {
+      new TypesCopy(objects, defaultLimits, () => envelope, {
         types: async () => ok(undefined),
         save: async ({ position }) => ok(position),
       }),

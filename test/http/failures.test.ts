@@ -1,5 +1,5 @@
 import { canonicalize } from "../../src/core/canonical/canonicalize.ts";
-import { shardOf } from "../../src/core/placement.ts";
+import { placementOf, shardOf } from "../../src/core/placement.ts";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { v4 as newUuid } from "uuid";
 import { routeIds, routes } from "../../src/http/contract.ts";
@@ -153,19 +153,20 @@ test("an object's refusal reaches the caller with its code, reason and Retry-Aft
   });
 });
 
-test("a change of the number of shards is refused everywhere", async () => {
+test("isolates learn the number of shards, so the variable has no effect", async () => {
+  const { value: name } = await committed(api);
   const other = new Api({ LEASEHOLD_SHARDS: "8" });
-  for (const [method, path, key, body] of [
-    ["GET", "/v1/cells/1/leases", "cell 1", undefined],
-    ["POST", "/v1/cells/1/leases", "cell 1", { creates: [claim(freshName())] }],
-    ["GET", "/v1/records/ROUTES/x", "router", undefined],
-    ["GET", "/v1/admin/cells", "operator", undefined],
-  ] as const) {
-    expect(await other.problem(503, method, path, { key, body })).toMatchObject({
-      code: "UNAVAILABLE",
-      reason: "PLACEMENT_MISMATCH",
-    });
-  }
+  expect(await other.json(200, "GET", "/healthz", { key: undefined })).toMatchObject({
+    placement: placementOf(8),
+  });
+  const path = `/v1/records/ROUTES/${name}`;
+  expect(await other.json(200, "GET", path, { key: "router" })).toMatchObject({ record: { cell_id: "1" } });
+  const body = { creates: [claim(name)] };
+  const problem = await other.problem(409, "POST", "/v1/cells/2/leases", { key: "cell 2", body });
+  expect(problem).toMatchObject({ conflicts: [{ kind: "taken" }] });
+  expect(await other.json(200, "GET", "/healthz", { key: undefined })).toMatchObject({
+    placement: placementOf(4),
+  });
 });
 
 describe("the deployment's own faults", () => {

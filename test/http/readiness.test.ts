@@ -28,12 +28,12 @@ class Fixture {
     {
       env,
       config: readConfig({
-        LEASEHOLD_SHARDS: String(this.shards),
         LEASEHOLD_INQUIRY_TIMEOUT_MS: "50",
         LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50",
       }),
       clock: { now: () => this.nowMs, after: () => () => {} },
       envelope: { version: MESSAGE_VERSION, placement: "" },
+      shards: this.shards,
       directory: {
         read: async () => {
           const answered = await this.#ask("directory");

@@ -3,6 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, expect, test } from "vitest";
 import type * as z from "zod";
 import { MESSAGE_VERSION } from "../../src/core/messages.ts";
+import { placementOf } from "../../src/core/placement.ts";
 import { configOf } from "../../src/env.ts";
 import type { scrubRoutes } from "../../src/http/contract/scrub-routes.ts";
 import { applied, begun, committed } from "../suites/conformance/leases.ts";
@@ -17,7 +18,7 @@ beforeEach(async () => {
   api = await startDeployment("1", "2");
 });
 
-const shards = () => Array.from({ length: configOf(env).shards }, (_, index) => `shard-${index}`);
+const shards = () => Array.from({ length: configOf(env).initialShards }, (_, index) => `shard-${index}`);
 const read = (part: string): Promise<Status> => api.json(200, "GET", `/v1/admin/parts/${part}/scrub`, {});
 
 async function scrub(part: string, using = api): Promise<Status> {
@@ -85,7 +86,7 @@ test("[Z5] a part that has gone back in time refuses, and its record can still b
   await committed(api);
   await scrub("shard-0");
   const seen = { incarnation: 99 * 16 ** 6, position: 1_000_000_000 };
-  const envelope = { version: MESSAGE_VERSION, placement: configOf(env).placement };
+  const envelope = { version: MESSAGE_VERSION, placement: placementOf(configOf(env).initialShards) };
   await stubsOf(env)
     .shard(0)
     .settle({ ...envelope, seen, keys: [] });

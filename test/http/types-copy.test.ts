@@ -9,7 +9,7 @@ import { Types, type TypeEntry, type TypeKind } from "../../src/core/types/types
 import { TypesCopy, type StoredType, type TypeReference } from "../../src/http/types-copy.ts";
 import type { Objects } from "../../src/objects/objects.ts";
 
-const envelope: Envelope = { version: MESSAGE_VERSION, placement: placementOf(4) };
+const envelope = (): Envelope => ({ version: MESSAGE_VERSION, placement: placementOf(4) });
 const rule = { form: "plain", script: "single", case: "folded" } as const;
 
 const entry = (name: string, number: number, isInUse = false, kind: TypeKind = "bucket"): TypeEntry => ({
@@ -299,7 +299,7 @@ describe("the types of a begin", () => {
     await settled();
     expect(done).toBeUndefined();
     expect(fixture.uses.map(({ message }) => message)).toEqual([
-      { ...envelope, entries: [entry("B", 2)], copiedAt: 9 },
+      { ...envelope(), entries: [entry("B", 2)], copiedAt: 9 },
     ]);
     fixture.uses[0]?.answer(ok(at(10, used("A", 1), used("B", 2), entry("C", 3))));
     expect(await using).toEqual({ ok: true, value: null });
@@ -338,7 +338,7 @@ describe("the types of a begin", () => {
     // D1 has a newer set, which the directory compares with its own.
     finish?.(ok(8));
     await settled();
-    expect(fixture.uses[0]?.message).toEqual({ ...envelope, entries: [entry("A", 1)], copiedAt: 8 });
+    expect(fixture.uses[0]?.message).toEqual({ ...envelope(), entries: [entry("A", 1)], copiedAt: 8 });
     fixture.uses[0]?.answer(ok(at(9, used("A", 1), entry("B", 2))));
     expect(await using).toEqual(ok(null));
   });

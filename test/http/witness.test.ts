@@ -29,7 +29,7 @@ async function own(api: Api, cell: string, name: string): Promise<void> {
 
 /** Empties every shard while the deployment runs, and ends its instances. */
 async function loseShards(): Promise<void> {
-  for (let shard = 0; shard < configOf(env).shards; shard += 1) {
+  for (let shard = 0; shard < configOf(env).initialShards; shard += 1) {
     const stub = stubsOf(env).shard(shard);
     await runInDurableObject(stub, (_, state) => {
       for (const table of ["claim", "hold", "log", "incarnation"])

@@ -233,7 +233,7 @@ test("[R4] digests read the index of their ranges and each hold three times, and
   }));
   const [inRanges, perRange] = [150, 1];
   const counters = await Promise.all(
-    Array.from({ length: configOf(env).shards }, (_, shard) => count(objects.shard(shard))),
+    Array.from({ length: configOf(env).initialShards }, (_, shard) => count(objects.shard(shard))),
   );
   const request = {
     ...w.envelope,

@@ -8,6 +8,7 @@ import {
   type Reply,
   type Told,
 } from "../../src/core/messages.ts";
+import { placementOf } from "../../src/core/placement.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import type { TestObjects } from "../suites/protocol.ts";
 import { operator } from "../support/ops.ts";
@@ -19,7 +20,7 @@ export const env = anyEnv as unknown as Env;
 /** Runs a statement in the database of every shard. */
 export async function queryShards<Row>(statement: string): Promise<Row[]> {
   const objects = stubsOf(env);
-  const shards = Array.from({ length: configOf(env).shards }, (_, index) => objects.shard(index));
+  const shards = Array.from({ length: configOf(env).initialShards }, (_, index) => objects.shard(index));
   const rows = await Promise.all(
     shards.map((stub) =>
       runInDurableObject(stub, (_, state) => state.storage.sql.exec(statement).toArray() as Row[]),
@@ -32,7 +33,11 @@ export async function queryShards<Row>(statement: string): Promise<Row[]> {
 export async function startObjects(): Promise<TestObjects> {
   await resetAll(env);
   const objects = stubsOf(env);
-  const envelope = { version: MESSAGE_VERSION, placement: configOf(env).placement, operator };
+  const envelope = {
+    version: MESSAGE_VERSION,
+    placement: placementOf(configOf(env).initialShards),
+    operator,
+  };
   for (const cell of ["1", "2"]) {
     await objects.directory().addCell({
       ...envelope,

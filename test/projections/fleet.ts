@@ -3,7 +3,10 @@ import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
 import type { OperatorCall } from "../../src/core/messages.ts";
 import { MESSAGE_VERSION, type Lease, type Outcome, type Reply } from "../../src/core/messages.ts";
+import { placementOf } from "../../src/core/placement.ts";
 import { configOf, type Env } from "../../src/env.ts";
+import { objectsOf } from "../../src/objects/objects.ts";
+import { wallClock } from "../../src/runtime.ts";
 import { beginRequest, decideRequest, operator } from "../support/ops.ts";
 import { resetAll } from "../support/workerd/reset-all.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
@@ -12,9 +15,15 @@ export const env = bindings as unknown as Env & { TEST_MIGRATIONS: D1Migration[]
 
 export const envelope = (): OperatorCall => ({
   version: MESSAGE_VERSION,
-  placement: configOf(env).placement,
+  placement: placementOf(configOf(env).initialShards),
   operator,
 });
+
+/** What a listing of stale leases needs of a deployment. */
+export const deploymentOf = (of: Env) => {
+  const config = configOf(of);
+  return { env: of, config, clock: wallClock, objects: objectsOf(of, config), envelope: envelope() };
+};
 
 /** The test's environment, with some bindings or variables replaced. */
 export const envWith = (changes: Partial<Record<string, unknown>>): Env => ({ ...env, ...changes });

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { runCron } from "../../src/projections/cron.ts";
 import { listStale } from "../../src/projections/stale.ts";
-import { env, startFleet } from "./fleet.ts";
+import { deploymentOf, env, startFleet } from "./fleet.ts";
 import { faultyD1, type Execution } from "./faulty-d1.ts";
 
 beforeAll(() => startFleet("1"));
@@ -56,7 +56,7 @@ describe("the query plans", () => {
     const after = { createdAtMs: 1, cell: "1", createdPosition: 1 };
     for (const query of [{}, { cell: "1" }, { after }, { cell: "1", after }]) {
       const { env: watched, done } = faultyD1();
-      await listStale(watched, { olderThanS: 0, limit: 1, deletesUnknown: true, ...query });
+      await listStale(deploymentOf(watched), { olderThanS: 0, limit: 1, deletesUnknown: true, ...query });
       const plan = await planOf(done, "FROM leases");
       expect(plan.match(/SEARCH leases USING INDEX leases_outstanding/g)).toHaveLength(2);
       expect(plan).not.toContain("SCAN leases");

@@ -9,6 +9,7 @@ import {
   begin,
   countRows,
   decide,
+  deploymentOf,
   emptyD1,
   env,
   envelope,
@@ -147,6 +148,7 @@ test("[X5] the stale listing is as fresh as the copies of the cells that are lef
   await decide("2", uuidOf(1), "COMMITTED");
   await removeAndClose("1");
   await env.DB.prepare("UPDATE cells SET last_pulled_at_ms = 1 WHERE cell_id = '1'").run();
-  const page = valueOf(await listStale(env, { olderThanS: 1, limit: 10, deletesUnknown: false }));
+  const query = { olderThanS: 1, limit: 10, deletesUnknown: false };
+  const page = valueOf(await listStale(deploymentOf(env), query));
   expect(page.lastPulledAtMs).toBeGreaterThan(1);
 });

@@ -9,7 +9,17 @@ import {
   type StalePosition,
   type StaleQuery,
 } from "../../src/projections/stale.ts";
-import { begin, countRows, decide, env, envelope, ledgerOf, startFleet, uuidOf } from "./fleet.ts";
+import {
+  begin,
+  countRows,
+  decide,
+  deploymentOf,
+  env,
+  envelope,
+  ledgerOf,
+  startFleet,
+  uuidOf,
+} from "./fleet.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import { countingLedgers, withoutLedger } from "./ledger-calls.ts";
 
@@ -19,7 +29,12 @@ beforeEach(() => startFleet("1", "2"));
 afterEach(() => void vi.useRealTimers());
 
 async function list(query: Partial<StaleQuery> = {}, from: Env = env): Promise<StalePage> {
-  const listed = await listStale(from, { olderThanS: 0, limit: 100, deletesUnknown: true, ...query });
+  const listed = await listStale(deploymentOf(from), {
+    olderThanS: 0,
+    limit: 100,
+    deletesUnknown: true,
+    ...query,
+  });
   if (!listed.ok) throw new Error(listed.refusal.detail);
   return listed.value;
 }
@@ -215,7 +230,11 @@ describe("the stale listing", () => {
 
   test("is refused while D1 is down", async () => {
     expect(
-      await listStale(faultyD1(() => "before").env, { olderThanS: 0, limit: 10, deletesUnknown: true }),
+      await listStale(deploymentOf(faultyD1(() => "before").env), {
+        olderThanS: 0,
+        limit: 10,
+        deletesUnknown: true,
+      }),
     ).toMatchObject({
       ok: false,
       refusal: { code: "UNAVAILABLE" },

@@ -16,6 +16,7 @@ import {
   type Webhook,
 } from "../../src/projections/webhooks/store.ts";
 import { configOf } from "../../src/env.ts";
+import { KnownPlacement } from "../../src/objects/known-placement.ts";
 import { objectsOf } from "../../src/objects/objects.ts";
 import { defaultRuntime, type Runtime } from "../../src/runtime.ts";
 import { operator } from "../support/ops.ts";
@@ -49,6 +50,7 @@ class WatchedDatabase extends Database {
 
 function runOf(clock: Runtime["clock"] = stoppedClock().clock, database = new WatchedDatabase(env)) {
   const run: CronRun = {
+    placement: new KnownPlacement(configOf(env).initialShards),
     envelope: envelope(),
     limits: configOf(env).limits,
     objects: objectsOf(env, configOf(env)),

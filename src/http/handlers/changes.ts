@@ -7,10 +7,10 @@ import { wallClock } from "../../runtime.ts";
 import { accessRefusal } from "../access-refusal.ts";
 import { storedTypes, toApiChange } from "../answers.ts";
 import { askParts } from "../ask-parts.ts";
-import { invalid } from "../batch.ts";
 import { POLL_S, STREAM_S, type change } from "../contract/change-routes.ts";
 import type { Call, Handlers } from "../handler.ts";
 import type { Lines } from "../lines.ts";
+import { unknownPositionIn } from "../known-shards.ts";
 import type { OpenStream } from "../open-streams.ts";
 import type { ServerSentEvent } from "../server-sent-events.ts";
 import { countedRead, READ_CALLS } from "./ledger-access.ts";
@@ -55,12 +55,11 @@ export const changeHandlers: Handlers<"listChanges"> = {
   },
 };
 
-async function scopeOf({ deployment, principal, query }: ListChanges): Promise<Result<Scope>> {
-  const { shards, limits } = deployment.config;
+async function scopeOf({ deployment, waitUntil, principal, query }: ListChanges): Promise<Result<Scope>> {
+  const { limits } = deployment.config;
   const { after, cell, bucket_type: name, page_size: size } = query;
-  const unknown = after?.keys().find((shard) => shard >= shards);
-  if (unknown !== undefined)
-    return invalid("after", `has shard ${unknown}, but the deployment has only ${shards} shards`);
+  const unknown = await unknownPositionIn("after", deployment, waitUntil, after);
+  if (unknown !== undefined) return unknown;
   if (principal.role === "cell" && (principal.cell === null || (cell ?? principal.cell) !== principal.cell))
     return refused(
       "PERMISSION_DENIED",
@@ -92,8 +91,8 @@ async function readShards(
   after: Positions | undefined,
 ): Promise<Result<Page>> {
   const { objects, envelope, config } = deployment;
-  const share = Math.ceil(limit / config.shards);
-  const shards = Array.from({ length: config.shards }, (_, shard) => shard);
+  const shards = [...Array(deployment.shards).keys()];
+  const share = Math.ceil(limit / shards.length);
   const answers = await askParts(
     shards.map((shard) => ({
       name: `shard ${shard}`,
@@ -150,6 +149,8 @@ function refusalOf(
   const refusals = [...answers.entries()].flatMap(([shard, answer]) =>
     answer.ok ? [] : [{ shard, answer }],
   );
+  const outdated = refusals.find(({ answer }) => answer.refusal.reason === "PLACEMENT_MISMATCH");
+  if (outdated !== undefined) return outdated.answer;
   const pruned = refusals.find(({ answer }) => answer.refusal.reason === "CHANGES_PRUNED");
   if (pruned !== undefined) {
     const { refusal } = pruned.answer;
@@ -186,11 +187,11 @@ async function* eventsOf(call: ListChanges, scope: Scope, stream: OpenStream): L
  */
 async function* followedEvents(call: ListChanges, scope: Scope, stream: OpenStream): Lines<ServerSentEvent> {
   const { deployment, principal, waitUntil, query } = call;
-  const callsPerPage = deployment.config.shards + READ_CALLS;
   const endsAtMs = deployment.clock.now() + STREAM_S * 1_000;
   let positions = query.after;
   let quietSinceMs = deployment.clock.now();
-  for (let calls = 0; calls + callsPerPage <= MAX_CALLS && deployment.clock.now() < endsAtMs;) {
+  const callsPerPage = (): number => deployment.placement.shards + READ_CALLS;
+  for (let calls = 0; calls + callsPerPage() <= MAX_CALLS && deployment.clock.now() < endsAtMs;) {
     const isFirst = calls === 0;
     if (!isFirst) {
       if (principal.expiresAtMs <= deployment.clock.now()) return yield keyExpired;
@@ -198,10 +199,12 @@ async function* followedEvents(call: ListChanges, scope: Scope, stream: OpenStre
       const refusal = await accessRefusal(deployment, principal, cell, false, waitUntil);
       if (refusal !== undefined) return yield { ok: false, refusal };
     }
-    calls += callsPerPage;
+    calls += callsPerPage();
     // A client that has not read for long connects again.
     if (!stream.touch()) return;
-    const page = await readPage(call, scope, positions);
+    const page = await deployment.placed((placed) =>
+      readPage({ ...call, deployment: placed }, scope, positions),
+    );
     const isOutage = !page.ok && !isFirst && OUTAGES.has(page.refusal.code);
     if (!page.ok && !isOutage) return yield page;
     const events: ServerSentEvent[] = isFirst ? [{ retryMs: RECONNECT_MS }] : [];

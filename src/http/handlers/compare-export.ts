@@ -3,6 +3,8 @@ import type { CellStatus, DigestCursor, DigestWords } from "../../core/messages.
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import type { Types } from "../../core/types/types.ts";
 import type { Call } from "../handler.ts";
+import type { Deployment } from "../deployment.ts";
+import { grownSince } from "../known-shards.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
 import {
   badCursor,
@@ -33,6 +35,8 @@ interface Reading {
 interface Comparison extends LedgerState, Reading {
   /** The claims of the source types that are compared. */
   records: number;
+  /** The number of shards that are read. */
+  shards: number;
 }
 
 type Compared =
@@ -50,11 +54,17 @@ const scopeOf = ({ routeId, principal, params, body }: StartCall) => [
 ];
 
 /** How far the calls before this one have compared, by its cursor. Undefined: it has none. */
-export const comparisonOf = (call: StartCall): Promise<Result<Comparison | undefined>> =>
-  call.tokens.read(scopeOf(call), call.body.cursor, badCursor);
+export async function comparisonOf(call: StartCall): Promise<Result<Comparison | undefined>> {
+  const read = await call.tokens.read<Comparison>(scopeOf(call), call.body.cursor, badCursor);
+  return (await grownSince("cursor", call, read)) ?? read;
+}
 
 /** A comparison that has read nothing yet. */
-export const firstComparison = ({ stateVersion, position }: LedgerState): Comparison => ({
+export const firstComparison = (
+  { shards }: Deployment,
+  { stateVersion, position }: LedgerState,
+): Comparison => ({
+  shards,
   stateVersion,
   position,
   ...startOf(0),
@@ -81,7 +91,7 @@ export async function compareExport(call: StartCall, before: Comparison): Promis
     ([name, { count }]) => count > 0 && !used.some((type) => type.name === name),
   );
   if (unused !== undefined) return differs(params.cell, unused[0], unused[1].count, 0);
-  const { stateVersion, position } = before;
+  const { shards, stateVersion, position } = before;
   let { records } = before;
   const budget = walkBudget();
   for (const { name, number } of used) {
@@ -92,6 +102,7 @@ export async function compareExport(call: StartCall, before: Comparison): Promis
     const { left, count, words } = part.value;
     if (left !== null) {
       const comparison: Comparison = {
+        shards,
         stateVersion,
         position,
         sourceType: number,
@@ -129,8 +140,8 @@ async function readPart(
   { sourceType, left: from, count, words }: Reading,
   budget: WalkBudget,
 ): Promise<Result<Part>> {
-  const { envelope, objects, config } = deployment;
-  const { shards, limits } = config;
+  const { envelope, objects, config, shards } = deployment;
+  const { limits } = config;
   const sum = new DigestSum();
   sum.add(words, count);
   let isHeld = false;

@@ -1,6 +1,7 @@
 import type { CellClaimPosition, ClaimCount } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
 import type { Call } from "../handler.ts";
+import { grownSince } from "../known-shards.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
 import { badCursor, FIRST_SHARD, walkBudget, walkShards, type WalkPosition } from "../shard-walk.ts";
 
@@ -12,22 +13,24 @@ interface Counted {
 }
 
 type CountCall = Call<"getRemoval">;
-type CountPosition = WalkPosition<CellClaimPosition>;
+type CountPosition = WalkPosition<CellClaimPosition> & { shards: number };
 
 const scopeOf = ({ routeId, principal, params }: CountCall) => [routeId, principal.role, params.cell];
 
 /** Where the call's cursor says to go on. Undefined: it has none. */
-export const countPositionOf = (call: CountCall): Promise<Result<CountPosition | undefined>> =>
-  call.tokens.read(scopeOf(call), call.query.cursor, badCursor);
+export async function countPositionOf(call: CountCall): Promise<Result<CountPosition | undefined>> {
+  const read = await call.tokens.read<CountPosition>(scopeOf(call), call.query.cursor, badCursor);
+  return (await grownSince("cursor", call, read)) ?? read;
+}
 
 /** Counts the claims of a cell on all shards, as far as one request gets. */
 export async function countClaims(
   call: CountCall,
-  from: CountPosition = FIRST_SHARD,
+  from: WalkPosition<CellClaimPosition> = FIRST_SHARD,
 ): Promise<Result<Counted>> {
   const { deployment, tokens, params } = call;
-  const { envelope, objects, config } = deployment;
-  const { shards, limits } = config;
+  const { envelope, objects, config, shards } = deployment;
+  const { limits } = config;
   const counts = new Map<string, ClaimCount>();
   const next = await walkShards({
     shards,
@@ -48,6 +51,6 @@ export async function countClaims(
   if (!next.ok) return next;
   return ok({
     counts: [...counts.values()].toSorted((a, b) => a.sourceType - b.sourceType || a.type - b.type),
-    cursor: next.value && (await tokens.make(scopeOf(call), next.value)),
+    cursor: next.value && (await tokens.make(scopeOf(call), { ...next.value, shards })),
   });
 }

@@ -81,7 +81,8 @@ async function digestsOf(
   calls: number,
   request: DigestRecordsRequest,
 ): Promise<Result<RangeDigest[][]>> {
-  const { shards, limits } = deployment.config;
+  const { shards } = deployment;
+  const { limits } = deployment.config;
   const answers = await fanOut([...Array(shards).keys()], limits.fanOut, (shard) =>
     readDigests(request.ranges.length, Math.floor(calls / shards), (cursor) =>
       reach(readTimeoutMs(limits), { name: `shard ${shard}` }, () =>

@@ -32,20 +32,20 @@ export const exportHandlers: Handlers<"exportRecords"> = {
  */
 async function* linesOf(call: Call<"exportRecords">, range: SourceRange & Selection): Lines<Line> {
   const { deployment, waitUntil, principal, params, query } = call;
-  const { limits, shards } = deployment.config;
+  const { limits } = deployment.config;
   const from = query.source_id_gt ?? "";
   let lines: Line[] = [{ as_of: timeOf(deployment.clock.now()) }];
   let behind: RecordPosition | undefined;
   let cursor = from;
   let calls = 0;
   for (let left = limits.exportRecords; ;) {
-    const page = await readRange(call, {
-      ...range,
-      behind,
-      limit: Math.min(limits.maxPageItems, Math.max(left, 1)),
-      calls: MAX_CALLS - calls - READ_CALLS,
-      onCall: () => (calls += 1),
-    });
+    const wanted = { ...range, behind, limit: Math.min(limits.maxPageItems, Math.max(left, 1)) };
+    const page = await deployment.placed((placed) =>
+      readRange(
+        { ...call, deployment: placed },
+        { ...wanted, calls: MAX_CALLS - calls - READ_CALLS, onCall: () => (calls += 1) },
+      ),
+    );
     if (!page.ok) {
       // A caller that got further is told to continue, and its next call is told when.
       const isBusy = page.refusal.reason === "TOO_MANY_READS" && cursor !== from;
@@ -62,7 +62,7 @@ async function* linesOf(call: Call<"exportRecords">, range: SourceRange & Select
     if (next === undefined) return yield ok([...lines, { end: "complete" }]);
     if (!isOpen) cursor = laterOf(cursor, lastWholeId(next));
     left -= records.length;
-    const hasCalls = calls + shards < MAX_CALLS;
+    const hasCalls = calls + deployment.placement.shards < MAX_CALLS;
     // An answer ends after a complete source id, because the cursor cannot say where one was left.
     if (!hasCalls || (left <= 0 && !isOpen)) {
       if (cursor === from) return yield noProgress(from);

@@ -66,5 +66,5 @@ export const historyHandlers: Handlers<keyof typeof historyRoutes> = {
 
 const UNSURE = "periods may have been erased, or may still be; you can repeat the call";
 
-const shardOfKey = ({ config }: Deployment, { type, canonical }: BucketKey): number =>
-  shardOf(type, canonical, config.shards);
+const shardOfKey = ({ shards }: Deployment, { type, canonical }: BucketKey): number =>
+  shardOf(type, canonical, shards);

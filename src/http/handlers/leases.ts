@@ -114,7 +114,7 @@ async function beginOf(call: BeginCall, lease: string): Promise<Result<BeginRequ
   const references = typesIn(batch);
   const types = await deployment.types.forRead(references);
   if (!types.ok) return types;
-  const ops = opsOf(batch, types.value, config.shards, config.limits);
+  const ops = opsOf(batch, types.value, deployment.shards, config.limits);
   if (!ops.ok) return ops;
   // A key that the ledger would refuse brings no type into use.
   const isNew = types.value.select(references).some(({ isInUse }) => !isInUse);

@@ -11,12 +11,14 @@ import type {
   ShardReconciliation,
 } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
+import type { WaitUntil } from "../../runtime.ts";
 import { timeOf } from "../answers.ts";
 import type { partRoutes } from "../contract/part-routes.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { reconcileDirectory } from "./directory-part.ts";
 import { operatorOf } from "../operator.ts";
+import { unknownShard } from "../known-shards.ts";
 import { reasonFault } from "../reason.ts";
 import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
 
@@ -29,18 +31,18 @@ const RECONCILE_TIMEOUT_MS = 120_000;
 const UNSURE = "it may still be carried out; read the part before you repeat the call";
 
 export const partHandlers: Handlers<keyof typeof partRoutes> = {
-  async getPart({ deployment, params }) {
-    const target = await targetOf(deployment, params.part);
+  async getPart({ deployment, waitUntil, params }) {
+    const target = await targetOf(deployment, waitUntil, params.part);
     if (!target.ok) return target;
     return statusAnswer(deployment, { name: params.part }, target.value.status);
   },
 
   async reconcilePart(call) {
-    const { deployment, params, body } = call;
+    const { deployment, waitUntil, params, body } = call;
     const { dry_run: dryRun, reason, declare_lost: isDeclared = false } = body;
     const fault = reasonFault(reason, deployment.config.limits);
     if (fault !== undefined) return fault;
-    const target = await targetOf(deployment, params.part);
+    const target = await targetOf(deployment, waitUntil, params.part);
     if (!target.ok) return target;
     const declared = isDeclared ? await declaredLoss(deployment, params.part, target.value) : ok({});
     if (!declared.ok) return declared;
@@ -51,11 +53,11 @@ export const partHandlers: Handlers<keyof typeof partRoutes> = {
   },
 
   async finishPart(call) {
-    const { deployment, params, body } = call;
+    const { deployment, waitUntil, params, body } = call;
     const { reason } = body;
     const fault = reasonFault(reason, deployment.config.limits);
     if (fault !== undefined) return fault;
-    const target = await targetOf(deployment, params.part);
+    const target = await targetOf(deployment, waitUntil, params.part);
     if (!target.ok) return target;
     return statusAnswer(deployment, { name: params.part, advice: UNSURE }, () =>
       target.value.finish(operatorOf(call, reason)),
@@ -97,10 +99,12 @@ interface Target {
 }
 
 /** The calls of one kind of part. The first call of an object creates it, so it must exist. */
-async function targetOf(deployment: Deployment, part: string): Promise<Result<Target>> {
+async function targetOf(deployment: Deployment, waitUntil: WaitUntil, part: string): Promise<Result<Target>> {
   const [kind, id = ""] = part.split("-");
   if (kind === "directory") return ok(directoryTarget(deployment, part));
-  return kind === "shard" ? shardTarget(deployment, part, Number(id)) : ledgerTarget(deployment, part, id);
+  if (kind !== "shard") return ledgerTarget(deployment, part, id);
+  const unknown = await unknownShard(deployment, waitUntil, Number(id));
+  return unknown ?? ok(shardTarget(deployment, part, Number(id)));
 }
 
 function directoryTarget(deployment: Deployment, part: string): Target {
@@ -128,11 +132,9 @@ async function finishAtOnce(
     : now;
 }
 
-function shardTarget(deployment: Deployment, part: string, index: number): Result<Target> {
-  const { objects, envelope, config } = deployment;
-  if (index >= config.shards)
-    return refused("NOT_FOUND", `there is no ${part}; the shards are shard-0 to shard-${config.shards - 1}`);
-  return ok({
+function shardTarget(deployment: Deployment, part: string, index: number): Target {
+  const { objects, envelope } = deployment;
+  return {
     status: () => objects.shard(index).part(envelope),
     reconcile: async (request) => {
       const directory = await deployment.directory.read();
@@ -150,7 +152,7 @@ function shardTarget(deployment: Deployment, part: string, index: number): Resul
       const removedCells = [...directory.value.removedCells.keys()];
       return objects.shard(index).finishReconciliation({ ...envelope, operator, removedCells });
     },
-  });
+  };
 }
 
 async function ledgerTarget(deployment: Deployment, part: string, id: string): Promise<Result<Target>> {

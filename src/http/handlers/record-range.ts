@@ -117,8 +117,8 @@ export async function readRange(
   { after, upTo, behind = afterSource(after), limit, calls, onCall, sourceType, bucketTypes }: PageRange,
 ): Promise<Result<MergedPage>> {
   const { deployment, params } = call;
-  const { envelope, objects, config } = deployment;
-  const { shards, limits } = config;
+  const { envelope, objects, config, shards } = deployment;
+  const { limits } = config;
   for (let made = 0; made < READ_CALLS; made += 1) onCall?.();
   const range = {
     ...envelope,

@@ -66,7 +66,10 @@ export const removalHandlers: Handlers<keyof typeof removalRoutes> = {
     // The ledger's position is read before the claims, so that a change since then is noticed (X2).
     const found = await cellAndStatus(deployment, params.cell);
     if (!found.ok) return found;
-    const compared = await compareExport(call, before.value ?? firstComparison(found.value.status));
+    const compared = await compareExport(
+      call,
+      before.value ?? firstComparison(deployment, found.value.status),
+    );
     if (!compared.ok) return compared;
     if ("cursor" in compared.value) return ok({ status: 202, body: compared.value });
     const { stateVersion, position, records } = compared.value;

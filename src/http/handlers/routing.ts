@@ -3,10 +3,11 @@ import type { Principal } from "../../auth/principal.ts";
 import type { Cell } from "../../core/directory/messages.ts";
 import { keyHash } from "../../core/key-hash.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
-import { invalid } from "../batch.ts";
 import type { routeResults, routingRoutes } from "../contract/routing-routes.ts";
 import type { routeFacts } from "../contract/schemas.ts";
 import type { Positions } from "../../router/positions.ts";
+import type { WaitUntil } from "../../runtime.ts";
+import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../kept.ts";
 import {
@@ -21,6 +22,7 @@ import {
   type KeyAnswer,
   type Looked,
 } from "../lookup.ts";
+import { unknownPositionIn, unknownShard } from "../known-shards.ts";
 import { sentence } from "../problem.ts";
 import { reach, readTimeoutMs, withFailure } from "../reach.ts";
 
@@ -32,8 +34,8 @@ const AGE_WHEN_SENT_MS = 0;
 
 export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
   async getRoute({ deployment, waitUntil, principal, params, query: { min_position: wanted } }) {
-    const { shards, limits } = deployment.config;
-    const fault = unknownShard(wanted, shards);
+    const { limits } = deployment.config;
+    const fault = await unknownPosition(deployment, waitUntil, wanted);
     if (fault !== undefined) return fault;
     const key = await keyInPath(deployment, params);
     if (!key.ok) return key;
@@ -54,7 +56,7 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
   },
 
   async lookupRoutes({ deployment, waitUntil, principal, body: { names, min_position: wanted } }) {
-    const fault = unknownShard(wanted, deployment.config.shards);
+    const fault = await unknownPosition(deployment, waitUntil, wanted);
     if (fault !== undefined) return fault;
     const keys = await keysInBody(deployment, names, "names");
     if (!keys.ok) return keys;
@@ -72,10 +74,10 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
     return ok({ status: 200, body: { results } });
   },
 
-  async getReport({ deployment, params: { shard }, query: { after = null } }) {
+  async getReport({ deployment, waitUntil, params: { shard }, query: { after = null } }) {
     const { objects, envelope, config } = deployment;
-    if (shard >= config.shards)
-      return refused("NOT_FOUND", `there is no shard ${shard}; the deployment has ${config.shards} shards`);
+    const unknown = await unknownShard(deployment, waitUntil, shard);
+    if (unknown !== undefined) return unknown;
     const report = await reach(readTimeoutMs(config.limits), { name: `shard ${shard}` }, () =>
       objects.shard(shard).report({ ...envelope, after }),
     );
@@ -108,12 +110,11 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
   },
 };
 
-function unknownShard(wanted: Positions | undefined, shards: number): Result<never> | undefined {
-  const unknown = wanted?.keys().find((shard) => shard >= shards);
-  return unknown === undefined
-    ? undefined
-    : invalid("min_position", `has shard ${unknown}, but the deployment has only ${shards} shards`);
-}
+const unknownPosition = (
+  deployment: Deployment,
+  waitUntil: WaitUntil,
+  wanted: Positions | undefined,
+): Promise<Result<never> | undefined> => unknownPositionIn("min_position", deployment, waitUntil, wanted);
 
 /**
  * Refuses an answer of a shard that has not reached the position that the caller has seen (Q9). The caller is
@@ -143,11 +144,13 @@ function withOwner(
 }
 
 /**
- * The refusal of a call without any answer. Only if all shards were read is it about `min_position`: then a
- * router knows that the coordinator works.
+ * The refusal of a call without any answer, or that has computed its shards before the deployment grew. Only
+ * if all shards were read is it about `min_position`: then a router knows that the coordinator works.
  */
 function refusalOfAll(answers: readonly KeyAnswer[]): Result<never> | undefined {
   const refusals = answers.filter((each) => !each.ok);
+  const outdated = refusals.find(({ refusal }) => refusal.reason === "PLACEMENT_MISMATCH");
+  if (outdated !== undefined) return outdated;
   if (refusals.length < answers.length) return undefined;
   return refusals.find(({ refusal }) => refusal.field === undefined) ?? refusals[0];
 }

@@ -7,13 +7,15 @@ import type {
   ScrubStatus,
   ScrubStep,
 } from "../../core/messages.ts";
-import { ok, refused, type Result } from "../../core/refusal.ts";
+import { ok, type Result } from "../../core/refusal.ts";
 import type { Types } from "../../core/types/types.ts";
 import { timeOf } from "../answers.ts";
 import type { scrubRoutes } from "../contract/scrub-routes.ts";
 import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
+import { unknownShard } from "../known-shards.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
+import type { WaitUntil } from "../../runtime.ts";
 
 type ApiStatus = z.input<(typeof scrubRoutes)["getScrub"]["responses"][200]["schema"]>;
 type ApiPass = NonNullable<ApiStatus["running"]>;
@@ -30,8 +32,8 @@ const STEP_TIMEOUT_MS = 30_000;
 const ADVICE = "the step may still be carried out; you can repeat the call";
 
 export const scrubHandlers: Handlers<keyof typeof scrubRoutes> = {
-  async getScrub({ deployment, params: { part } }) {
-    const target = await targetOf(deployment, part);
+  async getScrub({ deployment, waitUntil, params: { part } }) {
+    const target = await targetOf(deployment, waitUntil, part);
     if (!target.ok) return target;
     const { envelope, config } = deployment;
     const read = await reach(readTimeoutMs(config.limits), { name: part }, () =>
@@ -42,8 +44,8 @@ export const scrubHandlers: Handlers<keyof typeof scrubRoutes> = {
     return ok({ status: 200, body: toApiStatus(part, read.value, types.ok ? types.value : undefined) });
   },
 
-  async stepScrub({ deployment, params: { part }, body: { restart } }) {
-    const target = await targetOf(deployment, part);
+  async stepScrub({ deployment, waitUntil, params: { part }, body: { restart } }) {
+    const target = await targetOf(deployment, waitUntil, part);
     if (!target.ok) return target;
     const types = await typesOf(deployment);
     if (!types.ok) return types;
@@ -66,12 +68,15 @@ async function typesOf({ types }: Deployment): Promise<Result<Types>> {
 }
 
 /** The first call of an object creates it, so it must exist. */
-async function targetOf({ objects, config, directory }: Deployment, part: string): Promise<Result<Scrubbed>> {
+async function targetOf(
+  deployment: Deployment,
+  waitUntil: WaitUntil,
+  part: string,
+): Promise<Result<Scrubbed>> {
+  const { objects, directory } = deployment;
   const [kind, id = ""] = part.split("-");
-  if (kind === "shard") {
-    if (Number(id) < config.shards) return ok(objects.shard(Number(id)));
-    return refused("NOT_FOUND", `there is no ${part}; the shards are shard-0 to shard-${config.shards - 1}`);
-  }
+  if (kind === "shard")
+    return (await unknownShard(deployment, waitUntil, Number(id))) ?? ok(objects.shard(Number(id)));
   const cell = await directory.presentCell(id);
   return cell.ok ? ok(objects.ledger(id, cell.value.locationHint)) : cell;
 }

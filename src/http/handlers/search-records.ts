@@ -8,12 +8,17 @@ import type { Deployment } from "../deployment.ts";
 import type { Handler } from "../handler.ts";
 import { lookUp } from "../lookup.ts";
 import { pageOf } from "../paging.ts";
+import { grownSince } from "../known-shards.ts";
 import { reach, readTimeoutMs } from "../reach.ts";
 
 /** Where a search continues: a shard, and the last key there that was visited. */
 interface SearchPosition {
   shard: number;
   behind: BucketKey | null;
+}
+
+interface SearchToken extends SearchPosition {
+  shards: number;
 }
 
 /**
@@ -28,8 +33,10 @@ export const searchRecords: Handler<"searchRecords"> = async (call) => {
   const known = await deployment.types.forRead([{ kind: "subject", name, field: "subject_type" }]);
   if (!known.ok) return known;
   const subject = { type: known.value.named("subject", name)?.number ?? 0, id };
-  const page = await pageOf<SearchPosition>(call);
+  const page = await pageOf<SearchToken>(call);
   if (!page.ok) return page;
+  const grown = await grownSince("page_token", call, ok(page.value.position));
+  if (grown !== undefined) return grown;
   const { limit, position, next } = page.value;
   const found = await search(deployment, subject, limit, position ?? { shard: 0, behind: null });
   if (!found.ok) return found;
@@ -38,7 +45,7 @@ export const searchRecords: Handler<"searchRecords"> = async (call) => {
   if (!types.ok) return types;
   const body = {
     records: records.map((record) => toApiRecord(types.value, record)),
-    next_page_token: await next(found.value.next),
+    next_page_token: await next(found.value.next && { ...found.value.next, shards: deployment.shards }),
   };
   return ok({ status: 200, body });
 };
@@ -58,7 +65,7 @@ async function search(
     if (!looked.ok) return looked;
     for (const { record } of looked.value)
       if (record?.subject.type === subject.type && record.subject.id === subject.id) records.push(record);
-    position = after(position.shard, found.value.next, deployment.config.shards);
+    position = after(position.shard, found.value.next, deployment.shards);
   }
   return ok({ records, next: position });
 }

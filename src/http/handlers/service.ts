@@ -24,19 +24,18 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
     const { cell } = query;
     const registered = cell === undefined ? ok(undefined) : await deployment.directory.cell(cell, waitUntil);
     if (!registered.ok) return registered;
-    const listed = await listStale(
-      deployment.env,
-      {
-        olderThanS,
-        limit,
-        // A viewer changes nothing, not even a copy.
-        deletesUnknown: call.principal.role === "operator",
-        ...(cell === undefined ? {} : { cell }),
-        ...(position === undefined ? {} : { after: position }),
-      },
-      deployment.clock,
-    );
-    if (!listed.ok) return withFailure(listed, UNREADABLE_PROJECTION);
+    const listed = await listStale(deployment, {
+      olderThanS,
+      limit,
+      // A viewer changes nothing, not even a copy.
+      deletesUnknown: call.principal.role === "operator",
+      ...(cell === undefined ? {} : { cell }),
+      ...(position === undefined ? {} : { after: position }),
+    });
+    if (!listed.ok)
+      return listed.refusal.reason === "PLACEMENT_MISMATCH"
+        ? listed
+        : withFailure(listed, UNREADABLE_PROJECTION);
     const { leases, lastPulledAtMs, next: nextPosition } = listed.value;
     const body = {
       leases: leases.map((lease) => ({
@@ -64,7 +63,7 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   getHealth: ({ deployment }) =>
     ok({
       status: 200,
-      body: { status: "ok", version: VERSION, placement: deployment.config.placement },
+      body: { status: "ok", version: VERSION, placement: deployment.envelope.placement },
     }),
 
   async getReadiness({ deployment, waitUntil }) {

@@ -19,6 +19,7 @@ export interface ScrapedDeployment {
   config: Config;
   clock: WallClock;
   envelope: Envelope;
+  shards: number;
   directory: Pick<DirectoryCopy, "view">;
   objects: Objects;
 }
@@ -57,15 +58,16 @@ export class Scrape {
     return this.#shared.get(waitUntil, () => this.#scrape(waitUntil));
   }
 
-  async #scrape(waitUntil: WaitUntil): Promise<Result<string>> {
+  async #scrape(waitUntil: WaitUntil, isFirst = true): Promise<Result<string>> {
     const { config, directory } = this.#deployment;
     // The isolate's copy is good enough, and it is there if the directory does not answer.
     const view = await directory.view(waitUntil);
     if (!view.ok) return view;
+    const { placement } = this.#deployment.envelope;
     const cells = [...view.value.cells.keys()];
     const scraped = cells.slice(0, config.limits.metricsCells);
     const exposition = new Exposition();
-    exposition.add("leasehold_build", { version: VERSION, placement: config.placement }, 1);
+    exposition.add("leasehold_build", { version: VERSION, placement }, 1);
     exposition.add("leasehold_cells", {}, cells.length);
     exposition.add("leasehold_cells_left_out", {}, cells.length - scraped.length);
     for (const { name: authority, expiresAtMs } of view.value.identities.authorities)
@@ -74,6 +76,8 @@ export class Scrape {
     const shards = view.value.isPlaced ? this.#shards() : [];
     const parts = [this.#directory(), this.#d1(), ...shards, ...this.#ledgers(scraped)];
     const answers = await askParts(parts, config.limits);
+    // The parts have refused a placement that is no longer in force, and have told the new one.
+    if (isFirst && this.#deployment.envelope.placement !== placement) return this.#scrape(waitUntil, false);
     for (const [index, { part }] of parts.entries()) {
       const answer = answers[index];
       exposition.add("leasehold_up", { part }, Number(answer?.ok === true));
@@ -98,8 +102,8 @@ export class Scrape {
   }
 
   #shards(): ScrapedPart[] {
-    const { objects, envelope, config } = this.#deployment;
-    return Array.from({ length: config.shards }, (_, shard) => {
+    const { objects, envelope, config, shards } = this.#deployment;
+    return Array.from({ length: shards }, (_, shard) => {
       const part = `shard-${shard}`;
       return scrapedPart(
         part,

@@ -133,13 +133,13 @@ class Fixture {
     {
       env,
       config: readConfig({
-        LEASEHOLD_SHARDS: "3",
         LEASEHOLD_METRICS_CELLS: "4",
         LEASEHOLD_INQUIRY_TIMEOUT_MS: "50",
         LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50",
       }),
       clock: { now: () => this.nowMs, after: () => () => {} },
       envelope: { version: MESSAGE_VERSION, placement: "" },
+      shards: 3,
       directory: {
         view: async () =>
           this.isDirectoryReadable

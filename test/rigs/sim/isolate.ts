@@ -79,7 +79,7 @@ export class Isolate {
     const send = (method: string) => (message: object) => this.send(this.#owner, directory, method, message);
     const calls = { types: send("types"), useTypes: send("useTypes") };
     const objects = { directory: () => calls } as unknown as ConstructorParameters<typeof TypesCopy>[0];
-    return new TypesCopy(objects, limits, envelope, {
+    return new TypesCopy(objects, limits, () => envelope, {
       types: async () => ok(undefined),
       save: (set) => this.#saveTypes(set),
     });

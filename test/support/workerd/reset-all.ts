@@ -13,7 +13,7 @@ const start: Start = (_, { storage }) => storage.getAlarm();
  */
 export async function resetAll(env: Env): Promise<void> {
   const objects = stubsOf(env);
-  const { shards } = configOf(env);
+  const { initialShards: shards } = configOf(env);
   const cells = await runInDurableObject(objects.directory(), (_, { storage }) =>
     storage.sql.exec<{ cell: string }>("SELECT cell FROM cell").toArray(),
   );

@@ -12,6 +12,6 @@ export async function restartObjects(env: Env, ...cells: string[]): Promise<void
   const start = (_: unknown, state: DurableObjectState): Promise<number | null> => state.storage.getAlarm();
   await runInDurableObject(objects.directory(), start);
   for (const cell of cells) await runInDurableObject(objects.ledger(cell), start);
-  for (let shard = 0; shard < configOf(env).shards; shard += 1)
+  for (let shard = 0; shard < configOf(env).initialShards; shard += 1)
     await runInDurableObject(objects.shard(shard), start);
 }
