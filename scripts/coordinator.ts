@@ -16,7 +16,7 @@ import { watchClock } from "./clock-watch.ts";
 import { freePort } from "./free-port.ts";
 import { publicSocketAt } from "./public-socket.ts";
 import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
-import { storeShards, chooseShards } from "./shards.ts";
+import { chooseShards, shardsFault, storeShards } from "./shards.ts";
 import { checkpoint, forEachDatabase } from "./state-databases.ts";
 import { lockState } from "./state-lock.ts";
 import { withoutSignalHandlers, workerdWrapper } from "./workerd.ts";
@@ -110,7 +110,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const keys =
       known ??
       (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(started, path, init)));
-    await checkPlacement(started, keys);
+    await checkShards(started, keys, options.variables?.["LEASEHOLD_SHARDS"], shards);
     await storeShards(options.stateFolder, shards);
     // SQLite makes its files durable, but the folders around them are new.
     if (!isSetUp) await syncFolders(options.stateFolder);
@@ -326,15 +326,23 @@ async function migrateD1(miniflare: Miniflare): Promise<void> {
   }
 }
 
-/**
- * Fails the start if LEASEHOLD_SHARDS differs from the number of shards that the state was made with.
- * Otherwise every request would fail.
- */
-async function checkPlacement(miniflare: Miniflare, keys: DevKeys): Promise<void> {
+/** Fails the start if LEASEHOLD_SHARDS asks for a number of shards that the deployment does not have. */
+async function checkShards(
+  miniflare: Miniflare,
+  keys: DevKeys,
+  configured: string | undefined,
+  initial: string,
+): Promise<void> {
   const answer = await dispatch(miniflare, "/v1/admin/cells?page_size=1", {
     headers: { authorization: `Bearer ${keys.operator}` },
   });
-  if (answer.ok) return;
+  if (answer.ok) {
+    // The first request has read the directory, which has the placement.
+    const { placement } = (await (await dispatch(miniflare, "/healthz", {})).json()) as { placement: string };
+    const fault = shardsFault(configured, initial, placement);
+    if (fault !== undefined) throw new Error(fault);
+    return;
+  }
   const problem = (await answer.json()) as { detail?: string; reason?: string };
   // The directory has gone back in time. Its operator reconciles it by calls to this coordinator.
   if (problem.reason === "HISTORY_LOST") return;

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { shardsOf } from "../src/core/placement.ts";
 import { writeDurably } from "./durable-file.ts";
 
 /** On one machine all objects share one thread, so more shards add no capacity and make smaller batches. */
@@ -8,16 +9,16 @@ const NEW_STATE_SHARDS = "1";
 const fileOf = (stateFolder: string): string => join(stateFolder, "shards");
 
 /**
- * Returns the number of shards to start with: the configured one, or the one that the state was made with.
- * `isNew` means that the state is empty. Every other state has the file, because the first start writes it
- * before anything else.
+ * Returns the number of shards to start with: the one that the state was made with, or for a new state the
+ * configured one. `isNew` means that the state is empty. Every other state has the file, because the first
+ * start writes it before anything else.
  */
 export async function chooseShards(
   stateFolder: string,
   configured: string | undefined,
   isNew: boolean,
 ): Promise<string> {
-  const shards = configured ?? (await readShards(stateFolder)) ?? (isNew ? NEW_STATE_SHARDS : undefined);
+  const shards = (await readShards(stateFolder)) ?? configured ?? (isNew ? NEW_STATE_SHARDS : undefined);
   if (shards !== undefined) return shards;
   throw new Error(
     `${fileOf(stateFolder)} is missing; ` +
@@ -25,9 +26,26 @@ export async function chooseShards(
   );
 }
 
-/** Call this for a new state, or once the deployment has accepted the number, which never changes then. */
+/** Call this for a new state, or for one without the file that has started. */
 export async function storeShards(stateFolder: string, shards: string): Promise<void> {
   if ((await readShards(stateFolder)) !== shards) await writeDurably(fileOf(stateFolder), `${shards}\n`);
+}
+
+/**
+ * Says what is wrong with LEASEHOLD_SHARDS for a deployment that runs: it must be the number of shards that
+ * the deployment has, or the one with which it was made. Undefined: nothing.
+ */
+export function shardsFault(
+  configured: string | undefined,
+  initial: string,
+  placement: string,
+): string | undefined {
+  const shards = String(shardsOf(placement));
+  if (configured === undefined || configured === shards || configured === initial) return undefined;
+  return (
+    `LEASEHOLD_SHARDS is ${configured}, but the deployment has ${shards} shards; leave out the variable, ` +
+    "and change the number with `leasehold shards grow`"
+  );
 }
 
 async function readShards(stateFolder: string): Promise<string | undefined> {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { devKeys, type DevKeys } from "../../scripts/dev-keys.ts";
+import { shardsFault } from "../../scripts/shards.ts";
 import { lockState, type StateLock } from "../../scripts/state-lock.ts";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -127,7 +128,7 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
         "or set LEASEHOLD_STATE to another folder",
     );
   const keys = known ?? (await devKeys.make(stateFolder, signingSecret, dispatch, options.cells));
-  await checkPlacement(dispatch, keys);
+  await checkShards(dispatch, keys, variables["LEASEHOLD_SHARDS"], shards);
   const cron = (): Promise<void> => runCron(host, log);
   // Callers find a part that has gone back in time only after the cron has told it so (H2).
   const firstCron =
@@ -282,15 +283,23 @@ function startCron(cron: () => Promise<void>): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Fails the start if the directory has another placement. Otherwise every request would fail. */
-async function checkPlacement(
-  dispatch: (path: string, init: RequestInit) => Promise<Response>,
+/** Fails the start if LEASEHOLD_SHARDS asks for a number of shards that the deployment does not have. */
+async function checkShards(
+  dispatch: (path: string, init?: RequestInit) => Promise<Response>,
   { operator }: DevKeys,
+  configured: string | undefined,
+  initial: string,
 ): Promise<void> {
   const answer = await dispatch("/v1/admin/cells?page_size=1", {
     headers: { authorization: `Bearer ${operator}` },
   });
-  if (answer.ok) return;
+  if (answer.ok) {
+    // The first request has read the directory, which has the placement.
+    const { placement } = (await (await dispatch("/healthz")).json()) as { placement: string };
+    const fault = shardsFault(configured, initial, placement);
+    if (fault !== undefined) throw new Error(fault);
+    return;
+  }
   const problem = (await answer.json()) as { detail?: string; reason?: string };
   // The directory has gone back in time. Its operator reconciles it by calls to this server.
   if (problem.reason === "HISTORY_LOST") return;

@@ -20,6 +20,7 @@ interface State {
 export interface OpenedFolder {
   /** The folder of the databases. */
   databases: string;
+  /** The number of shards with which the folder was made. */
   shards: string;
   signingSecret: string;
 }
@@ -28,7 +29,7 @@ const stateFile = (folder: string): string => join(folder, "state.json");
 const secretFile = (folder: string): string => join(folder, "signing-secret");
 
 export interface OpenOptions {
-  /** The number of shards that the folder must have. Undefined: any. */
+  /** The number of shards that a new folder gets. Undefined: one. */
   shards: string | undefined;
   /** The folder may be a copy, because nothing wrote to the original while it was copied. */
   trustCopy?: boolean | undefined;
@@ -36,8 +37,7 @@ export interface OpenOptions {
 
 /**
  * Opens a locked folder, or makes it what `npm run standalone` needs, and marks it as used. Throws an `Error`
- * with one line if the folder is of another version, of another number of shards, of `npm start`, or a copy
- * of one that was in use.
+ * with one line if the folder is of another version, of `npm start`, or a copy of one that was in use.
  */
 export async function openFolder(
   folder: string,
@@ -45,11 +45,6 @@ export async function openFolder(
 ): Promise<OpenedFolder> {
   const databases = join(folder, "databases");
   const state = (await readState(folder)) ?? (await makeState(folder, shards));
-  if (shards !== undefined && shards !== state.shards)
-    throw new Error(
-      `${folder} was made with ${state.shards} shards, not ${shards}; ` +
-        `leave out LEASEHOLD_SHARDS, or ${OTHER_FOLDER}`,
-    );
   await makeFolder(databases);
   await markUse(databases, trustCopy).catch((error: unknown) => {
     throw error instanceof UntrustedCopy ? new Error(refusedCopy(folder)) : error;

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { storeShards, chooseShards } from "../../scripts/shards.ts";
+import { chooseShards, shardsFault, storeShards } from "../../scripts/shards.ts";
+import { placementOf } from "../../src/core/placement.ts";
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-shards-"));
@@ -16,8 +17,17 @@ test("a state keeps the number of shards that it was made with", async () => {
   expect(await chooseShards(folder, "16", true)).toBe("16");
   await storeShards(folder, "16");
   expect(await chooseShards(folder, undefined, false)).toBe("16");
-  // Another number is passed on, because the deployment refuses it with a better message.
-  expect(await chooseShards(folder, "8", false)).toBe("8");
+  expect(await chooseShards(folder, "8", false)).toBe("16");
+});
+
+test("the variable may have the present number of shards or the first one", () => {
+  const placement = placementOf(5);
+  for (const configured of [undefined, "2", "5"])
+    expect(shardsFault(configured, "2", placement)).toBeUndefined();
+  expect(shardsFault("8", "2", placement)).toBe(
+    "LEASEHOLD_SHARDS is 8, but the deployment has 5 shards; leave out the variable, and change the number " +
+      "with `leasehold shards grow`",
+  );
 });
 
 test("a state whose number of shards is missing or unreadable is refused", async () => {

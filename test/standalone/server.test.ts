@@ -199,7 +199,7 @@ describe("a start is refused with one line", () => {
     listener.close();
   });
 
-  test("if the folder is of `npm start`, of a newer version or of another number of shards", async () => {
+  test("if the folder is of `npm start` or of a newer version, or has another number of shards", async () => {
     const foreign = join(folder, "foreign");
     mkdirSync(join(foreign, "storage"), { recursive: true });
     expect(await refusal({ state: "foreign" })).toMatch(
@@ -207,7 +207,7 @@ describe("a start is refused with one line", () => {
     );
     await (await ready({ state: "versions", variables: { LEASEHOLD_SHARDS: "2" } })).end("SIGTERM");
     expect(await refusal({ state: "versions", variables: { LEASEHOLD_SHARDS: "3" } })).toMatch(
-      /was made with 2 shards, not 3/,
+      /LEASEHOLD_SHARDS is 3, but the deployment has 2 shards; .* `leasehold shards grow`/,
     );
     const file = join(folder, "versions/state.json");
     writeFileSync(file, '{"version":2,"shards":"2"}');
