@@ -199,6 +199,14 @@ ALTER TABLE \`cells\` ADD \`closed_at_ms\` integer;`,
 CREATE INDEX \`certificates_by_expiry\` ON \`credential_uses\` (\`expires_at_ms\`)
 	WHERE kind = 'certificate';`,
   },
+  {
+    name: "0007_growths.sql",
+    sql: `CREATE TABLE \`growths\` (
+	\`part\` text PRIMARY KEY NOT NULL,
+	\`position\` integer NOT NULL,
+	\`growth\` text NOT NULL
+) STRICT, WITHOUT ROWID;`,
+  },
 ];
 
 /**

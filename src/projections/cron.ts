@@ -16,7 +16,7 @@ import { causeOf } from "./failure.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { DirectoryWatch } from "./directory-watch.ts";
-import { mirrorCells, mirrorKeys, mirrorTypes } from "./mirror.ts";
+import { mirrorCells, mirrorGrowth, mirrorKeys, mirrorTypes } from "./mirror.ts";
 import { CALL_TIMEOUT_MS, END_STATEMENTS, type CronRun } from "./cron-run.ts";
 import { isLostBy } from "./lost-part.ts";
 import { cells, cronRuns } from "./schema.ts";
@@ -168,10 +168,12 @@ const isFirstOfHour = (scheduledAtMs: number): boolean => scheduledAtMs % 3_600_
 
 async function mirrorSnapshot(
   database: Database,
-  { cells: registered, types }: Pick<Snapshot, "cells" | "types">,
+  { cells: registered, types, growth }: Pick<Snapshot, "cells" | "types" | "growth">,
 ): Promise<Result<unknown>> {
   const mirrored = await mirrorCells(database, registered);
-  return mirrored.ok && types !== null ? mirrorTypes(database, types) : mirrored;
+  if (!mirrored.ok) return mirrored;
+  const copied = types === null ? ok(null) : await mirrorTypes(database, types);
+  return copied.ok && growth !== null ? mirrorGrowth(database, growth) : copied;
 }
 
 /**

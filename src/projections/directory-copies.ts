@@ -1,10 +1,11 @@
 import { asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import type { Cell, MintedKey, TypeSet } from "../core/directory/messages.ts";
+import type { Growth } from "../core/growth/messages.ts";
 import type { HistoryPoint } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { Database } from "./database.ts";
-import { cells, keys, seenPoints, typeSets } from "./schema.ts";
+import { cells, growths, keys, typeSets } from "./schema.ts";
 
 /** The name of the directory in `seen_points`. */
 export const DIRECTORY = "directory";
@@ -15,26 +16,34 @@ export interface SeenDirectory {
   point: HistoryPoint | undefined;
   /** The position of the set of types. 0: D1 has none. */
   typesPosition: number;
+  /** The position of the growth. 0: D1 has none. */
+  growthPosition: number;
+}
+
+interface SeenColumns {
+  incarnation: number | null;
+  position: number | null;
+  types_position: number | null;
+  growth_position: number | null;
 }
 
 /** Reads how far D1 has seen the directory. */
 export async function readSeen(database: Database): Promise<Result<SeenDirectory>> {
   const found = await database.run("read seen directory", (orm) =>
-    orm
-      .select({
-        incarnation: seenPoints.incarnation,
-        position: seenPoints.position,
-        // D1 confuses columns with the same name.
-        typesPosition: sql<number | null>`${typeSets.position}`.as("types_position"),
-      })
-      .from(seenPoints)
-      .fullJoin(typeSets, eq(typeSets.part, seenPoints.part))
-      .where(eq(sql`coalesce(${seenPoints.part}, ${typeSets.part})`, DIRECTORY)),
+    orm.all<SeenColumns>(sql`
+      SELECT seen_points.incarnation, seen_points.position,
+             type_sets.position AS types_position, growths.position AS growth_position
+      FROM (SELECT ${DIRECTORY} AS part) AS directory
+      LEFT JOIN seen_points USING (part) LEFT JOIN type_sets USING (part) LEFT JOIN growths USING (part)`),
   );
   if (!found.ok) return found;
-  const { incarnation = null, position = null, typesPosition = null } = found.value[0] ?? {};
-  const point = incarnation === null || position === null ? undefined : { incarnation, position };
-  return ok({ point, typesPosition: typesPosition ?? 0 });
+  const [seen] = found.value;
+  const { incarnation = null, position = null } = seen ?? {};
+  return ok({
+    point: incarnation === null || position === null ? undefined : { incarnation, position },
+    typesPosition: seen?.types_position ?? 0,
+    growthPosition: seen?.growth_position ?? 0,
+  });
 }
 
 /**
@@ -71,6 +80,15 @@ export class DirectoryCopies {
       orm.select({ position, entries }).from(typeSets).where(eq(typeSets.part, DIRECTORY)),
     );
     return found.ok ? ok(found.value[0]) : found;
+  }
+
+  /** The growth that ran when D1 was told last. Null: none has ever run. */
+  async growth(): Promise<Result<Growth | null>> {
+    const { growth } = getTableColumns(growths);
+    const found = await this.#database.run("read growth", (orm) =>
+      orm.select({ growth }).from(growths).where(eq(growths.part, DIRECTORY)),
+    );
+    return found.ok ? ok(found.value[0]?.growth ?? null) : found;
   }
 
   /** Returns the newest point of the directory that the cron has seen. */

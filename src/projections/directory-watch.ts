@@ -19,7 +19,7 @@ export interface DirectorySighting {
 }
 
 /** What a run of the cron needs of the directory. */
-interface RegisteredParts extends Pick<Snapshot, "isPlaced" | "cells" | "types"> {
+interface RegisteredParts extends Pick<Snapshot, "isPlaced" | "cells" | "types" | "growth"> {
   authorities: readonly Authority[];
 }
 
@@ -51,17 +51,19 @@ export class DirectoryWatch {
     const { database, objects } = this.#run;
     const seen = await readSeen(database);
     if (seen.ok) this.#stored = seen.value.point ?? null;
-    const more = seen.ok ? { copiedAt: seen.value.typesPosition } : {};
+    const more = seen.ok
+      ? { copiedAt: seen.value.typesPosition, growthCopiedAt: seen.value.growthPosition }
+      : {};
     const read = await this.#ask((envelope) => objects.directory().snapshot({ ...envelope, ...more }));
     if (!read.ok) return read;
-    const { isPlaced, placement, cells, types, identities, point } = read.value.answer;
+    const { isPlaced, placement, growth, cells, types, identities, point } = read.value.answer;
     // Until a placement is fixed, the directory only repeats what it was sent (P2).
     if (isPlaced) this.#run.placement.learn(placement);
     this.#isIntact = true;
     this.#point = point;
     const isCopied = seen.ok && types?.position === seen.value.typesPosition;
     const authorities = identities?.authorities ?? [];
-    return ok({ isPlaced, cells, types: isCopied ? null : types, authorities });
+    return ok({ isPlaced, growth, cells, types: isCopied ? null : types, authorities });
   }
 
   /**

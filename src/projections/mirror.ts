@@ -1,12 +1,13 @@
 import { lt, max, sql } from "drizzle-orm";
 import type { Cell, MintedKey, TypeSet } from "../core/directory/messages.ts";
+import type { Growth } from "../core/growth/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Database } from "./database.ts";
 import type { DirectoryWatch } from "./directory-watch.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { hasRoom, type CronRun } from "./cron-run.ts";
 import { DIRECTORY, readSeen } from "./directory-copies.ts";
-import { keys, typeSets } from "./schema.ts";
+import { growths, keys, typeSets } from "./schema.ts";
 
 /** Copies the cells. Unchanged rows are not written. D1 keeps a removal that the directory has lost (X5). */
 export async function mirrorCells(database: Database, registered: readonly Cell[]): Promise<Result<null>> {
@@ -68,6 +69,29 @@ export async function mirrorTypes(
   }
   const seen = await readSeen(database);
   return seen.ok ? ok(seen.value.typesPosition) : seen;
+}
+
+/**
+ * Copies a growth, unless D1 has a later one. Returns the position of the growth that D1 has then. The end of
+ * a growth is not copied: the directory notices a loss by its position alone (G2).
+ */
+export async function mirrorGrowth(database: Database, growth: Growth): Promise<Result<number>> {
+  const { position } = growth;
+  const saved = await database.run("save growth", (orm) =>
+    orm
+      .insert(growths)
+      .values({ part: DIRECTORY, position, growth })
+      .onConflictDoUpdate({
+        target: growths.part,
+        set: { position, growth },
+        setWhere: lt(growths.position, position),
+      })
+      .returning({ position: growths.position }),
+  );
+  if (!saved.ok) return saved;
+  if (saved.value.length > 0) return ok(position);
+  const seen = await readSeen(database);
+  return seen.ok ? ok(seen.value.growthPosition) : seen;
 }
 
 /** Copies the key changes since the last run, the oldest first. */

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Credential } from "../auth/principal.ts";
 import type { AuditAction } from "../core/audit.ts";
+import type { Growth } from "../core/growth/messages.ts";
 import type { Role } from "../core/role.ts";
 import type { LeaseState, SeenChange } from "../core/messages.ts";
 import type { TypeEntry } from "../core/types/types.ts";
@@ -64,6 +65,14 @@ export const typeSets = sqliteTable("type_sets", {
   /** The position of the set in the directory. A row is replaced only by a later one. */
   position: integer("position").notNull(),
   entries: text("entries", { mode: "json" }).$type<readonly TypeEntry[]>().notNull(),
+});
+
+/** The growth that runs, or the last one, as one row. A directory that has lost it gets it back (G2). */
+export const growths = sqliteTable("growths", {
+  part: text("part").notNull().primaryKey(),
+  /** The position of its last change in the directory. A row is replaced only by a later one. */
+  position: integer("position").notNull(),
+  growth: text("growth", { mode: "json" }).$type<Growth>().notNull(),
 });
 
 /** The minted and revoked keys, without the keys themselves. */

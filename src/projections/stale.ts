@@ -102,8 +102,9 @@ export async function listStale(deployment: ListedDeployment, query: StaleQuery)
     const found = await readCandidates(database, query, now, after, batch + 1);
     if (!found.ok) return found;
     const candidates = found.value.slice(0, batch);
-    const states = await ledgers.check(candidates);
-    if (ledgers.refusal !== undefined) return { ok: false, refusal: ledgers.refusal };
+    const checked = await ledgers.check(candidates);
+    if (!checked.ok) return checked;
+    const states = checked.value;
     for (const [index, candidate] of candidates.entries()) {
       const stale = staleLease(candidate, now, query.olderThanS, states[index]);
       if (stale !== undefined) {
@@ -248,38 +249,48 @@ function staleLease(
 class Ledgers {
   readonly #deployment: ListedDeployment;
   readonly #unreachable = new Set<string>();
-  /** Set if the deployment has another placement, so that the whole listing is repeated with it. */
-  refusal: Refusal | undefined;
 
   constructor(deployment: ListedDeployment) {
     this.#deployment = deployment;
   }
 
-  /** The states of the candidates, in their order, with one call per cell. */
-  async check(candidates: readonly Candidate[]): Promise<Checked[]> {
+  /**
+   * The states of the candidates, in their order, with one call per cell. Refused if the deployment has
+   * another placement, so that the whole listing is repeated with that.
+   */
+  async check(candidates: readonly Candidate[]): Promise<Result<Checked[]>> {
     const { limits } = this.#deployment.config;
     const byCell = Map.groupBy(candidates, ({ cell }) => cell);
     const states = new Map<Candidate, Checked>();
+    let outdated: Refusal | undefined;
     await fanOut([...byCell], limits.fanOut, async ([cell, ofCell]) => {
-      const answer = await this.#ask(cell, ofCell);
+      const asked = await this.#ask(cell, ofCell);
+      if (!asked.ok) outdated = asked.refusal;
+      const answer = asked.ok ? asked.value : undefined;
       for (const [index, candidate] of ofCell.entries())
         states.set(candidate, answer === undefined ? "unreachable" : (answer[index] ?? "unknown"));
     });
-    return candidates.map((candidate) => states.get(candidate) ?? "unreachable");
+    return outdated === undefined
+      ? ok(candidates.map((candidate) => states.get(candidate) ?? "unreachable"))
+      : { ok: false, refusal: outdated };
   }
 
-  async #ask(cell: string, candidates: readonly Candidate[]): Promise<(LeaseStatus | null)[] | undefined> {
-    if (this.#unreachable.has(cell)) return undefined;
+  /** Undefined: the ledger cannot be reached. */
+  async #ask(
+    cell: string,
+    candidates: readonly Candidate[],
+  ): Promise<Result<(LeaseStatus | null)[] | undefined>> {
+    if (this.#unreachable.has(cell)) return ok(undefined);
     const { config, objects, envelope } = this.#deployment;
     const leaseIds = candidates.map(({ lease }) => lease);
     const answer = await ask(wallClock, config.limits.inquiryTimeoutMs, async () =>
       objects.ledger(cell).leaseStates({ ...envelope, leases: leaseIds }),
     );
-    if (answer.kind === "ok") return answer.value;
+    if (answer.kind === "ok") return ok(answer.value);
     if (answer.kind === "refused" && answer.refusal.reason === "PLACEMENT_MISMATCH")
-      this.refusal = answer.refusal;
+      return { ok: false, refusal: answer.refusal };
     this.#unreachable.add(cell);
-    return undefined;
+    return ok(undefined);
   }
 }
 

@@ -262,6 +262,10 @@ const issuerKeys = at(
   "[M6] only the URLs of the current identities are kept",
 );
 const stopping = at("test/standalone/server.test.ts", "a stop answers the requests that are running");
+const oneGrowth = at(
+  "test/core/directory/growth.test.ts",
+  "[G1] a growth is started, cut and finished, each once",
+);
 const typeSet = at("test/core/types/document.test.ts", "[M6] a set has at most 256 types of each kind");
 
 const queue = at("test/core/shard/name-queues.test.ts", "[B11] [M6] a full queue takes no other begin: %o");
@@ -628,6 +632,7 @@ const proofs: Record<string, Proof> = {
     "[M6] keeps a limited number of keys, and forgets only expired ones",
   ),
   type_sets: typeSet,
+  growths: oneGrowth,
   "leases: outstanding": at(
     "test/core/ledger/guards.test.ts",
     "[M6] granted leases and running begins count together toward the limit",

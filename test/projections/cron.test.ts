@@ -5,7 +5,7 @@ import { positionAt } from "../../src/core/ledger/position.ts";
 import { runCron, type CronReport } from "../../src/projections/cron.ts";
 import { Database } from "../../src/projections/database.ts";
 import { listFailedCopies } from "../../src/projections/failed-copies.ts";
-import { mirrorTypes } from "../../src/projections/mirror.ts";
+import { mirrorGrowth, mirrorTypes } from "../../src/projections/mirror.ts";
 import { defaultRuntime } from "../../src/runtime.ts";
 import {
   begin,
@@ -25,6 +25,8 @@ import {
   valueOf,
 } from "./fleet.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
+import type { Growth } from "../../src/core/growth/messages.ts";
+import { DirectoryCopies } from "../../src/projections/directory-copies.ts";
 import { shipped, type BucketTypeName } from "../support/types.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 import { faultyD1 } from "./faulty-d1.ts";
@@ -178,6 +180,50 @@ describe("a run of the cron", () => {
     const report = await runCron(failing, Date.now());
     expect(report.error).not.toBeNull();
     expect(report).toMatchObject({ cellsPulled: 2, cellsFailed: 0 });
+  });
+
+  const growthAt = (position: number): Growth => ({
+    id: "g",
+    from: 4,
+    to: 5,
+    phase: "copying",
+    startedAtMs: 1,
+    cutAtMs: null,
+    position,
+  });
+  const copiedGrowth = async (): Promise<Growth | null> => valueOf(await new DirectoryCopies(env).growth());
+  const startGrowth = async (): Promise<Growth> =>
+    valueOf(await directory().startGrowth({ ...envelope(), to: 5, growthCopiedAt: 0 }));
+
+  test("[G2] copies the growth that runs, and keeps the copy when it has ended", async () => {
+    expect(await copiedGrowth()).toBeNull();
+    const started = await startGrowth();
+    for (let runs = 0; runs < 2; runs += 1) await runCron(env, Date.now());
+    expect(await copiedGrowth()).toEqual(started);
+    valueOf(await directory().abortGrowth({ ...envelope(), id: started.id, growthCopiedAt: 0 }));
+    expect((await runCron(env, Date.now())).error).toBeNull();
+    expect(await copiedGrowth()).toEqual(started);
+    const later = await startGrowth();
+    await runCron(env, Date.now());
+    expect(await copiedGrowth()).toEqual(later);
+  });
+
+  test("[G2] replaces the copy of a growth only by a later one", async () => {
+    const database = new Database(env);
+    for (const [position, kept] of [
+      [2, 2],
+      [1, 2],
+      [2, 2],
+      [3, 3],
+    ] as const)
+      expect(await mirrorGrowth(database, growthAt(position))).toEqual({ ok: true, value: kept });
+    expect(await copiedGrowth()).toEqual(growthAt(3));
+  });
+
+  test("[G2] [H4] tells the directory of a growth that is newer than its own", async () => {
+    await mirrorGrowth(new Database(env), growthAt(1_000_000));
+    const report = await runCron(env, Date.now());
+    expect(report.error).toContain("the directory has lost a part of its history");
   });
 
   test("copies the keys in several pages, and their revocation", async () => {

@@ -22,12 +22,16 @@ export async function reconcileDirectory(
   const directory = { name: DIRECTORY, advice: ADVICE };
   const copies = new DirectoryCopies(deployment.env);
   const [cells, types, seen] = [await copies.cells(), await copies.types(), await copies.point()];
+  const growth = await copies.growth();
+  if (!growth.ok) return unreadable(growth);
   if (!cells.ok) return unreadable(cells);
   if (!types.ok) return unreadable(types);
   if (!seen.ok) return unreadable(seen);
   const confirmed = await isPlacementConfirmed(deployment);
   if (!confirmed.ok) return confirmed;
-  const send = (page: Pick<RestoreDirectory, "cells" | "keys" | "types" | "isLast" | "declared">) =>
+  const send = (
+    page: Pick<RestoreDirectory, "cells" | "keys" | "types" | "growth" | "isLast" | "declared">,
+  ) =>
     reach(readTimeoutMs(config.limits), directory, () =>
       objects.directory().reconcile({
         ...envelope,
@@ -58,7 +62,8 @@ export async function reconcileDirectory(
       const restarted = await copies.restartKeys();
       if (!restarted.ok) return unreadable(restarted);
     }
-    done = addTo(done.value, await send({ cells: [], keys: keys.value, types: null, isLast, ...always }));
+    const page = { cells: [], keys: keys.value, types: null, isLast, ...always };
+    done = addTo(done.value, await send(isLast ? { ...page, growth: growth.value } : page));
   }
   deployment.directory.expire();
   return done;

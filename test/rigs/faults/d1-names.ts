@@ -2,7 +2,7 @@
 export function nameOf(sql: string): string {
   const verb = /^\s*(select|insert|update|delete)/i.exec(sql)?.[1]?.toLowerCase() ?? "run";
   const table =
-    /\b(?:from|into|update)\s+"?(leases|cells|keys|cron_runs|seen_points|type_sets|audit)"?/i.exec(
+    /\b(?:from|into|update)\s+"?(leases|cells|keys|cron_runs|seen_points|type_sets|growths|audit)"?/i.exec(
       sql,
     )?.[1] ?? "?";
   return `${verb} ${table}`;
