@@ -4,6 +4,7 @@ import { changeRoutes } from "./contract/change-routes.ts";
 import { auditRoutes } from "./contract/audit-routes.ts";
 import { classifyRoutes } from "./contract/classify-route.ts";
 import { credentialRoutes } from "./contract/credential-routes.ts";
+import { growthRoutes } from "./contract/growth-routes.ts";
 import { historyRoutes } from "./contract/history-routes.ts";
 import { identityRoutes } from "./contract/identity-routes.ts";
 import { partRoutes } from "./contract/part-routes.ts";
@@ -33,6 +34,7 @@ export const routes = {
   ...statusRoutes,
   ...cellRoutes,
   ...removalRoutes,
+  ...growthRoutes,
   ...keyRoutes,
   ...identityRoutes,
   ...credentialRoutes,

@@ -4,6 +4,7 @@ import { cellHandlers } from "./handlers/cells.ts";
 import { changeHandlers } from "./handlers/changes.ts";
 import { credentialHandlers } from "./handlers/credentials.ts";
 import { exportHandlers } from "./handlers/export.ts";
+import { growthHandlers } from "./handlers/growth.ts";
 import { historyHandlers } from "./handlers/history.ts";
 import { identityHandlers } from "./handlers/identities.ts";
 import { keyHandlers } from "./handlers/keys.ts";
@@ -35,6 +36,7 @@ export const handlers: Handlers = {
   ...statusHandlers,
   ...cellHandlers,
   ...removalHandlers,
+  ...growthHandlers,
   ...keyHandlers,
   ...identityHandlers,
   ...credentialHandlers,

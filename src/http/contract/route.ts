@@ -14,6 +14,7 @@ export type Group =
   | "verification"
   | "status"
   | "cells"
+  | "shards"
   | "keys"
   | "types"
   | "audit"

@@ -368,6 +368,23 @@ const scrubbed: Effect = (changes) =>
     changes.filter((change) => isScrub(change)),
   );
 
+/**
+ * The growth and the placement in the directory, with the copy in D1. Shards note the growth, copy names to
+ * other shards, and delete those that have moved.
+ */
+const growing: Effect = (changes) => {
+  const rows = changesIn(changes, "directory", "meta").filter(
+    ({ key }) => key === "growth" || key === "placement",
+  );
+  return others(
+    changes,
+    rows,
+    directoryPosition(changes),
+    changesIn(changes, D1, "growths"),
+    changes.filter(({ object }) => SHARD.test(object)),
+  );
+};
+
 /** The row of the lease, unless it was renewed just before with the same reason. */
 const renewal: Effect = (changes, _, answer) => {
   const { uuid, cell_id: cell } = leaseOf(answer);
@@ -440,6 +457,10 @@ const effects: Partial<Record<RouteId, Effect>> = {
   startRemoval: removal,
   stepRemoval: removal,
   cancelRemoval: removal,
+  startGrowth: growing,
+  stepGrowth: growing,
+  cutGrowth: growing,
+  abortGrowth: growing,
   mintKey: mint,
   revokeKey: revoke,
   eraseHistory: erase,
@@ -508,6 +529,9 @@ const audited: Partial<Record<RouteId, AuditAction | readonly AuditAction[]>> = 
   startRemoval: "start_removal",
   stepRemoval: ["begin_removal", "remove_cell"],
   cancelRemoval: "cancel_removal",
+  startGrowth: "start_growth",
+  cutGrowth: "cut_growth",
+  abortGrowth: "abort_growth",
   mintKey: "mint_key",
   revokeKey: "revoke_key",
   reconcilePart: "reconcile_part",

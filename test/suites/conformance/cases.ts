@@ -471,6 +471,42 @@ const badIdentities: Case["bad"] = {
 
 const uuid = newUuid();
 
+interface Growing {
+  shards: number;
+  growth: { phase: string; can_be_cut: boolean } | null;
+}
+
+/** Ends a growth that an earlier case has started, or has cut. */
+async function noGrowth(api: Client): Promise<Partial<Request>> {
+  let { growth } = await api.json<Growing>(200, "GET", "/v1/admin/growth");
+  if (growth?.phase === "copying") {
+    await api.json(200, "POST", "/v1/admin/growth/abort", { body: { reason: "a test" } });
+    return {};
+  }
+  for (let steps = 1; growth !== null && steps <= 100; steps += 1)
+    ({ growth } = await api.json<Growing>(200, "POST", "/v1/admin/growth/steps"));
+  if (growth !== null) throw new Error("100 steps have not ended the growth");
+  return {};
+}
+
+/** Starts a growth by one shard. */
+async function newGrowth(api: Client): Promise<Partial<Request>> {
+  await noGrowth(api);
+  const { shards } = await api.json<Growing>(200, "GET", "/v1/admin/growth");
+  await api.json(200, "POST", "/v1/admin/growth", { body: { shards: shards + 1, reason: "a test" } });
+  return {};
+}
+
+/** Starts a growth by one shard, and copies all names. */
+async function copiedGrowth(api: Client): Promise<Partial<Request>> {
+  await newGrowth(api);
+  for (let steps = 1; steps <= 100; steps += 1) {
+    const { growth } = await api.json<Growing>(200, "POST", "/v1/admin/growth/steps");
+    if (growth?.can_be_cut === true) return {};
+  }
+  throw new Error("100 steps have not copied all names");
+}
+
 /** Makes a key of this role. */
 export const mintKeyOf = async (role: "viewer" | "scraper" | "bridge", api: Client): Promise<MintedKey> =>
   (await api.json<{ key: MintedKey }>(201, "POST", "/v1/admin/keys", { body: { role } })).key;
@@ -1359,6 +1395,32 @@ export const cases: Record<RouteId, Case> = {
       },
     ],
     bad: badSteps,
+  },
+  getGrowth: { success: [{ status: 200 }], bad: {} },
+  startGrowth: {
+    success: [{ body: { shards: 256, reason: "a test" }, status: 200, before: noGrowth }],
+    bad: {
+      "one shard": { body: { shards: 1, reason: "a test" }, field: "shards" },
+      "too many shards": { body: { shards: 257, reason: "a test" }, field: "shards" },
+      "half a shard": { body: { shards: 4.5, reason: "a test" }, field: "shards" },
+      "no reason": { body: { shards: 5 }, field: "reason" },
+      "a blank reason": { body: { shards: 5, reason: " " }, field: "reason" },
+    },
+  },
+  stepGrowth: { success: [{ status: 200, before: noGrowth }], bad: {} },
+  cutGrowth: {
+    success: [{ body: { reason: "a test" }, status: 200, before: copiedGrowth }],
+    bad: {
+      "no reason": { body: {}, field: "reason" },
+      "a blank reason": { body: { reason: " " }, field: "reason" },
+    },
+  },
+  abortGrowth: {
+    success: [{ body: { reason: "a test" }, status: 200, before: newGrowth }],
+    bad: {
+      "no reason": { body: {}, field: "reason" },
+      "a blank reason": { body: { reason: " " }, field: "reason" },
+    },
   },
   mintKey: {
     success: [

@@ -1,0 +1,150 @@
+import type * as z from "zod";
+import type { Growth } from "../../core/growth/messages.ts";
+import type { OperatorCall } from "../../core/messages.ts";
+import { ok, refused, type Result } from "../../core/refusal.ts";
+import { Database } from "../../projections/database.ts";
+import { readSeen } from "../../projections/directory-copies.ts";
+import {
+  completeCut,
+  dropCopies,
+  isReadyToCut,
+  readGrowth,
+  readProgress,
+  stepGrowth,
+  type GrowthDriver,
+  type GrowthState,
+} from "../../projections/growth.ts";
+import { timeOf } from "../answers.ts";
+import type { growthRoutes } from "../contract/growth-routes.ts";
+import type { Deployment } from "../deployment.ts";
+import type { Call, Handlers } from "../handler.ts";
+import { operatorOf } from "../operator.ts";
+import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
+import { reasonFault } from "../reason.ts";
+
+type Body = z.input<(typeof growthRoutes)["getGrowth"]["responses"][200]["schema"]>;
+type Answered = Result<{ status: 200; body: Body }>;
+
+/** How long one call makes steps. A client waits for it. */
+const STEPS_MS = 3_000;
+
+const UNSURE = "it may have been done; read the growth, or repeat the call";
+
+export const growthHandlers: Handlers<keyof typeof growthRoutes> = {
+  getGrowth: ({ deployment }) => shown(deployment),
+
+  startGrowth(call) {
+    const { shards: to } = call.body;
+    return change(call, (message, { objects }) => objects.directory().startGrowth({ ...message, to }));
+  },
+
+  async stepGrowth({ deployment }) {
+    const driver = driverOf(deployment);
+    const growth = await readGrowth(driver);
+    if (!growth.ok) return growth;
+    if (growth.value === null) return answer(deployment, null);
+    const stepped = await stepGrowth(driver, growth.value, deployment.clock.now() + STEPS_MS);
+    return stepped.ok ? answer(deployment, stepped.value) : stepped;
+  },
+
+  async cutGrowth(call) {
+    const { deployment, body } = call;
+    const fault = reasonFault(body.reason, deployment.config.limits);
+    if (fault !== undefined) return fault;
+    const driver = driverOf(deployment);
+    const growth = await readGrowth(driver);
+    if (!growth.ok) return growth;
+    if (growth.value === null) return noGrowth;
+    if (growth.value.phase === "copying" && !isReadyToCut(await readProgress(driver, growth.value)))
+      return notCopied;
+    const { id } = growth.value;
+    return change(call, async (message, { objects }) => {
+      const ordered = await objects.directory().cutGrowth({ ...message, id });
+      return ordered.ok ? completeCut(driver, ordered.value) : ordered;
+    });
+  },
+
+  async abortGrowth(call) {
+    const fault = reasonFault(call.body.reason, call.deployment.config.limits);
+    if (fault !== undefined) return fault;
+    const growth = await readGrowth(driverOf(call.deployment));
+    if (!growth.ok) return growth;
+    if (growth.value === null) return noGrowth;
+    const running = growth.value;
+    const aborted = await change(call, (message, { objects }) =>
+      objects.directory().abortGrowth({ ...message, id: running.id }),
+    );
+    if (aborted.ok) call.waitUntil(dropCopies(driverOf(call.deployment), running));
+    return aborted;
+  },
+};
+
+const noGrowth = refused("FAILED_PRECONDITION", "no growth runs", { reason: "GROWTH_UNKNOWN" });
+
+const notCopied = refused(
+  "FAILED_PRECONDITION",
+  "a shard has not copied all of its names, or does not answer; make steps until `can_be_cut` is true",
+  { reason: "GROWTH_NOT_COPIED" },
+);
+
+/** The messages of the steps always have the newest placement that the isolate knows. */
+const driverOf = (deployment: Deployment): GrowthDriver => ({
+  get envelope() {
+    return { ...deployment.envelope, placement: deployment.placement.current };
+  },
+  objects: deployment.objects,
+  database: new Database(deployment.env),
+  limits: deployment.config.limits,
+  clock: deployment.clock,
+});
+
+type Changed = Call<"startGrowth" | "cutGrowth" | "abortGrowth">;
+type Change = (
+  message: OperatorCall & { growthCopiedAt: number },
+  deployment: Deployment,
+) => Promise<Result<Growth | null>>;
+
+/** Changes the growth, and answers the state after that. */
+async function change(call: Changed, work: Change): Promise<Answered> {
+  const { deployment, body } = call;
+  const fault = reasonFault(body.reason, deployment.config.limits);
+  if (fault !== undefined) return fault;
+  const seen = await readSeen(new Database(deployment.env));
+  const growthCopiedAt = seen.ok ? seen.value.growthPosition : 0;
+  const message = { ...deployment.envelope, operator: operatorOf(call, body.reason), growthCopiedAt };
+  const done = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice: UNSURE }, () =>
+    work(message, deployment),
+  );
+  deployment.directory.expire();
+  return done.ok ? shown(deployment) : done;
+}
+
+async function shown(deployment: Deployment): Promise<Answered> {
+  const driver = driverOf(deployment);
+  const growth = await readGrowth(driver);
+  if (!growth.ok) return growth;
+  return answer(deployment, growth.value && (await readProgress(driver, growth.value)));
+}
+
+/** The directory has accepted the placement that the isolate knows, so its number of shards is in use. */
+const answer = ({ placement }: Deployment, state: GrowthState | null): Answered =>
+  ok({ status: 200, body: { shards: placement.shards, growth: state && toApiGrowth(state) } });
+
+function toApiGrowth(state: GrowthState): NonNullable<Body["growth"]> {
+  const { from, to, phase, startedAtMs, cutAtMs } = state.growth;
+  return {
+    from,
+    to,
+    phase,
+    started_at: timeOf(startedAtMs),
+    cut_at: cutAtMs === null ? null : timeOf(cutAtMs),
+    can_be_cut: isReadyToCut(state),
+    sources: state.shards.map(({ shard, progress }) => ({
+      shard,
+      state: progress?.state ?? null,
+      copied: progress?.copied ?? 0,
+      waiting: progress?.waiting ?? 0,
+      cleaned: progress?.cleaned ?? 0,
+    })),
+  };
+}

@@ -1,0 +1,164 @@
+import { ask } from "../core/ask.ts";
+import { fanOut } from "../core/fan-out.ts";
+import type { Growth } from "../core/growth/messages.ts";
+import type { Limits } from "../core/limits.ts";
+import type { Envelope, Reply } from "../core/messages.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
+import type { Objects } from "../objects/objects.ts";
+import type { WallClock } from "../runtime.ts";
+import type { Database } from "./database.ts";
+import { readSeen } from "./directory-copies.ts";
+import { causeOf } from "./failure.ts";
+import { mirrorGrowth } from "./mirror.ts";
+
+// To be replaced by the calls of the core.
+export interface GrowthProgress {
+  shard: number;
+  growth: string | null;
+  state: "none" | "copying" | "copied" | "pushing" | "cleaning" | "done";
+  copied: number;
+  waiting: number;
+  cleaned: number;
+}
+interface GrowingShard {
+  growStep(message: Envelope & { growth: Growth | null; rows: number }): Promise<Reply<GrowthProgress>>;
+  growthProgress(message: Envelope): Promise<Reply<GrowthProgress>>;
+}
+const shardOf = (objects: Objects, shard: number) => objects.shard(shard) as unknown as GrowingShard;
+
+/** What carries out the steps of a growth: a request, or a run of the cron. */
+export interface GrowthDriver {
+  /** The fields that all messages have. They change when the new placement is in force. */
+  readonly envelope: Envelope;
+  objects: Objects;
+  database: Database;
+  limits: Limits;
+  clock: WallClock;
+}
+
+/** How far the shards of before are, by their numbers. A shard that could not be asked has no progress. */
+export interface GrowthState {
+  growth: Growth;
+  shards: { shard: number; progress: GrowthProgress | null }[];
+}
+
+/** How long a step waits for an answer. A shard sends messages to other shards before it answers. */
+const ANSWER_MS = 20_000;
+
+/** The changes of one shard that may wait for the cut. Their names are unavailable until they are sent. */
+export const MAX_WAITING = 1_000;
+
+/** How many rows of a shard one message reads at most. Begins on the shard wait for it. */
+const STEP_ROWS = 250;
+
+/** The messages to one shard in one step. */
+const STEP_MESSAGES = 20;
+
+/** Reads the growth that runs. Null: none. Without D1, the directory can't notice that it went back (G2). */
+export async function readGrowth(driver: GrowthDriver): Promise<Result<Growth | null>> {
+  const seen = await readSeen(driver.database);
+  const growthCopiedAt = seen.ok ? seen.value.growthPosition : 0;
+  return askAgain(driver, ({ envelope, objects }) =>
+    objects.directory().growth({ ...envelope, growthCopiedAt }),
+  );
+}
+
+export const askProgress = (
+  objects: Objects,
+  envelope: Envelope,
+  shard: number,
+): Promise<Reply<GrowthProgress>> => shardOf(objects, shard).growthProgress(envelope);
+
+/** Asks the shards of before how far they are. */
+export const readProgress = (driver: GrowthDriver, growth: Growth): Promise<GrowthState> =>
+  askSources(driver, growth, ({ envelope, objects }, shard) => askProgress(objects, envelope, shard));
+
+/**
+ * Carries out a bounded part of a growth, up to a moment: copies before the cut, and hands over and deletes
+ * after it. A cut that was ordered is completed, but none is ordered. Returns what is left, or null if the
+ * growth has ended. Steps at the same time, and steps that are repeated, do no harm (G4).
+ */
+export async function stepGrowth(
+  driver: GrowthDriver,
+  growth: Growth,
+  untilMs: number,
+): Promise<Result<GrowthState | null>> {
+  const cut = growth.phase === "cutting" ? await completeCut(driver, growth) : ok(growth);
+  if (!cut.ok) return cut;
+  const state = await askSources(driver, cut.value, (now, shard) =>
+    stepShard(now, cut.value, shard, untilMs),
+  );
+  if (!areAll(state, "done")) return ok(state);
+  const finished = await askAgain(driver, ({ envelope, objects }) =>
+    objects.directory().finishGrowth({ ...envelope, id: growth.id }),
+  );
+  return finished.ok ? ok(null) : finished;
+}
+
+/** Puts the new placement in force after a cut was ordered: first D1 gets a copy of the growth (G2). */
+export async function completeCut(driver: GrowthDriver, growth: Growth): Promise<Result<Growth>> {
+  const copied = await mirrorGrowth(driver.database, growth);
+  if (!copied.ok) return copied;
+  return askAgain(driver, ({ envelope, objects }) =>
+    objects.directory().confirmCut({ ...envelope, id: growth.id, growthCopiedAt: copied.value }),
+  );
+}
+
+/** Whether the cut would make few names unavailable, and those for a moment only. */
+export const isReadyToCut = (state: GrowthState): boolean =>
+  state.growth.phase === "copying" &&
+  areAll(state, "copied") &&
+  state.shards.every(({ progress }) => (progress?.waiting ?? 0) <= MAX_WAITING);
+
+/** Whether every shard of before has said that it is in this state of this growth. */
+const areAll = ({ growth, shards }: GrowthState, state: GrowthProgress["state"]): boolean =>
+  shards.every(({ progress }) => progress?.growth === growth.id && progress.state === state);
+
+/** Makes the shards drop what an aborted growth has left there. A later growth would do it, too. */
+export const dropCopies = async (driver: GrowthDriver, { from }: Pick<Growth, "from">): Promise<void> => {
+  await fanOut([...Array(from).keys()], driver.limits.fanOut, (shard) =>
+    askAgain(driver, ({ envelope, objects }) =>
+      shardOf(objects, shard).growStep({ ...envelope, growth: null, rows: STEP_ROWS }),
+    ),
+  );
+};
+
+async function stepShard(
+  { envelope, objects, clock }: GrowthDriver,
+  growth: Growth,
+  shard: number,
+  untilMs: number,
+): Promise<Reply<GrowthProgress>> {
+  for (let messages = 1; ; messages += 1) {
+    const stepped = await shardOf(objects, shard).growStep({ ...envelope, growth, rows: STEP_ROWS });
+    if (!stepped.ok || messages === STEP_MESSAGES || clock.now() >= untilMs) return stepped;
+    const { state, waiting } = stepped.value;
+    if (state === "done" || (state === "copied" && waiting === 0)) return stepped;
+  }
+}
+
+/** Asks an object. If it has another placement, it says so, and is asked again with that. */
+async function askAgain<T>(
+  driver: GrowthDriver,
+  call: (driver: GrowthDriver) => Promise<Reply<T>>,
+): Promise<Result<T>> {
+  const { placement } = driver.envelope;
+  const send = () => ask(driver.clock, ANSWER_MS, async () => call(driver));
+  let answer = await send();
+  if (answer.kind === "refused" && driver.envelope.placement !== placement) answer = await send();
+  if (answer.kind === "ok") return ok(answer.value);
+  if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
+  return refused("UNAVAILABLE", causeOf(answer), { retryAfterMs: 1_000 });
+}
+
+async function askSources(
+  driver: GrowthDriver,
+  growth: Growth,
+  call: (driver: GrowthDriver, shard: number) => Promise<Reply<GrowthProgress>>,
+): Promise<GrowthState> {
+  const shards = await fanOut([...Array(growth.from).keys()], driver.limits.fanOut, async (shard) => {
+    const answer = await askAgain(driver, (now) => call(now, shard));
+    return { shard, progress: answer.ok ? answer.value : null };
+  });
+  return { growth, shards };
+}
