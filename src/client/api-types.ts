@@ -436,6 +436,62 @@ export interface ForeignRecord {
   status: "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
 }
 
+/** A deployment on its way to more shards. */
+export interface Growth {
+  /** The number of shards before. */
+  from: number;
+  /** The number of shards afterwards. */
+  to: number;
+  /**
+   * `copying`: nothing is served differently, and the growth can be aborted. `cutting`: the cut was
+   * ordered and goes on by itself. `cut`: the new shards are in use, and the old ones hand over what is
+   * left and delete their rows.
+   */
+  phase: "copying" | "cutting" | "cut";
+  /** RFC 3339, in UTC, with milliseconds. */
+  started_at: string;
+  /** When the cut was ordered. Null: it was not. */
+  cut_at: string | null;
+  /** Whether every shard has copied its names, and has at most 1,000 changes that wait. */
+  can_be_cut: boolean;
+  /** The shards of before, in order. */
+  sources: readonly GrowthSource[];
+}
+
+export interface GrowthAbort {
+  /** Why you do this. The audit keeps it. */
+  reason: string;
+}
+
+export interface GrowthCut {
+  /** Why you do this. The audit keeps it. */
+  reason: string;
+}
+
+/** How far a shard is that gives names to new shards. */
+export interface GrowthSource {
+  shard: number;
+  /**
+   * `none` before the first step, `copying`, then `copied`. After the cut: `pushing` until the shard has
+   * handed over its names, `cleaning` while it deletes its own rows of them, and `done`. Null: the shard
+   * does not answer.
+   */
+  state: "none" | "copying" | "copied" | "pushing" | "cleaning" | "done" | null;
+  /** The names that were sent to new shards. */
+  copied: number;
+  /** Changes of copied names that must be sent again. */
+  waiting: number;
+  /** The rows of names that have moved and are deleted. */
+  cleaned: number;
+}
+
+export interface GrowthStart {
+  /** The number of shards that is wanted. There can never be fewer again. */
+  shards: number;
+  /** Why you do this. The audit keeps it. */
+  reason: string;
+}
+
 export interface HistoryErasure {
   bucket: Bucket;
   /** Why you do this. The audit keeps it. */
@@ -1188,6 +1244,13 @@ export interface Sdk {
   name: string;
   /** Its version. */
   version: string;
+}
+
+export interface Shards {
+  /** The number of shards in use. */
+  shards: number;
+  /** Null: the number of shards is not changing. */
+  growth: Growth | null;
 }
 
 /** The row of the cell's database that the name comes from. */
