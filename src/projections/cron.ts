@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Cell, Snapshot } from "../core/directory/messages.ts";
+import type { Growth } from "../core/growth/messages.ts";
 import { MESSAGE_VERSION, type SeenChange, type ShardWork } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
@@ -13,8 +14,10 @@ import { Database } from "./database.ts";
 import { copyAudit, pruneAudit, type AuditSource } from "./audit.ts";
 import { pruneCredentialUses } from "./credential-uses.ts";
 import { causeOf } from "./failure.ts";
+import { dropCopies, stepGrowth } from "./growth.ts";
 import { pruneHistory } from "./history.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
+import { readGrowthCopy } from "./directory-copies.ts";
 import { DirectoryWatch } from "./directory-watch.ts";
 import { mirrorCells, mirrorGrowth, mirrorKeys, mirrorTypes } from "./mirror.ts";
 import { CALL_TIMEOUT_MS, END_STATEMENTS, type CronRun } from "./cron-run.ts";
@@ -159,8 +162,28 @@ export async function runCron(
   const authorities = directory.ok ? directory.value.authorities : null;
   const scrubbed = scrubbedParts(run.objects, visits, works);
   await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses, spared, authorities });
+  if (directory.ok) await continueGrowth(run, directory.value.growth);
   await scrub(run, scrubbed);
   return report;
+}
+
+/** How long a run makes steps of a growth, if it has the time. */
+const GROWTH_MS = 15_000;
+
+/**
+ * Continues a growth, so that it ends although nobody calls its steps. It never orders the cut. An aborted
+ * growth may have left copies, and shards that still note changes for it, if they could not be reached.
+ */
+async function continueGrowth(run: CronRun, growth: Growth | null): Promise<void> {
+  const { clock, log } = run.runtime;
+  const driver = Object.assign(Object.create(run) as CronRun, { clock });
+  if (growth === null) {
+    const last = await readGrowthCopy(run.database);
+    if (last.ok && last.value?.phase === "copying") await dropCopies(driver, last.value);
+    return;
+  }
+  const stepped = await stepGrowth(driver, growth, Math.min(run.deadlineMs, clock.now() + GROWTH_MS));
+  if (!stepped.ok) log("growth_failed", { error: causeOf(stepped) });
 }
 
 /** Work that reads a whole table is done once per hour. A run that is missed is made up for an hour later. */

@@ -46,6 +46,15 @@ export async function readSeen(database: Database): Promise<Result<SeenDirectory
   });
 }
 
+/** Reads the growth that ran when D1 was told last, also if it has ended. Null: none has ever run. */
+export async function readGrowthCopy(database: Database): Promise<Result<Growth | null>> {
+  const { growth } = getTableColumns(growths);
+  const found = await database.run("read growth", (orm) =>
+    orm.select({ growth }).from(growths).where(eq(growths.part, DIRECTORY)),
+  );
+  return found.ok ? ok(found.value[0]?.growth ?? null) : found;
+}
+
 /**
  * The number of keys that are read at a time. All keys that `max_keys` allows are read with 200 statements,
  * of the 1,000 that D1 allows in one request.
@@ -82,13 +91,8 @@ export class DirectoryCopies {
     return found.ok ? ok(found.value[0]) : found;
   }
 
-  /** The growth that ran when D1 was told last. Null: none has ever run. */
-  async growth(): Promise<Result<Growth | null>> {
-    const { growth } = getTableColumns(growths);
-    const found = await this.#database.run("read growth", (orm) =>
-      orm.select({ growth }).from(growths).where(eq(growths.part, DIRECTORY)),
-    );
-    return found.ok ? ok(found.value[0]?.growth ?? null) : found;
+  growth(): Promise<Result<Growth | null>> {
+    return readGrowthCopy(this.#database);
   }
 
   /** Returns the newest point of the directory that the cron has seen. */
