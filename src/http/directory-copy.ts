@@ -1,5 +1,6 @@
 import { ask } from "../core/ask.ts";
 import type { Cell, Snapshot } from "../core/directory/messages.ts";
+import type { Growth } from "../core/growth/messages.ts";
 import { noIdentities, type IdentitySet } from "../core/identities/identities.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope } from "../core/messages.ts";
@@ -48,6 +49,8 @@ export interface DirectoryView {
   revokedThroughMs: number;
   /** Whether a placement is fixed (P2). */
   isPlaced: boolean;
+  /** The growth that runs. Null: none. */
+  growth: Growth | null;
   /** What certificates and tokens are accepted (A4). */
   identities: IdentitySet;
 }
@@ -310,7 +313,7 @@ export function cellIn(view: Result<DirectoryView>, id: string): Result<Cell> {
 }
 
 const viewOf = (
-  { cells, revokedKeys, revokedThroughMs, isPlaced }: Snapshot,
+  { cells, revokedKeys, revokedThroughMs, isPlaced, growth }: Snapshot,
   identities: IdentitySet,
 ): DirectoryView => ({
   cells: new Map(cells.flatMap((cell) => (cell.removedAtMs === null ? [[cell.cell, cell]] : []))),
@@ -318,6 +321,7 @@ const viewOf = (
   revokedKeys: new Set(revokedKeys),
   revokedThroughMs,
   isPlaced,
+  growth,
   identities,
 });
 

@@ -44,6 +44,7 @@ class Fixture {
             revokedKeys: new Set<string>(),
             revokedThroughMs: 0,
             isPlaced: this.isPlaced,
+            growth: null,
             identities: noIdentities,
           });
         },

@@ -29,6 +29,27 @@ export const families = {
     help: "The version of the code, and the placement of the deployment.",
     labels: ["version", "placement"],
   },
+  leasehold_shards: { type: "gauge", help: "The number of shards in use.", labels: [] },
+  leasehold_growth: {
+    type: "gauge",
+    help: "The number of shards to which the deployment grows. Left out while it does not grow.",
+    labels: ["phase"],
+  },
+  leasehold_growth_copied_names: {
+    type: "gauge",
+    help: "The names that a shard has sent to new shards in this growth.",
+    labels: shard,
+  },
+  leasehold_growth_waiting_changes: {
+    type: "gauge",
+    help: "The changes of copied names that a shard must send again.",
+    labels: shard,
+  },
+  leasehold_growth_deleted_names: {
+    type: "gauge",
+    help: "The names that have moved and that their old shard has deleted.",
+    labels: shard,
+  },
   leasehold_up: {
     type: "gauge",
     help: "1 if the part answered this scrape, 0 if it failed or did not answer in time.",

@@ -8,6 +8,7 @@ import type {
   ShardMetrics,
 } from "../../core/metrics/messages.ts";
 import { driftKinds, type ReportedStatus } from "../../core/status.ts";
+import type { GrowthProgress } from "../../projections/growth.ts";
 import type { ProjectionMetrics } from "../../projections/metrics.ts";
 import type { Exposition } from "./exposition.ts";
 
@@ -125,6 +126,12 @@ export function addDirectory(to: Exposition, part: string, metrics: DirectoryMet
   to.add("leasehold_keys_revoked", {}, metrics.revokedKeys);
   to.add("leasehold_verification_slots_taken", {}, metrics.verificationSlots);
   to.add("leasehold_verification_waiting", {}, metrics.verificationWaiting);
+}
+
+export function addGrowth(to: Exposition, shard: string, { copied, waiting, cleaned }: GrowthProgress): void {
+  to.add("leasehold_growth_copied_names", { shard }, copied);
+  to.add("leasehold_growth_waiting_changes", { shard }, waiting);
+  to.add("leasehold_growth_deleted_names", { shard }, cleaned);
 }
 
 export function addProjection(to: Exposition, metrics: ProjectionMetrics): void {

@@ -3,6 +3,8 @@ import type { Envelope, Reply } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
 import type { Env } from "../../env.ts";
 import type { Objects } from "../../objects/objects.ts";
+import type { Growth } from "../../core/growth/messages.ts";
+import { askProgress } from "../../projections/growth.ts";
 import { projectionMetrics } from "../../projections/metrics.ts";
 import type { WaitUntil, WallClock } from "../../runtime.ts";
 import { askParts, type AskedPart } from "../ask-parts.ts";
@@ -10,7 +12,7 @@ import type { DirectoryCopy } from "../directory-copy.ts";
 import { readTimeoutMs } from "../reach.ts";
 import { RecentAnswer } from "../recent-answer.ts";
 import { Exposition } from "./exposition.ts";
-import { addDirectory, addLedger, addProjection, addShard } from "./samples.ts";
+import { addDirectory, addGrowth, addLedger, addProjection, addShard } from "./samples.ts";
 import { VERSION } from "../version.ts";
 
 /** The parts of a deployment that a scrape needs. */
@@ -68,12 +70,16 @@ export class Scrape {
     const scraped = cells.slice(0, config.limits.metricsCells);
     const exposition = new Exposition();
     exposition.add("leasehold_build", { version: VERSION, placement }, 1);
+    const { growth } = view.value;
+    exposition.add("leasehold_shards", {}, this.#deployment.shards);
+    if (growth !== null) exposition.add("leasehold_growth", { phase: growth.phase }, growth.to);
     exposition.add("leasehold_cells", {}, cells.length);
     exposition.add("leasehold_cells_left_out", {}, cells.length - scraped.length);
     for (const { name: authority, expiresAtMs } of view.value.identities.authorities)
       exposition.add("leasehold_authority_expiry_timestamp_seconds", { authority }, expiresAtMs / 1_000);
     // Before the first cell is registered, no shard answers (P2).
     const shards = view.value.isPlaced ? this.#shards() : [];
+    const sources = growth === null ? [] : this.#sources(growth);
     const parts = [this.#directory(), this.#d1(), ...shards, ...this.#ledgers(scraped)];
     const answers = await askParts(parts, config.limits);
     // The parts have refused a placement that is no longer in force, and have told the new one.
@@ -83,6 +89,7 @@ export class Scrape {
       exposition.add("leasehold_up", { part }, Number(answer?.ok === true));
       if (answer?.ok === true) answer.value(exposition);
     }
+    for (const each of await askParts(sources, config.limits)) if (each.ok) each.value(exposition);
     return ok(exposition.text());
   }
 
@@ -111,6 +118,18 @@ export class Scrape {
         (to, metrics) => addShard(to, part, String(shard), metrics, config.limits),
       );
     });
+  }
+
+  /** The shards that give names away. Whether they answer is said by their own metrics. */
+  #sources({ from }: Growth): ScrapedPart[] {
+    const { objects, envelope } = this.#deployment;
+    return Array.from({ length: from }, (_, shard) =>
+      scrapedPart(
+        `shard-${shard}`,
+        () => askProgress(objects, envelope, shard),
+        (to, progress) => addGrowth(to, String(shard), progress),
+      ),
+    );
   }
 
   #ledgers(cells: readonly string[]): ScrapedPart[] {

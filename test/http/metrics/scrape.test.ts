@@ -7,6 +7,8 @@ import type { DirectoryMetrics, LedgerMetrics, ShardMetrics } from "../../../src
 import { ok, refused } from "../../../src/core/refusal.ts";
 import { Scrape } from "../../../src/http/metrics/scrape.ts";
 import type { ProjectionMetrics } from "../../../src/projections/metrics.ts";
+import type { Growth } from "../../../src/core/growth/messages.ts";
+import type { GrowthProgress } from "../../../src/projections/growth.ts";
 import type { Objects } from "../../../src/objects/objects.ts";
 import { readOpenMetrics, valueOf, type ReadFamily } from "../../support/open-metrics.ts";
 import { env } from "../../support/workerd/api.ts";
@@ -117,6 +119,15 @@ const projection: ProjectionMetrics = {
 
 const authority = { name: "cells", certificate: "", expiresAtMs: 37_500, rules: [] };
 
+const progressOf = (index: number): GrowthProgress => ({
+  shard: index,
+  growth: "g",
+  state: "copying",
+  copied: 40,
+  waiting: 41,
+  cleaned: 42,
+});
+
 /** A deployment that counts the calls, and in which some parts fail or hang. */
 class Fixture {
   ledger = ledger;
@@ -126,6 +137,7 @@ class Fixture {
   failing = new Set<string>();
   hanging = new Set<string>();
   isDirectoryReadable = true;
+  growth: Growth | null = null;
 
   projection = projection;
 
@@ -149,13 +161,17 @@ class Fixture {
                 revokedKeys: new Set<string>(),
                 revokedThroughMs: 0,
                 isPlaced: this.cells.length > 0,
+                growth: this.growth,
                 identities: { ...noIdentities, authorities: [authority] },
               })
             : refused("UNAVAILABLE", "down"),
       },
       objects: {
         directory: () => ({ metrics: () => this.#ask("directory", directory) }),
-        shard: (index: number) => ({ metrics: () => this.#ask(`shard-${index}`, shard) }),
+        shard: (index: number) => ({
+          metrics: () => this.#ask(`shard-${index}`, shard),
+          growthProgress: () => this.#ask(`growth-${index}`, progressOf(index)),
+        }),
         ledger: (cell: string) => ({ metrics: () => this.#ask(`ledger-${cell}`, this.ledger) }),
       } as unknown as Objects,
     },
@@ -183,6 +199,26 @@ const ups = (families: ReadonlyMap<string, ReadFamily>): Record<string, number> 
   Object.fromEntries(
     families.get("leasehold_up")?.samples.map(({ labels, value }) => [labels["part"], value]) ?? [],
   );
+
+test("while the deployment grows, the shards of before say how far they are", async () => {
+  fixture.growth = {
+    id: "g",
+    from: 2,
+    to: 5,
+    phase: "copying",
+    startedAtMs: 1,
+    cutAtMs: null,
+    position: 1,
+  };
+  fixture.failing.add("growth-1");
+  const families = await fixture.read();
+  const samplesOf = (name: string) => families.get(name)?.samples.map(({ labels, value }) => [labels, value]);
+  expect(samplesOf("leasehold_shards")).toEqual([[{}, 3]]);
+  expect(samplesOf("leasehold_growth")).toEqual([[{ phase: "copying" }, 5]]);
+  expect(samplesOf("leasehold_growth_copied_names")).toEqual([[{ shard: "0" }, 40]]);
+  expect(samplesOf("leasehold_growth_waiting_changes")).toEqual([[{ shard: "0" }, 41]]);
+  expect(samplesOf("leasehold_growth_deleted_names")).toEqual([[{ shard: "0" }, 42]]);
+});
 
 test("one scrape asks the directory, D1, every shard and every ledger once", async () => {
   const families = await fixture.read();
