@@ -50,6 +50,16 @@ export interface Unread {
   why: string;
 }
 
+/** A growth to more shards that runs. */
+interface ObservedGrowth {
+  to: number;
+  phase: "copying" | "cutting" | "cut";
+  can_be_cut: boolean;
+  age_ms: number;
+  /** Since the cut was ordered. Null: it was not. */
+  cut_age_ms: number | null;
+}
+
 /** The limits that a cell can reach by itself. */
 export interface CellLimits {
   ledger_bytes: number;
@@ -78,6 +88,10 @@ export interface Observed {
   cut: boolean;
   unread: readonly Unread[];
   limits: CellLimits | null;
+  /** The number of shards. Null: it was not read. */
+  shards: number | null;
+  /** Null: none runs. */
+  growth: ObservedGrowth | null;
   key: { role: string; expires_in_ms: number } | null;
 }
 
@@ -104,6 +118,30 @@ type Readiness = Pick<
   Observed,
   "readiness" | "failed_parts" | "failure" | "has_lost_history" | "d1" | "cron"
 >;
+
+/** Reads the answer of `/v1/admin/growth`. */
+export function shardsOf(
+  answer: { shards: number; growth: ApiGrowth | null } | undefined,
+  nowMs: number,
+): Pick<Observed, "shards" | "growth"> {
+  const { shards = null, growth = null } = answer ?? {};
+  const ageOf = (at: string): number => Math.max(0, nowMs - Date.parse(at));
+  return {
+    shards,
+    growth: growth && {
+      to: growth.to,
+      phase: growth.phase,
+      can_be_cut: growth.can_be_cut,
+      age_ms: ageOf(growth.started_at),
+      cut_age_ms: growth.cut_at === null ? null : ageOf(growth.cut_at),
+    },
+  };
+}
+
+interface ApiGrowth extends Pick<ObservedGrowth, "to" | "phase" | "can_be_cut"> {
+  started_at: string;
+  cut_at: string | null;
+}
 
 /** Reads the answer of `/readyz`. */
 export function readinessOf(

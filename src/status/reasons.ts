@@ -25,7 +25,7 @@ export interface Reason {
 
 /** What a reason is about, so that the console can link to it. */
 export type Topic =
-  | { part: "deployment" | "cells" | "keys" }
+  | { part: "deployment" | "cells" | "keys" | "shards" }
   | { part: "cell" | "stale_leases" | "report"; cell: string };
 
 const DEPLOYMENT: Topic = { part: "deployment" };
@@ -39,6 +39,13 @@ const NEAR = 0.9;
 /** Decisions that wait for a shard. A busy cell has some at any moment. */
 const MANY_UNAPPLIED = 1_000;
 
+/** A growth that copies for longer is forgotten: each change of a name that will move costs one more row. */
+const COPYING_LONG_MS = 86_400_000;
+
+/** A cut that is not in force after this time, or a growth that has not ended. */
+const CUT_LATE_MS = 5 * 60_000;
+const END_LATE_MS = 3_600_000;
+
 /** The failed copies of which each is a reason of its own. */
 const MAX_COPIES = 20;
 
@@ -51,6 +58,7 @@ export const reasonsOf = (observed: Observed): Reason[] => [
   ...partReasons(observed),
   ...projectionReasons(observed),
   ...copyReasons(observed),
+  ...growthReasons(observed),
   ...unreadReasons(observed),
   ...observed.cells.flatMap((cell) => cellReasons(cell, observed.limits)),
   ...addressReasons(observed),
@@ -147,6 +155,26 @@ function cronReasons({ cron, failed_copies: copies }: Pick<Observed, "cron" | "f
 }
 
 /** Storage that was set back comes first. */
+/** Also while the deployment grows, everything works. So only a growth that is late is a reason. */
+function growthReasons({ growth }: Observed): Reason[] {
+  if (growth === null) return [];
+  const { to, phase, can_be_cut: isReady, age_ms: age, cut_age_ms: cutAge } = growth;
+  const since = durationText(cutAge ?? age);
+  const reason = (problem: string): Reason[] => [
+    { problem, next: `leasehold shards grow --to ${to} --reason TEXT`, about: { part: "shards" } },
+  ];
+  if (phase === "copying" && age >= COPYING_LONG_MS)
+    return reason(
+      `The growth to ${to} shards has been copying for ${since}` +
+        (isReady ? ", and waits for its cut." : ", and is not ready for its cut."),
+    );
+  if (phase === "cutting" && (cutAge ?? 0) >= CUT_LATE_MS)
+    return reason(`The cut to ${to} shards was ordered ${since} ago, and is not in force.`);
+  if (phase === "cut" && (cutAge ?? 0) >= END_LATE_MS)
+    return reason(`The growth to ${to} shards was cut ${since} ago, and has not ended.`);
+  return [];
+}
+
 function copyReasons({ failed_copies: copies }: Observed): Reason[] {
   const sorted = [
     ...copies.filter(({ is_set_back: is }) => is),

@@ -67,6 +67,8 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "cells undrain": ["1"],
   "cells remove": ["1"],
   "cells thaw": ["1"],
+  "shards grow": ["--to", "16"],
+  "shards abort": [],
   "parts reconcile": ["shard-3"],
   "parts apply": ["shard-3", "plan.jsonl"],
   "parts finish": ["shard-3"],

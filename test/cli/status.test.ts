@@ -47,6 +47,23 @@ describe("is not green, and says why", () => {
     expect(err).toBe("Next: leasehold cells thaw 2 --reason TEXT\n");
   });
 
+  test("a growth that copies for days, and no younger one", async () => {
+    const line = await startGreen();
+    const data = JSON.stringify({ shards: 5, reason: "a test" });
+    await line.run(["api", "POST", "/v1/admin/growth", "--data", data, "--yes", "--reason", "a test"]);
+    expect(await statusOf(line)).toMatchObject({
+      green: true,
+      shards: 4,
+      growth: { to: 5, phase: "copying" },
+    });
+    expect((await line.run(["status"])).out).toMatch(/^shards +4, growing to 5 \(copying\)$/m);
+    const { reasons } = await statusOf(line, { now: () => Date.now() + 2 * DAY_MS });
+    expect(reasons).toContainEqual({
+      problem: "The growth to 5 shards has been copying for 2d, and is not ready for its cut.",
+      next: "leasehold shards grow --to 5 --reason TEXT",
+    });
+  });
+
   test("stale leases, with their cell and age", async () => {
     const line = await startGreen();
     await line.client("1").leases.begin({ creates: [create("ada")] });

@@ -20,6 +20,7 @@ import { addRoute } from "../route/add-route.ts";
 import { addStatus } from "../status/add-status.ts";
 import { addIdentities } from "../identities/add-identities.ts";
 import { addScrub } from "../scrub/add-scrub.ts";
+import { addShards } from "../shards/add-shards.ts";
 import { addTransfers } from "../transfers/add-transfers.ts";
 import { addTypes } from "../types/add-types.ts";
 import { addVerify } from "../verify/add-verify.ts";
@@ -65,6 +66,7 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
   addCells(program, run);
   addVerify(program, run);
   addKeys(program, run);
+  addShards(program, run);
   addParts(program, run);
   addScrub(program, run);
   addWebhooks(program, run);

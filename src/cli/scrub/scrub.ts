@@ -1,11 +1,11 @@
 import { isLeaseholdError, type ScrubStatus } from "../../client/index.ts";
 import { commandLine } from "../../text/shell-word.ts";
-import { bodyOf } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { take, type Result } from "../output/result.ts";
 import { table } from "../output/table.ts";
+import { readShards } from "../shards/call-growth.ts";
 
 interface ScrubOptions {
   run?: boolean;
@@ -74,11 +74,10 @@ export async function scrub(
   };
 }
 
-/** The shards, by the placement, and the ledgers of the cells. */
+/** The shards, and the ledgers of the cells. */
 async function allParts(context: Context): Promise<string[]> {
   const client = await context.client();
-  const { placement } = bodyOf(await context.send({ method: "GET", path: "/healthz" }));
-  const shards = Number(/\.shards(\d+)\./.exec(String(placement))?.[1] ?? 0);
+  const { shards } = await readShards(context);
   const { items } = await take(client.cells.list(), MAX_CELLS);
   return [
     ...Array.from({ length: shards }, (_, index) => `shard-${index}`),

@@ -5,6 +5,7 @@ import { bodyOf, type RawAnswer } from "../connection/send.ts";
 import { messageOf } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { take } from "../output/result.ts";
+import { readShards } from "../shards/call-growth.ts";
 import { allKeys } from "./all-keys.ts";
 import {
   cellLimitsOf,
@@ -15,6 +16,7 @@ import {
   failedCopyOf,
   keyedCellsOf,
   readinessOf,
+  shardsOf,
   textOf,
   type FailedCopy,
   type Observed,
@@ -45,6 +47,7 @@ export async function observe(context: Context): Promise<Observed> {
   );
   const keys = await attempt(unread, "The list of keys", () => allKeys(client));
   const keyed = keys && keyedCellsOf(keys, nowMs);
+  const growth = await attempt(unread, "The number of shards", () => readShards(context));
   const identities = await attempt(unread, "The identities", () => client.identities.get());
   const facts = keyFactsOf(key);
   return {
@@ -61,6 +64,7 @@ export async function observe(context: Context): Promise<Observed> {
     expiring_authorities: expiringAuthoritiesOf(identities?.authority_expiries ?? [], nowMs),
     cut: [cells, stale, copies].some((list) => list?.isCut === true),
     unread,
+    ...shardsOf(growth, nowMs),
     limits: limits === undefined ? null : cellLimitsOf(limits),
     key: facts === undefined ? null : { role: facts.role, expires_in_ms: facts.expiresAtMs - nowMs },
   };
@@ -96,6 +100,8 @@ const nothing = (url: string, unread: readonly Unread[]): Observed => ({
   cut: false,
   unread,
   limits: null,
+  shards: null,
+  growth: null,
   key: null,
 });
 

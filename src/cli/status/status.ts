@@ -51,12 +51,13 @@ async function statusOnce(context: Context): Promise<Result> {
 }
 
 function textOf(observed: Observed, reasons: readonly { problem: string }[], style: Style): string {
-  const { url, version, placement, readiness, d1, cron, cells, key } = observed;
+  const { url, version, placement, readiness, d1, cron, cells, shards, growth, key } = observed;
   const head = reasons.length === 0 ? style.good("GREEN") : style.bad("NOT GREEN");
   const facts = fields([
     ["deployment", url],
     ["version", version],
     ["placement", placement],
+    ["shards", growth === null ? shards : `${shards}, growing to ${growth.to} (${growth.phase})`],
     ["ready", readiness],
     ["d1", d1],
     ["cron", cronText(cron)],

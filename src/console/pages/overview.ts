@@ -8,6 +8,7 @@ import {
   failedCopyOf,
   keyedCellsOf,
   readinessOf,
+  shardsOf,
   type Observed,
   type Unread,
 } from "../../status/observed.ts";
@@ -94,6 +95,8 @@ function linkTo(about: Topic): Markup {
       return html`<a href="/console/cells">Cells</a>`;
     case "keys":
       return html`<a href="/console/keys">Keys</a>`;
+    case "shards":
+      return html`<a href="/console/shards">Shards</a>`;
     case "cell":
       return html`<a href="/console/cells/${about.cell}">Cell ${about.cell}</a>`;
     case "stale_leases":
@@ -113,7 +116,7 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     unread.push({ what, why: answer.problem.detail });
     return undefined;
   };
-  const [health, ready, listed, stale, allLimits, copies, keys, identities] = await Promise.all([
+  const [health, ready, listed, stale, allLimits, copies, keys, identities, growth] = await Promise.all([
     api.call("getHealth"),
     api.call("getReadiness"),
     allCells(api),
@@ -122,6 +125,7 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     api.call("listFailedCopies", { query: { page_size: String(MAX_COPIES) } }),
     api.call("listKeys", { query: { page_size: String(MAX_KEYS) } }),
     api.call("getIdentities"),
+    api.call("getGrowth"),
   ]);
   const { version = null, placement = null } = health.ok ? health.value : {};
   const listedKeys = read("The list of keys", keys);
@@ -147,6 +151,7 @@ async function observe({ api, session, nowMs }: View): Promise<Observed> {
     ),
     cut: [stale, copies].some((list) => list.ok && list.value.next_page_token !== ""),
     unread,
+    ...shardsOf(read("The number of shards", growth), nowMs),
     limits: cellLimitsOf(read("The list of limits", allLimits)?.limits ?? []),
     // Access renews its assertions by itself.
     key:

@@ -1,13 +1,14 @@
 import { tableOf } from "../table.ts";
 import { barsOf } from "../bars.ts";
 import type { Page } from "../layout.ts";
-import { html } from "../markup.ts";
+import type { AnswerOf } from "../../http/internal-api.ts";
+import { html, type Markup } from "../markup.ts";
 import { sizeText } from "../amounts.ts";
 import { samplesIn } from "../samples.ts";
 import { failedPage, sizeOf, type View } from "../view.ts";
 
 export async function shardsPage({ api }: View): Promise<Page> {
-  const metrics = await api.call("getMetrics");
+  const [metrics, growth] = await Promise.all([api.call("getMetrics"), api.call("getGrowth")]);
   if (!metrics.ok) return failedPage("Shards", metrics.problem);
   const samples = samplesIn(metrics.value);
   const numbers = [...samples.keys()].flatMap(
@@ -27,7 +28,8 @@ export async function shardsPage({ api }: View): Promise<Page> {
   }));
   return {
     title: "Shards",
-    main: html`<div class="beside">
+    main: html`${growth.ok && growth.value.growth !== null ? growthOf(growth.value.growth) : undefined}
+      <div class="beside">
         ${barsOf("Sizes of the shards", sizes)}
         ${barsOf("Lookups of each shard since its instance started", lookups)}
       </div>
@@ -52,3 +54,28 @@ export async function shardsPage({ api }: View): Promise<Page> {
       ])}`,
   };
 }
+
+type Growth = NonNullable<AnswerOf<"getGrowth">["growth"]>;
+
+const growthOf = ({ from, to, phase, started_at: startedAt, can_be_cut: isReady, sources }: Growth): Markup =>
+  html`<section class="panel">
+      <h2>Growing from ${from} to ${to} shards: ${phase}</h2>
+      <p>
+        Started at ${startedAt}.
+        ${
+          phase === "copying"
+            ? isReady
+              ? "All names are copied. The growth waits for its cut."
+              : "Names are copied. Nothing is served differently yet."
+            : "The new shards are in use."
+        }
+        <br /><code>${`leasehold shards grow --to ${to} --reason TEXT`}</code>
+      </p>
+    </section>
+    ${tableOf("Shards that give names away", sources, [
+      { title: "Shard", value: ({ shard }) => shard },
+      { title: "State", value: ({ state }) => state ?? "no answer" },
+      { title: "Copied", value: ({ copied }) => copied, isNumber: true },
+      { title: "Waiting", value: ({ waiting }) => waiting, isNumber: true },
+      { title: "Deleted", value: ({ cleaned }) => cleaned, isNumber: true },
+    ])}`;

@@ -1,18 +1,17 @@
 import type { Cell, Client, Part } from "../../../client/index.ts";
-import { shardsOf } from "../../../core/placement.ts";
 import { countOf } from "../../../text/count-of.ts";
 import { commandLine } from "../../../text/shell-word.ts";
 import { claimOf, type Claim } from "../../backup/changed-claims.ts";
 import { cellsOf, otherCell } from "../../backup/deployment-cells.ts";
 import { readBackup } from "../../backup/read-backup.ts";
 import { untilAnswered } from "../../backup/until-answered.ts";
-import { bodyOf } from "../../connection/send.ts";
 import { CommandError, usageError } from "../../framework/command-error.ts";
 import type { Context } from "../../framework/context.ts";
 import { exitCodes } from "../../framework/exit-codes.ts";
 import { fields } from "../../output/table.ts";
 import type { Result } from "../../output/result.ts";
 import { ChangesSince } from "./changes-since.ts";
+import { readShards } from "../../shards/call-growth.ts";
 import { weigh, type Evidence, type Findings, type LoggedChanges } from "./evidence.ts";
 import { leaseKey, lostHolds } from "./lost-holds.ts";
 import { readNames, type Names } from "./names.ts";
@@ -47,8 +46,8 @@ export async function planPart(
   const { shard, part, loss, accepted } = await requireReconciling(context, id);
   if (backupPath === undefined && logPaths.length === 0)
     throw usageError("give a backup, or changes that were recorded: --backup FILE, --changes FILE");
-  const { placement } = bodyOf(await context.send({ method: "GET", path: "/healthz" }));
-  const names = await readNames(io, client, shardsOf(String(placement)));
+  const { shards } = await readShards(context);
+  const names = await readNames(io, client, shards);
   const cells = await cellsOf(io, client);
   const logs: LoggedChanges[] = [];
   for (const each of logPaths) logs.push(...(await readLog(each, shard)));

@@ -1,0 +1,40 @@
+import type { Shards } from "../../client/api-types.ts";
+import { callRoute } from "../connection/call-route.ts";
+import { mayBeDone } from "../connection/may-be-done.ts";
+import { CommandError, messageOf } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import { exitCodes } from "../framework/exit-codes.ts";
+
+export type Growth = NonNullable<Shards["growth"]>;
+
+/** A call makes steps for some seconds, and waits for shards. */
+const TIMEOUT_MS = 60_000;
+
+const PATH = "/v1/admin/growth";
+
+export const readShards = (context: Context): Promise<Shards> =>
+  callRoute(context, { method: "GET", path: PATH, timeoutMs: TIMEOUT_MS });
+
+/** Makes steps of the growth that runs. They can be repeated after any failure. */
+export const stepGrowth = (context: Context): Promise<Shards> =>
+  callRoute(context, { method: "POST", path: `${PATH}/steps`, timeoutMs: TIMEOUT_MS });
+
+/** Changes the growth. An error says if the outcome is unknown. `action` is a path, such as `/cut`. */
+export async function changeGrowth(context: Context, action: string, body: object): Promise<Shards> {
+  const request = {
+    method: "POST",
+    path: `${PATH}${action}`,
+    body: JSON.stringify(body),
+    timeoutMs: TIMEOUT_MS,
+  };
+  try {
+    return await callRoute<Shards>(context, request);
+  } catch (error) {
+    if (!mayBeDone(error)) throw error;
+    throw new CommandError(
+      `${messageOf(error).replace(/\.$/, "")}. It may have been done: look before you repeat it`,
+      exitCodes.unavailable,
+      ["leasehold shards"],
+    );
+  }
+}

@@ -1,0 +1,145 @@
+import { isLeaseholdError } from "../../client/index.ts";
+import type { Shards } from "../../client/api-types.ts";
+import { commandLine } from "../../text/shell-word.ts";
+import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
+import type { Context } from "../framework/context.ts";
+import { exitCodes } from "../framework/exit-codes.ts";
+import { failureOf } from "../framework/failure.ts";
+import type { Result } from "../output/result.ts";
+import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
+import { changeGrowth, readShards, stepGrowth, type Growth } from "./call-growth.ts";
+import { describeShards, nextOf, progressOf } from "./show-shards.ts";
+
+interface GrowOptions extends ChangeOptions {
+  to: number;
+  /** False: the command stops before the cut. */
+  cut: boolean;
+}
+
+const PAUSE_MS = 1_000;
+/** Failures in a row after which the command gives up. It can be repeated. */
+const MOST_FAILURES = 60;
+
+/** Gets the deployment more shards: copies, cuts and cleans up. Repeated, it goes on where it ended. */
+export async function growShards(context: Context, options: GrowOptions): Promise<Result> {
+  const reason = reasonOf(options);
+  const { to } = options;
+  const before = await readShards(context);
+  refuseOther(before, to);
+  if (options.dryRun === true) return preview(before, to);
+  if (before.growth === null && before.shards === to) return unchanged(before);
+  const isCut = before.growth !== null && before.growth.phase !== "copying";
+  if (!isCut)
+    await confirm(context, options, { name: String(to), effect: effectOf(before, options, reason) });
+  const started = isCut ? before : await changeGrowth(context, "", { shards: to, reason });
+  const copied = await work(context, started, ({ growth }) => growth?.can_be_cut === false);
+  if (!options.cut && copied.growth?.phase === "copying") return stopped(copied, copied.growth);
+  const cut = copied.growth?.phase === "copying" ? await cutWhenReady(context, copied, reason) : copied;
+  if (!isCut) await context.io.err.write(`The deployment has ${to} shards. Old rows are deleted now.\n`);
+  const done = await work(context, cut, ({ growth }) => growth !== null);
+  return {
+    document: { ...done, changed: true, dry_run: false },
+    text: () => `The deployment has ${done.shards} shards.`,
+    notes: ["There is no undo: a deployment can't get fewer shards."],
+    nextSteps: ["leasehold audit --action cut_growth"],
+  };
+}
+
+/** @throws if the deployment has more shards, or grows to another number */
+function refuseOther({ shards, growth }: Shards, to: number): void {
+  if (growth !== null && growth.to !== to)
+    throw new CommandError(
+      `the deployment grows from ${growth.from} to ${growth.to} shards: nothing was changed`,
+      exitCodes.conflict,
+      nextOf(growth),
+    );
+  if (growth === null && to < shards)
+    throw usageError(`--to must be at least ${shards}, the present number of shards: it can only grow`);
+}
+
+const unchanged = (shards: Shards): Result => ({
+  document: { ...shards, changed: false, dry_run: false },
+  text: () => `The deployment has ${shards.shards} shards already. Nothing was changed.`,
+});
+
+function effectOf({ shards, growth }: Shards, { to, cut }: GrowOptions, reason: string): string {
+  const from = growth?.from ?? shards;
+  const what = growth === null ? "gets this deployment" : "goes on to get this deployment";
+  const when = cut
+    ? "Names are copied while everything works. The cut then moves them, which has no undo."
+    : "Names are copied. Nothing is served differently, and it can be aborted.";
+  return `This ${what} from ${from} to ${to} shards, because: ${reason}\n${when}`;
+}
+
+const preview = (shards: Shards, to: number): Result => ({
+  document: { ...shards, would_be: to, changed: false, dry_run: true },
+  text: (style) =>
+    `${describeShards(shards, style)}\n\n` +
+    (shards.growth === null && shards.shards < to
+      ? `Would get ${to} shards. About ${share(shards.shards, to)} % of all names would move.`
+      : shards.growth === null
+        ? "There is nothing to do."
+        : "Would go on with this growth."),
+  notes: ["Nothing was changed."],
+});
+
+const share = (from: number, to: number): number => Math.round((100 * (to - from)) / to);
+
+const stopped = (shards: Shards, { to }: Growth): Result => ({
+  document: { ...shards, changed: true, dry_run: false, undo: "leasehold shards abort --reason TEXT" },
+  text: (style) => describeShards(shards, style),
+  notes: ["All names are copied. The growth waits for its cut.", "To undo it: leasehold shards abort"],
+  nextSteps: [`${commandLine("shards", "grow", "--to", String(to))} --reason TEXT`],
+});
+
+/** Orders the cut. More changes may wait by then, so it is tried again after some steps. */
+async function cutWhenReady(context: Context, copied: Shards, reason: string): Promise<Shards> {
+  let now = copied;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await changeGrowth(context, "/cut", { reason });
+    } catch (error) {
+      const mayBeReady = isLeaseholdError(error) && error.reason === "GROWTH_NOT_COPIED";
+      if (!mayBeReady || tries === MOST_FAILURES) throw interrupted(context, now, error);
+      now = await work(context, await stepGrowth(context), ({ growth }) => growth?.can_be_cut === false);
+    }
+  }
+}
+
+/** Repeats steps while there is work left. Prints the progress when it has changed. */
+async function work(context: Context, from: Shards, isLeft: (shards: Shards) => boolean): Promise<Shards> {
+  const { err, signal, wait } = context.io;
+  let now = from;
+  let printed = "";
+  for (let failures = 0; isLeft(now);) {
+    try {
+      signal.throwIfAborted();
+      now = await stepGrowth(context);
+      failures = 0;
+      const line = now.growth === null ? "" : progressOf(now.growth);
+      if (line !== printed && line !== "") await err.write(`${line}\n`);
+      // Nothing has moved, so a shard waits for something.
+      if (line === printed && isLeft(now)) await wait(PAUSE_MS);
+      printed = line;
+    } catch (error) {
+      failures += 1;
+      const mayPass = isLeaseholdError(error)
+        ? error.retryable
+        : error instanceof CommandError && error.exitCode === exitCodes.unavailable;
+      if (signal.aborted || !mayPass || failures === MOST_FAILURES) throw interrupted(context, now, error);
+      // Ctrl-C ends the wait, and the next turn says how to go on.
+      await wait(PAUSE_MS).catch(() => undefined);
+    }
+  }
+  return now;
+}
+
+function interrupted({ io }: Context, { growth }: Shards, error: unknown): CommandError {
+  const { message = messageOf(error), exitCode } = failureOf(error, io.signal.aborted);
+  return new CommandError(
+    `the growth goes on without this command, which has stopped: ${message.replace(/\.$/, "")}. The cron ` +
+      "makes some steps each minute, and the same command makes the rest",
+    exitCode === exitCodes.ok ? exitCodes.failed : exitCode,
+    growth === null ? ["leasehold shards"] : nextOf(growth),
+  );
+}
