@@ -4,7 +4,7 @@ import type { Faults } from "./faults.ts";
 export interface TestCoordinatorOptions {
   /** The ids of the cells that are registered and have a key from the start: "1" and "2" by default. */
   cells?: readonly string[];
-  /** The number of shards: 4 by default. It cannot change later. */
+  /** The number of shards at the start: 4 by default. */
   shards?: number;
   /**
    * The contents of `leasehold.types.json`, if the application declares its own types. Left out: the types
