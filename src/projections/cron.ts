@@ -162,7 +162,7 @@ export async function runCron(
   const authorities = directory.ok ? directory.value.authorities : null;
   const scrubbed = scrubbedParts(run.objects, visits, works);
   await notify(env, run, { nowMs: finishedAtMs, error, cellsFailed, parts, statuses, spared, authorities });
-  if (directory.ok) await continueGrowth(run, directory.value.growth);
+  if (directory.ok) await continueGrowth(run, directory.value);
   await scrub(run, scrubbed);
   return report;
 }
@@ -174,10 +174,14 @@ const GROWTH_MS = 15_000;
  * Continues a growth, so that it ends although nobody calls its steps. It never orders the cut. An aborted
  * growth may have left copies, and shards that still note changes for it, if they could not be reached.
  */
-async function continueGrowth(run: CronRun, growth: Growth | null): Promise<void> {
+async function continueGrowth(
+  run: CronRun,
+  { growth, growthCopiedAt }: { growth: Growth | null; growthCopiedAt: number },
+): Promise<void> {
   const { clock, log } = run.runtime;
   const driver = Object.assign(Object.create(run) as CronRun, { clock });
   if (growth === null) {
+    if (growthCopiedAt === 0) return;
     const last = await readGrowthCopy(run.database);
     if (last.ok && last.value?.phase === "copying") await dropCopies(driver, last.value);
     return;

@@ -21,6 +21,8 @@ export interface DirectorySighting {
 /** What a run of the cron needs of the directory. */
 interface RegisteredParts extends Pick<Snapshot, "isPlaced" | "cells" | "types" | "growth"> {
   authorities: readonly Authority[];
+  /** The position of the copy of a growth in D1. 0: none has ever run, or D1 cannot be read. */
+  growthCopiedAt: number;
 }
 
 /**
@@ -63,7 +65,8 @@ export class DirectoryWatch {
     this.#point = point;
     const isCopied = seen.ok && types?.position === seen.value.typesPosition;
     const authorities = identities?.authorities ?? [];
-    return ok({ isPlaced, growth, cells, types: isCopied ? null : types, authorities });
+    const growthCopiedAt = seen.ok ? seen.value.growthPosition : 0;
+    return ok({ isPlaced, growth, growthCopiedAt, cells, types: isCopied ? null : types, authorities });
   }
 
   /**

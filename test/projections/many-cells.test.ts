@@ -62,6 +62,7 @@ class FakeFleet {
             placement: "",
             point: null,
             isPlaced: true,
+            growth: null,
             cells,
             revokedKeys: [],
             types: { position: 0, entries: [] },
