@@ -1,6 +1,6 @@
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
-import type { Growth } from "../core/growth/messages.ts";
+import type { Growth, GrowthProgress } from "../core/growth/messages.ts";
 import type { Limits } from "../core/limits.ts";
 import type { Envelope, Reply } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
@@ -10,21 +10,6 @@ import type { Database } from "./database.ts";
 import { readSeen } from "./directory-copies.ts";
 import { causeOf } from "./failure.ts";
 import { mirrorGrowth } from "./mirror.ts";
-
-// To be replaced by the calls of the core.
-export interface GrowthProgress {
-  shard: number;
-  growth: string | null;
-  state: "none" | "copying" | "copied" | "pushing" | "cleaning" | "done";
-  copied: number;
-  waiting: number;
-  cleaned: number;
-}
-interface GrowingShard {
-  growStep(message: Envelope & { growth: Growth | null; rows: number }): Promise<Reply<GrowthProgress>>;
-  growthProgress(message: Envelope): Promise<Reply<GrowthProgress>>;
-}
-const shardOf = (objects: Objects, shard: number) => objects.shard(shard) as unknown as GrowingShard;
 
 /** What carries out the steps of a growth: a request, or a run of the cron. */
 export interface GrowthDriver {
@@ -67,7 +52,7 @@ export const askProgress = (
   objects: Objects,
   envelope: Envelope,
   shard: number,
-): Promise<Reply<GrowthProgress>> => shardOf(objects, shard).growthProgress(envelope);
+): Promise<Reply<GrowthProgress>> => objects.shard(shard).growthProgress(envelope);
 
 /** Asks the shards of before how far they are. */
 export const readProgress = (driver: GrowthDriver, growth: Growth): Promise<GrowthState> =>
@@ -118,7 +103,7 @@ const areAll = ({ growth, shards }: GrowthState, state: GrowthProgress["state"])
 export const dropCopies = async (driver: GrowthDriver, { from }: Pick<Growth, "from">): Promise<void> => {
   await fanOut([...Array(from).keys()], driver.limits.fanOut, (shard) =>
     askAgain(driver, ({ envelope, objects }) =>
-      shardOf(objects, shard).growStep({ ...envelope, growth: null, rows: STEP_ROWS }),
+      objects.shard(shard).growStep({ ...envelope, growth: null, rows: STEP_ROWS }),
     ),
   );
 };
@@ -130,7 +115,7 @@ async function stepShard(
   untilMs: number,
 ): Promise<Reply<GrowthProgress>> {
   for (let messages = 1; ; messages += 1) {
-    const stepped = await shardOf(objects, shard).growStep({ ...envelope, growth, rows: STEP_ROWS });
+    const stepped = await objects.shard(shard).growStep({ ...envelope, growth, rows: STEP_ROWS });
     if (!stepped.ok || messages === STEP_MESSAGES || clock.now() >= untilMs) return stepped;
     const { state, waiting } = stepped.value;
     if (state === "done" || (state === "copied" && waiting === 0)) return stepped;

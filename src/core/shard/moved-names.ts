@@ -16,7 +16,7 @@ export const MOVED_NAME_TABLE = `CREATE TABLE moved_name (
  ) STRICT, WITHOUT ROWID`;
 
 /** The tables with names, in the order in which they are read. */
-export const NAME_TABLES = ["claim", "hold"] as const;
+const NAME_TABLES = ["claim", "hold"] as const;
 
 /** All names up to this one are read. */
 export type NameCursor = readonly [table: (typeof NAME_TABLES)[number], type: number, canonical: string];

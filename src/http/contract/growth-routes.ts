@@ -1,7 +1,8 @@
 import * as z from "zod";
 import type { Growth } from "../../core/growth/messages.ts";
 import { MAX_SHARDS } from "../../core/placement.ts";
-import { MAX_WAITING, type GrowthProgress } from "../../projections/growth.ts";
+import type { GrowthProgress } from "../../core/growth/messages.ts";
+import { MAX_WAITING } from "../../projections/growth.ts";
 import { nothing, reason, time, wholeNumber } from "./fields.ts";
 import { auditFull, route, type RouteError } from "./route.ts";
 

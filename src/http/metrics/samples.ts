@@ -8,7 +8,7 @@ import type {
   ShardMetrics,
 } from "../../core/metrics/messages.ts";
 import { driftKinds, type ReportedStatus } from "../../core/status.ts";
-import type { GrowthProgress } from "../../projections/growth.ts";
+import type { GrowthProgress } from "../../core/growth/messages.ts";
 import type { ProjectionMetrics } from "../../projections/metrics.ts";
 import type { Exposition } from "./exposition.ts";
 

@@ -8,7 +8,7 @@ import { ok, refused } from "../../../src/core/refusal.ts";
 import { Scrape } from "../../../src/http/metrics/scrape.ts";
 import type { ProjectionMetrics } from "../../../src/projections/metrics.ts";
 import type { Growth } from "../../../src/core/growth/messages.ts";
-import type { GrowthProgress } from "../../../src/projections/growth.ts";
+import type { GrowthProgress } from "../../../src/core/growth/messages.ts";
 import type { Objects } from "../../../src/objects/objects.ts";
 import { readOpenMetrics, valueOf, type ReadFamily } from "../../support/open-metrics.ts";
 import { env } from "../../support/workerd/api.ts";
