@@ -685,6 +685,8 @@ export interface ShardWork {
   /** Audit entries that D1 may not have yet. */
   auditEntries: number;
   scrub: ScrubWork;
+  /** The shards that still get names from this one (G7). Absent: none. */
+  givesTo?: number[];
 }
 
 // Worker → ledger, for operators and the cron

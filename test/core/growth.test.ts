@@ -4,7 +4,7 @@ import { placementOf } from "../../src/core/placement.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, decide, own } from "../support/go-back.ts";
-import { keyOf } from "../support/ops.ts";
+import { keyOf, operator } from "../support/ops.ts";
 import { Growing, lookup, movingNames, ownerOf, rowsOn, shardNow, stayingNames } from "../support/growing.ts";
 
 const FROM = 2;
@@ -297,17 +297,87 @@ test("[G9] a new shard has the history of a name from its activation on", async 
   );
 });
 
-test("[G5] [H4] a new shard that has lost what it got refuses the copy", async () => {
+/** Takes from a new shard everything that it has. */
+function empty(c: Cluster, shard: number): void {
+  const target = c.shard(shard);
+  target.database.exec("DELETE FROM claim; DELETE FROM log; DELETE FROM incarnation");
+  target.database.exec("DELETE FROM meta WHERE name <> 'schema_version'");
+  target.restart();
+}
+
+const losses = (c: Cluster, shard: number): unknown[] =>
+  c.shard(shard).database.prepare("SELECT 1 FROM meta WHERE name = 'history_lost'").all();
+
+test("[G5] a new shard that loses what it got before the cut gets another copy", async () => {
   const { c, growing } = await start();
   for (const name of ALL) await own(c, "1", name);
   await growing.start(TO);
   await growing.stepAll("copied", 3);
-  const target = c.shard(TO - 1);
-  target.database.exec("DELETE FROM claim; DELETE FROM log; DELETE FROM incarnation");
-  target.database.exec("DELETE FROM meta WHERE name <> 'schema_version'");
-  target.restart();
+  empty(c, TO - 1);
   expect(await growing.step(0)).toMatchObject({ ok: true, value: { state: "copying" } });
-  expect(target.database.prepare("SELECT 1 FROM meta WHERE name = 'history_lost'").all()).toHaveLength(1);
+  expect(losses(c, TO - 1)).toEqual([]);
+  await growing.stepAll("copied");
+  await growing.cut();
+  growing.learn();
+  await growing.stepAll("done");
+  expectPlaced(c, "claim", ALL);
+});
+
+test("[G5] [H4] a new shard that loses what it got after the cut refuses the copy", async () => {
+  const { c, growing } = await start();
+  for (const name of ALL) await own(c, "1", name);
+  await growing.start(TO);
+  await growing.stepAll("copied", 3);
+  await growing.cut();
+  growing.learn();
+  empty(c, TO - 1);
+  expect(await growing.step(0)).toMatchObject({ ok: true, value: { state: "pushing" } });
+  expect(losses(c, TO - 1)).toHaveLength(1);
+});
+
+describe("[G5] a new shard that loses what a source has handed over", () => {
+  async function loses(): Promise<{ c: Cluster; growing: Growing; name: string }> {
+    const { c, growing } = await start();
+    for (const name of ALL) await own(c, "1", name);
+    await growing.start(TO);
+    await growing.stepAll("copied");
+    await growing.cut();
+    growing.learn();
+    await growing.step(0);
+    const name = movingNames(FROM, TO, 20, 0).find((each) => shardNow(c, each) === TO - 1) ?? "";
+    empty(c, TO - 1);
+    return { c, growing, name };
+  }
+
+  test("notices it from that source, because a name is missing", async () => {
+    const { c, name } = await loses();
+    expect(await ownerOf(c, name)).toBe("unknown");
+    await c.pass(1_000);
+    expect(await ownerOf(c, name)).toBe("HISTORY_LOST");
+  });
+
+  test("is complete only when the other sources have stopped to serve their names", async () => {
+    const { c, growing, name } = await loses();
+    await ownerOf(c, name);
+    await c.pass(1_000);
+    c.fate = ({ method }) => (method === "receive" ? "lose" : "deliver");
+    const { object } = c.shard(TO - 1);
+    const message = { ...c.envelope, operator };
+    const accepted = await c.clock.runUntil(
+      object.reconcile({ ...message, cells: ["1", "2"], dryRun: false }),
+    );
+    expect(accepted).toMatchObject({ ok: true, value: { status: { state: "reconciling" } } });
+    const finish = () => c.clock.runUntil(object.finishReconciliation({ ...message, removedCells: [] }));
+    expect(await finish()).toEqual(no("UNAVAILABLE", { retryAfterMs: 1_000 }));
+    c.fate = () => "deliver";
+    await growing.step(1);
+    await ownerOf(c, name);
+    await c.pass(10_000);
+    expect(await ownerOf(c, name)).toBe("unknown");
+    expect(await finish()).toMatchObject({ ok: true, value: { state: "complete" } });
+    const others = MOVING.filter((each) => shardNow(c, each) !== TO - 1);
+    for (const each of others) expect(await ownerOf(c, each)).toBe("ACTIVE 1");
+  });
 });
 
 test("[G5] a new shard that lacks a message of a copy gets another copy", async () => {

@@ -1,5 +1,5 @@
 import type { Limits } from "../limits.ts";
-import type { BeginRequest, HeldKey, Holder, Op, Prepare, PrepareAnswer } from "../messages.ts";
+import type { BeginRequest, Decision, HeldKey, Holder, Op, Prepare, PrepareAnswer } from "../messages.ts";
 import { shardsOf, type Placement } from "../placement.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { Conflict, Refusal } from "../refusal.ts";
@@ -157,19 +157,30 @@ export class Attempt {
     const releases = [...this.#answers].flatMap(([shard, answer]) => {
       if (answer !== "waiting" && answer.kind === "ok" && !(answer.value.granted && answer.value.epoch > 0))
         return [];
-      const decision = { ...this.#holder, outcome: "ROLLED_BACK" as const, epoch: null };
-      if (this.#transfer !== undefined) {
-        const { from, scope } = this.#transfer;
-        const transfer = { ...decision, keys: [], transfer: { from, scope } };
-        return [this.#links.decide(shard, transfer, signal, this.#traces)];
-      }
-      const byShard = Map.groupBy(this.#byShard.get(shard) ?? [], (op) => this.#links.shardNow(op));
-      return [...byShard].map(([now, ops]) => {
-        const keys = ops.map(({ type, canonical }) => ({ type, canonical }));
-        return this.#links.decide(now, { ...decision, keys }, signal, this.#traces);
-      });
+      if (this.#transfer === undefined) return [this.#releaseOn(this.#byShard.get(shard) ?? [], signal)];
+      const { from, scope } = this.#transfer;
+      const decision = { ...this.#released, keys: [], transfer: { from, scope } };
+      return [this.#links.decide(shard, decision, signal, this.#traces)];
     });
     await this.#until(this.#clock.now() + this.#limits.exchangeTimeoutMs, Promise.all(releases));
     signal.isOver = true;
+  }
+
+  get #released(): Omit<Decision, "keys"> {
+    return { ...this.#holder, outcome: "ROLLED_BACK", epoch: null };
+  }
+
+  /** Releases the holds on the names of one shard, which may have several shards by now (G6). */
+  async #releaseOn(ops: readonly Op[], signal: { isOver: boolean }): Promise<void> {
+    const { placement } = this.#links;
+    const byShard = Map.groupBy(ops, (op) => this.#links.shardNow(op));
+    const answers = await Promise.all(
+      [...byShard].map(([shard, each]) => {
+        const keys = each.map(({ type, canonical }) => ({ type, canonical }));
+        return this.#links.decide(shard, { ...this.#released, keys }, signal, this.#traces);
+      }),
+    );
+    const isRefused = answers.some(({ kind }) => kind !== "ok");
+    if (isRefused && this.#links.placement !== placement) await this.#releaseOn(ops, signal);
   }
 }

@@ -19,6 +19,11 @@ export class ChangeCounts {
     this.#counts.set(cell, (this.#counts.get(cell) ?? 0) + 1);
   }
 
+  /** To be called when the claims of many cells change without holds. All earlier texts are void. */
+  reset(): void {
+    this.#instance = undefined;
+  }
+
   /** Returns a text that differs from all earlier ones if anything has changed since. */
   versionOf(cell: string): string {
     this.#instance ??= this.#randomness.uuid();

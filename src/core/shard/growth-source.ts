@@ -143,6 +143,13 @@ export class GrowthSource {
     return this.#growth?.isFenced !== true || !this.#moves(key, this.#growth);
   }
 
+  /** The shards that have not confirmed yet that they serve what they get from this one. */
+  get givesTo(): number[] {
+    return Object.entries(this.#growth?.targets ?? {}).flatMap(([shard, { isActive }]) =>
+      isActive ? [] : [Number(shard)],
+    );
+  }
+
   get progress(): GrowthProgress {
     const growth = this.#growth;
     if (growth === undefined)
@@ -336,7 +343,9 @@ export class GrowthSource {
       if (answer.kind !== "ok" || this.#growth?.copy !== batch.copy) return "stopped";
       const { state, point, seen } = answer.value;
       if (seen !== null && this.#history.refuse(seen, `shard ${shard}`) !== undefined) return "stopped";
-      const now: Target = { ...target, seen: point ?? target.seen, checked: seen ?? target.checked };
+      // A target that lacks something may have gone back to before its first change (G5).
+      const newest = state === "unknown" ? point : (point ?? target.seen);
+      const now: Target = { ...target, seen: newest, checked: seen ?? target.checked };
       if (state === "received" && names.length > 0) now.confirmed += 1;
       if (state === "active") {
         if (!this.#growth.isFenced) {

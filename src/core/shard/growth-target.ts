@@ -97,11 +97,23 @@ export class GrowthTarget {
   }
 
   /**
-   * Must be called in the transaction that accepts a loss (H6). What was to come counts as lost, because a
-   * source that has handed over does not send it again. Before the cut, all sources begin again.
+   * Must be called in the transaction that accepts a loss (H6). Copies may lack something, so sources that
+   * have not handed over send all of it again.
    */
   lossAccepted(): void {
-    this.#forget();
+    if (this.#growth === undefined) return;
+    const active = Object.entries(this.#growth.sources).filter(([, { isActive }]) => isActive);
+    this.#store({ ...this.#growth, sources: Object.fromEntries(active) });
+  }
+
+  /** Must be called in the transaction that gives up what a source has sent, because it was lost (G5). */
+  giveUp(source: number): void {
+    if (this.#growth === undefined) return;
+    const { sources } = this.#growth;
+    sources[source] = { copy: "", count: 0, point: null, wipe: null, isActive: true };
+    this.#forgetIfComplete();
+    if (this.#growth !== undefined) this.#store(this.#growth);
+    this.#hasChanged = true;
   }
 
   /** Stores names. Runs inside a transaction. */
@@ -181,10 +193,12 @@ export class GrowthTarget {
     this.#pastClaims.incompleteBefore(this.#ports.clock.now());
     // Names that the source has lost look free, and only their owners' verification may take them.
     if (isReconciling) this.#history.inheritLoss(`shard ${source}`);
-    const { sources = {} } = this.#growth ?? {};
-    const active = Object.values(sources).filter(({ isActive }) => isActive).length;
-    if (active === growth.from) this.#forget();
+    this.#forgetIfComplete();
     return this.#changed("active", point);
+  }
+
+  #forgetIfComplete(): void {
+    if (this.missingSources.length === 0) this.#forget();
   }
 
   #changed(state: Received["state"], point: HistoryPoint | null): Reply<Received> {

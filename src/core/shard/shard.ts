@@ -69,7 +69,7 @@ import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { ChangeCounts } from "./change-counts.ts";
 import { History } from "../history.ts";
 import type { Confirmed, Growth, GrowthProgress, GrowthStep, Receive, Received } from "../growth/messages.ts";
-import { shardsOf, type Placement } from "../placement.ts";
+import { placementOf, shardsOf, type Placement } from "../placement.ts";
 import { changesPage } from "./changes-page.ts";
 import { digestRecords } from "./digest-records.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
@@ -624,7 +624,10 @@ export class Shard {
   ping(message: Envelope): Promise<Reply<ShardWork>> {
     return this.#answer(message, async () => {
       this.#sweeper.arm();
-      return ok({ auditEntries: this.#audit.count, scrub: this.#scrub.work });
+      if (!this.#target.isWhole) this.#wakeSources();
+      const { givesTo } = this.#source;
+      const work = { auditEntries: this.#audit.count, scrub: this.#scrub.work };
+      return ok({ ...work, ...(givesTo.length === 0 ? {} : { givesTo }) });
     });
   }
 
@@ -785,7 +788,10 @@ export class Shard {
 
   /** Ends the reconciliation, once every cell has verified, and removed cells have no names (H6, X4). */
   finishReconciliation(message: FinishShard): Promise<Reply<PartStatus>> {
-    return this.#answerAlways(message, () => this.#reconciler.finish(message));
+    return this.#answerAlways(message, async () =>
+      // Until a source has stopped to serve its names, others may get them there (G5).
+      this.#target.isWhole ? this.#reconciler.finish(message) : { ok: false, refusal: this.#notHere() },
+    );
   }
 
   /** Returns a page of a cell's holds, for a ledger that has lost leases (H7). */
@@ -819,7 +825,17 @@ export class Shard {
   /** Stores names that another shard gives to this one (G5). This shard may have no placement yet. */
   async receive(message: Receive): Promise<Reply<Received>> {
     const sender = `shard ${message.source}`;
-    const refusal = (await this.#placementGuard.begin(message)) ?? this.#history.refuse(message.seen, sender);
+    const { growth, seen, placement } = message;
+    const unknown = await this.#placementGuard.begin(message);
+    // Before the cut, this shard has nothing but copies, so it can get what it has lost again.
+    const isReplaceable =
+      this.#placementGuard.placement === undefined && placement === placementOf(growth.from);
+    const hasSeen = seen === undefined || this.#history.includes(seen);
+    if (unknown === undefined && isReplaceable && !hasSeen && !this.#history.isLost) {
+      await this.#ports.sql.flush();
+      return ok({ state: "unknown", point: this.#point, seen: null });
+    }
+    const refusal = unknown ?? this.#history.refuse(seen, sender);
     if (refusal !== undefined) {
       if (this.#history.isLost) await this.#ports.sql.flush();
       return { ok: false, refusal };
@@ -860,6 +876,7 @@ export class Shard {
       if (this.#placementGuard.placement === placement) return;
       const missed = missedGrowth(before ?? placement, placement);
       adopt();
+      this.#changes.reset();
       this.#source.fence(cut ?? missed);
     });
     this.#queues.sendAway((key) => !this.#serves(key));
@@ -885,11 +902,27 @@ export class Shard {
     if (placement === undefined || this.#waking !== undefined) return;
     const message = { version: MESSAGE_VERSION, placement };
     const { inquiryTimeoutMs, fanOut: width } = this.#limits;
-    this.#waking = fanOut(this.#target.missingSources, width, (source) =>
-      ask(this.#ports.clock, inquiryTimeoutMs, () => this.#peers.shard.ping(source, message)),
-    ).finally(() => {
+    this.#waking = fanOut(this.#target.missingSources, width, async (source) => {
+      const answer = await ask(this.#ports.clock, inquiryTimeoutMs, () =>
+        this.#peers.shard.ping(source, message),
+      );
+      if (answer.kind === "ok" && answer.value.givesTo?.includes(this.#index) !== true)
+        this.#handedOverBy(source);
+    }).finally(() => {
       this.#waking = undefined;
     });
+  }
+
+  /** A source has handed over, which it knows only if that was durable here. */
+  #handedOverBy(source: number): void {
+    if (!this.#target.missingSources.includes(source) || this.#history.isLost) return;
+    if (this.#history.state !== "reconciling") this.#history.refuseBehind(`shard ${source}`);
+    else
+      void this.#commits.submit("receive", () => {
+        // The source may have sent it again during the wait (M1).
+        if (this.#target.missingSources.includes(source) && !this.#history.isLost)
+          this.#target.giveUp(source);
+      });
   }
 
   #serves(key: BucketKey): boolean {
