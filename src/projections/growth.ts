@@ -67,11 +67,12 @@ export async function stepGrowth(
   driver: GrowthDriver,
   growth: Growth,
   untilMs: number,
+  rows = STEP_ROWS,
 ): Promise<Result<GrowthState | null>> {
   const cut = growth.phase === "cutting" ? await completeCut(driver, growth) : ok(growth);
   if (!cut.ok) return cut;
   const state = await askSources(driver, cut.value, (now, shard) =>
-    stepShard(now, cut.value, shard, untilMs),
+    stepShard(now, cut.value, shard, { untilMs, rows }),
   );
   if (!areAll(state, "done")) return ok(state);
   const finished = await askAgain(driver, ({ envelope, objects }) =>
@@ -112,10 +113,10 @@ async function stepShard(
   { envelope, objects, clock }: GrowthDriver,
   growth: Growth,
   shard: number,
-  untilMs: number,
+  { untilMs, rows }: { untilMs: number; rows: number },
 ): Promise<Reply<GrowthProgress>> {
   for (let messages = 1; ; messages += 1) {
-    const stepped = await objects.shard(shard).growStep({ ...envelope, growth, rows: STEP_ROWS });
+    const stepped = await objects.shard(shard).growStep({ ...envelope, growth, rows });
     if (!stepped.ok || messages === STEP_MESSAGES || clock.now() >= untilMs) return stepped;
     const { state, waiting } = stepped.value;
     if (state === "done" || (state === "copied" && waiting === 0)) return stepped;

@@ -154,7 +154,7 @@ export class Attempt {
    */
   async release(): Promise<void> {
     const signal = { isOver: false };
-    const releases = [...this.#answers].flatMap(([shard, answer]) => {
+    const releases = [...this.#answers].flatMap(([shard, answer]): Promise<unknown>[] => {
       if (answer !== "waiting" && answer.kind === "ok" && !(answer.value.granted && answer.value.epoch > 0))
         return [];
       if (this.#transfer === undefined) return [this.#releaseOn(this.#byShard.get(shard) ?? [], signal)];

@@ -21,6 +21,7 @@ import type {
 } from "../../../src/core/messages.ts";
 import type { ReportedStatus, StatusReport } from "../../../src/core/status.ts";
 import type { VerificationSlot } from "../../../src/core/directory/verification-slots.ts";
+import { shardOf, type Placement } from "../../../src/core/placement.ts";
 import type { Answer, Clock } from "../../../src/core/ports.ts";
 import { LedgerHistory } from "../../../src/client/ledger-history.ts";
 import { historyHeaderOf } from "../../../src/http/history-header.ts";
@@ -110,7 +111,8 @@ export class Api {
     const answer = await this.#asCell<BeginAnswer>(cell, caller, "begin", {
       requestId: "",
       lease,
-      ops,
+      // The placement may have changed since the caller found the shards.
+      ops: this.#placed(ops),
       allowMissing,
       payloadHash,
       ...(isVerification === true ? { isVerification } : {}),
@@ -128,6 +130,11 @@ export class Api {
     } else if (answer.kind === "refused")
       this.#context.recorder.complete(id, answerOfRefusal(answer.refusal, batch));
     return answer;
+  }
+
+  #placed(ops: readonly Op[]): Op[] {
+    const { shards } = this.#context.isolate;
+    return ops.map((op) => ({ ...op, shard: shardOf(op.type, op.canonical, shards) }));
   }
 
   async decide(
@@ -184,6 +191,9 @@ export class Api {
   }
 
   async lookup(shard: number, keys: BucketKey[]): Promise<Answer<LookupAnswer>> {
+    const { shards } = this.#context.isolate;
+    // The placement has changed since the caller found the shard.
+    if (keys.some(({ type, canonical }) => shardOf(type, canonical, shards) !== shard)) return OUTDATED;
     const buckets = keys.map(nameKey);
     const id = this.#context.recorder.invoke({ client: this.#owner.name, kind: "lookup", buckets });
     const answer = await this.#ask<LookupAnswer>(this.#context.coordinator.shard(shard), "lookup", { keys });
@@ -200,6 +210,7 @@ export class Api {
   async records(
     shard: number,
     query: {
+      placement?: Placement;
       cell: string;
       sourceType: number;
       bucketTypes: readonly number[] | null;
@@ -227,6 +238,7 @@ export class Api {
   digests(
     shard: number,
     query: {
+      placement?: Placement;
       cell: string;
       sourceType: number;
       bucketTypes: readonly number[] | null;
@@ -262,7 +274,9 @@ export class Api {
     const { isolate, coordinator } = this.#context;
     let reply: Reply<unknown> | undefined;
     await ask(this.#clock, TIMEOUT_MS, async () => {
-      reply = await isolate.send(this.#owner, part, method, { ...coordinator.envelope, ...fields });
+      const { placement } = isolate;
+      const message = { ...coordinator.envelope, placement, ...fields };
+      reply = await isolate.send(this.#owner, part, method, message);
       return reply;
     });
     return reply;
@@ -316,7 +330,8 @@ export class Api {
   ): Promise<Answer<T>> {
     const { isolate, coordinator, judge } = this.#context;
     const answer = await ask<T>(this.#clock, TIMEOUT_MS, async () => {
-      const message = { ...coordinator.envelope, ...fields };
+      const { placement } = isolate;
+      const message = { ...coordinator.envelope, placement, ...fields };
       const reply: Reply<T> & Told = await isolate.send<T>(this.#owner, part, method, message);
       if (reply.ok && reply.point !== undefined) note(reply.point);
       return reply;
@@ -332,6 +347,8 @@ export class Api {
     else if (answer.kind === "refused") this.#context.recorder.complete(id, answerOfRefusal(answer.refusal));
   }
 }
+
+const OUTDATED: Answer<never> = { kind: "unknown", cause: "the deployment has more shards by now" };
 
 export const isRefused = (answer: Answer<unknown>, reason: Refusal["reason"]): boolean =>
   answer.kind === "refused" && answer.refusal.reason === reason;

@@ -225,9 +225,9 @@ export class Cell {
 
   /** Turns a batch into ops, as the Worker does. */
   placed(batch: object): Op[] {
-    const { shards, limits } = this.#context.coordinator;
+    const { isolate, coordinator } = this.#context;
     // oxlint-disable-next-line typescript/no-unnecessary-type-assertion -- it is read like parsed JSON
-    const result = placedOps(batch as ApiBatch, shipped, shards.length, limits);
+    const result = placedOps(batch as ApiBatch, shipped, isolate.shards, coordinator.limits);
     if (!result.ok) throw new Violation("B1", `a valid batch is refused: ${result.refusal.detail}`);
     return result.value;
   }

@@ -2,8 +2,8 @@ import type { OperatorCall } from "../../../src/core/messages.ts";
 import { Directory } from "../../../src/core/directory/directory.ts";
 import { Ledger } from "../../../src/core/ledger/ledger.ts";
 import { defaultLimits, type Limits } from "../../../src/core/limits.ts";
-import { MESSAGE_VERSION, type Reply, type Told } from "../../../src/core/messages.ts";
-import { placementOf } from "../../../src/core/placement.ts";
+import { MESSAGE_VERSION, type BucketKey, type Reply, type Told } from "../../../src/core/messages.ts";
+import { placementOf, shardOf, shardsOf } from "../../../src/core/placement.ts";
 import { Shard } from "../../../src/core/shard/shard.ts";
 import { operator } from "../../support/ops.ts";
 import type { Network } from "./network.ts";
@@ -25,7 +25,17 @@ const TELLING = {
     "reportedStatus",
     "scrub",
   ],
-  shard: ["lookup", "report", "listChanges", "listRecords", "digestRecords", "ping", "scrub"],
+  shard: [
+    "lookup",
+    "report",
+    "listChanges",
+    "listRecords",
+    "digestRecords",
+    "ping",
+    "scrub",
+    "growStep",
+    "growthProgress",
+  ],
 } as const;
 
 type Method = (message: unknown) => Promise<Reply<unknown>>;
@@ -48,7 +58,8 @@ export class Coordinator {
   readonly envelope: OperatorCall;
   readonly directory: Part<Directory>;
   readonly ledgers = new Map<string, Part<Ledger>>();
-  readonly shards: Part<Shard>[];
+  /** All shards that the run can have, also those that hold nothing yet. */
+  readonly allShards: readonly Part<Shard>[];
 
   readonly nowMs: () => number;
 
@@ -58,7 +69,8 @@ export class Coordinator {
     this.nowMs = () => context.scheduler.nowMs;
     this.envelope = { version: MESSAGE_VERSION, placement: placementOf(settings.shards), operator };
     this.directory = new Part("directory", context, (ports) => new Directory(ports, limits));
-    this.shards = Array.from({ length: settings.shards }, (_, index) => {
+    const count = Math.max(settings.shards, ...(settings.growth?.to ?? []));
+    this.allShards = Array.from({ length: count }, (_, index) => {
       return new Part(`shard ${index}`, context, (ports, self) => {
         const shard = new Shard(index, ports, limits, {
           directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
@@ -95,6 +107,21 @@ export class Coordinator {
     }
   }
 
+  /** The shards of the placement in `envelope`. */
+  get shards(): readonly Part<Shard>[] {
+    return this.allShards.slice(0, shardsOf(this.envelope.placement));
+  }
+
+  /** From here on, operators use the placement with this number of shards. */
+  hasGrown(shards: number): void {
+    this.envelope.placement = placementOf(shards);
+  }
+
+  /** The shard of a name with the placement in `envelope`. */
+  shardOf({ type, canonical }: BucketKey): number {
+    return shardOf(type, canonical, shardsOf(this.envelope.placement));
+  }
+
   ledger(cell: string): Part<Ledger> {
     const part = this.ledgers.get(cell);
     if (part === undefined) throw new Error(`there is no ledger of cell ${cell}`);
@@ -102,12 +129,12 @@ export class Coordinator {
   }
 
   shard(index: number): Part<Shard> {
-    const part = this.shards[index];
+    const part = this.allShards[index];
     if (part === undefined) throw new Error(`there is no shard ${index}`);
     return part;
   }
 
   get parts(): Part<object>[] {
-    return [this.directory, ...this.ledgers.values(), ...this.shards];
+    return [this.directory, ...this.ledgers.values(), ...this.allShards];
   }
 }

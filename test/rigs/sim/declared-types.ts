@@ -1,6 +1,5 @@
 import type { DeclaredTypes, KnownTypes, Snapshot } from "../../../src/core/directory/messages.ts";
 import type { Op } from "../../../src/core/messages.ts";
-import { shardOf } from "../../../src/core/placement.ts";
 import { ok, type Refusal, type Result } from "../../../src/core/refusal.ts";
 import { documentOf, typesOf, type TypesDocument } from "../../../src/core/types/document.ts";
 import { Types, type TypeEntry, type TypeKind } from "../../../src/core/types/types.ts";
@@ -170,7 +169,7 @@ export async function claimDeclared(simulation: Simulation, cell: Cell, random: 
 
 /** Turns a batch into ops as the handlers do: only when it is valid, its types come into use. */
 async function opsThrough(
-  { coordinator, judge }: Simulation,
+  { coordinator, isolate, judge }: Simulation,
   { types: copy }: Isolate,
   batch: Batch,
 ): Promise<Result<{ ops: Op[]; types: Types }>> {
@@ -178,7 +177,7 @@ async function opsThrough(
   const types = await copy.forRead(references);
   if (!types.ok) return types;
   if (types.value.select(references).some(({ isInUse }) => !isInUse)) judge.see("T4");
-  const ops = opsOf(batch, types.value, coordinator.shards.length, coordinator.limits);
+  const ops = opsOf(batch, types.value, isolate.shards, coordinator.limits);
   if (!ops.ok) throw new Error(`a valid batch is refused: ${ops.refusal.detail}`);
   const used = await copy.use(types.value, references);
   return used.ok ? ok({ ops: ops.value, types: types.value }) : used;
@@ -225,7 +224,7 @@ export async function lookUpDeclared(simulation: Simulation, _: Cell, random: Ra
   const key = keyOf(bucket, types.value, "", coordinator.limits);
   if (!key.ok) throw new Error(`a valid name is refused: ${key.refusal.detail}`);
   const { type, canonical } = key.value;
-  const answer = await router.lookup(shardOf(type, canonical, coordinator.shards.length), [key.value]);
+  const answer = await router.lookup(simulation.shardOf({ type, canonical }), [key.value]);
   const found = answer.kind === "ok" ? answer.value.found[0] : undefined;
   if (found === undefined) return;
   let shown: string | undefined;

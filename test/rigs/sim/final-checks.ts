@@ -43,9 +43,9 @@ export function checkWithoutCron({ judge, coordinator }: Simulation): void {
     return part.alarmLost;
   };
   for (const [index, { holds }] of judge.images.entries()) {
-    const orphan = [...holds.values()].find(({ cell, lease, epoch }) => {
+    const orphan = [...holds.values()].find(({ cell, lease, epoch, granted_by }) => {
       const fact = judge.factOf(cell, lease);
-      return fact?.state !== "GRANTED" || fact.execution?.epochs[index] !== epoch;
+      return fact?.state !== "GRANTED" || fact.execution?.epochs[granted_by ?? index] !== epoch;
     });
     if (orphan !== undefined && isExcused(coordinator.shard(index))) continue;
     judge.check(

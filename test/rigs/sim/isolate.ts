@@ -2,6 +2,7 @@ import type { TypeSet } from "../../../src/core/directory/messages.ts";
 import { ok, type Result } from "../../../src/core/refusal.ts";
 import type { Reply } from "../../../src/core/messages.ts";
 import { TypesCopy } from "../../../src/http/types-copy.ts";
+import { placementOf, shardsOf, type Placement } from "../../../src/core/placement.ts";
 import type { Coordinator } from "./coordinator.ts";
 import type { Network } from "./network.ts";
 import type { Part } from "./part.ts";
@@ -35,6 +36,7 @@ export class Isolate {
   readonly #saveTypes: (set: TypeSet) => Promise<Result<number>>;
   #witness: Witness | undefined;
   #types: TypesCopy;
+  #placement: Placement;
 
   constructor(
     name: string,
@@ -46,7 +48,18 @@ export class Isolate {
     this.#network = network;
     this.#coordinator = coordinator;
     this.#owner = { name, dead: false };
+    this.#placement = coordinator.envelope.placement;
     this.#types = this.#newCopy();
+  }
+
+  /** The placement that this isolate computes with. */
+  get placement(): Placement {
+    return this.#placement;
+  }
+
+  /** The number of shards of that placement. */
+  get shards(): number {
+    return shardsOf(this.#placement);
   }
 
   get types(): TypesCopy {
@@ -57,6 +70,7 @@ export class Isolate {
   async restart(): Promise<void> {
     const { Witness } = await this.#module;
     this.#witness = new Witness();
+    this.#placement = this.#coordinator.envelope.placement;
     this.#types = this.#newCopy();
   }
 
@@ -71,7 +85,15 @@ export class Isolate {
         : kind === "shard"
           ? objects?.shard(Number(number))
           : objects?.directory();
-    return ((await watched?.[method]?.(message)) ?? (await send(message))) as Reply<T>;
+    const reply = ((await watched?.[method]?.(message)) ?? (await send(message))) as Reply<T>;
+    if (!reply.ok && reply.refusal.reason === "PLACEMENT_MISMATCH") this.#learn(reply.refusal.placement);
+    return reply;
+  }
+
+  /** An object that refuses a placement says which one is in force (G3). */
+  #learn(placement: Placement | undefined): void {
+    if (placement === undefined || placement !== placementOf(shardsOf(placement))) return;
+    if (shardsOf(placement) > this.shards) this.#placement = placement;
   }
 
   #newCopy(): TypesCopy {
@@ -79,7 +101,7 @@ export class Isolate {
     const send = (method: string) => (message: object) => this.send(this.#owner, directory, method, message);
     const calls = { types: send("types"), useTypes: send("useTypes") };
     const objects = { directory: () => calls } as unknown as ConstructorParameters<typeof TypesCopy>[0];
-    return new TypesCopy(objects, limits, () => envelope, {
+    return new TypesCopy(objects, limits, () => ({ ...envelope, placement: this.placement }), {
       types: async () => ok(undefined),
       save: (set) => this.#saveTypes(set),
     });

@@ -2,8 +2,16 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { readdirSync, readFileSync } from "node:fs";
 import type { AuditAction } from "../../../src/core/audit.ts";
 import type { Cell, MintedKey, TypeSet } from "../../../src/core/directory/messages.ts";
-import { limitVariable, type LimitName } from "../../../src/core/limits.ts";
-import type { HistoryPoint, LeaseState } from "../../../src/core/messages.ts";
+import type { Growth } from "../../../src/core/growth/messages.ts";
+import { limitVariable, type LimitName, type Limits } from "../../../src/core/limits.ts";
+import {
+  MESSAGE_VERSION,
+  type Envelope,
+  type HistoryPoint,
+  type LeaseState,
+  type Reply,
+} from "../../../src/core/messages.ts";
+import type { Placement } from "../../../src/core/placement.ts";
 import { ok, refused, type Result } from "../../../src/core/refusal.ts";
 import type { TypeEntry } from "../../../src/core/types/types.ts";
 import type { Coordinator } from "./coordinator.ts";
@@ -24,6 +32,39 @@ interface CronReport {
 }
 
 type RunCron = (env: unknown, scheduledAtMs: number, context: CronContext) => Promise<CronReport>;
+
+type Directory = Record<string, (message: object) => Promise<Reply<Growth>>>;
+
+/** What production code about growing needs. */
+export interface SimulatedDriver {
+  readonly envelope: Envelope;
+  objects: { directory: () => Directory };
+  database: object;
+  limits: Limits;
+  clock: CronContext["clock"];
+}
+
+/** The production code about growing. Its modules use the platform's types. */
+export interface GrowthModules {
+  readGrowth: (driver: SimulatedDriver) => Promise<Result<Growth | null>>;
+  readProgress: (driver: SimulatedDriver, growth: Growth) => Promise<object>;
+  stepGrowth: (
+    driver: SimulatedDriver,
+    growth: Growth,
+    untilMs: number,
+    rows: number,
+  ) => Promise<Result<object | null>>;
+  completeCut: (driver: SimulatedDriver, growth: Growth) => Promise<Result<Growth>>;
+  isReadyToCut: (state: object) => boolean;
+  readSeen: (database: object) => Promise<Result<{ growthPosition: number }>>;
+  configOf: (env: object) => { initialShards: number; limits: Limits };
+  objectsOf: (env: object, config: object) => SimulatedDriver["objects"];
+  KnownPlacement: new (shards: number) => {
+    current: Placement;
+    watch: (objects: SimulatedDriver["objects"]) => SimulatedDriver["objects"];
+  };
+  Database: new (env: object, options: object, runtime: object) => object;
+}
 
 /** Keeps deleted leases for the judge. */
 const KEEP_PAST = `
@@ -176,6 +217,13 @@ export class SimulatedProjection {
     }
   }
 
+  /** The growth that D1 has a copy of. */
+  growth(): Growth | null {
+    const rows = this.statement("SELECT growth FROM growths", false).all() as { growth: string }[];
+    const [row] = rows;
+    return row === undefined ? null : (JSON.parse(row.growth) as Growth);
+  }
+
   /** The newest point of the directory that the cron has seen. */
   directoryPoint(): HistoryPoint | undefined {
     const sql = "SELECT incarnation, position FROM seen_points WHERE part = 'directory'";
@@ -253,6 +301,7 @@ export class Cron {
   readonly #env: Record<string, unknown>;
   readonly #context: CronContext;
   readonly #run: Promise<RunCron>;
+  readonly #growth: Promise<GrowthModules>;
 
   constructor(
     settings: SimulationSettings,
@@ -302,11 +351,46 @@ export class Cron {
     // oxlint-disable-next-line typescript/no-unnecessary-type-assertion
     const imported = import("../../../src/projections/cron.ts" as string) as Promise<{ runCron: RunCron }>;
     this.#run = imported.then(({ runCron }) => runCron);
+    this.#growth = this.#importGrowth();
+  }
+
+  async #importGrowth(): Promise<GrowthModules> {
+    // Strings, as for the cron.
+    /* oxlint-disable typescript/no-unnecessary-type-assertion */
+    const modules = await Promise.all([
+      import("../../../src/projections/growth.ts" as string),
+      import("../../../src/projections/directory-copies.ts" as string),
+      import("../../../src/projections/database.ts" as string),
+      import("../../../src/objects/known-placement.ts" as string),
+      import("../../../src/objects/objects.ts" as string),
+      import("../../../src/env.ts" as string),
+    ]);
+    /* oxlint-enable typescript/no-unnecessary-type-assertion */
+    return Object.assign({}, ...(modules as object[])) as GrowthModules;
+  }
+
+  /** What an operator's request about a growth works with, as the Worker makes it. */
+  async growthDriver(): Promise<{ modules: GrowthModules; driver: SimulatedDriver }> {
+    const modules = await this.#growth;
+    const config = modules.configOf(this.#env);
+    const placement = new modules.KnownPlacement(config.initialShards);
+    const { clock } = this.#context;
+    const runtime = { clock, log: this.#context.log };
+    const driver = {
+      get envelope() {
+        return { version: MESSAGE_VERSION, placement: placement.current };
+      },
+      objects: placement.watch(modules.objectsOf(this.#env, config)),
+      database: new modules.Database(this.#env, {}, runtime),
+      limits: config.limits,
+      clock,
+    };
+    return { modules, driver };
   }
 
   /** Waits for the import, which takes real time, before the first event. */
   async load(): Promise<void> {
-    await this.#run;
+    await Promise.all([this.#run, this.#growth]);
   }
 
   async run(): Promise<CronReport> {

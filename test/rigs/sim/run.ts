@@ -109,6 +109,7 @@ async function quiesce(simulation: Simulation, { scrubMs, transfersMs }: Simulat
   for (const cell of simulation.cells) cell.restart();
   await simulation.pass(WITHOUT_CRON_MS, REST_STEPS);
   checkWithoutCron(simulation);
+  await simulation.grower?.finish(simulation.faults.stream("growth ends"));
   await simulation.runUntil(simulation.cron());
   for (const cell of simulation.cells) await simulation.runUntil(thaw(simulation, cell, simulation.operator));
   if (transfersMs !== undefined) await settleTransfers(simulation);

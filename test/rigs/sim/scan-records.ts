@@ -16,7 +16,7 @@ import type { Simulation } from "./simulation.ts";
 export async function scanRecords(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const source = random.pick(["RAILS_TABLE_ROUTES", "RAILS_TABLE_ROUTES", "RAILS_TABLE_USERS"] as const);
   const sourceType = numberOf(source);
-  for (const shard of simulation.coordinator.shards.keys())
+  for (let shard = 0; shard < simulation.isolate.shards; shard += 1)
     await scanShard(simulation, cell, sourceType, shard, random.pick([1, 1, 2, 5]));
   const query = {
     cell: cell.id,
@@ -24,7 +24,7 @@ export async function scanRecords(simulation: Simulation, cell: Cell, random: Ra
     bucketTypes: null,
     ranges: [{ after: "", upTo: null }],
   };
-  for (const shard of simulation.coordinator.shards.keys())
+  for (let shard = 0; shard < simulation.isolate.shards; shard += 1)
     await readDigests(query.ranges.length, DIGEST_CALLS, async (cursor) => {
       // The cell's claims have time to change between two parts.
       if (cursor !== null) await cell.api.sleep(random.exponential(PART_PAUSE_MS));

@@ -24,9 +24,9 @@ const BEGINS = { when_due: 3, if_none: 5, always: 1 } as const;
 
 /** Asks the ledger of a cell, or a shard, for a step of its scrub, as the cron and operators do. */
 export async function scrubStep(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
-  const { coordinator, operator } = simulation;
+  const { operator } = simulation;
   const begin = random.weighted(BEGINS);
-  const shard = random.between(0, coordinator.shards.length - 1);
+  const shard = random.between(0, simulation.isolate.shards - 1);
   const rules = await rulesOf(operator);
   if (rules === undefined) return;
   if (random.chance(0.4)) await operator.toLedger(cell.id, "scrub", { begin, rules });

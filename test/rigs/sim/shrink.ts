@@ -22,6 +22,7 @@ const groups = ["messages", "disks", "records", "locals", "cellCrashes"] as cons
 const habits = [
   "bringsForward",
   "changesMs",
+  "growth",
   "queueMs",
   "renewalMs",
   "scrubMs",

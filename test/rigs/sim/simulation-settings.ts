@@ -197,10 +197,25 @@ export interface SimulationSettings {
   scrubMs?: number;
   /** Mean pause between two steps of a cell's transfers. Undefined in a run without transfers. */
   transfersMs?: number;
+  /** Undefined in a run whose number of shards stays the same. */
+  growth?: GrowthSettings;
   /** True if operators begin leases of frozen cells. Undefined in a run in which none does. */
   bringsForward?: true;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
+}
+
+/** How a run gets more shards. */
+export interface GrowthSettings {
+  /** The numbers of shards that it gets, one after the other. */
+  to: readonly number[];
+  /** Mean pause between two actions of the operator who grows it. */
+  everyMs: number;
+  /** The rows of a step. */
+  rows: number;
+  /** The probabilities of an action to abort, and to cut before all is copied. */
+  aborts: number;
+  hurries: number;
 }
 
 /** The options of all routers of a run (see `LookupOptions`). */
@@ -326,7 +341,27 @@ export function drawSettings(seed: number): SimulationSettings {
   const withScrubs = { ...withQueues, ...scrubsOf(Random.of(seed, "some operators scrub"), withQueues) };
   const bringsForward = Random.of(seed, "bring forward").chance(0.25);
   const withForward = { ...withScrubs, ...(bringsForward ? { bringsForward } : {}) };
-  return { ...withForward, ...transfersOf(Random.of(seed, "transfers"), withForward) };
+  const withTransfers = { ...withForward, ...transfersOf(Random.of(seed, "transfers"), withForward) };
+  return { ...withTransfers, ...growthOf(Random.of(seed, "growth"), withTransfers) };
+}
+
+/** Some runs get more shards. The other runs are the same as if none did. */
+function growthOf(
+  random: Random,
+  { shards, routers, changesMs }: SimulationSettings,
+): Partial<SimulationSettings> {
+  if (!random.chance(0.3) || routers !== undefined || changesMs !== undefined) return {};
+  const first = shards + random.pick([1, 1, 2, 3]);
+  const to = random.chance(0.3) ? [first, first + random.pick([1, 2])] : [first];
+  return {
+    growth: {
+      to,
+      everyMs: random.pick([20, 100, 500, 2_000]),
+      rows: random.pick([1, 2, 5, 100]),
+      aborts: random.pick([0, 0, 0.05, 0.2]),
+      hurries: random.pick([0, 0, 0.3]),
+    },
+  };
 }
 
 /**

@@ -10,6 +10,7 @@ import { Cell } from "./cell.ts";
 import { ChangeConsumer } from "./change-consumer.ts";
 import { compete } from "./compete.ts";
 import { Coordinator } from "./coordinator.ts";
+import { Grower } from "./growing.ts";
 import { Faults } from "./faults.ts";
 import { Cron } from "./projection.ts";
 import { Isolate } from "./isolate.ts";
@@ -27,7 +28,7 @@ import { reportStatus } from "./report-status.ts";
 import { scrubStep } from "./scrubbing.ts";
 import { MOVING, transferStep } from "./transferring.ts";
 import { Violation } from "./violation.ts";
-import type { Activity, PartFault, SimulationSettings } from "./simulation-settings.ts";
+import type { Activity, GrowthSettings, PartFault, SimulationSettings } from "./simulation-settings.ts";
 
 /** A pause long enough for staleness, retention and the longest backoffs. */
 const LONG_PAUSE_MS = 700_000;
@@ -84,6 +85,8 @@ export class Simulation {
   readonly #routerIsolate: Isolate;
   /** Undefined in most runs. */
   consumer: ChangeConsumer | undefined;
+  /** Undefined in most runs. */
+  grower: Grower | undefined;
   /** The set of types that an operator has read last. */
   lastTypes: DeclaredTypes | undefined;
   /** The number of changes of the set of types so far. */
@@ -169,6 +172,7 @@ export class Simulation {
     });
     this.judge.audit.isCopied = (id) => this.cronJob.record.hasAudit(id);
     this.judge.types.copied = () => this.cronJob.record.types();
+    this.judge.growths.copied = () => this.cronJob.record.growth();
     this.judge.isRecorded = (cell, lease, state) => this.cronJob.record.hadLease(cell, lease, state);
     this.#routerIsolate = new Isolate("isolate of routers", network, this.coordinator, (set) =>
       this.cronJob.record.saveTypes(set),
@@ -195,7 +199,7 @@ export class Simulation {
   }
 
   shardOf({ type, canonical }: BucketKey): number {
-    return shardOf(type, canonical, this.#settings.shards);
+    return shardOf(type, canonical, this.isolate.shards);
   }
 
   /** Runs one event, then checks all invariants. Throws a `Violation`. */
@@ -296,9 +300,11 @@ export class Simulation {
 
   /** In some runs, cells report their status, renew leases, wait for names or move them, or parts scrub. */
   keepHabits(): void {
-    const { statusMs, renewalMs, queueMs, changesMs, scrubMs, transfersMs } = this.#settings;
+    const { statusMs, renewalMs, queueMs, changesMs, scrubMs, transfersMs, growth } = this.#settings;
     if (changesMs !== undefined) this.consumer = new ChangeConsumer(this);
     this.#follow(changesMs);
+    if (growth !== undefined) this.grower = new Grower(this, growth);
+    this.#grow(growth);
     for (const cell of this.cells) {
       this.#repeat(cell, "status", statusMs, (_, number) => reportStatus(this, cell, number));
       this.#repeat(cell, "renewals", renewalMs, (random, number) => renew(this, cell, random, number));
@@ -317,6 +323,17 @@ export class Simulation {
       if (!this.#isActing) return;
       this.spawn(consumer.read(random));
       this.#follow(meanMs);
+    });
+  }
+
+  #grow(settings: GrowthSettings | undefined): void {
+    const { grower } = this;
+    if (settings === undefined || grower === undefined) return;
+    const random = this.faults.stream("growth");
+    this.scheduler.after(random.exponential(settings.everyMs), undefined, () => {
+      if (!this.#isActing) return;
+      this.spawn(grower.act(random));
+      this.#grow(settings);
     });
   }
 
@@ -421,7 +438,7 @@ export class Simulation {
       }
       case "echo":
         return this.#echo(
-          random.chance(0.7) ? random.pick(this.coordinator.shards) : part,
+          random.chance(0.7) ? random.pick(this.coordinator.allShards) : part,
           random.between(1, 12),
         );
       case "slow":
@@ -447,7 +464,7 @@ export class Simulation {
    */
   #drawLink(random: Random): readonly [string, string] {
     const all = [...this.coordinator.parts, ...this.cells.map(({ id }) => ({ name: `cell ${id}` }))];
-    const [ledgers, shards] = [[...this.coordinator.ledgers.values()], this.coordinator.shards];
+    const [ledgers, shards] = [[...this.coordinator.ledgers.values()], this.coordinator.allShards];
     const others = [...all, { name: "cron" }, { name: "router" }, { name: "operator" }];
     const [a, b] = random.chance(0.5)
       ? [random.pick(ledgers), random.pick(shards)]
@@ -478,7 +495,7 @@ export class Simulation {
       subject,
       source,
     }));
-    const result = opsOf({ creates }, shipped, this.#settings.shards, this.coordinator.limits);
+    const result = opsOf({ creates }, shipped, this.isolate.shards, this.coordinator.limits);
     this.judge.check("I10", !result.ok, () => "a batch that contains a name twice is accepted");
     this.judge.see("B1");
   }

@@ -89,19 +89,21 @@ export class SimulatedRecords implements VerifiedRecords {
     behind: RecordPosition,
     pageSize: number,
   ): Promise<MergedPage> {
-    const { shards, limits } = this.#context.coordinator;
+    const { isolate, coordinator } = this.#context;
+    const { limits } = coordinator;
+    const { shards, placement } = isolate;
     const isSmall = limits.scanRows < 100;
     const merge = {
-      shards: shards.length,
+      shards,
       width: limits.fanOut,
       limit: pageSize,
       extra: isSmall ? 0 : limits.maxPageItems,
       // More than the messages that the scan of a shard's holds takes, so that each page gets further.
-      calls: isSmall ? 40 * shards.length : 900,
+      calls: isSmall ? 40 * shards : 900,
       behind,
     };
     const merged = await mergeRecords(merge, async (shard, cursor, limit) =>
-      resultOf(await this.#tried(() => this.#api.records(shard, { ...range, cursor, limit }))),
+      resultOf(await this.#tried(() => this.#api.records(shard, { ...range, placement, cursor, limit }))),
     );
     if (!merged.ok) throw new CoordinatorFailed(merged.refusal.detail);
     for (const record of merged.value.records)
@@ -115,9 +117,10 @@ export class SimulatedRecords implements VerifiedRecords {
     ranges,
   }: Parameters<VerifiedRecords["digests"]>[0]): ReturnType<VerifiedRecords["digests"]> {
     const asOfMs = this.#nowMs();
-    const query = { ...this.#selectionOf(source, bucketTypes), ranges: ranges.map(orders) };
-    const { shards, limits } = this.#context.coordinator;
-    const answers = await fanOut([...shards.keys()], limits.fanOut, (shard) =>
+    const { isolate, coordinator } = this.#context;
+    const { shards, placement } = isolate;
+    const query = { ...this.#selectionOf(source, bucketTypes), placement, ranges: ranges.map(orders) };
+    const answers = await fanOut([...Array(shards).keys()], coordinator.limits.fanOut, (shard) =>
       readDigests(ranges.length, DIGEST_CALLS, async (cursor) =>
         resultOf(await this.#tried(() => this.#api.digests(shard, { ...query, cursor }))),
       ),
@@ -139,7 +142,7 @@ export class SimulatedRecords implements VerifiedRecords {
       return { type: numberOf(shipped, "bucket", type), canonical: made.canonical };
     });
     const byShard = Map.groupBy(keys.entries(), ([, { type, canonical }]) =>
-      shardOf(type, canonical, this.#context.coordinator.shards.length),
+      shardOf(type, canonical, this.#context.isolate.shards),
     );
     const found: LookupFound[] = [];
     for (const [shard, entries] of byShard) {

@@ -17,10 +17,13 @@ interface Told {
   position: number;
   claims: Claims;
   holds: ReadonlyMap<string, HoldRow>;
-  /** The epochs of the executions whose grants were told. */
-  granted: Set<number>;
-  /** The epochs of the executions whose decisions were told. */
-  decided: Set<number>;
+  /** The executions whose grants were told, by `executionOf`. */
+  granted: Set<string>;
+  /** The executions whose decisions were told. */
+  decided: Set<string>;
+  /** The claims that have moved to this shard and from it, and that were not told otherwise (G9). */
+  arrived: ClaimRow[];
+  left: ClaimRow[];
   /** The claims after each transaction; undefined if a later one became durable in the same moment. */
   snapshots: Map<number, string | undefined>;
 }
@@ -35,7 +38,7 @@ export class ChangeWatch {
 
   constructor(evidence: Evidence) {
     this.#evidence = evidence;
-    this.#told = evidence.coordinator.shards.map(() => ({
+    this.#told = evidence.coordinator.allShards.map(() => ({
       version: -1,
       wentBack: 0,
       position: 0,
@@ -43,6 +46,8 @@ export class ChangeWatch {
       holds: new Map(),
       granted: new Set(),
       decided: new Set(),
+      arrived: [],
+      left: [],
       snapshots: new Map([[0, ""]]),
     }));
   }
@@ -73,9 +78,15 @@ export class ChangeWatch {
     this.#evidence.see("F6");
   }
 
+  /** A claim has moved, which no shard tells. */
+  moved(from: number, to: number, claim: ClaimRow): void {
+    this.#of(from).left.push(claim);
+    this.#of(to).arrived.push(claim);
+  }
+
   /** Must be called when the images of the shards were read. */
   refresh(): void {
-    for (const [index, part] of this.#evidence.coordinator.shards.entries()) {
+    for (const [index, part] of this.#evidence.coordinator.allShards.entries()) {
       const told = this.#of(index);
       if (told.version !== part.disk.version) this.#read(index, part, told);
     }
@@ -95,26 +106,30 @@ export class ChangeWatch {
     const { holds: before } = told;
     told.holds = image.holds;
     if (told.wentBack !== disk.wentBack) return this.#startAgain(told, disk.wentBack, index, image.claims);
-    const rows = disk.readDurable<{ position: number; changes: string }>(
+    for (const row of told.arrived) told.claims.set(row.uuid, claimOf(row));
+    told.arrived = [];
+    const rows = disk.readDurable<{ position: number; changes: string | null }>(
       "SELECT position, changes FROM log WHERE position > ? ORDER BY position",
       told.position,
     );
     for (const { position, changes } of rows) {
-      const open = new Set<number>();
-      for (const change of loggedChanges(changes, position, 0)) {
+      const open = new Set<string>();
+      for (const change of loggedChanges(changes ?? "", position, 0)) {
         this.#apply(index, told, change);
-        if (change.event === "granted") open.add(change.epoch);
-        if (isDecision(change)) open.delete(change.epoch);
+        if (change.event === "granted") open.add(executionOf(change));
+        if (isDecision(change)) open.delete(executionOf(change));
       }
-      for (const epoch of open)
+      for (const execution of open)
         this.#evidence.check(
           "I44",
-          !told.decided.has(epoch),
-          () => `shard ${index} told the execution ${epoch} as granted after its decision`,
+          !told.decided.has(execution),
+          () => `shard ${index} told the execution ${execution} as granted after its decision`,
         );
       told.position = position;
       told.snapshots.set(position, undefined);
     }
+    for (const { uuid } of told.left) told.claims.delete(uuid);
+    told.left = [];
     const text = textOf(told.claims);
     if (rows.length > 0) told.snapshots.set(told.position, text);
     const claims = textOf(claimsOf(image.claims));
@@ -125,7 +140,8 @@ export class ChangeWatch {
     );
     if (rows.length > 0) this.#evidence.see("F1");
     for (const [key, hold] of before)
-      if (image.holds.get(key)?.epoch !== hold.epoch) this.#checkEnded(index, hold, told.decided);
+      if (image.holds.get(key)?.epoch !== hold.epoch && !this.#isHeldElsewhere(hold))
+        this.#checkEnded(index, hold, told.decided);
   }
 
   /** A restored file has other rows, and its next instance tells grants again. */
@@ -144,13 +160,13 @@ export class ChangeWatch {
     const fail = (why: string) => (): string => `shard ${shard} told ${JSON.stringify(change)}, but ${why}`;
     if (claim === undefined) {
       const fact = this.#evidence.facts.get(factKey(cell, lease));
-      const isGrant = fact?.execution?.epochs[shard] === epoch;
+      const isGrant = Object.values(fact?.execution?.epochs ?? {}).includes(epoch);
       this.#evidence.check("I44", isGrant, fail("no lease was granted with this execution"));
-      if (event === "granted") return void granted.add(epoch);
+      if (event === "granted") return void granted.add(executionOf(change));
       const isRight = fact?.state === (event === "committed" ? "COMMITTED" : "ROLLED_BACK");
       this.#evidence.check("I44", isRight, fail(`the lease is ${fact?.state}`));
-      this.#evidence.check("I44", granted.has(epoch), fail("its grant was not told before"));
-      decided.add(epoch);
+      this.#evidence.check("I44", granted.has(executionOf(change)), fail("its grant was not told before"));
+      decided.add(executionOf(change));
       this.#evidence.see("F2");
       return;
     }
@@ -167,12 +183,19 @@ export class ChangeWatch {
     claims.set(claim.uuid, { epoch, text: textOfChange(change) });
   }
 
-  #checkEnded(shard: number, { cell, lease, epoch }: HoldRow, decided: ReadonlySet<number>): void {
+  /** Whether a hold has only moved. */
+  #isHeldElsewhere({ bucket_type: type, canonical, lease, epoch }: HoldRow): boolean {
+    const hold = this.#evidence.holdOn({ type, canonical });
+    return hold?.lease === lease && hold.epoch === epoch;
+  }
+
+  #checkEnded(shard: number, hold: HoldRow, decided: ReadonlySet<string>): void {
+    const { cell, lease, epoch, granted_by } = hold;
     const fact = this.#evidence.facts.get(factKey(cell, lease));
-    if (fact?.execution?.epochs[shard] !== epoch) return;
+    if (fact?.execution?.epochs[granted_by ?? shard] !== epoch) return;
     this.#evidence.check(
       "I44",
-      decided.has(epoch),
+      decided.has(executionOf(hold)),
       () => `shard ${shard} did not tell that lease ${lease} of cell ${cell} is ${fact.state}`,
     );
   }
@@ -190,13 +213,16 @@ export function textOfChange({ cell, epoch, claim }: Change): string {
 }
 
 const claimsOf = (rows: ReadonlyMap<string, ClaimRow>): Claims =>
-  new Map(
-    [...rows.values()].map((row) => {
-      const facts = [row.value, row.cell, row.epoch, row.subject_type, row.subject_id];
-      const text = `${rowKey(row)} ${[...facts, row.source_type, row.source_id].join("/")}`;
-      return [row.uuid, { epoch: row.epoch, text }];
-    }),
-  );
+  new Map([...rows.values()].map((row) => [row.uuid, claimOf(row)]));
+
+function claimOf(row: ClaimRow): { epoch: number; text: string } {
+  const facts = [row.value, row.cell, row.epoch, row.subject_type, row.subject_id];
+  const text = `${rowKey(row)} ${[...facts, row.source_type, row.source_id].join("/")}`;
+  return { epoch: row.epoch, text };
+}
+
+/** Epochs of different shards may be the same, and holds move. */
+const executionOf = ({ lease, epoch }: { lease: string; epoch: number }): string => `${lease} ${epoch}`;
 
 const textOf = (claims: Claims): string =>
   [...claims.values()]

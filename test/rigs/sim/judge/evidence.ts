@@ -23,6 +23,8 @@ export class Evidence {
   readonly inUse = new Map<string, string>();
   readonly facts = new Map<string, Facts>();
   readonly images: readonly ShardImage[];
+  /** The number of shards at the start. */
+  readonly #firstShards: number;
   /** Leases whose row was pruned, so that their UUIDs may be used again. */
   readonly pruned = new Set<string>();
   readonly everPruned = new Set<string>();
@@ -59,8 +61,11 @@ export class Evidence {
 
   constructor(coordinator: Coordinator) {
     this.coordinator = coordinator;
-    this.images = coordinator.shards.map(() => ({
+    this.#firstShards = coordinator.shards.length;
+    this.images = coordinator.allShards.map(() => ({
       version: -1,
+      stored: { claims: new Map(), holds: new Map() },
+      growing: { shards: 0, fencedFrom: undefined, target: undefined },
       claims: new Map(),
       holds: new Map(),
       ranges: new Map(),
@@ -128,7 +133,7 @@ export class Evidence {
     const claims = new Map<string, ClaimRow | HoldRow>(image?.claims);
     const texts = new Map([...claims].map(([key, { uuid, epoch }]) => [key, `${uuid}/${epoch}`]));
     for (const [key, hold] of image?.holds ?? []) {
-      if (!this.#isCommitted(hold, shard)) continue;
+      if (this.stateOf(hold, shard) !== "COMMITTED") continue;
       if (hold.kind === "destroy") claims.delete(key);
       else claims.set(key, hold);
       texts.set(key, `${image?.claims.get(key)?.uuid ?? hold.uuid}/${hold.epoch}`);
@@ -140,32 +145,47 @@ export class Evidence {
     return new Map(listed.map(([key]) => [key, texts.get(key) ?? ""]));
   }
 
-  /** Whether the decision of a hold is a durable commit. */
-  #isCommitted({ cell, lease, incarnation, counter, epoch }: HoldRow, shard: number): boolean {
-    const fact = this.factOf(cell, lease);
-    const { execution } = fact ?? {};
-    return (
-      fact?.state === "COMMITTED" &&
-      execution?.incarnation === incarnation &&
-      execution.counter === counter &&
-      execution.epochs[shard] === epoch
-    );
+  claimOn({ type, canonical }: BucketKey): ClaimRow | undefined {
+    return this.images[this.homeOf({ type, canonical })]?.claims.get(nameKey({ type, canonical }));
   }
 
-  claimOn({ type, canonical }: BucketKey): ClaimRow | undefined {
-    const shard = shardOf(type, canonical, this.coordinator.shards.length);
-    return this.images[shard]?.claims.get(nameKey({ type, canonical }));
+  holdOn(key: BucketKey): HoldRow | undefined {
+    return this.images[this.homeOf(key)]?.holds.get(nameKey(key));
+  }
+
+  /** The shards that serve a name, by what is durable. */
+  serversOf(key: BucketKey): number[] {
+    return this.images.flatMap(({ growing: { shards, target } }, index) => {
+      const isPlaced = shards > 0 && placed(key, shards) === index;
+      return isPlaced && (target?.active.has(placed(key, target.from)) ?? true) ? [index] : [];
+    });
+  }
+
+  /**
+   * The shard whose rows about a name count: the one that serves it. While a name is handed over, nobody
+   * serves it, and the rows of the shard that has stopped count.
+   */
+  homeOf(key: BucketKey): number {
+    return this.serversOf(key)[0] ?? placed(key, this.#shardsBefore());
+  }
+
+  /** The number of shards before the growth that runs. */
+  #shardsBefore(): number {
+    const fenced = Math.max(0, ...this.images.map(({ growing }) => growing.fencedFrom ?? 0));
+    if (fenced > 0) return fenced;
+    const counts = this.images.map(({ growing: { shards } }) => shards).filter((shards) => shards > 0);
+    return counts.length === 0 ? this.#firstShards : Math.min(...counts);
   }
 
   /** The state of the lease of a hold, if the lease rests on this execution. */
   stateOf(hold: HoldRow | RangeHoldRow, shard: number): LeaseState | undefined {
-    const { cell, lease, incarnation, counter, epoch } = hold;
+    const { cell, lease, incarnation, counter, epoch, granted_by: grantedBy } = hold;
     const fact = this.facts.get(factKey(cell, lease));
     const { execution } = fact ?? {};
     const isIt =
       execution?.incarnation === incarnation &&
       execution.counter === counter &&
-      execution.epochs[shard] === epoch;
+      execution.epochs[grantedBy ?? shard] === epoch;
     return isIt ? fact?.state : undefined;
   }
 
@@ -200,4 +220,14 @@ export class Evidence {
     const isGranted = this.facts.get(key)?.execution !== undefined || this.everPruned.has(key);
     this.check("I15", isGranted, () => `${canonical} was returned for lease ${key}, which was never granted`);
   }
+}
+
+const placements = new Map<string, number>();
+
+/** The shard of a name, if there are this many. */
+function placed({ type, canonical }: BucketKey, shards: number): number {
+  const id = `${shards} ${type} ${canonical}`;
+  const known = placements.get(id) ?? shardOf(type, canonical, shards);
+  placements.set(id, known);
+  return known;
 }

@@ -7,6 +7,7 @@ import { ChangeWatch } from "./change-watch.ts";
 import { DigestWatch } from "./digest-watch.ts";
 import { Drifts } from "./drifts.ts";
 import { Evidence } from "./evidence.ts";
+import { GrowthWatch } from "./growth-watch.ts";
 import { LedgerWatch } from "./ledger-watch.ts";
 import { MessageWatch } from "./message-watch.ts";
 import { QueueWatch } from "./queue-watch.ts";
@@ -31,16 +32,22 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
   readonly statuses = new StatusWatch(this);
   readonly renewals = new RenewalWatch(this);
   readonly changes = new ChangeWatch(this);
+  readonly growths = new GrowthWatch(this);
   readonly #scrubs = new ScrubWatch(this);
   /** Undefined in a run without routers. */
   routes: RouteWatch | undefined;
   readonly transfers = new TransferWatch(this);
   readonly #ledgers = new LedgerWatch(this, this.transfers, (fact) => this.verifications.decided(fact));
   readonly queues = new QueueWatch(this);
-  readonly #shards = new ShardWatch(this, this.transfers, (hold) => {
-    this.types.held(hold);
-    this.queues.held(hold);
-  });
+  readonly #shards = new ShardWatch(
+    this,
+    this.transfers,
+    (hold) => {
+      this.types.held(hold);
+      this.queues.held(hold);
+    },
+    (from, to, claim) => this.changes.moved(from, to, claim),
+  );
   readonly #messages = new MessageWatch(this);
   readonly #digests = new DigestWatch(this);
 
@@ -55,7 +62,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
           (fact) => fact.cell === cell && fact.state !== "GRANTED" && !fact.isApplied,
         ),
       );
-    for (const [index, part] of this.coordinator.shards.entries())
+    for (const [index, part] of this.coordinator.allShards.entries())
       this.#checkWakeUp(part, () => this.#hasHolds(index));
   }
 
@@ -129,6 +136,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.#ledgers.refresh();
     this.#shards.refresh();
     this.changes.refresh();
+    this.growths.refresh();
     this.audit.refresh();
     this.statuses.refresh();
     this.routes?.refresh();

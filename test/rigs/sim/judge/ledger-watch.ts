@@ -178,7 +178,7 @@ export class LedgerWatch {
     let absent = 0;
     for (const op of fact.ops) {
       const epoch = execution.epochs[op.shard];
-      const hold = this.#evidence.images[op.shard]?.holds.get(nameKey(op));
+      const hold = this.#evidence.holdOn(op);
       const isHeld = hold !== undefined && isHoldOf(hold, fact, op);
       if (!isHeld && op.kind === "destroy" && missing > 0) absent += 1;
       else
@@ -239,7 +239,7 @@ export class LedgerWatch {
   #applied(fact: Facts): void {
     this.#transfers.applied(fact);
     for (const op of fact.ops) {
-      const hold = this.#evidence.images[op.shard]?.holds.get(nameKey(op));
+      const hold = this.#evidence.holdOn(op);
       const isHeld = hold !== undefined && isHoldOf(hold, fact, op);
       this.#evidence.check(
         "I5",

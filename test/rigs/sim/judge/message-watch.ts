@@ -131,7 +131,8 @@ export class MessageWatch {
     for (const [index, question] of questions.entries()) {
       const verdict = verdicts[index];
       const name = `attempt ${attemptOf(cell, question)} of lease ${question.lease} of cell ${cell}`;
-      const execution = `${attemptOf(cell, question)}@${shard}#${question.epoch}`;
+      const { grantedBy = shard } = question;
+      const execution = `${attemptOf(cell, question)}@${grantedBy}#${question.epoch}`;
       this.#evidence.see(`verdict ${verdict}`);
       this.#evidence.see("B8");
       const isStillHeld = [...(this.#evidence.images[shard]?.holds.values() ?? [])].some(
@@ -141,7 +142,7 @@ export class MessageWatch {
       const fact = this.#evidence.facts.get(factKey(cell, question.lease));
       const isIt =
         fact?.execution?.incarnation === question.incarnation && fact.execution.counter === question.counter;
-      const isThis = isIt && fact.execution?.epochs[shard] === question.epoch;
+      const isThis = isIt && fact.execution?.epochs[grantedBy] === question.epoch;
       switch (verdict) {
         case "gone":
           this.#evidence.calledGone.add(execution);

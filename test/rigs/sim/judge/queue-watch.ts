@@ -40,8 +40,9 @@ export class QueueWatch {
   readonly #nowMs: () => number;
   readonly #awaited = new Map<string, Awaited>();
   readonly #open = new WeakMap<Sent, { wait: OpenWait; of: Awaited }>();
-  /** When the last prepare of an attempt was granted, by attempt, and the last attempt of each lease. */
-  readonly #grantedAtMs = new Map<string, number>();
+  /** When the last prepare of an attempt was granted, by attempt and shard. */
+  readonly #grantedAtMs = new Map<string, Map<string, number>>();
+  /** The last attempt of each lease. */
   readonly #attempts = new Map<string, string>();
   #messages = 0;
 
@@ -58,7 +59,7 @@ export class QueueWatch {
     if (method !== "wait") return;
     const { cell, lease } = message as { cell: string; lease: string };
     const attempt = this.#attempts.get(factKey(cell, lease)) ?? "";
-    const grantedAtMs = this.#grantedAtMs.get(attempt) ?? -Infinity;
+    const grantedAtMs = Math.max(-Infinity, ...(this.#grantedAtMs.get(attempt)?.values() ?? []));
     // After this time, the release may have failed without being sent (B6).
     const isLate = this.#nowMs() - grantedAtMs >= this.#evidence.coordinator.limits.exchangeTimeoutMs;
     this.#evidence.check(
@@ -71,11 +72,13 @@ export class QueueWatch {
   delivered(call: Sent): void {
     if (call.method !== "wait") return;
     const { cell, lease, key } = call.message as { cell: string; lease: string; key: BucketKey };
-    const part = this.#evidence.coordinator.shards.find(({ name }) => name === call.to);
+    const part = this.#evidence.coordinator.allShards.find(({ name }) => name === call.to);
     if (part === undefined) return;
     const name = nameKey(key);
-    const of = this.#awaited.get(name) ?? { part, open: new Set(), came: new Map(), idleSinceMs: undefined };
-    this.#awaited.set(name, of);
+    // A name that moves has another queue, to which the begins come again (G6).
+    const id = `${part.name} ${name}`;
+    const of = this.#awaited.get(id) ?? { part, open: new Set(), came: new Map(), idleSinceMs: undefined };
+    this.#awaited.set(id, of);
     const waiter = factKey(cell, lease);
     // Before its first answer, an instance may keep a message back until it knows its placement. Nobody knows
     // its order then, so it counts as early, and waits for nothing.
@@ -99,7 +102,7 @@ export class QueueWatch {
 
   answered(call: Sent, reply: Reply<unknown>): void {
     if (call.method === "exchange" && reply.ok)
-      this.#answeredExchange(call.message as Exchange, reply.value as ExchangeAnswer);
+      this.#answeredExchange(call.to, call.message as Exchange, reply.value as ExchangeAnswer);
     const found = this.#open.get(call);
     if (call.method !== "wait" || found === undefined) return;
     const { wait, of } = found;
@@ -113,18 +116,23 @@ export class QueueWatch {
     }
   }
 
-  #answeredExchange({ prepares }: Exchange, answer: ExchangeAnswer): void {
+  #answeredExchange(shard: string, { prepares }: Exchange, answer: ExchangeAnswer): void {
     for (const [index, { cell, ...attempt }] of prepares.entries()) {
       const prepared = answer.prepares[index];
-      if (prepared?.granted && prepared.epoch > 0)
-        this.#grantedAtMs.set(attemptOf(cell, attempt), this.#nowMs());
+      const id = attemptOf(cell, attempt);
+      const granted = this.#grantedAtMs.get(id) ?? new Map<string, number>();
+      this.#grantedAtMs.set(id, granted);
+      if (prepared?.granted && prepared.epoch > 0) granted.set(shard, this.#nowMs());
+      // Another copy of the message was granted, and this answer may be the one that the ledger gets.
+      else granted.delete(shard);
     }
   }
 
   /** A hold became durable. Nobody whose message was waiting then had come before its lease. */
   held(hold: HoldRow): void {
-    const name = nameKey({ type: hold.bucket_type, canonical: hold.canonical });
-    const of = this.#awaited.get(name);
+    const key = { type: hold.bucket_type, canonical: hold.canonical };
+    const name = nameKey(key);
+    const of = this.#awaited.get(`shard ${this.#evidence.homeOf(key)} ${name}`);
     if (of === undefined) return;
     const winner = factKey(hold.cell, hold.lease);
     const came = of.came.get(winner) ?? Infinity;

@@ -1,4 +1,3 @@
-import { shardOf } from "../../../../src/core/placement.ts";
 import type { PlacedLease } from "../../../../src/core/messages.ts";
 import type { Positions, RouteAnswer } from "../../../../src/router/index.ts";
 import { nameKey, type Name } from "../local.ts";
@@ -160,6 +159,6 @@ export class RouteWatch {
   }
 
   #shardOf({ type, canonical }: Name): number {
-    return shardOf(type, canonical, this.#evidence.coordinator.shards.length);
+    return this.#evidence.homeOf({ type, canonical });
   }
 }

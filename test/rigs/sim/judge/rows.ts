@@ -48,9 +48,23 @@ export interface Facts {
   createdPosition: number;
 }
 
+/** What a shard has stored of its placement, and of a growth. */
+export interface GrowingShard {
+  /** The number of shards of its placement. 0: it has none. */
+  shards: number;
+  /** The number of shards before, while it still has rows of names that it serves no more. */
+  fencedFrom: number | undefined;
+  /** The sources that have handed over, while some have not. */
+  target: { from: number; active: ReadonlySet<number> } | undefined;
+}
+
 /** The durable rows of a shard. */
 export interface ShardImage {
   version: number;
+  /** All rows, also copies of names that another shard serves. */
+  stored: { claims: ReadonlyMap<string, ClaimRow>; holds: ReadonlyMap<string, HoldRow> };
+  growing: GrowingShard;
+  /** The rows about names whose rows here count (`Evidence.homeOf`). */
   claims: Map<string, ClaimRow>;
   holds: Map<string, HoldRow>;
   /** By scope. */
@@ -75,7 +89,8 @@ export const isHoldOf = (hold: HoldRow, { cell, lease, execution }: Facts, op: O
   hold.kind === op.kind &&
   hold.incarnation === execution?.incarnation &&
   hold.counter === execution.counter &&
-  hold.epoch === execution.epochs[op.shard];
+  hold.epoch === execution.epochs[op.shard] &&
+  (hold.granted_by === null || hold.granted_by === op.shard);
 
 /** Whether a claim matches a row of the cell in every field. */
 export const isClaimOf = (

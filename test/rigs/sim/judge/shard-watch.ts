@@ -1,29 +1,36 @@
-import { shardOf } from "../../../../src/core/placement.ts";
+import { shardsOf } from "../../../../src/core/placement.ts";
 import type { PastClaimRow } from "../../../../src/core/shard/past-claims.ts";
 import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
 import type { Evidence } from "./evidence.ts";
-import { factKey, rowKey, type ShardImage } from "./rows.ts";
+import { factKey, rowKey, type GrowingShard, type ShardImage } from "./rows.ts";
 import type { TransferWatch } from "./transfer-watch.ts";
+
+type Moved = (from: number, to: number, claim: ClaimRow) => void;
 
 /** Checks every change of what is durable on a shard. */
 export class ShardWatch {
   readonly #evidence: Evidence;
   readonly #transfers: TransferWatch;
   readonly #held: (hold: HoldRow) => void;
+  readonly #moved: Moved;
   readonly #epochs = new Map<string, number>();
 
-  /** @param held called for each new hold */
-  constructor(evidence: Evidence, transfers: TransferWatch, held: (hold: HoldRow) => void) {
+  /**
+   * @param held called for each new hold
+   * @param moved called for each claim that another shard serves from now on
+   */
+  constructor(evidence: Evidence, transfers: TransferWatch, held: (hold: HoldRow) => void, moved: Moved) {
     this.#evidence = evidence;
     this.#transfers = transfers;
     this.#held = held;
+    this.#moved = moved;
   }
 
   refresh(): void {
-    for (const [index, part] of this.#evidence.coordinator.shards.entries()) {
+    for (const [index, part] of this.#evidence.coordinator.allShards.entries()) {
       const image = this.#evidence.images[index];
       if (image !== undefined && image.version !== part.disk.version) this.#readShard(index, part, image);
     }
@@ -33,53 +40,100 @@ export class ShardWatch {
     image.version = part.disk.version;
     const hasTables = part.disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'hold'").length > 0;
     if (!hasTables) return;
-    const claims = new Map(
-      part.disk.readDurable<ClaimRow>("SELECT * FROM claim").map((row) => [rowKey(row), row]),
-    );
-    const holds = new Map(
-      part.disk.readDurable<HoldRow>("SELECT * FROM hold").map((row) => [rowKey(row), row]),
-    );
+    const { stored: before, growing } = image;
+    image.stored = {
+      claims: new Map(
+        part.disk.readDurable<ClaimRow>("SELECT * FROM claim").map((row) => [rowKey(row), row]),
+      ),
+      holds: new Map(part.disk.readDurable<HoldRow>("SELECT * FROM hold").map((row) => [rowKey(row), row])),
+    };
+    image.growing = readGrowing(part);
     const ranges = new Map(
       part.disk.readDurable<RangeHoldRow>("SELECT * FROM range_hold").map((row) => [row.scope, row]),
     );
-    const before = { claims: image.claims, holds: image.holds };
-    this.#checkKept(part, image, claims);
-    image.claims = claims;
-    image.holds = holds;
-    this.#transfers.changed(index, image, ranges);
-    const rangesBefore = image.ranges;
-    image.ranges = ranges;
-    for (const key of new Set([
-      ...before.claims.keys(),
-      ...before.holds.keys(),
-      ...claims.keys(),
-      ...holds.keys(),
-    ])) {
-      this.#checkShardOfKey(index, key);
-      this.#checkKey(
-        index,
-        key,
-        before.claims.get(key),
-        before.holds.get(key),
-        claims.get(key),
-        holds.get(key),
-        rangesBefore,
-      );
-      this.checkProtected(key);
+    this.#transfers.changed(index, { ...image.stored, ranges: image.ranges }, ranges);
+    const isSame = growingText(image.growing) === growingText(growing);
+    const changed = isSame
+      ? [before, image.stored]
+      : [before, ...this.#evidence.images.map(({ stored }) => stored)];
+    const keys = new Set(changed.flatMap(({ claims, holds }) => [...claims.keys(), ...holds.keys()]));
+    for (const each of this.#evidence.images) {
+      each.claims = new Map(each.claims);
+      each.holds = new Map(each.holds);
     }
+    const earlier = { claims: new Map(image.claims), holds: new Map(image.holds) };
+    for (const key of keys) this.#readKey(key);
+    const mayDelete = [growing, image.growing].some(
+      ({ fencedFrom, target }) => fencedFrom !== undefined || target !== undefined,
+    );
+    this.#checkKept(part, image, earlier, mayDelete);
+    image.ranges = ranges;
+    for (const key of keys) this.checkProtected(key);
+  }
+
+  /** Checks one name before and after a transaction of one shard, wherever its rows are. */
+  #readKey(key: string): void {
+    const { images } = this.#evidence;
+    const type = Number(key.slice(0, key.indexOf(":")));
+    const bucket = { type, canonical: key.slice(key.indexOf(":") + 1) };
+    const servers = this.#evidence.serversOf(bucket);
+    this.#evidence.check(
+      "I47",
+      servers.length <= 1,
+      () => `${key} is served by the shards ${servers.join(" and ")}`,
+    );
+    const home = this.#evidence.homeOf(bucket);
+    for (const [index, image] of images.entries()) {
+      if (index === home) continue;
+      const { stored, growing } = image;
+      const isStored = stored.claims.has(key) || stored.holds.has(key);
+      const isMoving =
+        growing.shards === 0 || growing.fencedFrom !== undefined || growing.target !== undefined;
+      this.#evidence.check(
+        "I1",
+        !isStored || isMoving,
+        () => `${key} is on shard ${index}, but belongs to shard ${home}`,
+      );
+    }
+    const before = images.findIndex(({ claims, holds }) => claims.has(key) || holds.has(key));
+    const [claim, hold] = [images[before]?.claims.get(key), images[before]?.holds.get(key)];
+    images[before]?.claims.delete(key);
+    images[before]?.holds.delete(key);
+    const nextClaim = images[home]?.stored.claims.get(key);
+    const nextHold = images[home]?.stored.holds.get(key);
+    if (nextClaim !== undefined) images[home]?.claims.set(key, nextClaim);
+    if (nextHold !== undefined) images[home]?.holds.set(key, nextHold);
+    this.#checkKey(before === -1 ? home : before, key, claim, hold, nextClaim, nextHold);
+    if (before === -1 || before === home) return;
+    this.#evidence.see("I48");
+    if (claim !== undefined) this.#moved(before, home, claim);
+    if (hold === undefined || nextHold === undefined || identity(hold) !== identity(nextHold)) return;
+    this.#evidence.check(
+      "I48",
+      nextHold.granted_by === (hold.granted_by ?? before),
+      () => `the hold on ${key} moved from shard ${before}, but says that ${nextHold.granted_by} granted it`,
+    );
+    this.#evidence.see("a hold moved");
   }
 
   /** Checks that the claims that a transaction ended became past claims, and that nothing else did (K1). */
-  #checkKept({ name, disk }: Part<object>, image: ShardImage, claims: ShardImage["claims"]): void {
+  #checkKept(
+    { name, disk }: Part<object>,
+    image: ShardImage,
+    before: Pick<ShardImage, "claims" | "holds">,
+    mayDelete: boolean,
+  ): void {
     const past = disk.readDurable<PastClaimRow>("SELECT * FROM past_claim");
-    const ended = [...image.claims].filter(([key, { epoch }]) => claims.get(key)?.epoch !== epoch);
-    const before = image.pastClaims;
+    const { claims } = image;
+    const ended = [...before.claims].filter(([key, { epoch }]) => claims.get(key)?.epoch !== epoch);
+    const count = image.pastClaims;
     const isSameHistory = image.wentBack === disk.wentBack;
     image.pastClaims = past.length;
     image.wentBack = disk.wentBack;
-    if (!isSameHistory) return;
+    // A name that moves takes no past claims with it (G9).
+    if (!isSameHistory || mayDelete) return;
     for (const [key, claim] of ended) {
-      const hold = image.holds.get(key) ?? image.ranges.get(claim.scope ?? "");
+      const hold = before.holds.get(key) ?? image.ranges.get(claim.scope ?? "");
       const row = past.find((each) => rowKey(each) === key && each.epoch === claim.epoch);
       this.#evidence.check(
         "I35",
@@ -88,21 +142,11 @@ export class ShardWatch {
       );
       this.#evidence.see("K1");
     }
-    const added = past.length - before;
+    const added = past.length - count;
     this.#evidence.check(
       "I35",
       added === ended.length || (this.#evidence.mayForget && added < ended.length),
       () => `${name} has ended ${ended.length} claims, but keeps ${added} more than before`,
-    );
-  }
-
-  #checkShardOfKey(index: number, key: string): void {
-    const [type, canonical] = [Number(key.slice(0, key.indexOf(":"))), key.slice(key.indexOf(":") + 1)];
-    const home = shardOf(type, canonical, this.#evidence.coordinator.shards.length);
-    this.#evidence.check(
-      "I1",
-      home === index,
-      () => `${key} is on shard ${index}, but belongs to shard ${home}`,
     );
   }
 
@@ -114,8 +158,8 @@ export class ShardWatch {
     hold: HoldRow | undefined,
     nextClaim: ClaimRow | undefined,
     nextHold: HoldRow | undefined,
-    ranges: ReadonlyMap<string, RangeHoldRow>,
   ): void {
+    const ranges = this.#evidence.images[shard]?.ranges ?? new Map();
     const isSameHold = hold !== undefined && nextHold !== undefined && identity(hold) === identity(nextHold);
     const isSameClaim = JSON.stringify(claim) === JSON.stringify(nextClaim);
     if (hold !== undefined && !isSameHold) this.#holdEnded(shard, key, hold, claim, nextClaim);
@@ -157,7 +201,7 @@ export class ShardWatch {
       execution !== undefined &&
       execution.incarnation === hold.incarnation &&
       execution.counter === hold.counter &&
-      execution.epochs[shard] === hold.epoch;
+      execution.epochs[hold.granted_by ?? shard] === hold.epoch;
     this.#evidence.check(
       "I4",
       !isGrant || fact?.state !== "GRANTED",
@@ -225,3 +269,38 @@ function isCommittedAs(hold: HoldRow, claim: ClaimRow | undefined): boolean {
     claim.subject_id === hold.subject_id
   );
 }
+
+/** Reads what a shard has stored of its placement and of a growth. */
+function readGrowing({ disk }: Part<object>): GrowingShard {
+  const rows = disk.readDurable<{ name: string; value: string }>(
+    "SELECT name, value FROM meta WHERE name IN ('placement', 'growth_source', 'growth_target')",
+  );
+  const meta = new Map(rows.map(({ name, value }) => [name, value]));
+  const placement = meta.get("placement");
+  const source = JSON.parse(meta.get("growth_source") ?? "null") as {
+    from: number;
+    isFenced: boolean;
+  } | null;
+  const target = JSON.parse(meta.get("growth_target") ?? "null") as {
+    from: number;
+    sources: Record<string, { isActive: boolean }>;
+  } | null;
+  return {
+    shards: placement === undefined ? 0 : shardsOf(placement),
+    fencedFrom: source?.isFenced === true ? source.from : undefined,
+    target:
+      target === null
+        ? undefined
+        : {
+            from: target.from,
+            active: new Set(
+              Object.entries(target.sources).flatMap(([shard, { isActive }]) =>
+                isActive ? [Number(shard)] : [],
+              ),
+            ),
+          },
+  };
+}
+
+const growingText = ({ shards, fencedFrom, target }: GrowingShard): string =>
+  JSON.stringify([shards, fencedFrom, target?.from, target && [...target.active]]);

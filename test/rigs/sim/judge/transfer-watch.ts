@@ -5,6 +5,8 @@ import type { StoredTransfer, TransferRecord } from "../../../../src/core/ledger
 import { nameKey, type Name } from "../local.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Facts, ShardImage } from "./rows.ts";
+
+type TransferImage = ShardImage["stored"] & Pick<ShardImage, "ranges">;
 import { Truths } from "./truths.ts";
 
 /** Checks the transfers of scopes between cells (Y1 to Y6). */
@@ -80,7 +82,7 @@ export class TransferWatch {
   }
 
   /** The durable rows of a shard have changed: its claims and holds are those of the image. */
-  changed(shard: number, image: ShardImage, ranges: ReadonlyMap<string, RangeHoldRow>): void {
+  changed(shard: number, image: TransferImage, ranges: ReadonlyMap<string, RangeHoldRow>): void {
     for (const range of image.ranges.values()) {
       if (ranges.get(range.scope)?.epoch !== range.epoch) this.#ended(shard, image, range);
     }
@@ -102,7 +104,7 @@ export class TransferWatch {
   }
 
   /** A range hold ends when the transfer was aborted, or when all claims are moved. */
-  #ended(shard: number, { claims }: ShardImage, range: RangeHoldRow): void {
+  #ended(shard: number, { claims }: TransferImage, range: RangeHoldRow): void {
     const { cell, lease, from_cell: from, scope } = range;
     const state = this.#evidence.stateOf(range, shard);
     this.#evidence.check(

@@ -1,4 +1,3 @@
-import { shardOf } from "../../../../src/core/placement.ts";
 import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
 import { nameKey, type Name } from "../local.ts";
 import type { Evidence } from "./evidence.ts";
@@ -63,7 +62,7 @@ export class Truths {
 
   /** What a lookup would show now (R2, Y4), from the durable rows of the shard and the ledgers. */
   #shownNow({ type, canonical }: Name): string {
-    const shard = shardOf(type, canonical, this.#evidence.coordinator.shards.length);
+    const shard = this.#evidence.homeOf({ type, canonical });
     const key = nameKey({ type, canonical });
     const image = this.#evidence.images[shard];
     const claim = image?.claims.get(key);

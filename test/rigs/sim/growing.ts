@@ -1,0 +1,122 @@
+import type { Growth } from "../../../src/core/growth/messages.ts";
+import { shardsOf } from "../../../src/core/placement.ts";
+import type { Result } from "../../../src/core/refusal.ts";
+import { operator } from "../../support/ops.ts";
+import type { SimulatedDriver, GrowthModules } from "./projection.ts";
+import type { Random } from "./random.ts";
+import type { Simulation } from "./simulation.ts";
+import type { GrowthSettings } from "./simulation-settings.ts";
+import { Violation } from "./violation.ts";
+
+/** More steps than a growth of a run takes without faults. */
+const MOST_STEPS = 400;
+
+/** Time in which alarms hand names over. */
+const PAUSE_MS = 2_000;
+const PAUSE_STEPS = 20_000;
+
+/** An operator who gets more shards, as the routes and the command line do. */
+export class Grower {
+  readonly #simulation: Simulation;
+  readonly #settings: GrowthSettings;
+  /** The numbers of shards that are still to come. */
+  readonly #to: number[];
+
+  constructor(simulation: Simulation, settings: GrowthSettings) {
+    this.#simulation = simulation;
+    this.#settings = settings;
+    this.#to = [...settings.to];
+  }
+
+  /** Does one thing of the next growth. The calls of several actions overlap. */
+  async act(random: Random): Promise<void> {
+    const { rows, aborts, hurries } = this.#settings;
+    const call = await this.#simulation.cronJob.growthDriver();
+    const growth = await call.modules.readGrowth(call.driver);
+    if (!growth.ok) return;
+    if (growth.value === null) return this.#start(call);
+    const drawn = random.next();
+    if (drawn < aborts) await this.#change(call, "abortGrowth", growth.value);
+    else if (drawn > 0.85) await this.#cut(call, growth.value, random.chance(hurries));
+    else await this.#step(call, growth.value, rows);
+  }
+
+  /** Goes on without faults until the growth has ended. A growth that has just begun may be aborted. */
+  async finish(random: Random): Promise<void> {
+    const call = await this.#simulation.cronJob.growthDriver();
+    const { judge } = this.#simulation;
+    for (let steps = 0; ; steps += 1) {
+      if (steps > MOST_STEPS) throw new Violation("I49", "a growth does not end without faults");
+      const growth = await this.#run(call.modules.readGrowth(call.driver));
+      if (!growth.ok) throw new Violation("I49", `the growth cannot be read: ${growth.refusal.detail}`);
+      if (growth.value === null) break;
+      if (steps === 0 && growth.value.phase === "copying" && random.chance(0.2))
+        await this.#run(this.#change(call, "abortGrowth", growth.value));
+      else if (growth.value.phase === "copying" && steps % 3 === 2)
+        await this.#run(this.#cut(call, growth.value, steps > MOST_STEPS / 2));
+      else await this.#run(this.#step(call, growth.value, this.#settings.rows));
+      await this.#simulation.pass(PAUSE_MS, PAUSE_STEPS);
+      // The directory may have no room for another audit entry.
+      if (steps % 20 === 19) await this.#run(this.#simulation.cron());
+    }
+    const shards = shardsOf(call.driver.envelope.placement);
+    this.#simulation.coordinator.hasGrown(shards);
+    judge.growths.checkEnd(shards);
+  }
+
+  #run<T>(work: Promise<T>): Promise<T> {
+    return this.#simulation.runUntil(work);
+  }
+
+  async #start(call: Call): Promise<void> {
+    const { judge } = this.#simulation;
+    const shards = shardsOf(call.driver.envelope.placement);
+    const to = this.#to.find((each) => each > shards);
+    if (to === undefined) return;
+    const started = await this.#send(call, "startGrowth", { to });
+    if (started?.ok === true) judge.see("a growth has started");
+  }
+
+  async #step({ modules, driver }: Call, growth: Growth, rows: number): Promise<void> {
+    const { judge } = this.#simulation;
+    const stepped = await modules.stepGrowth(driver, growth, driver.clock.now() + 1_000, rows);
+    if (stepped.ok && stepped.value === null) judge.see("a growth has ended");
+  }
+
+  async #cut(call: Call, growth: Growth, isForced: boolean): Promise<void> {
+    const { modules, driver } = call;
+    const { judge } = this.#simulation;
+    const isReady = modules.isReadyToCut(await modules.readProgress(driver, growth));
+    if (growth.phase === "copying" && !isReady && !isForced) return;
+    const ordered = await this.#change(call, "cutGrowth", growth);
+    if (ordered?.ok !== true) return;
+    const cut = await modules.completeCut(driver, ordered.value);
+    if (cut.ok) judge.see(isReady ? "cut when all was copied" : "cut before all was copied");
+  }
+
+  async #change(call: Call, method: string, { id }: Growth): Promise<Result<Growth> | undefined> {
+    const changed = await this.#send(call, method, { id });
+    if (method === "abortGrowth" && changed?.ok === true) this.#simulation.judge.see("a growth was aborted");
+    return changed;
+  }
+
+  async #send(
+    { modules, driver }: Call,
+    method: string,
+    fields: object,
+  ): Promise<Result<Growth> | undefined> {
+    const seen = await modules.readSeen(driver.database);
+    if (!seen.ok) return undefined;
+    const message = { ...driver.envelope, operator, growthCopiedAt: seen.value.growthPosition, ...fields };
+    try {
+      return await driver.objects.directory()[method]?.(message);
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+interface Call {
+  modules: GrowthModules;
+  driver: SimulatedDriver;
+}

@@ -1,0 +1,81 @@
+import { shardsOf } from "../../../../src/core/placement.ts";
+import type { Growth } from "../../../../src/core/growth/messages.ts";
+import type { Part } from "../part.ts";
+import type { Evidence } from "./evidence.ts";
+
+/** Checks what the parts have stored of a growth (G1, G2). */
+export class GrowthWatch {
+  readonly #evidence: Evidence;
+  readonly #versions = new Map<string, number>();
+  /** The number of shards of the placement that the directory has. */
+  #shards = 0;
+  /** The growth that D1 has a copy of. */
+  copied: () => Growth | null = () => null;
+
+  constructor(evidence: Evidence) {
+    this.#evidence = evidence;
+  }
+
+  /** Must be called when the images of the shards were read. */
+  refresh(): void {
+    const { directory, ledgers, allShards } = this.#evidence.coordinator;
+    const before = this.#shards;
+    if (this.#isNew(directory)) {
+      this.#shards = placedOn(directory);
+      this.#evidence.check(
+        "I49",
+        this.#shards >= before,
+        () => `the directory had ${before} shards and has ${this.#shards}`,
+      );
+    }
+    for (const part of [...ledgers.values(), ...allShards]) if (this.#isNew(part)) this.#check(part);
+  }
+
+  #isNew({ name, disk }: Part<object>): boolean {
+    if (this.#versions.get(name) === disk.version) return false;
+    this.#versions.set(name, disk.version);
+    return true;
+  }
+
+  #check(part: Part<object>): void {
+    const shards = placedOn(part);
+    const first = this.#evidence.coordinator.shards.length;
+    if (shards <= first) return;
+    const copy = this.copied();
+    this.#evidence.check(
+      "I49",
+      shards <= this.#shards && copy !== null && copy.to >= shards && isCut(copy, shards),
+      () => `${part.name} has ${shards} shards, but D1 has the growth ${JSON.stringify(copy)}`,
+    );
+    this.#evidence.see("G2");
+    this.#evidence.see("G3");
+  }
+
+  /** Checks at the end of all growths that every name is where it belongs, and nowhere else. */
+  checkEnd(shards: number): void {
+    for (const [index, { growing, stored }] of this.#evidence.images.entries()) {
+      const rows = stored.claims.size + stored.holds.size;
+      if (growing.shards === 0) continue;
+      this.#evidence.check(
+        "I49",
+        growing.shards === shards || rows === 0,
+        () => `shard ${index} has ${growing.shards} shards and ${rows} rows after a growth to ${shards}`,
+      );
+      this.#evidence.check(
+        "I49",
+        growing.fencedFrom === undefined && growing.target === undefined,
+        () => `shard ${index} has not ended the growth: ${JSON.stringify(growing)}`,
+      );
+    }
+  }
+}
+
+const isCut = ({ from, phase }: Growth, shards: number): boolean => phase !== "copying" || from >= shards;
+
+/** The number of shards of the placement that a part has stored. 0: none. */
+function placedOn({ disk }: Part<object>): number {
+  const [table] = disk.readDurable("SELECT 1 FROM sqlite_master WHERE name = 'meta'");
+  if (table === undefined) return 0;
+  const [row] = disk.readDurable<{ value: string }>("SELECT value FROM meta WHERE name = 'placement'");
+  return row === undefined ? 0 : shardsOf(row.value);
+}
