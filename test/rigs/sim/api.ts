@@ -111,8 +111,7 @@ export class Api {
     const answer = await this.#asCell<BeginAnswer>(cell, caller, "begin", {
       requestId: "",
       lease,
-      // The placement may have changed since the caller found the shards.
-      ops: this.#placed(ops),
+      ops,
       allowMissing,
       payloadHash,
       ...(isVerification === true ? { isVerification } : {}),
@@ -274,9 +273,13 @@ export class Api {
     const { isolate, coordinator } = this.#context;
     let reply: Reply<unknown> | undefined;
     await ask(this.#clock, TIMEOUT_MS, async () => {
+      const send = (): Promise<Reply<unknown>> => {
+        const message = { ...coordinator.envelope, placement: isolate.placement, ...fields };
+        return isolate.send(this.#owner, part, method, message);
+      };
       const { placement } = isolate;
-      const message = { ...coordinator.envelope, placement, ...fields };
-      reply = await isolate.send(this.#owner, part, method, message);
+      reply = await send();
+      if (isolate.placement !== placement && isOutdated(reply)) reply = await send();
       return reply;
     });
     return reply;
@@ -330,9 +333,17 @@ export class Api {
   ): Promise<Answer<T>> {
     const { isolate, coordinator, judge } = this.#context;
     const answer = await ask<T>(this.#clock, TIMEOUT_MS, async () => {
+      const send = (): Promise<Reply<T> & Told> => {
+        const placed = { ...coordinator.envelope, placement: isolate.placement, ...fields };
+        // The placement may have changed since the caller found the shards.
+        const message = "ops" in placed ? { ...placed, ops: this.#placed(placed.ops as Op[]) } : placed;
+        return isolate.send<T>(this.#owner, part, method, message);
+      };
       const { placement } = isolate;
-      const message = { ...coordinator.envelope, placement, ...fields };
-      const reply: Reply<T> & Told = await isolate.send<T>(this.#owner, part, method, message);
+      let reply = await send();
+      // As the Worker does, repeats a call that was refused for its placement. Those of shards have others.
+      if (!part.name.startsWith("shard") && isolate.placement !== placement && isOutdated(reply))
+        reply = await send();
       if (reply.ok && reply.point !== undefined) note(reply.point);
       return reply;
     });
@@ -347,6 +358,9 @@ export class Api {
     else if (answer.kind === "refused") this.#context.recorder.complete(id, answerOfRefusal(answer.refusal));
   }
 }
+
+const isOutdated = (reply: Reply<unknown>): boolean =>
+  !reply.ok && reply.refusal.reason === "PLACEMENT_MISMATCH";
 
 const OUTDATED: Answer<never> = { kind: "unknown", cause: "the deployment has more shards by now" };
 

@@ -38,6 +38,130 @@ const one = (
  * no longer exists, planting fails, so a bug that is not planted cannot pass as not found.
  */
 export const bugs: Record<string, Bug> = {
+  // More shards
+  "a shard accepts messages with the placement from before its change": one(
+    "G3",
+    ["I4", "I1", "I2", "I3", "I5"],
+    "src/core/placement-guard.ts",
+    "this.#confirmed === undefined || this.#confirmed === message.placement",
+    "this.#confirmed === undefined || !isNewer(message.placement, this.#confirmed)",
+  ),
+  "what waits for its transaction is carried out after a change of the placement": {
+    breaks: "G3",
+    violates: ["I1", "I2", "I4", "I5"],
+    patches: [
+      {
+        file: "src/core/shard/shard.ts",
+        find: "if (this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined) return [];",
+        put: "if (this.#history.isLost) return [];",
+      },
+      {
+        file: "src/core/shard/shard.ts",
+        find: "const outdated = refusal === undefined ? this.#placementGuard.refuseOutdated(message) : undefined;",
+        put: "const outdated = undefined as Refusal | undefined;",
+      },
+    ],
+  },
+  "the cut is told without a copy in D1": one(
+    "G2",
+    ["I49"],
+    "src/projections/growth.ts",
+    "if (!copied.ok) return copied; return askAgain(driver, ({ envelope, objects }) => " +
+      "objects.directory().confirmCut({ ...envelope, id: growth.id, growthCopiedAt: copied.value }),",
+    "return askAgain(driver, ({ envelope, objects }) => " +
+      "objects.directory().confirmCut({ ...envelope, id: growth.id, growthCopiedAt: growth.position }),",
+  ),
+  "a name that changes after it was copied is not copied again": one(
+    "G4",
+    ["I2", "I4", "I5", "I48"],
+    "src/core/shard/growth-source.ts",
+    "this.#names.noteChange(key, this.#lastChange);",
+    "",
+  ),
+  "a source goes on after a message to a new shard is lost": one(
+    "G4",
+    ["I2", "I4", "I5", "I48"],
+    "src/core/shard/growth-source.ts",
+    'if (sent.includes("stopped")) return;',
+    "",
+  ),
+  "a new shard keeps what an aborted growth has left": one(
+    "G4",
+    ["I1", "I2", "I3", "I4", "I5", "I48"],
+    "src/core/shard/growth-target.ts",
+    "wipe: FIRST_NAME,",
+    "wipe: null,",
+  ),
+  "a late message of a copy brings an old state back": one(
+    "G4",
+    ["I1", "I2", "I3", "I4", "I5", "I48"],
+    "src/core/shard/growth-target.ts",
+    "if (known !== undefined && isOutdated(known.point, point, checked))",
+    "if (known === undefined && isOutdated(null, point, checked))",
+  ),
+  "a new shard serves names before they are handed over": one(
+    "G5",
+    ["I1", "I2", "I3", "I4", "I5", "I18"],
+    "src/core/shard/growth-target.ts",
+    "return sources[shardOf(type, canonical, from)]?.isActive === true;",
+    "return sources[shardOf(type, canonical, from)]?.isActive !== null;",
+  ),
+  "a hold does not move": one(
+    "G6",
+    ["I2", "I4", "I5"],
+    "src/core/shard/growth-target.ts",
+    "hold: name.hold === null ? null :",
+    'hold: name.hold === null || message.copy !== "" ? null :',
+  ),
+  "a hold that moves does not say who granted it": one(
+    "G6",
+    ["I4", "I5", "I9", "I48"],
+    "src/core/shard/growth-target.ts",
+    "granted_by: name.hold.granted_by ?? source",
+    "granted_by: name.hold.granted_by",
+  ),
+  "an inquiry does not name the shard that granted the hold": one(
+    "G6",
+    ["I4", "I9"],
+    "src/core/shard/inquirer.ts",
+    "...(grantedBy === null ? {} : { grantedBy }),",
+    "",
+  ),
+  "decisions go to the shard that granted the hold": one(
+    "G6",
+    ["I5", "I11"],
+    "src/core/ledger/deliveries.ts",
+    "const shard = shardNow(op);",
+    "const shard = op.shard;",
+  ),
+  "a decision counts as confirmed after its names have moved": one(
+    "G6",
+    ["I5", "I11"],
+    "src/core/ledger/deliveries.ts",
+    "if (open.placement !== placement) open.remaining = undefined;",
+    "",
+  ),
+  "positions do not continue above those of the source": one(
+    "G7",
+    ["I2"],
+    "src/core/shard/growth-target.ts",
+    "this.#log.jumpTo(point?.position ?? 0);",
+    "this.#log.reset();",
+  ),
+  "a source deletes what has moved when one new shard has confirmed it": one(
+    "G7",
+    ["I2", "I4", "I5", "I48"],
+    "src/core/shard/growth-source.ts",
+    "return Object.values(targets).every(({ isActive }) => isActive);",
+    "return Object.values(targets).some(({ isActive }) => isActive);",
+  ),
+  "a shard lists names before it has deleted those that have moved": one(
+    "G8",
+    ["I12", "I21", "I22", "I45"],
+    "src/core/shard/shard.ts",
+    "return this.#target.isWhole && this.#source.isWhole;",
+    "return this.#target.isWhole;",
+  ),
   // The scrub
   "a scrub forgets its cursor": one(
     "Z4",
@@ -249,7 +373,7 @@ export const bugs: Record<string, Bug> = {
     "F2",
     ["I44"],
     "src/core/shard/logged-changes.ts",
-    'this.isTold(epoch) || fate === "moved" ? [] : ["granted"]',
+    'this.isTold(hold) || fate === "moved" ? [] : ["granted"]',
     "[]",
   ),
   "the change feed tells no rollbacks": one(
@@ -277,8 +401,8 @@ export const bugs: Record<string, Bug> = {
     "F3",
     ["I44"],
     "src/core/shard/inquirer.ts",
-    '(hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#log.changes.isTold(hold.epoch),',
-    "(hold) => !this.#log.changes.isTold(hold.epoch),",
+    '(hold) => verdicts.get(executionKey(hold)) === "granted" && !this.#log.changes.isTold(hold),',
+    "(hold) => !this.#log.changes.isTold(hold),",
   ),
   "the change feed tells what is not durable": one(
     "F4",
@@ -854,8 +978,8 @@ export const bugs: Record<string, Bug> = {
     "H2",
     ["I24"],
     "src/projections/cron.ts",
-    "objects: witness.watch(objectsOf(env, configOf(env))),",
-    "objects: objectsOf(env, configOf(env)),",
+    "objects: placement.watch(witness.watch(objectsOf(env, configOf(env)))),",
+    "objects: placement.watch(objectsOf(env, configOf(env))),",
   ),
   "the Worker does not tell what it has seen": one(
     "H2",
@@ -910,8 +1034,8 @@ export const bugs: Record<string, Bug> = {
     "H2",
     ["I26"],
     "src/projections/directory-watch.ts",
-    "call({ ...envelope, ...(seen === undefined ? {} : { seen }) }),",
-    "call(envelope),",
+    "call({ ...this.#run.envelope, ...(seen === undefined ? {} : { seen }) }),",
+    "call(this.#run.envelope),",
   ),
   "the directory is not told what ledgers have seen of it": one(
     "H2",
@@ -1056,7 +1180,7 @@ export const bugs: Record<string, Bug> = {
     "B8",
     ["I5", "I9"],
     "src/core/ledger/inquiry.ts",
-    'if (!isGrantedBy(row, shard, question)) return "gone";',
+    'if (!isGrantedBy(row, question.grantedBy ?? shard, question)) return "gone";',
     'if (row.epochs === null) return "gone";',
   ),
   "a missing answer counts as gone": one(
@@ -1092,8 +1216,8 @@ export const bugs: Record<string, Bug> = {
     "C3",
     ["I5"],
     "src/core/ledger/deliveries.ts",
-    'if (answer.kind !== "ok") return;',
-    "",
+    'if (answer.kind === "ok") remaining.delete(key);',
+    "remaining.delete(key);",
   ),
   "a decision waits for a begin without end": one(
     "N1",
@@ -1148,10 +1272,10 @@ export const bugs: Record<string, Bug> = {
     "P2",
     ["I16"],
     "src/core/directory/directory.ts",
-    "if (this.#store.placement === undefined) return refused(",
-    `if (this.#store.placement === undefined)
+    "if (placement === undefined) return refused(",
+    `if (placement === undefined)
       void this.#commits.submit("add_cell", () => this.#store.setPlacement(message.placement));
-    if (this.#store.placement === undefined) return refused(`,
+    if (placement === undefined) return refused(`,
   ),
   "a newcomer passes the queue for slots": one(
     "A3",

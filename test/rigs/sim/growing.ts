@@ -30,7 +30,7 @@ export class Grower {
 
   /** Does one thing of the next growth. The calls of several actions overlap. */
   async act(random: Random): Promise<void> {
-    const { rows, aborts, hurries } = this.#settings;
+    const { rows, aborts, hurries, isLazy } = this.#settings;
     const call = await this.#simulation.cronJob.growthDriver();
     const growth = await call.modules.readGrowth(call.driver);
     if (!growth.ok) return;
@@ -38,7 +38,8 @@ export class Grower {
     const drawn = random.next();
     if (drawn < aborts) await this.#change(call, "abortGrowth", growth.value);
     else if (drawn > 0.85) await this.#cut(call, growth.value, random.chance(hurries));
-    else await this.#step(call, growth.value, rows);
+    else if (growth.value.phase === "copying" || !isLazy || drawn < 0.3)
+      await this.#step(call, growth.value, rows);
   }
 
   /** Goes on without faults until the growth has ended. A growth that has just begun may be aborted. */

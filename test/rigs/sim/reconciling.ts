@@ -16,6 +16,10 @@ import type { Simulation } from "./simulation.ts";
 const SWEPT_MS = 30_000;
 const PASS_STEPS = 20_000;
 
+/** Time in which a shard asks others whether they still have names for it. */
+const WAKING_MS = 5_000;
+const FINISHES = 3;
+
 export class Reconciling {
   readonly #simulation: Simulation;
   readonly #random: Random;
@@ -43,24 +47,38 @@ export class Reconciling {
 
   async run(): Promise<void> {
     const { shards, ledgers } = this.#simulation.coordinator;
+    if (this.#simulation.grower !== undefined) await this.#wake(shards);
     const isReconciled = (part: Part<object>): boolean => stateOf(part) === "lost" || this.#unaware.has(part);
     const lostLedgers = [...ledgers].filter(([, part]) => isReconciled(part));
     const lostShards = shards.filter(isReconciled);
     const aware = lostLedgers.filter(([, part]) => !this.#unaware.has(part));
     const held = this.#heldBy(new Set(aware.map(([cell]) => cell)));
+    const accepted = lostShards.map((part) => () => this.#acceptLoss(part));
+    // A shard that went back to a growth lists no holds before it has accepted its loss (G8).
+    const isGrown = this.#simulation.grower !== undefined;
+    if (isGrown) {
+      for (const accept of accepted) await accept();
+      await this.#wake(shards);
+    }
     const steps = [
       ...lostLedgers.map(([cell, part]) => async () => {
         await this.#reconcileLedger(part);
         // A ledger that noticed nothing may have dropped some of its holds until then.
         if (this.#unaware.has(part)) held.push(...this.#heldBy(new Set([cell])));
       }),
-      ...lostShards.map((part) => () => this.#acceptLoss(part)),
+      ...(isGrown ? [] : accepted),
     ];
     for (const step of this.#random.shuffle(steps)) await step();
     await this.#simulation.pass(SWEPT_MS, PASS_STEPS);
     this.#checkHolds(held);
     for (const shard of lostShards) await this.#verify(shard, shards.indexOf(shard));
     await this.#checkStays([...lostLedgers.map(([, part]) => part), ...lostShards]);
+  }
+
+  /** A shard that went back to a growth that has ended notices that from the shards that gave it names (G5). */
+  async #wake(shards: readonly Part<object>[]): Promise<void> {
+    for (const shard of shards) await this.#send(shard, "ping", {});
+    await this.#simulation.pass(WAKING_MS, PASS_STEPS);
   }
 
   /** The holds of leases that are not decided, whose ledgers went back. */
@@ -166,7 +184,10 @@ export class Reconciling {
       });
     }
     const owned = new Map(rows.map((made) => [made, this.#claimant(made)]));
-    await this.#send(shard, "finishReconciliation", { operator, removedCells: [] });
+    const finish = () => this.#send(shard, "finishReconciliation", { operator, removedCells: [] });
+    // A shard that went back to a growth that has ended first learns that nothing more comes (G5).
+    for (let tried = 0; (await finish())?.ok === false && tried < FINISHES; tried += 1)
+      await this.#simulation.pass(WAKING_MS, PASS_STEPS);
     this.#expect(stateOf(shard) === "complete", () => `${shard.name} is not complete`);
     this.#expectEntry(shard, "finish_part");
     for (const [made, owner] of owned) {

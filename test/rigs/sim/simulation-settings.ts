@@ -216,6 +216,8 @@ export interface GrowthSettings {
   /** The probabilities of an action to abort, and to cut before all is copied. */
   aborts: number;
   hurries: number;
+  /** True if the operator does little after a cut, so that the shards learn of it from others. */
+  isLazy: boolean;
 }
 
 /** The options of all routers of a run (see `LookupOptions`). */
@@ -354,12 +356,16 @@ function growthOf(
   const first = shards + random.pick([1, 1, 2, 3]);
   const to = random.chance(0.3) ? [first, first + random.pick([1, 2])] : [first];
   return {
+    names: random.pick([3, 8, 12]),
+    actionMs: random.pick([5, 30, 150]),
+    stepsFactor: 2,
     growth: {
       to,
       everyMs: random.pick([20, 100, 500, 2_000]),
       rows: random.pick([1, 2, 5, 100]),
       aborts: random.pick([0, 0, 0.05, 0.2]),
       hurries: random.pick([0, 0, 0.3]),
+      isLazy: random.chance(0.5),
     },
   };
 }
