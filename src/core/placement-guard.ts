@@ -140,7 +140,9 @@ export class PlacementGuard {
 
   async #askAgain(placement: Placement): Promise<Refusal | undefined> {
     const answer = await this.#ask(placement);
-    if (answer.kind === "refused") return answer.refusal;
+    // Without a placement in force, this object keeps its own: the message may be from before the first cell,
+    // and this object shows that the directory has lost what it had (P2).
+    if (answer.kind === "refused") return undefined;
     if (answer.kind === "unknown")
       return refused(
         "UNAVAILABLE",

@@ -1,5 +1,6 @@
 /** Tests of the first use of an object and of later uses (P1, M2). */
 import { expect, test } from "vitest";
+import { refused } from "../../src/core/refusal.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { Cluster } from "../support/cluster.ts";
 
@@ -106,4 +107,14 @@ test("[G3] an object keeps its placement unless the directory has a newer one", 
   c.fate = (call) => (call.method === "confirm" ? "lose" : "deliver");
   expect(await c.clock.runUntil(c.shard(0).object.ping(wrong))).toEqual(no("UNAVAILABLE"));
   expect(await ping(c)).toMatchObject({ ok: true });
+});
+
+test("[P2] an object that has a placement says so, although the directory has none any more", async () => {
+  const c = await Cluster.start();
+  expect(await ping(c)).toMatchObject({ ok: true });
+  const { placement } = c.envelope;
+  c.directory.object.confirm = async () => refused("UNAVAILABLE", "no cell", { reason: "NO_CELLS" });
+  expect(
+    await c.clock.runUntil(c.shard(0).object.ping({ ...c.envelope, placement: placementOf(5) })),
+  ).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH", placement }));
 });

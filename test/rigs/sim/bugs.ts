@@ -41,7 +41,7 @@ export const bugs: Record<string, Bug> = {
   // More shards
   "a shard accepts messages with the placement from before its change": one(
     "G3",
-    ["I4", "I1", "I2", "I3", "I5"],
+    ["I1", "I2", "I3", "I4", "I5", "I18"],
     "src/core/placement-guard.ts",
     "this.#confirmed === undefined || this.#confirmed === message.placement",
     "this.#confirmed === undefined || !isNewer(message.placement, this.#confirmed)",
@@ -101,7 +101,7 @@ export const bugs: Record<string, Bug> = {
   ),
   "a new shard serves names before they are handed over": one(
     "G5",
-    ["I1", "I2", "I3", "I4", "I5", "I18"],
+    ["I1", "I2", "I3", "I4", "I5", "I18", "I44"],
     "src/core/shard/growth-target.ts",
     "return sources[shardOf(type, canonical, from)]?.isActive === true;",
     "return sources[shardOf(type, canonical, from)]?.isActive !== null;",
