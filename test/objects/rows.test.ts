@@ -282,7 +282,8 @@ test("[M7] no message to a shard visits more rows than its bound, whatever its a
     );
     storage.sql.exec(
       `INSERT INTO hold
-       SELECT 1, 'hold-' || n, 'create', '1', 'l-' || n, 0, n, n, 0, 'u', 'v', 1, '1', 1, '1', '00011', NULL, NULL
+       SELECT 1, 'hold-' || n, 'create', '1', 'l-' || n, 0, n, n, 0, 'u', 'v', 1, '1', 1, '1', '00011', NULL,
+              NULL
          FROM (${numbers} SELECT n FROM count)`,
     );
   });
