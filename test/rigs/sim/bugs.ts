@@ -52,12 +52,16 @@ export const bugs: Record<string, Bug> = {
     patches: [
       {
         file: "src/core/shard/shard.ts",
-        find: "if (this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined) return [];",
+        find:
+          "if (this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined) " +
+          "return [];",
         put: "if (this.#history.isLost) return [];",
       },
       {
         file: "src/core/shard/shard.ts",
-        find: "const outdated = refusal === undefined ? this.#placementGuard.refuseOutdated(message) : undefined;",
+        find:
+          "const outdated = refusal === undefined ? " +
+          "this.#placementGuard.refuseOutdated(message) : undefined;",
         put: "const outdated = undefined as Refusal | undefined;",
       },
     ],

@@ -22,6 +22,12 @@ const RARE_WRITES: ReadonlySet<WritePoint> = new Set([
   "change_types",
   "use_types",
   "report_status",
+  "start_growth",
+  "order_cut",
+  "confirm_cut",
+  "abort_growth",
+  "finish_growth",
+  "fence",
 ]);
 
 /**

@@ -75,7 +75,9 @@ export class Grower {
     const to = this.#to.find((each) => each > shards);
     if (to === undefined) return;
     const started = await this.#send(call, "startGrowth", { to });
-    if (started?.ok === true) judge.see("a growth has started");
+    if (started?.ok !== true) return;
+    judge.see("a growth has started");
+    judge.see("G1");
   }
 
   async #step({ modules, driver }: Call, growth: Growth, rows: number): Promise<void> {
@@ -92,7 +94,9 @@ export class Grower {
     const ordered = await this.#change(call, "cutGrowth", growth);
     if (ordered?.ok !== true) return;
     const cut = await modules.completeCut(driver, ordered.value);
-    if (cut.ok) judge.see(isReady ? "cut when all was copied" : "cut before all was copied");
+    if (!cut.ok) return;
+    judge.see(isReady ? "cut when all was copied" : "cut before all was copied");
+    if (isReady) judge.see("G4");
   }
 
   async #change(call: Call, method: string, { id }: Growth): Promise<Result<Growth> | undefined> {

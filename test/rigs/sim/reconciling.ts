@@ -75,7 +75,7 @@ export class Reconciling {
     await this.#checkStays([...lostLedgers.map(([, part]) => part), ...lostShards]);
   }
 
-  /** A shard that went back to a growth that has ended notices that from the shards that gave it names (G5). */
+  /** A shard that went back to a growth that has ended notices that from its sources (G5). */
   async #wake(shards: readonly Part<object>[]): Promise<void> {
     for (const shard of shards) await this.#send(shard, "ping", {});
     await this.#simulation.pass(WAKING_MS, PASS_STEPS);

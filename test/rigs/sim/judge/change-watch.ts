@@ -80,6 +80,7 @@ export class ChangeWatch {
 
   /** A claim has moved, which no shard tells. */
   moved(from: number, to: number, claim: ClaimRow): void {
+    this.#evidence.see("G9");
     this.#of(from).left.push(claim);
     this.#of(to).arrived.push(claim);
   }

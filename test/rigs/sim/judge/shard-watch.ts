@@ -82,6 +82,8 @@ export class ShardWatch {
       servers.length <= 1,
       () => `${key} is served by the shards ${servers.join(" and ")}`,
     );
+    if (servers.length === 0 && images.some(({ growing }) => growing.fencedFrom !== undefined))
+      this.#evidence.see("G5");
     const home = this.#evidence.homeOf(bucket);
     for (const [index, image] of images.entries()) {
       if (index === home) continue;
@@ -106,6 +108,7 @@ export class ShardWatch {
     this.#checkKey(before === -1 ? home : before, key, claim, hold, nextClaim, nextHold);
     if (before === -1 || before === home) return;
     this.#evidence.see("I48");
+    this.#evidence.see("G7");
     if (claim !== undefined) this.#moved(before, home, claim);
     if (hold === undefined || nextHold === undefined || identity(hold) !== identity(nextHold)) return;
     this.#evidence.check(
@@ -114,6 +117,7 @@ export class ShardWatch {
       () => `the hold on ${key} moved from shard ${before}, but says that ${nextHold.granted_by} granted it`,
     );
     this.#evidence.see("a hold moved");
+    this.#evidence.see("G6");
   }
 
   /** Checks that the claims that a transaction ended became past claims, and that nothing else did (K1). */
