@@ -107,6 +107,34 @@ async function grow(progress: { mayCut: boolean }): Promise<void> {
   }
 }
 
+interface ChangesPage {
+  changes: { event: string; epoch: number; claim?: { uuid: string; bucket: { value: string } } }[];
+  checkpoint: string;
+  has_more: boolean;
+}
+
+async function changesAfter(checkpoint?: string): Promise<ChangesPage> {
+  const query = checkpoint === undefined ? "" : `&after=${encodeURIComponent(checkpoint)}`;
+  const { status, body } = await server.call(server.keys.operator, "GET", `/v1/changes?page_size=20${query}`);
+  expect(status, JSON.stringify(body)).toBe(200);
+  return body as unknown as ChangesPage;
+}
+
+/** Applies all changes to an empty copy, as a consumer does (F6). Returns the names that it has then. */
+async function copiedNames(from: string): Promise<string[]> {
+  const copy = new Map<string, { epoch: number; name: string }>();
+  let checkpoint = from;
+  for (let page: ChangesPage | undefined; page?.has_more !== false; checkpoint = page.checkpoint) {
+    page = await changesAfter(checkpoint);
+    for (const { event, epoch, claim } of page.changes) {
+      if (claim === undefined || (copy.get(claim.uuid)?.epoch ?? 0) > epoch) continue;
+      if (event === "released") copy.delete(claim.uuid);
+      else copy.set(claim.uuid, { epoch, name: claim.bucket.value });
+    }
+  }
+  return [...copy.values()].map(({ name }) => name);
+}
+
 /** The shards that have a row about each name. */
 function shardsOfNames(table: "claim" | "hold"): Map<string, number[]> {
   const found = new Map<string, number[]>();
@@ -131,7 +159,7 @@ afterAll(async () => {
 });
 
 test(
-  `[G5] [G7] every name has one owner after a growth with kills, seed ${SEED}`,
+  `[G5] [G7] [G9] [F6] every name has one owner after a growth with kills, seed ${SEED}`,
   async () => {
     const cells = CELLS.map((id): Cell => ({ id, rows: new Set(), open: new Map() }));
     const load = async (operations: number): Promise<void> => {
@@ -141,6 +169,7 @@ test(
         }),
       );
     };
+    const { checkpoint } = await changesAfter();
     await load(60);
     const progress = { mayCut: false };
     const grown = grow(progress);
@@ -166,6 +195,7 @@ test(
       const { record } = body as { record?: { cell_id: string } };
       expect(record?.cell_id, name).toBe(rows.get(name));
     }
+    expect((await copiedNames(checkpoint)).toSorted()).toEqual([...rows.keys()].toSorted());
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
     const claims = shardsOfNames("claim");
     expect([...claims.keys()].toSorted()).toEqual([...rows.keys()].toSorted());

@@ -91,28 +91,39 @@ async function readShards(
   after: Positions | undefined,
 ): Promise<Result<Page>> {
   const { objects, envelope, config } = deployment;
-  const shards = [...Array(deployment.shards).keys()];
-  const share = Math.ceil(limit / shards.length);
-  const answers = await askParts(
-    shards.map((shard) => ({
-      name: `shard ${shard}`,
-      ask: () =>
-        objects.shard(shard).listChanges({
-          ...envelope,
-          after: after === undefined ? null : (after.get(shard) ?? 0),
-          cell,
-          type,
-          limit: share,
-        }),
-    })),
-    config.limits,
-  );
-  const refusal = refusalOf(answers, after);
+  const share = Math.ceil(limit / deployment.shards);
+  const read = (shards: readonly number[]): Promise<readonly Result<ChangesPage>[]> =>
+    askParts(
+      shards.map((shard) => ({
+        name: `shard ${shard}`,
+        ask: () =>
+          objects.shard(shard).listChanges({
+            ...envelope,
+            after: after === undefined ? null : (after.get(shard) ?? 0),
+            cell,
+            type,
+            limit: share,
+          }),
+      })),
+      config.limits,
+    );
+  const all = [...Array(deployment.shards).keys()];
+  const isKnown = (shard: number): boolean => after?.has(shard) !== false;
+  const shards = all.filter(isKnown);
+  const answers = [...(await read(shards))];
+  // What happened to a name before it moved to a new shard comes before what happens there (F6).
+  if (answers.every((answer) => answer.ok && !answer.value.hasMore)) {
+    const added = all.filter((shard) => !isKnown(shard));
+    answers.push(...(await read(added)));
+    shards.push(...added);
+  }
+  const refusal = refusalOf(shards, answers, after);
   if (refusal !== undefined) return refusal;
   const positions = new Map(after);
   const changes: [shard: number, change: Change][] = [];
-  for (const [shard, answer] of answers.entries()) {
-    if (!answer.ok) continue;
+  for (const [index, answer] of answers.entries()) {
+    const shard = shards[index];
+    if (!answer.ok || shard === undefined) continue;
     positions.set(shard, answer.value.through);
     changes.push(...answer.value.changes.map((each): [number, Change] => [shard, each]));
   }
@@ -126,10 +137,11 @@ async function readShards(
     positions,
     checkpoint: formatPositions(positions),
     hasMore: answers.some((answer) => answer.ok && answer.value.hasMore),
-    ranges: [...answers.entries()].flatMap(([shard, answer]) =>
-      answer.ok ? [{ shard, ...rangeOf(answer.value) }] : [],
-    ),
-    unavailable: shards.filter((shard) => answers[shard]?.ok === false),
+    ranges: shards.flatMap((shard, index) => {
+      const answer = answers[index];
+      return answer?.ok === true ? [{ shard, ...rangeOf(answer.value) }] : [];
+    }),
+    unavailable: shards.filter((_, index) => answers[index]?.ok === false),
   });
 }
 
@@ -143,12 +155,11 @@ const rangeOf = ({ after, through, incarnations: [first, last] }: ChangesPage) =
  * shard whose changes are no longer there needs an export, and the newest positions are only right together.
  */
 function refusalOf(
+  shards: readonly number[],
   answers: readonly Result<ChangesPage>[],
   after: Positions | undefined,
 ): Result<never> | undefined {
-  const refusals = [...answers.entries()].flatMap(([shard, answer]) =>
-    answer.ok ? [] : [{ shard, answer }],
-  );
+  const refusals = answers.flatMap((answer, index) => (answer.ok ? [] : [{ shard: shards[index], answer }]));
   const outdated = refusals.find(({ answer }) => answer.refusal.reason === "PLACEMENT_MISMATCH");
   if (outdated !== undefined) return outdated.answer;
   const pruned = refusals.find(({ answer }) => answer.refusal.reason === "CHANGES_PRUNED");
