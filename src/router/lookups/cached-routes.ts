@@ -248,6 +248,7 @@ export class CachedRoutes implements Routes {
 
   #forgetTimes(): void {
     this.#era += 1;
+    this.#floors.forgetTimes();
     this.#memory.clear();
     this.#misdirected.clear();
     this.#reports?.clear();
@@ -753,7 +754,7 @@ export class CachedRoutes implements Routes {
 
   /** From here on, no older answer about the key is shown (Q6). */
   #show(lookup: Lookup, entry: Entry, layer: RouteLayer, isStale = false): RouteAnswer {
-    this.#floors.raise(lookup.id, entry);
+    this.#floors.raise(lookup.id, entry, this.#now());
     lookup.shown = entry;
     const { shard, position, settled } = entry;
     const ageMs = this.#ageOf(entry);

@@ -1,10 +1,10 @@
 /** Slots of one bucket. A floor is only ever in the bucket of its key. */
 const WAYS = 8;
 /** What one slot takes in the arrays below. */
-const SLOT_BYTES = 28;
+const SLOT_BYTES = 36;
 
 /** Called with a floor that the table has no room for. */
-type OnForget = (shard: number, position: number) => void;
+type OnForget = (shard: number, position: number, shownMs: number) => void;
 
 /**
  * The largest position that was shown of each key, in a memory of fixed size: a hash table whose buckets have
@@ -25,6 +25,8 @@ export class FloorTable {
   readonly #shards: Uint32Array;
   /** 0 in empty slots: a floor of 0 is none. */
   readonly #positions: Float64Array;
+  /** When an answer of each slot was shown first, by the router's clock. */
+  readonly #shownMs: Float64Array;
   /** When each slot was used last, by the count of uses. */
   readonly #usedAt: Float64Array;
   #uses = 0;
@@ -39,6 +41,7 @@ export class FloorTable {
     this.#low = new Uint32Array(slots);
     this.#shards = new Uint32Array(slots);
     this.#positions = new Float64Array(slots);
+    this.#shownMs = new Float64Array(slots);
     this.#usedAt = new Float64Array(slots);
   }
 
@@ -54,50 +57,65 @@ export class FloorTable {
     return this.#positions[slot];
   }
 
+  /** When an answer about the key from a shard with a larger number was shown first. -Infinity: never. */
+  movedMs(shard: number, key: string): number {
+    let movedMs = -Infinity;
+    for (const slot of this.#slotsOf(key))
+      if ((this.#shards[slot] ?? 0) > shard) movedMs = Math.max(movedMs, this.#shownMs[slot] ?? 0);
+    return movedMs;
+  }
+
+  /** Forgets all times, because the clock was set back. */
+  forgetTimes(): void {
+    this.#shownMs.fill(-Infinity);
+  }
+
   /** Keeps a position if it is larger than the one that is known of the key. */
-  raise(shard: number, key: string, position: number): void {
+  raise(shard: number, key: string, position: number, nowMs: number): void {
     if (position === 0) return;
     const slot = this.#slotOf(shard, key);
-    if (slot === undefined) return this.#add(shard, key, position);
+    if (slot === undefined) return this.#add(shard, key, position, nowMs);
     this.#use(slot);
     if (position > (this.#positions[slot] ?? 0)) this.#positions[slot] = position;
   }
 
-  #add(shard: number, key: string, position: number): void {
-    if (this.#bucketCount === 0) return this.#onForget(shard, position);
-    const first = this.#bucketOf(shard, key) * WAYS;
+  #add(shard: number, key: string, position: number, nowMs: number): void {
+    if (this.#bucketCount === 0) return this.#onForget(shard, position, nowMs);
+    const first = this.#bucketOf(key) * WAYS;
     let slot = first;
     for (let other = first; other < first + WAYS; other += 1)
       if ((this.#usedAt[other] ?? 0) < (this.#usedAt[slot] ?? 0)) slot = other;
     const forgotten = this.#positions[slot] ?? 0;
-    if (forgotten > 0) this.#onForget(this.#shards[slot] ?? 0, forgotten);
+    if (forgotten > 0) this.#onForget(this.#shards[slot] ?? 0, forgotten, this.#shownMs[slot] ?? 0);
     const [high, low] = halvesOf(key);
     this.#high[slot] = high;
     this.#low[slot] = low;
     this.#shards[slot] = shard;
     this.#positions[slot] = position;
+    this.#shownMs[slot] = nowMs;
     this.#use(slot);
   }
 
   #slotOf(shard: number, key: string): number | undefined {
-    if (this.#uses === 0) return undefined;
-    const first = this.#bucketOf(shard, key) * WAYS;
-    const [high, low] = halvesOf(key);
-    for (let slot = first; slot < first + WAYS; slot += 1)
-      if (
-        this.#high[slot] === high &&
-        this.#low[slot] === low &&
-        this.#shards[slot] === shard &&
-        this.#positions[slot] !== 0
-      )
-        return slot;
-    return undefined;
+    return this.#slotsOf(key).find((slot) => this.#shards[slot] === shard);
   }
 
-  #bucketOf(shard: number, key: string): number {
+  /** The slots of a key, one for each shard that has shown it. A name has another shard after it moved. */
+  #slotsOf(key: string): number[] {
+    if (this.#uses === 0) return [];
+    const first = this.#bucketOf(key) * WAYS;
+    const [high, low] = halvesOf(key);
+    const slots: number[] = [];
+    for (let slot = first; slot < first + WAYS; slot += 1)
+      if (this.#high[slot] === high && this.#low[slot] === low && this.#positions[slot] !== 0)
+        slots.push(slot);
+    return slots;
+  }
+
+  #bucketOf(key: string): number {
     this.#salt ??= this.#drawSalt();
     const [high, low] = halvesOf(key);
-    return mixed(mixed(mixed(high ^ this.#salt) ^ low) ^ shard) % this.#bucketCount;
+    return mixed(mixed(high ^ this.#salt) ^ low) % this.#bucketCount;
   }
 
   #use(slot: number): void {

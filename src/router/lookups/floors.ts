@@ -15,11 +15,14 @@ const EPOCH_BYTES = 16;
 export class Floors {
   readonly #positions: FloorTable;
   readonly #epochs: BoundedMap<number>;
-  readonly #forgotten = new Map<number, number>();
+  /** By shard: the largest position that was forgotten, and the latest time (`FloorTable.movedMs`). */
+  readonly #forgotten = new Map<number, { position: number; shownMs: number }>();
 
   constructor(maxBytes: number, drawSalt: () => number) {
-    this.#positions = new FloorTable(maxBytes / 2, drawSalt, (shard, position) => {
-      this.#forgotten.set(shard, Math.max(position, this.#forgotten.get(shard) ?? 0));
+    this.#positions = new FloorTable(maxBytes / 2, drawSalt, (shard, position, shownMs) => {
+      const { position: before, shownMs: beforeMs } = this.#forgotten.get(shard) ?? NONE;
+      const forgotten = { position: Math.max(position, before), shownMs: Math.max(shownMs, beforeMs) };
+      this.#forgotten.set(shard, forgotten);
     });
     this.#epochs = new BoundedMap(maxBytes / 2);
   }
@@ -30,22 +33,44 @@ export class Floors {
 
   /** The smallest position that an answer about the key may have. */
   position({ shard, key }: Pick<Entry, "shard" | "key">): number {
-    return this.#positions.get(shard, key) ?? this.#forgotten.get(shard) ?? 0;
+    return this.#positions.get(shard, key) ?? this.#forgotten.get(shard)?.position ?? 0;
   }
 
   /** Whether the key's own floor is above the answer. The floor of a whole shard says nothing about a key. */
   isBackwards(name: string, entry: Entry): boolean {
     const shown = this.#positions.get(entry.shard, entry.key);
-    return (shown !== undefined && entry.position < shown) || this.#isOlderEpoch(name, entry);
+    const isOlder = shown !== undefined && entry.position < shown;
+    return isOlder || this.#isOlderEpoch(name, entry) || this.#hasMovedSince(entry);
   }
 
   isBelow(name: string, entry: Entry): boolean {
-    return entry.position < this.position(entry) || this.#isOlderEpoch(name, entry);
+    if (entry.position < this.position(entry) || this.#isOlderEpoch(name, entry)) return true;
+    return this.#hasMovedSince(entry) || this.#mayHaveMovedSince(entry);
+  }
+
+  /** Forgets all times, because the clock was set back. */
+  forgetTimes(): void {
+    this.#positions.forgetTimes();
+    for (const forgotten of this.#forgotten.values()) forgotten.shownMs = -Infinity;
+  }
+
+  /**
+   * Whether the answer was read before an answer about the key from a shard with a larger number was shown. A
+   * name only moves to such a shard, and positions of two shards cannot be compared (G6). Another name with
+   * the same hash may be meant. Then the router only asks again.
+   */
+  #hasMovedSince({ shard, key, sinceMs }: Entry): boolean {
+    return sinceMs < this.#positions.movedMs(shard, key);
+  }
+
+  /** Whether such an answer may have been forgotten. */
+  #mayHaveMovedSince({ shard, sinceMs }: Entry): boolean {
+    return this.#forgotten.entries().some(([other, { shownMs }]) => other > shard && sinceMs < shownMs);
   }
 
   /** Remembers that an answer is shown. */
-  raise(name: string, entry: Entry): void {
-    this.#positions.raise(entry.shard, entry.key, entry.position);
+  raise(name: string, entry: Entry, nowMs: number): void {
+    this.#positions.raise(entry.shard, entry.key, entry.position, nowMs);
     if (entry.kind === "found" && entry.epoch > (this.#epochs.get(name) ?? -1))
       this.#epochs.set(name, entry.epoch, EPOCH_BYTES);
   }
@@ -54,3 +79,5 @@ export class Floors {
     return entry.kind === "found" && entry.epoch < (this.#epochs.get(name) ?? 0);
   }
 }
+
+const NONE = { position: 0, shownMs: -Infinity };

@@ -840,14 +840,14 @@ export const bugs: Record<string, Bug> = {
     "Q6",
     ["I32"],
     "src/router/lookups/floors.ts",
-    "return entry.position < this.position(entry) || this.#isOlderEpoch(name, entry);",
-    "return false;",
+    "if (entry.position < this.position(entry) || this.#isOlderEpoch(name, entry)) return true;",
+    "",
   ),
   "a floor that is forgotten holds no more": one(
     "Q6",
     ["I32"],
     "src/router/lookups/floors.ts",
-    "this.#forgotten.set(shard, Math.max(position, this.#forgotten.get(shard) ?? 0));",
+    "this.#forgotten.set(shard, forgotten);",
     "",
   ),
   "a negative answer lives like a positive one": one(
