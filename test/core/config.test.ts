@@ -3,13 +3,12 @@ import { readConfig } from "../../src/config.ts";
 
 test("a missing variable has a default, and an invalid one is named in the error", () => {
   expect(readConfig({})).toMatchObject({
-    shards: 16,
-    placement: "hash1.shards16.canonical1",
+    initialShards: 16,
     shardLocationHint: undefined,
     requestLogShare: 0.01,
   });
   expect(readConfig({ LEASEHOLD_SHARDS: "256", LEASEHOLD_SHARD_LOCATION_HINT: "weur" })).toMatchObject({
-    shards: 256,
+    initialShards: 256,
     shardLocationHint: "weur",
   });
   for (const shards of ["0", "257", "ten", "1.5", "", 16])
