@@ -22,6 +22,7 @@ import {
   operator,
   type OpSpec,
 } from "../support/ops.ts";
+import { Growing } from "../support/growing.ts";
 import { sourceOf } from "../support/types.ts";
 
 const SCOPE = "org-1";
@@ -660,4 +661,32 @@ test("[Y1] [B2] a late prepare changes no transfer that was decided, whose lease
   });
   expect(await prepare(c, { id: transfer.id })).toMatchObject({ ok: true, value: { state: "FINISHED" } });
   expect([rangeHolds(c), await get(c, transfer)]).toMatchObject([0, { state: "FINISHED", from: "1" }]);
+});
+
+test("[G10] a growth waits for the end of a transfer, and a transfer for the end of a growth", async () => {
+  const c = await start();
+  await claimed(c);
+  const growing = new Growing(c);
+  const transfer = await prepared(c);
+  await growing.start(5);
+  expect(await growing.step(0)).toMatchObject({ refusal: { code: "UNAVAILABLE" } });
+  await verified(c, transfer);
+  await value(c, decide(c, transfer, "CUT"));
+  await c.pass(20_000);
+  await growing.stepAll("copied");
+  // It would hold a scope whose names are copied already.
+  expect(await prepare(c, { from: "2", to: "1" })).toMatchObject({ refusal: { code: "UNAVAILABLE" } });
+  await growing.cut();
+  growing.learn();
+  await growing.stepAll("done");
+  await growing.finish();
+  expect(await owners(c)).toEqual(NAMES.map(() => "2"));
+  // The claims of each shard are not those that it has moved (Y9).
+  const moved = await get(c, transfer);
+  expect(await prepare(c, { from: "2", to: "1", switchBackOf: moved })).toMatchObject({
+    refusal: { reason: "SCOPE_CHANGED" },
+  });
+  const back = await value(c, prepare(c, { from: "2", to: "1" }));
+  expect(back.shards).toHaveLength(5);
+  await value(c, decide(c, back, "ABORTED"));
 });

@@ -16,7 +16,7 @@ import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import { placementOf, shardOf } from "../placement.ts";
 import { placementMismatch, type PlacementGuard } from "../placement-guard.ts";
 import type { Ports } from "../ports.ts";
-import { ok } from "../refusal.ts";
+import { ok, refused, type Refusal } from "../refusal.ts";
 import {
   FIRST_NAME,
   FIRST_PAST_CLAIM,
@@ -25,6 +25,7 @@ import {
   type NameCursor,
   type PastCursor,
 } from "./moved-names.ts";
+import type { RangeHolds } from "./range-holds.ts";
 import type { ShardLog } from "./shard-log.ts";
 
 /** The calls between shards that give and get names. */
@@ -93,6 +94,7 @@ export class GrowthSource {
   readonly #ports: Pick<Ports, "sql" | "clock" | "randomness" | "log">;
   readonly #limits: Limits;
   readonly #names: MovedNames;
+  readonly #ranges: Pick<RangeHolds, "size">;
   readonly #log: ShardLog;
   readonly #history: History;
   readonly #guard: PlacementGuard;
@@ -109,6 +111,7 @@ export class GrowthSource {
     ports: Pick<Ports, "sql" | "clock" | "randomness" | "log">,
     limits: Limits,
     names: MovedNames,
+    ranges: Pick<RangeHolds, "size">,
     log: ShardLog,
     history: History,
     guard: PlacementGuard,
@@ -119,6 +122,7 @@ export class GrowthSource {
     this.#ports = ports;
     this.#limits = limits;
     this.#names = names;
+    this.#ranges = ranges;
     this.#log = log;
     this.#history = history;
     this.#guard = guard;
@@ -137,6 +141,11 @@ export class GrowthSource {
   /** Whether names wait here that nobody serves, or rows are left to delete. */
   get hasWork(): boolean {
     return this.#growth?.isFenced === true && !this.#history.isLost;
+  }
+
+  /** Whether names are copied, handed over or deleted. Then no transfer can get a range hold (G10). */
+  get isRunning(): boolean {
+    return this.#growth !== undefined;
   }
 
   serves(key: BucketKey): boolean {
@@ -176,6 +185,7 @@ export class GrowthSource {
 
   /** Does some of the work. Calls at the same time share one step. */
   async step({ growth, rows }: GrowthStep): Promise<Reply<GrowthProgress>> {
+    if (growth?.phase === "copying" && this.#ranges.size > 0) return blockedByTransfer(this.#index);
     if (growth === null || growth.phase !== "cut") await this.#prepare(growth);
     else await this.#guard.learn(placementMismatch(placementOf(growth.to), placementOf(growth.from)));
     await this.work(rows);
@@ -195,7 +205,8 @@ export class GrowthSource {
       // Another message may have changed the placement during the wait (M1).
       if (this.#growth?.isFenced === true || this.#growth?.id === growth?.id || this.#history.isLost) return;
       if (growth === null) this.#forget();
-      else if (this.#guard.placement === placementOf(growth.from)) this.#begin(growth, false);
+      else if (this.#ranges.size === 0 && this.#guard.placement === placementOf(growth.from))
+        this.#begin(growth, false);
     });
   }
 
@@ -280,6 +291,8 @@ export class GrowthSource {
           return;
         }
       }
+      // After a loss, range holds may be back. The transfers rewrite their claims first (G10).
+      if (this.#ranges.size > 0) return;
       // What is told of this shard must be durable (H2).
       await this.#ports.sql.flush();
       const isLast = isEmpty && growth.isFenced;
@@ -448,3 +461,10 @@ const newTarget = (seen: HistoryPoint | null): Target => ({
   checked: null,
   isActive: false,
 });
+
+const blockedByTransfer = (shard: number): { ok: false; refusal: Refusal } =>
+  refused(
+    "UNAVAILABLE",
+    `a transfer holds a scope on shard ${shard}: its names are copied when the transfer is finished or aborted`,
+    { retryAfterMs: 10_000 },
+  );

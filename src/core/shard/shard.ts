@@ -219,6 +219,7 @@ export class Shard {
       ports,
       limits,
       names,
+      this.#ranges,
       this.#log,
       this.#history,
       this.#placementGuard,
@@ -384,6 +385,8 @@ export class Shard {
     );
     const answers = prepares.map((request) => {
       if (unserved.has(request)) return { granted: false as const, refusal: this.#notHere() };
+      if (request.transfer !== undefined && (this.#source.isRunning || !this.#isWhole))
+        return { granted: false as const, refusal: growing };
       if (refusal !== undefined && request.isVerification !== true)
         return { granted: false as const, refusal };
       if (full !== undefined && request.ops.some(({ kind }) => kind !== "destroy"))
@@ -1031,6 +1034,12 @@ const changesPruned = (after: number | null): Reply<never> =>
       "the records, and continue from these positions",
     { reason: "CHANGES_PRUNED" },
   );
+
+const growing = refused(
+  "UNAVAILABLE",
+  "the deployment is getting more shards: prepare the transfer when that is finished",
+  { retryAfterMs: 60_000 },
+).refusal;
 
 const NOT_KNOWN: LookupFound = { kind: "unknown" };
 
