@@ -159,6 +159,20 @@ export const bugs: Record<string, Bug> = {
     "return Object.values(targets).every(({ isActive }) => isActive);",
     "return Object.values(targets).some(({ isActive }) => isActive);",
   ),
+  "a source keeps its reports when it stops to serve names": one(
+    "G6",
+    ["I31"],
+    "src/core/shard/growth-source.ts",
+    "if (!this.#history.isLost) this.#log.reset();",
+    "",
+  ),
+  "a router shows an answer from before a name moved": one(
+    "Q6",
+    ["I32"],
+    "src/router/lookups/floors.ts",
+    "return this.#hasMovedSince(entry) || this.#mayHaveMovedSince(entry);",
+    "return false;",
+  ),
   "a shard lists names before it has deleted those that have moved": one(
     "G8",
     ["I12", "I21", "I22", "I45"],

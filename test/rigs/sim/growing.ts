@@ -38,8 +38,15 @@ export class Grower {
     const drawn = random.next();
     if (drawn < aborts) await this.#change(call, "abortGrowth", growth.value);
     else if (drawn > 0.85) await this.#cut(call, growth.value, random.chance(hurries));
-    else if (growth.value.phase === "copying" || !isLazy || drawn < 0.3)
-      await this.#step(call, growth.value, rows);
+    else if (isLazy && drawn > 0.25) await this.#stepOne(call, growth.value, random);
+    else await this.#step(call, growth.value, rows);
+  }
+
+  /** A step of one shard: the others may learn of the cut much later. */
+  async #stepOne({ driver }: Call, growth: Growth, random: Random): Promise<void> {
+    const shard = driver.objects.shard(random.between(0, growth.from - 1));
+    // Without an answer, the step may have been carried out.
+    await shard["growStep"]?.({ ...driver.envelope, growth, rows: this.#settings.rows }).catch(() => {});
   }
 
   /** Goes on without faults until the growth has ended. A growth that has just begun may be aborted. */

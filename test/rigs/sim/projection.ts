@@ -33,12 +33,12 @@ interface CronReport {
 
 type RunCron = (env: unknown, scheduledAtMs: number, context: CronContext) => Promise<CronReport>;
 
-type Directory = Record<string, (message: object) => Promise<Reply<Growth>>>;
+type Calls = Record<string, (message: object) => Promise<Reply<Growth>>>;
 
 /** What production code about growing needs. */
 export interface SimulatedDriver {
   readonly envelope: Envelope;
-  objects: { directory: () => Directory };
+  objects: { directory: () => Calls; shard: (index: number) => Calls };
   database: object;
   limits: Limits;
   clock: CronContext["clock"];

@@ -62,7 +62,7 @@ export async function cutRouter(simulation: Simulation, random: Random): Promise
   const router = drawRouter(simulation, random);
   if (router === undefined) return;
   const untilMs = simulation.scheduler.nowMs + random.exponential(random.pick([500, 5_000]));
-  for (const { name } of simulation.coordinator.shards)
+  for (const { name } of simulation.coordinator.allShards)
     simulation.faults.partitions.push({ parts: [router.address, name], untilMs });
 }
 

@@ -171,13 +171,14 @@ class SimulatedSource implements Source {
   }
 
   async findMany(names: readonly RouteName[], minPositions: Positions): Promise<readonly SourceAnswer[]> {
-    const { coordinator, names: known } = this.#context;
+    const { isolate, names: known } = this.#context;
+    const { shards } = isolate;
     const asked = names.map(({ type, value }) => {
       const name = known.find(
         (each) => bucketTypeName(each.type) === type && each.canonical === value.toLowerCase(),
       );
       if (name === undefined) throw new Error(`${type} ${value} is no name of the simulation`);
-      return { name, shard: shardOf(name.type, name.canonical, coordinator.shards.length) };
+      return { name, shard: shardOf(name.type, name.canonical, shards) };
     });
     const answers = new Map<Name, SourceAnswer>();
     await Promise.all(
@@ -234,7 +235,7 @@ class SimulatedSource implements Source {
     const clock = {
       after: (delayMs: number, then: () => void) => scheduler.after(delayMs, this.#owner, then),
     };
-    const message = { ...coordinator.envelope, ...fields };
+    const message = { ...coordinator.envelope, placement: isolate.placement, ...fields };
     return ask(clock, settings.timeoutMs, () =>
       isolate.send<T>(this.#owner, coordinator.shard(shard), method, message),
     );

@@ -216,7 +216,7 @@ export interface GrowthSettings {
   /** The probabilities of an action to abort, and to cut before all is copied. */
   aborts: number;
   hurries: number;
-  /** True if the operator does little after a cut, so that the shards learn of it from others. */
+  /** True if the operator mostly makes steps of one shard, so that others learn of a cut much later. */
   isLazy: boolean;
 }
 
@@ -350,15 +350,16 @@ export function drawSettings(seed: number): SimulationSettings {
 /** Some runs get more shards. The other runs are the same as if none did. */
 function growthOf(
   random: Random,
-  { shards, routers, changesMs }: SimulationSettings,
+  { shards, routers, changesMs, names, actionMs, stepsFactor }: SimulationSettings,
 ): Partial<SimulationSettings> {
-  if (!random.chance(0.3) || routers !== undefined || changesMs !== undefined) return {};
+  if (!random.chance(0.3) || changesMs !== undefined) return {};
   const first = shards + random.pick([1, 1, 2, 3]);
   const to = random.chance(0.3) ? [first, first + random.pick([1, 2])] : [first];
   return {
-    names: random.pick([3, 8, 12]),
-    actionMs: random.pick([5, 30, 150]),
-    stepsFactor: 2,
+    // Routers need few names, so that they are asked often.
+    ...(routers === undefined
+      ? { names: random.pick([3, 8, 12]), actionMs: random.pick([5, 30, 150]), stepsFactor: 2 }
+      : { names, actionMs, stepsFactor }),
     growth: {
       to,
       everyMs: random.pick([20, 100, 500, 2_000]),

@@ -99,7 +99,8 @@ export class RouteWatch {
     if (isAgeKnown) bounds.push(["its age", nowMs - answer.ageMs]);
     if (isStale) bounds.push(["the grace period", nowMs - graceMs]);
     else bounds.push(["the bound", Math.min(nowMs - this.#boundMs(answer.kind), startedMs)]);
-    if (own !== undefined) bounds.push(["the client's write", own.sinceMs]);
+    // A position of the new shard of a name says nothing about an entry of the old one (G9).
+    if (own?.positions.has(answer.shard) === true) bounds.push(["the client's write", own.sinceMs]);
     for (const [what, fromMs] of bounds)
       this.#evidence.check(
         "I31",
