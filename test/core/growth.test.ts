@@ -1,5 +1,6 @@
 /** A deployment gets more shards while it works, over node:sqlite (G3 to G8). */
 import { describe, expect, test } from "vitest";
+import type { Receive } from "../../src/core/growth/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -208,6 +209,30 @@ test("[G4] steps with few rows and lost messages come to the same end", async ()
   await growing.stepAll("done", 3);
   await c.pass(60_000);
   expectPlaced(c, "claim", ALL);
+});
+
+test("[G4] a late message of a copy brings no old state back", async () => {
+  const { c, growing } = await start();
+  const [name = ""] = MOVING;
+  await own(c, "1", name);
+  await growing.start(TO);
+  c.fate = ({ method }) => (method === "receive" ? "lose_answer" : "deliver");
+  for (let shard = 0; shard < FROM; shard += 1) await growing.step(shard);
+  const late = c.messages("receive").filter(({ message }) => (message as Receive).names.length > 0);
+  expect(late).toHaveLength(1);
+  c.fate = () => "deliver";
+  const lease = c.uuid();
+  await begin(c, "1", lease, [{ kind: "destroy", value: name }]);
+  await decide(c, "1", lease, "COMMITTED");
+  await c.pass(1_000);
+  // The source sends it again as it is now, because it got no answer, and then the first message comes.
+  await growing.stepAll("copied");
+  for (const { to, message } of late)
+    await c.clock.runUntil(c.shard(Number(to.replace("shard ", ""))).object.receive(message as Receive));
+  await growing.cut();
+  growing.learn();
+  await growing.stepAll("done");
+  expect(await ownerOf(c, name)).toBe("none");
 });
 
 test("[G4] [M6] a name that changes often waits once", async () => {

@@ -96,13 +96,6 @@ export const bugs: Record<string, Bug> = {
     "wipe: FIRST_NAME,",
     "wipe: null,",
   ),
-  "a late message of a copy brings an old state back": one(
-    "G4",
-    ["I1", "I2", "I3", "I4", "I5", "I48"],
-    "src/core/shard/growth-target.ts",
-    "if (known !== undefined && isOutdated(known.point, point, checked))",
-    "if (known === undefined && isOutdated(null, point, checked))",
-  ),
   "a new shard serves names before they are handed over": one(
     "G5",
     ["I1", "I2", "I3", "I4", "I5", "I18", "I44"],
