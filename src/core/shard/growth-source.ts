@@ -465,6 +465,6 @@ const newTarget = (seen: HistoryPoint | null): Target => ({
 const blockedByTransfer = (shard: number): { ok: false; refusal: Refusal } =>
   refused(
     "UNAVAILABLE",
-    `a transfer holds a scope on shard ${shard}: its names are copied when the transfer is finished or aborted`,
+    `a transfer holds a scope on shard ${shard}: the shard copies its names when the transfer has ended`,
     { retryAfterMs: 10_000 },
   );
