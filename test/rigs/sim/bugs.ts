@@ -98,7 +98,7 @@ export const bugs: Record<string, Bug> = {
   ),
   "a new shard serves names before they are handed over": one(
     "G5",
-    ["I1", "I2", "I3", "I4", "I5", "I18", "I44"],
+    ["I1", "I2", "I3", "I4", "I5", "I18", "I31", "I32", "I44"],
     "src/core/shard/growth-target.ts",
     "return sources[shardOf(type, canonical, from)]?.isActive === true;",
     "return sources[shardOf(type, canonical, from)]?.isActive !== null;",

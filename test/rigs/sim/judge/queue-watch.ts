@@ -1,10 +1,12 @@
 import type {
   BucketKey,
+  Envelope,
   Exchange,
   ExchangeAnswer,
   Reply,
   WaitAnswer,
 } from "../../../../src/core/messages.ts";
+import { shardsOf } from "../../../../src/core/placement.ts";
 import type { HoldRow } from "../../../../src/core/shard/rows.ts";
 import { nameKey } from "../local.ts";
 import type { Sent } from "../network.ts";
@@ -81,8 +83,9 @@ export class QueueWatch {
     this.#awaited.set(id, of);
     const waiter = factKey(cell, lease);
     // Before its first answer, an instance may keep a message back until it knows its placement. Nobody knows
-    // its order then, so it counts as early, and waits for nothing.
-    if (part.current?.isAdmitted !== true) {
+    // its order then, so it counts as early, and waits for nothing. So does a message with another placement,
+    // about which the shard asks the directory first (G3).
+    if (part.current?.isAdmitted !== true || this.#hasOther(part, call)) {
       of.came.set(waiter, of.came.get(waiter) ?? 0);
       return;
     }
@@ -98,6 +101,12 @@ export class QueueWatch {
     if (!of.came.has(waiter)) of.came.set(waiter, this.#messages);
     of.open.add(wait);
     this.#open.set(call, { wait, of });
+  }
+
+  #hasOther(part: Part<object>, { message }: Sent): boolean {
+    const { images, coordinator } = this.#evidence;
+    const shards = images[coordinator.allShards.findIndex((each) => each === part)]?.growing.shards;
+    return shardsOf((message as Envelope).placement) !== shards;
   }
 
   answered(call: Sent, reply: Reply<unknown>): void {
