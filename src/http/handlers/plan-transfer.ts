@@ -76,8 +76,8 @@ async function countMoved(
   moved: { from: string; to: string; scope: string },
   position: PlanPosition | undefined,
 ): Promise<Result<Counted>> {
-  const { envelope, objects, config } = deployment;
-  const { shards, limits } = config;
+  const { envelope, objects, shards } = deployment;
+  const { limits } = deployment.config;
   const counts = new Map<string, ClaimCount>();
   const perShard = new Map<number, number>();
   if (position !== undefined) perShard.set(position.walk.shard, position.counted);
