@@ -682,8 +682,8 @@ test("[G10] a growth waits for the end of a transfer, and a transfer for the end
   await growing.finish();
   expect(await owners(c)).toEqual(NAMES.map(() => "2"));
   // The claims of each shard are not those that it has moved (Y9).
-  const moved = await get(c, transfer);
-  expect(await prepare(c, { from: "2", to: "1", switchBackOf: moved })).toMatchObject({
+  const first = await get(c, transfer);
+  expect(await prepare(c, { from: "2", to: "1", switchBackOf: first })).toMatchObject({
     refusal: { reason: "SCOPE_CHANGED" },
   });
   const back = await value(c, prepare(c, { from: "2", to: "1" }));
