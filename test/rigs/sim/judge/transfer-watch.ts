@@ -31,7 +31,9 @@ export class TransferWatch {
   /** The lease of a transfer is granted, so every shard holds its scope until it is decided. */
   granted({ lease, row, execution }: Facts): void {
     if (row.transfer === null) return;
-    for (const [shard, { ranges }] of this.#evidence.images.entries()) {
+    for (const [shard, { ranges, growing }] of this.#evidence.images.entries()) {
+      // A new shard that serves nothing yet has no placement (G5).
+      if (growing.shards === 0) continue;
       const isHeld = [...ranges.values()].some(({ epoch }) => epoch === execution?.epochs[shard]);
       this.#evidence.check("I51", isHeld, () => `transfer ${lease} is prepared without shard ${shard}`);
     }
