@@ -15,8 +15,8 @@ const root = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "worker-bundle-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The size of what an isolate runs at its start, with gzip. It was 434 kB when this bound was set. */
-const START_BYTES = 455_000;
+/** The size of what an isolate runs at its start, with gzip. It was 453 kB when this bound was set. */
+const START_BYTES = 475_000;
 /** How much of that the protobuf wire may cost those who don't use it. */
 const WIRE_BYTES = 5 * 1024;
 
@@ -48,7 +48,7 @@ const names = readdirSync(built).filter((name) => name.endsWith(".js"));
 const modules = ["index.js", ...names.filter((name) => name !== "index.js")].map(moduleAt);
 const atStart = startModules(modules);
 
-test("an isolate runs at most 455 kB at its start, with gzip", () => {
+test("an isolate runs at most 475 kB at its start, with gzip", () => {
   expect(atStart.length).toBeGreaterThan(0);
   expect(gzipBytes(atStart)).toBeLessThanOrEqual(START_BYTES);
 });

@@ -79,6 +79,8 @@ export const failpoints: readonly Failpoint[] = [
 ];
 
 /** Writes without a failpoint round, and the reason. */
+const GROWTH = "only while the deployment gets more shards; test/standalone/growth.test.ts kills it then";
+
 export const exempt: Readonly<Record<string, string>> = {
   "directory:keep_name": "the directory does not store its name",
   "directory:confirm_placement": "the directory sets the placement and does not confirm it",
@@ -93,6 +95,15 @@ export const exempt: Readonly<Record<string, string>> = {
   "ledger:renew": "nothing is decided by it",
   "ledger:change_transfer": "the load has no transfers; the simulation crashes there",
   "shard:move_claims": "the load has no transfers; the simulation crashes there",
+  "directory:start_growth": GROWTH,
+  "directory:order_cut": GROWTH,
+  "directory:confirm_cut": GROWTH,
+  "directory:abort_growth": GROWTH,
+  "directory:finish_growth": GROWTH,
+  "shard:copy": GROWTH,
+  "shard:receive": GROWTH,
+  "shard:fence": GROWTH,
+  "shard:clean": GROWTH,
   "ledger:set_state": "only an operator's call writes it",
   "ledger:revoke_cell_key": "only an operator's call writes it",
   "directory:record_lost_history": "only after the storage went back in time",
@@ -110,11 +121,16 @@ export const exempt: Readonly<Record<string, string>> = {
   "cron:release messages": "only with a webhook, and at the end of a run's time",
 };
 
-const transferWrites = { directory: [], ledger: ["change_transfer"], shard: ["move_claims"] } as const;
+/** Writes of transfers and of growing. */
+const rareWrites = {
+  directory: writePoints.growth,
+  ledger: ["change_transfer"],
+  shard: ["move_claims", ...writePoints.moves],
+} as const;
 
 /** Every write of the objects, named as failpoints are. */
 export const objectWrites: readonly string[] = objectKinds.flatMap((kind) =>
-  [...writePoints.any, ...writePoints[kind], ...transferWrites[kind]].map((write) => `${kind}:${write}`),
+  [...writePoints.any, ...writePoints[kind], ...rareWrites[kind]].map((write) => `${kind}:${write}`),
 );
 
 /** Patterns of the cron's statements. Null for statements that only read. */
