@@ -1,7 +1,7 @@
 /** A deployment gets more shards while it works, over node:sqlite (G3 to G8). */
 import { describe, expect, test } from "vitest";
 import type { Receive } from "../../src/core/growth/messages.ts";
-import { placementOf } from "../../src/core/placement.ts";
+import { placementOf, shardOf } from "../../src/core/placement.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, decide, own } from "../support/go-back.ts";
@@ -95,6 +95,56 @@ test("[G5] a new shard serves nothing before the source has handed over", async 
   c.fate = () => "deliver";
   await c.pass(20_000);
   expect(await ownerOf(c, name)).toBe("ACTIVE 1");
+});
+
+describe("[R2] [G5] names that are handed over while a new shard reads them", () => {
+  /** A new shard waits for a ledger because of a held name, and meanwhile it gets a name of a late source. */
+  async function late() {
+    const { c, growing } = await start();
+    const shard = TO - 1;
+    const of = (source: number): string =>
+      movingNames(FROM, TO, 20, source).find(
+        (name) => shardOf(keyOf("ROUTES", name).type, keyOf("ROUTES", name).canonical, TO) === shard,
+      ) ?? "";
+    const [held, moving] = [of(0), of(1)];
+    await own(c, "1", moving);
+    await growing.start(TO);
+    await growing.stepAll("copied");
+    const lease = c.uuid();
+    await begin(c, "1", lease, [{ kind: "destroy", value: moving }]);
+    await decide(c, "1", lease, "COMMITTED");
+    await own(c, "2", moving);
+    await granted(c, "2", held);
+    await c.pass(1_000);
+    c.fate = ({ method, from }) => (method === "receive" && from === "shard 1" ? "lose" : "deliver");
+    await growing.cut();
+    growing.learn();
+    await growing.step(0);
+    await growing.step(1);
+    c.fate = ({ method }) => (method === "inquire" ? "slow" : "deliver");
+    const { object } = c.shard(shard);
+    return { c, growing, object, keys: [keyOf("ROUTES", held), keyOf("ROUTES", moving)] };
+  }
+
+  test("are unknown to a lookup", async () => {
+    const { c, growing, object, keys } = await late();
+    const answer = object.lookup({ ...c.envelope, keys });
+    await growing.step(1);
+    expect(await c.clock.runUntil(answer)).toMatchObject({
+      ok: true,
+      value: { found: [{ kind: "record" }, { kind: "unknown" }], settled: [expect.any(Boolean), false] },
+    });
+    expect(await c.clock.runUntil(object.lookup({ ...c.envelope, keys }))).toMatchObject({
+      value: { found: [{ kind: "record" }, { kind: "record", record: { cell: "2" } }] },
+    });
+  });
+
+  test("are unknown to a begin that asks about their holds", async () => {
+    const { c, growing, object, keys } = await late();
+    const answer = object.settle({ ...c.envelope, keys });
+    await growing.step(1);
+    expect(await c.clock.runUntil(answer)).toMatchObject({ value: { states: ["granted", "unknown"] } });
+  });
 });
 
 test("[G6] from its change on, a source refuses the old placement, also what waits", async () => {

@@ -444,10 +444,12 @@ export class Shard {
   settle(message: Settle): Promise<Reply<SettleAnswer>> {
     this.#counters.add("settles");
     return this.#answer(message, async () => {
+      // A name that gets here during the wait was not read (G5).
+      const wasHere = message.keys.map((key) => this.#serves(key));
       const settled = await this.#inquirer.settle(message.keys, message.traces);
       const states = settled.map((state, index): HoldState => {
         const key = message.keys[index];
-        return key === undefined || this.#serves(key) ? state : "unknown";
+        return key === undefined || (wasHere[index] === true && this.#serves(key)) ? state : "unknown";
       });
       const isAwaited = (index: number): boolean => {
         const key = message.keys[index];
@@ -486,10 +488,12 @@ export class Shard {
     this.#counters.add("lookups", message.keys.length);
     return this.#read(message, async () => {
       const { position } = this.#log;
+      // A name that gets here during the wait has rows that were read too early (R2, G5).
+      const wasHere = message.keys.map((key) => this.#serves(key));
       const answers = await this.#reader.lookup(message.keys, message.traces);
       // A claim that is not there may be lost (R2, H6).
       const isReconciling = this.#history.state === "reconciling";
-      const isHere = message.keys.map((key) => this.#serves(key));
+      const isHere = message.keys.map((key, index) => wasHere[index] === true && this.#serves(key));
       if (isHere.includes(false)) this.#wakeSources();
       return ok({
         found: answers.map(({ found }, index) =>
