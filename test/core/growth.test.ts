@@ -285,6 +285,26 @@ test("[G4] a late message of a copy brings no old state back", async () => {
   expect(await ownerOf(c, name)).toBe("none");
 });
 
+test("[G1] [G4] a growth can be cut although names change during every message", async () => {
+  const { c, growing } = await start();
+  for (const name of ALL) await own(c, "1", name);
+  await growing.start(TO);
+  const [busy = ""] = movingNames(FROM, TO, 1, 0);
+  const { type, canonical } = keyOf("ROUTES", busy);
+  let changes = 100;
+  c.fate = ({ method, from }) => {
+    if (method === "receive" && from === "shard 0")
+      c.shard(0)
+        .database.prepare("INSERT OR REPLACE INTO moved_name VALUES (?, ?, ?)")
+        .run(type, canonical, (changes += 1));
+    return "deliver";
+  };
+  for (let steps = 0; steps < 10; steps += 1) await growing.step(0, 4);
+  expect(await growing.step(0, 4)).toMatchObject({ ok: true, value: { state: "copied", waiting: 1 } });
+  c.fate = ({ method, to }) => (method === "receive" && to === `shard ${TO - 1}` ? "lose" : "deliver");
+  expect(await growing.step(0, 4)).toMatchObject({ ok: true, value: { state: "copying" } });
+});
+
 test("[G4] [M6] a name that changes often waits once", async () => {
   const { c, growing } = await start();
   const [name = ""] = MOVING;

@@ -102,7 +102,7 @@ export class GrowthSource {
   readonly #peer: Pick<ShardPeer, "receive">;
   #growth: StoredGrowth | undefined;
   #lastChange: number;
-  /** Whether every target has said since the last step began that it still has all. */
+  /** Whether every target has said, in one step, that it has all that it was sent. */
   #isChecked = false;
   #working: Promise<void> | undefined;
 
@@ -211,6 +211,7 @@ export class GrowthSource {
   }
 
   #begin({ id, from, to, position }: Growth, isFenced: boolean): void {
+    this.#isChecked = false;
     this.#names.forgetAllChanges();
     this.#store({
       id,
@@ -247,6 +248,7 @@ export class GrowthSource {
   }
 
   #restart(growth: StoredGrowth): void {
+    this.#isChecked = false;
     this.#names.forgetAllChanges();
     const targets = Object.entries(growth.targets).map(([shard, target]): [string, Target] => [
       shard,
@@ -271,7 +273,6 @@ export class GrowthSource {
 
   async #work(rows: number, mayClean: boolean): Promise<void> {
     const asked = new Set<number>();
-    this.#isChecked = false;
     for (let left = rows; left > 0 && this.#growth !== undefined && !this.#history.isLost;) {
       const growth = this.#growth;
       if (growth.isFenced && this.#isHandedOver(growth)) {
@@ -282,14 +283,14 @@ export class GrowthSource {
       const batch = this.#read(growth, Math.min(left, PAGE_ROWS));
       left -= batch.rows;
       const isEmpty = batch.rows === 0 && growth.cursor === null;
-      if (isEmpty) {
-        for (const [shard, { isActive }] of Object.entries(growth.targets))
-          if (!isActive && (growth.isFenced || !asked.has(Number(shard))))
-            batch.byTarget.set(Number(shard), []);
-        if (batch.byTarget.size === 0) {
-          this.#isChecked = true;
-          return;
-        }
+      // Names may change all the time, so the targets that get none of this batch are asked with it.
+      const mayAsk = growth.isFenced ? isEmpty : growth.cursor === null;
+      for (const shard of mayAsk ? this.givesTo : [])
+        if (!batch.byTarget.has(shard) && (growth.isFenced || !asked.has(shard)))
+          batch.byTarget.set(shard, []);
+      if (isEmpty && batch.byTarget.size === 0) {
+        this.#isChecked = true;
+        return;
       }
       // After a loss, range holds may be back. The transfers rewrite their claims first (G10).
       if (this.#ranges.size > 0) return;
@@ -306,8 +307,13 @@ export class GrowthSource {
         });
         return;
       }
-      if (sent.includes("stopped")) return;
+      if (sent.includes("stopped")) {
+        this.#isChecked = false;
+        return;
+      }
       await this.#advance(batch);
+      if (this.#growth?.copy === batch.copy && growth.cursor === null)
+        this.#isChecked ||= this.givesTo.every((shard) => asked.has(shard));
     }
   }
 
