@@ -19,6 +19,12 @@ async function start(): Promise<{ c: Cluster; growing: Growing }> {
   return { c, growing: new Growing(c) };
 }
 
+/** The shard of a name after the growth. */
+function shardIn(name: string): number {
+  const { type, canonical } = keyOf("ROUTES", name);
+  return shardOf(type, canonical, TO);
+}
+
 const granted = async (c: Cluster, cell: string, name: string): Promise<string> => {
   const lease = c.uuid();
   expect(await begin(c, cell, lease, [name])).toMatchObject({ ok: true });
@@ -103,9 +109,7 @@ describe("[R2] [G5] names that are handed over while a new shard reads them", ()
     const { c, growing } = await start();
     const shard = TO - 1;
     const of = (source: number): string =>
-      movingNames(FROM, TO, 20, source).find(
-        (name) => shardOf(keyOf("ROUTES", name).type, keyOf("ROUTES", name).canonical, TO) === shard,
-      ) ?? "";
+      movingNames(FROM, TO, 20, source).find((name) => shardIn(name) === shard) ?? "";
     const [held, moving] = [of(0), of(1)];
     await own(c, "1", moving);
     await growing.start(TO);
@@ -303,6 +307,45 @@ test("[G1] [G4] a growth can be cut although names change during every message",
   expect(await growing.step(0, 4)).toMatchObject({ ok: true, value: { state: "copied", waiting: 1 } });
   c.fate = ({ method, to }) => (method === "receive" && to === `shard ${TO - 1}` ? "lose" : "deliver");
   expect(await growing.step(0, 4)).toMatchObject({ ok: true, value: { state: "copying" } });
+});
+
+describe("[G4] a source that has names of another source, because it went back", () => {
+  const [foreign = ""] = movingNames(FROM, TO, 1, 1);
+  const key = keyOf("ROUTES", foreign);
+
+  test("sends none of them", async () => {
+    const { c, growing } = await start();
+    await own(c, "1", foreign);
+    await c.pass(1_000);
+    const [row = {}] = c.shard(1).database.prepare("SELECT * FROM claim").all();
+    const columns = Object.keys(row);
+    c.shard(0)
+      .database.prepare(`INSERT INTO claim (${columns.join()}) VALUES (${columns.map(() => "?").join()})`)
+      .run(...Object.values(row));
+    await growing.start(TO);
+    await growing.stepAll("copied");
+    const sent = c.messages("receive").filter(({ message }) => (message as Receive).names.length > 0);
+    expect(sent.map(({ from }) => from)).toEqual(["shard 1"]);
+  });
+
+  test("overwrites none of them on the new shard", async () => {
+    const { c, growing } = await start();
+    await own(c, "1", foreign);
+    await own(c, "1", movingNames(FROM, TO, 20, 0).find((name) => shardIn(name) === shardIn(foreign)) ?? "");
+    await growing.start(TO);
+    await growing.step(1);
+    await growing.step(0);
+    const message = c
+      .messages("receive")
+      .flatMap(({ from, message: sent }) => (from === "shard 0" ? [sent as Receive] : []))
+      .find(({ names }) => names.length > 0);
+    if (message === undefined) throw new Error("shard 0 has sent no names");
+    const names = [...message.names, { ...key, claim: null, hold: null }];
+    const { object } = c.shard(shardIn(foreign));
+    expect(await c.clock.runUntil(object.receive({ ...message, names }))).toMatchObject({ ok: true });
+    const rows = rowsOn(c, "claim").filter(({ canonical }) => canonical === key.canonical);
+    expect(rows.map(({ shard }) => shard)).toContain(shardIn(foreign));
+  });
 });
 
 test("[G4] [M6] a name that changes often waits once", async () => {

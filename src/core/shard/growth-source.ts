@@ -323,7 +323,10 @@ export class GrowthSource {
     const point = this.#history.pointOfRows(this.#log.position) ?? null;
     const page = cursor === null ? undefined : this.#names.page(cursor, limit);
     const changed = page === undefined ? this.#names.changed(limit) : [];
-    const keys = (page?.keys ?? changed).filter((key) => this.#targetOf(key, growth) >= growth.from);
+    // A shard that went back may have rows of an earlier growth that it has handed over (G4).
+    const keys = (page?.keys ?? changed).filter(
+      (key) => this.#targetOf(key, growth) >= growth.from && this.#sourceOf(key, growth) === this.#index,
+    );
     const names = this.#names.read(keys);
     return {
       copy,
@@ -443,6 +446,10 @@ export class GrowthSource {
 
   #targetOf({ type, canonical }: BucketKey, { to }: StoredGrowth): number {
     return shardOf(type, canonical, to);
+  }
+
+  #sourceOf({ type, canonical }: BucketKey, { from }: StoredGrowth): number {
+    return shardOf(type, canonical, from);
   }
 
   #moves(key: BucketKey, growth: StoredGrowth): boolean {

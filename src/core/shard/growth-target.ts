@@ -139,8 +139,12 @@ export class GrowthTarget {
     found.point = point;
     if (!this.#wipe(source, found)) return this.#changed("wiping", point);
     if (message.names.length > 0) {
+      // A source that went back may have names that others have handed over (G4).
+      const own = message.names.filter(
+        ({ type, canonical }) => shardOf(type, canonical, growth.from) === source,
+      );
       this.#names.write(
-        message.names.map((name) => ({
+        own.map((name) => ({
           ...name,
           hold: name.hold === null ? null : { ...name.hold, granted_by: name.hold.granted_by ?? source },
         })),
