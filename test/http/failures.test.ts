@@ -7,6 +7,7 @@ import type { Received } from "../suites/conformance/client.ts";
 import { begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import { bucketType, ruleOf } from "../support/types.ts";
 import { Api, env, signedKey, startDeployment } from "../support/workerd/api.ts";
+import { wrappedD1 } from "../support/workerd/wrapped-d1.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
 
 let api: Api;
@@ -334,4 +335,17 @@ describe("every request", () => {
     expect(lines[2]).not.toContain("caller_request_id");
     for (const line of lines) expect(line).not.toMatch(/secret|lhk_/);
   });
+});
+
+test("[G2] without D1, no growth is started or aborted", async () => {
+  const path = "/v1/admin/growth";
+  const down = new Api({ DB: wrappedD1(env.DB, () => Promise.reject(new Error("down"))) });
+  const body = { reason: "a test" };
+  const { shards } = await api.json<{ shards: number }>(200, "GET", path, { key: "operator" });
+  const start = { key: "operator", body: { ...body, shards: shards + 1 } } as const;
+  expect(await down.problem(503, "POST", path, start)).toMatchObject({ code: "UNAVAILABLE" });
+  await api.json(200, "POST", path, start);
+  const abort = { key: "operator", body } as const;
+  expect(await down.problem(503, "POST", `${path}/abort`, abort)).toMatchObject({ code: "UNAVAILABLE" });
+  await api.json(200, "POST", `${path}/abort`, abort);
 });

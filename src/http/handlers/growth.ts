@@ -110,7 +110,9 @@ async function change(call: Changed, work: Change): Promise<Answered> {
   const fault = reasonFault(body.reason, deployment.config.limits);
   if (fault !== undefined) return fault;
   const seen = await readSeen(new Database(deployment.env));
-  const growthCopiedAt = seen.ok ? seen.value.growthPosition : 0;
+  // A directory that went back would not notice it, and could abort a growth that was cut (G2).
+  if (!seen.ok) return seen;
+  const { growthPosition: growthCopiedAt } = seen.value;
   const message = { ...deployment.envelope, operator: operatorOf(call, body.reason), growthCopiedAt };
   const done = await reach(readTimeoutMs(deployment.config.limits), { name: DIRECTORY, advice: UNSURE }, () =>
     work(message, deployment),
