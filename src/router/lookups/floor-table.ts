@@ -4,7 +4,7 @@ const WAYS = 8;
 const SLOT_BYTES = 36;
 
 /** Called with a floor that the table has no room for. */
-type OnForget = (shard: number, position: number, shownMs: number) => void;
+type OnForget = (shard: number, position: number) => void;
 
 /**
  * The largest position that was shown of each key, in a memory of fixed size: a hash table whose buckets have
@@ -80,13 +80,13 @@ export class FloorTable {
   }
 
   #add(shard: number, key: string, position: number, nowMs: number): void {
-    if (this.#bucketCount === 0) return this.#onForget(shard, position, nowMs);
+    if (this.#bucketCount === 0) return this.#onForget(shard, position);
     const first = this.#bucketOf(key) * WAYS;
     let slot = first;
     for (let other = first; other < first + WAYS; other += 1)
       if ((this.#usedAt[other] ?? 0) < (this.#usedAt[slot] ?? 0)) slot = other;
     const forgotten = this.#positions[slot] ?? 0;
-    if (forgotten > 0) this.#onForget(this.#shards[slot] ?? 0, forgotten, this.#shownMs[slot] ?? 0);
+    if (forgotten > 0) this.#onForget(this.#shards[slot] ?? 0, forgotten);
     const [high, low] = halvesOf(key);
     this.#high[slot] = high;
     this.#low[slot] = low;

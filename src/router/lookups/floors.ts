@@ -7,7 +7,8 @@ const EPOCH_BYTES = 16;
 
 /**
  * What the router has shown of every key: an answer below that is never shown again (Q6). Forgetting a floor
- * raises the floor of the whole shard, so the rule also holds when memory is short.
+ * raises the floor of the whole shard, so the rule also holds when memory is short. Only that a name has
+ * moved to another shard is forgotten with its floor: all older answers would have to be thrown away.
  *
  * Positions are by key, so that they hold for all spellings of a name. Epochs are by name: two keys of one
  * hash have epochs that cannot be compared, and one must not make the other unavailable.
@@ -15,14 +16,12 @@ const EPOCH_BYTES = 16;
 export class Floors {
   readonly #positions: FloorTable;
   readonly #epochs: BoundedMap<number>;
-  /** By shard: the largest position that was forgotten, and the latest time (`FloorTable.movedMs`). */
-  readonly #forgotten = new Map<number, { position: number; shownMs: number }>();
+  /** By shard: the largest position that was forgotten. */
+  readonly #forgotten = new Map<number, number>();
 
   constructor(maxBytes: number, drawSalt: () => number) {
-    this.#positions = new FloorTable(maxBytes / 2, drawSalt, (shard, position, shownMs) => {
-      const { position: before, shownMs: beforeMs } = this.#forgotten.get(shard) ?? NONE;
-      const forgotten = { position: Math.max(position, before), shownMs: Math.max(shownMs, beforeMs) };
-      this.#forgotten.set(shard, forgotten);
+    this.#positions = new FloorTable(maxBytes / 2, drawSalt, (shard, position) => {
+      this.#forgotten.set(shard, Math.max(position, this.#forgotten.get(shard) ?? 0));
     });
     this.#epochs = new BoundedMap(maxBytes / 2);
   }
@@ -33,7 +32,7 @@ export class Floors {
 
   /** The smallest position that an answer about the key may have. */
   position({ shard, key }: Pick<Entry, "shard" | "key">): number {
-    return this.#positions.get(shard, key) ?? this.#forgotten.get(shard)?.position ?? 0;
+    return this.#positions.get(shard, key) ?? this.#forgotten.get(shard) ?? 0;
   }
 
   /** Whether the key's own floor is above the answer. The floor of a whole shard says nothing about a key. */
@@ -44,14 +43,13 @@ export class Floors {
   }
 
   isBelow(name: string, entry: Entry): boolean {
-    if (entry.position < this.position(entry) || this.#isOlderEpoch(name, entry)) return true;
-    return this.#hasMovedSince(entry) || this.#mayHaveMovedSince(entry);
+    const isOlder = entry.position < this.position(entry) || this.#isOlderEpoch(name, entry);
+    return isOlder || this.#hasMovedSince(entry);
   }
 
   /** Forgets all times, because the clock was set back. */
   forgetTimes(): void {
     this.#positions.forgetTimes();
-    for (const forgotten of this.#forgotten.values()) forgotten.shownMs = -Infinity;
   }
 
   /**
@@ -61,11 +59,6 @@ export class Floors {
    */
   #hasMovedSince({ shard, key, sinceMs }: Entry): boolean {
     return sinceMs < this.#positions.movedMs(shard, key);
-  }
-
-  /** Whether such an answer may have been forgotten. */
-  #mayHaveMovedSince({ shard, sinceMs }: Entry): boolean {
-    return this.#forgotten.entries().some(([other, { shownMs }]) => other > shard && sinceMs < shownMs);
   }
 
   /** Remembers that an answer is shown. */
@@ -79,5 +72,3 @@ export class Floors {
     return entry.kind === "found" && entry.epoch < (this.#epochs.get(name) ?? 0);
   }
 }
-
-const NONE = { position: 0, shownMs: -Infinity };
