@@ -23,8 +23,7 @@ export interface Scale {
 }
 
 /** The part of a growth in which cycles were measured. `cut`: from the order to the end. */
-export const phases = ["quiet", "copying", "cut", "afterwards"] as const;
-export type Phase = (typeof phases)[number];
+export type Phase = "quiet" | "copying" | "cut" | "afterwards";
 
 export interface Measured {
   latencies: Latencies;

@@ -80,7 +80,7 @@ describe("every route", () => {
     const statusesOf = (id: RouteId): number[] =>
       ways.flatMap((layer) => [...(seen.get(`${layer} ${id}`)?.keys() ?? [])]);
     const failed = routeIds.filter((id) => !statusesOf(id).some((status) => status < 300));
-    expect(failed.filter((id) => !SUCCEED_ELSEWHERE.includes(id))).toEqual([]);
+    expect(failed.filter((id) => !SUCCEED_ELSEWHERE.has(id))).toEqual([]);
   });
 });
 
@@ -88,7 +88,7 @@ describe("every route", () => {
  * `changeIdentities`: so much of it excludes other parts that few random ones are sound. It has a test of its
  * own. `cutGrowth`: only many steps of a growth make it possible. The conformance suite cuts.
  */
-const SUCCEED_ELSEWHERE: readonly RouteId[] = ["changeIdentities", "cutGrowth"];
+const SUCCEED_ELSEWHERE: ReadonlySet<RouteId> = new Set(["changeIdentities", "cutGrowth"]);
 
 const CREATE = {
   bucket: { type: "ROUTES", value: "unregistered" },
