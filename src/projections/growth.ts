@@ -71,9 +71,11 @@ export async function stepGrowth(
 ): Promise<Result<GrowthState | null>> {
   const cut = growth.phase === "cutting" ? await completeCut(driver, growth) : ok(growth);
   if (!cut.ok) return cut;
-  const state = await askSources(driver, cut.value, (now, shard) =>
-    stepShard(now, cut.value, shard, { untilMs, rows }),
-  );
+  const step = (now: GrowthDriver, shard: number): Promise<Reply<GrowthProgress>> =>
+    stepShard(now, cut.value, shard, { untilMs, rows });
+  // Copying has time, so one shard copies after the other, and begins are not slowed down everywhere at once.
+  const width = cut.value.phase === "copying" ? 1 : driver.limits.fanOut;
+  const state = await askSources(driver, cut.value, step, width);
   if (!areAll(state, "done")) return ok(state);
   const finished = await askAgain(driver, ({ envelope, objects }) =>
     objects.directory().finishGrowth({ ...envelope, id: growth.id }),
@@ -116,10 +118,13 @@ async function stepShard(
   { untilMs, rows }: { untilMs: number; rows: number },
 ): Promise<Reply<GrowthProgress>> {
   for (let messages = 1; ; messages += 1) {
+    const startedMs = clock.now();
     const stepped = await objects.shard(shard).growStep({ ...envelope, growth, rows });
     if (!stepped.ok || messages === STEP_MESSAGES || clock.now() >= untilMs) return stepped;
     const { state, waiting } = stepped.value;
     if (state === "done" || (state === "copied" && waiting === 0)) return stepped;
+    // Begins get as much time as copies. After the cut, names wait.
+    if (growth.phase === "copying") await pause(clock, clock.now() - startedMs);
   }
 }
 
@@ -141,10 +146,14 @@ async function askSources(
   driver: GrowthDriver,
   growth: Growth,
   call: (driver: GrowthDriver, shard: number) => Promise<Reply<GrowthProgress>>,
+  width = driver.limits.fanOut,
 ): Promise<GrowthState> {
-  const shards = await fanOut([...Array(growth.from).keys()], driver.limits.fanOut, async (shard) => {
+  const shards = await fanOut([...Array(growth.from).keys()], width, async (shard) => {
     const answer = await askAgain(driver, (now) => call(now, shard));
     return { shard, progress: answer.ok ? answer.value : null };
   });
   return { growth, shards };
 }
+
+const pause = (clock: WallClock, ms: number): Promise<void> =>
+  new Promise((resume) => clock.after(Math.max(0, ms), resume));
