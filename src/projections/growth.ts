@@ -123,8 +123,8 @@ async function stepShard(
     if (!stepped.ok || messages === STEP_MESSAGES || clock.now() >= untilMs) return stepped;
     const { state, waiting } = stepped.value;
     if (state === "done" || (state === "copied" && waiting === 0)) return stepped;
-    // Begins get as much time as copies. After the cut, names wait.
-    if (growth.phase === "copying") await pause(clock, clock.now() - startedMs);
+    // Begins get three times as much time as copies (bench/more-shards). After the cut, names wait.
+    if (growth.phase === "copying") await pause(clock, 3 * (clock.now() - startedMs));
   }
 }
 
