@@ -70,11 +70,16 @@ export class TransferWatch {
     return JSON.parse(row?.record ?? "{}") as TransferRecord;
   }
 
-  /** The ledger counts the decision as applied on every shard. */
-  applied({ cell, lease, row }: Facts): void {
+  /**
+   * The ledger counts the decision as applied on every shard. A late prepare may hold the scope again, with
+   * another epoch, until the shard has asked the ledger.
+   */
+  applied({ cell, lease, row, execution }: Facts): void {
     if (row.transfer === null) return;
-    const left = this.#evidence.images.findIndex(({ ranges }) =>
-      [...ranges.values()].some((range) => range.cell === cell && range.lease === lease),
+    const left = this.#evidence.images.findIndex(({ ranges }, shard) =>
+      [...ranges.values()].some(
+        (range) => range.cell === cell && range.lease === lease && range.epoch === execution?.epochs[shard],
+      ),
     );
     this.#evidence.check(
       "I51",
