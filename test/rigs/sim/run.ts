@@ -13,7 +13,7 @@ import { removeWhileGoingBack } from "./removal-going-back.ts";
 import { removeCell } from "./removing.ts";
 import { checkScrubs } from "./scrubbing.ts";
 import { Simulation } from "./simulation.ts";
-import { settleTransfers } from "./transferring.ts";
+import { endTransfers, settleTransfers } from "./transferring.ts";
 
 export interface RunOptions {
   seed: number;
@@ -109,7 +109,9 @@ async function quiesce(simulation: Simulation, { scrubMs, transfersMs }: Simulat
   for (const cell of simulation.cells) cell.restart();
   await simulation.pass(WITHOUT_CRON_MS, REST_STEPS);
   checkWithoutCron(simulation);
-  await simulation.grower?.finish(simulation.faults.stream("growth ends"));
+  const { grower } = simulation;
+  if (grower !== undefined && transfersMs !== undefined) await endTransfers(simulation);
+  await grower?.finish(simulation.faults.stream("growth ends"));
   await simulation.runUntil(simulation.cron());
   for (const cell of simulation.cells) await simulation.runUntil(thaw(simulation, cell, simulation.operator));
   if (transfersMs !== undefined) await settleTransfers(simulation);

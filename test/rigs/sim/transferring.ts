@@ -208,13 +208,9 @@ async function watchMove(simulation: Simulation, cells: readonly Cell[], random:
 const answerText = (answer: Answer<Transfer>): string =>
   answer.kind === "refused" ? (answer.refusal.reason ?? answer.refusal.code) : answer.kind;
 
-/**
- * Aborts the transfers that are open when the faults have ended, and releases the claims of the scope, unless
- * the ledger of their cell is full.
- */
-export async function settleTransfers(simulation: Simulation): Promise<void> {
-  const { judge, operator, coordinator } = simulation;
-  const random = simulation.faults.stream("settled transfers");
+/** Aborts the transfers that are open when the faults have ended. A growth waits for them (G10). */
+export async function endTransfers(simulation: Simulation): Promise<void> {
+  const { judge, operator } = simulation;
   for (const { cell, lease: id, row } of judge.facts.values()) {
     if (row.transfer === null || row.state !== "GRANTED") continue;
     judge.requests(cell, id, "ROLLED_BACK");
@@ -223,6 +219,13 @@ export async function settleTransfers(simulation: Simulation): Promise<void> {
     for (const party of ["to", "operator"])
       await simulation.runUntil(operator.toLedger(cell, "decideTransfer", { ...call, party }));
   }
+}
+
+/** Ends all transfers, and releases the claims of the scope, unless the ledger of their cell is full. */
+export async function settleTransfers(simulation: Simulation): Promise<void> {
+  const { judge, operator, coordinator } = simulation;
+  const random = simulation.faults.stream("settled transfers");
+  await endTransfers(simulation);
   await simulation.pass(SETTLING_MS, SETTLING_STEPS);
   for (const [shard, { ranges }] of judge.images.entries())
     judge.check(
