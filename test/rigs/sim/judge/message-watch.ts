@@ -61,6 +61,7 @@ export class MessageWatch {
       if (reply.refusal.reason === "CELL_DRAINING") this.#evidence.see("X1");
       if (reply.refusal.reason === "PLACEMENT_MISMATCH") this.#evidence.see("P1");
       if (/taking over or handing over/.test(reply.refusal.detail)) this.#evidence.see("G8");
+      if (/a transfer holds a scope/.test(reply.refusal.detail)) this.#evidence.see("G10");
       return;
     }
     if (method === "exchange") this.#answeredExchange(message as Exchange, reply.value as ExchangeAnswer);
