@@ -183,7 +183,9 @@ async function continueGrowth(
   if (growth === null) {
     if (growthCopiedAt === 0) return;
     const last = await readGrowthCopy(run.database);
-    if (last.ok && last.value?.phase === "copying") await dropCopies(driver, last.value);
+    if (!last.ok || last.value?.phase !== "copying" || last.value.isDropped === true) return;
+    // Another one may have started since the directory was asked.
+    if (last.value.position <= growthCopiedAt) await dropCopies(driver, last.value);
     return;
   }
   const stepped = await stepGrowth(driver, growth, Math.min(run.deadlineMs, clock.now() + GROWTH_MS));

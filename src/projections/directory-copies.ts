@@ -5,7 +5,7 @@ import type { HistoryPoint } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { Database } from "./database.ts";
-import { cells, growths, keys, typeSets } from "./schema.ts";
+import { cells, growths, keys, typeSets, type GrowthCopy } from "./schema.ts";
 
 /** The name of the directory in `seen_points`. */
 export const DIRECTORY = "directory";
@@ -47,7 +47,7 @@ export async function readSeen(database: Database): Promise<Result<SeenDirectory
 }
 
 /** Reads the growth that ran when D1 was told last, also if it has ended. Null: none has ever run. */
-export async function readGrowthCopy(database: Database): Promise<Result<Growth | null>> {
+export async function readGrowthCopy(database: Database): Promise<Result<GrowthCopy | null>> {
   const { growth } = getTableColumns(growths);
   const found = await database.run("read growth", (orm) =>
     orm.select({ growth }).from(growths).where(eq(growths.part, DIRECTORY)),
@@ -91,8 +91,11 @@ export class DirectoryCopies {
     return found.ok ? ok(found.value[0]) : found;
   }
 
-  growth(): Promise<Result<Growth | null>> {
-    return readGrowthCopy(this.#database);
+  async growth(): Promise<Result<Growth | null>> {
+    const read = await readGrowthCopy(this.#database);
+    if (!read.ok || read.value === null) return read;
+    const { isDropped: _, ...growth } = read.value;
+    return ok(growth);
   }
 
   /** Returns the newest point of the directory that the cron has seen. */

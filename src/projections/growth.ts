@@ -9,7 +9,7 @@ import type { WallClock } from "../runtime.ts";
 import type { Database } from "./database.ts";
 import { readSeen } from "./directory-copies.ts";
 import { causeOf } from "./failure.ts";
-import { mirrorGrowth } from "./mirror.ts";
+import { mirrorGrowth, noteDropped } from "./mirror.ts";
 
 /** What carries out the steps of a growth: a request, or a run of the cron. */
 export interface GrowthDriver {
@@ -102,14 +102,19 @@ export const isReadyToCut = (state: GrowthState): boolean =>
 const areAll = ({ growth, shards }: GrowthState, state: GrowthProgress["state"]): boolean =>
   shards.every(({ progress }) => progress?.growth === growth.id && progress.state === state);
 
-/** Makes the shards drop what an aborted growth has left there. A later growth would do it, too. */
-export const dropCopies = async (driver: GrowthDriver, { from }: Pick<Growth, "from">): Promise<void> => {
-  await fanOut([...Array(from).keys()], driver.limits.fanOut, (shard) =>
+/**
+ * Makes the shards drop what an aborted growth has left there, and notes in D1 that they all have. A later
+ * growth would drop it, too.
+ */
+export async function dropCopies(driver: GrowthDriver, growth: Growth): Promise<void> {
+  const aborted = { id: growth.id, phase: "aborted" } as const;
+  const dropped = await fanOut([...Array(growth.from).keys()], driver.limits.fanOut, (shard) =>
     askAgain(driver, ({ envelope, objects }) =>
-      objects.shard(shard).growStep({ ...envelope, growth: null, rows: STEP_ROWS }),
+      objects.shard(shard).growStep({ ...envelope, growth: aborted, rows: STEP_ROWS }),
     ),
   );
-};
+  if (dropped.every(({ ok: isDropped }) => isDropped)) await noteDropped(driver.database, growth);
+}
 
 async function stepShard(
   { envelope, objects, clock }: GrowthDriver,

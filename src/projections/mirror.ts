@@ -1,4 +1,4 @@
-import { lt, max, sql } from "drizzle-orm";
+import { and, eq, lt, max, sql } from "drizzle-orm";
 import type { Cell, MintedKey, TypeSet } from "../core/directory/messages.ts";
 import type { Growth } from "../core/growth/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
@@ -7,7 +7,7 @@ import type { DirectoryWatch } from "./directory-watch.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { hasRoom, type CronRun } from "./cron-run.ts";
 import { DIRECTORY, readSeen } from "./directory-copies.ts";
-import { growths, keys, typeSets } from "./schema.ts";
+import { growths, keys, typeSets, type GrowthCopy } from "./schema.ts";
 
 /** Copies the cells. Unchanged rows are not written. D1 keeps a removal that the directory has lost (X5). */
 export async function mirrorCells(database: Database, registered: readonly Cell[]): Promise<Result<null>> {
@@ -93,6 +93,15 @@ export async function mirrorGrowth(database: Database, growth: Growth): Promise<
   const seen = await readSeen(database);
   return seen.ok ? ok(seen.value.growthPosition) : seen;
 }
+
+/** Notes that no shard has anything left of an aborted growth, unless D1 has a later one. */
+export const noteDropped = (database: Database, growth: GrowthCopy): Promise<Result<unknown>> =>
+  database.run("note aborted growth", (orm) =>
+    orm
+      .update(growths)
+      .set({ growth: { ...growth, isDropped: true } })
+      .where(and(eq(growths.part, DIRECTORY), eq(growths.position, growth.position))),
+  );
 
 /** Copies the key changes since the last run, the oldest first. */
 export async function mirrorKeys(run: CronRun, directory: DirectoryWatch): Promise<Result<null>> {

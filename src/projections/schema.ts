@@ -67,12 +67,17 @@ export const typeSets = sqliteTable("type_sets", {
   entries: text("entries", { mode: "json" }).$type<readonly TypeEntry[]>().notNull(),
 });
 
+export interface GrowthCopy extends Growth {
+  /** True if it was aborted, and no shard has anything left of it. */
+  isDropped?: true;
+}
+
 /** The growth that runs, or the last one, as one row. A directory that has lost it gets it back (G2). */
 export const growths = sqliteTable("growths", {
   part: text("part").notNull().primaryKey(),
   /** The position of its last change in the directory. A row is replaced only by a later one. */
   position: integer("position").notNull(),
-  growth: text("growth", { mode: "json" }).$type<Growth>().notNull(),
+  growth: text("growth", { mode: "json" }).$type<GrowthCopy>().notNull(),
 });
 
 /** The minted and revoked keys, without the keys themselves. */

@@ -230,10 +230,12 @@ test("[G1] after an abort, another growth starts with new copies", async () => {
   for (const name of ALL) await own(c, "1", name);
   await growing.start(TO);
   await growing.stepAll("copied");
-  const { id } = growing.running;
-  await c.clock.runUntil(c.directory.object.abortGrowth({ ...c.envelope, id, growthCopiedAt: 0 }));
+  const { id } = await growing.abort();
   for (let shard = 0; shard < FROM; shard += 1)
-    expect(await growing.step(shard, 10, null)).toMatchObject({ ok: true, value: { state: "none" } });
+    expect(await growing.step(shard, 10, { id, phase: "aborted" })).toMatchObject({
+      ok: true,
+      value: { state: "none" },
+    });
   const [gone = ""] = MOVING;
   const lease = c.uuid();
   await begin(c, "1", lease, [{ kind: "destroy", value: gone }]);
@@ -244,6 +246,55 @@ test("[G1] after an abort, another growth starts with new copies", async () => {
     "claim",
     ALL.filter((name) => name !== gone),
   );
+});
+
+describe("[G1] an aborted growth", () => {
+  test("that shards are told of late does not end the next one", async () => {
+    const { c, growing } = await start();
+    for (const name of ALL) await own(c, "1", name);
+    await growing.start(TO);
+    await growing.stepAll("copied");
+    const { id } = await growing.abort();
+    await growing.start(TO + 1);
+    await growing.stepAll("copied");
+    for (let shard = 0; shard < FROM; shard += 1)
+      expect(await growing.step(shard, 10, { id, phase: "aborted" })).toMatchObject({
+        value: { growth: growing.running.id, state: "copied" },
+      });
+  });
+
+  /** A shard is to begin a growth, and the answer of the directory comes after the end of that growth. */
+  async function beginsLate() {
+    const { c, growing } = await start();
+    for (const name of ALL) await own(c, "1", name);
+    await growing.start(TO);
+    let asked = 0;
+    c.fate = ({ method, from }) =>
+      method === "confirm" && from === "shard 0" && (asked += 1) === 1 ? "slow_answer" : "deliver";
+    const growth = growing.running;
+    const early = c.shard(0).object.growStep({ ...c.envelope, growth, rows: 10 });
+    await c.pass(1);
+    return { growing, aborted: await growing.abort(), early: () => c.clock.runUntil(early) };
+  }
+
+  test("is not begun with an answer from before its end", async () => {
+    const { growing, aborted, early } = await beginsLate();
+    await growing.step(0, 10, { id: aborted.id, phase: "aborted" });
+    await early();
+    expect(await growing.step(0, 10, { id: "another", phase: "aborted" })).toMatchObject({
+      value: { growth: null, state: "none" },
+    });
+  });
+
+  test("does not replace the next one with an answer from before its end", async () => {
+    const { growing, early } = await beginsLate();
+    await growing.start(TO + 1);
+    await growing.step(0);
+    await early();
+    expect(await growing.step(0, 10, { id: "another", phase: "aborted" })).toMatchObject({
+      value: { growth: growing.running.id },
+    });
+  });
 });
 
 test("[G4] steps with few rows and lost messages come to the same end", async () => {

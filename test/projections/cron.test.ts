@@ -208,6 +208,19 @@ describe("a run of the cron", () => {
     expect(await copiedGrowth()).toEqual(later);
   });
 
+  test("[G1] tells the shards once that a growth was aborted", async () => {
+    const { id } = await startGrowth();
+    await runCron(env, Date.now());
+    valueOf(await directory().abortGrowth({ ...envelope(), id, growthCopiedAt: 0 }));
+    const notes = [];
+    for (let runs = 0; runs < 3; runs += 1) {
+      const { env: counted, done } = faultyD1();
+      await runCron(counted, Date.now());
+      notes.push(done.filter(({ sql }) => sql.some((text) => text.includes('update "growths"'))).length);
+    }
+    expect(notes).toEqual([1, 0, 0]);
+  });
+
   test("[G2] replaces the copy of a growth only by a later one", async () => {
     const database = new Database(env);
     for (const [position, kept] of [

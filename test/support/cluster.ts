@@ -22,9 +22,10 @@ export interface Call {
 
 /**
  * What happens to a message. `lose`: it is never carried out. `lose_answer`: it is carried out, but its
- * answer is lost. `late`: it is carried out after the sender has given up.
+ * answer is lost. `late`: it is carried out after the sender has given up. `slow_answer`: it is carried out,
+ * and its answer takes as long as a slow message.
  */
-export type Fate = "deliver" | "lose" | "lose_answer" | "late" | "twice" | "slow";
+export type Fate = "deliver" | "lose" | "lose_answer" | "late" | "twice" | "slow" | "slow_answer";
 
 /** The delay of a slow message in milliseconds, well below every timeout. */
 const SLOW_MS = 40;
@@ -288,6 +289,10 @@ export class Cluster {
     };
   }
 
+  #slowly(): Promise<void> {
+    return new Promise((arrive) => this.clock.after(SLOW_MS, arrive));
+  }
+
   async #send<M, T>(
     from: string,
     to: string,
@@ -314,8 +319,13 @@ export class Cluster {
         this.clock.after(30_000, () => void carryOut(copy).catch(() => {}));
         return copied(await carryOut(copy));
       case "slow":
-        await new Promise<void>((arrive) => this.clock.after(SLOW_MS, arrive));
+        await this.#slowly();
         return copied(await carryOut(copy));
+      case "slow_answer": {
+        const answer = copied(await carryOut(copy));
+        await this.#slowly();
+        return answer;
+      }
       case "deliver":
         return copied(await carryOut(copy));
     }

@@ -1,4 +1,4 @@
-import type { Growth, GrowthProgress } from "../../src/core/growth/messages.ts";
+import type { Growth, GrowthProgress, GrowthStep } from "../../src/core/growth/messages.ts";
 import type { LookupAnswer, Reply } from "../../src/core/messages.ts";
 import { placementOf, shardOf, shardsOf } from "../../src/core/placement.ts";
 import type { Cluster } from "./cluster.ts";
@@ -31,8 +31,19 @@ export class Growing {
     );
   }
 
+  async abort(): Promise<Growth> {
+    const aborted = this.running;
+    const message = { ...this.#cluster.envelope, operator, id: aborted.id };
+    valueOf(await this.#run(this.#directory.abortGrowth({ ...message, growthCopiedAt: 0 })));
+    return aborted;
+  }
+
   /** A step of one shard. */
-  step = (shard: number, rows = 1_000, growth = this.growth): Promise<Reply<GrowthProgress>> =>
+  step = (
+    shard: number,
+    rows = 1_000,
+    growth: GrowthStep["growth"] = this.running,
+  ): Promise<Reply<GrowthProgress>> =>
     this.#run(this.#cluster.shard(shard).object.growStep({ ...this.#cluster.envelope, growth, rows }));
 
   /** Steps of all shards of before, until each of them has this state. */

@@ -82,10 +82,14 @@ export interface GrowthProgress {
   cleaned: number;
 }
 
+/** A growth that was aborted, which is final. A shard drops what it has of it. */
+export interface AbortedGrowth extends Pick<Growth, "id"> {
+  phase: "aborted";
+}
+
 /** Asks a shard for some work on a growth. */
 export interface GrowthStep extends Envelope {
-  /** Null: none runs, so the shard drops what an aborted one has left. */
-  growth: Growth | null;
+  growth: Growth | AbortedGrowth;
   /** The most rows to read or to delete. */
   rows: number;
 }

@@ -1,7 +1,15 @@
 import { ask } from "../ask.ts";
 import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
-import type { Growth, GrowthProgress, GrowthStep, MovedName, Receive, Received } from "../growth/messages.ts";
+import type {
+  AbortedGrowth,
+  Growth,
+  GrowthProgress,
+  GrowthStep,
+  MovedName,
+  Receive,
+  Received,
+} from "../growth/messages.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import {
@@ -105,6 +113,8 @@ export class GrowthSource {
   /** Whether every target has said, in one step, that it has all that it was sent. */
   #isChecked = false;
   #working: Promise<void> | undefined;
+  /** The messages that have ended a growth. */
+  #aborts = 0;
 
   constructor(
     index: number,
@@ -185,28 +195,38 @@ export class GrowthSource {
 
   /** Does some of the work. Calls at the same time share one step. */
   async step({ growth, rows }: GrowthStep): Promise<Reply<GrowthProgress>> {
-    if (growth?.phase === "copying" && this.#ranges.size > 0) return blockedByTransfer(this.#index);
-    if (growth === null || growth.phase !== "cut") await this.#prepare(growth);
+    if (growth.phase === "copying" && this.#ranges.size > 0) return blockedByTransfer(this.#index);
+    if (growth.phase === "aborted") await this.#abort(growth);
+    else if (growth.phase !== "cut") await this.#prepare(growth);
     else await this.#guard.learn(placementMismatch(placementOf(growth.to), placementOf(growth.from)));
     await this.work(rows);
     const { refusal } = this.#history;
     if (refusal !== undefined) return { ok: false, refusal };
     const { progress } = this;
-    const isDone = progress.state === "none" && growth?.phase === "cut";
+    const isDone = progress.state === "none" && growth.phase === "cut";
     const hasHandedOver = isDone && this.#guard.placement === placementOf(growth.to);
     return ok(hasHandedOver ? { ...progress, growth: growth.id, state: "done" } : progress);
   }
 
-  /** Drops what an aborted growth has left, and begins a new one that the directory has. */
-  async #prepare(growth: Growth | null): Promise<void> {
-    if (this.#growth?.isFenced === true || this.#growth?.id === growth?.id) return;
-    if (growth !== null && !(await this.#guard.hasStarted(growth))) return;
+  /** Begins a growth that the directory has. */
+  async #prepare(growth: Growth): Promise<void> {
+    if (this.#growth?.isFenced === true || this.#growth?.id === growth.id) return;
+    const aborts = this.#aborts;
+    if (!(await this.#guard.hasStarted(growth))) return;
     await this.#commits.submit("copy", () => {
-      // Another message may have changed the placement during the wait (M1).
-      if (this.#growth?.isFenced === true || this.#growth?.id === growth?.id || this.#history.isLost) return;
-      if (growth === null) this.#forget();
-      else if (this.#ranges.size === 0 && this.#guard.placement === placementOf(growth.from))
-        this.#begin(growth, false);
+      // Another message may have changed the placement during the wait (M1), or have ended this growth.
+      if (this.#aborts !== aborts || this.#history.isLost || this.#ranges.size > 0) return;
+      if (this.#guard.placement !== placementOf(growth.from)) return;
+      if (this.#growth === undefined || isEarlier(this.#growth, growth)) this.#begin(growth, false);
+    });
+  }
+
+  /** Drops what an aborted growth has left. Another one may have begun meanwhile. */
+  async #abort({ id }: AbortedGrowth): Promise<void> {
+    this.#aborts += 1;
+    await this.#commits.submit("copy", () => {
+      const growth = this.#growth;
+      if (growth?.id === id && !growth.isFenced && !this.#history.isLost) this.#forget();
     });
   }
 
@@ -467,6 +487,10 @@ export class GrowthSource {
     deleteMeta(this.#ports.sql, "growth_source");
   }
 }
+
+/** A growth with a hand-over that is not finished is never replaced. */
+const isEarlier = ({ position, isFenced }: StoredGrowth, than: Growth): boolean =>
+  !isFenced && position < than.position;
 
 const newTarget = (seen: HistoryPoint | null): Target => ({
   confirmed: 0,

@@ -4,6 +4,7 @@ import type { OperatorCall } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { Database } from "../../projections/database.ts";
 import { readSeen } from "../../projections/directory-copies.ts";
+import { mirrorGrowth } from "../../projections/mirror.ts";
 import {
   completeCut,
   dropCopies,
@@ -71,10 +72,13 @@ export const growthHandlers: Handlers<keyof typeof growthRoutes> = {
     if (!growth.ok) return growth;
     if (growth.value === null) return noGrowth;
     const running = growth.value;
-    const aborted = await change(call, (message, { objects }) =>
-      objects.directory().abortGrowth({ ...message, id: running.id }),
-    );
-    if (aborted.ok) call.waitUntil(dropCopies(driverOf(call.deployment), running));
+    const driver = driverOf(call.deployment);
+    const aborted = await change(call, async (message, { objects }) => {
+      // If a shard can't be reached afterwards, the cron finds there what was aborted.
+      const copied = await mirrorGrowth(driver.database, running);
+      return copied.ok ? objects.directory().abortGrowth({ ...message, id: running.id }) : copied;
+    });
+    if (aborted.ok) call.waitUntil(dropCopies(driver, running));
     return aborted;
   },
 };
