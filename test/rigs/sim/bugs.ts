@@ -86,7 +86,7 @@ export const bugs: Record<string, Bug> = {
     "G4",
     ["I2", "I4", "I5", "I48"],
     "src/core/shard/growth-source.ts",
-    'if (sent.includes("stopped")) return;',
+    'if (sent.includes("stopped")) { this.#isChecked = false; return; }',
     "",
   ),
   "a new shard keeps what an aborted growth has left": one(
