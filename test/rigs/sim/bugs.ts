@@ -163,7 +163,7 @@ export const bugs: Record<string, Bug> = {
     "Q6",
     ["I32"],
     "src/router/lookups/floors.ts",
-    "return this.#hasMovedSince(entry) || this.#mayHaveMovedSince(entry);",
+    "return sinceMs < this.#positions.movedMs(shard, key);",
     "return false;",
   ),
   "a shard lists names before it has deleted those that have moved": one(
