@@ -740,12 +740,11 @@ export const bugs: Record<string, Bug> = {
     "Q2",
     ["I31"],
     "src/core/shard/shard.ts",
-    "const { position } = this.#log;\n      " +
-      "const answers = await this.#reader.lookup(message.keys, message.traces);",
+    "isSettled && isHere[index] === true),\n        position,",
     // The pause is longer than in reality, because few lookups have a change between their turns.
-    "const answers = await this.#reader.lookup(message.keys, message.traces);\n" +
-      "await new Promise<void>((resume) => void this.#ports.clock.after(100, resume));\n" +
-      "const { position } = this.#log;",
+    "isSettled && isHere[index] === true),\n" +
+      "position: await new Promise<number>((resume) => " +
+      "void this.#ports.clock.after(100, () => resume(this.#log.position))),",
   ),
   "a router keeps what is not settled": {
     breaks: "Q2",
@@ -847,14 +846,14 @@ export const bugs: Record<string, Bug> = {
     "Q6",
     ["I32"],
     "src/router/lookups/floors.ts",
-    "if (entry.position < this.position(entry) || this.#isOlderEpoch(name, entry)) return true;",
-    "",
+    "const isOlder = entry.position < this.position(entry) || this.#isOlderEpoch(name, entry);",
+    "const isOlder = false;",
   ),
   "a floor that is forgotten holds no more": one(
     "Q6",
     ["I32"],
     "src/router/lookups/floors.ts",
-    "this.#forgotten.set(shard, forgotten);",
+    "this.#forgotten.set(shard, Math.max(position, this.#forgotten.get(shard) ?? 0));",
     "",
   ),
   "a negative answer lives like a positive one": one(
