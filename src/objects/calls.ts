@@ -93,7 +93,7 @@ export interface ShardCalls {
   listChanges(message: messages.ChangesRequest): Answer<messages.ChangesPage>;
   listRecords(message: messages.ListRecordsRequest): Answer<messages.ListRecordsAnswer>;
   digestRecords(message: messages.DigestRecordsRequest): Answer<messages.DigestRecordsAnswer>;
-  ping(message: messages.Envelope): Answer<messages.ShardWork>;
+  ping(message: messages.PingShard): Answer<messages.ShardWork>;
   listPeriods(message: messages.ListPeriods): Answer<messages.PeriodPage>;
   erasePeriods(message: messages.ErasePeriods): Answer<messages.ErasedPeriods>;
   pullAudit(message: PullAudit): Answer<AuditPage>;

@@ -67,7 +67,7 @@ export class ClaimShard extends DurableObject<Env> implements ShardCalls {
     return this.#tell(this.#shard.countCellClaims(message));
   }
 
-  ping(message: messages.Envelope): Answer<messages.ShardWork> {
+  ping(message: messages.PingShard): Answer<messages.ShardWork> {
     return this.#tell(this.#shard.ping(message));
   }
 

@@ -567,6 +567,33 @@ describe("[G5] a new shard that loses what a source has handed over", () => {
     const others = MOVING.filter((each) => shardNow(c, each) !== TO - 1);
     for (const each of others) expect(await ownerOf(c, each)).toBe("ACTIVE 1");
   });
+
+  test("[E1] [H3] continues above its positions, and knows the ledgers that it knew", async () => {
+    const { c, growing, name } = await loses();
+    // The source has made more changes than a shard skips that accepts a loss.
+    const former = 5_000_000;
+    const source = c.shard(0);
+    const newest = "position = (SELECT max(position) FROM log)";
+    source.database.exec(`UPDATE log SET position = ${former} WHERE ${newest}`);
+    source.restart();
+    await ownerOf(c, name);
+    await c.pass(1_000);
+    const { object, database } = c.shard(TO - 1);
+    const message = { ...c.envelope, operator };
+    await c.clock.runUntil(object.reconcile({ ...message, cells: ["1", "2"], dryRun: false }));
+    c.fate = ({ method }) => (method === "receive" ? "lose" : "deliver");
+    await ownerOf(c, name);
+    await c.pass(1_000);
+    const [log] = database.prepare(`SELECT ledgers FROM log WHERE ${newest}`).all();
+    expect(log).toEqual({ ledgers: expect.stringContaining('"1":') as string });
+    c.fate = () => "deliver";
+    await growing.step(1);
+    await c.pass(10_000);
+    await c.clock.runUntil(object.finishReconciliation({ ...message, removedCells: [] }));
+    await granted(c, "2", name);
+    const [hold] = database.prepare("SELECT epoch FROM hold").all() as { epoch: number }[];
+    expect(hold?.epoch).toBeGreaterThan(former);
+  });
 });
 
 test("[G5] a new shard that lacks a message of a copy gets another copy", async () => {

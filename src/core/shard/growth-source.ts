@@ -15,8 +15,9 @@ import type { Limits } from "../limits.ts";
 import {
   MESSAGE_VERSION,
   type BucketKey,
-  type Envelope,
+  type HandedOver,
   type HistoryPoint,
+  type PingShard,
   type Reply,
   type ShardWork,
 } from "../messages.ts";
@@ -39,7 +40,7 @@ import type { ShardLog } from "./shard-log.ts";
 /** The calls between shards that give and get names. */
 export interface ShardPeer {
   receive(shard: number, message: Receive): Promise<Reply<Received>>;
-  ping(shard: number, message: Envelope): Promise<Reply<ShardWork>>;
+  ping(shard: number, message: PingShard): Promise<Reply<ShardWork>>;
 }
 
 /** The names that one message has, and that one transaction deletes. */
@@ -162,8 +163,14 @@ export class GrowthSource {
     return this.#growth?.isFenced !== true || !this.#moves(key, this.#growth);
   }
 
+  /** What a new shard may lack to which this one has handed over. Undefined: it has not. */
+  handedOverTo(shard: number): HandedOver | undefined {
+    if (this.#givesTo.includes(shard)) return undefined;
+    return { point: this.#history.point ?? null, ledgers: this.#log.ledgerPoints };
+  }
+
   /** The shards that have not confirmed yet that they serve what they get from this one. */
-  get givesTo(): number[] {
+  get #givesTo(): number[] {
     return Object.entries(this.#growth?.targets ?? {}).flatMap(([shard, { isActive }]) =>
       isActive ? [] : [Number(shard)],
     );
@@ -305,7 +312,7 @@ export class GrowthSource {
       const isEmpty = batch.rows === 0 && growth.cursor === null;
       // Names may change all the time, so the targets that get none of this batch are asked with it.
       const mayAsk = growth.isFenced ? isEmpty : growth.cursor === null;
-      for (const shard of mayAsk ? this.givesTo : [])
+      for (const shard of mayAsk ? this.#givesTo : [])
         if (!batch.byTarget.has(shard) && (growth.isFenced || !asked.has(shard)))
           batch.byTarget.set(shard, []);
       if (isEmpty && batch.byTarget.size === 0) {
@@ -333,7 +340,7 @@ export class GrowthSource {
       }
       await this.#advance(batch);
       if (this.#growth?.copy === batch.copy && growth.cursor === null)
-        this.#isChecked ||= this.givesTo.every((shard) => asked.has(shard));
+        this.#isChecked ||= this.#givesTo.every((shard) => asked.has(shard));
     }
   }
 

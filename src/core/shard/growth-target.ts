@@ -1,6 +1,6 @@
 import type { Growth, Receive, Received } from "../growth/messages.ts";
 import { isSamePoint, type History } from "../history.ts";
-import type { BucketKey, HistoryPoint, Reply } from "../messages.ts";
+import type { BucketKey, HandedOver, HistoryPoint, Reply } from "../messages.ts";
 import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import { placementOf, shardOf } from "../placement.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
@@ -107,10 +107,11 @@ export class GrowthTarget {
   }
 
   /** Must be called in the transaction that gives up what a source has sent, because it was lost (G5). */
-  giveUp(source: number): void {
+  giveUp(source: number, handedOver: HandedOver): void {
     if (this.#growth === undefined) return;
     const { sources } = this.#growth;
     sources[source] = { copy: "", count: 0, point: null, wipe: null, isActive: true };
+    this.#takeOver(handedOver);
     this.#forgetIfComplete();
     if (this.#growth !== undefined) this.#store(this.#growth);
     this.#hasChanged = true;
@@ -183,22 +184,27 @@ export class GrowthTarget {
     return copy.wipe === null;
   }
 
-  /**
-   * From here on, this shard serves what the source had. Its positions continue above those of the source, so
-   * that later owners have larger epochs (E1).
-   */
+  /** From here on, this shard serves what the source had. */
   #activate(copy: SourceCopy, message: Receive): Reply<Received> {
-    const { growth, source, point, ledgers, isReconciling } = message;
+    const { growth, source, point, isReconciling } = message;
     copy.isActive = true;
-    // A ledger that has forgotten the lease of a hold that moves must notice that here, too (H3, H4).
-    for (const [cell, seen] of Object.entries(ledgers)) this.#log.noteLater(cell, seen);
-    this.#log.jumpTo(point?.position ?? 0);
+    this.#takeOver(message);
     this.#guard.adopt(placementOf(growth.to));
-    this.#pastClaims.incompleteBefore(this.#ports.clock.now());
     // Names that the source has lost look free, and only their owners' verification may take them.
     if (isReconciling) this.#history.inheritLoss(`shard ${source}`);
     this.#forgetIfComplete();
     return this.#changed("active", point);
+  }
+
+  /**
+   * The positions of this shard continue above those of the source, so that later owners have larger epochs
+   * (E1).
+   */
+  #takeOver({ point, ledgers }: HandedOver): void {
+    // A ledger that has forgotten the lease of a hold that moves must notice that here, too (H3, H4).
+    for (const [cell, seen] of Object.entries(ledgers)) this.#log.noteLater(cell, seen);
+    this.#log.jumpTo(point?.position ?? 0);
+    this.#pastClaims.incompleteBefore(this.#ports.clock.now());
   }
 
   #forgetIfComplete(): void {

@@ -10,6 +10,7 @@ import {
   type FindNames,
   type FinishShard,
   type FoundNames,
+  type HandedOver,
   type CellClaims,
   type ChangesPage,
   type ChangesRequest,
@@ -37,6 +38,7 @@ import {
   type LookupRequest,
   type PartStatus,
   type PeriodPage,
+  type PingShard,
   type Prepare,
   type PrepareAnswer,
   type ReconcileShard,
@@ -628,13 +630,14 @@ export class Shard {
    * Called by the readiness check and by the cron. Confirms the placement, reads the disk, and sets the alarm
    * again if it was lost (M3), or if past claims are due to be dropped (K3).
    */
-  ping(message: Envelope): Promise<Reply<ShardWork>> {
+  ping(message: PingShard): Promise<Reply<ShardWork>> {
     return this.#answer(message, async () => {
       this.#sweeper.arm();
       if (!this.#target.isWhole) this.#wakeSources();
-      const { givesTo } = this.#source;
+      const { newShard } = message;
+      const handedOver = newShard === undefined ? undefined : this.#source.handedOverTo(newShard);
       const work = { auditEntries: this.#audit.count, scrub: this.#scrub.work };
-      return ok({ ...work, ...(givesTo.length === 0 ? {} : { givesTo }) });
+      return ok({ ...work, ...(handedOver === undefined ? {} : { handedOver }) });
     });
   }
 
@@ -907,28 +910,28 @@ export class Shard {
   #wakeSources(): void {
     const { placement } = this.#placementGuard;
     if (placement === undefined || this.#waking !== undefined) return;
-    const message = { version: MESSAGE_VERSION, placement };
+    const message = { version: MESSAGE_VERSION, placement, newShard: this.#index };
     const { inquiryTimeoutMs, fanOut: width } = this.#limits;
     this.#waking = fanOut(this.#target.missingSources, width, async (source) => {
       const answer = await ask(this.#ports.clock, inquiryTimeoutMs, () =>
         this.#peers.shard.ping(source, message),
       );
-      if (answer.kind === "ok" && answer.value.givesTo?.includes(this.#index) !== true)
-        this.#handedOverBy(source);
+      if (answer.kind === "ok" && answer.value.handedOver !== undefined)
+        this.#handedOverBy(source, answer.value.handedOver);
     }).finally(() => {
       this.#waking = undefined;
     });
   }
 
   /** A source has handed over, which it knows only if that was durable here. */
-  #handedOverBy(source: number): void {
+  #handedOverBy(source: number, handedOver: HandedOver): void {
     if (!this.#target.missingSources.includes(source) || this.#history.isLost) return;
     if (this.#history.state !== "reconciling") this.#history.refuseBehind(`shard ${source}`);
     else
       void this.#commits.submit("receive", () => {
         // The source may have sent it again during the wait (M1).
         if (this.#target.missingSources.includes(source) && !this.#history.isLost)
-          this.#target.giveUp(source);
+          this.#target.giveUp(source, handedOver);
       });
   }
 
