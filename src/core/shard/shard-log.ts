@@ -9,7 +9,8 @@ import { ChangeNotes, loggedChanges, withoutName } from "./logged-changes.ts";
 /**
  * One row per transaction that changed something, in a ring of `LOG_ROWS` slots. `held` has the hashes of the
  * keys that the transaction put on hold, one after the other (Q1). It is NULL if any key may have changed.
- * `changes` has what the change feed tells (F1). It is NULL once it was dropped to make room.
+ * `changes` has what the change feed tells (F1). It is NULL once it was dropped to make room. `dropped` is
+ * the position of the newest transaction whose changes were dropped or replaced until then.
  */
 export const LOG_TABLE = `CREATE TABLE log (
    slot INTEGER NOT NULL PRIMARY KEY,
@@ -17,7 +18,8 @@ export const LOG_TABLE = `CREATE TABLE log (
    at_ms INTEGER NOT NULL,
    ledgers TEXT NOT NULL,
    held TEXT,
-   changes TEXT
+   changes TEXT,
+   dropped INTEGER NOT NULL
  ) STRICT, WITHOUT ROWID`;
 
 /**
@@ -62,6 +64,7 @@ interface LogRow {
   is_reset: 0 | 1;
   /** The bytes of the changes. Null: they were dropped. */
   size: number | null;
+  dropped: number;
 }
 
 type StoredPoints = Record<string, [incarnation: number, position: number]>;
@@ -89,7 +92,7 @@ export class ShardLog {
   #rowCount = 0;
   /** The bytes of the changes in all rows. */
   #changesBytes = 0;
-  /** The position of the newest row whose changes were dropped, or before which changes were lost. */
+  /** The newest position whose changes were dropped or replaced, or before which changes were lost. */
   #droppedPosition = 0;
   /** The position of the last transaction after which any key may have changed. */
   #resetPosition = 0;
@@ -113,12 +116,12 @@ export class ShardLog {
     this.#clock = clock;
     this.#maxChangesBytes = Math.min(MAX_CHANGES_BYTES, shardBytes * SHARD_PART);
     const rows = sql.all<LogRow>(
-      `SELECT slot, position, ledgers, held IS NULL AS is_reset, octet_length(changes) AS size
+      `SELECT slot, position, ledgers, held IS NULL AS is_reset, octet_length(changes) AS size, dropped
          FROM log ORDER BY position`,
     );
-    for (const { slot, position, ledgers, is_reset: isReset, size } of rows) {
+    for (const { slot, position, ledgers, is_reset: isReset, size, dropped } of rows) {
       this.#appended(slot, position, JSON.parse(ledgers) as StoredPoints, isReset === 1, size ?? 0);
-      if (size === null) this.#droppedPosition = position;
+      this.#droppedPosition = size === null ? position : Math.max(this.#droppedPosition, dropped);
     }
     this.#position = this.#logged;
   }
@@ -184,7 +187,8 @@ export class ShardLog {
    * of them any more, or if any key may have changed after the position (Q3).
    */
   holdsAfter(position: number, limit: number): LoggedHolds[] | undefined {
-    return this.#rowsAfter(position, this.#resetPosition, limit, (slot, end) =>
+    const oldest = this.#rowCount === LOG_ROWS ? this.#positionAt(0) : 0;
+    return this.#rowsAfter(position, Math.max(this.#resetPosition, oldest), limit, (slot, end) =>
       this.#sql
         .all<{ position: number; held: string }>(
           "SELECT position, held FROM log WHERE slot >= ? AND slot < ? ORDER BY slot",
@@ -214,20 +218,18 @@ export class ShardLog {
     );
   }
 
-  /** Reads rows after a position. Undefined if it is before `first`, or before the oldest row. */
+  /** Reads rows after a position. Undefined if it is before `first`. */
   #rowsAfter<Row>(
     position: number,
     first: number,
     limit: number,
     read: (slot: number, end: number) => Row[],
   ): Row[] | undefined {
-    const isFull = this.#rowCount === LOG_ROWS;
-    const positionAt = (index: number): number => this.#positions[this.#slotAt(index)] ?? 0;
-    if (position < Math.max(first, isFull ? positionAt(0) : 0)) return undefined;
+    if (position < first) return undefined;
     let from = 0;
     for (let end = this.#rowCount; from < end;) {
       const middle = Math.floor((from + end) / 2);
-      if (positionAt(middle) > position) end = middle;
+      if (this.#positionAt(middle) > position) end = middle;
       else from = middle + 1;
     }
     const count = Math.min(limit, this.#rowCount - from);
@@ -235,6 +237,10 @@ export class ShardLog {
     const slot = this.#slotAt(from);
     const beforeWrap = Math.min(count, LOG_ROWS - slot);
     return [...read(slot, slot + beforeWrap), ...read(0, count - beforeWrap)];
+  }
+
+  #positionAt(index: number): number {
+    return this.#positions[this.#slotAt(index)] ?? 0;
   }
 
   /** Returns the slot of a row. Rows are counted from the oldest one. */
@@ -258,20 +264,23 @@ export class ShardLog {
     const changes = this.#hasLostChanges ? null : text;
     const slot = (this.#slot + 1) % LOG_ROWS;
     this.#position = Math.max(this.#position, this.#logged + 1);
+    // A row without changes takes nothing from the feed. Such rows are written for names that move (G9).
+    if ((this.#sizes[slot] ?? 0) > 0) this.#noteDropped(slot);
     const ledgers: StoredPoints = {};
     for (const [cell, { incarnation, position }] of [...this.#onlyIn(slot), ...this.#noted])
       ledgers[cell] = [incarnation, position];
     this.#sql.all(
-      `INSERT INTO log (slot, position, at_ms, ledgers, held, changes) VALUES (?, ?, ?, ?, ?, ?)
+      `INSERT INTO log (slot, position, at_ms, ledgers, held, changes, dropped) VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (slot) DO UPDATE SET position = excluded.position, at_ms = excluded.at_ms,
                                         ledgers = excluded.ledgers, held = excluded.held,
-                                        changes = excluded.changes`,
+                                        changes = excluded.changes, dropped = excluded.dropped`,
       slot,
       this.#position,
       this.#clock.now(),
       JSON.stringify(ledgers),
       this.#hasJumped ? null : this.#held.join(""),
       changes,
+      this.#droppedPosition,
     );
     this.#appended(slot, this.#position, ledgers, this.#hasJumped, bytesOf(changes ?? ""));
     if (changes === null) this.#droppedPosition = this.#position;
@@ -289,9 +298,13 @@ export class ShardLog {
       if (this.#sizes[slot] === 0) continue;
       left -= 1;
       this.#sql.all("UPDATE log SET changes = NULL WHERE slot = ?", slot);
-      this.#droppedPosition = this.#positions[slot] ?? 0;
+      this.#noteDropped(slot);
       this.#setSize(slot, 0);
     }
+  }
+
+  #noteDropped(slot: number): void {
+    this.#droppedPosition = Math.max(this.#droppedPosition, this.#positions[slot] ?? 0);
   }
 
   get #hasTooMuch(): boolean {

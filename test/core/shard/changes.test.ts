@@ -314,11 +314,28 @@ describe("the log", () => {
     const store = newLog();
     for (let n = 0; n < LOG_ROWS + 100; n += 1) commit(store, `name-${n}`);
     for (const log of [store.log, new ShardLog(store.sql, { now: () => 1_000 })]) {
-      // The oldest row doesn't say where the one before it ended, so its own changes can't be told any more.
-      expect(namesAfter(log, 100)).toBeUndefined();
-      const names = namesAfter(log, 101);
-      expect(names).toHaveLength(LOG_ROWS - 1);
-      expect([names?.[0], names?.at(-1)]).toEqual(["name-101", `name-${LOG_ROWS + 99}`]);
+      expect(namesAfter(log, 99)).toBeUndefined();
+      const names = namesAfter(log, 100);
+      expect(names).toHaveLength(LOG_ROWS);
+      expect([names?.[0], names?.at(-1)]).toEqual(["name-100", `name-${LOG_ROWS + 99}`]);
+    }
+  });
+
+  test("[F4] [G9] tells all changes of a new shard that got its names in many transactions", () => {
+    const store = newLog();
+    const receive = (): void => store.sql.transaction(["receive"], () => store.log.append());
+    const both = (): ShardLog[] => [store.log, new ShardLog(store.sql, { now: () => 1_000 })];
+    for (let n = 0; n < LOG_ROWS + 100; n += 1) receive();
+    for (const log of both()) expect(namesAfter(log, 0)).toEqual([]);
+    commit(store, "first");
+    for (let n = 0; n < LOG_ROWS - 1; n += 1) receive();
+    for (const log of both()) expect(namesAfter(log, 0)).toEqual(["first"]);
+    receive();
+    commit(store, "second");
+    const first = LOG_ROWS + 101;
+    for (const log of both()) {
+      expect(namesAfter(log, first - 1)).toBeUndefined();
+      expect(namesAfter(log, first)).toEqual(["second"]);
     }
   });
 

@@ -426,7 +426,7 @@ export const bugs: Record<string, Bug> = {
     "F4",
     ["I44"],
     "src/core/shard/shard-log.ts",
-    "if (position < Math.max(first, isFull ? positionAt(0) : 0)) return undefined;",
+    "if (position < first) return undefined;",
     "",
   ),
   "a page of changes ends within a transaction": one(
@@ -766,9 +766,8 @@ export const bugs: Record<string, Bug> = {
     "Q3",
     ["I31"],
     "src/core/shard/shard-log.ts",
-    "return this.#rowsAfter(position, this.#resetPosition, limit, (slot, end) =>",
-    "return this.#rowsAfter(Math.max(position, this.#positions[this.#slotAt(0)] ?? 0), 0, limit, " +
-      "(slot, end) =>",
+    "return this.#rowsAfter(position, Math.max(this.#resetPosition, oldest), limit, (slot, end) =>",
+    "return this.#rowsAfter(Math.max(position, oldest), 0, limit, (slot, end) =>",
   ),
   "an answer counts its age from its arrival": one(
     "Q4",
