@@ -651,6 +651,40 @@ test("[Y10] [H7] a ledger that has lost a cut leaves the transfer to an operator
   expect([rangeHolds(c), await owners(c)]).toEqual([0, all("1")]);
 });
 
+test.each([
+  ["ABORTED", "kept", "2"],
+  ["ABORTED", "forgotten", "2"],
+  ["CUT", "kept", "1"],
+  ["CUT", "forgotten", "1"],
+] as const)("[Y10] [H7] a decision %s, whose lease is %s, stays", async (outcome, lease, owner) => {
+  const c = await start();
+  const transfer = await preparedToFirst(c, NAMES);
+  await verified(c, transfer);
+  const { database } = c.shard(0);
+  database.exec("CREATE TABLE held AS SELECT * FROM range_hold");
+  await value(c, decide(c, transfer, outcome));
+  await c.pass(20_000);
+  const decided = await get(c, transfer);
+  if (lease === "forgotten") c.ledger("1").database.exec("DELETE FROM lease");
+  const goBack = saveLedger(c);
+  await commit(c, "1", ["a", "b", "c", "d", "e", "f", "g", "h"]);
+  goBack();
+  // The shard lost that it had confirmed the decision.
+  database.exec("INSERT INTO range_hold SELECT * FROM held");
+  c.shard(0).restart();
+  expect(await begin(c, "1", ["noticed"])).toMatchObject({ refusal: { reason: "HISTORY_LOST" } });
+  expect(await reconcile(c)).toMatchObject({ ok: true });
+  const { state, isRebuilt, shards } = await get(c, transfer);
+  expect({ state: state === "FINISHED" ? "CUT" : state, isRebuilt }).toEqual({
+    state: outcome,
+    isRebuilt: false,
+  });
+  expect(shards.toSorted((a, b) => a.shard - b.shard)).toEqual(decided.shards);
+  await c.pass(30_000);
+  expect([rangeHolds(c), await owners(c)]).toEqual([0, all(owner)]);
+  expect((await get(c, transfer)).state).toBe(decided.state);
+});
+
 test("[Y1] [B2] a late prepare changes no transfer that was decided, whose lease is forgotten", async () => {
   const c = await start();
   await claimed(c);

@@ -180,8 +180,7 @@ export class LedgerReconciler {
             ? work()
             : await this.#commits.submit("rebuild_leases", work, { weight: holds.length * 2 });
         // Nothing is sent before the loss is accepted. Then the alarm repeats it.
-        for (const { lease, isCut } of ranges)
-          if (isCut && !request.dryRun) await this.#deliveries.deliver(lease);
+        if (!request.dryRun) for (const { lease } of ranges) await this.#deliveries.deliver(lease);
         found.holds += forgotten.length;
         for (const { lease } of forgotten) {
           found.leases.add(lease);
@@ -250,7 +249,8 @@ export class LedgerReconciler {
 
   /**
    * Grants the lease of a transfer again whose range hold a shard has (Y10). A shard that knows of the cut
-   * proves it. Returns whether the ledger had forgotten it.
+   * proves it. A decision that the ledger still has is final, also when its lease is forgotten. Returns
+   * whether the ledger had forgotten it.
    */
   #rebuildTransfer(
     range: HeldRange,
@@ -259,7 +259,13 @@ export class LedgerReconciler {
   ): boolean {
     const { lease, heldEpoch, isCut, from, scope, counted } = range;
     const row = this.#store.findWhole(lease);
-    const isCutHere = row?.state === "COMMITTED";
+    const stored = this.#transfers.find(lease);
+    // An inquiry ends the range hold.
+    if (row?.state === "ROLLED_BACK" || stored?.state === "ABORTED") return false;
+    const isCutHere = row?.state === "COMMITTED" || stored?.state === "CUT";
+    const before = stored?.record.shards.find((each) => each.shard === shard);
+    // The shard confirmed the cut of another execution. This one was never granted.
+    if (row === undefined && isCutHere && before !== undefined && before.epoch !== heldEpoch) return false;
     const isKnown = row !== undefined && !isSameAttempt(row, range) && !this.#isForgotten(row, range);
     const isComplete = row?.epochs != null && decodeExecutions(row.epochs).has(shard) && isCutHere >= isCut;
     if (isKnown || isComplete || this.#begins.isRunning(lease, range)) return false;
@@ -294,7 +300,6 @@ export class LedgerReconciler {
     };
     this.#store.insert(rebuilt);
     if (wasCut) this.#deliveries.track(rebuilt);
-    const stored = this.#transfers.find(lease);
     const step = { atMs: now, by: "operator" as const, keyId: operator.keyId, reason: operator.reason };
     const shards = stored?.record.shards.filter((each) => each.shard !== shard) ?? [];
     this.#transfers.write({
@@ -310,8 +315,9 @@ export class LedgerReconciler {
         reports: { from: null, to: null },
         ...stored?.record,
         decided: wasCut ? (stored?.record.decided ?? step) : null,
-        isRebuilt: true,
-        shards: [...shards, { shard, epoch: heldEpoch, ...counted }],
+        isRebuilt: stored?.state !== "CUT" || stored.record.isRebuilt,
+        // Once a shard knows of the cut, it no longer has the claims that it counted.
+        shards: [...shards, before?.epoch === heldEpoch ? before : { shard, epoch: heldEpoch, ...counted }],
       },
     });
     return true;
