@@ -487,6 +487,57 @@ test("[Y8] the destination must be active, and a frozen source may be moved away
   expect(await owners(c)).toEqual(all("2"));
 });
 
+test("[Y8] a removal of the destination waits for its transfers, and names them", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  const { object } = c.ledger("2");
+  const status = () => value(c, object.status(c.envelope));
+  const { stateVersion } = await status();
+  await value(c, object.setState({ ...c.envelope, state: "DRAINING", stateVersion }));
+  const startRemoval = async () => {
+    const { stateVersion: drained, position } = await status();
+    const message = { ...c.envelope, stateVersion: drained, position, records: 0 };
+    return c.clock.runUntil(object.startRemoval(message));
+  };
+  expect(await startRemoval()).toMatchObject({
+    refusal: { reason: "CELL_HAS_LEASES", detail: expect.stringContaining(transfer.id) as string },
+  });
+  await value(c, decide(c, transfer, "ABORTED"));
+  await c.pass(10_000);
+  expect(await startRemoval()).toMatchObject({ ok: true });
+});
+
+test.each(["REMOVING", "REMOVED"] as const)(
+  "[Y8] [Y10] a transfer that comes back to a cell that is %s can only be aborted",
+  async (state) => {
+    const c = await start();
+    const transfer = await preparedToFirst(c, NAMES);
+    const goBack = saveLedger(c);
+    await commit(c, "1", ["a", "b", "c", "d", "e", "f", "g", "h"]);
+    goBack();
+    expect(await begin(c, "1", ["noticed"])).toMatchObject({ refusal: { reason: "HISTORY_LOST" } });
+    await reconcile(c, c.clock.now());
+    const { database } = c.ledger("1");
+    database.prepare("UPDATE meta SET value = ? WHERE name = 'cell_state'").run(state);
+    c.ledger("1").restart();
+    const { object } = c.ledger("1");
+    const step = async () => {
+      const { stateVersion } = await value(c, object.status(c.envelope));
+      return c.clock.runUntil(object.removalStep({ ...c.envelope, stateVersion, limit: 100 }));
+    };
+    const blocked = { reason: "CELL_HAS_LEASES", detail: expect.stringContaining(transfer.id) as string };
+    expect(await step()).toMatchObject({ refusal: blocked });
+    expect(await decide(c, transfer, "CUT", "operator")).toMatchObject({
+      refusal: { reason: `CELL_${state}` },
+    });
+    await value(c, decide(c, transfer, "ABORTED", "operator"));
+    await c.pass(10_000);
+    expect(await step()).toMatchObject({ ok: true });
+    expect([rangeHolds(c), await owners(c)]).toEqual([0, all("2")]);
+  },
+);
+
 test("[Y9] a switch-back moves the same claims back, within its time", async () => {
   const c = await start({ switchBackS: 3_600 });
   await claimed(c);
@@ -564,13 +615,13 @@ test("[M6] a ledger forgets the oldest transfers, but none that is open", async 
 });
 
 /** Accepts the loss of the ledger of cell 1. */
-const reconcile = (c: Cluster) =>
+const reconcile = (c: Cluster, removedAtMs: number | null = null) =>
   c.clock.runUntil(
     c.ledger("1").object.reconcile({
       ...c.envelope,
       dryRun: false,
       revokedKeys: [],
-      removedAtMs: null,
+      removedAtMs,
       operator: { ...operator, reason: "restored" },
     }),
   );

@@ -224,6 +224,7 @@ export class Ledger {
       ports,
       limits,
       this.#store,
+      transfers,
       this.#commits,
       positions,
       this.#begins,

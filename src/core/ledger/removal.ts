@@ -29,6 +29,7 @@ import type { Positions } from "./position.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import type { StatusReports } from "./status-reports.ts";
 import type { LedgerStore } from "./store.ts";
+import type { TransferStore } from "./transfer-store.ts";
 
 export interface ClaimsPeer {
   listCellClaims(shard: number, message: ListCellClaims): Promise<Reply<CellClaims>>;
@@ -40,6 +41,9 @@ const REMOVAL = "removal";
 /** The leases of earlier steps that one step commits. A step leaves one at most, unless there was a loss. */
 const MOST_LEFT_OVER = 100;
 
+/** The transfers that a refusal names. */
+const MOST_TRANSFERS = 10;
+
 /**
  * Removes a cell (X2 to X4). Each step releases a bounded number of the cell's claims with a lease of this
  * ledger, so every rule about leases holds for it. What is left to do is read from the shards and from the
@@ -50,6 +54,7 @@ export class Removal {
   readonly #ports: Ports;
   readonly #limits: Limits;
   readonly #store: LedgerStore;
+  readonly #transfers: TransferStore;
   readonly #commits: GroupCommit;
   readonly #positions: Positions;
   readonly #begins: Begins;
@@ -68,6 +73,7 @@ export class Removal {
     ports: Ports,
     limits: Limits,
     store: LedgerStore,
+    transfers: TransferStore,
     commits: GroupCommit,
     positions: Positions,
     begins: Begins,
@@ -82,6 +88,7 @@ export class Removal {
     this.#ports = ports;
     this.#limits = limits;
     this.#store = store;
+    this.#transfers = transfers;
     this.#commits = commits;
     this.#positions = positions;
     this.#begins = begins;
@@ -105,6 +112,8 @@ export class Removal {
         });
       if (message.stateVersion !== this.#store.number("cell_state_version"))
         return changedMeanwhile(`cell ${this.#cell}`);
+      const blocked = this.#transferRefusal("cut or abort");
+      if (blocked !== undefined) return { ok: false, refusal: blocked };
       const open = this.#begins.outstanding;
       const unapplied = this.#deliveries.unapplied;
       if (open > 0 || unapplied > 0)
@@ -178,6 +187,8 @@ export class Removal {
       const state = this.#store.cellState();
       // A shard that went back in time may have claims of a removed cell again, so its steps can be repeated.
       if (state !== "REMOVING" && state !== "REMOVED") return this.#notRemoving();
+      const blocked = this.#transferRefusal("abort");
+      if (blocked !== undefined) return { ok: false, refusal: blocked };
       const { removal } = this.#store;
       if (removal === undefined || removal.hasBegun) return ok(null);
       // The step may be a late copy from before the removal was cancelled and started again.
@@ -201,6 +212,18 @@ export class Removal {
       this.#append(operator, "begin_removal", "REMOVING", { state: "REMOVING", is_final: true });
       return ok(null);
     });
+  }
+
+  /** Only its own calls decide a transfer to the cell (Y1), so the refusal names it. */
+  #transferRefusal(remedy: string): Refusal | undefined {
+    const ids = this.#transfers.openIds(MOST_TRANSFERS);
+    if (ids.length === 0) return undefined;
+    return refused(
+      "FAILED_PRECONDITION",
+      `cell ${this.#cell} is the destination of prepared transfers: ${ids.join(", ")}; ${remedy} them, and ` +
+        "repeat this call",
+      { reason: "CELL_HAS_LEASES" },
+    ).refusal;
   }
 
   /**

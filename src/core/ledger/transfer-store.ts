@@ -111,6 +111,16 @@ export class TransferStore {
       .map(({ position }) => position);
   }
 
+  /** Returns some prepared transfers. */
+  openIds(limit: number): string[] {
+    return this.#sql
+      .all<{ id: string }>(
+        `SELECT id FROM transfer INDEXED BY open_transfer WHERE state = 'PREPARED' ORDER BY id LIMIT ?`,
+        limit,
+      )
+      .map(({ id }) => id);
+  }
+
   /** Marks the prepared transfers: the ledger has gone back, and may have lost their decisions (Y10). */
   markRebuilt(): void {
     this.#sql.all(

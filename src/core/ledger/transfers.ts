@@ -21,6 +21,7 @@ import type {
 } from "../transfer/messages.ts";
 import type { BySide, DigestedClaims, MovedClaims, TransferParty, TransferSide } from "../transfer/range.ts";
 import type { Deliveries } from "./deliveries.ts";
+import { cellRemoved } from "../cell-removed.ts";
 import { leaseIdReused, rolledBack } from "./begins.ts";
 import type { Decisions } from "./decisions.ts";
 import { msOf } from "./position.ts";
@@ -246,12 +247,27 @@ export class Transfers {
         { reason: "TRANSFER_NOT_READY" },
       ).refusal;
     }
-    if (call.outcome === "ABORTED" || transfer.record.isRebuilt) return undefined;
+    if (call.outcome === "ABORTED") return undefined;
+    const ending = this.#removalRefusal();
+    if (ending !== undefined) return ending;
+    if (transfer.record.isRebuilt) return undefined;
     const missing = this.#missing(transfer);
     if (missing.length === 0) return undefined;
     return refused("FAILED_PRECONDITION", `the transfer can't be cut: ${missing.join("; ")}`, {
       reason: "TRANSFER_NOT_READY",
     }).refusal;
+  }
+
+  /** A loss may have brought a transfer back to a cell whose removal has started (H7). */
+  #removalRefusal(): Refusal | undefined {
+    const state = this.#store.cellState();
+    if (state === "REMOVED") return cellRemoved(this.#cell).refusal;
+    if (state !== "REMOVING") return undefined;
+    return refused(
+      "FAILED_PRECONDITION",
+      `cell ${this.#cell} is being removed, so it gets no more names; abort the transfer`,
+      { reason: "CELL_REMOVING" },
+    ).refusal;
   }
 
   #writeDecision(call: DecideTransfer): void {

@@ -81,7 +81,9 @@ const unreachable: RouteError = {
 const hasLeases: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "CELL_HAS_LEASES",
-  when: "The cell has open leases, or decisions that a shard has not applied. Decide the leases, or wait.",
+  when:
+    "The cell has open leases, or decisions that a shard has not applied, or transfers to it are prepared. " +
+    "Decide the leases, abort the transfers, or wait.",
 };
 const notRemoving: RouteError = {
   code: "FAILED_PRECONDITION",

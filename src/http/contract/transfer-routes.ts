@@ -456,6 +456,16 @@ export const transferRoutes = {
           "The destination has not accepted it, or a cell has not reported its rows in time, or has " +
           "reported something else than the claims. `detail` lists all that is missing.",
       },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "CELL_REMOVING",
+        when: "The destination is being removed. Abort the transfer.",
+      },
+      {
+        code: "FAILED_PRECONDITION",
+        reason: "CELL_REMOVED",
+        when: "The destination was removed. Abort the transfer.",
+      },
       wasAborted,
       ...unsure,
     ],
