@@ -670,6 +670,8 @@ export interface ErasePeriods extends OperatorCall {
   key: BucketKey;
   /** If true, nothing is changed. */
   dryRun: boolean;
+  /** For a shard that had the name before a growth: the epoch of the claim that the name has now (G9). */
+  claimEpoch?: number | null;
 }
 
 export interface ErasedPeriods {
@@ -678,6 +680,8 @@ export interface ErasedPeriods {
   changes: number;
   /** One message erases a limited number of them, and another one continues. */
   hasMore: boolean;
+  /** The epoch of the claim, which is not erased. Null: the name has none here. */
+  claimEpoch: number | null;
 }
 
 /** What a shard has left to do for the cron. */

@@ -701,13 +701,23 @@ export class Shard {
   erasePeriods(message: ErasePeriods): Promise<Reply<ErasedPeriods>> {
     const { key, operator, dryRun } = message;
     const most = this.#limits.scanRows;
+    const epochHere = (): number | null => this.#store.claim(key)?.epoch ?? null;
+    const eraseFromLog = (): number => {
+      const current = epochHere() ?? message.claimEpoch ?? undefined;
+      return this.#log.eraseName(key, current, { dryRun });
+    };
     return this.#answer(message, async () => {
       // Until its rows are deleted, a shard that had the name before may have past claims of it.
       if (!this.#isWhole) return { ok: false, refusal: this.#notHere() };
       if (dryRun) {
         const found = this.#pastClaims.count(key, most + 1);
-        const changes = found > most ? 0 : this.#eraseFromLog(key, { dryRun });
-        return ok({ erased: Math.min(found, most), changes, hasMore: found > most });
+        const changes = found > most ? 0 : eraseFromLog();
+        return ok({
+          erased: Math.min(found, most),
+          changes,
+          hasMore: found > most,
+          claimEpoch: epochHere(),
+        });
       }
       const answer = await this.#commits.submit(
         "erase_past_claims",
@@ -716,7 +726,7 @@ export class Shard {
           if (full !== undefined) return { ok: false, refusal: full };
           const result = this.#pastClaims.erase(key, most);
           // The log may have periods that are no longer kept as past claims.
-          const changes = result.hasMore ? 0 : this.#eraseFromLog(key);
+          const changes = result.hasMore ? 0 : eraseFromLog();
           if (result.erased > 0 || changes > 0) {
             this.#audit.append(operator, {
               action: "erase_history",
@@ -726,17 +736,13 @@ export class Shard {
               after: { periods: 0 },
             });
           }
-          return ok({ ...result, changes });
+          return ok({ ...result, changes, claimEpoch: epochHere() });
         },
         { weight: most, owner: OPERATORS },
       );
       const { refusal } = this.#history;
       return refusal === undefined ? answer : { ok: false, refusal };
     });
-  }
-
-  #eraseFromLog(key: BucketKey, options: { dryRun?: boolean } = {}): number {
-    return this.#log.eraseName(key, this.#store.claim(key)?.epoch, options);
   }
 
   /** Returns the audit entries that were not copied yet, and drops those that were (O2). */

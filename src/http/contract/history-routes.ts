@@ -148,7 +148,10 @@ export const historyRoutes = {
     },
     errors: [
       auditFull,
-      { code: "UNAVAILABLE", when: "The shard of the name cannot be reached. It may still erase periods." },
+      {
+        code: "UNAVAILABLE",
+        when: "A shard that has or had the name cannot be reached. It may still erase it.",
+      },
     ],
     example: {
       body: {

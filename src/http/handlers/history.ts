@@ -1,5 +1,5 @@
 import type { BucketKey } from "../../core/messages.ts";
-import { shardOf } from "../../core/placement.ts";
+import { shardOf, shardsEverOf } from "../../core/placement.ts";
 import { ok } from "../../core/refusal.ts";
 import { storedTypes, toApiPeriod, timeOf } from "../answers.ts";
 import type { historyRoutes } from "../contract/history-routes.ts";
@@ -45,22 +45,31 @@ export const historyHandlers: Handlers<keyof typeof historyRoutes> = {
   },
 
   async eraseHistory(call) {
-    const { deployment, body } = call;
-    const { bucket, reason, dry_run: dryRun } = body;
+    const { deployment } = call;
+    const { bucket, reason, dry_run: dryRun } = call.body;
     const { objects, envelope, config } = deployment;
     const fault = reasonFault(reason, config.limits);
     if (fault !== undefined) return fault;
     const key = await keyOfBucket(deployment, bucket, "bucket");
     if (!key.ok) return key;
-    const shard = shardOfKey(deployment, key.value);
-    const target = { name: `shard ${shard}`, ...(dryRun ? {} : { advice: UNSURE }) };
-    const operator = operatorOf(call, reason);
-    const done = await reach(readTimeoutMs(config.limits), target, () =>
-      objects.shard(shard).erasePeriods({ ...envelope, key: key.value, operator, dryRun }),
-    );
-    if (!done.ok) return done;
-    const { erased, changes, hasMore } = done.value;
-    return ok({ status: 200, body: { erased, changes, has_more: hasMore, dry_run: dryRun } });
+    const message = { ...envelope, key: key.value, operator: operatorOf(call, reason), dryRun };
+    const body = { erased: 0, changes: 0, has_more: false, dry_run: dryRun };
+    let current: { claimEpoch?: number | null } = {};
+    // The logs of shards that had the name before a growth may have changes of it (G9).
+    for (const shard of shardsEverOf(key.value.type, key.value.canonical, deployment.shards)) {
+      const target = { name: `shard ${shard}`, ...(dryRun ? {} : { advice: UNSURE }) };
+      const done = await reach(readTimeoutMs(config.limits), target, () =>
+        objects.shard(shard).erasePeriods({ ...message, ...current }),
+      );
+      if (!done.ok) return done;
+      const { erased, changes, hasMore, claimEpoch } = done.value;
+      body.erased += erased;
+      body.changes += changes;
+      body.has_more = hasMore;
+      if (hasMore) break;
+      current = { claimEpoch: current.claimEpoch ?? claimEpoch };
+    }
+    return ok({ status: 200, body });
   },
 };
 
