@@ -611,3 +611,24 @@ test("[G5] a new shard that lacks a message of a copy gets another copy", async 
   await growing.stepAll("done");
   expectPlaced(c, "claim", ALL);
 });
+
+test("[H3] [H7] a lease that was rebuilt from moved holds hides no point, and is not lost", async () => {
+  const { c } = await start();
+  const [first = "", second = ""] = stayingNames(FROM, TO, 2, 0);
+  await granted(c, "1", first);
+  const rebuilt = await granted(c, "1", second);
+  const { database } = c.ledger("1");
+  const row = database.prepare("SELECT epochs FROM lease WHERE lease = ?").get(rebuilt) as { epochs: string };
+  const [[, [epoch, incarnation]] = ["", [0, 0]]] = Object.entries(
+    JSON.parse(row.epochs) as Record<string, [number, number]>,
+  );
+  database.prepare("UPDATE lease SET epochs = ? WHERE lease = ?").run(`{"0":[${epoch},0]}`, rebuilt);
+  c.ledger("1").restart();
+  const message = { ...c.envelope, shard: 0, incarnations: [[incarnation, 1]] as [number, number][] };
+  const known = (position: number) =>
+    c.clock.runUntil(c.ledger("1").object.knowledge({ ...message, point: { incarnation, position } }));
+  expect(await known(epoch)).toMatchObject({
+    value: { seen: { incarnation, position: epoch - 1 }, outstanding: 0 },
+  });
+  expect(await known(epoch - 1)).toMatchObject({ value: { outstanding: 1, leases: [rebuilt] } });
+});

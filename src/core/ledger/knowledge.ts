@@ -31,6 +31,8 @@ export function knowledgeOf(
 /** Returns whether an execution is in what is left of the shard's history. */
 function isLeft({ point, incarnations }: KnowledgeRequest, incarnation: number, epoch: number): boolean {
   if (point === null) return false;
+  // The lease was rebuilt from holds which have moved, so nobody knows the incarnation that has granted it.
+  if (incarnation === 0) return epoch <= point.position;
   if (incarnation === point.incarnation) return epoch <= point.position;
   const index = incarnations.findIndex(([each]) => each === incarnation);
   const next = incarnations[index - 1];

@@ -319,19 +319,18 @@ export class LedgerStore {
       ]),
     );
     for (const decided of [0, 1]) {
-      // SQLite takes the other columns from the row with the maximum.
+      // SQLite takes the other columns from the row with the maximum. The incarnation is unknown (0) in a
+      // lease that was rebuilt from holds which have moved. Such a row must not hide an older point.
       const rows = this.#sql.all<{ shard: string; position: number; incarnation: number }>(
         `SELECT execution.key AS shard, max(execution.value ->> 0) AS position,
                 execution.value ->> 1 AS incarnation
            FROM lease, json_each(lease.epochs) AS execution
-          WHERE decided = ? AND lease.position > ? GROUP BY execution.key`,
+          WHERE decided = ? AND lease.position > ? AND execution.value ->> 1 > 0 GROUP BY execution.key`,
         decided,
         through,
       );
-      // The incarnation is unknown (0) in a lease that was rebuilt from holds which have moved.
       for (const { shard, position, incarnation } of rows)
-        if (incarnation > 0)
-          points.set(Number(shard), laterPoint(points.get(Number(shard)), { incarnation, position }));
+        points.set(Number(shard), laterPoint(points.get(Number(shard)), { incarnation, position }));
     }
     return points;
   }
