@@ -1,7 +1,7 @@
 /** Tests of transfers of a scope from one cell to another (Y1 to Y10). */
 import { expect, test } from "vitest";
 import type { Limits } from "../../src/core/limits.ts";
-import type { ClaimRecord, LookupFound, Op, Reply } from "../../src/core/messages.ts";
+import type { ClaimRecord, LookupFound, Op, Reply, ScrubBegin, ScrubPass } from "../../src/core/messages.ts";
 import { scopeStatements } from "../../src/core/shard/scope-store.ts";
 import type {
   DecideTransfer,
@@ -635,6 +635,34 @@ async function preparedToFirst(c: Cluster, names: readonly string[]): Promise<Tr
   );
   return value(c, prepare(c, { from: "2", to: "1" }));
 }
+
+/** Runs a whole pass of the scrub of a part. */
+async function scrub(c: Cluster, part: ReturnType<Cluster["ledger"] | Cluster["shard"]>): Promise<ScrubPass> {
+  const step = (startWhen: ScrubBegin) =>
+    value(c, part.object.scrub({ ...c.envelope, begin: startWhen, rules: [] }));
+  let status = await step("always");
+  while (status.running !== null) status = await step("if_none");
+  if (status.last === null) throw new Error("no pass has ended");
+  return status.last;
+}
+
+test("[Z3] a ledger's scrub finds a prepared transfer whose range hold is missing", async () => {
+  const c = await start({ scanRows: 2 });
+  await claimed(c);
+  const { id } = await prepared(c);
+  await value(c, prepare(c, { scope: "other" }));
+  expect(await begin(c, "2", ["open"])).toMatchObject({ ok: true });
+  expect(await scrub(c, c.ledger("2"))).toMatchObject({ rows: 3, findings: [], unchecked: 0 });
+  const { database } = c.shard(1);
+  database.prepare("UPDATE range_hold SET counter = counter + 1 WHERE lease = ?").run(id);
+  c.shard(1).restart();
+  const missing = { shard: 1, holds: 1 };
+  expect((await scrub(c, c.ledger("2"))).findings).toEqual([
+    expect.objectContaining({ kind: "missing_holds", table: "leases", lease: id, missing }),
+  ]);
+  c.fate = ({ to, method }) => (to === "shard 1" && method === "checkHolds" ? "lose" : "deliver");
+  expect(await scrub(c, c.ledger("2"))).toMatchObject({ findings: [], unchecked: 2 });
+});
 
 test("[Y10] [H7] a ledger that went back gets its transfer again, and an operator decides it", async () => {
   const c = await start();

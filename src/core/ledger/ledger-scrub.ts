@@ -18,7 +18,7 @@ import type { Deliveries } from "./deliveries.ts";
 import { decodeExecutions, type Executions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
 import type { ShardLinks } from "./shard-links.ts";
-import type { LeaseRow, LedgerStore } from "./store.ts";
+import { decodeRange, type LeaseRow, type LedgerStore } from "./store.ts";
 
 export interface HoldCheckPeer {
   checkHolds(shard: number, message: CheckHolds): Promise<Reply<HoldCheck>>;
@@ -27,23 +27,36 @@ export interface HoldCheckPeer {
 /** The leases that one step compares with shards, unless their ops are more than `scanRows` before that. */
 const STEP_LEASES = 200;
 
+interface MissingHolds {
+  destroys: number;
+  others: number;
+}
+
 /** A granted lease that is compared with the shards. */
 interface ComparedLease {
   row: LeaseRow;
   ops: Op[];
+  /** The scope that a transfer holds on each shard of its executions, instead of names (Y1). */
+  scope: string | undefined;
   executions: Executions;
   /** The number of missing holds by shard, destroys separately. */
-  missing: Map<number, { destroys: number; others: number }>;
+  missing: Map<number, MissingHolds>;
   /** Whether a shard has not said what it has. */
   isUnchecked: boolean;
 }
 
-/** The part of a lease that one message asks about. */
+/** The part of a lease that one message asks about: some ops, or the scope of a transfer. */
 interface AskedPart {
   lease: ComparedLease;
   /** All of them were granted by one shard. */
   grantedBy: number;
   ops: Op[];
+}
+
+interface AskMessage {
+  shard: number;
+  parts: AskedPart[];
+  holds: number;
 }
 
 /**
@@ -84,7 +97,7 @@ export class LedgerScrub {
   }
 
   async #checkLeases(after: number, { placement }: ScrubStep): Promise<Reply<ScrubProgress>> {
-    const rows = this.#store.granted(after, STEP_LEASES);
+    const rows = this.#store.undecided(after, STEP_LEASES);
     const findings: NewFinding[] = [];
     const leases: ComparedLease[] = [];
     let read = 0;
@@ -95,7 +108,7 @@ export class LedgerScrub {
       const compared = this.#read(lease);
       if (compared === undefined) findings.push(this.#finding("unreadable_lease", "leases", lease));
       else leases.push(compared);
-      ops += compared?.ops.length ?? 0;
+      ops += compared?.scope === undefined ? (compared?.ops.length ?? 0) : compared.executions.size;
     }
     const refusal = await this.#ask(leases, placement);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -115,18 +128,38 @@ export class LedgerScrub {
     try {
       const row = this.#store.findWhole(id);
       if (row === undefined || row.payload === null || row.epochs === null) return undefined;
-      const executions = decodeExecutions(row.epochs);
-      return { row, ops: decodePayload(row.payload), executions, missing: new Map(), isUnchecked: false };
+      return {
+        row,
+        ops: decodePayload(row.payload),
+        scope: row.transfer === null ? undefined : decodeRange(row.transfer).scope,
+        executions: decodeExecutions(row.epochs),
+        missing: new Map(),
+        isUnchecked: false,
+      };
     } catch {
       return undefined;
     }
   }
 
-  /** Asks each shard which holds of these leases it lacks, with messages of at most `scanRows` keys. */
+  /** Asks each shard which holds of these leases it lacks, with messages about at most `scanRows` of them. */
   async #ask(leases: readonly ComparedLease[], placement: string): Promise<Refusal | undefined> {
-    const messages: { shard: number; parts: AskedPart[] }[] = [];
-    const open = new Map<number, { parts: AskedPart[]; keys: number }>();
+    const messages: AskMessage[] = [];
+    const open = new Map<number, AskMessage>();
+    const add = (shard: number, part: AskedPart): void => {
+      const holds = part.lease.scope === undefined ? part.ops.length : 1;
+      let message = open.get(shard);
+      if (message === undefined || message.holds + holds > this.#limits.scanRows) {
+        message = { shard, parts: [], holds: 0 };
+        open.set(shard, message);
+        messages.push(message);
+      }
+      message.parts.push(part);
+      message.holds += holds;
+    };
     for (const lease of leases) {
+      // A range hold stays on the shard that granted it (G10).
+      if (lease.scope !== undefined)
+        for (const shard of lease.executions.keys()) add(shard, { lease, grantedBy: shard, ops: [] });
       const placed = Map.groupBy(lease.ops, (op) => `${op.shard}>${this.#links.shardNow(op)}`);
       for (const [first, ...others] of placed.values()) {
         if (first === undefined) continue;
@@ -135,20 +168,11 @@ export class LedgerScrub {
         const shard = this.#links.shardNow(first);
         // A shard that held nothing for the lease has only destroys of claims that did not exist.
         if (!lease.executions.has(grantedBy)) {
-          note(lease, shard, ops);
+          note(lease, shard, holdsOf(ops));
           continue;
         }
-        for (let from = 0; from < ops.length; from += this.#limits.scanRows) {
-          const part = { lease, grantedBy, ops: ops.slice(from, from + this.#limits.scanRows) };
-          let message = open.get(shard);
-          if (message === undefined || message.keys + part.ops.length > this.#limits.scanRows) {
-            message = { parts: [], keys: 0 };
-            open.set(shard, message);
-            messages.push({ shard, parts: message.parts });
-          }
-          message.parts.push(part);
-          message.keys += part.ops.length;
-        }
+        for (let from = 0; from < ops.length; from += this.#limits.scanRows)
+          add(shard, { lease, grantedBy, ops: ops.slice(from, from + this.#limits.scanRows) });
       }
     }
     const refusals = await fanOut(messages, this.#limits.fanOut, ({ shard, parts }) =>
@@ -181,11 +205,11 @@ export class LedgerScrub {
     const { missing } = answer.value;
     for (const [index, { lease, ops }] of parts.entries()) {
       const absent = new Set(missing[index]);
-      note(
-        lease,
-        shard,
-        ops.filter((_, at) => absent.has(at)),
-      );
+      const lacks =
+        lease.scope === undefined
+          ? holdsOf(ops.filter((_, at) => absent.has(at)))
+          : { destroys: 0, others: absent.size };
+      note(lease, shard, lacks);
     }
     return this.#links.confirm(shard, answer.value.seen);
   }
@@ -229,14 +253,15 @@ export class LedgerScrub {
   }
 }
 
-function note({ missing }: ComparedLease, shard: number, ops: readonly Op[]): void {
-  if (ops.length === 0) return;
-  const before = missing.get(shard) ?? { destroys: 0, others: 0 };
+function holdsOf(ops: readonly Op[]): MissingHolds {
   const destroys = ops.filter(({ kind }) => kind === "destroy").length;
-  missing.set(shard, {
-    destroys: before.destroys + destroys,
-    others: before.others + ops.length - destroys,
-  });
+  return { destroys, others: ops.length - destroys };
+}
+
+function note({ missing }: ComparedLease, shard: number, { destroys, others }: MissingHolds): void {
+  if (destroys + others === 0) return;
+  const before = missing.get(shard) ?? { destroys: 0, others: 0 };
+  missing.set(shard, { destroys: before.destroys + destroys, others: before.others + others });
 }
 
 const heldExecution = ({ lease, ops, grantedBy }: AskedPart): HeldExecution => ({
@@ -246,4 +271,5 @@ const heldExecution = ({ lease, ops, grantedBy }: AskedPart): HeldExecution => (
   epoch: lease.executions.get(grantedBy)?.epoch ?? 0,
   grantedBy,
   keys: ops.map(({ type, canonical }) => ({ type, canonical })),
+  ...(lease.scope === undefined ? {} : { scope: lease.scope }),
 });

@@ -216,6 +216,15 @@ export class LedgerStore {
     );
   }
 
+  /** Returns granted leases and prepared transfers after a position, in the order of their grants. */
+  undecided(afterPosition: number, limit: number): LeaseRow[] {
+    return this.#sql.all<LeaseRow>(
+      `SELECT ${HEAD} FROM lease WHERE decided = 0 AND position > ? ORDER BY position LIMIT ?`,
+      afterPosition,
+      limit,
+    );
+  }
+
   /** Returns leases whose last change is after a position, in the order of the changes, without payload. */
   changes(afterPosition: number, limit: number): { rows: LeaseRow[]; more: boolean } {
     const rows = (decided: Kind): LeaseRow[] =>
