@@ -1178,10 +1178,10 @@ export interface ScrubFinding {
     | "missing_holds"
     | "unreadable_lease"
     | "undelivered_decision";
-  table: "holds" | "claims" | "past_claims" | "leases" | "decisions";
+  table: "holds" | "claims" | "past_claims" | "range_holds" | "leases" | "decisions";
   /** RFC 3339, in UTC, with milliseconds. */
   found_at: string;
-  /** The name of the row. Null: the finding is about a lease. */
+  /** The name of the row. Null: the finding is about a range hold or a lease. */
   bucket: {
     /** Null: no type in use has the number. */
     type: string | null;
@@ -1209,7 +1209,7 @@ export interface ScrubPass {
   /** Null: the pass is under way. */
   ended_at: string | null;
   /** The table that is read now. */
-  table: "holds" | "claims" | "past_claims" | "leases" | "decisions" | null;
+  table: "holds" | "claims" | "past_claims" | "range_holds" | "leases" | "decisions" | null;
   /** The rows that were checked. */
   rows: number;
   /** The number of findings. */

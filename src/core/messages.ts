@@ -1128,8 +1128,8 @@ export const scrubKinds = [
 
 export type ScrubKind = (typeof scrubKinds)[number];
 
-/** The tables that a pass reads, in this order: three of a shard, two of a ledger. */
-export const scrubTables = ["holds", "claims", "past_claims", "leases", "decisions"] as const;
+/** The tables that a pass reads, in this order: four of a shard, two of a ledger. */
+export const scrubTables = ["holds", "claims", "past_claims", "range_holds", "leases", "decisions"] as const;
 
 export type ScrubTable = (typeof scrubTables)[number];
 
@@ -1138,7 +1138,7 @@ export interface ScrubFinding {
   kind: ScrubKind;
   table: ScrubTable;
   foundAtMs: number;
-  /** The name of the row. Null: a finding about a lease. */
+  /** The name of the row. Null: a finding about a range hold or a lease. */
   key: BucketKey | null;
   cell: string;
   /** The lease of a hold, or the one that ended a past claim. Null: a claim. */

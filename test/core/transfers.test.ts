@@ -664,6 +664,30 @@ test("[Z3] a ledger's scrub finds a prepared transfer whose range hold is missin
   expect(await scrub(c, c.ledger("2"))).toMatchObject({ findings: [], unchecked: 2 });
 });
 
+test("[Z2] [Z3] a shard's scrub checks range holds, and ends one whose lease is unknown", async () => {
+  const c = await start({ scanRows: 2 });
+  await claimed(c);
+  const { id, shards } = await prepared(c);
+  const { id: other } = await value(c, prepare(c, { scope: "other" }));
+  const shard = c.shard(1);
+  const { rows, findings } = await scrub(c, shard);
+  const stored = ["hold", "claim", "past_claim", "range_hold"].map((table) =>
+    shard.database.prepare(`SELECT 1 FROM ${table}`).all(),
+  );
+  expect([rows, findings]).toEqual([stored.flat().length, []]);
+  // The ledger has never heard of the transfer.
+  c.ledger("2").database.prepare("DELETE FROM lease WHERE lease = ?").run(other);
+  const setEpoch = shard.database.prepare("UPDATE range_hold SET epoch = ? WHERE lease = ?");
+  setEpoch.run(1_000_000, id);
+  const wrong = { kind: "wrong_epoch", table: "range_holds", key: null, lease: id, epoch: 1_000_000 };
+  expect(await scrub(c, shard)).toMatchObject({ findings: [wrong], clearedHolds: 0 });
+  setEpoch.run(shards.find((each) => each.shard === 1)?.epoch ?? 0, id);
+  shard.restart();
+  await c.clock.pass(c.limits.sweepAfterMs);
+  expect(await scrub(c, shard)).toMatchObject({ findings: [], clearedHolds: 1, unchecked: 0 });
+  expect(shard.database.prepare("SELECT lease FROM range_hold").all()).toEqual([{ lease: id }]);
+});
+
 test("[Y10] [H7] a ledger that went back gets its transfer again, and an operator decides it", async () => {
   const c = await start();
   await commit(c, "1", ["own"]);

@@ -6,6 +6,7 @@ import type { ScrubKind } from "../messages.ts";
 import { shardOf } from "../placement.ts";
 import { sourceOrder } from "../source-order.ts";
 import type { PastClaimRow } from "./past-claims.ts";
+import type { RangeHoldRow } from "./range-holds.ts";
 import type { ClaimRow, HoldRow } from "./rows.ts";
 
 /** What a shard's rows are compared with (Z2). */
@@ -58,6 +59,10 @@ export function faultsOfHold(hold: CheckedHold, context: RowContext): ScrubKind[
   if (hold.kind !== "destroy" && id !== null && order !== sourceOrder(id)) faults.push("wrong_source_order");
   return faults;
 }
+
+/** Returns what is wrong with a range hold. */
+export const faultsOfRangeHold = ({ epoch }: RangeHoldRow, { position }: RowContext): ScrubKind[] =>
+  epoch > position ? ["wrong_epoch"] : [];
 
 /** Returns what is wrong with a past claim. Later claims of its name have larger epochs (E1). */
 export function faultsOfPastClaim(past: CheckedPastClaim, context: RowContext): ScrubKind[] {

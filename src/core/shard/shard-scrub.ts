@@ -5,17 +5,19 @@ import type { Clock, Sql, SqlValue } from "../ports.ts";
 import { ok, refused, type Result } from "../refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
 import type { Inquirer } from "./inquirer.ts";
-import type { RangeHolds } from "./range-holds.ts";
+import type { AskedHold } from "./inquiry-queue.ts";
+import type { RangeHoldRow, RangeHolds } from "./range-holds.ts";
 import type { ReadQueue } from "./read-queue.ts";
 import {
   faultsOfClaim,
   faultsOfHold,
   faultsOfPastClaim,
+  faultsOfRangeHold,
   type CheckedHold,
   type CheckedPastClaim,
   type RowContext,
 } from "./row-checks.ts";
-import { bucketText, executionKey, type ClaimRow, type HoldRow } from "./rows.ts";
+import { bucketText, executionKey, type ClaimRow } from "./rows.ts";
 import type { ShardStore } from "./store.ts";
 
 /** The rows that are read and checked without a pause. */
@@ -25,9 +27,14 @@ const PIECE_ROWS = 250;
 const COST_OF_ROW = 4;
 
 /** The tables of a shard, in the order in which a pass reads them, with where each of them begins. */
-const TABLES = ["holds", "claims", "past_claims"] as const;
+const TABLES = ["holds", "claims", "past_claims", "range_holds"] as const;
 type ShardTable = (typeof TABLES)[number];
-const FIRST = { holds: [0, ""], claims: [0, ""], past_claims: [0, 0, "", 0] } as const;
+const FIRST = {
+  holds: [0, ""],
+  claims: [0, ""],
+  past_claims: [0, 0, "", 0],
+  range_holds: [""],
+} as const;
 
 /** Each reads a limited number of rows in the order of a primary key; a test checks the query plans. */
 export const scrubStatements: Readonly<Record<ShardTable, string>> = {
@@ -41,6 +48,7 @@ export const scrubStatements: Readonly<Record<ShardTable, string>> = {
      FROM past_claim AS past LEFT JOIN claim USING (bucket_type, canonical)
     WHERE (past.segment, past.bucket_type, past.canonical, past.epoch) > (?, ?, ?, ?)
     ORDER BY past.segment, past.bucket_type, past.canonical, past.epoch LIMIT ?`,
+  range_holds: "SELECT * FROM range_hold WHERE scope > ? ORDER BY scope LIMIT ?",
 };
 
 /** What was read in one turn. */
@@ -48,7 +56,7 @@ interface Piece {
   rows: number;
   findings: NewFinding[];
   /** The holds that are old enough to be asked about. */
-  holds: HoldRow[];
+  holds: AskedHold[];
   next: ScrubCursor | null;
 }
 
@@ -104,7 +112,7 @@ export class ShardScrub {
   }
 
   /** A hold whose execution is over has been ended by the inquiry (B8). */
-  #count(progress: ScrubProgress, verdicts: ReadonlyMap<string, Verdict>, holds: readonly HoldRow[]): void {
+  #count(progress: ScrubProgress, verdicts: ReadonlyMap<string, Verdict>, holds: readonly AskedHold[]): void {
     for (const hold of holds) {
       const verdict = verdicts.get(executionKey(hold)) ?? "unknown";
       if (verdict === "unknown") progress.unchecked += 1;
@@ -131,6 +139,15 @@ export class ShardScrub {
           holds: [],
         };
       }
+      case "range_holds": {
+        const rows = this.#sql.all<RangeHoldRow>(scrubStatements.range_holds, ...behind, limit);
+        return {
+          ...pieceOf(table, rows, limit, ({ scope }) => [scope]),
+          findings: rows.flatMap((row) => findingsOf(table, row, row.lease, faultsOfRangeHold(row, context))),
+          // Of a cut, the shard knows the outcome.
+          holds: rows.filter((row) => row.cut_at_ms === null && this.#isOld(row)),
+        };
+      }
       default: {
         const rows = this.#sql.all<CheckedPastClaim>(scrubStatements.past_claims, ...behind, limit);
         return {
@@ -150,7 +167,7 @@ export class ShardScrub {
   }
 
   /** Younger holds mostly belong to begins that are running. A hold from the future has no age (M4). */
-  #isOld({ held_at_ms: heldAtMs }: HoldRow): boolean {
+  #isOld({ held_at_ms: heldAtMs }: AskedHold): boolean {
     return Math.abs(this.#clock.now() - heldAtMs) >= this.#limits.sweepAfterMs;
   }
 }
@@ -176,14 +193,17 @@ function pieceOf<Row>(
 
 const findingsOf = (
   table: ScrubTable,
-  row: { bucket_type: number; canonical: string; cell: string; epoch: number },
+  row: { bucket_type?: number; canonical?: string; cell: string; epoch: number },
   lease: string | null,
   faults: readonly ScrubKind[],
 ): NewFinding[] =>
   faults.map((kind) => ({
     kind,
     table,
-    key: { type: row.bucket_type, canonical: row.canonical },
+    key:
+      row.bucket_type === undefined || row.canonical === undefined
+        ? null
+        : { type: row.bucket_type, canonical: row.canonical },
     cell: row.cell,
     lease,
     epoch: row.epoch,

@@ -33,7 +33,7 @@ const finding = z
         canonical: z.string(),
       })
       .nullable()
-      .meta({ description: "The name of the row. Null: the finding is about a lease." }),
+      .meta({ description: "The name of the row. Null: the finding is about a range hold or a lease." }),
     cell_id: z.string().meta({ description: "The cell that the row names." }),
     lease_uuid: z.string().nullable().meta({ description: "Null: the row is a claim." }),
     epoch: wholeNumber.nullable().meta({ description: "Null: the finding is about a lease." }),

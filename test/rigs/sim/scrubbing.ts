@@ -213,7 +213,10 @@ function change({ part, row }: DrawnRow, set: string, table: Damage["table"]): v
 /** The rows that a pass of a part reads. */
 const rowsOf = (part: Part<object>): number =>
   part.name.startsWith("shard")
-    ? ["hold", "claim", "past_claim"].reduce((sum, table) => sum + read(part, table, "true").length, 0)
+    ? ["hold", "claim", "past_claim", "range_hold"].reduce(
+        (sum, table) => sum + read(part, table, "true").length,
+        0,
+      )
     : read(part, "lease", "decided < 2").length;
 
 const rowOf = (number: number): LocalRow => ({
