@@ -30,5 +30,8 @@ export interface BySide<T> {
 
 export type TransferSide = keyof BySide<unknown>;
 
-/** Who calls. The Worker has checked the credential: that of the source with the source's own ledger. */
+/**
+ * Who calls. The Worker has checked the credential: that of the source with the source's own ledger. The
+ * destination's ledger believes it, as every part believes which cell the Worker says that a caller is (Y7).
+ */
 export type TransferParty = "operator" | TransferSide;
