@@ -408,6 +408,35 @@ test("[Y6] a cut needs an acceptance and equal, recent reports, and names what i
   await value(c, decide(c, transfer, "CUT"));
 });
 
+test("[Y6] [C2] no answer shows a cut that is not durable yet", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  await verified(c, transfer);
+  const { object, sql } = c.ledger("2");
+  const release = sql.holdFlushes();
+  const message = call(c, "from", transfer.id);
+  const page = { ...call(c, "operator", ""), before: null, from: null, limit: 100 };
+  const cut = object.decideTransfer({ ...message, outcome: "CUT" });
+  await c.clock.pass(10);
+  expect(c.ledger("2").database.prepare("SELECT state FROM transfer").all()).toEqual([{ state: "CUT" }]);
+  const answers: string[] = [];
+  const calls = {
+    cut,
+    repeated: object.decideTransfer({ ...message, outcome: "CUT" }),
+    abort: object.decideTransfer({ ...message, outcome: "ABORTED" }),
+    prepare: object.prepareTransfer({ ...message, from: "1", scope: SCOPE }),
+    get: object.getTransfer(message),
+    list: object.listTransfers(page),
+  };
+  const answered = Object.entries(calls).map(([name, answer]) => answer.then(() => answers.push(name)));
+  await c.clock.pass(10);
+  expect(answers).toEqual([]);
+  release();
+  await c.clock.runUntil(Promise.all(answered));
+  expect(answers).toHaveLength(6);
+});
+
 test("[Y6] an abort leaves no trace, and after the cut it is refused", async () => {
   const c = await start();
   await claimed(c);

@@ -294,7 +294,7 @@ export class Ledger {
   prepareTransfer(request: PrepareTransfer): Promise<Reply<Transfer>> {
     return this.#answerTransfer(request, async () => {
       const known = this.#transfers.decidedBefore(request);
-      if (known !== undefined) return this.#durable(known);
+      if (known !== undefined) return known;
       const begin = this.#transfers.beginOf(request);
       if (!begin.ok) return begin;
       return this.#transfers.prepared(await this.#beginLease(begin.value), request);
@@ -313,23 +313,28 @@ export class Ledger {
 
   /** Cuts or aborts a transfer. */
   decideTransfer(call: DecideTransfer): Promise<Reply<Transfer>> {
-    return this.#answerTransfer(call, async () => this.#durable(await this.#transfers.decide(call)));
+    return this.#answerTransfer(call, () => this.#transfers.decide(call));
   }
 
   getTransfer(call: TransferCall): Promise<Reply<Transfer>> {
-    return this.#answerTransfer(call, async () => this.#durable(this.#transfers.find(call)));
+    return this.#answerTransfer(call, async () => this.#transfers.find(call));
   }
 
   listTransfers(call: ListTransfers): Promise<Reply<TransferPage>> {
-    return this.#answerTransfer(call, async () => this.#durable(ok(this.#transfers.list(call))));
+    return this.#answerTransfer(call, async () => ok(this.#transfers.list(call)));
   }
 
-  /** The keys of the source are checked by its own ledger, which the Worker has asked before (Y7). */
+  /**
+   * Carries out a call about transfers. The keys of the source are checked by its own ledger, which the
+   * Worker has asked before (Y7). The answer shows rows that another call may just have written, such as a
+   * cut, so it waits until these are durable (C2).
+   */
   #answerTransfer<T>(
     call: CellCall & { party: TransferParty },
     work: () => Promise<Reply<T>>,
   ): Promise<Reply<T>> {
-    return this.#answer(call, work, `cell ${this.#cell}`, () =>
+    const durably = async (): Promise<Reply<T>> => this.#durable(await work());
+    return this.#answer(call, durably, `cell ${this.#cell}`, () =>
       call.party === "to" ? keyRefusal(this.#store, call.caller) : undefined,
     );
   }
