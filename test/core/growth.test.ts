@@ -441,6 +441,22 @@ test("[G7] [M6] a new shard that waits tells each source once at a time", async 
   expect(c.messages("ping").map(({ to }) => to)).toEqual(["shard 0", "shard 1"]);
 });
 
+test("[G7] a shard hands over with the message that has the last changes", async () => {
+  const { c, growing } = await start();
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  const waiting = movingNames(FROM, TO, 5, 0);
+  for (const name of waiting) await own(c, "1", name);
+  await growing.cut();
+  c.calls.length = 0;
+  await growing.step(0);
+  const sent = c.messages("receive").map(({ message }) => message as Receive);
+  expect(sent.map(({ isComplete }) => isComplete)).toEqual(Array.from({ length: TO - FROM }, () => true));
+  expect(sent.flatMap(({ names }) => names)).toHaveLength(waiting.length);
+  growing.learn();
+  for (const name of waiting) expect(await ownerOf(c, name)).toBe("ACTIVE 1");
+});
+
 test("[G8] a shard lists nothing until it has exactly the names that it serves", async () => {
   const { c, growing } = await start();
   for (const name of ALL) await own(c, "1", name);

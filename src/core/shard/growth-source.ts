@@ -86,6 +86,8 @@ interface Batch {
   /** The names of the first pass. */
   copied: number;
   rows: number;
+  /** Whether no name that has changed is left behind these. */
+  isRest: boolean;
   point: HistoryPoint | null;
 }
 
@@ -310,8 +312,10 @@ export class GrowthSource {
       const batch = this.#read(growth, Math.min(left, PAGE_ROWS));
       left -= batch.rows;
       const isEmpty = batch.rows === 0 && growth.cursor === null;
+      // Nothing that moves changes after the cut, so the rest of the changes is the end of the copy.
+      const isLast = growth.isFenced && growth.cursor === null && batch.isRest;
       // Names may change all the time, so the targets that get none of this batch are asked with it.
-      const mayAsk = growth.isFenced ? isEmpty : growth.cursor === null;
+      const mayAsk = growth.isFenced ? isLast : growth.cursor === null;
       for (const shard of mayAsk ? this.#givesTo : [])
         if (!batch.byTarget.has(shard) && (growth.isFenced || !asked.has(shard)))
           batch.byTarget.set(shard, []);
@@ -323,7 +327,6 @@ export class GrowthSource {
       if (this.#ranges.size > 0) return;
       // What is told of this shard must be durable (H2).
       await this.#ports.sql.flush();
-      const isLast = isEmpty && growth.isFenced;
       const sent = await fanOut([...batch.byTarget], this.#limits.fanOut, async ([shard, names]) => {
         asked.add(shard);
         return this.#send(batch, shard, names, isLast);
@@ -362,6 +365,7 @@ export class GrowthSource {
       next: page?.next ?? null,
       copied: page === undefined ? 0 : names.length,
       rows: page?.keys.length ?? changed.length,
+      isRest: page === undefined && changed.length < limit,
       point,
     };
   }
