@@ -98,6 +98,21 @@ export const isReadyToCut = (state: GrowthState): boolean =>
   areAll(state, "copied") &&
   state.shards.every(({ progress }) => (progress?.waiting ?? 0) <= MAX_WAITING);
 
+/** How long the names are sent that have changed before a cut. Others change meanwhile. */
+const PREPARE_MS = 3_000;
+
+/**
+ * Sends what has changed, so that the cut makes hardly any name unavailable. Returns whether a cut is
+ * possible.
+ */
+export async function prepareCut(driver: GrowthDriver, growth: Growth): Promise<boolean> {
+  if (!isReadyToCut(await readProgress(driver, growth))) return false;
+  const untilMs = driver.clock.now() + PREPARE_MS;
+  const step = (now: GrowthDriver, shard: number): Promise<Reply<GrowthProgress>> =>
+    stepShard(now, growth, shard, { untilMs, rows: STEP_ROWS });
+  return isReadyToCut(await askSources(driver, growth, step));
+}
+
 /** Whether every shard of before has said that it is in this state of this growth. */
 const areAll = ({ growth, shards }: GrowthState, state: GrowthProgress["state"]): boolean =>
   shards.every(({ progress }) => progress?.growth === growth.id && progress.state === state);

@@ -1,7 +1,9 @@
 /** A deployment gets more shards while it works, over node:sqlite (G3 to G8). */
 import { describe, expect, test } from "vitest";
 import type { Receive } from "../../src/core/growth/messages.ts";
+import { defaultLimits } from "../../src/core/limits.ts";
 import { placementOf, shardOf } from "../../src/core/placement.ts";
+import { prepareCut, readProgress, type GrowthDriver } from "../../src/projections/growth.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, decide, own } from "../support/go-back.ts";
@@ -314,6 +316,27 @@ test("[G4] steps with few rows and lost messages come to the same end", async ()
   await growing.stepAll("done", 3);
   await c.pass(60_000);
   expectPlaced(c, "claim", ALL);
+});
+
+test("[G4] what has changed is sent before a cut", async () => {
+  const { c, growing } = await start();
+  await growing.start(TO);
+  const objects = { shard: (shard: number) => c.shard(shard).object } as never;
+  const driver: GrowthDriver = {
+    envelope: c.envelope,
+    objects,
+    database: undefined as never,
+    limits: defaultLimits,
+    clock: c.clock,
+  };
+  const prepared = () => c.clock.runUntil(prepareCut(driver, growing.running));
+  expect(await prepared()).toBe(false);
+  await growing.stepAll("copied");
+  for (const name of MOVING) await own(c, "1", name);
+  const waiting = async () => (await c.clock.runUntil(readProgress(driver, growing.running))).shards;
+  expect(await waiting()).not.toMatchObject([{ progress: { waiting: 0 } }, { progress: { waiting: 0 } }]);
+  expect(await prepared()).toBe(true);
+  expect(await waiting()).toMatchObject([{ progress: { waiting: 0 } }, { progress: { waiting: 0 } }]);
 });
 
 test("[G4] a late message of a copy brings no old state back", async () => {

@@ -9,6 +9,7 @@ import {
   completeCut,
   dropCopies,
   isReadyToCut,
+  prepareCut,
   readGrowth,
   readProgress,
   stepGrowth,
@@ -56,8 +57,7 @@ export const growthHandlers: Handlers<keyof typeof growthRoutes> = {
     const growth = await readGrowth(driver);
     if (!growth.ok) return growth;
     if (growth.value === null) return noGrowth;
-    if (growth.value.phase === "copying" && !isReadyToCut(await readProgress(driver, growth.value)))
-      return notCopied;
+    if (growth.value.phase === "copying" && !(await prepareCut(driver, growth.value))) return notCopied;
     const { id } = growth.value;
     return change(call, async (message, { objects }) => {
       const ordered = await objects.directory().cutGrowth({ ...message, id });
