@@ -22,8 +22,11 @@ export interface Scale {
   pauseMs: number;
 }
 
-/** The part of a growth in which cycles were measured. `cut`: from the order to the end. */
-export type Phase = "quiet" | "copying" | "cut" | "afterwards";
+/**
+ * The part of a growth in which cycles were measured. `cut`: from the order until every name is handed over.
+ * `deleting`: until the growth has ended.
+ */
+export type Phase = "quiet" | "copying" | "cut" | "deleting" | "afterwards";
 
 export interface Measured {
   latencies: Latencies;
@@ -33,7 +36,7 @@ export interface Measured {
 
 interface GrowthStatus {
   shards: number;
-  growth: { can_be_cut: boolean } | null;
+  growth: { can_be_cut: boolean; phase: string; sources: { state: string | null }[] } | null;
 }
 
 const CELL = "1";
@@ -80,11 +83,12 @@ export class MoreShards {
     const copying = await this.#cycles(() => this.#stepUntil(({ growth }) => growth?.can_be_cut === true));
     const cut = await this.#cycles(async () => {
       await this.#call("POST", `${PATH}/cut`, { reason: "benchmark" });
-      await this.#stepUntil(({ growth }) => growth === null);
+      await this.#stepUntil(isHandedOver);
     });
+    const deleting = await this.#cycles(() => this.#stepUntil(({ growth }) => growth === null));
     const afterwards = await this.#cycles(() => setTimeout(1_000 * seconds));
     return new Map<Phase, Measured>(
-      Object.entries({ quiet, copying, cut, afterwards }) as [Phase, Measured][],
+      Object.entries({ quiet, copying, cut, deleting, afterwards }) as [Phase, Measured][],
     );
   }
 
@@ -132,3 +136,7 @@ export class MoreShards {
     return this.#peer.stop();
   }
 }
+
+const isHandedOver = ({ growth }: GrowthStatus): boolean =>
+  growth === null ||
+  (growth.phase === "cut" && growth.sources.every(({ state }) => state === "cleaning" || state === "done"));

@@ -73,9 +73,16 @@ export async function stepGrowth(
   if (!cut.ok) return cut;
   const step = (now: GrowthDriver, shard: number): Promise<Reply<GrowthProgress>> =>
     stepShard(now, cut.value, shard, { untilMs, rows });
-  // Copying has time, so one shard copies after the other, and begins are not slowed down everywhere at once.
-  const width = cut.value.phase === "copying" ? 1 : driver.limits.fanOut;
-  const state = await askSources(driver, cut.value, step, width);
+  // Names that are not handed over are unavailable, so that comes first, and everywhere at once.
+  if (cut.value.phase === "cut") {
+    const pushed = await askSources(driver, cut.value, (now, shard) =>
+      stepShard(now, cut.value, shard, { untilMs, rows, onlyPushes: true }),
+    );
+    if (pushed.shards.some(({ progress }) => progress === null || progress.state === "pushing"))
+      return ok(pushed);
+  }
+  // The rest has time, so one shard works after the other, and begins are not slowed down everywhere at once.
+  const state = await askSources(driver, cut.value, step, 1);
   if (!areAll(state, "done")) return ok(state);
   const finished = await askAgain(driver, ({ envelope, objects }) =>
     objects.directory().finishGrowth({ ...envelope, id: growth.id }),
@@ -135,7 +142,7 @@ async function stepShard(
   { envelope, objects, clock }: GrowthDriver,
   growth: Growth,
   shard: number,
-  { untilMs, rows }: { untilMs: number; rows: number },
+  { untilMs, rows, onlyPushes = false }: { untilMs: number; rows: number; onlyPushes?: boolean },
 ): Promise<Reply<GrowthProgress>> {
   for (let messages = 1; ; messages += 1) {
     const startedMs = clock.now();
@@ -143,8 +150,10 @@ async function stepShard(
     if (!stepped.ok || messages === STEP_MESSAGES || clock.now() >= untilMs) return stepped;
     const { state, waiting } = stepped.value;
     if (state === "done" || (state === "copied" && waiting === 0)) return stepped;
-    // Begins get three times as much time as copies (bench/more-shards). After the cut, names wait.
-    if (growth.phase === "copying") await pause(clock, 3 * (clock.now() - startedMs));
+    if (onlyPushes && state !== "pushing") return stepped;
+    // Begins get three times as much time as copies and deletions (bench/more-shards). But names that are not
+    // handed over wait.
+    if (state !== "pushing") await pause(clock, 3 * (clock.now() - startedMs));
   }
 }
 

@@ -1,9 +1,9 @@
 /** A deployment gets more shards while it works, over node:sqlite (G3 to G8). */
 import { describe, expect, test } from "vitest";
-import type { Receive } from "../../src/core/growth/messages.ts";
+import type { GrowthStep, Receive } from "../../src/core/growth/messages.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
 import { placementOf, shardOf } from "../../src/core/placement.ts";
-import { prepareCut, readProgress, type GrowthDriver } from "../../src/projections/growth.ts";
+import { prepareCut, readProgress, stepGrowth, type GrowthDriver } from "../../src/projections/growth.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, decide, own } from "../support/go-back.ts";
@@ -318,17 +318,19 @@ test("[G4] steps with few rows and lost messages come to the same end", async ()
   expectPlaced(c, "claim", ALL);
 });
 
+/** What makes the steps of a growth, without D1. */
+const driverOf = (c: Cluster, objects: object): GrowthDriver => ({
+  envelope: c.envelope,
+  objects: objects as never,
+  database: undefined as never,
+  limits: defaultLimits,
+  clock: c.clock,
+});
+
 test("[G4] what has changed is sent before a cut", async () => {
   const { c, growing } = await start();
   await growing.start(TO);
-  const objects = { shard: (shard: number) => c.shard(shard).object } as never;
-  const driver: GrowthDriver = {
-    envelope: c.envelope,
-    objects,
-    database: undefined as never,
-    limits: defaultLimits,
-    clock: c.clock,
-  };
+  const driver = driverOf(c, { shard: (shard: number) => c.shard(shard).object });
   const prepared = () => c.clock.runUntil(prepareCut(driver, growing.running));
   expect(await prepared()).toBe(false);
   await growing.stepAll("copied");
@@ -462,6 +464,40 @@ test("[G7] [M6] a new shard that waits tells each source once at a time", async 
   c.fate = ({ method }) => (method === "ping" ? "lose" : "deliver");
   for (let n = 0; n < 5; n += 1) expect(await ownerOf(c, name)).toBe("unknown");
   expect(c.messages("ping").map(({ to }) => to)).toEqual(["shard 0", "shard 1"]);
+});
+
+test("[G7] shards hand over at the same time, and delete with pauses, one after the other", async () => {
+  const { c, growing } = await start();
+  for (const name of ALL) await own(c, "1", name);
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  await growing.cut();
+  growing.learn();
+  const takesMs = 40;
+  const steps: { shard: number; fromMs: number; toMs: number }[] = [];
+  const objects = {
+    directory: () => c.directory.object,
+    shard: (shard: number) => ({
+      async growStep(message: GrowthStep) {
+        const fromMs = c.clock.now();
+        await new Promise<void>((resume) => c.clock.after(takesMs, resume));
+        const reply = await c.shard(shard).object.growStep(message);
+        steps.push({ shard, fromMs, toMs: c.clock.now() });
+        return reply;
+      },
+    }),
+  };
+  const stepped = stepGrowth(driverOf(c, objects), growing.running, Infinity, 2);
+  expect(await c.clock.runUntil(stepped)).toEqual({ ok: true, value: null });
+  const begun = new Set(steps.slice(0, FROM).map(({ fromMs }) => fromMs));
+  expect(begun.size).toBe(1);
+  const pauses = steps.slice(FROM).flatMap(({ shard, toMs }, index, all) => {
+    const next = all[index + 1];
+    return next?.shard === shard ? [next.fromMs - toMs] : [];
+  });
+  expect(pauses.length).toBeGreaterThan(4);
+  expect(new Set(pauses)).toEqual(new Set([3 * takesMs]));
+  expectPlaced(c, "claim", ALL);
 });
 
 test("[G7] a shard hands over with the message that has the last changes", async () => {

@@ -292,21 +292,24 @@ export class GrowthSource {
     });
   }
 
-  /** Reads, sends or deletes up to `rows` names. */
-  work(rows: number, { mayClean = true } = {}): Promise<void> {
-    this.#working ??= this.#work(rows, mayClean).finally(() => {
+  /** Reads or sends up to `rows` names, and deletes no more than `mostDeleted` of them. */
+  work(rows: number, { mostDeleted = rows } = {}): Promise<void> {
+    this.#working ??= this.#work(rows, mostDeleted).finally(() => {
       this.#working = undefined;
     });
     return this.#working;
   }
 
-  async #work(rows: number, mayClean: boolean): Promise<void> {
+  async #work(rows: number, mostDeleted: number): Promise<void> {
     const asked = new Set<number>();
+    let cleaned = 0;
     for (let left = rows; left > 0 && this.#growth !== undefined && !this.#history.isLost;) {
       const growth = this.#growth;
       if (growth.isFenced && this.#isHandedOver(growth)) {
-        if (!mayClean) return;
-        left -= await this.#clean(growth, Math.min(left, PAGE_ROWS));
+        if (cleaned >= mostDeleted) return;
+        const read = await this.#clean(growth, Math.min(left, PAGE_ROWS));
+        cleaned += read;
+        left -= read;
         continue;
       }
       const batch = this.#read(growth, Math.min(left, PAGE_ROWS));

@@ -903,7 +903,7 @@ export class Shard {
   async #handOver(): Promise<void> {
     this.#sweeper.arm();
     try {
-      await this.#source.work(HAND_OVER_ROWS, { mayClean: false });
+      await this.#source.work(HAND_OVER_ROWS, { mostDeleted: 0 });
     } catch (error) {
       this.#ports.log("hand_over_failed", {
         shard: this.#index,

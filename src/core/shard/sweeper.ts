@@ -24,8 +24,10 @@ const PAGES_PER_ALARM = 10;
 const DROPPED_ROWS = 500;
 const DROPS_PER_ALARM = 10;
 
-/** The rows that one alarm sends to other shards, or deletes because they have moved (G7). */
-const GROWTH_ROWS = 5_000;
+/** The rows that one alarm sends to other shards (G7). Nobody serves them meanwhile. */
+const SENT_ROWS = 5_000;
+/** The rows that one alarm reads to delete those that have moved. Begins wait for it. */
+const DELETED_ROWS = 1_000;
 
 /** One pass over all holds. It takes several alarms if there are many holds. */
 interface Pass {
@@ -121,7 +123,7 @@ export class Sweeper {
       await this.#transfers.moveDue(this.#commits, this.#history);
       nextMs = await this.#sweep();
       await this.#drop();
-      if (this.#growth.hasWork) await this.#growth.work(GROWTH_ROWS);
+      if (this.#growth.hasWork) await this.#growth.work(SENT_ROWS, { mostDeleted: DELETED_ROWS });
     } finally {
       const now = this.#ports.clock.now();
       const soonest = now + this.#limits.sweepAfterMs / 4;
