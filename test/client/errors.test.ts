@@ -82,6 +82,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   TRANSFER_CUT: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   TRANSFER_ABORTED: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   TOO_MANY_TRANSFERS: ["RESOURCE_EXHAUSTED", errors.ResourceExhaustedError],
+  SCOPE_EMPTY: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   SCOPE_CHANGED: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   SWITCH_BACK_OVER: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   LEASE_OF_TRANSFER: ["FAILED_PRECONDITION", errors.FailedPreconditionError],

@@ -226,13 +226,32 @@ test("[Y2] a prepare is refused while a lease holds a name of the scope, and nam
   await prepared(c);
 });
 
+test("[Y2] a prepare is refused if the source has no claim of the scope, and holds nothing", async () => {
+  const c = await start();
+  await claimed(c);
+  // The destination's own claims don't count.
+  await commit(c, "2", [{ value: "used", scope: "used" }]);
+  expect(await prepare(c, { scope: "used" })).toMatchObject({
+    refusal: { code: "FAILED_PRECONDITION", reason: "SCOPE_EMPTY" },
+  });
+  expect(rangeHolds(c)).toBe(0);
+  await commit(c, "2", [{ value: "used-too", scope: "used" }]);
+  // One claim on one of the shards is enough.
+  await commit(c, "1", [{ value: "only", scope: "used" }]);
+  await value(c, prepare(c, { scope: "used" }));
+});
+
 test("[Y2] one transfer of a scope at a time, and no more claims than the limit", async () => {
   const c = await start({ transferClaims: 3, openTransfers: 1 });
   await claimed(c);
+  await commit(c, "1", [
+    { value: "one", scope: "small" },
+    { value: "two", scope: "other" },
+  ]);
   expect(await prepare(c)).toMatchObject({ refusal: { reason: "TRANSFER_TOO_LARGE" } });
   expect(rangeHolds(c)).toBe(0);
-  await value(c, prepare(c, { scope: "empty" }));
-  expect(await prepare(c, { scope: "empty", to: "3" })).toMatchObject({
+  await value(c, prepare(c, { scope: "small" }));
+  expect(await prepare(c, { scope: "small", to: "3" })).toMatchObject({
     refusal: { reason: "TRANSFER_BLOCKED" },
   });
   expect(await prepare(c, { scope: "other" })).toMatchObject({ refusal: { reason: "TOO_MANY_TRANSFERS" } });
@@ -459,10 +478,12 @@ test("[Y6] an abort leaves no trace, and after the cut it is refused", async () 
 
 test("[Y1] the metrics of a ledger have its prepared transfers, and the age of the first", async () => {
   const c = await start();
+  await claimed(c);
   const metrics = () => value(c, c.ledger("2").object.metrics(c.envelope));
   expect(await metrics()).toMatchObject({ preparedTransfers: 0, oldestTransferMs: 0 });
   const first = await prepared(c);
   await c.pass(60_000);
+  await commit(c, "1", [{ value: "elsewhere", scope: "another" }]);
   await value(c, prepare(c, { scope: "another" }));
   const { preparedTransfers, oldestTransferMs } = await metrics();
   expect(preparedTransfers).toBe(2);
@@ -631,6 +652,10 @@ test("[Y2] [M6] a shard has a limited number of range holds", async () => {
 
 test("[M6] a ledger forgets the oldest transfers, but none that is open", async () => {
   const c = await start({ keptTransfers: 10 });
+  await commit(c, "1", [
+    { value: "moving", scope: SCOPE },
+    { value: "waiting", scope: "open" },
+  ]);
   const open = await value(c, prepare(c, { scope: "open" }));
   for (let n = 0; n < 15; n += 1) {
     const transfer = await prepared(c);
@@ -678,6 +703,7 @@ async function scrub(c: Cluster, part: ReturnType<Cluster["ledger"] | Cluster["s
 test("[Z3] a ledger's scrub finds a prepared transfer whose range hold is missing", async () => {
   const c = await start({ scanRows: 2 });
   await claimed(c);
+  await commit(c, "1", [{ value: "elsewhere", scope: "other" }]);
   const { id } = await prepared(c);
   await value(c, prepare(c, { scope: "other" }));
   expect(await begin(c, "2", ["open"])).toMatchObject({ ok: true });
@@ -696,6 +722,7 @@ test("[Z3] a ledger's scrub finds a prepared transfer whose range hold is missin
 test("[Z2] [Z3] a shard's scrub checks range holds, and ends one whose lease is unknown", async () => {
   const c = await start({ scanRows: 2 });
   await claimed(c);
+  await commit(c, "1", [{ value: "elsewhere", scope: "other" }]);
   const { id, shards } = await prepared(c);
   const { id: other } = await value(c, prepare(c, { scope: "other" }));
   const shard = c.shard(1);

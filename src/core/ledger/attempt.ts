@@ -2,7 +2,7 @@ import type { Limits } from "../limits.ts";
 import type { BeginRequest, Decision, HeldKey, Holder, Op, Prepare, PrepareAnswer } from "../messages.ts";
 import { shardsOf, type Placement } from "../placement.ts";
 import type { Answer, Clock } from "../ports.ts";
-import type { Conflict, Refusal } from "../refusal.ts";
+import { refused, type Conflict, type Refusal } from "../refusal.ts";
 import type { Traces } from "../traces.ts";
 import type { PreparedShard } from "../transfer/messages.ts";
 import type { ShardLinks } from "./shard-links.ts";
@@ -144,6 +144,9 @@ export class Attempt {
     if (conflicts.length > 0) return { kind: "leased", conflicts, held };
     // A shard that was not asked has not granted its ops.
     if (this.#answers.size < this.#byShard.size) return { kind: "unknown", timedOut: true };
+    // A cell can't take a scope in which it has nothing from those that use it (Y2).
+    if (this.#transfer !== undefined && prepared.every(({ from }) => from.count === 0))
+      return { kind: "refused", refusal: emptyScope(this.#transfer.from) };
     return { kind: "granted", epochs, missing, prepared };
   }
 
@@ -184,3 +187,10 @@ export class Attempt {
     if (isRefused && this.#links.placement !== placement) await this.#releaseOn(ops, signal);
   }
 }
+
+const emptyScope = (from: string): Refusal =>
+  refused(
+    "FAILED_PRECONDITION",
+    `cell ${from} has no claims with \`scope\`, so there is nothing to move; check \`from\` and \`scope\``,
+    { reason: "SCOPE_EMPTY" },
+  ).refusal;

@@ -335,6 +335,11 @@ export const transferRoutes = {
       },
       {
         code: "FAILED_PRECONDITION",
+        reason: "SCOPE_EMPTY",
+        when: "The source has no claims of the scope. Check `from` and `scope`.",
+      },
+      {
+        code: "FAILED_PRECONDITION",
         reason: "SCOPE_CHANGED",
         when: "The names of the scope have changed since the transfer of `switch_back_of`.",
       },

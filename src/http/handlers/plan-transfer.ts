@@ -53,6 +53,8 @@ export const planTransfer: Handler<"planTransfer"> = async (call) => {
     deployment.objects.ledger(to).status(deployment.envelope),
   );
   if (!status.ok) return status;
+  // Only an answer about all shards shows that nothing would be moved.
+  const isEmpty = position.value === undefined && next === null && counts.length === 0;
   const plan = {
     from,
     to,
@@ -65,7 +67,10 @@ export const planTransfer: Handler<"planTransfer"> = async (call) => {
     claims_total: counts.reduce((sum, { claims }) => sum + claims, 0),
     present_claims: present,
     leases: leases.slice(0, MOST_LEASES).map(({ cell, lease }) => ({ cell_id: cell, uuid: lease })),
-    obstacles: obstaclesOf(call, counted.value, to, status.value),
+    obstacles: [
+      ...(isEmpty ? [`cell ${from} has no claims of the scope`] : []),
+      ...obstaclesOf(call, counted.value, to, status.value),
+    ],
     cursor: next && (await tokens.make(tokenScope, next)),
   };
   return ok({ status: 200, body: { plan } });

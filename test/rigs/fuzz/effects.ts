@@ -397,9 +397,12 @@ const renewal: Effect = (changes, _, answer) => {
   );
 };
 
-/** The record of the transfer, its lease, and its range holds. No claim has one of the scopes. */
+/** The record of the transfer, its lease, and its range holds, and after a cut the claims of its scope. */
 const transfer: Effect = (changes, _, answer) => {
-  const { uuid, to } = answer["transfer"] as { uuid: string; to: string };
+  const { uuid, to, scope, state } = answer["transfer"] as Record<"uuid" | "to" | "scope" | "state", string>;
+  const isCut = state === "CUT" || state === "FINISHED";
+  const isMoved = ({ before, after }: Change): boolean =>
+    isCut && before?.["scope"] === scope && after?.["scope"] === scope && after["cell"] === to;
   const isOwn = ({ before, after }: Change): boolean => (before ?? after)?.["lease"] === uuid;
   return others(
     changes,
@@ -407,6 +410,10 @@ const transfer: Effect = (changes, _, answer) => {
       changesIn(changes, `cell-${to}`, table).filter(({ key }) => key === uuid),
     ),
     changesIn(changes, SHARD, "range_hold").filter(isOwn),
+    changesIn(changes, SHARD, "claim").filter(isMoved),
+    changesIn(changes, SHARD, "past_claim").filter(
+      (change) => isCut && made(change) && change.after?.["ended_by"] === uuid,
+    ),
   );
 };
 

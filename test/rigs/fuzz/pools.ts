@@ -34,7 +34,7 @@ export const OUTSTANDING = 10;
 export const REMOVABLE = { startRemoval: "21", stepRemoval: "22", cancelRemoval: "23" };
 /**
  * Transfers from cell 1 to cell 2, one for each call: the first may be cut, and the others are prepared. Each
- * has a scope of its own, without claims.
+ * has a scope of its own, with one claim.
  */
 export const TRANSFERS = {
   cutTransfer: uuid(40),
@@ -43,7 +43,7 @@ export const TRANSFERS = {
   reportTransfer: uuid(42),
   getTransfer: uuid(42),
 };
-/** The scope of all other transfers. No claim has it. */
+/** The scope of all other transfers, in which each registered cell has a claim. */
 export const MOVED = "fz-moved";
 /** Cells that are never registered. The first one has a key. */
 export const UNREGISTERED = ["77", "9223372036854775807"];

@@ -9,7 +9,9 @@ import { makeKey, type KeyPayload } from "../../../src/auth/key.ts";
 import { isStandalone, SETTLE_MS, startHost, type FuzzedHost } from "./hosts.ts";
 import {
   DECIDED,
+  MOVED,
   names,
+  NAME_MARK,
   OUTSTANDING,
   pools,
   REGISTERED,
@@ -144,7 +146,9 @@ export class FuzzServer {
     await this.#must(201, "PUT", respelled, { replaces: [claimOf(RESPELLED.toUpperCase(), 1)] });
     await this.#must(200, "POST", `${respelled}/commit`, { reason: "initial state" });
     for (const [call, cell] of Object.entries(REMOVABLE)) await this.#prepareRemoval(cell, call);
-    for (const [call, id] of Object.entries(TRANSFERS)) await this.#prepareTransfer(id, call);
+    for (const [index, cell] of REGISTERED.entries()) await this.#claimScope(cell, MOVED, SCOPED + index);
+    for (const [index, id] of [...new Set(Object.values(TRANSFERS))].entries())
+      await this.#prepareTransfer(id, SCOPED + REGISTERED.length + index);
     await this.#coordinator.cron();
     this.leaveBehind(2);
     for (const id of pools["id"] ?? []) this.#insertWebhook(id);
@@ -192,16 +196,25 @@ export class FuzzServer {
     await this.#must(200, "POST", `/v1/admin/cells/${cell}/removal`, started);
   }
 
-  /** Prepares a transfer of a scope without claims, and everything that a cut needs if it is for one. */
-  async #prepareTransfer(id: string, call: string): Promise<void> {
+  /** Gives a cell a claim that has a scope. No request names the claim. */
+  async #claimScope(cell: string, scope: string, number: number): Promise<void> {
+    const lease = `/v1/cells/${cell}/leases/${uuid(number)}`;
+    const claim = claimOf(`${NAME_MARK}-scoped-${number}`, number);
+    await this.#must(201, "PUT", lease, { creates: [{ ...claim, scope }] });
+    await this.#must(200, "POST", `${lease}/commit`, { reason: "initial state" });
+  }
+
+  /** Prepares a transfer of one claim, and everything that a cut needs if it is for one. */
+  async #prepareTransfer(id: string, number: number): Promise<void> {
     const reason = "initial state";
     const made = { uuid: id, from: "1", to: "2", scope: `fz-${id}`, reason };
-    await this.#must(200, "POST", "/v1/transfers", made);
-    if (call !== "cutTransfer") return;
+    await this.#claimScope(made.from, made.scope, number);
+    const { text } = await this.#must(200, "POST", "/v1/transfers", made);
+    if (id !== TRANSFERS.cutTransfer) return;
     await this.#must(200, "POST", `/v1/transfers/2-${id}/accept`, { reason });
-    const none = { count: 0, hash: "0".repeat(32), reason };
-    for (const side of ["from", "to"])
-      await this.#must(200, "POST", `/v1/transfers/2-${id}/report`, { side, ...none });
+    const { transfer } = JSON.parse(text) as { transfer: { expected: Record<string, object> } };
+    for (const [side, rows] of Object.entries(transfer.expected))
+      await this.#must(200, "POST", `/v1/transfers/2-${id}/report`, { side, ...rows, reason });
   }
 
   /** Inserts leases into D1 that no ledger has, as after a restored backup. */
@@ -288,6 +301,8 @@ export class FuzzServer {
 
 /** The number of a UUID that no request names. */
 const RESPELLING = 30;
+/** The first number of such UUIDs, of leases that give a cell a claim with a scope. */
+const SCOPED = 50;
 
 const claimOf = (value: string, n: number): { bucket: object; subject: object; source: object } => ({
   bucket: { type: "ROUTES", value },

@@ -1,7 +1,7 @@
 import { v4 as newUuid } from "uuid";
 import type { RouteId } from "../../../src/http/contract.ts";
 import type { Client, MintedKey, Sent } from "./client.ts";
-import { begun, claim, committed, freshName } from "./leases.ts";
+import { begun, claim, committed, freshName, ownedScope } from "./leases.ts";
 
 export interface Request extends Sent {
   params?: Record<string, string>;
@@ -186,22 +186,31 @@ async function abortTransfers(api: Client): Promise<void> {
       await api.json(200, "POST", `/v1/transfers/${id}/abort`, { body: { reason: "a test" } });
 }
 
-/** Prepares a transfer of a scope without claims from cell 1 to cell 2. */
-async function preparedTransfer(api: Client): Promise<{ params: { id: string } }> {
+interface Prepared {
+  transfer: { id: string; expected: { from: object; to: object } };
+}
+
+async function prepareTransfer(api: Client): Promise<Prepared["transfer"]> {
   await abortTransfers(api);
-  const body = { uuid: newUuid(), to: "2", scope: freshName() };
-  await api.json(200, "POST", "/v1/transfers", { key: "cell 1", body });
-  return { params: { id: `2-${body.uuid}` } };
+  const body = { uuid: newUuid(), to: "2", scope: await ownedScope(api) };
+  const { transfer } = await api.json<Prepared>(200, "POST", "/v1/transfers", { key: "cell 1", body });
+  return transfer;
+}
+
+/** Prepares a transfer of one claim from cell 1 to cell 2. */
+async function preparedTransfer(api: Client): Promise<{ params: { id: string } }> {
+  const { id } = await prepareTransfer(api);
+  return { params: { id } };
 }
 
 /** Prepares a transfer that may be cut. */
 async function verifiedTransfer(api: Client): Promise<{ params: { id: string } }> {
-  const { params } = await preparedTransfer(api);
-  const path = `/v1/transfers/${params.id}`;
+  const { id, expected } = await prepareTransfer(api);
+  const path = `/v1/transfers/${id}`;
   await api.json(200, "POST", `${path}/accept`, { key: "cell 2" });
-  for (const key of ["cell 1", "cell 2"] as const)
-    await api.json(200, "POST", `${path}/report`, { key, body: { count: 0, hash: NO_CLAIMS } });
-  return { params };
+  await api.json(200, "POST", `${path}/report`, { key: "cell 1", body: expected.from });
+  await api.json(200, "POST", `${path}/report`, { key: "cell 2", body: expected.to });
+  return { params: { id } };
 }
 
 const badTransferIds: Case["bad"] = Object.fromEntries(
@@ -1271,7 +1280,7 @@ export const cases: Record<RouteId, Case> = {
         status: 200,
         before: async (api) => {
           await abortTransfers(api);
-          return { body: { uuid: newUuid(), to: 2, scope: freshName() } };
+          return { body: { uuid: newUuid(), to: 2, scope: await ownedScope(api) } };
         },
       },
       {
@@ -1279,7 +1288,8 @@ export const cases: Record<RouteId, Case> = {
         status: 200,
         before: async (api) => {
           await abortTransfers(api);
-          return { body: { uuid: newUuid(), from: "1", to: "2", scope: freshName(), reason: "a test" } };
+          const scope = await ownedScope(api);
+          return { body: { uuid: newUuid(), from: "1", to: "2", scope, reason: "a test" } };
         },
       },
     ],

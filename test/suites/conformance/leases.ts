@@ -32,6 +32,16 @@ export async function committed(api: Client, value = freshName()): Promise<{ uui
   return lease;
 }
 
+/** Gives cell 1 a claim of a new scope. */
+export async function ownedScope(api: Client): Promise<string> {
+  const [value, scope] = [freshName(), freshName()];
+  const lease = `/v1/cells/1/leases/${newUuid()}`;
+  await api.json(201, "PUT", lease, { key: "cell 1", body: { creates: [{ ...claim(value), scope }] } });
+  await api.json(200, "POST", `${lease}/commit`, { key: "cell 1" });
+  await applied(api, value);
+  return scope;
+}
+
 /**
  * Makes sure that a committed name is a claim on its shard: a lookup lets the shard apply the decision (R2).
  * Until then, a begin that has other conflicts too may list the name as `leased`.

@@ -105,6 +105,21 @@ export function transferSuite(open: Open): void {
     return owners;
   }
 
+  test("[Y2] refuses a scope in which the source has nothing", async () => {
+    const { scope } = await owned("2", 1);
+    const body = { uuid: newUuid(), to: "2", scope };
+    expect(await refused(409, "cell 1", "", body)).toMatchObject({ reason: "SCOPE_EMPTY" });
+    const planned = await api.json<{ plan: Plan }>(200, "POST", "/v1/transfer-plan", {
+      key: "cell 1",
+      body: { to: "2", scope },
+    });
+    expect(planned.plan).toMatchObject({
+      claims_total: 0,
+      present_claims: 1,
+      obstacles: ["cell 1 has no claims of the scope"],
+    });
+  });
+
   test("[Y1] [Y6] [Y7] moves the names of a scope when both cells agree", async () => {
     const { scope, values } = await owned("1", 12);
     const transfer = await prepare(scope);
