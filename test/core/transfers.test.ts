@@ -366,6 +366,28 @@ test("[Y5] every moved claim gets the epoch of the range hold, which is larger t
   ).toMatchObject({ refusal: { conflicts: [{ kind: "not_owner" }] } });
 });
 
+test("[Y5] the alarms of a shard that no message reaches ask, and rewrite all claims", async () => {
+  const c = await Cluster.start({ cells: ["1", "2"], shards: 1 });
+  // More than one alarm rewrites.
+  const many = Array.from({ length: 6_000 }, (_, n) => ({ value: `many-${n}`, scope: SCOPE }));
+  for (let from = 0; from < many.length; from += 1_000) await commit(c, "1", many.slice(from, from + 1_000));
+  const transfer = await prepared(c);
+  await verified(c, transfer);
+  c.fate = ({ to }) => (to === "shard 0" ? "lose" : "deliver");
+  await value(c, decide(c, transfer, "CUT"));
+  const left = new Set<number>();
+  for (let seconds = 0; rangeHolds(c) > 0 && seconds < 120; seconds += 1) {
+    c.shard(0).restart();
+    await c.pass(1_000);
+    left.add(c.claims().filter(({ cell }) => cell === "1").length);
+  }
+  expect([rangeHolds(c), left.has(0), left.size > 2]).toEqual([0, true, true]);
+  expect(await get(c, transfer)).toMatchObject({ state: "CUT" });
+  c.fate = () => "deliver";
+  await c.pass(60_000);
+  expect(await get(c, transfer)).toMatchObject({ state: "FINISHED" });
+});
+
 test("[Y5] the history and the change feed tell each move once", async () => {
   const c = await start();
   await claimed(c);
