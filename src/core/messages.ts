@@ -795,6 +795,8 @@ export interface ListCellClaims extends Envelope {
 
 export interface CellClaims {
   claims: (BucketKey & { epoch: number })[];
+  /** The ids of some transfers that hold claims of the cell on this shard. */
+  transfers: string[];
   /** The newest point of the cell's ledger that the shard has stored. */
   seen: HistoryPoint | null;
 }

@@ -580,6 +580,30 @@ test("[Y8] a removal of the destination waits for its transfers, and names them"
   expect(await startRemoval()).toMatchObject({ ok: true });
 });
 
+test("[Y8] a step of a removal of the source names the transfer that holds its claims", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  const { object } = c.ledger("1");
+  const status = () => value(c, object.status(c.envelope));
+  const { stateVersion } = await status();
+  await value(c, object.setState({ ...c.envelope, state: "DRAINING", stateVersion }));
+  const before = await status();
+  const { stateVersion: drained, position } = before;
+  await value(c, object.startRemoval({ ...c.envelope, stateVersion: drained, position, records: 13 }));
+  const removing = await status();
+  const step = () => {
+    const message = { ...c.envelope, stateVersion: removing.stateVersion, limit: 100 };
+    return c.clock.runUntil(object.removalStep(message));
+  };
+  expect(await step()).toMatchObject({
+    refusal: { reason: "CELL_HAS_LEASES", detail: expect.stringContaining(`2-${transfer.id}`) as string },
+  });
+  await value(c, decide(c, transfer, "ABORTED", "operator"));
+  await c.pass(10_000);
+  expect(await step()).toMatchObject({ ok: true });
+});
+
 test.each(["REMOVING", "REMOVED"] as const)(
   "[Y8] [Y10] a transfer that comes back to a cell that is %s can only be aborted",
   async (state) => {

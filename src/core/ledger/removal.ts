@@ -260,9 +260,17 @@ export class Removal {
       const shard = (this.#first + offset) % shards;
       const answer = await this.#askShard(shard, placement, limit);
       if (!answer.ok) return answer;
-      const { claims } = answer.value;
+      const { claims, transfers } = answer.value;
       if (claims.length === 0) continue;
       this.#first = shard;
+      // Their ledgers are those of other cells, so nothing else names them.
+      if (transfers.length > 0)
+        return refused(
+          "FAILED_PRECONDITION",
+          `transfers hold claims of cell ${this.#cell}: ${transfers.join(", ")}; cut or abort them, and ` +
+            "repeat this call",
+          { reason: "CELL_HAS_LEASES" },
+        );
       return ok(
         claims.map(({ type, canonical, epoch }, index) => ({
           kind: "destroy",

@@ -18,7 +18,7 @@ import type { ShardLog } from "./shard-log.ts";
 const MOVED_ROWS = 250;
 const PAGES_PER_ALARM = 20;
 
-/** The leases that a refusal and a plan name. */
+/** The leases that a refusal and a plan name, and the transfers that a removal names. */
 const MOST_LEASES = 10;
 
 /** How long a caller should wait while claims are rewritten, or while leases are in the way. */
@@ -162,6 +162,15 @@ export class ShardTransfers {
         },
         { weight: 2 * MOVED_ROWS },
       );
+  }
+
+  /** Returns the ids of some transfers that hold claims of a cell, their source. */
+  holding(cell: string): string[] {
+    return this.#ranges
+      .involving(cell)
+      .filter(({ from_cell: from, scope }) => from === cell && this.#scopes.count(cell, scope, 1) > 0)
+      .slice(0, MOST_LEASES)
+      .map(({ cell: to, lease }) => `${to}-${lease}`);
   }
 
   /** Returns those of these transfers whose claims are being rewritten. */

@@ -578,7 +578,8 @@ export class Shard {
       this.#claimReads.run(message.cell, () => {
         const claims = this.#store.claimsOf(message.cell, Math.min(message.limit, this.#limits.scanRows));
         const seen = this.#log.ledgerPoint(message.cell) ?? null;
-        return { value: { claims, seen }, rows: claims.length };
+        const transfers = this.#transfers.holding(message.cell);
+        return { value: { claims, transfers, seen }, rows: claims.length };
       }),
     );
   }

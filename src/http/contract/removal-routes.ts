@@ -82,8 +82,8 @@ const hasLeases: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "CELL_HAS_LEASES",
   when:
-    "The cell has open leases, or decisions that a shard has not applied, or transfers to it are prepared. " +
-    "Decide the leases, abort the transfers, or wait.",
+    "The cell has open leases, or decisions that a shard has not applied, or it is the source or the " +
+    "destination of a prepared transfer. Decide the leases, end the transfers, or wait.",
 };
 const notRemoving: RouteError = {
   code: "FAILED_PRECONDITION",
