@@ -101,6 +101,8 @@ export interface Refusal {
   conflicts?: Conflict[];
   /** With `PLACEMENT_MISMATCH`: the placement of the object that refuses. */
   placement?: Placement;
+  /** True if another shard will serve the names in a moment, because the deployment grows (G5). */
+  isMoving?: true;
 }
 
 export type Result<T> = { ok: true; value: T } | { ok: false; refusal: Refusal };

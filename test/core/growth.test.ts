@@ -153,6 +153,25 @@ describe("[R2] [G5] names that are handed over while a new shard reads them", ()
   });
 });
 
+test("[G5] a begin waits while its names are handed over", async () => {
+  const { c, growing } = await start();
+  const [name = ""] = MOVING;
+  await decide(c, "1", await granted(c, "1", "the ledger is in use"), "ROLLED_BACK");
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  await growing.cut();
+  growing.learn();
+  c.fate = ({ method }) => (method === "receive" ? "lose" : "deliver");
+  const beganMs = c.clock.now();
+  expect(await begin(c, "1", c.uuid(), [name])).toEqual(no("UNAVAILABLE"));
+  expect(c.clock.now() - beganMs).toBeLessThan(1_000);
+  await c.pass(30_000);
+  c.fate = ({ method }) => (method === "receive" ? "slow" : "deliver");
+  const steps = Promise.all([growing.step(0), growing.step(1)]);
+  await granted(c, "1", name);
+  await steps;
+});
+
 test("[G6] from its change on, a source refuses the old placement, also what waits", async () => {
   const { c, growing } = await start();
   const [moving = ""] = MOVING;

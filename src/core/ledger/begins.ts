@@ -37,6 +37,8 @@ import { Waits, WaitTime, type Awaited } from "./waits.ts";
  */
 const FIRST_PAUSE_MS = 5;
 const MAX_PAUSE_MS = 250;
+/** How long a begin waits for names that are handed over (G5). Its caller would come again after that. */
+const HAND_OVER_MS = 1_000;
 /**
  * What SQLite may need for a change of one row beyond its text: another overflow page, entries of indexes,
  * and half-filled pages.
@@ -347,6 +349,13 @@ export class Begins {
       if (!this.#isCurrent(running)) return rolledBack();
       // Shards refuse the attempt if its names may have other shards by now (G3).
       if (this.#isOutdated(running) && !isOver(this.#ports.clock.now())) continue;
+      if (end.kind === "refused" && end.refusal.isMoving === true) {
+        const resumesAtMs = this.#ports.clock.now() + this.#pauseMs(round);
+        if (!isOver(resumesAtMs) && resumesAtMs < startedAtMs + HAND_OVER_MS) {
+          await this.#until(resumesAtMs);
+          continue;
+        }
+      }
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
       if (isOver(this.#ports.clock.now())) return { ok: false, refusal: conflictRefusal(end.conflicts) };
       const settled = await this.#settle(end.held, running.request);
@@ -379,7 +388,7 @@ export class Begins {
       }
       if (!mayChange || isOver(now) || isOver(now + pauseMs))
         return { ok: false, refusal: conflictRefusal(end.conflicts) };
-      await new Promise<void>((resume) => this.#ports.clock.after(pauseMs, resume));
+      await this.#until(now + pauseMs);
     }
   }
 
@@ -509,6 +518,10 @@ export class Begins {
       }));
     });
     return settled.flat();
+  }
+
+  #until(atMs: number): Promise<void> {
+    return new Promise((resume) => this.#ports.clock.after(atMs - this.#ports.clock.now(), resume));
   }
 
   #pauseMs(round: number): number {

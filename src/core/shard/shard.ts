@@ -961,7 +961,7 @@ export class Shard {
       "UNAVAILABLE",
       `shard ${this.#index} is taking over or handing over names, because the deployment gets more shards; ` +
         "retry the call",
-      { retryAfterMs: 1_000 },
+      { retryAfterMs: 1_000, isMoving: true },
     ).refusal;
   }
 
