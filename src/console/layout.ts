@@ -14,6 +14,7 @@ const sections = [
   ["/console/leases", "Leases"],
   ["/console/cells", "Cells"],
   ["/console/shards", "Shards"],
+  ["/console/transfers", "Transfers"],
   ["/console/verification", "Verification"],
   ["/console/audit", "Audit"],
   ["/console/keys", "Keys"],

@@ -9,6 +9,7 @@ import { namePage } from "./pages/name.ts";
 import { overviewPage } from "./pages/overview.ts";
 import { searchPage } from "./pages/search.ts";
 import { shardsPage } from "./pages/shards.ts";
+import { abortTransfer, transferPage, transfersPage } from "./pages/transfers.ts";
 import { verificationPage } from "./pages/verification.ts";
 import { webhookPage, webhooksPage } from "./pages/webhooks.ts";
 import {
@@ -40,6 +41,8 @@ const entries: readonly Entry[] = [
   { path: "/console/cells", show: cellsPage },
   { path: "/console/cells/*", show: cellPage, change: changeCellState },
   { path: "/console/shards", show: shardsPage },
+  { path: "/console/transfers", show: transfersPage },
+  { path: "/console/transfers/*", show: transferPage, change: abortTransfer },
   { path: "/console/verification", show: verificationPage },
   { path: "/console/audit", show: auditPage },
   { path: "/console/keys", show: keysPage, change: mintKey },

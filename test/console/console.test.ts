@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { applied, begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
+import { v4 as newUuid } from "uuid";
 import type { MintedKey } from "../suites/conformance/client.ts";
 import { runCron } from "../../src/projections/cron.ts";
 import { env, keyOf, startDeployment, type Api } from "../support/workerd/api.ts";
@@ -53,6 +54,8 @@ const PAGES = [
   "/console/cells",
   "/console/cells/1",
   "/console/shards",
+  "/console/transfers",
+  "/console/transfers/2-01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42",
   "/console/verification",
   "/console/audit",
   "/console/keys",
@@ -529,6 +532,79 @@ test("hostile texts are shown as text, with invisible characters escaped", async
     expect(text).not.toContain("<script>");
     expect(text).toContain(String.raw`\u{202e}gnp\u{200b}`);
   }
+});
+
+describe("transfers", () => {
+  // The tests of forms have frozen it.
+  beforeAll(() => api.json(200, "POST", "/v1/admin/cells/2/unfreeze", { body: { reason: "a test" } }));
+
+  const SCOPE = `"><script>alert(1)</script>`;
+
+  async function prepared(scope = freshName()): Promise<string> {
+    const uuid = newUuid();
+    await api.json(200, "POST", "/v1/transfers", { key: "cell 1", body: { uuid, to: "2", scope } });
+    return `2-${uuid}`;
+  }
+
+  const stateOf = async (id: string): Promise<string> =>
+    (await api.json<{ transfer: { state: string } }>(200, "GET", `/v1/transfers/${id}`)).transfer.state;
+
+  const textOf = async (path: string, cookie: string): Promise<string> =>
+    (await open(path, { cookie })).text();
+
+  test("both pages show one with a hostile scope as text, and a viewer no form", async () => {
+    const id = await prepared(SCOPE);
+    for (const path of ["/console/transfers", `/console/transfers/${id}`]) {
+      const text = await textOf(path, viewer);
+      expect(text).toContain("&#60;script&#62;alert(1)");
+      expect(text).not.toContain("<script");
+      expect(text).not.toContain(`method="post" action="/console/transfers`);
+    }
+    expect(await textOf("/console/transfers?from=1&to=2", viewer)).toContain(id);
+    expect(await textOf("/console/transfers?from=2", viewer)).not.toContain(id);
+  });
+
+  test("the page says who takes the next step", async () => {
+    const id = await prepared();
+    const path = `/console/transfers/${id}`;
+    const first = await textOf(path, viewer);
+    expect(first).toContain("The destination, cell 2, or an operator accepts it.");
+    expect(first).toContain("The source, cell 1, reports rows");
+    await api.json(200, "POST", `/v1/transfers/${id}/accept`, { key: "cell 2" });
+    expect(await textOf(path, viewer)).not.toContain("accepts it");
+    for (const key of ["cell 1", "cell 2"] as const)
+      await api.json(200, "POST", `/v1/transfers/${id}/report`, {
+        key,
+        body: { count: 0, hash: "0".repeat(32) },
+      });
+    const ready = await textOf(path, viewer);
+    expect(ready).toContain(`leasehold transfers cut ${id}`);
+    expect(ready).toContain("equal the claims");
+    await api.json(200, "POST", `/v1/transfers/${id}/cut`, { key: "cell 1" });
+    expect(await textOf(path, operator)).not.toContain("Abort this transfer");
+  });
+
+  test("an operator aborts one after typing its destination and a reason; a viewer can't", async () => {
+    const id = await prepared();
+    const path = `/console/transfers/${id}`;
+    const token = tokenIn(await textOf(path, operator));
+    const send = async (fields: Record<string, string>, cookie = operator): Promise<number> => {
+      const answer = await open(path, { cookie, form: { token, ...fields } });
+      await answer.arrayBuffer();
+      return answer.status;
+    };
+    expect(await send({ typed_cell: "1", reason: "a test" })).toBe(422);
+    expect(await send({ typed_cell: "2", reason: " " })).toBe(422);
+    const ofViewer = tokenIn(await textOf("/console", viewer));
+    expect(await send({ token: ofViewer, typed_cell: "2", reason: "a test" }, viewer)).toBe(403);
+    expect(await stateOf(id)).toBe("PREPARED");
+    expect(await send({ typed_cell: "2", reason: "a test" })).toBe(303);
+    expect(await stateOf(id)).toBe("ABORTED");
+    expect(await send({ typed_cell: "2", reason: "a test" })).toBe(422);
+    const other = await prepared();
+    const listed = await textOf("/console/transfers", viewer);
+    expect(listed.indexOf(other)).toBeLessThan(listed.indexOf(id));
+  });
 });
 
 test("open leases come in pages of 50, and each of them once", async () => {

@@ -27,6 +27,7 @@ const PAGES = [
   "/console/cells/2?count=1",
   "/console/cells/3",
   "/console/shards",
+  "/console/transfers",
   "/console/verification",
   "/console/audit",
   "/console/keys",
@@ -116,6 +117,12 @@ describe.skipIf(isBrowserSkipped())("the console in a browser", () => {
     await page.fill("#reason", HOSTILE);
     await press(page, "Review the decision");
     await check(page);
+    const moved = { from: "1", to: "2", scope: HOSTILE_NAME };
+    const { id } = await site.client().transfers.prepare(moved, { reason: HOSTILE });
+    for (const path of ["", `/${id}`]) {
+      await page.goto(`${site.url}/console/transfers${path}`);
+      await check(page);
+    }
     await page.goto(`${site.url}/console/keys`);
     await page.selectOption("#role", "viewer");
     await page.fill("#reason", "a new colleague");
