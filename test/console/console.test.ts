@@ -622,3 +622,9 @@ test("open leases come in pages of 50, and each of them once", async () => {
   expect(new Set([...leasesIn(first), ...leasesIn(second)]).size).toBe(60);
   expect(second).not.toContain("Next page");
 });
+
+test("the page of shards has their last scrubs", async () => {
+  const text = await (await open("/console/shards", { cookie: operator })).text();
+  expect(text).toContain("Last scrub of each shard");
+  expect(text).toContain("leasehold scrub --help");
+});

@@ -2,12 +2,12 @@ import { tableOf } from "../table.ts";
 import { barsOf } from "../bars.ts";
 import type { Page } from "../layout.ts";
 import type { AnswerOf } from "../../http/internal-api.ts";
-import { html, type Markup } from "../markup.ts";
-import { sizeText } from "../amounts.ts";
+import { html, type Markup, type Part } from "../markup.ts";
+import { countText, sizeText } from "../amounts.ts";
 import { samplesIn } from "../samples.ts";
-import { failedPage, sizeOf, type View } from "../view.ts";
+import { failedPage, sizeOf, whenOf, type View } from "../view.ts";
 
-export async function shardsPage({ api }: View): Promise<Page> {
+export async function shardsPage({ api, nowMs }: View): Promise<Page> {
   const [metrics, growth] = await Promise.all([api.call("getMetrics"), api.call("getGrowth")]);
   if (!metrics.ok) return failedPage("Shards", metrics.problem);
   const samples = samplesIn(metrics.value);
@@ -51,9 +51,26 @@ export async function shardsPage({ api }: View): Promise<Page> {
         { title: "Holds", value: (shard) => of("leasehold_holds", shard), isNumber: true },
         { title: "Lookups", value: (shard) => of("leasehold_lookups_total", shard), isNumber: true },
         { title: "Waiting writes", value: (shard) => of("leasehold_waiting_writes", shard), isNumber: true },
-      ])}`,
+      ])}
+      ${tableOf("Last scrub of each shard", shards, [
+        { title: "Shard", value: (shard) => shard },
+        {
+          title: "Ended",
+          value: (shard) => endOf(of("leasehold_scrub_end_timestamp_seconds", shard), nowMs),
+        },
+        { title: "Findings", value: (shard) => findingsOf(of("leasehold_scrub_findings", shard)) },
+        { title: "Rows", value: (shard) => of("leasehold_scrub_rows", shard), isNumber: true },
+        { title: "Not compared", value: (shard) => of("leasehold_scrub_unchecked", shard), isNumber: true },
+      ])}
+      <p class="soft">Findings are rows that break a rule. <code>leasehold scrub --help</code></p>`,
   };
 }
+
+const endOf = (endS: number | null, nowMs: number): Part =>
+  endS === null ? null : whenOf(new Date(endS * 1_000).toISOString(), nowMs);
+
+const findingsOf = (count: number | null): Part =>
+  count === null || count === 0 ? count : html`<strong class="bad">${countText(count)}</strong>`;
 
 type Growth = NonNullable<AnswerOf<"getGrowth">["growth"]>;
 
