@@ -1,6 +1,6 @@
 /** What is known of the claims that a shard had before it went back in time (J1, J2, J4). */
 import type { Bucket } from "../../../client/index.ts";
-import type { Change, HistoryPoint } from "../../../client/api-types.ts";
+import type { Change, HistoryPoint, Part } from "../../../client/api-types.ts";
 import type { Claim } from "../../backup/changed-claims.ts";
 import { isBefore, type LeftHistory } from "./history.ts";
 
@@ -112,6 +112,23 @@ export function weigh(evidence: Evidence, keyOf: (bucket: Bucket) => string): Fi
     });
   }
   return { through, isComplete, doubt, base, unused, findings };
+}
+
+/** A ledger that has accepted a loss within this time before the shard's may have forgotten positions. */
+const FORGETFUL_MS = 7 * 24 * 3_600_000;
+
+/**
+ * Whether a ledger may have lost what it had seen of the shard (J2). A ledger that accepted a loss long
+ * before has seen newer positions since.
+ *
+ * @param noticedAt - when the loss of the shard was noticed
+ */
+export function isForgetful(
+  { state, accepted_at: acceptedAt }: Pick<Part, "state" | "accepted_at">,
+  noticedAt: string,
+): boolean {
+  if (state === "lost") return true;
+  return acceptedAt !== null && Date.parse(acceptedAt) > Date.parse(noticedAt) - FORGETFUL_MS;
 }
 
 type Pair = Pick<Finding, "now" | "known">;

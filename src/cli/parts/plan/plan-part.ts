@@ -12,7 +12,7 @@ import { fields } from "../../output/table.ts";
 import type { Result } from "../../output/result.ts";
 import { ChangesSince } from "./changes-since.ts";
 import { readShards } from "../../shards/call-growth.ts";
-import { weigh, type Evidence, type Findings, type LoggedChanges } from "./evidence.ts";
+import { isForgetful, weigh, type Evidence, type Findings, type LoggedChanges } from "./evidence.ts";
 import { leaseKey, lostHolds } from "./lost-holds.ts";
 import { readNames, type Names } from "./names.ts";
 import { lineOf, newHeader, writePlan, type PlanLine } from "./plan-file.ts";
@@ -30,9 +30,6 @@ interface PlanOptions {
 const MAX_LISTED = 10;
 
 const PROGRESS_EVERY = 50_000;
-
-/** A ledger that has accepted a loss within this time before the shard's may have forgotten positions. */
-const FORGETFUL_MS = 7 * 24 * 3_600_000;
 
 /** Compares what a shard has with what it had before it went back in time, and writes a plan. */
 export async function planPart(
@@ -81,10 +78,7 @@ export async function planPart(
   return resultOf(path, part, evidence, found, lines, leased.length);
 }
 
-/**
- * The cells whose ledgers may have lost what they had seen of the shard. A ledger that accepted a loss long
- * before has seen newer positions since.
- */
+/** The cells whose ledgers may have lost what they had seen of the shard. */
 async function forgetfulCells(
   context: Context,
   cells: readonly Cell[],
@@ -96,8 +90,7 @@ async function forgetfulCells(
     const { part } = await untilAnswered(context.io, () =>
       callPart<{ part: Part }>(context, "GET", `ledger-${cell}`),
     );
-    const acceptedMs = part.accepted_at === null ? -Infinity : Date.parse(part.accepted_at);
-    if (part.state === "lost" || acceptedMs > Date.parse(noticedAt) - FORGETFUL_MS) forgetful.push(cell);
+    if (isForgetful(part, noticedAt)) forgetful.push(cell);
   }
   return forgetful;
 }
