@@ -201,6 +201,8 @@ export interface SimulationSettings {
   growth?: GrowthSettings;
   /** True if operators begin leases of frozen cells. Undefined in a run in which none does. */
   bringsForward?: true;
+  /** True if an operator plans what to do about shards that went back. Undefined in a run without plans. */
+  plans?: true;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
 }
@@ -344,8 +346,13 @@ export function drawSettings(seed: number): SimulationSettings {
   const bringsForward = Random.of(seed, "bring forward").chance(0.25);
   const withForward = { ...withScrubs, ...(bringsForward ? { bringsForward } : {}) };
   const withTransfers = { ...withForward, ...transfersOf(Random.of(seed, "transfers"), withForward) };
-  return { ...withTransfers, ...growthOf(Random.of(seed, "growth"), withTransfers) };
+  const withGrowth = { ...withTransfers, ...growthOf(Random.of(seed, "growth"), withTransfers) };
+  return { ...withGrowth, ...plansOf(Random.of(seed, "plans"), withGrowth) };
 }
+
+/** In some runs an operator plans what to do about shards that went back. A plan is of one placement. */
+const plansOf = (random: Random, { growth }: SimulationSettings): Partial<SimulationSettings> =>
+  growth === undefined && random.chance(0.2) ? { plans: true } : {};
 
 /** Some runs get more shards. The other runs are the same as if none did. */
 function growthOf(

@@ -98,6 +98,8 @@ export class Simulation {
   readonly #settings: SimulationSettings;
   /** Whether operators begin leases of frozen cells (H9). */
   readonly bringsForward: boolean;
+  /** Whether an operator plans what to do about shards that went back (J3). */
+  readonly plans: boolean;
   readonly #skipped: { has: (index: number) => boolean };
   readonly #log: string[] = [];
   #failure: Error | undefined;
@@ -156,6 +158,7 @@ export class Simulation {
     if (settings.transfersMs !== undefined) this.judge.transfers.watch(MOVING);
     this.routedNames = settings.transfersMs === undefined ? this.names : [...this.names, ...MOVING];
     this.bringsForward = settings.bringsForward === true;
+    this.plans = settings.plans === true;
     this.cells = [...this.coordinator.ledgers.keys()].map(
       (cell) => new Cell(cell, context, this.faults, settings),
     );

@@ -63,6 +63,7 @@ export const invariants = {
   I50: "a claim moves to another cell only by a transfer that was cut as both had verified it, and once",
   I51: "while a transfer holds a scope, neither cell changes a claim of it, and its holds end with it",
   I52: "a lookup shows the source of a transfer until the cut, and the destination from then on",
+  I53: "what a plan takes for known was so, and what is certain takes no name from a cell with its row",
 } as const;
 
 export type Invariant = keyof typeof invariants;
