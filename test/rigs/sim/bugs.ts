@@ -1412,7 +1412,7 @@ export const bugs: Record<string, Bug> = {
   ),
   "a lookup that cannot ask answers not found": one(
     "R2",
-    ["I12", "I18"],
+    ["I12", "I18", "I31", "I52"],
     "src/core/shard/reader.ts",
     'return { kind: "unknown" };\n    default:\n      return { kind: "ask", hold, without };',
     'return { kind: "none" };\n    default:\n      return { kind: "ask", hold, without };',
