@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { applied, begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
+import { applied, begun, claim, committed, freshName, ownedScope } from "../suites/conformance/leases.ts";
 import { v4 as newUuid } from "uuid";
 import type { MintedKey } from "../suites/conformance/client.ts";
 import { runCron } from "../../src/projections/cron.ts";
@@ -540,8 +540,9 @@ describe("transfers", () => {
 
   const SCOPE = `"><script>alert(1)</script>`;
 
-  async function prepared(scope = freshName()): Promise<string> {
+  async function prepared(name = freshName()): Promise<string> {
     const uuid = newUuid();
+    const scope = await ownedScope(api, name);
     await api.json(200, "POST", "/v1/transfers", { key: "cell 1", body: { uuid, to: "2", scope } });
     return `2-${uuid}`;
   }
@@ -572,11 +573,16 @@ describe("transfers", () => {
     expect(first).toContain("The source, cell 1, reports rows");
     await api.json(200, "POST", `/v1/transfers/${id}/accept`, { key: "cell 2" });
     expect(await textOf(path, viewer)).not.toContain("accepts it");
-    for (const key of ["cell 1", "cell 2"] as const)
-      await api.json(200, "POST", `/v1/transfers/${id}/report`, {
-        key,
-        body: { count: 0, hash: "0".repeat(32) },
-      });
+    const { transfer } = await api.json<{ transfer: { expected: Record<"from" | "to", object> } }>(
+      200,
+      "GET",
+      `/v1/transfers/${id}`,
+    );
+    for (const [key, side] of [
+      ["cell 1", "from"],
+      ["cell 2", "to"],
+    ] as const)
+      await api.json(200, "POST", `/v1/transfers/${id}/report`, { key, body: transfer.expected[side] });
     const ready = await textOf(path, viewer);
     expect(ready).toContain(`leasehold transfers cut ${id}`);
     expect(ready).toContain("equal the claims");

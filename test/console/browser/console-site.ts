@@ -87,6 +87,17 @@ export class ConsoleSite {
       .then(({ uuid }) => uuid);
   }
 
+  /** A prepared transfer of a scope, with one name, from cell 1 to cell 2. */
+  async transfer(scope: string, reason: string): Promise<string> {
+    const { leases, records } = this.client("1");
+    const op = { ...create("a-name-that-moves"), scope };
+    await leases.commit((await leases.begin({ creates: [op] })).uuid);
+    // Once the name is looked up, its hold is cleared.
+    await records.lookup([op.bucket]);
+    const { id } = await this.client().transfers.prepare({ from: "1", to: "2", scope }, { reason });
+    return id;
+  }
+
   async advance(ms: number): Promise<void> {
     await this.#clock.advance(ms, () => this.#host.untilIdle());
   }

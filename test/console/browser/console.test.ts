@@ -117,8 +117,7 @@ describe.skipIf(isBrowserSkipped())("the console in a browser", () => {
     await page.fill("#reason", HOSTILE);
     await press(page, "Review the decision");
     await check(page);
-    const moved = { from: "1", to: "2", scope: HOSTILE_NAME };
-    const { id } = await site.client().transfers.prepare(moved, { reason: HOSTILE });
+    const id = await site.transfer(HOSTILE_NAME, HOSTILE);
     for (const path of ["", `/${id}`]) {
       await page.goto(`${site.url}/console/transfers${path}`);
       await check(page);

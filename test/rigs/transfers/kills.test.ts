@@ -24,6 +24,8 @@ const SEED = Number(process.env["TRANSFER_SEED"] ?? today);
 const NAMES = 120;
 const WORKERS = 2;
 const ORGANIZATIONS = ["acme", "brew", "coda", "dove"];
+/** Time in which workers give an organization names again. */
+const EMPTY_PAUSE_MS = 200;
 const TEST_MS = 120_000 + 30_000 * MOVES;
 const root = join(import.meta.dirname, "../../..");
 
@@ -126,7 +128,9 @@ describe.skipIf(isSkipped("PostgreSQL"))("organizations move while the coordinat
       const others = [...workers, reconcileUntil(over), killUntil(over)] as const;
       const moves = new Moves(cells, homes, new Random(SEED, "moves"));
       try {
-        for (let turn = 0; turn < MOVES; turn += 1) await moves.move(turn);
+        for (let turn = 0; turn < MOVES;)
+          if (await moves.move(turn)) turn += 1;
+          else await pause(EMPTY_PAUSE_MS);
       } finally {
         isOver = true;
         await Promise.all(others);

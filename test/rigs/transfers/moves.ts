@@ -26,13 +26,21 @@ export class Moves {
     this.#random = random;
   }
 
-  /** Makes one move, with each end in turn. */
-  async move(turn: number): Promise<void> {
+  /** Makes one move, with each end in turn. Returns false if the organization had no names to move. */
+  async move(turn: number): Promise<boolean> {
     const [organization = ""] = this.#random.shuffled([...this.#homes.keys()]);
     const from = this.#homes.get(organization) ?? this.#cells[0];
     const to = this.#cells.find((cell) => cell !== from) ?? from;
     const end = ends[turn % ends.length] ?? "cut";
-    const { id } = await prepared(from, to, organization);
+    const transfer = await prepared(from, to, organization).catch((error: unknown) => {
+      if (isLeaseholdError(error) && error.reason === "SCOPE_EMPTY") return undefined;
+      throw error;
+    });
+    if (transfer === undefined) {
+      await from.setState(organization, "active");
+      return false;
+    }
+    const { id } = transfer;
     await to.copy(organization, await from.rowsOf(organization));
     await persist(() => to.client.transfers.accept(id));
     if (end === "abort") {
@@ -51,6 +59,7 @@ export class Moves {
       }
     }
     this.counts[end] += 1;
+    return true;
   }
 
   async #switchBack(from: MovingCell, to: MovingCell, organization: string, id: string): Promise<void> {

@@ -32,9 +32,9 @@ export async function committed(api: Client, value = freshName()): Promise<{ uui
   return lease;
 }
 
-/** Gives cell 1 a claim of a new scope. */
-export async function ownedScope(api: Client): Promise<string> {
-  const [value, scope] = [freshName(), freshName()];
+/** Gives cell 1 a claim of a scope. */
+export async function ownedScope(api: Client, scope = freshName()): Promise<string> {
+  const value = freshName();
   const lease = `/v1/cells/1/leases/${newUuid()}`;
   await api.json(201, "PUT", lease, { key: "cell 1", body: { creates: [{ ...claim(value), scope }] } });
   await api.json(200, "POST", `${lease}/commit`, { key: "cell 1" });
