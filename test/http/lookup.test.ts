@@ -34,8 +34,8 @@ async function lookUpWith(delayMs: number): Promise<(number | string)[]> {
       return { ok: true, value };
     },
   });
-  const config = { shards: SHARDS, limits: defaultLimits };
-  const deployment = { objects: { shard }, envelope: {}, config } as unknown as Deployment;
+  const config = { limits: defaultLimits };
+  const deployment = { objects: { shard }, envelope: {}, shards: SHARDS, config } as unknown as Deployment;
   const answers = lookUpMany(deployment, [keyOn(0), keyOn(1)]);
   await vi.runAllTimersAsync();
   return (await answers).map((each) => (each.ok ? each.value.position : each.refusal.code));

@@ -3,7 +3,7 @@
  * through a TestDeployment.
  */
 import type { Env, Namespace } from "../../../src/env.ts";
-import type { Exchange, Inquiry } from "../../../src/core/messages.ts";
+import type { Exchange } from "../../../src/core/messages.ts";
 import { faultyD1 } from "./faulty-d1.ts";
 import type { TestDeployment } from "./test-deployment.ts";
 
@@ -62,8 +62,7 @@ function faultyStub(
         if (typeof method !== "string" || method === "then") return undefined;
         return (given: unknown) => {
           isAlive();
-          const message = method === "inquire" ? withOwnNumber(given as Inquiry) : given;
-          const deliver = async (): Promise<unknown> => stub()[method]?.(message);
+          const deliver = async (): Promise<unknown> => stub()[method]?.(given);
           return deployment.send({
             from,
             to,
@@ -75,9 +74,6 @@ function faultyStub(
     },
   );
 }
-
-/** A shard uses its number in workerd, but its ledgers know the number within the deployment. */
-const withOwnNumber = (message: Inquiry): Inquiry => ({ ...message, shard: message.shard % 10 });
 
 const labelOf = (name: string): string => {
   const [prefix, number] = name.split("-");

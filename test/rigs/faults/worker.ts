@@ -25,6 +25,8 @@ export class CellLedger extends RealLedger {
 export class ClaimShard extends RealShard {
   constructor(ctx: DurableObjectState, env: Env) {
     const instance = new FaultyInstance(ctx);
+    // A shard must know its number within the deployment, which has no shards with larger numbers.
+    Object.defineProperty(ctx, "id", { value: { name: shardNameIn(instance) } });
     super(ctx, faultyEnv(env, instance.deployment, instance.label, instance.check), faultyPorts(instance));
   }
 }
@@ -35,6 +37,8 @@ export class Directory extends RealDirectory {
     super(ctx, faultyEnv(env, instance.deployment, instance.label, instance.check), faultyPorts(instance));
   }
 }
+
+const shardNameIn = ({ label }: FaultyInstance): string => label.replace("shard", "shard-");
 
 const envs = new WeakMap<TestDeployment, { generation: number; env: Env }>();
 

@@ -1,4 +1,9 @@
-import { applyD1Migrations, createExecutionContext, type D1Migration } from "cloudflare:test";
+import {
+  applyD1Migrations,
+  createExecutionContext,
+  waitOnExecutionContext,
+  type D1Migration,
+} from "cloudflare:test";
 import { env as bindings } from "cloudflare:workers";
 import { v4 as newUuid } from "uuid";
 import { Hmac } from "../../../src/auth/hmac.ts";
@@ -22,7 +27,13 @@ export class Api extends Client {
     const own: Env = { ...env, ...changes };
     super({
       url: URL_OF_ALL,
-      fetch: async (url, init) => app.fetch(new Request(url, init), own, createExecutionContext()),
+      // What a request leaves to do is done before the next one, so that tests see whose calls they are.
+      fetch: async (url, init) => {
+        const context = createExecutionContext();
+        const response = await app.fetch(new Request(url, init), own, context);
+        await waitOnExecutionContext(context);
+        return response;
+      },
       keyOf,
     });
     this.env = own;
