@@ -75,9 +75,7 @@ test("[G4] a name that changes after it was copied is copied again", async () =>
   await decide(c, "1", lease, "COMMITTED");
   await c.pass(1_000);
   await growing.stepAll("copied");
-  await growing.cut();
-  growing.learn();
-  await growing.stepAll("done");
+  await growing.cutAndHandOver();
   expect(await ownerOf(c, kept)).toBe("ACTIVE 1");
   expect(await ownerOf(c, made)).toBe("ACTIVE 1");
   expect(await ownerOf(c, destroyed)).toBe("none");
@@ -378,9 +376,7 @@ test("[G4] a late message of a copy brings no old state back", async () => {
   await growing.stepAll("copied");
   for (const { to, message } of late)
     await c.clock.runUntil(c.shard(Number(to.replace("shard ", ""))).object.receive(message as Receive));
-  await growing.cut();
-  growing.learn();
-  await growing.stepAll("done");
+  await growing.cutAndHandOver();
   expect(await ownerOf(c, name)).toBe("none");
 });
 
@@ -600,9 +596,7 @@ test("[G5] a new shard that loses what it got before the cut gets another copy",
   expect(await growing.step(0)).toMatchObject({ ok: true, value: { state: "copying" } });
   expect(losses(c, TO - 1)).toEqual([]);
   await growing.stepAll("copied");
-  await growing.cut();
-  growing.learn();
-  await growing.stepAll("done");
+  await growing.cutAndHandOver();
   expectPlaced(c, "claim", ALL);
 });
 
@@ -700,9 +694,7 @@ test("[G5] a new shard that lacks a message of a copy gets another copy", async 
   target.restart();
   expect(await growing.step(0)).toMatchObject({ ok: true, value: { state: "copying" } });
   await growing.stepAll("copied");
-  await growing.cut();
-  growing.learn();
-  await growing.stepAll("done");
+  await growing.cutAndHandOver();
   expectPlaced(c, "claim", ALL);
 });
 

@@ -82,10 +82,15 @@ export class Growing {
   async complete(to: number): Promise<void> {
     await this.start(to);
     await this.stepAll("copied");
+    await this.cutAndHandOver();
+    await this.finish();
+  }
+
+  /** Cuts, and goes on until the shards of before have deleted what has moved. */
+  async cutAndHandOver(): Promise<void> {
     await this.cut();
     this.learn();
     await this.stepAll("done");
-    await this.finish();
   }
 
   get #directory() {

@@ -3,6 +3,7 @@ import type { BucketKey } from "../messages.ts";
 import type { Sql } from "../ports.ts";
 import { ManyRows } from "./many-rows.ts";
 import { bucketText, type ClaimRow, type HoldRow } from "./rows.ts";
+import { SCOPED_HOLD_COLUMNS } from "./store.ts";
 
 /**
  * The names that will move and have changed since the growth began. It is empty while no growth runs. A
@@ -51,26 +52,7 @@ const CLAIM_COLUMNS = [
   "digest_3",
 ] as const satisfies readonly (keyof ClaimRow)[];
 
-const HOLD_COLUMNS = [
-  "bucket_type",
-  "canonical",
-  "kind",
-  "cell",
-  "lease",
-  "incarnation",
-  "counter",
-  "epoch",
-  "held_at_ms",
-  "uuid",
-  "value",
-  "subject_type",
-  "subject_id",
-  "source_type",
-  "source_id",
-  "source_order",
-  "scope",
-  "granted_by",
-] as const satisfies readonly (keyof HoldRow)[];
+const HOLD_COLUMNS = [...SCOPED_HOLD_COLUMNS, "granted_by"] as const satisfies readonly (keyof HoldRow)[];
 
 const statement = (columns: number, before: string, after = ""): ManyRows =>
   new ManyRows(columns, (rows) => `${before} ${rows}${after}`);

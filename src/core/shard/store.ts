@@ -89,7 +89,7 @@ const HOLD_COLUMNS = [
   "source_order",
 ] as const satisfies readonly (keyof HoldRow)[];
 
-const SCOPED_HOLD_COLUMNS = [...HOLD_COLUMNS, "scope"] as const;
+export const SCOPED_HOLD_COLUMNS = [...HOLD_COLUMNS, "scope"] as const;
 
 const insertHolds = (columns: readonly (keyof HoldRow)[]): ManyRows =>
   new ManyRows(columns.length, (holds) => `INSERT INTO hold (${columns.join(", ")}) VALUES ${holds}`);
