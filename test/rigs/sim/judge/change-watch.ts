@@ -34,6 +34,8 @@ interface Told {
  */
 export class ChangeWatch {
   readonly #evidence: Evidence;
+  /** Holds that have ended since the last look. */
+  readonly #ended: { shard: number; hold: HoldRow }[] = [];
   readonly #told: Told[];
 
   constructor(evidence: Evidence) {
@@ -91,6 +93,7 @@ export class ChangeWatch {
       const told = this.#of(index);
       if (told.version !== part.disk.version) this.#read(index, part, told);
     }
+    for (const { shard, hold } of this.#ended.splice(0)) this.#checkEnded(shard, hold);
   }
 
   #of(shard: number): Told {
@@ -142,7 +145,7 @@ export class ChangeWatch {
     if (rows.length > 0) this.#evidence.see("F1");
     for (const [key, hold] of before)
       if (image.holds.get(key)?.epoch !== hold.epoch && !this.#isHeldElsewhere(hold))
-        this.#checkEnded(index, hold, told.decided);
+        this.#ended.push({ shard: index, hold });
   }
 
   /** A restored file has other rows, and its next instance tells grants again. */
@@ -190,13 +193,15 @@ export class ChangeWatch {
     return hold?.lease === lease && hold.epoch === epoch;
   }
 
-  #checkEnded(shard: number, hold: HoldRow, decided: ReadonlySet<string>): void {
-    const { cell, lease, epoch, granted_by } = hold;
+  /** The shard that has the name by now tells the decision, although it may have got the hold just before. */
+  #checkEnded(shard: number, hold: HoldRow): void {
+    const { bucket_type: type, canonical, cell, lease, epoch, granted_by } = hold;
     const fact = this.#evidence.facts.get(factKey(cell, lease));
     if (fact?.execution?.epochs[granted_by ?? shard] !== epoch) return;
+    const tellers = [shard, this.#evidence.homeOf({ type, canonical })];
     this.#evidence.check(
       "I44",
-      decided.has(executionOf(hold)),
+      tellers.some((teller) => this.#of(teller).decided.has(executionOf(hold))),
       () => `shard ${shard} did not tell that lease ${lease} of cell ${cell} is ${fact.state}`,
     );
   }
