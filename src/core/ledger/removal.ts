@@ -41,6 +41,9 @@ const REMOVAL = "removal";
 /** The leases of earlier steps that one step commits. A step leaves one at most, unless there was a loss. */
 const MOST_LEFT_OVER = 100;
 
+/** How often one step lists claims. The decisions of earlier steps may have released those that it listed. */
+const MOST_LISTINGS = 3;
+
 /** The transfers that a refusal names. */
 const MOST_TRANSFERS = 10;
 
@@ -173,12 +176,22 @@ export class Removal {
     if (!begun.ok) return begun;
     const left = await this.#commitLeftOver(message);
     if (!left.ok) return left;
-    // What is applied after a shard has listed its claims may add to them.
-    const wasSettled = this.#isSettled;
-    const found = await this.#nextClaims(message);
-    if (!found.ok) return found;
-    if (found.value.length > 0) return this.#release(found.value, message);
-    return this.#finish(message, wasSettled);
+    for (let listings = 0; listings < MOST_LISTINGS; listings += 1) {
+      // What is applied after a shard has listed its claims may add to them.
+      const wasSettled = this.#isSettled;
+      const found = await this.#nextClaims(message);
+      if (!found.ok) return found;
+      if (found.value.length === 0) return this.#finish(message, wasSettled);
+      const released = await this.#release(found.value, message);
+      // A shard lists the claims of an earlier step until it applies that decision, perhaps during this
+      // begin. A step that answers that it has released nothing says that no shard has a claim (X4).
+      if (!released.ok || released.value.released > 0) return released;
+    }
+    return refused(
+      "UNAVAILABLE",
+      `other calls released the claims of cell ${this.#cell} that shards had listed; repeat this call`,
+      { retryAfterMs: 1_000 },
+    );
   }
 
   /** From here on, the removal cannot be cancelled, and all open leases are its own (X3). */

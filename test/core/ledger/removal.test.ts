@@ -352,6 +352,34 @@ test("[X4] [H4] a step tells what a shard refuses it for", async () => {
   expect(await step(c, 2)).toEqual(no("HISTORY_LOST", "UNAVAILABLE"));
 });
 
+test("[X4] a step of a removed cell that releases nothing has found no claim", async () => {
+  const c = await Cluster.start({ shards: 1 });
+  await own(c, "1", names(6));
+  const restore = saveShard(c);
+  await drain(c);
+  await startRemoval(c, { records: 6 });
+  await finish(c);
+  expect(claimsOf(c, "1")).toEqual([]);
+  restore();
+  const part = await run(c, c.shard(0).object.part(c.envelope));
+  const declared = { incarnation: (part.ok && part.value.point?.incarnation) || 0 };
+  const message = { ...c.envelope, dryRun: false, declared, cells: ["1"] };
+  expect(await run(c, c.shard(0).object.reconcile(message))).toMatchObject({ ok: true });
+  expect(claimsOf(c, "1")).toHaveLength(6);
+  const released: number[] = [];
+  while (released.at(-1) !== 0) {
+    // The shard lists the claims of the first step until the prepare of the second step asks about them.
+    const exchanges: number[] = [];
+    c.fate = ({ method }): Fate =>
+      method === "exchange" && released.length === 0 && exchanges.push(0) > 1 ? "lose" : "deliver";
+    const answer = await step(c, 2);
+    if (answer.ok) released.push(answer.value.released);
+    else await c.pass(1_000);
+  }
+  expect(released).toEqual([2, 2, 2, 0]);
+  expect(claimsOf(c, "1")).toEqual([]);
+});
+
 test("[X3] a removal is not cancelled while a shard cannot be asked", async () => {
   const c = await start();
   await own(c, "1", ["ada"]);

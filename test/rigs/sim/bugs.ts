@@ -658,6 +658,13 @@ export const bugs: Record<string, Bug> = {
     "if (claims.length === 0) continue;",
     "if (claims.length === 0) return ok([]);",
   ),
+  "a step says that nothing was left because others released what it listed": one(
+    "X4",
+    ["I38"],
+    "src/core/ledger/removal.ts",
+    "if (!released.ok || released.value.released > 0) return released;",
+    "return released;",
+  ),
   "a removal is cancelled by a ledger that has forgotten its steps": one(
     "X3",
     ["I38"],
