@@ -1,11 +1,11 @@
 import { asc, eq, getTableColumns, gt, sql } from "drizzle-orm";
 import type { Cell, MintedKey, TypeSet } from "../core/directory/messages.ts";
-import type { Growth } from "../core/growth/messages.ts";
+import type { GrowthCopy } from "../core/growth/messages.ts";
 import type { HistoryPoint } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { Database } from "./database.ts";
-import { cells, growths, keys, typeSets, type GrowthCopy } from "./schema.ts";
+import { cells, growths, keys, typeSets } from "./schema.ts";
 
 /** The name of the directory in `seen_points`. */
 export const DIRECTORY = "directory";
@@ -91,11 +91,8 @@ export class DirectoryCopies {
     return found.ok ? ok(found.value[0]) : found;
   }
 
-  async growth(): Promise<Result<Growth | null>> {
-    const read = await readGrowthCopy(this.#database);
-    if (!read.ok || read.value === null) return read;
-    const { isDropped: _, ...growth } = read.value;
-    return ok(growth);
+  growth(): Promise<Result<GrowthCopy | null>> {
+    return readGrowthCopy(this.#database);
   }
 
   /** Returns the newest point of the directory that the cron has seen. */

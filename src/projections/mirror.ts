@@ -1,13 +1,13 @@
 import { and, eq, lt, max, sql } from "drizzle-orm";
 import type { Cell, MintedKey, TypeSet } from "../core/directory/messages.ts";
-import type { Growth } from "../core/growth/messages.ts";
+import type { Growth, GrowthCopy } from "../core/growth/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Database } from "./database.ts";
 import type { DirectoryWatch } from "./directory-watch.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { hasRoom, type CronRun } from "./cron-run.ts";
 import { DIRECTORY, readSeen } from "./directory-copies.ts";
-import { growths, keys, typeSets, type GrowthCopy } from "./schema.ts";
+import { growths, keys, typeSets } from "./schema.ts";
 
 /** Copies the cells. Unchanged rows are not written. D1 keeps a removal that the directory has lost (X5). */
 export async function mirrorCells(database: Database, registered: readonly Cell[]): Promise<Result<null>> {

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Credential } from "../auth/principal.ts";
 import type { AuditAction } from "../core/audit.ts";
-import type { Growth } from "../core/growth/messages.ts";
+import type { GrowthCopy } from "../core/growth/messages.ts";
 import type { Role } from "../core/role.ts";
 import type { LeaseState, SeenChange } from "../core/messages.ts";
 import type { TypeEntry } from "../core/types/types.ts";
@@ -66,11 +66,6 @@ export const typeSets = sqliteTable("type_sets", {
   position: integer("position").notNull(),
   entries: text("entries", { mode: "json" }).$type<readonly TypeEntry[]>().notNull(),
 });
-
-export interface GrowthCopy extends Growth {
-  /** True if it was aborted, and no shard has anything left of it. */
-  isDropped?: true;
-}
 
 /** The growth that runs, or the last one, as one row. A directory that has lost it gets it back (G2). */
 export const growths = sqliteTable("growths", {

@@ -26,6 +26,7 @@ import type {
   Growth,
   StartGrowth,
 } from "../growth/messages.ts";
+import { shardsOf } from "../placement.ts";
 import { placementMismatch, refuseVersion } from "../placement-guard.ts";
 import type { WritePoint } from "../write-points.ts";
 import { cellsOf, type IdentitySet } from "../identities/identities.ts";
@@ -483,8 +484,9 @@ export class Directory {
   }
 
   async #answerAlways<T>(message: Envelope, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
-    // A directory that went back may have an older placement than all others (G2).
-    const refusal = this.#history.isLost ? refuseVersion(message) : this.#refuseMismatch(message);
+    // A directory that went back may have an older placement than all others (G2), noticed or not.
+    const mayBeLost = this.#history.isLost || this.#hasFewerShards(message);
+    const refusal = refuseVersion(message) ?? (mayBeLost ? undefined : this.#refusePlacement(message));
     if (refusal !== undefined) return { ok: false, refusal };
     // A loss that another message has noticed may not be durable yet (H4).
     if (this.#history.isLost) await this.#ports.sql.flush();
@@ -514,21 +516,23 @@ export class Directory {
     return this.#commits.submit(point, () => {
       // Another first cell may have been registered during the wait, with another placement, and a loss may
       // have been noticed (M1, P2, H4).
-      const refusal = this.#refusePlacement(message) ?? this.#history.refusal;
+      const refusal = this.#history.refusal ?? this.#refusePlacement(message);
       return refusal === undefined ? work() : { ok: false, refusal };
     });
   }
 
   /**
    * Returns why a message is refused that does not fit, or whose sender has seen more than this directory
-   * has. A loss is durable before anybody is told of it (H4).
+   * has. A loss is durable before anybody is told of it (H4). It comes before a placement that does not fit,
+   * because a directory that went back may have an older one than its callers (G2).
    */
   async #refusalOf(message: Envelope & CopiedPositions): Promise<Refusal | undefined> {
     const refusal =
-      this.#refuseMismatch(message) ??
+      refuseVersion(message) ??
       this.#history.refuse(message.seen, "a caller") ??
       this.#refuseOlderTypes(message) ??
-      this.#refuseOlderGrowth(message);
+      this.#refuseOlderGrowth(message) ??
+      this.#refusePlacement(message);
     if (this.#history.isLost) await this.#ports.sql.flush();
     return refusal;
   }
@@ -602,14 +606,15 @@ export class Directory {
     this.#store.forgetKeys(this.#now(), this.#limits.maxKeys);
   }
 
-  #refuseMismatch(message: Envelope): Refusal | undefined {
-    return refuseVersion(message) ?? this.#refusePlacement(message);
-  }
-
   /** Until the first cell is registered, no placement is fixed, and all fit (P2). */
   #refusePlacement({ placement }: Envelope): Refusal | undefined {
     const kept = this.#store.placement;
     return kept === undefined || kept === placement ? undefined : placementMismatch(kept, placement);
+  }
+
+  #hasFewerShards({ placement }: Envelope): boolean {
+    const kept = this.#store.placement;
+    return kept !== undefined && shardsOf(kept) < shardsOf(placement);
   }
 
   get #pointOfRows(): HistoryPoint | null {

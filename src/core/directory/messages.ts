@@ -1,5 +1,5 @@
 import type { Identities, IdentitySet } from "../identities/identities.ts";
-import type { Growth } from "../growth/messages.ts";
+import type { Growth, GrowthCopy } from "../growth/messages.ts";
 import type { OperatorCall } from "../messages.ts";
 import type { DeclaredLoss, Envelope, HistoryPoint, PartStatus } from "../messages.ts";
 import type { Placement } from "../placement.ts";
@@ -153,7 +153,7 @@ export interface RestoreDirectory extends OperatorCall {
   /** Null: there is no copy, or it comes with another page. */
   types: TypeSet | null;
   /** The growth in D1, which comes with the last page. Null or absent: there is no copy (G2). */
-  growth?: Growth | null;
+  growth?: GrowthCopy | null;
   /** True for the last page. With it, the loss is accepted. */
   isLast: boolean;
   /** If true, nothing is changed. */

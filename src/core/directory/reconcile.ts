@@ -1,7 +1,7 @@
 import type { Audit } from "../audit.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../history.ts";
-import type { Growth } from "../growth/messages.ts";
+import type { GrowthCopy } from "../growth/messages.ts";
 import type { Limits } from "../limits.ts";
 import type { HistoryPoint, Reply } from "../messages.ts";
 import { placementOf } from "../placement.ts";
@@ -139,14 +139,16 @@ export class DirectoryReconciler {
 
   /**
    * Takes over a growth from D1 that is newer than the one that is left. Once the cut was ordered, it may
-   * have been told, because D1 has a copy (G2).
+   * have been told, because D1 has a copy (G2). One that was aborted stays so.
    */
-  #restoreGrowth(copy: Growth | null): void {
+  #restoreGrowth(copy: GrowthCopy | null): void {
     if (copy === null || copy.position <= this.#store.growthPosition) return;
-    this.#store.raiseTo(Math.min(copy.position, MAX_BELIEVED));
-    const isCut = copy.phase !== "copying";
-    this.#store.setPlacement(placementOf(isCut ? copy.to : copy.from));
-    this.#store.setGrowth({ ...copy, phase: isCut ? "cut" : "copying" });
+    const { isDropped = false, ...growth } = copy;
+    this.#store.raiseTo(Math.min(growth.position, MAX_BELIEVED));
+    const isCut = growth.phase !== "copying";
+    this.#store.setPlacement(placementOf(isCut ? growth.to : growth.from));
+    if (isDropped) this.#store.endGrowth();
+    else this.#store.setGrowth({ ...growth, phase: isCut ? "cut" : "copying" });
   }
 
   #accept(seenByCaller: HistoryPoint | undefined): () => void {

@@ -25,6 +25,12 @@ export interface Growth {
   position: number;
 }
 
+/** A growth as D1 has it: the one that runs, or the last one. */
+export interface GrowthCopy extends Growth {
+  /** True if it was aborted, and no shard has anything left of it. */
+  isDropped?: true;
+}
+
 /** Lets a directory that has an older growth than D1 notice that it went back (G2). */
 interface CopiedGrowth {
   /** The position of the growth in D1, read before this message was sent. 0: D1 has none. */

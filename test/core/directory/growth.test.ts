@@ -1,7 +1,8 @@
 /** Tests of how the directory gets a deployment from one number of shards to a larger one (G1, G2). */
 import { describe, expect, test } from "vitest";
-import type { Growth } from "../../../src/core/growth/messages.ts";
-import type { HistoryPoint, Reply } from "../../../src/core/messages.ts";
+import type { GrowthCopy } from "../../../src/core/growth/messages.ts";
+import type { RestoreDirectory } from "../../../src/core/directory/messages.ts";
+import type { Reply } from "../../../src/core/messages.ts";
 import { MAX_SHARDS, placementOf } from "../../../src/core/placement.ts";
 import { no } from "../../support/calls.ts";
 import { Cluster } from "../../support/cluster.ts";
@@ -16,7 +17,7 @@ const valueOf = <T>(reply: Reply<T>): T => {
 /** A client that uses the placement that it has learned. `copied` is the growth in D1. */
 class Client {
   readonly cluster: Cluster;
-  copied: Growth | null = null;
+  copied: GrowthCopy | null = null;
   shards = 4;
 
   constructor(cluster: Cluster) {
@@ -53,11 +54,12 @@ class Client {
     );
     return valueOf(page).entries.map(({ action }) => action);
   };
-  restore = (seen?: HistoryPoint) =>
+  part = () => this.#run(this.#directory.part(this.#message));
+  restore = (more: Pick<RestoreDirectory, "declared"> = {}) =>
     this.#run(
       this.#directory.reconcile({
         ...this.#message,
-        ...(seen === undefined ? {} : { seen }),
+        ...more,
         cells: [],
         keys: [],
         types: null,
@@ -163,6 +165,54 @@ test("[G2] [H4] [H8] a directory that has lost an ordered cut gets it back from 
   expect(valueOf(await client.restore())).toMatchObject({ status: { state: "complete" } });
   expect(valueOf(await client.growth())).toMatchObject({ id, phase: "cut", to: 6 });
   expect(valueOf(await client.confirm()).placement).toBe(placementOf(6));
+});
+
+test("[G2] [H4] [H8] callers with the new placement meet a directory that has lost the cut", async () => {
+  const client = await clientOf();
+  const { id } = valueOf(await client.start(6));
+  const restore = saveDirectory(client.cluster);
+  const cut = valueOf(await client.cut(id));
+  client.copied = cut;
+  valueOf(await client.confirmCut(id));
+  restore();
+  client.shards = 6;
+  // Nothing but the placement tells the directory that it may have gone back.
+  client.copied = null;
+  expect(await client.growth()).toEqual(no("UNAVAILABLE", { reason: "PLACEMENT_MISMATCH" }));
+  expect(valueOf(await client.part())).toMatchObject({ state: "complete" });
+  client.copied = cut;
+  expect(await client.growth()).toEqual(LOST);
+  client.copied = null;
+  expect(await client.growth()).toEqual(LOST);
+  expect(valueOf(await client.part())).toMatchObject({ state: "lost" });
+});
+
+test("[G2] [H8] an operator with the new placement declares a loss of the cut", async () => {
+  const client = await clientOf();
+  const { id } = valueOf(await client.start(6));
+  const restore = saveDirectory(client.cluster);
+  client.copied = valueOf(await client.cut(id));
+  valueOf(await client.confirmCut(id));
+  restore();
+  client.shards = 6;
+  const { point } = valueOf(await client.part());
+  const declared = { incarnation: point?.incarnation ?? 0 };
+  expect(valueOf(await client.restore({ declared }))).toMatchObject({ status: { state: "complete" } });
+  expect(valueOf(await client.growth())).toMatchObject({ id, phase: "cut", to: 6 });
+});
+
+test("[G2] [H8] a growth that D1 has as aborted does not run again", async () => {
+  const client = await clientOf();
+  const restore = saveDirectory(client.cluster);
+  const started = valueOf(await client.start(6));
+  valueOf(await client.abort(started.id));
+  client.copied = { ...started, isDropped: true };
+  restore();
+  expect(await client.growth()).toEqual(LOST);
+  valueOf(await client.restore());
+  expect(valueOf(await client.growth())).toBeNull();
+  const { position } = valueOf(await client.start(6));
+  expect(position).toBeGreaterThan(started.position);
 });
 
 test("[G2] [H8] a growth in D1 that is older than the directory's changes nothing", async () => {
