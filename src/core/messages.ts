@@ -171,7 +171,7 @@ export interface RefusedPrepare {
 
 /**
  * One answer per prepare, in order. Decisions need no answer: if the message is answered, all of them are
- * applied, except those of transfers in `moving`.
+ * applied, except those of leases in `unapplied`.
  */
 export interface ExchangeAnswer {
   /** The newest point of the ledger that the shard has stored, for the ledger to check (H2). */
@@ -179,8 +179,11 @@ export interface ExchangeAnswer {
   /** The newest durable point of the shard. Null before its first change. */
   point: HistoryPoint | null;
   prepares: (PrepareAnswer | RefusedPrepare)[];
-  /** The leases of transfers that were cut, and whose claims the shard has not rewritten yet (Y5). */
-  moving?: string[];
+  /**
+   * The leases whose decisions the shard has not applied: transfers that were cut and whose claims it has not
+   * rewritten yet (Y5), and leases of names that other shards have not handed over to it yet (G5).
+   */
+  unapplied?: string[];
 }
 
 /** Makes a shard inquire about the holds on these keys (B8). */

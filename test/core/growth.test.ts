@@ -439,6 +439,34 @@ describe("[G4] a source that has names of another source, because it went back",
   });
 });
 
+test("[G5] [N2] decisions about names that are not handed over keep no others waiting", async () => {
+  const { c, growing } = await start();
+  const [late = ""] = movingNames(FROM, TO, 1, 0);
+  const [early = ""] = movingNames(FROM, TO, 20, 1).filter((name) => shardIn(name) === shardIn(late));
+  const leases = [late, early].map((name) => ({ name, lease: c.uuid() }));
+  for (const { name, lease } of leases) await begin(c, "1", lease, [name]);
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  await growing.cut();
+  growing.learn();
+  c.fate = ({ method, from }) => (method === "receive" && from === "shard 0" ? "lose" : "deliver");
+  await growing.step(1);
+  // Both decisions are in one message.
+  await Promise.all(leases.map(({ lease }) => decide(c, "1", lease, "COMMITTED")));
+  await c.pass(1_000);
+  expect(await ownerOf(c, early)).toBe("ACTIVE 1");
+  expect(await c.clock.runUntil(c.ledger("1").object.status(c.envelope))).toMatchObject({
+    value: { unappliedDecisions: 1 },
+  });
+  c.fate = () => "deliver";
+  await growing.stepAll("done");
+  await c.pass(120_000);
+  expect(await ownerOf(c, late)).toBe("ACTIVE 1");
+  expect(await c.clock.runUntil(c.ledger("1").object.status(c.envelope))).toMatchObject({
+    value: { unappliedDecisions: 0 },
+  });
+});
+
 test("[G4] [M6] a name that changes often waits once", async () => {
   const { c, growing } = await start();
   const [name = ""] = MOVING;

@@ -219,10 +219,10 @@ function answerWaiting(
   decisions: Queued<Decision, null>[],
   prepares: Queued<Prepare, PrepareAnswer>[],
 ): void {
-  const moving = new Set(answer.kind === "ok" ? answer.value.moving : []);
+  const unapplied = new Set(answer.kind === "ok" ? answer.value.unapplied : []);
   for (const { resolve, item } of decisions) {
     if (answer.kind !== "ok") resolve(answer);
-    else if (moving.has(item.lease)) resolve({ kind: "unknown", cause: "the shard still rewrites claims" });
+    else if (unapplied.has(item.lease)) resolve({ kind: "unknown", cause: "the shard has not applied it" });
     else resolve({ kind: "ok", value: null });
   }
   for (const [index, { resolve }] of prepares.entries()) {

@@ -40,9 +40,7 @@ import {
   type PeriodPage,
   type PingShard,
   type Prepare,
-  type PrepareAnswer,
   type ReconcileShard,
-  type RefusedPrepare,
   type Report,
   type ReportRequest,
   type Reply,
@@ -125,6 +123,13 @@ const HAND_OVER_ROWS = 100_000;
 
 /** The holds that a message for metrics counts. */
 const MOST_HOLDS = 1_000;
+
+/** What a part of an exchange has done, to be answered with the others. */
+interface CarriedOut {
+  prepares: ExchangeAnswer["prepares"];
+  /** The leases whose decisions wait. */
+  unapplied: string[];
+}
 
 /**
  * Serializes everything that happens to its buckets. The protocol needs nothing that a shard has only in
@@ -313,9 +318,6 @@ export class Shard {
     return this.#answer(
       message,
       async () => {
-        // The sender takes an answer for the word that all decisions are applied.
-        if (message.decisions.some(({ keys }) => !this.#servesAll(keys)))
-          return { ok: false, refusal: this.#notHere() };
         if (this.#commits.waitingOf(message.cell) >= MAX_WAITING_PARTS) {
           return refused("UNAVAILABLE", "the shard still has earlier messages of this cell to carry out", {
             retryAfterMs: 1_000,
@@ -327,12 +329,13 @@ export class Shard {
             owner: message.cell,
           }),
         );
-        const prepares = (await Promise.all(parts)).flat();
+        const done = await Promise.all(parts);
         const { refusal } = this.#history;
         if (refusal !== undefined) return { ok: false, refusal };
         const seen = this.#log.ledgerPoint(message.cell) ?? null;
-        const moving = this.#movingOf(message);
-        return ok({ seen, point: this.#point, prepares, ...(moving.length === 0 ? {} : { moving }) });
+        const prepares = done.flatMap((part) => part.prepares);
+        const unapplied = [...done.flatMap((part) => part.unapplied), ...this.#movingOf(message)];
+        return ok({ seen, point: this.#point, prepares, ...(unapplied.length === 0 ? {} : { unapplied }) });
       },
       `the ledger of cell ${message.cell}`,
     );
@@ -364,14 +367,19 @@ export class Shard {
     this.#log.append();
   }
 
-  #carryOut(message: Exchange): (PrepareAnswer | RefusedPrepare)[] {
+  #carryOut(message: Exchange): CarriedOut {
     const { cell, point, confirmed, decisions, prepares } = message;
     // A loss may have been noticed, and the placement may have changed, while the message waited for its
     // transaction (M1, H4, G3).
-    if (this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined) return [];
+    if (this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined)
+      return { prepares: [], unapplied: [] };
     const now = this.#ports.clock.now();
     if (point !== null) this.#log.note(cell, point, confirmed);
-    this.#decide(decisions, now);
+    // Names that are not handed over yet keep their decisions waiting, and nobody else's (N2, G5).
+    const decided = Map.groupBy(decisions, ({ keys }) => this.#servesAll(keys));
+    this.#decide(decided.get(true) ?? [], now);
+    const waiting = decided.get(false) ?? [];
+    if (waiting.length > 0) this.#wakeSources();
     // Names whose claims are lost look free, and only their owners' verification may take them (H6).
     const refusal = this.#history.reconcilingRefusal;
     const full = prepares.length > 0 ? this.#fullRefusal() : undefined;
@@ -402,7 +410,7 @@ export class Shard {
       this.#queues.prepared(request, answers[index]?.granted ?? false);
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
     if (prepares.length > 0 || this.#ranges.hasCut) this.#sweeper.arm();
-    return answers;
+    return { prepares: answers, unapplied: waiting.map(({ lease }) => lease) };
   }
 
   get #isFull(): boolean {

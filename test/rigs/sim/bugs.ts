@@ -81,10 +81,8 @@ export const bugs: Record<string, Bug> = {
     patches: [
       {
         file: "src/core/shard/shard.ts",
-        find:
-          "if (this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined) " +
-          "return [];",
-        put: "if (this.#history.isLost) return [];",
+        find: "this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined",
+        put: "this.#history.isLost",
       },
       {
         file: "src/core/shard/shard.ts",
@@ -159,6 +157,13 @@ export const bugs: Record<string, Bug> = {
     "src/core/ledger/deliveries.ts",
     "const shard = shardNow(op);",
     "const shard = op.shard;",
+  ),
+  "a decision counts as applied although its names are not handed over": one(
+    "G5",
+    ["I5", "I11"],
+    "src/core/shard/shard.ts",
+    "unapplied: waiting.map(({ lease }) => lease)",
+    "unapplied: []",
   ),
   "a decision counts as confirmed after its names have moved": one(
     "G6",
@@ -355,8 +360,8 @@ export const bugs: Record<string, Bug> = {
     "Y5",
     ["I51"],
     "src/core/shard/shard.ts",
-    "...(moving.length === 0 ? {} : { moving })",
-    "",
+    "[...done.flatMap((part) => part.unapplied), ...this.#movingOf(message)]",
+    "done.flatMap((part) => part.unapplied)",
   ),
   "a moved claim is not kept": one(
     "K1",
