@@ -1,13 +1,14 @@
 /** A deployment gets more shards while it works, over node:sqlite (G3 to G8). */
 import { describe, expect, test } from "vitest";
 import type { GrowthStep, Receive } from "../../src/core/growth/messages.ts";
+import type { Reply } from "../../src/core/messages.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
 import { placementOf, shardOf } from "../../src/core/placement.ts";
 import { prepareCut, readProgress, stepGrowth, type GrowthDriver } from "../../src/projections/growth.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, decide, own } from "../support/go-back.ts";
-import { keyOf, operator } from "../support/ops.ts";
+import { beginRequest, keyOf, operator } from "../support/ops.ts";
 import { Growing, lookup, movingNames, ownerOf, rowsOn, shardNow, stayingNames } from "../support/growing.ts";
 
 const FROM = 2;
@@ -439,10 +440,38 @@ describe("[G4] a source that has names of another source, because it went back",
   });
 });
 
+test("[G5] [G6] [B11] a begin that has waited for a name queues again after a hand-over", async () => {
+  const { c, growing } = await start();
+  const [name = ""] = movingNames(FROM, TO, 1, 0);
+  const held = await granted(c, "1", name);
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  const lease = c.uuid();
+  const request = beginRequest(c.envelope, lease, [name], { waitMs: 60_000 });
+  let answer: Reply<unknown> | undefined;
+  void c
+    .ledger("2")
+    .object.begin(request)
+    .then((reply) => (answer = reply));
+  // Longer than a begin waits for a name that is handed over.
+  await c.pass(3_000);
+  c.fate = ({ method }) => (method === "receive" ? "slow" : "deliver");
+  await growing.cut();
+  growing.learn();
+  await growing.stepAll("done");
+  await c.pass(5_000);
+  expect(answer).toBeUndefined();
+  await decide(c, "1", held, "ROLLED_BACK");
+  await c.pass(5_000);
+  expect(answer).toMatchObject({ ok: true });
+  await decide(c, "2", lease, "COMMITTED");
+  expect(await ownerOf(c, name)).toBe("ACTIVE 2");
+});
+
 test("[G5] [N2] decisions about names that are not handed over keep no others waiting", async () => {
   const { c, growing } = await start();
   const [late = ""] = movingNames(FROM, TO, 1, 0);
-  const [early = ""] = movingNames(FROM, TO, 20, 1).filter((name) => shardIn(name) === shardIn(late));
+  const early = movingNames(FROM, TO, 20, 1).find((name) => shardIn(name) === shardIn(late)) ?? "";
   const leases = [late, early].map((name) => ({ name, lease: c.uuid() }));
   for (const { name, lease } of leases) await begin(c, "1", lease, [name]);
   await growing.start(TO);

@@ -311,6 +311,8 @@ export class Begins {
     let deadlineMs = startedAtMs + this.#limits.beginDeadlineMs;
     let offer: Awaited | undefined;
     let hasHadOffer = false;
+    /** Since when its names are handed over, without a wait in a queue meanwhile. */
+    let movingSinceMs: number | undefined;
     // If the clock went back during the begin, nothing tells how much time has passed, so the begin ends.
     const isOver = (nowMs: number): boolean => nowMs >= deadlineMs || nowMs < startedAtMs;
     // The first transaction of an instance raises its incarnation, which must be durable before the instance
@@ -350,13 +352,16 @@ export class Begins {
       // Shards refuse the attempt if its names may have other shards by now (G3).
       if (this.#isOutdated(running) && !isOver(this.#ports.clock.now())) continue;
       if (end.kind === "refused" && end.refusal.isMoving === true) {
-        const resumesAtMs = this.#ports.clock.now() + this.#pauseMs(round);
-        if (!isOver(resumesAtMs) && resumesAtMs < startedAtMs + HAND_OVER_MS) {
+        const nowMs = this.#ports.clock.now();
+        movingSinceMs ??= nowMs;
+        const resumesAtMs = nowMs + this.#pauseMs(round);
+        if (!isOver(resumesAtMs) && resumesAtMs < movingSinceMs + HAND_OVER_MS) {
           await this.#until(resumesAtMs);
           continue;
         }
       }
       if (end.kind !== "leased") return { ok: false, refusal: refusalOf(end) };
+      movingSinceMs = undefined;
       if (isOver(this.#ports.clock.now())) return { ok: false, refusal: conflictRefusal(end.conflicts) };
       const settled = await this.#settle(end.held, running.request);
       const states = new Set(settled.map(({ state }) => state));
