@@ -69,7 +69,7 @@ export async function stepGrowth(
   untilMs: number,
   rows = STEP_ROWS,
 ): Promise<Result<GrowthState | null>> {
-  const cut = growth.phase === "cutting" ? await completeCut(driver, growth) : ok(growth);
+  const cut = growth.phase === "cutting" ? await repeatCut(driver, growth) : ok(growth);
   if (!cut.ok) return cut;
   const step = (now: GrowthDriver, shard: number): Promise<Reply<GrowthProgress>> =>
     stepShard(now, cut.value, shard, { untilMs, rows });
@@ -99,6 +99,12 @@ export async function completeCut(driver: GrowthDriver, growth: Growth): Promise
   );
 }
 
+/** If D1 could not be reached, the order may be old, so what has changed since then is sent first. */
+async function repeatCut(driver: GrowthDriver, growth: Growth): Promise<Result<Growth>> {
+  await sendChanges(driver, growth);
+  return completeCut(driver, growth);
+}
+
 /** Whether the cut would make few names unavailable, and those for a moment only. */
 export const isReadyToCut = (state: GrowthState): boolean =>
   state.growth.phase === "copying" &&
@@ -108,16 +114,20 @@ export const isReadyToCut = (state: GrowthState): boolean =>
 /** How long the names are sent that have changed before a cut. Others change meanwhile. */
 const PREPARE_MS = 3_000;
 
+function sendChanges(driver: GrowthDriver, growth: Growth): Promise<GrowthState> {
+  const untilMs = driver.clock.now() + PREPARE_MS;
+  return askSources(driver, growth, (now, shard) =>
+    stepShard(now, growth, shard, { untilMs, rows: STEP_ROWS }),
+  );
+}
+
 /**
  * Sends what has changed, so that the cut makes hardly any name unavailable. Returns whether a cut is
  * possible.
  */
 export async function prepareCut(driver: GrowthDriver, growth: Growth): Promise<boolean> {
   if (!isReadyToCut(await readProgress(driver, growth))) return false;
-  const untilMs = driver.clock.now() + PREPARE_MS;
-  const step = (now: GrowthDriver, shard: number): Promise<Reply<GrowthProgress>> =>
-    stepShard(now, growth, shard, { untilMs, rows: STEP_ROWS });
-  return isReadyToCut(await askSources(driver, growth, step));
+  return isReadyToCut(await sendChanges(driver, growth));
 }
 
 /** Whether every shard of before has said that it is in this state of this growth. */

@@ -5,6 +5,7 @@ import type { Reply } from "../../src/core/messages.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
 import { placementOf, shardOf } from "../../src/core/placement.ts";
 import { prepareCut, readProgress, stepGrowth, type GrowthDriver } from "../../src/projections/growth.ts";
+import { refused } from "../../src/core/refusal.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, decide, own } from "../support/go-back.ts";
@@ -357,6 +358,27 @@ test("[G4] what has changed is sent before a cut", async () => {
   expect(await waiting()).not.toMatchObject([{ progress: { waiting: 0 } }, { progress: { waiting: 0 } }]);
   expect(await prepared()).toBe(true);
   expect(await waiting()).toMatchObject([{ progress: { waiting: 0 } }, { progress: { waiting: 0 } }]);
+});
+
+test("[G2] [G4] what has changed is sent while an ordered cut waits for D1", async () => {
+  const { c, growing } = await start();
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  const { id } = growing.running;
+  const message = { ...c.envelope, operator, id, growthCopiedAt: 0 };
+  const ordered = await c.clock.runUntil(c.directory.object.cutGrowth(message));
+  if (!ordered.ok) throw new Error(ordered.refusal.detail);
+  for (const name of MOVING) await own(c, "1", name);
+  const down = refused("UNAVAILABLE", "D1 is down");
+  const driver = {
+    ...driverOf(c, { shard: (shard: number) => c.shard(shard).object }),
+    database: { run: () => Promise.resolve(down) } as never,
+  };
+  expect(await c.clock.runUntil(stepGrowth(driver, ordered.value, Infinity))).toEqual(down);
+  expect((await c.clock.runUntil(readProgress(driver, ordered.value))).shards).toMatchObject([
+    { progress: { waiting: 0 } },
+    { progress: { waiting: 0 } },
+  ]);
 });
 
 test("[G4] a late message of a copy brings no old state back", async () => {
