@@ -479,7 +479,7 @@ export interface GrowthSource {
   state: "none" | "copying" | "copied" | "pushing" | "cleaning" | "done" | null;
   /** The names that were sent to new shards. */
   copied: number;
-  /** Changes of copied names that must be sent again. */
+  /** Changes of copied names that must be sent again, at most 10,000. */
   waiting: number;
   /** The rows of names that have moved and are deleted. */
   cleaned: number;

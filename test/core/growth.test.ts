@@ -538,6 +538,20 @@ test("[G4] [M6] a name that changes often waits once", async () => {
   );
 });
 
+test("[M7] no more than 10,000 changes are counted", async () => {
+  const { c, growing } = await start();
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  const { database } = c.shard(0);
+  const rows = Array.from({ length: 10_001 }, (_, index) => ({ type: 1, canonical: `name-${index}` }));
+  database
+    .prepare(`INSERT INTO moved_name SELECT value ->> 'type', value ->> 'canonical', 1 FROM json_each(?)`)
+    .run(JSON.stringify(rows));
+  expect(await c.clock.runUntil(c.shard(0).object.growthProgress(c.envelope))).toMatchObject({
+    value: { waiting: 10_000 },
+  });
+});
+
 test("[G4] [M6] steps at the same time share one step", async () => {
   const { c, growing } = await start();
   for (const name of ALL) await own(c, "1", name);

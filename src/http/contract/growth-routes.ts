@@ -31,7 +31,9 @@ const source = z
           "`cleaning` while it deletes its own rows of them, and `done`. Null: the shard does not answer.",
       }),
     copied: wholeNumber.meta({ description: "The names that were sent to new shards." }),
-    waiting: wholeNumber.meta({ description: "Changes of copied names that must be sent again." }),
+    waiting: wholeNumber.meta({
+      description: "Changes of copied names that must be sent again, at most 10,000.",
+    }),
     cleaned: wholeNumber.meta({ description: "The rows of names that have moved and are deleted." }),
   })
   .meta({ id: "GrowthSource", description: "How far a shard is that gives names to new shards." });

@@ -42,7 +42,7 @@ export const families = {
   },
   leasehold_growth_waiting_changes: {
     type: "gauge",
-    help: "The changes of copied names that a shard must send again.",
+    help: "The changes of copied names that a shard must send again, at most 10,000.",
     labels: shard,
   },
   leasehold_growth_deleted_names: {
