@@ -24,9 +24,9 @@ export interface Scale {
 
 /**
  * The part of a growth in which cycles were measured. `cut`: from the order until every name is handed over.
- * `deleting`: until the growth has ended.
+ * `deleting`: until the growth has ended. `growing`: these three together.
  */
-export type Phase = "quiet" | "copying" | "cut" | "deleting" | "afterwards";
+export type Phase = "quiet" | "copying" | "cut" | "deleting" | "growing" | "afterwards";
 
 export interface Measured {
   latencies: Latencies;
@@ -86,9 +86,10 @@ export class MoreShards {
       await this.#stepUntil(isHandedOver);
     });
     const deleting = await this.#cycles(() => this.#stepUntil(({ growth }) => growth === null));
+    const growing = together([copying, cut, deleting]);
     const afterwards = await this.#cycles(() => setTimeout(1_000 * seconds));
     return new Map<Phase, Measured>(
-      Object.entries({ quiet, copying, cut, deleting, afterwards }) as [Phase, Measured][],
+      Object.entries({ quiet, copying, cut, deleting, growing, afterwards }) as [Phase, Measured][],
     );
   }
 
@@ -135,6 +136,13 @@ export class MoreShards {
   stop(): Promise<void> {
     return this.#peer.stop();
   }
+}
+
+function together(parts: readonly Measured[]): Measured {
+  const latencies = new Latencies();
+  for (const part of parts) for (const ms of part.latencies.all) latencies.add(ms);
+  const sumOf = (key: "errors" | "seconds"): number => parts.reduce((sum, part) => sum + part[key], 0);
+  return { latencies, errors: sumOf("errors"), seconds: sumOf("seconds") };
 }
 
 const isHandedOver = ({ growth }: GrowthStatus): boolean =>

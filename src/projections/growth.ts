@@ -33,8 +33,14 @@ const ANSWER_MS = 20_000;
 /** The changes of one shard that may wait for the cut. Their names are unavailable until they are sent. */
 export const MAX_WAITING = 1_000;
 
-/** How many rows of a shard one message reads at most. Begins on the shard wait for it. */
-const STEP_ROWS = 250;
+/**
+ * How many rows of a shard one message reads at most. Begins on the shard wait for it, so messages are small
+ * (bench/more-shards).
+ */
+const STEP_ROWS = 50;
+
+/** The same after the cut, while nobody serves the names that are sent. */
+const PUSHED_ROWS = 250;
 
 /** The messages to one shard in one step. */
 const STEP_MESSAGES = 20;
@@ -76,7 +82,7 @@ export async function stepGrowth(
   // Names that are not handed over are unavailable, so that comes first, and everywhere at once.
   if (cut.value.phase === "cut") {
     const pushed = await askSources(driver, cut.value, (now, shard) =>
-      stepShard(now, cut.value, shard, { untilMs, rows, onlyPushes: true }),
+      stepShard(now, cut.value, shard, { untilMs, rows: PUSHED_ROWS, onlyPushes: true }),
     );
     if (pushed.shards.some(({ progress }) => progress === null || progress.state === "pushing"))
       return ok(pushed);
