@@ -33,8 +33,8 @@ export const steps: readonly Step[] = [
   },
   {
     name: "every-case",
-    description: "the system tests with the cases of every day",
-    command: ["vitest", "run", "--project", "system"],
+    description: "the known seeds and the system tests with the cases of every day",
+    command: ["vitest", "run", "--project", "sim-known", "--project", "system"],
     env: { TEST_DAY: "all" },
   },
   {
