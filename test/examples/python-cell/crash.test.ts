@@ -189,7 +189,7 @@ describe.skipIf(isSkipped("PostgreSQL") || findPython() === undefined)("a Python
   for (const name of Object.keys(crashFlows) as CrashFlowName[]) {
     describe(`in ${name}`, () => {
       const points = Object.entries(crashFlows[name].points) as [Point, LocalOutcome][];
-      test.each(ofToday(points, 2))("%s: %s", (point, outcome) => dieAt(name, point, outcome));
+      test.each(ofToday(points, 4))("%s: %s", (point, outcome) => dieAt(name, point, outcome));
     });
   }
 });

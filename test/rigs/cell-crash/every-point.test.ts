@@ -154,7 +154,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("a cell that is killed", () => {
   for (const name of Object.keys(flows) as FlowName[]) {
     describe(`in ${name}`, () => {
       const points = Object.entries(flows[name].points) as [Point, LocalOutcome][];
-      test.each(ofToday(points, 2))("%s: %s", (point, outcome) => dieAt(name, point, outcome));
+      test.each(ofToday(points, 4))("%s: %s", (point, outcome) => dieAt(name, point, outcome));
     });
   }
 });

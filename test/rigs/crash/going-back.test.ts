@@ -137,9 +137,7 @@ describe.each(hostKinds)("npm run %s", (host) => {
     "flipped bytes in the WAL": (file) => flipBytes(`${file}-wal`, 0.5),
   };
 
-  // Both hosts run the same core, and a start of workerd takes ten times as long. So `npm start` has another
-  // third of the losses each day.
-  const lossesHere = ofToday(Object.keys(losses), host === "start" ? 3 : 1);
+  const lossesHere = ofToday(Object.keys(losses), 3);
 
   const objects = ["shard-0", "cell-1", "directory"] as const;
   const early = (object: string): string => join(folder, `early-${object}`);
