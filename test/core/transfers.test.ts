@@ -1,7 +1,15 @@
 /** Tests of transfers of a scope from one cell to another (Y1 to Y10). */
 import { expect, test } from "vitest";
 import type { Limits } from "../../src/core/limits.ts";
-import type { ClaimRecord, LookupFound, Op, Reply, ScrubBegin, ScrubPass } from "../../src/core/messages.ts";
+import type {
+  ClaimRecord,
+  Exchange,
+  LookupFound,
+  Op,
+  Reply,
+  ScrubBegin,
+  ScrubPass,
+} from "../../src/core/messages.ts";
 import { scopeStatements } from "../../src/core/shard/scope-store.ts";
 import type {
   DecideTransfer,
@@ -12,7 +20,7 @@ import type {
 } from "../../src/core/transfer/messages.ts";
 import type { TransferParty } from "../../src/core/transfer/range.ts";
 import { Cluster } from "../support/cluster.ts";
-import { saveLedger } from "../support/go-back.ts";
+import { saveLedger, saveShard } from "../support/go-back.ts";
 import {
   beginRequest,
   callerOf,
@@ -726,6 +734,28 @@ const reconcile = (c: Cluster, removedAtMs: number | null = null) =>
     }),
   );
 
+/** Brings ledger 1 back to before some leases that shards have heard of. */
+async function loseLedger(c: Cluster): Promise<void> {
+  const goBack = saveLedger(c);
+  await commit(c, "1", ["a", "b", "c", "d", "e", "f", "g", "h"]);
+  goBack();
+  expect(await begin(c, "1", ["noticed"])).toMatchObject({ refusal: { reason: "HISTORY_LOST" } });
+}
+
+/** Accepts the loss of shard 0, whether it has noticed it or not. */
+async function acceptShardLoss(c: Cluster): Promise<void> {
+  const { object } = c.shard(0);
+  const { point } = await value(c, object.part(c.envelope));
+  const message = {
+    ...c.envelope,
+    cells: ["1", "2", "3"],
+    dryRun: false,
+    operator: { ...operator, reason: "restored" },
+    declared: { incarnation: point?.incarnation ?? 0 },
+  };
+  await value(c, object.reconcile(message));
+}
+
 /** Claims names of the scope for cell 2, and prepares a transfer of them to cell 1. */
 async function preparedToFirst(c: Cluster, names: readonly string[]): Promise<Transfer> {
   await commit(
@@ -889,6 +919,56 @@ test.each([
   expect([rangeHolds(c), await owners(c)]).toEqual([0, all(owner)]);
   expect((await get(c, transfer)).state).toBe(decided.state);
 });
+
+test.each(["kept", "forgotten"] as const)(
+  "[Y10] [B4] an execution that was never granted moves nothing, if the lease of its cut is %s",
+  async (lease) => {
+    const c = await start();
+    const transfer = await preparedToFirst(c, NAMES);
+    const [{ shard }] = opsOf(c.envelope.placement, ["fresh"]) as [Op];
+    const late = c
+      .messages("exchange")
+      .findLast(({ to, message }) => to === `shard ${shard}` && (message as Exchange).prepares.length > 0);
+    await verified(c, transfer);
+    await value(c, decide(c, transfer, "CUT"));
+    await c.pass(20_000);
+    const finished = await get(c, transfer);
+    await commit(c, "2", [{ value: "fresh", scope: SCOPE }]);
+    if (lease === "forgotten") c.ledger("1").database.exec("DELETE FROM lease");
+    await loseLedger(c);
+    await value(c, c.shard(shard).object.exchange(late?.message as Exchange));
+    expect(rangeHolds(c)).toBe(1);
+    expect(await reconcile(c)).toMatchObject({ ok: true });
+    await c.pass(30_000);
+    const { state, shards } = await get(c, transfer);
+    expect([state, shards]).toEqual(["FINISHED", finished.shards]);
+    expect([rangeHolds(c), await owners(c, ["fresh", ...NAMES])]).toEqual([0, ["2", ...all("1")]]);
+  },
+);
+
+test.each(["with its ledger", "alone"] as const)(
+  "[Y10] [S2] a shard that goes back %s undoes no switch-back that was finished",
+  async (how) => {
+    const c = await start();
+    const first = await preparedToFirst(c, NAMES);
+    await verified(c, first);
+    const goBack = saveShard(c);
+    await value(c, decide(c, first, "CUT"));
+    await c.pass(20_000);
+    const back = await value(c, prepare(c, { switchBackOf: await get(c, first) }));
+    await verified(c, back);
+    await value(c, decide(c, back, "CUT"));
+    await c.pass(20_000);
+    if (how === "with its ledger") await loseLedger(c);
+    // The shard has the range hold of the first transfer again.
+    goBack();
+    await acceptShardLoss(c);
+    if (how === "with its ledger") expect(await reconcile(c)).toMatchObject({ ok: true });
+    await c.pass(60_000);
+    expect([(await get(c, first)).state, (await get(c, back)).state]).toEqual(["FINISHED", "FINISHED"]);
+    expect([rangeHolds(c), await owners(c)]).toEqual([0, all("2")]);
+  },
+);
 
 test("[Y1] [B2] a late prepare changes no transfer that was decided, whose lease is forgotten", async () => {
   const c = await start();

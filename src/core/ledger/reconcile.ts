@@ -263,9 +263,10 @@ export class LedgerReconciler {
     // An inquiry ends the range hold.
     if (row?.state === "ROLLED_BACK" || stored?.state === "ABORTED") return false;
     const isCutHere = row?.state === "COMMITTED" || stored?.state === "CUT";
+    // Every shard has confirmed the cut, so the claims may have changed since. This execution was never
+    // granted, or its shard has gone back. An inquiry answers `gone` (S2).
+    if (isCutHere && (row === undefined || row.epochs === null)) return false;
     const before = stored?.record.shards.find((each) => each.shard === shard);
-    // The shard confirmed the cut of another execution. This one was never granted.
-    if (row === undefined && isCutHere && before !== undefined && before.epoch !== heldEpoch) return false;
     const isKnown = row !== undefined && !isSameAttempt(row, range) && !this.#isForgotten(row, range);
     const isComplete = row?.epochs != null && decodeExecutions(row.epochs).has(shard) && isCutHere >= isCut;
     if (isKnown || isComplete || this.#begins.isRunning(lease, range)) return false;
