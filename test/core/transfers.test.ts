@@ -660,6 +660,30 @@ test("[Y9] a switch-back moves the same claims back, within its time", async () 
   expect(await back(await get(c, third))).toMatchObject({ refusal: { reason: "SWITCH_BACK_OVER" } });
 });
 
+test("[Y9] [B2] a switch-back may be repeated when its time is over", async () => {
+  const c = await start({ switchBackS: 3_600 });
+  await claimed(c);
+  const first = await moved(c);
+  c.clock.jump(3_500_000);
+  const id = c.uuid();
+  const request = { ...call(c, "from", id), from: "2", scope: SCOPE };
+  const { object } = c.ledger("1");
+  const running = object.prepareTransfer({ ...request, switchBackOf: await get(c, first) });
+  c.clock.jump(200_000);
+  const switchBackOf = await get(c, first);
+  expect(switchBackOf.decided?.ageMs).toBeGreaterThan(3_600_000);
+  const joined = object.prepareTransfer({ ...request, switchBackOf });
+  const [begun, same] = await c.clock.runUntil(Promise.all([running, joined]));
+  expect([begun, same]).toMatchObject([{ ok: true }, { ok: true, value: { id, state: "PREPARED" } }]);
+  const repeated = () => c.clock.runUntil(object.prepareTransfer({ ...request, switchBackOf }));
+  expect(await repeated()).toMatchObject({ ok: true, value: { id, state: "PREPARED" } });
+  expect(await prepare(c, { id: c.uuid(), to: "1", from: "2", switchBackOf })).toMatchObject({
+    refusal: { reason: "SWITCH_BACK_OVER" },
+  });
+  await value(c, decide(c, await get(c, { ...first, id, to: "1" }), "ABORTED"));
+  expect(await repeated()).toMatchObject({ refusal: { reason: "LEASE_ROLLED_BACK" } });
+});
+
 test("[Y9] a switch-back is refused once the destination has changed a name of the scope", async () => {
   for (const op of [
     { value: "new", scope: SCOPE },

@@ -293,9 +293,9 @@ export class Ledger {
   /** Prepares a transfer to this cell: holds a scope of another cell on all shards (Y1). */
   prepareTransfer(request: PrepareTransfer): Promise<Reply<Transfer>> {
     return this.#answerTransfer(request, async () => {
-      const known = this.#transfers.decidedBefore(request);
+      const known = this.#transfers.preparedBefore(request);
       if (known !== undefined) return known;
-      const begin = this.#transfers.beginOf(request);
+      const begin = this.#transfers.beginOf(request, this.#begins.isRunning(request.transfer));
       if (!begin.ok) return begin;
       return this.#transfers.prepared(await this.#beginLease(begin.value), request);
     });

@@ -81,8 +81,12 @@ export class Transfers {
     this.#audit = audit;
   }
 
-  /** Returns the begin of the lease that prepares a transfer (Y1), or why there is none. */
-  beginOf(request: PrepareTransfer): Reply<BeginRequest> {
+  /**
+   * Returns the begin of the lease that prepares a transfer (Y1), or why there is none.
+   *
+   * @param isRunning whether an earlier copy of the call is being carried out, which this one joins (B2)
+   */
+  beginOf(request: PrepareTransfer, isRunning: boolean): Reply<BeginRequest> {
     const { from, scope, transfer, party, reason = null, switchBackOf } = request;
     const notAllowed = this.#notAllowed("prepare", party);
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
@@ -90,7 +94,8 @@ export class Transfers {
       return refused("INVALID_ARGUMENT", `cell ${from} can't be the source and the destination`, {
         field: "from",
       });
-    const over = switchBackOf === undefined ? undefined : this.#switchBackRefusal(request, switchBackOf);
+    const isChecked = switchBackOf === undefined || isRunning;
+    const over = isChecked ? undefined : this.#switchBackRefusal(request, switchBackOf);
     if (over !== undefined) return { ok: false, refusal: over };
     const { version, placement, seen, shards, traces, caller, requestId } = request;
     return ok({
@@ -139,10 +144,11 @@ export class Transfers {
   }
 
   /**
-   * Returns the answer to a prepare whose id is that of another transfer, or of one that was decided. Its
-   * lease may be forgotten, so that a late copy of the prepare would be a new begin.
+   * Returns the answer to a prepare whose id is known (B2). The lease of a decided transfer may be forgotten,
+   * so that a late copy of the prepare would be a new begin. A switch-back may have been prepared just before
+   * its time was over.
    */
-  decidedBefore({ transfer: id, from, scope, switchBackOf }: PrepareTransfer): Reply<Transfer> | undefined {
+  preparedBefore({ transfer: id, from, scope, switchBackOf }: PrepareTransfer): Reply<Transfer> | undefined {
     const known = this.#transfers.find(id);
     if (known === undefined) return undefined;
     const isSame =
@@ -150,8 +156,7 @@ export class Transfers {
       known.scope === scope &&
       known.record.switchBackOf === (switchBackOf?.id ?? null);
     if (!isSame) return { ok: false, refusal: leaseIdReused() };
-    if (known.state === "PREPARED") return undefined;
-    return known.state === "CUT" ? this.#answer(id) : rolledBack();
+    return known.state === "ABORTED" ? rolledBack() : this.#answer(id);
   }
 
   /** Returns the answer to a prepare. */
