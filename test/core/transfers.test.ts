@@ -506,6 +506,23 @@ test("[Y6] an abort leaves no trace, and after the cut it is refused", async () 
   }
 });
 
+test("[U4] [Y6] a cut that loses against an abort is no contradiction of the destination", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  await verified(c, transfer);
+  const { object } = c.ledger("2");
+  const aborted = object.decideTransfer({ ...call(c, "to", transfer.id), outcome: "ABORTED" });
+  const cut = object.decideTransfer({ ...call(c, "from", transfer.id), outcome: "CUT" });
+  expect(await c.clock.runUntil(Promise.all([aborted, cut]))).toMatchObject([
+    { ok: true, value: { state: "ABORTED" } },
+    { refusal: { reason: "TRANSFER_ABORTED" } },
+  ]);
+  expect(await value(c, object.maintain({ ...c.envelope, pulledPosition: 0 }))).toMatchObject({
+    contradictions: null,
+  });
+});
+
 test("[Y1] the metrics of a ledger have its prepared transfers, and the age of the first", async () => {
   const c = await start();
   await claimed(c);

@@ -72,7 +72,8 @@ export class Decisions {
   async decide(request: DecideRequest, transfer?: TransferDecision): Promise<Result<PlacedLease>> {
     const decided = await this.#commits.submit("decide", () => {
       const result = this.#write(request, transfer);
-      this.#contradictions.decided(request, result);
+      // A cut says nothing about saved rows, and the source asks for it.
+      if (transfer === undefined) this.#contradictions.decided(request, result);
       return result;
     });
     if (!decided.ok) {
