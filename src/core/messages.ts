@@ -1089,6 +1089,7 @@ export interface HeldRange extends TransferRange, AttemptId {
   heldEpoch: number;
   /** Whether the shard knows that the transfer was cut. */
   isCut: boolean;
+  /** What the shard counted when it was prepared. */
   counted: BySide<DigestedClaims>;
 }
 

@@ -266,7 +266,6 @@ export class LedgerReconciler {
     // Every shard has confirmed the cut, so the claims may have changed since. This execution was never
     // granted, or its shard has gone back. An inquiry answers `gone` (S2).
     if (isCutHere && (row === undefined || row.epochs === null)) return false;
-    const before = stored?.record.shards.find((each) => each.shard === shard);
     const isKnown = row !== undefined && !isSameAttempt(row, range) && !this.#isForgotten(row, range);
     const isComplete = row?.epochs != null && decodeExecutions(row.epochs).has(shard) && isCutHere >= isCut;
     if (isKnown || isComplete || this.#begins.isRunning(lease, range)) return false;
@@ -317,8 +316,7 @@ export class LedgerReconciler {
         ...stored?.record,
         decided: wasCut ? (stored?.record.decided ?? step) : null,
         isRebuilt: stored?.state !== "CUT" || stored.record.isRebuilt,
-        // Once a shard knows of the cut, it no longer has the claims that it counted.
-        shards: [...shards, before?.epoch === heldEpoch ? before : { shard, epoch: heldEpoch, ...counted }],
+        shards: [...shards, { shard, epoch: heldEpoch, ...counted }],
       },
     });
     return true;

@@ -1,14 +1,12 @@
 import type { HeldOp, HeldRange, HoldPage, ListHolds } from "../messages.ts";
-import type { RangeHoldRow, RangeHolds } from "./range-holds.ts";
+import { countedIn, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import type { HoldRow } from "./rows.ts";
-import type { ScopeStore } from "./scope-store.ts";
 import type { ShardStore } from "./store.ts";
 
 /** Returns the holds of one cell among the next `limit` holds of all cells. */
 export function holdPage(
   store: ShardStore,
   ranges: RangeHolds,
-  scopes: ScopeStore,
   { cell, after, limit }: ListHolds,
 ): Pick<HoldPage, "holds" | "ranges" | "next"> {
   const [bucketType, canonical] = after ?? [-1, ""];
@@ -17,17 +15,15 @@ export function holdPage(
   return {
     holds: rows.filter((row) => row.cell === cell).map(heldOp),
     ranges:
-      after === null
-        ? ranges.all().flatMap((range) => (range.cell === cell ? [heldRange(range, scopes)] : []))
-        : [],
+      after === null ? ranges.all().flatMap((range) => (range.cell === cell ? [heldRange(range)] : [])) : [],
     next: rows.length < limit || last === undefined ? null : [last.bucket_type, last.canonical],
   };
 }
 
-function heldRange(range: RangeHoldRow, scopes: ScopeStore): HeldRange {
-  const { scope, from_cell: from, cell, lease, incarnation, counter, epoch, cut_at_ms: cutAtMs } = range;
-  const counted = { from: scopes.digest(from, scope), to: scopes.digest(cell, scope) };
-  return { from, scope, lease, incarnation, counter, heldEpoch: epoch, isCut: cutAtMs !== null, counted };
+function heldRange(range: RangeHoldRow): HeldRange {
+  const { scope, from_cell: from, lease, incarnation, counter, epoch, cut_at_ms: cutAtMs } = range;
+  const held = { from, scope, lease, incarnation, counter, heldEpoch: epoch };
+  return { ...held, isCut: cutAtMs !== null, counted: countedIn(range) };
 }
 
 function heldOp(row: HoldRow): HeldOp {

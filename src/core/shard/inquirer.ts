@@ -23,7 +23,7 @@ import { InquiryQueue, isRange, type AskedHold } from "./inquiry-queue.ts";
 import type { RangeHoldRow, RangeHolds } from "./range-holds.ts";
 import type { ShardLog } from "./shard-log.ts";
 import { bucketText, executionKey, type ExecutionId, type HoldRow } from "./rows.ts";
-import type { ShardTransfers } from "./shard-transfers.ts";
+import { MOVE_WEIGHT, type ShardTransfers } from "./shard-transfers.ts";
 import type { ShardStore } from "./store.ts";
 
 export interface LedgerPeer {
@@ -136,9 +136,9 @@ export class Inquirer {
       [...executions.keys()].map((key, index) => [key, answer?.verdicts[index] ?? "unknown"]),
     );
     const over = holds.filter((hold) => endedAs(verdicts.get(executionKey(hold))) !== undefined);
-    const clears = chunksOf(over, CHUNK_ROWS, () => 2).map((chunk) =>
+    const clears = chunksOf(over, CHUNK_ROWS, clearWeight).map((chunk) =>
       this.#commits.submit("clear", () => this.#clear(cell, chunk, verdicts, answer), {
-        weight: 2 * chunk.length,
+        weight: chunk.reduce((sum, hold) => sum + clearWeight(hold), 0),
       }),
     );
     const cleared = Promise.all(clears);
@@ -225,6 +225,9 @@ export class Inquirer {
     });
   }
 }
+
+/** The end of a range hold begins to rewrite its claims (Y5). */
+const clearWeight = (hold: AskedHold): number => (isRange(hold) ? MOVE_WEIGHT : 2);
 
 /** Undefined: the execution is not over, or it is not known. */
 const endedAs = (verdict: Verdict | undefined): EndedAs | undefined =>

@@ -1,4 +1,5 @@
 import type { Sql } from "../ports.ts";
+import type { BySide, DigestedClaims } from "../transfer/range.ts";
 import type { ClaimRow, ExecutionId } from "./rows.ts";
 
 /** One row for each transfer that holds a scope (Y2). */
@@ -11,6 +12,7 @@ export const RANGE_HOLD_TABLE = `CREATE TABLE range_hold (
    counter INTEGER NOT NULL,
    epoch INTEGER NOT NULL,
    held_at_ms INTEGER NOT NULL,
+   counted TEXT NOT NULL,
    cut_at_ms INTEGER
  ) STRICT, WITHOUT ROWID`;
 
@@ -19,6 +21,8 @@ export interface RangeHoldRow extends ExecutionId {
   scope: string;
   from_cell: string;
   held_at_ms: number;
+  /** What each cell had when the transfer was prepared, as JSON (`countedIn`). */
+  counted: string;
   /** When the shard learned that the transfer was cut. Null: it was not, as far as the shard knows. */
   cut_at_ms: number | null;
 }
@@ -82,8 +86,9 @@ export class RangeHolds {
 
   insert(row: RangeHoldRow): void {
     this.#sql.all(
-      `INSERT INTO range_hold (scope, from_cell, cell, lease, incarnation, counter, epoch, held_at_ms)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO range_hold (scope, from_cell, cell, lease, incarnation, counter, epoch, held_at_ms,
+                               counted)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       row.scope,
       row.from_cell,
       row.cell,
@@ -92,6 +97,7 @@ export class RangeHolds {
       row.counter,
       row.epoch,
       row.held_at_ms,
+      row.counted,
     );
     this.#set(row);
   }
@@ -121,6 +127,9 @@ export class RangeHolds {
     this.#onChange(row.cell);
   }
 }
+
+export const countedIn = ({ counted }: RangeHoldRow): BySide<DigestedClaims> =>
+  JSON.parse(counted) as BySide<DigestedClaims>;
 
 export const involves = (range: RangeHoldRow, cell: string): boolean =>
   range.from_cell === cell || range.cell === cell;

@@ -18,6 +18,9 @@ import type { ShardLog } from "./shard-log.ts";
 const MOVED_ROWS = 250;
 const PAGES_PER_ALARM = 20;
 
+/** The rows that one transaction changes for a transfer that was cut: claims, and as many past claims. */
+export const MOVE_WEIGHT = 2 * MOVED_ROWS;
+
 /** The leases that a refusal and a plan name, and the transfers that a removal names. */
 const MOST_LEASES = 10;
 
@@ -63,7 +66,14 @@ export class ShardTransfers {
       return { granted: false, refusal: this.#changedRefusal(from) };
     const epoch = this.#log.nextEpoch();
     const holder = { cell: to, lease, incarnation, counter, epoch };
-    this.#ranges.insert({ ...holder, scope, from_cell: from, held_at_ms: nowMs, cut_at_ms: null });
+    this.#ranges.insert({
+      ...holder,
+      scope,
+      from_cell: from,
+      held_at_ms: nowMs,
+      counted: JSON.stringify(counted),
+      cut_at_ms: null,
+    });
     // Routers drop what they know of these names, as if each of them had a hold (Q1).
     for (const key of this.#scopes.keys(from, scope)) this.#log.noteHeld(keyHash(key));
     return { granted: true, epoch, missing: 0, counted };
@@ -160,7 +170,7 @@ export class ShardTransfers {
           // The loss may have been noticed while the work waited for its transaction (M1, H4).
           if (range !== undefined && !history.isLost) this.#move(range, this.#clock.now());
         },
-        { weight: 2 * MOVED_ROWS },
+        { weight: MOVE_WEIGHT },
       );
   }
 

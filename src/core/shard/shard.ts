@@ -92,7 +92,7 @@ import { shardSchema } from "./schema.ts";
 import { bucketText, type ExecutionId, type HoldRow } from "./rows.ts";
 import { ScanStore } from "./scan-store.ts";
 import { ScopeStore } from "./scope-store.ts";
-import { ShardTransfers } from "./shard-transfers.ts";
+import { MOVE_WEIGHT, ShardTransfers } from "./shard-transfers.ts";
 import { checkHolds, ShardScrub } from "./shard-scrub.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -823,7 +823,7 @@ export class Shard {
   listHolds(message: ListHolds): Promise<Reply<HoldPage>> {
     return this.#answerAlways(message, async () => {
       if (!this.#isWhole) return { ok: false, refusal: this.#notHere() };
-      const page = holdPage(this.#store, this.#ranges, this.#scopes, message);
+      const page = holdPage(this.#store, this.#ranges, message);
       await this.#ports.sql.flush();
       return ok({ ...page, point: this.#point, seen: this.#log.ledgerPoint(message.cell) ?? null });
     });
@@ -1069,7 +1069,7 @@ const neverNone = (found: LookupFound): LookupFound => (found.kind === "none" ? 
 
 /** A transfer is a part by itself: it touches many rows, and sees the holds of the parts before it. */
 const decisionWeight = ({ keys, transfer }: Decision): number =>
-  transfer === undefined ? keys.length : CHUNK_ROWS;
+  transfer === undefined ? keys.length : MOVE_WEIGHT;
 const prepareWeight = ({ ops, transfer }: Prepare): number =>
   transfer === undefined ? ops.length : CHUNK_ROWS;
 
