@@ -265,6 +265,33 @@ test("[Y2] one transfer of a scope at a time, and no more claims than the limit"
   expect(await prepare(c, { scope: "other" })).toMatchObject({ refusal: { reason: "TOO_MANY_TRANSFERS" } });
 });
 
+test("[Y2] transfers of one source that wait for an acceptance leave room for those of others", async () => {
+  const c = await start({ openTransfers: 4 });
+  const scopes = ["a", "b", "c", "d"];
+  for (const cell of ["1", "3"])
+    await commit(
+      c,
+      cell,
+      scopes.map((scope) => ({ value: `${scope}-of-${cell}`, scope: `${scope}-of-${cell}` })),
+    );
+  const from = (cell: string, scope: string, party: TransferParty = "from") =>
+    prepare(c, { from: cell, scope: `${scope}-of-${cell}`, party });
+  const first = await value(c, from("1", "a"));
+  await value(c, from("1", "b"));
+  const refusal = { reason: "TOO_MANY_TRANSFERS", detail: expect.stringContaining("accept") as string };
+  expect(await from("1", "c")).toMatchObject({ refusal });
+  expect(rangeHolds(c)).toBe(2 * 3);
+  // Another source has room, and so has the same one once the destination has accepted a transfer.
+  await value(c, from("3", "a"));
+  await value(c, c.ledger("2").object.acceptTransfer(call(c, "to", first.id)));
+  const third = await value(c, from("1", "c"));
+  expect(await from("1", "d")).toMatchObject({ refusal });
+  await value(c, decide(c, third, "ABORTED", "to"));
+  // An operator needs no acceptance.
+  await value(c, from("1", "d", "operator"));
+  expect(await from("3", "b")).toMatchObject({ refusal: { reason: "TOO_MANY_TRANSFERS" } });
+});
+
 test("[Y2] the log row of a prepare has the hashes of all names, so that routers drop them", async () => {
   const c = await start();
   await claimed(c);
@@ -737,7 +764,7 @@ test("[M7] an inquiry that ends many range holds rewrites few claims in one tran
     return done;
   };
   const transfers: Transfer[] = [];
-  for (const scope of scopes) transfers.push(await value(c, prepare(c, { scope })));
+  for (const scope of scopes) transfers.push(await value(c, prepare(c, { scope, party: "operator" })));
   c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
   for (const transfer of transfers) {
     await verified(c, transfer);

@@ -482,12 +482,19 @@ export class Begins {
 
   #transferRefusal({ transfer }: BeginRequest): Refusal | undefined {
     const { openTransfers } = this.#limits;
-    if (transfer === undefined || this.#transfers.countOpen() < openTransfers) return undefined;
-    return refused(
-      "RESOURCE_EXHAUSTED",
+    if (transfer === undefined) return undefined;
+    const { from, party } = transfer;
+    // The destination has not agreed to them, so they must leave room for those of other cells.
+    const most = Math.ceil(openTransfers / 2);
+    if (party === "from" && this.#transfers.countUnaccepted(from, most) >= most)
+      return tooManyTransfers(
+        `cell ${from} has prepared ${most} transfers that cell ${this.#cell} has not accepted; accept or ` +
+          "abort some of them",
+      );
+    if (this.#transfers.countOpen() < openTransfers) return undefined;
+    return tooManyTransfers(
       `the cell has reached its limit of ${openTransfers} prepared transfers; cut or abort some of them`,
-      { reason: "TOO_MANY_TRANSFERS", retryAfterMs: 10_000 },
-    ).refusal;
+    );
   }
 
   /** Whether the names of a begin may have other shards by now (G3). */
@@ -587,6 +594,9 @@ const tooManyJoined = (): Refusal =>
     "too many calls wait for begins with the same lease ids; repeat this call with the same lease id",
     { retryAfterMs: 1_000 },
   ).refusal;
+
+const tooManyTransfers = (detail: string): Refusal =>
+  refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_TRANSFERS", retryAfterMs: 10_000 }).refusal;
 
 export const leaseIdReused = (): Refusal =>
   refused(

@@ -102,6 +102,17 @@ export class TransferStore {
     return this.openPositions().length;
   }
 
+  /** Counts the transfers that a source has prepared itself, and that were not accepted: `most` or fewer. */
+  countUnaccepted(from: string, most: number): number {
+    return this.#sql.all(
+      `SELECT 1 FROM transfer INDEXED BY open_transfer
+        WHERE state = 'PREPARED' AND from_cell = ? AND record ->> '$.prepared.by' = 'from'
+          AND record ->> '$.accepted' IS NULL LIMIT ?`,
+      from,
+      most,
+    ).length;
+  }
+
   /** Returns the positions at which the prepared transfers began. There are `openTransfers` at most. */
   openPositions(): number[] {
     return this.#sql
