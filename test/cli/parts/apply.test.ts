@@ -46,11 +46,13 @@ const lineOf = (value: string, proposal: string, now: Line | null, known: Line |
 });
 
 async function write(line: CommandLine, lines: readonly Line[], more: Line = {}): Promise<string> {
-  const path = join(line.home, "plan.jsonl");
+  const { id = "plan" } = more as { id?: string };
+  const path = join(line.home, `${id}.jsonl`);
   const { part } = (await line.json(["parts", "show", "shard-0"])) as { part: { loss: Line } };
   const { checkpoint } = await line.client().changes.page();
   const header = {
     leasehold_plan: 1,
+    id,
     part: "shard-0",
     created_at: "2026-11-28T12:00:00.000Z",
     loss_noticed_at: part.loss["noticed_at"],
@@ -123,6 +125,30 @@ describe("[J3] what has changed since the plan was made", () => {
   });
 });
 
+describe("[J3] two plans for one loss", () => {
+  test("a later plan claims a name again that the cell has released since the earlier one", async () => {
+    const line = await reconciling();
+    const lines = [lineOf("zoe", "claim", null, planned("2"))];
+    expect(await apply(line, await write(line, lines, { id: "first" }))).toMatchObject({ claimed: 1 });
+    await line.coordinator.advance(1_000);
+    await verify(line, "2", { destroys: [{ bucket: bucket("zoe") }] });
+    expect(await apply(line, await write(line, lines, { id: "second" }))).toMatchObject({ claimed: 1 });
+    expect(await owners(line)).toContain("zoe 2");
+  });
+
+  test("an earlier plan leaves what a later one has done", async () => {
+    const line = await reconciling();
+    const ada = await claimOf(line, "1", "ada");
+    const first = await write(line, [lineOf("ada", "move", ada, planned("2"))], { id: "first" });
+    const second = await write(line, [lineOf("ada", "release", ada, null)], { id: "second" });
+    expect(await apply(line, second)).toMatchObject({ released: 1 });
+    await line.coordinator.advance(1_000);
+    const left = [{ name: "USERNAMES ada", because: "it has changed since the plan was made" }];
+    expect(await apply(line, first)).toMatchObject({ claimed: 0, released: 0, left });
+    expect(await owners(line)).toEqual(["bob 1", "eve 2"]);
+  });
+});
+
 describe("[J3] a cell that refuses", () => {
   test("stops only its own names", async () => {
     const line = await reconciling();
@@ -169,9 +195,11 @@ test("[J3] a line that was edited is refused before anything is changed, and say
     expect(ran, fault).toMatchObject({ code: 2, err: expect.stringContaining("line 3") as string });
     expect(ran.err).toContain(fault);
   }
-  const path = await write(line, [], { read_through: "now" });
-  const ran = await line.run(["parts", "apply", "shard-0", path, ...because]);
-  expect(ran).toMatchObject({ code: 2, err: expect.stringContaining("read_through") as string });
+  for (const [field, value] of Object.entries({ read_through: "now", loss_noticed_at: 7, id: "" })) {
+    const path = await write(line, [], { [field]: value });
+    const ran = await line.run(["parts", "apply", "shard-0", path, ...because]);
+    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining(`line 1: ${field}`) as string });
+  }
   expect(await owners(line)).toEqual(["ada 1", "bob 1", "eve 2"]);
 });
 

@@ -254,6 +254,7 @@ export class Planning {
     await this.#commitOpen(0.5);
     if (!isFrozen) for (let count = 0; count < 2; count += 1) await this.#change(this.#random.pick(NAMES));
     const header = newHeader({
+      id: "the plan",
       part: `shard-${index}`,
       created_at: "",
       loss_noticed_at: timeOf(loss.noticedAtMs),

@@ -12,6 +12,8 @@ const PLAN_VERSION = 1;
 /** The first line of a plan. */
 export interface PlanHeader {
   leasehold_plan: number;
+  /** Random: no two plans are the same, even if they say the same about the same loss. */
+  id: string;
   /** Such as `shard-3`. */
   part: string;
   created_at: string;
@@ -131,8 +133,9 @@ function parse(text: string, at: string): Record<string, unknown> {
 function headerOf(line: Record<string, unknown>, path: string): PlanHeader {
   if (line["leasehold_plan"] !== PLAN_VERSION)
     throw usageError(`FILE: ${path} is not a plan of version ${PLAN_VERSION}`);
-  for (const field of ["part", "loss_noticed_at"])
-    if (typeof line[field] !== "string") throw usageError(`${path}, line 1: ${field} must be a text`);
+  for (const field of ["id", "part", "loss_noticed_at"])
+    if (typeof line[field] !== "string" || line[field] === "")
+      throw usageError(`${path}, line 1: ${field} must be a text that is not empty`);
   if (!isPosition(line["read_through"]))
     throw usageError(`${path}, line 1: read_through must be a whole number`);
   return line as unknown as PlanHeader;

@@ -67,6 +67,7 @@ export async function planPart(
   const found = weigh(evidence, names.keyOf);
   const lines = [...found.findings.map((finding) => withoutRemoved(lineOf(finding), cells)), ...leased];
   const header = newHeader({
+    id: crypto.randomUUID(),
     part: part.id,
     created_at: new Date(io.now()).toISOString(),
     loss_noticed_at: loss.noticed_at,

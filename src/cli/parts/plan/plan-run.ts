@@ -25,7 +25,7 @@ export interface Done {
 /** Somebody has rolled a lease of the plan back that often. Then its names are left. */
 const MAX_ATTEMPTS = 10;
 
-/** The first characters of the id of each lease of a plan, so that a repeated run knows them. */
+/** The first characters of the UUID of each lease of a plan, so that a repeated run knows them. */
 const TAG_LENGTH = 13;
 
 const COUNTED = { creates: "claimed", destroys: "released", replaces: "replaced" } as const;
@@ -51,7 +51,7 @@ export class PlanRun {
     this.#plan = plan;
     this.#reason = reason;
     this.#since = since;
-    this.#tag = leaseIdOf([plan.header.part, plan.header.loss_noticed_at]).slice(0, TAG_LENGTH);
+    this.#tag = leaseIdOf([plan.header.id]).slice(0, TAG_LENGTH);
   }
 
   async run(): Promise<Done> {
@@ -154,8 +154,8 @@ export class PlanRun {
     const [{ cell, list } = { cell: "", list: "creates" }] = steps;
     const { leases } = this.#client.forCell(cell);
     const ops = steps.map(({ op }) => op);
-    const { part, loss_noticed_at: noticedAt } = this.#plan.header;
-    const uuid = this.#tag + leaseIdOf([part, noticedAt, cell, attempt, list, ops]).slice(TAG_LENGTH);
+    const { id } = this.#plan.header;
+    const uuid = this.#tag + leaseIdOf([id, cell, attempt, list, ops]).slice(TAG_LENGTH);
     return untilAnswered(this.#io, async () => {
       try {
         const { state } = await leases.begin({ [list]: ops, verification: true }, { uuid });
