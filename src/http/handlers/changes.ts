@@ -91,8 +91,7 @@ async function readShards(
   after: Positions | undefined,
 ): Promise<Result<Page>> {
   const { objects, envelope, config } = deployment;
-  const share = Math.ceil(limit / deployment.shards);
-  const read = (shards: readonly number[]): Promise<readonly Result<ChangesPage>[]> =>
+  const read = (shards: readonly number[], share: number): Promise<readonly Result<ChangesPage>[]> =>
     askParts(
       shards.map((shard) => ({
         name: `shard ${shard}`,
@@ -110,12 +109,16 @@ async function readShards(
   const all = [...Array(deployment.shards).keys()];
   const isKnown = (shard: number): boolean => after?.has(shard) !== false;
   const shards = all.filter(isKnown);
-  const answers = [...(await read(shards))];
-  // What happened to a name before it moved to a new shard comes before what happens there (F6).
-  if (answers.every((answer) => answer.ok && !answer.value.hasMore)) {
-    const added = all.filter((shard) => !isKnown(shard));
-    answers.push(...(await read(added)));
-    shards.push(...added);
+  const answers = [...(await read(shards, Math.ceil(limit / shards.length)))];
+  // What happened to a name before it moved to a new shard comes before what happens there (F6). It may have
+  // moved more than once, and each time to a shard with a higher number (G9).
+  const isAtEnd = (): boolean => answers.every((answer) => answer.ok && !answer.value.hasMore);
+  const waiting = all.filter((shard) => !isKnown(shard));
+  const isFull = (): boolean => countOf(answers) >= limit;
+  while (waiting.length > 0 && isAtEnd() && !isFull()) {
+    const next = waiting.splice(0, 1);
+    answers.push(...(await read(next, limit - countOf(answers))));
+    shards.push(...next);
   }
   const refusal = refusalOf(shards, answers, after);
   if (refusal !== undefined) return refusal;
@@ -136,7 +139,7 @@ async function readShards(
     changes: changes.map(([shard, each]) => toApiChange(types.value, shard, each)),
     positions,
     checkpoint: formatPositions(positions),
-    hasMore: answers.some((answer) => answer.ok && answer.value.hasMore),
+    hasMore: answers.some((answer) => answer.ok && answer.value.hasMore) || (waiting.length > 0 && isFull()),
     ranges: shards.flatMap((shard, index) => {
       const answer = answers[index];
       return answer?.ok === true ? [{ shard, ...rangeOf(answer.value) }] : [];
@@ -144,6 +147,9 @@ async function readShards(
     unavailable: shards.filter((_, index) => answers[index]?.ok === false),
   });
 }
+
+const countOf = (answers: readonly Result<ChangesPage>[]): number =>
+  answers.reduce((sum, answer) => sum + (answer.ok ? answer.value.changes.length : 0), 0);
 
 const rangeOf = ({ after, through, incarnations: [first, last] }: ChangesPage) => ({
   after: { incarnation: first, position: after },
