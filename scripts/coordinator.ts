@@ -110,7 +110,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const keys =
       known ??
       (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(started, path, init)));
-    await checkShards(started, keys, options.variables?.["LEASEHOLD_SHARDS"], shards);
+    await checkShards(started, keys, options.variables?.["LEASEHOLD_SHARDS"]);
     await storeShards(options.stateFolder, shards);
     // SQLite makes its files durable, but the folders around them are new.
     if (!isSetUp) await syncFolders(options.stateFolder);
@@ -326,12 +326,11 @@ async function migrateD1(miniflare: Miniflare): Promise<void> {
   }
 }
 
-/** Fails the start if LEASEHOLD_SHARDS asks for a number of shards that the deployment does not have. */
+/** Fails the start if LEASEHOLD_SHARDS asks for more shards than the deployment has. */
 async function checkShards(
   miniflare: Miniflare,
   keys: DevKeys,
   configured: string | undefined,
-  initial: string,
 ): Promise<void> {
   const answer = await dispatch(miniflare, "/v1/admin/cells?page_size=1", {
     headers: { authorization: `Bearer ${keys.operator}` },
@@ -339,7 +338,7 @@ async function checkShards(
   if (answer.ok) {
     // The first request has read the directory, which has the placement.
     const { placement } = (await (await dispatch(miniflare, "/healthz", {})).json()) as { placement: string };
-    const fault = shardsFault(configured, initial, placement);
+    const fault = shardsFault(configured, placement);
     if (fault !== undefined) throw new Error(fault);
     return;
   }

@@ -128,7 +128,7 @@ async function startLocked(options: StandaloneOptions, lock: StateLock): Promise
         "or set LEASEHOLD_STATE to another folder",
     );
   const keys = known ?? (await devKeys.make(stateFolder, signingSecret, dispatch, options.cells));
-  await checkShards(dispatch, keys, variables["LEASEHOLD_SHARDS"], shards);
+  await checkShards(dispatch, keys, variables["LEASEHOLD_SHARDS"]);
   const cron = (): Promise<void> => runCron(host, log);
   // Callers find a part that has gone back in time only after the cron has told it so (H2).
   const firstCron =
@@ -283,12 +283,11 @@ function startCron(cron: () => Promise<void>): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Fails the start if LEASEHOLD_SHARDS asks for a number of shards that the deployment does not have. */
+/** Fails the start if LEASEHOLD_SHARDS asks for more shards than the deployment has. */
 async function checkShards(
   dispatch: (path: string, init?: RequestInit) => Promise<Response>,
   { operator }: DevKeys,
   configured: string | undefined,
-  initial: string,
 ): Promise<void> {
   const answer = await dispatch("/v1/admin/cells?page_size=1", {
     headers: { authorization: `Bearer ${operator}` },
@@ -296,7 +295,7 @@ async function checkShards(
   if (answer.ok) {
     // The first request has read the directory, which has the placement.
     const { placement } = (await (await dispatch("/healthz")).json()) as { placement: string };
-    const fault = shardsFault(configured, initial, placement);
+    const fault = shardsFault(configured, placement);
     if (fault !== undefined) throw new Error(fault);
     return;
   }
