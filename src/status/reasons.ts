@@ -154,7 +154,6 @@ function cronReasons({ cron, failed_copies: copies }: Pick<Observed, "cron" | "f
   return reasons;
 }
 
-/** Storage that was set back comes first. */
 /** Also while the deployment grows, everything works. So only a growth that is late is a reason. */
 function growthReasons({ growth }: Observed): Reason[] {
   if (growth === null) return [];
@@ -175,6 +174,7 @@ function growthReasons({ growth }: Observed): Reason[] {
   return [];
 }
 
+/** Storage that was set back comes first. */
 function copyReasons({ failed_copies: copies }: Observed): Reason[] {
   const sorted = [
     ...copies.filter(({ is_set_back: is }) => is),

@@ -2,7 +2,7 @@ import type { Envelope, HistoryPoint, OperatorCall } from "../messages.ts";
 import type { Placement } from "../placement.ts";
 import type { ClaimRow, HoldRow } from "../shard/rows.ts";
 
-// The messages with which a deployment gets more shards while it runs (G1 to G9).
+// The messages with which a deployment gets more shards while it runs (G1 to G10).
 
 /**
  * `copying`: shards copy the names that will move, and an operator can abort. `cutting`: the growth can't be
