@@ -32,11 +32,11 @@ export async function growShards(context: Context, options: GrowOptions): Promis
   if (!isCut)
     await confirm(context, options, { name: String(to), effect: effectOf(before, options, reason) });
   const started = isCut ? before : await changeGrowth(context, "", { shards: to, reason });
-  const copied = await work(context, started, ({ growth }) => growth?.can_be_cut === false);
+  const copied = await work(context, started, to, ({ growth }) => growth?.can_be_cut === false);
   if (!options.cut && copied.growth?.phase === "copying") return stopped(copied, copied.growth);
-  const cut = copied.growth?.phase === "copying" ? await cutWhenReady(context, copied, reason) : copied;
+  const cut = copied.growth?.phase === "copying" ? await cutWhenReady(context, copied, to, reason) : copied;
   if (!isCut) await context.io.err.write(`The deployment has ${to} shards. Old rows are deleted now.\n`);
-  const done = await work(context, cut, ({ growth }) => growth !== null);
+  const done = await work(context, cut, to, ({ growth }) => growth !== null);
   return {
     document: { ...done, changed: true, dry_run: false },
     text: () => `The deployment has ${done.shards} shards.`,
@@ -93,7 +93,7 @@ const stopped = (shards: Shards, { to }: Growth): Result => ({
 });
 
 /** Orders the cut. More changes may wait by then, so it is tried again after some steps. */
-async function cutWhenReady(context: Context, copied: Shards, reason: string): Promise<Shards> {
+async function cutWhenReady(context: Context, copied: Shards, to: number, reason: string): Promise<Shards> {
   let now = copied;
   for (let tries = 1; ; tries += 1) {
     try {
@@ -101,13 +101,22 @@ async function cutWhenReady(context: Context, copied: Shards, reason: string): P
     } catch (error) {
       const mayBeReady = isLeaseholdError(error) && error.reason === "GROWTH_NOT_COPIED";
       if (!mayBeReady || tries === MOST_FAILURES) throw interrupted(context, now, error);
-      now = await work(context, await stepGrowth(context), ({ growth }) => growth?.can_be_cut === false);
+      now = await work(context, await stepGrowth(context), to, ({ growth }) => growth?.can_be_cut === false);
     }
   }
 }
 
-/** Repeats steps while there is work left. Prints the progress when it has changed. */
-async function work(context: Context, from: Shards, isLeft: (shards: Shards) => boolean): Promise<Shards> {
+/**
+ * Repeats steps while there is work left. Prints the progress when it has changed.
+ *
+ * @throws if another operator has aborted the growth meanwhile
+ */
+async function work(
+  context: Context,
+  from: Shards,
+  to: number,
+  isLeft: (shards: Shards) => boolean,
+): Promise<Shards> {
   const { err, signal, wait } = context.io;
   let now = from;
   let printed = "";
@@ -131,7 +140,17 @@ async function work(context: Context, from: Shards, isLeft: (shards: Shards) => 
       await wait(PAUSE_MS).catch(() => undefined);
     }
   }
+  refuseAborted(now, to);
   return now;
+}
+
+function refuseAborted({ shards, growth }: Shards, to: number): void {
+  if (growth === null ? shards === to : growth.to === to) return;
+  throw new CommandError(
+    `the growth to ${to} shards was aborted meanwhile: the deployment has ${shards} shards`,
+    exitCodes.conflict,
+    growth === null ? ["leasehold audit --action abort_growth"] : nextOf(growth),
+  );
 }
 
 function interrupted({ io }: Context, { growth }: Shards, error: unknown): CommandError {

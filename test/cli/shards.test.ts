@@ -1,0 +1,78 @@
+/** `leasehold shards`: a growth from its start to its end, and what stops it. */
+import { describe, expect, test } from "vitest";
+import { claim, startCommandLine, type CommandLine } from "./command-line.ts";
+
+const GROW = ["shards", "grow", "--to", "6", "--yes", "--reason", "more load"];
+const names = Array.from({ length: 12 }, (_, index) => `name${index}`);
+
+const shardsOf = (line: CommandLine) => line.json(["shards"]);
+
+test("gets more shards, keeps every owner, and does nothing when it is repeated", async () => {
+  const line = await startCommandLine();
+  await claim(line, "1", ...names);
+  expect(await shardsOf(line)).toMatchObject({ shards: 4, growth: null });
+  const { code, out, err } = await line.run(GROW);
+  expect(code).toBe(0);
+  expect(out).toContain("The deployment has 6 shards.");
+  expect(err).toContain("The deployment has 6 shards. Old rows are deleted now.\n");
+  expect(await shardsOf(line)).toMatchObject({ shards: 6, growth: null });
+  const looked = (await line.json(["lookup", ...names])) as { names: { cell: string | null }[] };
+  expect(looked.names.map(({ cell }) => cell)).toEqual(names.map(() => "1"));
+  expect((await line.run(GROW)).out).toContain("The deployment has 6 shards already. Nothing was changed.");
+  expect(await line.run(["shards", "grow", "--to", "5", "--yes", "--reason", "fewer"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("--to must be at least 6") as string,
+  });
+});
+
+test("--no-cut stops before the cut, and the growth can be aborted or cut", async () => {
+  const line = await startCommandLine();
+  const stopped = await line.run([...GROW, "--no-cut"]);
+  expect(stopped).toMatchObject({ code: 0, out: expect.stringMatching(/^can be cut +yes$/m) as string });
+  expect(stopped.err).toContain("leasehold shards grow --to 6 --reason TEXT");
+  expect(await shardsOf(line)).toMatchObject({ shards: 4, growth: { to: 6, phase: "copying" } });
+  expect(await line.run(["shards", "grow", "--to", "8", "--yes", "--reason", "more"])).toMatchObject({
+    code: 3,
+    err: expect.stringContaining("the deployment grows from 4 to 6 shards: nothing was changed") as string,
+  });
+  const aborted = await line.run(["shards", "abort", "--yes", "--reason", "the wrong number"]);
+  expect(aborted).toMatchObject({
+    code: 0,
+    out: expect.stringContaining("The growth is aborted. The deployment has 4 shards") as string,
+  });
+  expect((await line.run(["shards", "abort", "--yes", "--reason", "again"])).code).toBe(3);
+  expect((await line.run(GROW)).code).toBe(0);
+  expect(await shardsOf(line)).toMatchObject({ shards: 6, growth: null });
+});
+
+describe("is a conflict if another operator aborts the growth meanwhile", () => {
+  test.each([{ options: [] }, { options: ["--no-cut"] }])("with $options", async ({ options }) => {
+    const line = await startCommandLine();
+    const { coordinator } = line;
+    const abort = async (): Promise<void> => {
+      await coordinator.fetch(`${coordinator.url}/v1/admin/growth/abort`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${coordinator.keys.operator}`, "content-type": "application/json" },
+        body: JSON.stringify({ reason: "the wrong number" }),
+      });
+    };
+    // The abort comes just before the first step.
+    const fetch: typeof coordinator.fetch = async (url, init) => {
+      const { pathname } = new URL(url instanceof Request ? url.url : url);
+      if (pathname === "/v1/admin/growth/steps") await abort();
+      return coordinator.fetch(url, init);
+    };
+    Object.assign(line, { coordinator: { ...coordinator, fetch } });
+    const { code, out, err } = await line.run([...GROW, ...options]);
+    expect({ code, out }).toEqual({ code: 3, out: "" });
+    expect(err).toContain("the growth to 6 shards was aborted meanwhile: the deployment has 4 shards");
+    expect(err).not.toContain("The deployment has 6 shards");
+  });
+});
+
+test("--dry-run changes nothing", async () => {
+  const line = await startCommandLine();
+  const { code, out } = await line.run(["shards", "grow", "--to", "6", "--dry-run", "--reason", "a test"]);
+  expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining("Would get 6 shards.") as string });
+  expect(line.changes).toEqual([]);
+});
