@@ -1,25 +1,14 @@
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Growth, GrowthProgress } from "../core/growth/messages.ts";
-import type { Limits } from "../core/limits.ts";
 import type { Envelope, Reply } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { WallClock } from "../runtime.ts";
-import type { Database } from "./database.ts";
 import { readSeen } from "./directory-copies.ts";
 import { causeOf } from "./failure.ts";
+import type { GrowthDriver } from "./growth-driver.ts";
 import { mirrorGrowth, noteDropped } from "./mirror.ts";
-
-/** What carries out the steps of a growth: a request, or a run of the cron. */
-export interface GrowthDriver {
-  /** The fields that all messages have. They change when the new placement is in force. */
-  readonly envelope: Envelope;
-  objects: Objects;
-  database: Database;
-  limits: Limits;
-  clock: WallClock;
-}
 
 /** How far the shards of before are, by their numbers. A shard that could not be asked has no progress. */
 export interface GrowthState {

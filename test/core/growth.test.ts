@@ -2,15 +2,23 @@
 import { describe, expect, test } from "vitest";
 import type { GrowthStep, Receive } from "../../src/core/growth/messages.ts";
 import type { Reply } from "../../src/core/messages.ts";
-import { defaultLimits } from "../../src/core/limits.ts";
 import { placementOf, shardOf } from "../../src/core/placement.ts";
-import { prepareCut, readProgress, stepGrowth, type GrowthDriver } from "../../src/projections/growth.ts";
+import { prepareCut, readProgress, stepGrowth } from "../../src/projections/growth.ts";
 import { refused } from "../../src/core/refusal.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, decide, own } from "../support/go-back.ts";
 import { beginRequest, keyOf, operator } from "../support/ops.ts";
-import { Growing, lookup, movingNames, ownerOf, rowsOn, shardNow, stayingNames } from "../support/growing.ts";
+import {
+  Growing,
+  growthDriver,
+  lookup,
+  movingNames,
+  ownerOf,
+  rowsOn,
+  shardNow,
+  stayingNames,
+} from "../support/growing.ts";
 
 const FROM = 2;
 const TO = 5;
@@ -337,19 +345,10 @@ test("[G4] steps with few rows and lost messages come to the same end", async ()
   expectPlaced(c, "claim", ALL);
 });
 
-/** What makes the steps of a growth, without D1. */
-const driverOf = (c: Cluster, objects: object): GrowthDriver => ({
-  envelope: c.envelope,
-  objects: objects as never,
-  database: undefined as never,
-  limits: defaultLimits,
-  clock: c.clock,
-});
-
 test("[G4] what has changed is sent before a cut", async () => {
   const { c, growing } = await start();
   await growing.start(TO);
-  const driver = driverOf(c, { shard: (shard: number) => c.shard(shard).object });
+  const driver = growthDriver(c);
   const prepared = () => c.clock.runUntil(prepareCut(driver, growing.running));
   expect(await prepared()).toBe(false);
   await growing.stepAll("copied");
@@ -371,7 +370,7 @@ test("[G2] [G4] what has changed is sent while an ordered cut waits for D1", asy
   for (const name of MOVING) await own(c, "1", name);
   const down = refused("UNAVAILABLE", "D1 is down");
   const driver = {
-    ...driverOf(c, { shard: (shard: number) => c.shard(shard).object }),
+    ...growthDriver(c, { shard: (shard: number) => c.shard(shard).object }),
     database: { run: () => Promise.resolve(down) } as never,
   };
   expect(await c.clock.runUntil(stepGrowth(driver, ordered.value, Infinity))).toEqual(down);
@@ -584,7 +583,6 @@ test("[G7] shards hand over at the same time, and delete with pauses, one after 
   const takesMs = 40;
   const steps: { shard: number; fromMs: number; toMs: number }[] = [];
   const objects = {
-    directory: () => c.directory.object,
     shard: (shard: number) => ({
       async growStep(message: GrowthStep) {
         const fromMs = c.clock.now();
@@ -595,7 +593,7 @@ test("[G7] shards hand over at the same time, and delete with pauses, one after 
       },
     }),
   };
-  const stepped = stepGrowth(driverOf(c, objects), growing.running, Infinity, 2);
+  const stepped = stepGrowth(growthDriver(c, objects), growing.running, Infinity, 2);
   expect(await c.clock.runUntil(stepped)).toEqual({ ok: true, value: null });
   const begun = new Set(steps.slice(0, FROM).map(({ fromMs }) => fromMs));
   expect(begun.size).toBe(1);

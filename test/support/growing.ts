@@ -1,6 +1,8 @@
 import type { Growth, GrowthProgress, GrowthStep } from "../../src/core/growth/messages.ts";
 import type { LookupAnswer, Reply } from "../../src/core/messages.ts";
 import { placementOf, shardOf, shardsOf } from "../../src/core/placement.ts";
+import { ok } from "../../src/core/refusal.ts";
+import type { GrowthDriver } from "../../src/projections/growth-driver.ts";
 import type { Cluster } from "./cluster.ts";
 import { keyOf, operator } from "./ops.ts";
 
@@ -101,6 +103,20 @@ export class Growing {
     return this.#cluster.clock.runUntil(call);
   }
 }
+
+/** What makes the steps of a growth, with a D1 that has seen nothing. */
+export const growthDriver = (c: Cluster, objects: object = {}): GrowthDriver => ({
+  envelope: c.envelope,
+  objects: {
+    directory: () => c.directory.object,
+    ledger: (cell: string) => c.ledger(cell).object,
+    shard: (shard: number) => c.shard(shard).object,
+    ...objects,
+  } as never,
+  database: { run: async () => ok([]) } as never,
+  limits: c.limits,
+  clock: c.clock,
+});
 
 /** Names that have one shard with some shards and another one with more. */
 export const movingNames = (from: number, to: number, count: number, source?: number): string[] =>

@@ -4,6 +4,7 @@ import type { OperatorCall } from "../../core/messages.ts";
 import { ok, refused, type Result } from "../../core/refusal.ts";
 import { Database } from "../../projections/database.ts";
 import { readSeen } from "../../projections/directory-copies.ts";
+import type { GrowthDriver } from "../../projections/growth-driver.ts";
 import { mirrorGrowth } from "../../projections/mirror.ts";
 import {
   completeCut,
@@ -13,7 +14,6 @@ import {
   readGrowth,
   readProgress,
   stepGrowth,
-  type GrowthDriver,
   type GrowthState,
 } from "../../projections/growth.ts";
 import { timeOf } from "../answers.ts";
