@@ -93,9 +93,22 @@ export interface AbortedGrowth extends Pick<Growth, "id"> {
   phase: "aborted";
 }
 
+/** A growth whose shards are done, after every ledger has told what it has seen of them (G7). */
+export interface SettledGrowth extends Omit<Growth, "phase"> {
+  phase: "settled";
+}
+
+/** A point of a shard that the ledger of a cell has seen. */
+interface ShardSighting {
+  cell: string;
+  point: HistoryPoint;
+}
+
 /** Asks a shard for some work on a growth. */
 export interface GrowthStep extends Envelope {
-  growth: Growth | AbortedGrowth;
+  growth: Growth | AbortedGrowth | SettledGrowth;
+  /** What ledgers have seen of the shard, which it checks before it does anything (H4). */
+  sightings?: ShardSighting[];
   /** The most rows to read or to delete. */
   rows: number;
 }
@@ -127,6 +140,11 @@ export interface Receive extends Envelope {
   isComplete: boolean;
   /** Whether the source is reconciling after a loss, so that names may be missing (H6). */
   isReconciling: boolean;
+  /**
+   * The incarnation with which the source has accepted a loss of names that the receiver may have got. 0:
+   * none.
+   */
+  loss: number;
 }
 
 /**

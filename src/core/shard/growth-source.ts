@@ -9,6 +9,7 @@ import type {
   MovedName,
   Receive,
   Received,
+  SettledGrowth,
 } from "../growth/messages.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
@@ -73,6 +74,12 @@ type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
   clean: NameCursor | null;
   cleanPast: PastCursor;
   cleaned: number;
+  /** Whether all that has moved is deleted. The growth is kept, because an earlier loss may show (G7). */
+  isCleaned: boolean;
+  /** The incarnation that accepted a loss which the new shards must hear of. 0: none. */
+  loss: number;
+  /** Whether no loss from before the last hand-over can show any more. */
+  isSettled: boolean;
 };
 
 /** What one round sends. */
@@ -148,21 +155,22 @@ export class GrowthSource {
 
   /** Whether all rows here are names that this shard serves. */
   get isWhole(): boolean {
-    return this.#growth?.isFenced !== true;
+    return this.#growth?.isFenced !== true || this.#growth.isCleaned;
   }
 
-  /** Whether names wait here that nobody serves, or rows are left to delete. */
+  /** Whether names wait here that nobody serves, rows are left to delete, or a loss is to be told. */
   get hasWork(): boolean {
-    return this.#growth?.isFenced === true && !this.#history.isLost;
+    const growth = this.#growth;
+    return growth?.isFenced === true && !this.#isDone(growth) && !this.#history.isLost;
   }
 
   /** Whether names are copied, handed over or deleted. Then no transfer can get a range hold (G10). */
   get isRunning(): boolean {
-    return this.#growth !== undefined;
+    return this.#growth?.isCleaned === false;
   }
 
   serves(key: BucketKey): boolean {
-    return this.#growth?.isFenced !== true || !this.#moves(key, this.#growth);
+    return this.isWhole || this.#growth === undefined || !this.#moves(key, this.#growth);
   }
 
   /** What a new shard may lack to which this one has handed over. Undefined: it has not. */
@@ -186,7 +194,9 @@ export class GrowthSource {
     const waiting = this.#names.countChanged();
     const state = isFenced
       ? this.#isHandedOver(growth)
-        ? "cleaning"
+        ? growth.isCleaned
+          ? "done"
+          : "cleaning"
         : "pushing"
       : cursor === null && this.#isChecked
         ? "copied"
@@ -206,20 +216,23 @@ export class GrowthSource {
   async step({ growth, rows }: GrowthStep): Promise<Reply<GrowthProgress>> {
     if (growth.phase === "copying" && this.#ranges.size > 0) return blockedByTransfer(this.#index);
     if (growth.phase === "aborted") await this.#abort(growth);
+    else if (growth.phase === "settled") await this.#settle(growth);
     else if (growth.phase !== "cut") await this.#prepare(growth);
     else await this.#guard.learn(placementMismatch(placementOf(growth.to), placementOf(growth.from)));
     await this.work(rows);
     const { refusal } = this.#history;
     if (refusal !== undefined) return { ok: false, refusal };
     const { progress } = this;
-    const isDone = progress.state === "none" && growth.phase === "cut";
-    const hasHandedOver = isDone && this.#guard.placement === placementOf(growth.to);
-    return ok(hasHandedOver ? { ...progress, growth: growth.id, state: "done" } : progress);
+    if (progress.state !== "none" || (growth.phase !== "cut" && growth.phase !== "settled"))
+      return ok(progress);
+    const isDone = this.#guard.placement === placementOf(growth.to);
+    return ok(isDone ? { ...progress, growth: growth.id, state: "done" } : progress);
   }
 
   /** Begins a growth that the directory has. */
   async #prepare(growth: Growth): Promise<void> {
-    if (this.#growth?.isFenced === true || this.#growth?.id === growth.id) return;
+    if (this.#growth?.id === growth.id || (this.#growth?.isFenced === true && !this.#growth.isCleaned))
+      return;
     const aborts = this.#aborts;
     if (!(await this.#guard.hasStarted(growth))) return;
     await this.#commits.submit("copy", () => {
@@ -236,6 +249,14 @@ export class GrowthSource {
     await this.#commits.submit("copy", () => {
       const growth = this.#growth;
       if (growth?.id === id && !growth.isFenced && !this.#history.isLost) this.#forget();
+    });
+  }
+
+  /** Forgets a growth, once every ledger has told what it has seen of this shard (G7). */
+  async #settle({ id }: SettledGrowth): Promise<void> {
+    await this.#commits.submit("clean", () => {
+      const growth = this.#growth;
+      if (growth?.id === id && this.#isDone(growth) && !this.#history.isLost) this.#forget();
     });
   }
 
@@ -257,6 +278,10 @@ export class GrowthSource {
       clean: FIRST_NAME,
       cleanPast: FIRST_PAST_CLAIM,
       cleaned: 0,
+      isCleaned: false,
+      loss: 0,
+      // A growth that this shard has missed gives no names to anybody.
+      isSettled: to === from,
     });
   }
 
@@ -271,9 +296,28 @@ export class GrowthSource {
     if (!this.#history.isLost) this.#log.reset();
   }
 
-  /** Must be called in the transaction that accepts a loss (H6). What is left is copied again. */
-  lossAccepted(): void {
-    if (this.#growth !== undefined) this.#restart(this.#growth);
+  /**
+   * Must be called in the transaction that accepts a loss (H6). What is left is copied again. Names that new
+   * shards have got may lack something, so these shards must hear of the loss. What is lost after a loss was
+   * accepted is no such name, if all was handed over by then: every ledger has told what it had seen (G7).
+   *
+   * @param incarnation the new one of this shard
+   */
+  lossAccepted(incarnation: number): void {
+    const growth = this.#growth;
+    if (growth === undefined) return;
+    if (!growth.isFenced || growth.isSettled) return this.#restart(growth);
+    const isSettled = this.#isHandedOver(growth);
+    const targets = Object.entries(growth.targets).map(([shard, target]) => [
+      shard,
+      { ...target, isActive: false },
+    ]);
+    this.#restart({
+      ...growth,
+      loss: incarnation,
+      isSettled,
+      targets: Object.fromEntries(targets) as StoredGrowth["targets"],
+    });
   }
 
   #restart(growth: StoredGrowth): void {
@@ -286,8 +330,8 @@ export class GrowthSource {
     this.#store({
       ...growth,
       copy: this.#ports.randomness.uuid(),
-      cursor: FIRST_NAME,
-      copied: 0,
+      cursor: growth.isCleaned ? null : FIRST_NAME,
+      copied: growth.isCleaned ? growth.copied : 0,
       targets: Object.fromEntries(targets),
     });
   }
@@ -306,6 +350,7 @@ export class GrowthSource {
     for (let left = rows; left > 0 && this.#growth !== undefined && !this.#history.isLost;) {
       const growth = this.#growth;
       if (growth.isFenced && this.#isHandedOver(growth)) {
+        if (growth.isCleaned) return;
         if (cleaned >= mostDeleted) return;
         const read = await this.#clean(growth, Math.min(left, PAGE_ROWS));
         cleaned += read;
@@ -327,7 +372,7 @@ export class GrowthSource {
         return;
       }
       // After a loss, range holds may be back. The transfers rewrite their claims first (G10).
-      if (this.#ranges.size > 0) return;
+      if (this.#ranges.size > 0 && !growth.isCleaned) return;
       // What is told of this shard must be durable (H2).
       await this.#ports.sql.flush();
       const sent = await fanOut([...batch.byTarget], this.#limits.fanOut, async ([shard, names]) => {
@@ -428,7 +473,7 @@ export class GrowthSource {
   }
 
   #message(
-    { id, from, to, position, copy, isFenced }: StoredGrowth,
+    { id, from, to, position, copy, isFenced, loss }: StoredGrowth,
     { confirmed, seen, checked }: Target,
     { point }: Batch,
     names: readonly MovedName[],
@@ -448,6 +493,7 @@ export class GrowthSource {
       ledgers: isComplete ? this.#log.ledgerPoints : {},
       isComplete,
       isReconciling: this.#history.state === "reconciling",
+      loss,
     };
   }
 
@@ -460,7 +506,7 @@ export class GrowthSource {
         if (growth.clean === null) {
           const hasMoved = (key: BucketKey): boolean => this.#moves(key, growth);
           const next = this.#names.deletePast(growth.cleanPast, limit, hasMoved);
-          if (next === null) this.#forget();
+          if (next === null) this.#cleanedAll(this.#growth);
           else this.#store({ ...this.#growth, cleanPast: next });
           return limit;
         }
@@ -472,6 +518,16 @@ export class GrowthSource {
       },
       { weight: 2 * limit },
     );
+  }
+
+  #cleanedAll(growth: StoredGrowth): void {
+    if (growth.isSettled) return this.#forget();
+    this.#names.forgetAllChanges();
+    this.#store({ ...growth, isCleaned: true });
+  }
+
+  #isDone(growth: StoredGrowth): boolean {
+    return growth.isCleaned && this.#isHandedOver(growth);
   }
 
   #isHandedOver({ targets }: StoredGrowth): boolean {
@@ -503,8 +559,8 @@ export class GrowthSource {
 }
 
 /** A growth with a hand-over that is not finished is never replaced. */
-const isEarlier = ({ position, isFenced }: StoredGrowth, than: Growth): boolean =>
-  !isFenced && position < than.position;
+const isEarlier = ({ position, isFenced, isCleaned }: StoredGrowth, than: Growth): boolean =>
+  (!isFenced || isCleaned) && position < than.position;
 
 const newTarget = (seen: HistoryPoint | null): Target => ({
   confirmed: 0,

@@ -55,9 +55,9 @@ export class ShardReconciler {
   readonly #ledger: KnowledgePeer;
   readonly #pastClaims: PastClaims;
   readonly #audit: Audit;
-  readonly #onAccepted: () => void;
+  readonly #onAccepted: (incarnation: number) => void;
 
-  /** @param onAccepted runs in the transaction that accepts a loss */
+  /** @param onAccepted runs in the transaction that accepts a loss, with the new incarnation */
   constructor(
     shard: number,
     ports: Pick<Ports, "clock" | "log">,
@@ -70,7 +70,7 @@ export class ShardReconciler {
     ledger: KnowledgePeer,
     pastClaims: PastClaims,
     audit: Audit,
-    onAccepted: () => void,
+    onAccepted: (incarnation: number) => void,
   ) {
     this.#shard = shard;
     this.#ports = ports;
@@ -169,12 +169,13 @@ export class ShardReconciler {
       const before = this.#log.position;
       this.#log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);
       this.#log.loseChanges();
-      this.#onAccepted();
       this.#pastClaims.incompleteBefore(this.#ports.clock.now());
       // It needs no room (O3), because a shard that is lost hands out no entries.
       this.#append(operator, "reconcile_part", "reconciling");
       const { position } = this.#log;
-      return { durable: this.#history.accept(seen, before + 1, { seenPoints, position }) };
+      const durable = this.#history.accept(seen, before + 1, { seenPoints, position });
+      this.#onAccepted(this.#history.pointOfRows(position)?.incarnation ?? 0);
+      return { durable };
     });
     if (accepted === undefined) return;
     accepted.durable();

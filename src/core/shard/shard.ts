@@ -294,8 +294,8 @@ export class Shard {
       peers.ledger,
       this.#pastClaims,
       this.#audit,
-      () => {
-        this.#source.lossAccepted();
+      (incarnation) => {
+        this.#source.lossAccepted(incarnation);
         this.#target.lossAccepted();
       },
     );
@@ -808,7 +808,12 @@ export class Shard {
 
   /** Accepts that this shard has gone back in time (H6). A dry run returns what would be accepted. */
   reconcile(message: ReconcileShard): Promise<Reply<ShardReconciliation>> {
-    return this.#answerAlways(message, () => this.#reconciler.reconcile(message));
+    return this.#answerAlways(message, async () => {
+      const reply = await this.#reconciler.reconcile(message);
+      // Shards that got names from this one must hear of its loss (G7).
+      if (this.#source.hasWork) void this.#handOver();
+      return reply;
+    });
   }
 
   /** Ends the reconciliation, once every cell has verified, and removed cells have no names (H6, X4). */
@@ -836,10 +841,19 @@ export class Shard {
     const { placement = message.placement } = isCut ? this.#placementGuard : message;
     const refusal =
       (await this.#placementGuard.admit({ ...message, placement })) ??
-      this.#history.refuse(message.seen, "a caller");
+      this.#history.refuse(message.seen, "a caller") ??
+      this.#refuseSeen(message);
     const reply = refusal === undefined ? await this.#source.step(message) : { ok: false as const, refusal };
     await this.#ports.sql.flush();
     return reply;
+  }
+
+  #refuseSeen({ sightings = [] }: GrowthStep): Refusal | undefined {
+    for (const { cell, point } of sightings) {
+      const refusal = this.#history.refuse(point, `the ledger of cell ${cell}`);
+      if (refusal !== undefined) return refusal;
+    }
+    return undefined;
   }
 
   /** Returns how far this shard is with a growth. */

@@ -284,6 +284,7 @@ function readGrowing({ disk }: Part<object>): GrowingShard {
   const source = JSON.parse(meta.get("growth_source") ?? "null") as {
     from: number;
     isFenced: boolean;
+    isCleaned: boolean;
   } | null;
   const target = JSON.parse(meta.get("growth_target") ?? "null") as {
     from: number;
@@ -291,7 +292,7 @@ function readGrowing({ disk }: Part<object>): GrowingShard {
   } | null;
   return {
     shards: placement === undefined ? 0 : shardsOf(placement),
-    fencedFrom: source?.isFenced === true ? source.from : undefined,
+    fencedFrom: source?.isFenced === true && !source.isCleaned ? source.from : undefined,
     target:
       target === null
         ? undefined

@@ -1,0 +1,216 @@
+/** A shard that gives names away has gone back before it did so, and that shows later (G7). */
+import { describe, expect, test } from "vitest";
+import type { Receive } from "../../src/core/growth/messages.ts";
+import { shardOf } from "../../src/core/placement.ts";
+import { Cluster } from "../support/cluster.ts";
+import { begin, LOST, own, saveShard } from "../support/go-back.ts";
+import { Growing, movingNames, ownerOf, stayingNames } from "../support/growing.ts";
+import { keyOf, operator } from "../support/ops.ts";
+
+const FROM = 2;
+const TO = 4;
+const NEW_SHARDS = [2, 3];
+const [STAYS = "", LATER = ""] = stayingNames(FROM, TO, 2, 0);
+
+/** A name that moves from shard 0 to another one. */
+const movingTo = (shard: number): string =>
+  movingNames(FROM, TO, 40, 0).find((name) => {
+    const { type, canonical } = keyOf("ROUTES", name);
+    return shardOf(type, canonical, TO) === shard;
+  }) ?? "";
+
+/** Shard 0 has forgotten a name of cell 1, which nobody has noticed. The growth can be cut. */
+async function forgotten() {
+  const c = await Cluster.start({ shards: FROM });
+  const growing = new Growing(c);
+  const name = movingTo(2);
+  await own(c, "1", movingTo(3));
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  const goBack = saveShard(c);
+  await own(c, "1", name);
+  await c.pass(200);
+  expect(await ownerOf(c, name)).toBe("ACTIVE 1");
+  goBack();
+  return { c, growing, name };
+}
+
+/** Cell 1 has seen more of shard 0. */
+const notice = async (c: Cluster): Promise<void> =>
+  expect(await begin(c, "1", c.uuid(), [STAYS])).toEqual(LOST);
+
+const accept = async (c: Cluster): Promise<void> =>
+  expect(
+    await c.clock.runUntil(
+      c.shard(0).object.reconcile({ ...c.envelope, operator, cells: ["1", "2"], dryRun: false }),
+    ),
+  ).toMatchObject({ ok: true, value: { status: { state: "reconciling" } } });
+
+const finish = async (c: Cluster, shard: number): Promise<void> =>
+  expect(
+    await c.clock.runUntil(
+      c.shard(shard).object.finishReconciliation({ ...c.envelope, operator, removedCells: [] }),
+    ),
+  ).toMatchObject({ ok: true, value: { state: "complete" } });
+
+async function states(c: Cluster, shards = NEW_SHARDS): Promise<unknown[]> {
+  const found = [];
+  for (const shard of shards) {
+    const status = await c.clock.runUntil(c.shard(shard).object.part(c.envelope));
+    found.push(status.ok ? status.value.state : status.refusal.reason);
+  }
+  return found;
+}
+
+const RECONCILING = ["reconciling", "reconciling"];
+const COMPLETE = ["complete", "complete"];
+
+describe("[G7] [H6] a loss from before the cut that shows", () => {
+  /** The new shards know of the loss, so no other cell gets the name. */
+  async function expectKept(c: Cluster, name: string): Promise<void> {
+    expect(await states(c)).toEqual(RECONCILING);
+    expect(await ownerOf(c, name)).toBe("unknown");
+    expect(await begin(c, "2", c.uuid(), [name])).toEqual(LOST);
+    expect(await begin(c, "1", c.uuid(), [name], { isVerification: true })).toMatchObject({ ok: true });
+  }
+
+  test("before shard 0 hands over, reaches the new shards with the names", async () => {
+    const { c, growing, name } = await forgotten();
+    c.fate = ({ method }) => (method === "receive" ? "lose" : "deliver");
+    await growing.cut();
+    growing.learn();
+    await growing.step(0);
+    await notice(c);
+    await accept(c);
+    // Nobody serves the names yet, so no cell can have verified them.
+    await finish(c, 0);
+    c.fate = () => "deliver";
+    await growing.stepAll("done");
+    await expectKept(c, name);
+  });
+
+  test("between two of its hand-overs, reaches the first one, too", async () => {
+    const { c, growing, name } = await forgotten();
+    c.fate = ({ method, to }) => (method === "receive" && to === "shard 3" ? "lose" : "deliver");
+    await growing.cut();
+    growing.learn();
+    await growing.step(0);
+    expect(await ownerOf(c, name)).toBe("none");
+    await notice(c);
+    await accept(c);
+    c.fate = () => "deliver";
+    await growing.stepAll("done");
+    await expectKept(c, name);
+  });
+
+  test("while it deletes what has moved, reaches the new shards", async () => {
+    const { c, growing, name } = await forgotten();
+    await growing.cut();
+    growing.learn();
+    expect(await growing.step(0, 1)).toMatchObject({ value: { state: "cleaning" } });
+    await notice(c);
+    await accept(c);
+    await c.pass(5_000);
+    await expectKept(c, name);
+    await growing.stepAll("done");
+  });
+
+  test("after its last step, reaches the new shards", async () => {
+    const { c, growing, name } = await forgotten();
+    await growing.cutAndHandOver();
+    await notice(c);
+    await accept(c);
+    expect(await growing.step(0)).toMatchObject({ value: { state: "done" } });
+    await expectKept(c, name);
+  });
+});
+
+/** The loss is accepted after shard 0 has handed over, but no message reaches the new shards. */
+async function untold() {
+  const { c, growing, name } = await forgotten();
+  await growing.cutAndHandOver();
+  await notice(c);
+  c.fate = ({ method }) => (method === "receive" ? "lose" : "deliver");
+  await accept(c);
+  await c.pass(60_000);
+  expect(await growing.step(0)).toMatchObject({ value: { state: "pushing" } });
+  expect(await states(c)).toEqual(COMPLETE);
+  return { c, growing, name };
+}
+
+describe("[G7] a shard tells the new ones of its loss until they have confirmed it", () => {
+  test("with its alarm", async () => {
+    const { c, growing } = await untold();
+    c.shard(0).restart();
+    c.fate = () => "deliver";
+    await c.pass(60_000);
+    expect(await states(c)).toEqual(RECONCILING);
+    expect(await growing.step(0)).toMatchObject({ value: { state: "done" } });
+  });
+
+  test("although an operator has finished its own reconciliation", async () => {
+    const { c, growing } = await untold();
+    await finish(c, 0);
+    c.fate = () => "deliver";
+    await growing.stepAll("done");
+    expect(await states(c)).toEqual(RECONCILING);
+  });
+
+  test("and lists its claims meanwhile, because all that has moved is deleted", async () => {
+    const { c } = await untold();
+    const counted = c.shard(0).object.countCellClaims({ ...c.envelope, cell: "1", behind: null });
+    expect(await c.clock.runUntil(counted)).toMatchObject({ ok: true });
+  });
+});
+
+describe("[G7] a new shard takes over a loss once", () => {
+  async function told() {
+    const { c, growing } = await untold();
+    c.fate = () => "deliver";
+    await growing.stepAll("done");
+    const late = c
+      .messages("receive")
+      .findLast(({ to, message }) => to === "shard 2" && (message as Receive).loss > 0)?.message as Receive;
+    expect(await states(c)).toEqual(RECONCILING);
+    for (const shard of NEW_SHARDS) await finish(c, shard);
+    return { c, growing, late };
+  }
+
+  test("although a late copy of the message comes", async () => {
+    const { c, late } = await told();
+    const receive = () => c.clock.runUntil(c.shard(2).object.receive(late));
+    expect(await receive()).toMatchObject({ value: { state: "active" } });
+    c.shard(2).restart();
+    expect(await receive()).toMatchObject({ value: { state: "active" } });
+    expect(await states(c)).toEqual(COMPLETE);
+  });
+
+  test("and not what the shard loses after it has handed over", async () => {
+    const { c, growing } = await told();
+    await finish(c, 0);
+    const goBack = saveShard(c);
+    await own(c, "1", LATER);
+    await c.pass(200);
+    goBack();
+    await notice(c);
+    await accept(c);
+    await growing.stepAll("done");
+    await c.pass(60_000);
+    expect(await states(c)).toEqual(COMPLETE);
+  });
+});
+
+test("[G7] [G1] another growth replaces one that is settled late", async () => {
+  const c = await Cluster.start({ shards: FROM });
+  const growing = new Growing(c);
+  await own(c, "1", STAYS);
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  await growing.cutAndHandOver();
+  const goBack = saveShard(c);
+  await growing.finish();
+  goBack();
+  await growing.complete(TO + 1);
+  const left = await c.clock.runUntil(c.shard(0).object.growthProgress(c.envelope));
+  expect(left).toMatchObject({ value: { state: "none" } });
+});
