@@ -38,6 +38,7 @@ export function ledgerInstance(name: string, ports: Ports, env: Env): Instance {
     inquire: (message) => ledger.inquire(message),
     pull: (message) => tell(ledger, ledger.pull(message)),
     maintain: (message) => tell(ledger, ledger.maintain(message)),
+    seenShards: (message) => tell(ledger, ledger.seenShards(message)),
     status: (message) => tell(ledger, ledger.status(message)),
     leaseStates: (message) => tell(ledger, ledger.leaseStates(message)),
     setState: (message) => tell(ledger, ledger.setState(message)),

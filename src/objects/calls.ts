@@ -65,6 +65,7 @@ export interface LedgerCalls {
   inquire(message: messages.Inquiry): PeerAnswer<messages.InquiryAnswer>;
   pull(message: messages.Pull): Answer<messages.PullAnswer>;
   maintain(message: messages.Maintain): Answer<messages.MaintainAnswer>;
+  seenShards(message: messages.Envelope): Answer<messages.ShardPoints>;
   status(message: messages.Envelope): Answer<messages.CellStatus>;
   reportStatus(message: messages.ReportStatus): Answer<ReportedStatus>;
   reportedStatus(message: messages.CellCall): Answer<ReportedStatus | null>;

@@ -87,6 +87,10 @@ export class CellLedger extends DurableObject<Env> implements LedgerCalls {
     return this.#tell(this.#ledger.maintain(message));
   }
 
+  seenShards(message: messages.Envelope): Answer<messages.ShardPoints> {
+    return this.#tell(this.#ledger.seenShards(message));
+  }
+
   status(message: messages.Envelope): Answer<messages.CellStatus> {
     return this.#tell(this.#ledger.status(message));
   }

@@ -1,6 +1,6 @@
 import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
-import type { Growth, GrowthProgress } from "../core/growth/messages.ts";
+import type { Growth, GrowthProgress, GrowthStep } from "../core/growth/messages.ts";
 import type { Envelope, Reply } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
@@ -9,6 +9,7 @@ import { readSeen } from "./directory-copies.ts";
 import { causeOf } from "./failure.ts";
 import type { GrowthDriver } from "./growth-driver.ts";
 import { mirrorGrowth, noteDropped } from "./mirror.ts";
+import { readSightings, type Sightings } from "./shard-sightings.ts";
 
 /** How far the shards of before are, by their numbers. A shard that could not be asked has no progress. */
 export interface GrowthState {
@@ -79,11 +80,39 @@ export async function stepGrowth(
   // The rest has time, so one shard works after the other, and begins are not slowed down everywhere at once.
   const state = await askSources(driver, cut.value, step, 1);
   if (!areAll(state, "done")) return ok(state);
+  const settled = await settle(driver, cut.value);
+  if (settled !== null) return ok(settled);
   const finished = await askAgain(driver, ({ envelope, objects }) =>
     objects.directory().finishGrowth({ ...envelope, id: growth.id }),
   );
   return finished.ok ? ok(null) : finished;
 }
+
+/** How long a step waits for ledgers. The growth goes on without an end while one of them doesn't answer. */
+const SETTLE_MS = 10_000;
+
+/**
+ * Tells the shards of before what the ledgers have seen of them. If every ledger has answered, and no shard
+ * has gone back, they forget the growth (G7). Returns null, or what is left.
+ */
+async function settle(driver: GrowthDriver, growth: Growth): Promise<GrowthState | null> {
+  const sightings = await readSightings(driver, driver.clock.now() + SETTLE_MS);
+  const settled = { ...growth, phase: "settled" } as const;
+  const state = await askSources(driver, growth, ({ envelope, objects }, shard) =>
+    objects.shard(shard).growStep({
+      ...envelope,
+      growth: sightings.areComplete ? settled : growth,
+      rows: STEP_ROWS,
+      ...seenOf(sightings, shard),
+    }),
+  );
+  return sightings.areComplete && areAll(state, "done") ? null : state;
+}
+
+const seenOf = ({ byShard }: Sightings, shard: number): Pick<GrowthStep, "sightings"> => {
+  const sightings = byShard.get(shard);
+  return sightings === undefined ? {} : { sightings: [...sightings] };
+};
 
 /** Puts the new placement in force after a cut was ordered: first D1 gets a copy of the growth (G2). */
 export async function completeCut(driver: GrowthDriver, growth: Growth): Promise<Result<Growth>> {
@@ -109,17 +138,20 @@ export const isReadyToCut = (state: GrowthState): boolean =>
 /** How long the names are sent that have changed before a cut. Others change meanwhile. */
 const PREPARE_MS = 3_000;
 
-function sendChanges(driver: GrowthDriver, growth: Growth): Promise<GrowthState> {
+/**
+ * Tells the shards what the ledgers have seen of them, so that one that went back notices it before the cut,
+ * and sends what has changed, so that the cut makes hardly any name unavailable. A ledger that does not
+ * answer prevents no cut.
+ */
+async function sendChanges(driver: GrowthDriver, growth: Growth): Promise<GrowthState> {
+  const sightings = await readSightings(driver, driver.clock.now() + PREPARE_MS);
   const untilMs = driver.clock.now() + PREPARE_MS;
   return askSources(driver, growth, (now, shard) =>
-    stepShard(now, growth, shard, { untilMs, rows: STEP_ROWS }),
+    stepShard(now, growth, shard, { untilMs, rows: STEP_ROWS, ...seenOf(sightings, shard) }),
   );
 }
 
-/**
- * Sends what has changed, so that the cut makes hardly any name unavailable. Returns whether a cut is
- * possible.
- */
+/** Tells and sends what a cut needs. Returns whether it is possible. */
 export async function prepareCut(driver: GrowthDriver, growth: Growth): Promise<boolean> {
   if (!isReadyToCut(await readProgress(driver, growth))) return false;
   return isReadyToCut(await sendChanges(driver, growth));
@@ -143,15 +175,21 @@ export async function dropCopies(driver: GrowthDriver, growth: Growth): Promise<
   if (dropped.every(({ ok: isDropped }) => isDropped)) await noteDropped(driver.database, growth);
 }
 
+interface StepOptions extends Pick<GrowthStep, "sightings"> {
+  untilMs: number;
+  rows: number;
+  onlyPushes?: boolean;
+}
+
 async function stepShard(
   { envelope, objects, clock }: GrowthDriver,
   growth: Growth,
   shard: number,
-  { untilMs, rows, onlyPushes = false }: { untilMs: number; rows: number; onlyPushes?: boolean },
+  { untilMs, rows, onlyPushes = false, ...seen }: StepOptions,
 ): Promise<Reply<GrowthProgress>> {
   for (let messages = 1; ; messages += 1) {
     const startedMs = clock.now();
-    const stepped = await objects.shard(shard).growStep({ ...envelope, growth, rows });
+    const stepped = await objects.shard(shard).growStep({ ...envelope, growth, rows, ...seen });
     if (!stepped.ok || messages === STEP_MESSAGES || clock.now() >= untilMs) return stepped;
     const { state, waiting } = stepped.value;
     if (state === "done" || (state === "copied" && waiting === 0)) return stepped;

@@ -2,9 +2,11 @@
 import { describe, expect, test } from "vitest";
 import type { Receive } from "../../src/core/growth/messages.ts";
 import { shardOf } from "../../src/core/placement.ts";
+import { prepareCut, stepGrowth } from "../../src/projections/growth.ts";
+import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, LOST, own, saveShard } from "../support/go-back.ts";
-import { Growing, movingNames, ownerOf, stayingNames } from "../support/growing.ts";
+import { Growing, growthDriver, movingNames, ownerOf, stayingNames } from "../support/growing.ts";
 import { keyOf, operator } from "../support/ops.ts";
 
 const FROM = 2;
@@ -64,6 +66,14 @@ async function states(c: Cluster, shards = NEW_SHARDS): Promise<unknown[]> {
 
 const RECONCILING = ["reconciling", "reconciling"];
 const COMPLETE = ["complete", "complete"];
+
+const step = (c: Cluster, growing: Growing, objects = {}) =>
+  c.clock.runUntil(stepGrowth(growthDriver(c, objects), growing.running, c.clock.now() + 3_000));
+
+/** The ledger of cell 1 can't be reached by whoever makes the steps. */
+const withoutLedger = (c: Cluster): object => ({
+  ledger: (cell: string) => (cell === "1" ? {} : c.ledger(cell).object),
+});
 
 describe("[G7] [H6] a loss from before the cut that shows", () => {
   /** The new shards know of the loss, so no other cell gets the name. */
@@ -156,6 +166,16 @@ describe("[G7] a shard tells the new ones of its loss until they have confirmed 
     expect(await states(c)).toEqual(RECONCILING);
   });
 
+  test("and the growth does not end before", async () => {
+    const { c, growing } = await untold();
+    expect(await step(c, growing)).toMatchObject({
+      value: { shards: [{ progress: { state: "pushing" } }, { progress: { state: "done" } }] },
+    });
+    c.fate = () => "deliver";
+    expect(await step(c, growing)).toEqual({ ok: true, value: null });
+    expect(await states(c)).toEqual(RECONCILING);
+  });
+
   test("and lists its claims meanwhile, because all that has moved is deleted", async () => {
     const { c } = await untold();
     const counted = c.shard(0).object.countCellClaims({ ...c.envelope, cell: "1", behind: null });
@@ -197,6 +217,80 @@ describe("[G7] a new shard takes over a loss once", () => {
     await growing.stepAll("done");
     await c.pass(60_000);
     expect(await states(c)).toEqual(COMPLETE);
+  });
+});
+
+describe("[G7] a growth ends when no earlier loss can show any more", () => {
+  test("so later ones are no business of the new shards", async () => {
+    const c = await Cluster.start({ shards: FROM });
+    const growing = new Growing(c);
+    await own(c, "1", STAYS);
+    await growing.start(TO);
+    await growing.stepAll("copied");
+    await growing.cutAndHandOver();
+    expect(await step(c, growing)).toEqual({ ok: true, value: null });
+    const goBack = saveShard(c);
+    await own(c, "1", LATER);
+    await c.pass(200);
+    goBack();
+    await notice(c);
+    await accept(c);
+    await c.pass(60_000);
+    expect(await states(c, [0, ...NEW_SHARDS])).toEqual(["reconciling", ...COMPLETE]);
+  });
+
+  test("so it waits for a ledger that can't be reached", async () => {
+    const c = await Cluster.start({ shards: FROM });
+    const growing = new Growing(c);
+    await growing.start(TO);
+    await growing.stepAll("copied");
+    await growing.cutAndHandOver();
+    const done = { value: { shards: [{ progress: { state: "done" } }, { progress: { state: "done" } }] } };
+    expect(await step(c, growing, withoutLedger(c))).toMatchObject(done);
+    const message = { ...c.envelope, operator, to: TO + 1, growthCopiedAt: 0 };
+    expect(await c.clock.runUntil(c.directory.object.startGrowth(message))).toEqual(
+      no("FAILED_PRECONDITION", { reason: "GROWTH_RUNNING" }),
+    );
+    expect(await step(c, growing)).toEqual({ ok: true, value: null });
+  });
+
+  test("so a shard that went back is told what the ledgers have seen", async () => {
+    const { c, growing, name } = await forgotten();
+    await growing.cutAndHandOver();
+    const left = await step(c, growing);
+    expect(left).toMatchObject({ ok: true, value: { shards: [{ progress: null }, { shard: 1 }] } });
+    expect(await states(c, [0])).toEqual(["lost"]);
+    await accept(c);
+    await c.pass(5_000);
+    expect(await step(c, growing)).toEqual({ ok: true, value: null });
+    expect(await begin(c, "2", c.uuid(), [name])).toEqual(LOST);
+  });
+
+  test("so a late message that it is settled drops no loss that is to be told", async () => {
+    const { c, growing } = await untold();
+    const settled = { ...growing.running, phase: "settled" } as const;
+    expect(await growing.step(0, 10, settled)).toMatchObject({ value: { state: "pushing" } });
+    c.fate = () => "deliver";
+    await growing.stepAll("done");
+    expect(await states(c)).toEqual(RECONCILING);
+  });
+});
+
+describe("[G7] before a cut, ledgers tell the shards what they have seen", () => {
+  async function prepared(c: Cluster, growing: Growing, objects = {}): Promise<boolean> {
+    await growing.stepAll("copied");
+    return c.clock.runUntil(prepareCut(growthDriver(c, objects), growing.running));
+  }
+
+  test("so one that went back prevents the cut", async () => {
+    const { c, growing } = await forgotten();
+    expect(await prepared(c, growing)).toBe(false);
+    expect(await states(c, [0])).toEqual(["lost"]);
+  });
+
+  test("but a ledger that can't be reached does not", async () => {
+    const { c, growing } = await forgotten();
+    expect(await prepared(c, growing, withoutLedger(c))).toBe(true);
   });
 });
 

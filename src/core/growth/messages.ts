@@ -99,7 +99,7 @@ export interface SettledGrowth extends Omit<Growth, "phase"> {
 }
 
 /** A point of a shard that the ledger of a cell has seen. */
-interface ShardSighting {
+export interface ShardSighting {
   cell: string;
   point: HistoryPoint;
 }

@@ -38,6 +38,7 @@ import type {
   RevokeCellKey,
   ScrubStatus,
   ScrubStep,
+  ShardPoints,
   SetState,
   StartRemoval,
   Told,
@@ -479,6 +480,11 @@ export class Ledger {
         removed: this.#removal.end,
       });
     });
+  }
+
+  /** Returns the newest point of each shard that this ledger has seen, for the shards to check (G7). */
+  seenShards(message: Envelope): Promise<Reply<ShardPoints>> {
+    return this.#answer(message, async () => ok(Object.fromEntries(this.#links.points)));
   }
 
   status(message: Envelope): Promise<Reply<CellStatus>> {

@@ -20,6 +20,7 @@ const TELLING = {
     "list",
     "pull",
     "maintain",
+    "seenShards",
     "status",
     "reportStatus",
     "reportedStatus",
