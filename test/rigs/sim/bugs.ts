@@ -67,6 +67,29 @@ export const bugs: Record<string, Bug> = {
     "(now.epoch > sharedThrough || (known !== null && now.epoch >= known.epoch))",
     "now.epoch < 0",
   ),
+  "the plans of one loss have the same leases": {
+    breaks: "J3",
+    violates: ["I53"],
+    patches: [
+      {
+        file: "src/cli/parts/plan/plan-run.ts",
+        find: "leaseIdOf([plan.header.id])",
+        put: "leaseIdOf([plan.header.part, plan.header.loss_noticed_at])",
+      },
+      {
+        file: "src/cli/parts/plan/plan-run.ts",
+        find: "const { id } = this.#plan.header;",
+        put: "const { part: id } = this.#plan.header;",
+      },
+    ],
+  },
+  "a plan does not know its own leases": one(
+    "J3",
+    ["I53"],
+    "src/cli/parts/plan/plan-run.ts",
+    "change.lease_uuid.startsWith(this.#tag)",
+    "change === undefined",
+  ),
   // More shards
   "a shard accepts messages with the placement from before its change": one(
     "G3",

@@ -25,6 +25,7 @@ import { read, type Made } from "./made-leases.ts";
 import type { Part } from "./part.ts";
 import { apiChanges, listChanges, planClient, planIo } from "./plan-client.ts";
 import type { Random } from "./random.ts";
+import { Replanning } from "./replanning.ts";
 import type { Simulation } from "./simulation.ts";
 
 // In some runs, an operator records the change feed before shards go back in time. Once a shard has accepted
@@ -265,6 +266,8 @@ export class Planning {
     const run = new PlanRun(io, client, this.#names, { header, lines }, "a simulated reason", since);
     await this.#carryOut(run, index, lines, restored);
     if (isFrozen) await this.#setStates("ACTIVE");
+    if (this.#simulation.replans)
+      await new Replanning(this.#simulation, index, timeOf(loss.noticedAtMs)).run();
   }
 
   async #evidenceOf(

@@ -25,6 +25,7 @@ const habits = [
   "growth",
   "plans",
   "queueMs",
+  "replans",
   "renewalMs",
   "scrubMs",
   "statusMs",

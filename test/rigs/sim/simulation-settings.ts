@@ -203,6 +203,8 @@ export interface SimulationSettings {
   bringsForward?: true;
   /** True if an operator plans what to do about shards that went back. Undefined in a run without plans. */
   plans?: true;
+  /** True if the operator makes several plans for one loss. Undefined in a run with one for each loss. */
+  replans?: true;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
 }
@@ -347,12 +349,17 @@ export function drawSettings(seed: number): SimulationSettings {
   const withForward = { ...withScrubs, ...(bringsForward ? { bringsForward } : {}) };
   const withTransfers = { ...withForward, ...transfersOf(Random.of(seed, "transfers"), withForward) };
   const withGrowth = { ...withTransfers, ...growthOf(Random.of(seed, "growth"), withTransfers) };
-  return { ...withGrowth, ...plansOf(Random.of(seed, "plans"), withGrowth) };
+  const withPlans = { ...withGrowth, ...plansOf(Random.of(seed, "plans"), withGrowth) };
+  return { ...withPlans, ...replansOf(Random.of(seed, "replans"), withPlans) };
 }
 
 /** In some runs an operator plans what to do about shards that went back. A plan is of one placement. */
 const plansOf = (random: Random, { growth }: SimulationSettings): Partial<SimulationSettings> =>
   growth === undefined && random.chance(0.2) ? { plans: true } : {};
+
+/** In some of these runs the operator makes several plans for one loss. */
+const replansOf = (random: Random, { plans }: SimulationSettings): Partial<SimulationSettings> =>
+  plans === true && random.chance(0.5) ? { replans: true } : {};
 
 /** Some runs get more shards. The other runs are the same as if none did. */
 function growthOf(

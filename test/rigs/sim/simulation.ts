@@ -100,6 +100,8 @@ export class Simulation {
   readonly bringsForward: boolean;
   /** Whether an operator plans what to do about shards that went back (J3). */
   readonly plans: boolean;
+  /** Whether the operator makes several plans for each of them. */
+  readonly replans: boolean;
   readonly #skipped: { has: (index: number) => boolean };
   readonly #log: string[] = [];
   #failure: Error | undefined;
@@ -159,6 +161,7 @@ export class Simulation {
     this.routedNames = settings.transfersMs === undefined ? this.names : [...this.names, ...MOVING];
     this.bringsForward = settings.bringsForward === true;
     this.plans = settings.plans === true;
+    this.replans = settings.replans === true;
     this.cells = [...this.coordinator.ledgers.keys()].map(
       (cell) => new Cell(cell, context, this.faults, settings),
     );
