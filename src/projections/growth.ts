@@ -67,8 +67,6 @@ export async function stepGrowth(
 ): Promise<Result<GrowthState | null>> {
   const cut = growth.phase === "cutting" ? await repeatCut(driver, growth) : ok(growth);
   if (!cut.ok) return cut;
-  const step = (now: GrowthDriver, shard: number): Promise<Reply<GrowthProgress>> =>
-    stepShard(now, cut.value, shard, { untilMs, rows });
   // Names that are not handed over are unavailable, so that comes first, and everywhere at once.
   if (cut.value.phase === "cut") {
     const pushed = await askSources(driver, cut.value, (now, shard) =>
@@ -77,8 +75,7 @@ export async function stepGrowth(
     if (pushed.shards.some(({ progress }) => progress === null || progress.state === "pushing"))
       return ok(pushed);
   }
-  // The rest has time, so one shard works after the other, and begins are not slowed down everywhere at once.
-  const state = await askSources(driver, cut.value, step, 1);
+  const state = await stepInTurn(driver, cut.value, untilMs, rows);
   if (!areAll(state, "done")) return ok(state);
   const settled = await settle(driver, cut.value);
   if (settled !== null) return ok(settled);
@@ -86,6 +83,30 @@ export async function stepGrowth(
     objects.directory().finishGrowth({ ...envelope, id: growth.id }),
   );
   return finished.ok ? ok(null) : finished;
+}
+
+/**
+ * Copies and deletions have time, so one shard works after the other, and begins are not slowed down
+ * everywhere at once. When the time is over, the others only say how far they are. So shards that hang cost
+ * the time of two answers at most.
+ */
+async function stepInTurn(
+  driver: GrowthDriver,
+  growth: Growth,
+  untilMs: number,
+  rows: number,
+): Promise<GrowthState> {
+  const isOver = (): boolean => driver.clock.now() >= untilMs;
+  const done: GrowthState["shards"] = [];
+  for (let shard = 0; shard < growth.from && !isOver(); shard += 1)
+    done.push(await askSource(driver, shard, (now) => stepShard(now, growth, shard, { untilMs, rows })));
+  const others = await askSources(
+    driver,
+    growth,
+    ({ envelope, objects }, shard) => askProgress(objects, envelope, shard),
+    done.length,
+  );
+  return { growth, shards: [...done, ...others.shards] };
 }
 
 /** How long a step waits for ledgers. The growth goes on without an end while one of them doesn't answer. */
@@ -214,17 +235,27 @@ async function askAgain<T>(
   return refused("UNAVAILABLE", causeOf(answer), { retryAfterMs: 1_000 });
 }
 
+/** Asks the shards of before at the same time, from one number on. */
 async function askSources(
   driver: GrowthDriver,
   growth: Growth,
   call: (driver: GrowthDriver, shard: number) => Promise<Reply<GrowthProgress>>,
-  width = driver.limits.fanOut,
+  first = 0,
 ): Promise<GrowthState> {
-  const shards = await fanOut([...Array(growth.from).keys()], width, async (shard) => {
-    const answer = await askAgain(driver, (now) => call(now, shard));
-    return { shard, progress: answer.ok ? answer.value : null };
-  });
+  const numbers = [...Array(growth.from).keys()].slice(first);
+  const shards = await fanOut(numbers, driver.limits.fanOut, (shard) =>
+    askSource(driver, shard, (now) => call(now, shard)),
+  );
   return { growth, shards };
+}
+
+async function askSource(
+  driver: GrowthDriver,
+  shard: number,
+  call: (driver: GrowthDriver) => Promise<Reply<GrowthProgress>>,
+): Promise<GrowthState["shards"][number]> {
+  const answer = await askAgain(driver, call);
+  return { shard, progress: answer.ok ? answer.value : null };
 }
 
 const pause = (clock: WallClock, ms: number): Promise<void> =>

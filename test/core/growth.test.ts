@@ -606,6 +606,26 @@ test("[G7] shards hand over at the same time, and delete with pauses, one after 
   expectPlaced(c, "claim", ALL);
 });
 
+test("[M7] shards that hang cost a step the time of two answers", async () => {
+  const c = await Cluster.start({ shards: 4 });
+  const growing = new Growing(c);
+  await growing.start(5);
+  const asked: string[] = [];
+  const hung = (method: string) => () => {
+    asked.push(method);
+    return new Promise<never>(() => {});
+  };
+  const driver = growthDriver(c, {
+    shard: () => ({ growStep: hung("step"), growthProgress: hung("progress") }),
+  });
+  const startedMs = c.clock.now();
+  expect(await c.clock.runUntil(stepGrowth(driver, growing.running, startedMs + 3_000))).toMatchObject({
+    value: { shards: [0, 1, 2, 3].map((shard) => ({ shard, progress: null })) },
+  });
+  expect(asked).toEqual(["step", "progress", "progress", "progress"]);
+  expect(c.clock.now() - startedMs).toBe(40_000);
+});
+
 test("[G7] a shard hands over with the message that has the last changes", async () => {
   const { c, growing } = await start();
   await growing.start(TO);
