@@ -1,15 +1,13 @@
 /** `npm run bench`: compares Leasehold with the systems that could be used instead, on this machine. */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Bench, type BenchScale } from "./measure/bench.ts";
 import { measures } from "./measure/parts.ts";
 import { isOwn, readOptions, usage, type Options, type OwnPart } from "./options.ts";
 import { codeVersion } from "./code-version.ts";
 import { peerNames } from "./peers.ts";
-import { BadOption, runProgram } from "./program.ts";
+import { BadOption, inFolder, runProgram } from "./program.ts";
 import { errorsOf, writeReport } from "./report/report.ts";
 import { Results } from "./results.ts";
 
@@ -49,24 +47,16 @@ async function bench(options: Options): Promise<number> {
 async function run(options: Options, results: Results, commit: string): Promise<void> {
   if (measuresPeers(options))
     execFileSync("sh", [join(import.meta.dirname, "install.sh")], { stdio: "inherit" });
-  const root = mkdtempSync(join(tmpdir(), "leasehold-bench-"));
-  const running = new Bench(options.only, options.full ? FULL : QUICK, results, commit, root, print);
-  const end = async (): Promise<void> => {
-    program?.kill("SIGTERM");
-    await running.stop();
-    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const)
-    process.once(signal, () => void end().finally(() => process.exit(130)));
-  try {
+  await inFolder("bench", async (root, atEnd) => {
+    const running = new Bench(options.only, options.full ? FULL : QUICK, results, commit, root, print);
+    atEnd(() => running.stop());
+    atEnd(async () => void program?.kill("SIGTERM"));
     if (measuresPeers(options)) await running.start();
     for (const part of options.parts) {
       if (isOwn(part)) await runPart(part, part === "growth" && !options.full ? ["--targets"] : []);
       else await measures[part](running);
     }
-  } finally {
-    await end();
-  }
+  });
 }
 
 const measuresPeers = ({ parts }: Options): boolean => parts.some((part) => !isOwn(part));

@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
 /**
  * The common frame of the benchmark programs. A wrong option prints the usage and exits with 2, and a failed
  * run exits with 1.
@@ -53,5 +57,28 @@ export async function runProgram<Options>({
         : String(error);
     process.stderr.write(`${name}: ${what}\n`);
     process.exitCode = isBad ? 2 : 1;
+  }
+}
+
+/**
+ * Runs work that keeps its files in a folder of its own. Afterwards, and also if a signal ends the program,
+ * what was started is stopped, the last one first, and the folder is deleted.
+ */
+export async function inFolder(
+  name: string,
+  work: (root: string, atEnd: (stop: () => Promise<void>) => void) => Promise<void>,
+): Promise<void> {
+  const root = mkdtempSync(join(tmpdir(), `leasehold-${name}-`));
+  const stops: (() => Promise<void>)[] = [];
+  const end = async (): Promise<void> => {
+    for (const stop of stops.toReversed()) await stop();
+    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => void end().finally(() => process.exit(130)));
+  try {
+    await work(root, (stop) => void stops.push(stop));
+  } finally {
+    await end();
   }
 }

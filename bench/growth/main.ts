@@ -1,11 +1,9 @@
 /** Measures what a cycle, a lookup and a page of leases cost as a deployment grows. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Growth, type GrowthScale } from "./growth.ts";
 import { codeVersion } from "../code-version.ts";
-import { BadOption, parsed, runProgram } from "../program.ts";
+import { BadOption, inFolder, parsed, runProgram } from "../program.ts";
 import { Results } from "./results.ts";
 import { tableOf } from "./table.ts";
 import { axes, variantsOf, type Axis, type Extent } from "./variants.ts";
@@ -48,19 +46,12 @@ async function measure({ extent, axes: chosen }: Options): Promise<void> {
   const results = new Results(
     join(import.meta.dirname, "../../.bench", extent === "small" ? "growth-small.jsonl" : "growth.jsonl"),
   );
-  const root = mkdtempSync(join(tmpdir(), "leasehold-growth-"));
-  let running: Growth | undefined;
-  const end = async (): Promise<void> => {
-    await running?.stop();
-    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const)
-    process.once(signal, () => void end().finally(() => process.exit(130)));
-  try {
+  await inFolder("growth", async (root, atEnd) => {
     for (const axis of chosen) {
       const variants = variantsOf(axis, extent);
       if (variants.length === 0) continue;
-      running = new Growth(axis, variants, scales[extent], results, commit, root, print);
+      const running = new Growth(axis, variants, scales[extent], results, commit, root, print);
+      atEnd(() => running.stop());
       await running.run();
       await running.stop();
       print(`\n${tableOf(axis, results.of(commit, axis))}\n`);
@@ -69,9 +60,7 @@ async function measure({ extent, axes: chosen }: Options): Promise<void> {
       .flatMap((axis) => results.of(commit, axis))
       .reduce((sum, result) => sum + result.errors, 0);
     if (errors > 0) throw new Error(`${errors} turns ended with an unexpected answer`);
-  } finally {
-    await end();
-  }
+  });
 }
 
 await runProgram({ name: "growth", usage, readOptions, run: measure });

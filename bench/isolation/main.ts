@@ -1,9 +1,6 @@
 /** Measures how much one cell's calls slow down the begins of another cell. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { BadOption, parsed, runProgram } from "../program.ts";
+import { BadOption, inFolder, parsed, runProgram } from "../program.ts";
 import { Isolation, loads, type Load, type Scale } from "./isolation.ts";
 import { tableOf } from "./table.ts";
 
@@ -42,23 +39,14 @@ function readOptions(argv: readonly string[]): Options | undefined {
 }
 
 async function measure({ scale, loads: chosen }: Options): Promise<void> {
-  const root = mkdtempSync(join(tmpdir(), "leasehold-isolation-"));
-  let isolation: Isolation | undefined;
-  const end = async (): Promise<void> => {
-    await isolation?.stop();
-    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const)
-    process.once(signal, () => void end().finally(() => process.exit(130)));
-  try {
-    isolation = await Isolation.start(root, scale);
+  await inFolder("isolation", async (root, atEnd) => {
+    const isolation = await Isolation.start(root, scale);
+    atEnd(() => isolation.stop());
     for (const load of chosen) {
       const rounds = await isolation.measure(load);
       process.stdout.write(`${tableOf(load, rounds)}\n\n`);
     }
-  } finally {
-    await end();
-  }
+  });
 }
 
 await runProgram({ name: "isolation", usage, readOptions, run: measure });

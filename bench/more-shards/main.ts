@@ -1,9 +1,6 @@
 /** Measures how much a deployment that gets more shards slows down the begins of a cell. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { numberOf, parsed, runProgram } from "../program.ts";
+import { inFolder, numberOf, parsed, runProgram } from "../program.ts";
 import { MoreShards, type Scale } from "./more-shards.ts";
 import { tableOf } from "./table.ts";
 
@@ -34,20 +31,11 @@ function readOptions(argv: readonly string[]): Scale | undefined {
 }
 
 async function measure(scale: Scale): Promise<void> {
-  const root = mkdtempSync(join(tmpdir(), "leasehold-more-shards-"));
-  let running: MoreShards | undefined;
-  const end = async (): Promise<void> => {
-    await running?.stop();
-    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const)
-    process.once(signal, () => void end().finally(() => process.exit(130)));
-  try {
-    running = await MoreShards.start(root, scale);
+  await inFolder("more-shards", async (root, atEnd) => {
+    const running = await MoreShards.start(root, scale);
+    atEnd(() => running.stop());
     process.stdout.write(`${tableOf(await running.measure())}\n`);
-  } finally {
-    await end();
-  }
+  });
 }
 
 await runProgram({ name: "more-shards", usage, readOptions, run: measure });

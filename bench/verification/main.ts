@@ -1,11 +1,10 @@
 /** Measures a verification of a million rows with and without digests, a backfill, and an export. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { codeVersion } from "../code-version.ts";
 import type { CallCounts } from "./count-reads.ts";
 import { Measurement } from "./measurement.ts";
-import { BadOption, runProgram } from "../program.ts";
+import { BadOption, inFolder, runProgram } from "../program.ts";
 import { readOptions, usage, type Options } from "./options.ts";
 import { writeReport } from "./report.ts";
 import { Results } from "./results.ts";
@@ -36,19 +35,11 @@ const keepCounts = (counts: readonly CallCounts[]): void =>
   writeFileSync(COUNTS, `${JSON.stringify(counts, null, 2)}\n`);
 
 async function run(options: Options, results: Results): Promise<void> {
-  const root = mkdtempSync(join(tmpdir(), "leasehold-verification-"));
-  const measurement = new Measurement(options, { results, keepCounts }, codeVersion(), root, print);
-  const end = async (): Promise<void> => {
-    await measurement.stop();
-    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const)
-    process.once(signal, () => void end().finally(() => process.exit(130)));
-  try {
+  await inFolder("verification", async (root, atEnd) => {
+    const measurement = new Measurement(options, { results, keepCounts }, codeVersion(), root, print);
+    atEnd(() => measurement.stop());
     await measurement.run();
-  } finally {
-    await end();
-  }
+  });
 }
 
 await runProgram({ name: "verification", usage, readOptions, run: measure });
