@@ -1,8 +1,11 @@
+import { ask } from "../core/ask.ts";
 import type { Limits } from "../core/limits.ts";
-import type { Envelope } from "../core/messages.ts";
+import type { Envelope, Reply } from "../core/messages.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { WallClock } from "../runtime.ts";
 import type { Database } from "./database.ts";
+import { causeOf } from "./failure.ts";
 
 /** What carries out the steps of a growth: a request, or a run of the cron. */
 export interface GrowthDriver {
@@ -12,4 +15,21 @@ export interface GrowthDriver {
   database: Database;
   limits: Limits;
   clock: WallClock;
+}
+
+/** How long a step waits for an answer. A shard sends messages to other shards before it answers. */
+const ANSWER_MS = 20_000;
+
+/** Asks an object. If it has another placement, it says so, and is asked again with that. */
+export async function askAgain<T>(
+  driver: GrowthDriver,
+  call: (driver: GrowthDriver) => Promise<Reply<T>>,
+): Promise<Result<T>> {
+  const { placement } = driver.envelope;
+  const send = () => ask(driver.clock, ANSWER_MS, async () => call(driver));
+  let answer = await send();
+  if (answer.kind === "refused" && driver.envelope.placement !== placement) answer = await send();
+  if (answer.kind === "ok") return ok(answer.value);
+  if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
+  return refused("UNAVAILABLE", causeOf(answer), { retryAfterMs: 1_000 });
 }

@@ -1,13 +1,11 @@
-import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Growth, GrowthProgress, GrowthStep } from "../core/growth/messages.ts";
 import type { Envelope, Reply } from "../core/messages.ts";
-import { ok, refused, type Result } from "../core/refusal.ts";
+import { ok, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { WallClock } from "../runtime.ts";
 import { readSeen } from "./directory-copies.ts";
-import { causeOf } from "./failure.ts";
-import type { GrowthDriver } from "./growth-driver.ts";
+import { askAgain, type GrowthDriver } from "./growth-driver.ts";
 import { mirrorGrowth, noteDropped } from "./mirror.ts";
 import { readSightings, type Sightings } from "./shard-sightings.ts";
 
@@ -16,9 +14,6 @@ export interface GrowthState {
   growth: Growth;
   shards: { shard: number; progress: GrowthProgress | null }[];
 }
-
-/** How long a step waits for an answer. A shard sends messages to other shards before it answers. */
-const ANSWER_MS = 20_000;
 
 /** The changes of one shard that may wait for the cut. Their names are unavailable until they are sent. */
 export const MAX_WAITING = 1_000;
@@ -219,20 +214,6 @@ async function stepShard(
     // handed over wait.
     if (state !== "pushing") await pause(clock, 3 * (clock.now() - startedMs));
   }
-}
-
-/** Asks an object. If it has another placement, it says so, and is asked again with that. */
-async function askAgain<T>(
-  driver: GrowthDriver,
-  call: (driver: GrowthDriver) => Promise<Reply<T>>,
-): Promise<Result<T>> {
-  const { placement } = driver.envelope;
-  const send = () => ask(driver.clock, ANSWER_MS, async () => call(driver));
-  let answer = await send();
-  if (answer.kind === "refused" && driver.envelope.placement !== placement) answer = await send();
-  if (answer.kind === "ok") return ok(answer.value);
-  if (answer.kind === "refused") return { ok: false, refusal: answer.refusal };
-  return refused("UNAVAILABLE", causeOf(answer), { retryAfterMs: 1_000 });
 }
 
 /** Asks the shards of before at the same time, from one number on. */

@@ -2,7 +2,7 @@ import { ask } from "../core/ask.ts";
 import type { ShardSighting } from "../core/growth/messages.ts";
 import { fanOut } from "../core/fan-out.ts";
 import { readSeen } from "./directory-copies.ts";
-import type { GrowthDriver } from "./growth-driver.ts";
+import { askAgain, type GrowthDriver } from "./growth-driver.ts";
 
 /** What the ledgers have seen of the shards. */
 export interface Sightings {
@@ -47,12 +47,10 @@ async function readCells(
   if (!seen.ok) return undefined;
   // A directory that went back notices it here (H4).
   const known = seen.value.point === undefined ? {} : { seen: seen.value.point };
-  const answer = await ask(driver.clock, LEDGER_MS, async () =>
-    driver.objects.directory().snapshot({ ...driver.envelope, ...known }),
+  const answer = await askAgain(driver, ({ envelope, objects }) =>
+    objects.directory().snapshot({ ...envelope, ...known }),
   );
-  return answer.kind === "ok"
-    ? answer.value.cells.filter(({ removedAtMs }) => removedAtMs === null)
-    : undefined;
+  return answer.ok ? answer.value.cells.filter(({ removedAtMs }) => removedAtMs === null) : undefined;
 }
 
 /** Only the newest point of each incarnation is needed. */
