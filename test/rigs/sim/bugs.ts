@@ -209,6 +209,27 @@ export const bugs: Record<string, Bug> = {
     "return Object.values(targets).every(({ isActive }) => isActive);",
     "return Object.values(targets).some(({ isActive }) => isActive);",
   ),
+  "a loss of a source does not reach the shards that got its names": one(
+    "G7",
+    ["I54"],
+    "src/core/shard/growth-source.ts",
+    "loss: incarnation,",
+    "loss: 0,",
+  ),
+  "a growth ends before every ledger has told what it has seen": one(
+    "G7",
+    ["I54"],
+    "src/projections/growth.ts",
+    "if (settled !== null) return ok(settled);",
+    "",
+  ),
+  "a loss after the end of a growth reaches the new shards": one(
+    "G7",
+    ["I54"],
+    "src/core/shard/growth-source.ts",
+    "if (growth?.id === id && this.#isDone(growth) && !this.#history.isLost) this.#forget();",
+    "",
+  ),
   "a source keeps its reports when it stops to serve names": one(
     "G6",
     ["I31"],

@@ -60,7 +60,8 @@ export class Coordinator {
   readonly directory: Part<Directory>;
   readonly ledgers = new Map<string, Part<Ledger>>();
   /** All shards that the run can have, also those that hold nothing yet. */
-  readonly allShards: readonly Part<Shard>[];
+  readonly allShards: Part<Shard>[];
+  readonly #newShard: (index: number) => Part<Shard>;
 
   readonly nowMs: () => number;
 
@@ -71,8 +72,8 @@ export class Coordinator {
     this.envelope = { version: MESSAGE_VERSION, placement: placementOf(settings.shards), operator };
     this.directory = new Part("directory", context, (ports) => new Directory(ports, limits));
     const count = Math.max(settings.shards, ...(settings.growth?.to ?? []));
-    this.allShards = Array.from({ length: count }, (_, index) => {
-      return new Part(`shard ${index}`, context, (ports, self) => {
+    this.#newShard = (index) =>
+      new Part(`shard ${index}`, context, (ports, self) => {
         const shard = new Shard(index, ports, limits, {
           directory: { confirm: (message) => network.send(self, this.directory, "confirm", message) },
           shard: {
@@ -86,7 +87,7 @@ export class Coordinator {
         });
         return telling(shard, TELLING.shard);
       });
-    });
+    this.allShards = Array.from({ length: count }, (_, index) => this.#newShard(index));
     for (let cell = 1; cell <= settings.cells; cell += 1) {
       const part = new Part(`ledger ${cell}`, context, (ports, self) => {
         const ledger = new Ledger(String(cell), ports, limits, {
@@ -111,6 +112,12 @@ export class Coordinator {
   /** The shards of the placement in `envelope`. */
   get shards(): readonly Part<Shard>[] {
     return this.allShards.slice(0, shardsOf(this.envelope.placement));
+  }
+
+  /** The last phase of a run may use more shards than the judge watches. */
+  addShards(count: number): void {
+    for (let index = this.allShards.length; index < count; index += 1)
+      this.allShards.push(this.#newShard(index));
   }
 
   /** From here on, operators use the placement with this number of shards. */

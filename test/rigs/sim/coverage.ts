@@ -120,6 +120,8 @@ function expected(): string[] {
     "a growth has ended",
     "a growth was aborted",
     "a hold moved",
+    "a source has lost a name that moves",
+    "a source has gone back after a growth",
     "cut when all was copied",
     "cut before all was copied",
     ...Object.keys(invariants),

@@ -46,6 +46,8 @@ export class Faults {
   stopsExchanges = false;
   /** Whether no inquiry arrives, also while `areOff`. */
   stopsInquiries = false;
+  /** Parts that get no names of other shards, also while `areOff`. */
+  readonly getNoNames = new Set<string>();
   partitions: Partition[] = [];
   /** Parts that answer slowly, and until when. */
   readonly slowUntilMs = new Map<string, number>();
@@ -69,6 +71,7 @@ export class Faults {
   message(from: string, to: string, method: string): MessageFault | undefined {
     if (this.stopsExchanges && method === "exchange") return "lose";
     if (this.stopsInquiries && method === "inquire") return "lose";
+    if (method === "receive" && this.getNoNames.has(to)) return "lose";
     if (this.losesExchanges && method === "exchange") return "lose_answer";
     return this.#draw(`${from}>${to}.${method}`, this.#settings.messages);
   }

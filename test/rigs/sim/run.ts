@@ -10,6 +10,7 @@ import { checkVerified, verifyAll } from "./final-verification.ts";
 import { Violation } from "./violation.ts";
 import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
 import { removeWhileGoingBack } from "./removal-going-back.ts";
+import { sourcesGoBack } from "./source-going-back.ts";
 import { removeCell } from "./removing.ts";
 import { checkScrubs } from "./scrubbing.ts";
 import { Simulation } from "./simulation.ts";
@@ -102,7 +103,10 @@ function violationOf(error: unknown): { rule: string; message: string } {
 }
 
 /** Faults end and time passes, with cron and reconciliation as ever: nothing may be left over. */
-async function quiesce(simulation: Simulation, { scrubMs, transfersMs }: SimulationSettings): Promise<void> {
+async function quiesce(
+  simulation: Simulation,
+  { scrubMs, transfersMs, sourceGoesBack }: SimulationSettings,
+): Promise<void> {
   simulation.stopActing();
   simulation.faults.areOff = true;
   simulation.faults.partitions = [];
@@ -141,6 +145,7 @@ async function quiesce(simulation: Simulation, { scrubMs, transfersMs }: Simulat
   // Other runs end as they did before, so that their seeds still find what they found.
   if (simulation.faults.stream("removes a cell").chance(0.15)) return removeCell(simulation);
   if (simulation.faults.stream("removal goes back").chance(0.1)) return removeWhileGoingBack(simulation);
+  if (sourceGoesBack !== undefined) return sourcesGoBack(simulation, sourceGoesBack);
   const isDirectory = simulation.faults.stream("what goes back").chance(0.2);
   await (isDirectory ? directoryGoesBack(simulation) : goBack(simulation));
   await checkPastClaims(simulation);

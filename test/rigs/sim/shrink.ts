@@ -28,6 +28,7 @@ const habits = [
   "replans",
   "renewalMs",
   "scrubMs",
+  "sourceGoesBack",
   "statusMs",
   "transfersMs",
 ] as const;

@@ -199,6 +199,8 @@ export interface SimulationSettings {
   transfersMs?: number;
   /** Undefined in a run whose number of shards stays the same. */
   growth?: GrowthSettings;
+  /** How many shards the last phase adds, in which sources go back. Undefined in a run without that phase. */
+  sourceGoesBack?: number;
   /** True if operators begin leases of frozen cells. Undefined in a run in which none does. */
   bringsForward?: true;
   /** True if an operator plans what to do about shards that went back. Undefined in a run without plans. */
@@ -350,8 +352,18 @@ export function drawSettings(seed: number): SimulationSettings {
   const withTransfers = { ...withForward, ...transfersOf(Random.of(seed, "transfers"), withForward) };
   const withGrowth = { ...withTransfers, ...growthOf(Random.of(seed, "growth"), withTransfers) };
   const withPlans = { ...withGrowth, ...plansOf(Random.of(seed, "plans"), withGrowth) };
-  return { ...withPlans, ...replansOf(Random.of(seed, "replans"), withPlans) };
+  const withReplans = { ...withPlans, ...replansOf(Random.of(seed, "replans"), withPlans) };
+  return { ...withReplans, ...sourcesOf(Random.of(seed, "sources go back"), withReplans) };
 }
+
+/** In the last phase of some runs, shards go back while their names move to new ones. */
+const sourcesOf = (
+  random: Random,
+  { plans, changesMs, transfersMs }: SimulationSettings,
+): Partial<SimulationSettings> =>
+  random.chance(0.1) && plans === undefined && changesMs === undefined && transfersMs === undefined
+    ? { sourceGoesBack: random.between(1, 3) }
+    : {};
 
 /** In some runs an operator plans what to do about shards that went back. A plan is of one placement. */
 const plansOf = (random: Random, { growth }: SimulationSettings): Partial<SimulationSettings> =>

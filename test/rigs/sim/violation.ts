@@ -64,6 +64,7 @@ export const invariants = {
   I51: "while a transfer holds a scope, neither cell changes a claim of it, and its holds end with it",
   I52: "a lookup shows the source of a transfer until the cut, and the destination from then on",
   I53: "what a plan takes for known was so, and what is certain takes no name from a cell with its row",
+  I54: "what a source lost before it handed over is given to nobody by the shards that got its names",
 } as const;
 
 export type Invariant = keyof typeof invariants;
