@@ -72,8 +72,8 @@ export async function stepGrowth(
   }
   const state = await stepInTurn(driver, cut.value, untilMs, rows);
   if (!areAll(state, "done")) return ok(state);
-  const settled = await settle(driver, cut.value);
-  if (settled !== null) return ok(settled);
+  const left = await conclude(driver, cut.value);
+  if (left !== null) return ok(left);
   const finished = await askAgain(driver, ({ envelope, objects }) =>
     objects.directory().finishGrowth({ ...envelope, id: growth.id }),
   );
@@ -105,19 +105,19 @@ async function stepInTurn(
 }
 
 /** How long a step waits for ledgers. The growth goes on without an end while one of them doesn't answer. */
-const SETTLE_MS = 10_000;
+const CONCLUDE_MS = 10_000;
 
 /**
  * Tells the shards of before what the ledgers have seen of them. If every ledger has answered, and no shard
  * has gone back, they forget the growth (G7). Returns null, or what is left.
  */
-async function settle(driver: GrowthDriver, growth: Growth): Promise<GrowthState | null> {
-  const sightings = await readSightings(driver, driver.clock.now() + SETTLE_MS);
-  const settled = { ...growth, phase: "settled" } as const;
+async function conclude(driver: GrowthDriver, growth: Growth): Promise<GrowthState | null> {
+  const sightings = await readSightings(driver, driver.clock.now() + CONCLUDE_MS);
+  const concluded = { ...growth, phase: "concluded" } as const;
   const state = await askSources(driver, growth, ({ envelope, objects }, shard) =>
     objects.shard(shard).growStep({
       ...envelope,
-      growth: sightings.areComplete ? settled : growth,
+      growth: sightings.areComplete ? concluded : growth,
       rows: STEP_ROWS,
       ...seenOf(sightings, shard),
     }),

@@ -266,10 +266,10 @@ describe("[G7] a growth ends when no earlier loss can show any more", () => {
     expect(await begin(c, "2", c.uuid(), [name])).toEqual(LOST);
   });
 
-  test("so a late message that it is settled drops no loss that is to be told", async () => {
+  test("so a late message that it is concluded drops no loss that is to be told", async () => {
     const { c, growing } = await untold();
-    const settled = { ...growing.running, phase: "settled" } as const;
-    expect(await growing.step(0, 10, settled)).toMatchObject({ value: { state: "pushing" } });
+    const concluded = { ...growing.running, phase: "concluded" } as const;
+    expect(await growing.step(0, 10, concluded)).toMatchObject({ value: { state: "pushing" } });
     c.fate = () => "deliver";
     await growing.stepAll("done");
     expect(await states(c)).toEqual(RECONCILING);
@@ -294,7 +294,7 @@ describe("[G7] before a cut, ledgers tell the shards what they have seen", () =>
   });
 });
 
-test("[G7] [G1] another growth replaces one that is settled late", async () => {
+test("[G7] [G1] another growth replaces one that is concluded late", async () => {
   const c = await Cluster.start({ shards: FROM });
   const growing = new Growing(c);
   await own(c, "1", STAYS);

@@ -75,8 +75,8 @@ export class Growing {
   }
 
   async finish(): Promise<void> {
-    const settled = { ...this.running, phase: "settled" } as const;
-    for (let shard = 0; shard < settled.from; shard += 1) valueOf(await this.step(shard, 1, settled));
+    const concluded = { ...this.running, phase: "concluded" } as const;
+    for (let shard = 0; shard < concluded.from; shard += 1) valueOf(await this.step(shard, 1, concluded));
     valueOf(
       await this.#run(this.#directory.finishGrowth({ ...this.#cluster.envelope, id: this.running.id })),
     );

@@ -94,8 +94,8 @@ export interface AbortedGrowth extends Pick<Growth, "id"> {
 }
 
 /** A growth whose shards are done, after every ledger has told what it has seen of them (G7). */
-export interface SettledGrowth extends Omit<Growth, "phase"> {
-  phase: "settled";
+export interface ConcludedGrowth extends Omit<Growth, "phase"> {
+  phase: "concluded";
 }
 
 /** A point of a shard that the ledger of a cell has seen. */
@@ -106,7 +106,7 @@ export interface ShardSighting {
 
 /** Asks a shard for some work on a growth. */
 export interface GrowthStep extends Envelope {
-  growth: Growth | AbortedGrowth | SettledGrowth;
+  growth: Growth | AbortedGrowth | ConcludedGrowth;
   /** What ledgers have seen of the shard, which it checks before it does anything (H4). */
   sightings?: ShardSighting[];
   /** The most rows to read or to delete. */

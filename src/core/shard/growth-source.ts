@@ -3,13 +3,13 @@ import { fanOut } from "../fan-out.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type {
   AbortedGrowth,
+  ConcludedGrowth,
   Growth,
   GrowthProgress,
   GrowthStep,
   MovedName,
   Receive,
   Received,
-  SettledGrowth,
 } from "../growth/messages.ts";
 import type { History } from "../history.ts";
 import type { Limits } from "../limits.ts";
@@ -79,7 +79,7 @@ type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
   /** The incarnation that accepted a loss which the new shards must hear of. 0: none. */
   loss: number;
   /** Whether no loss from before the last hand-over can show any more. */
-  isSettled: boolean;
+  isConcluded: boolean;
 };
 
 /** What one round sends. */
@@ -216,14 +216,14 @@ export class GrowthSource {
   async step({ growth, rows }: GrowthStep): Promise<Reply<GrowthProgress>> {
     if (growth.phase === "copying" && this.#ranges.size > 0) return blockedByTransfer(this.#index);
     if (growth.phase === "aborted") await this.#abort(growth);
-    else if (growth.phase === "settled") await this.#settle(growth);
+    else if (growth.phase === "concluded") await this.#conclude(growth);
     else if (growth.phase !== "cut") await this.#prepare(growth);
     else await this.#guard.learn(placementMismatch(placementOf(growth.to), placementOf(growth.from)));
     await this.work(rows);
     const { refusal } = this.#history;
     if (refusal !== undefined) return { ok: false, refusal };
     const { progress } = this;
-    if (progress.state !== "none" || (growth.phase !== "cut" && growth.phase !== "settled"))
+    if (progress.state !== "none" || (growth.phase !== "cut" && growth.phase !== "concluded"))
       return ok(progress);
     const isDone = this.#guard.placement === placementOf(growth.to);
     return ok(isDone ? { ...progress, growth: growth.id, state: "done" } : progress);
@@ -253,7 +253,7 @@ export class GrowthSource {
   }
 
   /** Forgets a growth, once every ledger has told what it has seen of this shard (G7). */
-  async #settle({ id }: SettledGrowth): Promise<void> {
+  async #conclude({ id }: ConcludedGrowth): Promise<void> {
     await this.#commits.submit("clean", () => {
       const growth = this.#growth;
       if (growth?.id === id && this.#isDone(growth) && !this.#history.isLost) this.#forget();
@@ -281,7 +281,7 @@ export class GrowthSource {
       isCleaned: false,
       loss: 0,
       // A growth that this shard has missed gives no names to anybody.
-      isSettled: to === from,
+      isConcluded: to === from,
     });
   }
 
@@ -306,8 +306,8 @@ export class GrowthSource {
   lossAccepted(incarnation: number): void {
     const growth = this.#growth;
     if (growth === undefined) return;
-    if (!growth.isFenced || growth.isSettled) return this.#restart(growth);
-    const isSettled = this.#isHandedOver(growth);
+    if (!growth.isFenced || growth.isConcluded) return this.#restart(growth);
+    const isConcluded = this.#isHandedOver(growth);
     const targets = Object.entries(growth.targets).map(([shard, target]) => [
       shard,
       { ...target, isActive: false },
@@ -315,7 +315,7 @@ export class GrowthSource {
     this.#restart({
       ...growth,
       loss: incarnation,
-      isSettled,
+      isConcluded,
       targets: Object.fromEntries(targets) as StoredGrowth["targets"],
     });
   }
@@ -521,7 +521,7 @@ export class GrowthSource {
   }
 
   #cleanedAll(growth: StoredGrowth): void {
-    if (growth.isSettled) return this.#forget();
+    if (growth.isConcluded) return this.#forget();
     this.#names.forgetAllChanges();
     this.#store({ ...growth, isCleaned: true });
   }

@@ -220,7 +220,7 @@ export const bugs: Record<string, Bug> = {
     "G7",
     ["I54"],
     "src/projections/growth.ts",
-    "if (settled !== null) return ok(settled);",
+    "if (left !== null) return ok(left);",
     "",
   ),
   "a loss after the end of a growth reaches the new shards": one(
