@@ -473,7 +473,8 @@ export interface GrowthSource {
   shard: number;
   /**
    * `none` before the first step, `copying`, then `copied`. After the cut: `pushing` until the shard has
-   * handed over its names, `cleaning` while it deletes its own rows of them, and `done`. Null: the shard
+   * handed over its names, `cleaning` while it deletes its own rows of them, and `done`. The growth ends
+   * when all are `done`, and every ledger has told the shards what it has seen of them. Null: the shard
    * does not answer.
    */
   state: "none" | "copying" | "copied" | "pushing" | "cleaning" | "done" | null;

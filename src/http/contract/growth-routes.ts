@@ -28,7 +28,9 @@ const source = z
         description:
           "`none` before the first step, `copying`, then `copied`. After the cut: `pushing` until the " +
           "shard has handed over its names, " +
-          "`cleaning` while it deletes its own rows of them, and `done`. Null: the shard does not answer.",
+          "`cleaning` while it deletes its own rows of them, and `done`. The growth ends when all are " +
+          "`done`, and every ledger has told the shards what it has seen of them. Null: the shard does " +
+          "not answer.",
       }),
     copied: wholeNumber.meta({ description: "The names that were sent to new shards." }),
     waiting: wholeNumber.meta({
