@@ -372,6 +372,13 @@ export const bugs: Record<string, Bug> = {
     "if (missing.length === 0) return undefined;\n    return refused(",
     "if (missing.length >= 0) return undefined;\n    return refused(",
   ),
+  "a cut compares only the number of rows": one(
+    "Y6",
+    ["I50"],
+    "src/core/ledger/transfers.ts",
+    "one.count === other.count && one.hash === other.hash;",
+    "one.count === other.count && one.hash !== '';",
+  ),
   "a lookup shows the source without asking about the range hold": one(
     "Y4",
     ["I52"],

@@ -1,7 +1,9 @@
+import { DigestSum } from "../../../../src/core/digest.ts";
 import type { ClaimRecord, LookupFound } from "../../../../src/core/messages.ts";
 import type { RangeHoldRow } from "../../../../src/core/shard/range-holds.ts";
 import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
 import type { StoredTransfer, TransferRecord } from "../../../../src/core/ledger/transfer-store.ts";
+import type { DigestedClaims } from "../../../../src/core/transfer/range.ts";
 import { nameKey, type Name } from "../local.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Facts, ShardImage } from "./rows.ts";
@@ -48,15 +50,16 @@ export class TransferWatch {
     const [from, scope] = JSON.parse(row.transfer) as [string, string];
     const { accepted, reports } = this.#recordOf(cell, lease);
     const claims = this.#evidence.claims().filter((claim) => claim.scope === scope);
-    const moved = claims.filter((claim) => claim.cell === from).length;
-    const present = claims.filter((claim) => claim.cell === cell).length;
-    const isVerified = reports.from?.count === moved && reports.to?.count === moved + present;
+    const moved = claims.filter((claim) => claim.cell === from);
+    const present = claims.filter((claim) => claim.cell === cell);
+    const isVerified = isOf(reports.from, moved) && isOf(reports.to, [...moved, ...present]);
     const { transferVerifiedS } = this.#evidence.coordinator.limits;
     const agesMs = [reports.from, reports.to].map((report) => (row.decided_at_ms ?? 0) - (report?.atMs ?? 0));
     this.#evidence.check(
       "I50",
       accepted !== null && isVerified && agesMs.every((ageMs) => ageMs <= transferVerifiedS * 1_000),
-      () => `transfer ${lease} of ${moved} claims is cut with ${JSON.stringify({ accepted, reports })}`,
+      () =>
+        `transfer ${lease} of ${moved.length} claims is cut with ${JSON.stringify({ accepted, reports })}`,
     );
     if (decidedAtMs !== undefined) this.#evidence.see("Y6");
   }
@@ -183,4 +186,11 @@ export class TransferWatch {
       () => `a lookup shows ${key} as ${shown}, but: ${this.truths?.describe(key, startedMs)}`,
     );
   }
+}
+
+/** Whether a report has the number and the digest of some claims (R4). */
+function isOf(report: DigestedClaims | null, claims: readonly ClaimRow[]): boolean {
+  const sum = new DigestSum();
+  for (const claim of claims) sum.add([claim.digest_0, claim.digest_1, claim.digest_2, claim.digest_3]);
+  return report?.count === sum.count && report.hash === sum.hash;
 }
