@@ -372,6 +372,50 @@ export const bugs: Record<string, Bug> = {
     "if (missing.length === 0) return undefined;\n    return refused(",
     "if (missing.length >= 0) return undefined;\n    return refused(",
   ),
+  "a late prepare of a finished transfer is cut when its ledger is reconciled": one(
+    "Y10",
+    ["I55"],
+    "src/core/ledger/reconcile.ts",
+    "if (isCutHere && (row === undefined || row.epochs === null)) return false;",
+    `const isOfGrant = stored?.record.shards.some((each) => each.epoch === heldEpoch && each.shard === shard);
+     if (isCutHere && (row === undefined || row.epochs === null) && isOfGrant) return false;`,
+  ),
+  "a finished transfer is cut again on a shard that went back, when its ledger is reconciled": one(
+    "Y10",
+    ["I55"],
+    "src/core/ledger/reconcile.ts",
+    "if (isCutHere && (row === undefined || row.epochs === null)) return false;",
+    `const isOfGrant = stored?.record.shards.some((each) => each.epoch === heldEpoch && each.shard === shard);
+     if (isCutHere && (row === undefined || row.epochs === null) && !isOfGrant) return false;`,
+  ),
+  "a reconciliation forgets a cut that the ledger has": one(
+    "Y10",
+    ["I55"],
+    "src/core/ledger/reconcile.ts",
+    'const isCutHere = row?.state === "COMMITTED" || stored?.state === "CUT";',
+    "const isCutHere = isCut;",
+  ),
+  "a ledger that accepts a loss does not mark its prepared transfers": one(
+    "Y10",
+    ["I55"],
+    "src/core/ledger/reconcile.ts",
+    "this.#transfers.markRebuilt();",
+    "",
+  ),
+  "a cell decides a transfer that was rebuilt": one(
+    "Y10",
+    ["I55"],
+    "src/core/ledger/transfers.ts",
+    'if (transfer.record.isRebuilt && call.party !== "operator") {',
+    'if (transfer.record.isRebuilt && call.party === "nobody") {',
+  ),
+  "a switch-back ignores what the destination has claimed since": one(
+    "Y9",
+    ["I55"],
+    "src/core/shard/shard-transfers.ts",
+    "if (unchanged === undefined || count !== unchanged.count) return false;",
+    "if (unchanged === undefined || count !== unchanged.count) return true;",
+  ),
   "a cut compares only the number of rows": one(
     "Y6",
     ["I50"],

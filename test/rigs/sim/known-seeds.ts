@@ -97,6 +97,7 @@ const needed: readonly (readonly [
   [["I47", "I48", "I49"], ({ growth }) => growth !== undefined],
   [["I53"], ({ plans }) => plans === true],
   [["I54"], ({ sourceGoesBack }) => sourceGoesBack !== undefined],
+  [["I55"], ({ losesTransfers }) => losesTransfers === true],
   [["I41", "I42", "I43"], ({ queueMs }) => queueMs !== undefined],
   [["I40"], ({ renewalMs }) => renewalMs !== undefined],
   [["I19", "I20", "I22", "I23"], ({ activities }) => activities.verify > 0],

@@ -14,6 +14,7 @@ import { sourcesGoBack } from "./source-going-back.ts";
 import { removeCell } from "./removing.ts";
 import { checkScrubs } from "./scrubbing.ts";
 import { Simulation } from "./simulation.ts";
+import { transfersGoBack } from "./transfers-going-back.ts";
 import { endTransfers, settleTransfers } from "./transferring.ts";
 
 export interface RunOptions {
@@ -105,7 +106,7 @@ function violationOf(error: unknown): { rule: string; message: string } {
 /** Faults end and time passes, with cron and reconciliation as ever: nothing may be left over. */
 async function quiesce(
   simulation: Simulation,
-  { scrubMs, transfersMs, sourceGoesBack }: SimulationSettings,
+  { scrubMs, transfersMs, sourceGoesBack, losesTransfers }: SimulationSettings,
 ): Promise<void> {
   simulation.stopActing();
   simulation.faults.areOff = true;
@@ -140,6 +141,7 @@ async function quiesce(
   for (const cell of simulation.cells) await simulation.runUntil(checkEpochs(simulation, cell));
   await simulation.runUntil(checkSlots(simulation));
   await checkConsumer(simulation);
+  if (losesTransfers === true) return transfersGoBack(simulation);
   if (scrubMs !== undefined && simulation.faults.stream("ends with scrubs").chance(0.6))
     return checkScrubs(simulation);
   // Other runs end as they did before, so that their seeds still find what they found.

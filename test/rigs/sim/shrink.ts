@@ -23,6 +23,7 @@ const habits = [
   "bringsForward",
   "changesMs",
   "growth",
+  "losesTransfers",
   "plans",
   "queueMs",
   "replans",

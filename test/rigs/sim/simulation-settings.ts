@@ -203,6 +203,8 @@ export interface SimulationSettings {
   sourceGoesBack?: number;
   /** True if operators begin leases of frozen cells. Undefined in a run in which none does. */
   bringsForward?: true;
+  /** True if parts go back in time while transfers are open. Undefined in a run in which none does. */
+  losesTransfers?: true;
   /** True if an operator plans what to do about shards that went back. Undefined in a run without plans. */
   plans?: true;
   /** True if the operator makes several plans for one loss. Undefined in a run with one for each loss. */
@@ -353,7 +355,11 @@ export function drawSettings(seed: number): SimulationSettings {
   const withGrowth = { ...withTransfers, ...growthOf(Random.of(seed, "growth"), withTransfers) };
   const withPlans = { ...withGrowth, ...plansOf(Random.of(seed, "plans"), withGrowth) };
   const withReplans = { ...withPlans, ...replansOf(Random.of(seed, "replans"), withPlans) };
-  return { ...withReplans, ...sourcesOf(Random.of(seed, "sources go back"), withReplans) };
+  const withSources = { ...withReplans, ...sourcesOf(Random.of(seed, "sources go back"), withReplans) };
+  return {
+    ...withSources,
+    ...lostTransfersOf(Random.of(seed, "pending moved names with losses"), withSources),
+  };
 }
 
 /** In the last phase of some runs, shards go back while their names move to new ones. */
@@ -363,6 +369,15 @@ const sourcesOf = (
 ): Partial<SimulationSettings> =>
   random.chance(0.1) && plans === undefined && changesMs === undefined && transfersMs === undefined
     ? { sourceGoesBack: random.between(1, 3) }
+    : {};
+
+/** Some runs end with transfers that are open when parts go back. A full ledger would refuse them. */
+const lostTransfersOf = (
+  random: Random,
+  { growth, plans, limits }: SimulationSettings,
+): Partial<SimulationSettings> =>
+  random.chance(0.12) && growth === undefined && plans === undefined && limits.ledgerBytes === undefined
+    ? { losesTransfers: true }
     : {};
 
 /** In some runs an operator plans what to do about shards that went back. A plan is of one placement. */

@@ -87,6 +87,8 @@ export class Simulation {
   consumer: ChangeConsumer | undefined;
   /** Undefined in most runs. */
   grower: Grower | undefined;
+  /** Called with each message that is sent. */
+  heard: (call: Sent) => void = () => {};
   /** The set of types that an operator has read last. */
   lastTypes: DeclaredTypes | undefined;
   /** The number of changes of the set of types so far. */
@@ -118,7 +120,10 @@ export class Simulation {
     this.faults = new Faults(seed, settings);
     // The judge needs the coordinator, which needs the network, which reports to the judge.
     const witness: Witness = {
-      sent: (call) => this.#watch(() => this.judge.sent(call)),
+      sent: (call) => {
+        this.heard(call);
+        this.#watch(() => this.judge.sent(call));
+      },
       repeated: (call) => this.#recordRepeated(call),
       delivered: (call) => this.#watch(() => this.judge.delivered(call)),
       answered: (call, reply) => this.#watch(() => this.judge.answered(call, reply)),

@@ -65,6 +65,7 @@ export const invariants = {
   I52: "a lookup shows the source of a transfer until the cut, and the destination from then on",
   I53: "what a plan takes for known was so, and what is certain takes no name from a cell with its row",
   I54: "what a source lost before it handed over is given to nobody by the shards that got its names",
+  I55: "when parts go back, transfers leave each name with the cell that works with it, and decisions stay",
 } as const;
 
 export type Invariant = keyof typeof invariants;

@@ -1,0 +1,524 @@
+import type {
+  BeginAnswer,
+  Exchange,
+  LookupAnswer,
+  Op,
+  PartStatus,
+  PlacedLease,
+  Reply,
+} from "../../../src/core/messages.ts";
+import type { StoredTransfer } from "../../../src/core/ledger/transfer-store.ts";
+import type { RangeHoldRow } from "../../../src/core/shard/range-holds.ts";
+import type { Shard } from "../../../src/core/shard/shard.ts";
+import type { ClaimRow } from "../../../src/core/shard/rows.ts";
+import type { Transfer, TransferCall } from "../../../src/core/transfer/messages.ts";
+import type { TransferSide } from "../../../src/core/transfer/range.ts";
+import { copied } from "../../support/copied.ts";
+import { operator } from "../../support/ops.ts";
+import { bucketType } from "../../support/types.ts";
+import type { Cell } from "./cell.ts";
+import type { LedgerRow } from "./judge/rows.ts";
+import { bucketTypeName, type Name } from "./local.ts";
+import { read } from "./made-leases.ts";
+import type { Part } from "./part.ts";
+import type { Random } from "./random.ts";
+import type { Simulation } from "./simulation.ts";
+
+// The last phase of some runs: cells move names to each other, and ledgers and shards go back in time while a
+// transfer is prepared, cut, or being carried out, or after it was undone by a switch-back. Copies of old
+// prepares arrive late. An operator accepts all losses at once, and decides the transfers that are rebuilt by
+// what the cells work with (Y10). Which cell that is, is computed from the cuts that were made, not from what
+// the parts store.
+
+const SCOPE = "travels";
+const PASS_STEPS = 20_000;
+/** Longer than shards take to ask about every range hold. */
+const SWEPT_MS = 600_000;
+/** How long a step is tried again that something may be in the way of. */
+const PAUSE_MS = 2_000;
+const MOST_TRIES = 20;
+const FIRST_NAMES = 6;
+const MOST_MOVES = 3;
+
+/** Keys that no operator revokes. */
+const CALLER = { role: "cell", keyId: "transfers", expiresAtMs: Number.MAX_SAFE_INTEGER } as const;
+
+/** A transfer, and what became of it before the parts went back. */
+interface Move {
+  id: string;
+  from: string;
+  to: string;
+  decided: "CUT" | "ABORTED" | undefined;
+  /** Whether the destination has claimed a name of the scope since. */
+  hasChanged: boolean;
+}
+
+interface LatePrepare {
+  shard: number;
+  message: Exchange;
+}
+
+export async function transfersGoBack(simulation: Simulation): Promise<void> {
+  const stage = new Stage(simulation);
+  await stage.claim();
+  await stage.move();
+  stage.goBack();
+  await stage.reconcile();
+  await stage.decide();
+  await stage.sweep();
+  stage.checkOwners();
+  await stage.repair();
+  await stage.expectRight();
+}
+
+class Stage {
+  readonly #simulation: Simulation;
+  readonly #random: Random;
+  readonly #ledgers: ReadonlyMap<string, Part<object>>;
+  readonly #shards: readonly Part<Shard>[];
+  readonly #names: Name[] = [];
+  /** The cell that works with each name, by canonical form. */
+  readonly #owners = new Map<string, string>();
+  readonly #moves: Move[] = [];
+  readonly #late: LatePrepare[] = [];
+  /** The states of each part to which it may go back. */
+  readonly #marks = new Map<Part<object>, number[]>();
+  /** The parts that went back, and those of them whose loss is not accepted yet. */
+  readonly #restored = new Set<Part<object>>();
+  readonly #lost = new Set<Part<object>>();
+  /** The decisions that a ledger has when it goes back, and whether all shards have confirmed them. */
+  readonly #stored = new Map<string, { move: Move; state: string; isConfirmed: boolean }>();
+  /** The names on shards that went back whose claims must stay with the cells that work with them. */
+  readonly #kept = new Set<string>();
+  #holder: Cell;
+
+  constructor(simulation: Simulation) {
+    this.#simulation = simulation;
+    this.#random = simulation.faults.stream("transfers going back");
+    this.#ledgers = simulation.coordinator.ledgers;
+    this.#shards = simulation.coordinator.shards;
+    this.#holder = this.#random.pick(simulation.cells);
+    simulation.endJudging();
+    simulation.heard = ({ to, method, message }) => {
+      const exchange = message as Exchange;
+      if (method !== "exchange" || !exchange.prepares.some(({ transfer }) => transfer?.scope === SCOPE))
+        return;
+      this.#late.push({ shard: Number(to.split(" ")[1]), message: exchange });
+    };
+  }
+
+  async claim(): Promise<void> {
+    for (let name = 0; name < FIRST_NAMES; name += 1) await this.#claimNew(this.#holder);
+    this.#mark();
+  }
+
+  /** A cell claims a name of the scope that nobody has. */
+  async #claimNew(cell: Cell): Promise<void> {
+    const name = { type: bucketType("ROUTES"), canonical: `travelling-${this.#names.length}` };
+    this.#names.push(name);
+    await this.#until(() => this.#lease(cell, { creates: [rowOf(name)] }));
+    this.#owners.set(name.canonical, cell.id);
+    await this.#pass(PAUSE_MS);
+  }
+
+  /** Transfers, of which the last one may stay open. */
+  async move(): Promise<void> {
+    for (let moves = this.#random.between(1, MOST_MOVES); moves > 0; moves -= 1)
+      if (!(await this.#moveOnce(moves === 1))) return;
+  }
+
+  /** Returns whether another transfer may follow. */
+  async #moveOnce(isLast: boolean): Promise<boolean> {
+    const { cells, faults } = this.#simulation;
+    const before = this.#moves.findLast(({ decided }) => decided !== "ABORTED");
+    const isBack = before?.decided === "CUT" && before.to === this.#holder.id && this.#random.chance(0.6);
+    const others = cells.filter(({ id }) => id !== this.#holder.id);
+    const to = isBack ? this.#cell(before.from) : this.#random.pick(others);
+    const move: Move = {
+      id: this.#random.uuid(),
+      from: this.#holder.id,
+      to: to.id,
+      decided: undefined,
+      hasChanged: false,
+    };
+    const undone = isBack ? await this.#get(before) : undefined;
+    const prepare = (more: object) => () =>
+      this.#send(move, "prepareTransfer", "from", { from: move.from, scope: SCOPE, ...more });
+    const isSwitchBack =
+      undone !== undefined && (await this.#until(prepare({ switchBackOf: undone }), isBlocked))?.ok === true;
+    this.#expect(
+      !isSwitchBack || before?.hasChanged !== true,
+      () => `transfer ${before?.id} is undone, although its destination has claimed another name`,
+    );
+    if (!isSwitchBack && (await this.#until(prepare({}), isBlocked))?.ok !== true) return false;
+    this.#moves.push(move);
+    this.#mark();
+    if (isLast && this.#random.chance(0.15)) return this.#see("prepared");
+    if (this.#random.chance(0.1)) {
+      await this.#until(() => this.#decideBy(move, "from", "ABORTED"));
+      move.decided = "ABORTED";
+      this.#mark();
+      await this.#pass(PAUSE_MS);
+      return true;
+    }
+    await this.#verify(move);
+    this.#mark();
+    faults.stopsExchanges = this.#random.chance(0.5);
+    if ((await this.#until(() => this.#decideBy(move, "from", "CUT")))?.ok !== true) {
+      faults.stopsExchanges = false;
+      return false;
+    }
+    this.#cut(move);
+    this.#mark();
+    // Shards learn of the cut by asking, and rewrite a claim in each transaction.
+    for (let waits = this.#random.between(0, 4); waits > 0; waits -= 1) {
+      await this.#pass(this.#random.exponential(this.#random.pick([20, 500, 3_000])));
+      this.#mark();
+    }
+    if (isLast && this.#random.chance(0.3)) {
+      const isBegun = this.#shards.some((shard) => rangesOf(shard).some((range) => range.cut_at_ms !== null));
+      faults.stopsExchanges = false;
+      return this.#see(isBegun ? "being rewritten" : "cut");
+    }
+    faults.stopsExchanges = false;
+    for (let tries = MOST_TRIES; (await this.#get(move))?.state !== "FINISHED" && tries > 0; tries -= 1)
+      await this.#pass(PAUSE_MS);
+    this.#mark();
+    if (isSwitchBack) this.#simulation.judge.see("Y9");
+    if (isLast) this.#see(isSwitchBack ? "switched back" : "finished");
+    if (this.#random.chance(isLast ? 0.6 : 0.3)) {
+      move.hasChanged = this.#random.chance(0.3);
+      await this.#claimNew(this.#cell(move.hasChanged ? move.to : move.from));
+    }
+    // Then the batch of the transfer's lease is dropped (S2).
+    if (this.#random.chance(0.7)) await this.#pass(5 * PAUSE_MS);
+    this.#mark();
+    return true;
+  }
+
+  #see(state: string): false {
+    this.#simulation.judge.see(`a transfer went back: ${state}`);
+    return false;
+  }
+
+  /** From now on, the destination works with the names. */
+  #cut(move: Move): void {
+    move.decided = "CUT";
+    this.#holder = this.#cell(move.to);
+    for (const [name, owner] of this.#owners) if (owner === move.from) this.#owners.set(name, move.to);
+  }
+
+  async #verify(move: Move): Promise<void> {
+    await this.#until(() => this.#send(move, "acceptTransfer", "to"));
+    const known = await this.#get(move);
+    for (const side of ["from", "to"] satisfies TransferSide[])
+      await this.#until(() => this.#send(move, "reportTransfer", side, { side, ...known?.expected[side] }));
+  }
+
+  #mark(): void {
+    for (const part of this.#parts) {
+      if (this.#random.chance(0.1) && part.disk.pending === 0) part.crash();
+      const marks = this.#marks.get(part) ?? [];
+      marks.push(part.disk.version);
+      this.#marks.set(part, marks);
+    }
+  }
+
+  /** Until all losses are accepted, no part hears of another: what it forgot, it would take for aborted. */
+  goBack(): void {
+    const { faults } = this.#simulation;
+    faults.stopsExchanges = true;
+    faults.stopsInquiries = true;
+    this.#simulation.heard = () => {};
+    for (const part of this.#random.some(this.#parts, this.#parts.length)) {
+      part.goBack(this.#random.pick(this.#marks.get(part) ?? [part.disk.version]));
+      this.#restored.add(part);
+      this.#lost.add(part);
+    }
+    for (const move of this.#moves) {
+      const [stored] = this.#storedOf(move);
+      const [row] = this.#rowOf(move);
+      if (stored === undefined || stored.state === "PREPARED") continue;
+      const isConfirmed = row === undefined || row.epochs === null;
+      this.#stored.set(move.id, { move, state: stored.state, isConfirmed });
+    }
+    for (const name of this.#names) {
+      const shard = this.#shards[this.#simulation.shardOf(name)];
+      if (shard === undefined) continue;
+      const isKept = !this.#restored.has(shard) || this.#isKept(shard, name);
+      if (isKept) this.#kept.add(name.canonical);
+    }
+  }
+
+  /**
+   * Whether a claim on a shard that went back must stay: it is that of the cell that works with the name, and
+   * no cut is under way as far as the shard or its ledger knows.
+   */
+  #isKept(shard: Part<Shard>, { canonical }: Name): boolean {
+    const [claim] = read<ClaimRow>(shard, "claim", "canonical = ?", canonical);
+    const isUnderWay = rangesOf(shard).some((range) => {
+      const move = this.#moves.find(({ id }) => id === range.lease);
+      const [row] = move === undefined ? [] : this.#rowOf(move);
+      return range.cut_at_ms !== null || (row?.state === "COMMITTED" && row.epochs !== null);
+    });
+    return claim?.cell === this.#owners.get(canonical) && !isUnderWay;
+  }
+
+  /** An operator accepts all losses, those that the parts have noticed and the others (H4). */
+  async reconcile(): Promise<void> {
+    if (this.#random.chance(0.5)) await this.#simulation.isolate.restart();
+    for (let copies = this.#random.between(0, 3); copies > 0; copies -= 1) await this.#arriveLate();
+    for (let round = 0; round < MOST_TRIES && this.#lost.size > 0; round += 1)
+      for (const part of this.#random.shuffle([...this.#lost])) await this.#accept(part);
+    this.#expect(this.#lost.size === 0, () => `${[...this.#lost][0]?.name} stays lost`);
+    for (const { move, state, isConfirmed } of this.#stored.values()) {
+      const known = await this.#get(move);
+      this.#expect(
+        (known?.state === "FINISHED" ? "CUT" : known?.state) === state,
+        () => `transfer ${move.id} was ${state}, and is ${known?.state} after a reconciliation`,
+      );
+      this.#expect(
+        state !== "CUT" || !isConfirmed || known?.state === "FINISHED",
+        () => `transfer ${move.id} was finished, and is sent again after a reconciliation`,
+      );
+    }
+  }
+
+  /** A copy of an old prepare reaches a shard. */
+  async #arriveLate(): Promise<void> {
+    if (this.#late.length === 0) return;
+    const { shard, message } = this.#random.pick(this.#late);
+    const part = this.#simulation.coordinator.shard(shard);
+    const held = rangesOf(part).length;
+    await this.#run(part.instance().object.exchange(copied(message)));
+    if (rangesOf(part).length > held) this.#simulation.judge.see("a late prepare of a transfer");
+  }
+
+  async #accept(part: Part<object>): Promise<void> {
+    const incarnations = read<{ incarnation: number }>(part, "incarnation", "true");
+    const declared = { incarnation: Math.max(0, ...incarnations.map(({ incarnation }) => incarnation)) };
+    const isLedger = part.name.startsWith("ledger");
+    const more = isLedger ? { revokedKeys: [], removedAtMs: null } : { cells: [...this.#ledgers.keys()] };
+    const done = await this.#reply(part, "reconcile", { dryRun: false, operator, declared, ...more });
+    if (done?.ok === true) this.#lost.delete(part);
+  }
+
+  /** An operator decides what is prepared, by what the cells work with (Y10). */
+  async decide(): Promise<void> {
+    for (const move of this.#moves) {
+      if (this.#storedOf(move)[0]?.state !== "PREPARED") continue;
+      const known = await this.#get(move);
+      this.#expect(
+        known?.isRebuilt === true || !this.#restored.has(this.#ledger(move.to)),
+        () => `transfer ${move.id} is not marked, and its ledger may have lost its decision`,
+      );
+      if (known?.isRebuilt === true && this.#random.chance(0.3)) await this.#expectForOperators(move);
+      const outcome = this.#isCut(move) ? "CUT" : "ABORTED";
+      if (outcome === "CUT" && known?.isRebuilt !== true) await this.#verify(move);
+      const decided = await this.#until(() => this.#decideBy(move, "operator", outcome));
+      this.#expect(decided?.ok === true, () => `an operator can't decide transfer ${move.id}`);
+      if (outcome === "CUT" && move.decided === undefined) this.#cut(move);
+      if (known?.isRebuilt === true) this.#simulation.judge.see("Y10");
+    }
+  }
+
+  async #expectForOperators(move: Move): Promise<void> {
+    const party = this.#random.pick(["from", "to"] as const);
+    const refused = await this.#decideBy(move, party, "ABORTED");
+    this.#expect(refused?.ok !== true, () => `a cell has aborted transfer ${move.id}, which was rebuilt`);
+  }
+
+  /**
+   * Whether an operator cuts a prepared transfer: if the destination works with all names that a cut would
+   * move. A transfer that was never decided may go either way, if all shards still hold its scope.
+   */
+  #isCut({ id, from, to, decided }: Move): boolean {
+    const held = this.#shards.filter((shard) => rangesOf(shard).some(({ lease }) => lease === id));
+    if (decided === undefined) return held.length === this.#shards.length && this.#random.chance(0.5);
+    const claims = held.flatMap((shard) =>
+      read<ClaimRow>(shard, "claim", "cell = ? AND scope = ?", from, SCOPE),
+    );
+    return claims.length === 0
+      ? decided === "CUT"
+      : claims.every(({ canonical }) => this.#owners.get(canonical) === to);
+  }
+
+  /** All messages arrive again, and every transfer ends. */
+  async sweep(): Promise<void> {
+    const { faults } = this.#simulation;
+    faults.stopsExchanges = false;
+    faults.stopsInquiries = false;
+    await this.#pass(SWEPT_MS);
+    for (const shard of this.#shards)
+      this.#expect(
+        rangesOf(shard).length === 0,
+        () => `${shard.name} still holds ${JSON.stringify(rangesOf(shard))}`,
+      );
+    for (const part of this.#parts)
+      this.#expect(
+        stateOf(part) !== "lost" && (this.#restored.has(part) || stateOf(part) === "complete"),
+        () => `${part.name} is lost again, or has never gone back`,
+      );
+  }
+
+  /** The claims that no loss has changed belong to the cells that work with the names. */
+  checkOwners(): void {
+    for (const name of this.#names) {
+      if (!this.#kept.has(name.canonical)) continue;
+      const owner = this.#claimOn(name)?.cell;
+      const right = this.#owners.get(name.canonical);
+      this.#expect(
+        owner === right,
+        () => `cell ${right} works with ${name.canonical}, and cell ${owner} has it after a reconciliation`,
+      );
+    }
+  }
+
+  /** Verifications of the cells give up the names that others work with, and take those that are lost. */
+  async repair(): Promise<void> {
+    for (const name of this.#random.shuffle(this.#names)) {
+      const right = this.#owners.get(name.canonical) ?? "";
+      const owner = this.#claimOn(name)?.cell;
+      if (owner === right) continue;
+      this.#simulation.judge.see("a name of a transfer was repaired");
+      const bucket = { type: bucketTypeName(name.type), value: name.canonical };
+      if (owner !== undefined)
+        await this.#until(() => this.#lease(this.#cell(owner), { destroys: [{ bucket }] }));
+      await this.#pass(PAUSE_MS);
+      await this.#until(() => this.#lease(this.#cell(right), { creates: [rowOf(name)] }));
+    }
+    await this.#pass(PAUSE_MS);
+    for (const shard of this.#shards) {
+      if (stateOf(shard) !== "reconciling") continue;
+      const finish = () =>
+        this.#reply<PartStatus>(shard, "finishReconciliation", { operator, removedCells: [] });
+      this.#expect((await this.#until(finish))?.ok === true, () => `${shard.name} is not complete`);
+    }
+  }
+
+  /** Each name has one owner, the right one, and lookups show it. */
+  async expectRight(): Promise<void> {
+    for (const name of this.#names) {
+      const right = this.#owners.get(name.canonical);
+      const shard = this.#simulation.coordinator.shard(this.#simulation.shardOf(name));
+      const answer = await this.#until(() => this.#reply<LookupAnswer>(shard, "lookup", { keys: [name] }));
+      const found = answer?.ok === true ? answer.value.found[0] : undefined;
+      const shown = found?.kind === "record" ? found.record.cell : found?.kind;
+      this.#expect(
+        shown === right && this.#claimOn(name)?.cell === right,
+        () => `cell ${right} works with ${name.canonical}, and a lookup shows ${shown}`,
+      );
+    }
+  }
+
+  get #parts(): Part<object>[] {
+    return [...this.#ledgers.values(), ...this.#shards];
+  }
+
+  #cell(id: string): Cell {
+    const cell = this.#simulation.cells.find((each) => each.id === id);
+    if (cell === undefined) throw new Error(`there is no cell ${id}`);
+    return cell;
+  }
+
+  #ledger(id: string): Part<object> {
+    return this.#simulation.coordinator.ledger(id);
+  }
+
+  #claimOn(name: Name): ClaimRow | undefined {
+    const shard = this.#simulation.coordinator.shard(this.#simulation.shardOf(name));
+    return read<ClaimRow>(shard, "claim", "canonical = ?", name.canonical)[0];
+  }
+
+  #storedOf({ id, to }: Move): StoredTransfer[] {
+    return read<StoredTransfer>(this.#ledger(to), "transfer", "id = ?", id);
+  }
+
+  #rowOf({ id, to }: Move): LedgerRow[] {
+    return read<LedgerRow>(this.#ledger(to), "lease", "lease = ?", id);
+  }
+
+  /** Begins and commits a lease that counts as part of a verification. */
+  async #lease(cell: Cell, batch: object): Promise<Reply<unknown> | undefined> {
+    const ledger = this.#ledger(cell.id);
+    const lease = this.#random.uuid();
+    const ops: Op[] = cell.placed(batch);
+    const call = { caller: CALLER, requestId: "", lease };
+    const begin = { ...call, ops, payloadHash: lease, allowMissing: true, isVerification: true };
+    const begun = await this.#reply<BeginAnswer>(ledger, "begin", begin);
+    if (begun?.ok !== true) return begun;
+    return this.#until(() => this.#reply<PlacedLease>(ledger, "decide", { ...call, outcome: "COMMITTED" }));
+  }
+
+  async #get(move: Move): Promise<Transfer | undefined> {
+    const found = await this.#until(() => this.#send(move, "getTransfer", "operator"));
+    return found?.ok === true ? found.value : undefined;
+  }
+
+  #decideBy(
+    move: Move,
+    party: TransferCall["party"],
+    outcome: Move["decided"],
+  ): Promise<Reply<Transfer> | undefined> {
+    return this.#send(move, "decideTransfer", party, { outcome });
+  }
+
+  #send(
+    { id, to }: Move,
+    method: string,
+    party: TransferCall["party"],
+    more: object = {},
+  ): Promise<Reply<Transfer> | undefined> {
+    const call = { caller: CALLER, party, requestId: "", transfer: id };
+    return this.#reply(this.#ledger(to), method, { ...call, ...more });
+  }
+
+  /** Repeats a call without an answer, and one that may be retried. */
+  async #until<T>(
+    call: () => Promise<Reply<T> | undefined>,
+    isRetried: (reply: Reply<T>) => boolean = (reply) => !reply.ok && reply.refusal.code !== "NOT_FOUND",
+  ): Promise<Reply<T> | undefined> {
+    for (let left = MOST_TRIES; ; left -= 1) {
+      const reply = await call();
+      if (left === 0 || (reply !== undefined && !isRetried(reply))) return reply;
+      await this.#pass(PAUSE_MS);
+    }
+  }
+
+  async #reply<T>(part: Part<object>, method: string, fields: object): Promise<Reply<T> | undefined> {
+    return (await this.#run(this.#simulation.operator.reply(part, method, fields))) as Reply<T> | undefined;
+  }
+
+  #pass(ms: number): Promise<void> {
+    return this.#simulation.pass(ms, PASS_STEPS);
+  }
+
+  #run<T>(work: Promise<T>): Promise<T> {
+    return this.#simulation.runUntil(work);
+  }
+
+  #expect(isRight: boolean, message: () => string): void {
+    this.#simulation.judge.check("I55", isRight, message);
+  }
+}
+
+const rowOf = ({ type, canonical }: Name): object => ({
+  bucket: { type: bucketTypeName(type), value: canonical },
+  subject: { type: "GROUP", id: canonical },
+  source: { type: "RAILS_TABLE_PROJECTS", id: canonical },
+  scope: SCOPE,
+});
+
+const rangesOf = (shard: Part<object>): RangeHoldRow[] =>
+  read<RangeHoldRow>(shard, "range_hold", "scope = ?", SCOPE);
+
+/** Leases or another transfer are in the way, or a part is not ready. */
+const isBlocked = (reply: Reply<unknown>): boolean =>
+  !reply.ok && ["ABORTED", "UNAVAILABLE", "DEADLINE_EXCEEDED"].includes(reply.refusal.code);
+
+/** Reads the state from the disk. */
+function stateOf(part: Part<object>): PartStatus["state"] {
+  const [meta] = read<{ value: string }>(part, "meta", "name = 'history_lost'");
+  if (meta === undefined) return "complete";
+  return (JSON.parse(meta.value) as { isReconciling: boolean }).isReconciling ? "reconciling" : "lost";
+}
