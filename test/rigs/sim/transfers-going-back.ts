@@ -175,7 +175,7 @@ class Stage {
       await this.#pass(this.#random.exponential(this.#random.pick([20, 500, 3_000])));
       this.#mark();
     }
-    if (isLast && this.#random.chance(0.3)) {
+    if (isLast && this.#random.chance(0.4)) {
       const isBegun = this.#shards.some((shard) => rangesOf(shard).some((range) => range.cut_at_ms !== null));
       faults.stopsExchanges = false;
       return this.#see(isBegun ? "being rewritten" : "cut");
@@ -299,8 +299,11 @@ class Stage {
     const declared = { incarnation: Math.max(0, ...incarnations.map(({ incarnation }) => incarnation)) };
     const isLedger = part.name.startsWith("ledger");
     const more = isLedger ? { revokedKeys: [], removedAtMs: null } : { cells: [...this.#ledgers.keys()] };
+    // It ends while it has written some of what it has found. The next call continues.
+    if (this.#random.chance(0.3))
+      this.#simulation.scheduler.after(this.#random.exponential(20), undefined, () => part.crash());
     const done = await this.#reply(part, "reconcile", { dryRun: false, operator, declared, ...more });
-    if (done?.ok === true) this.#lost.delete(part);
+    if (done?.ok === true && stateOf(part) !== "lost") this.#lost.delete(part);
   }
 
   /** An operator decides what is prepared, by what the cells work with (Y10). */
