@@ -56,7 +56,7 @@ export class Client {
     this.records = new Records(caller, cell);
     this.routing = new Routing(caller);
     this.changes = new Changes(caller);
-    this.transfers = new Transfers(caller);
+    this.transfers = new Transfers(caller, this.history);
     this.verificationSlots = new VerificationSlots(caller, cell);
     this.cells = new Cells(caller, cell, this.history);
     this.keys = new Keys(caller);

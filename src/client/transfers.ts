@@ -3,6 +3,7 @@ import type { Transfer, TransferPlan } from "./api-types.ts";
 import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
+import type { LedgerHistory } from "./ledger-history.ts";
 import { listing, type Pages } from "./pages.ts";
 
 /** What a transfer moves. */
@@ -54,9 +55,11 @@ export type TransferPlanned = Omit<TransferPlan, "cursor">;
  */
 export class Transfers {
   readonly #caller: Caller;
+  readonly #history: LedgerHistory;
 
-  constructor(caller: Caller) {
+  constructor(caller: Caller, history: LedgerHistory) {
     this.#caller = caller;
+    this.#history = history;
   }
 
   /** Counts what a transfer would move, and says what would be in its way. Changes nothing. */
@@ -86,17 +89,20 @@ export class Transfers {
     { uuid = uuidv7(), switchBackOf, reason, ...options }: PrepareTransferOptions = {},
   ): Promise<Transfer> {
     const body = { uuid, ...moved, switch_back_of: switchBackOf, reason };
-    return valueOf(await this.#caller.call("prepareTransfer", { ...options, body })).transfer;
+    const input = { ...options, body, history: this.#history };
+    return valueOf(await this.#caller.call("prepareTransfer", input)).transfer;
   }
 
   /** Returns a transfer, with what a cut still needs. */
   async get(id: string, options: CallOptions = {}): Promise<Transfer> {
-    return valueOf(await this.#caller.call("getTransfer", { ...options, params: { id } })).transfer;
+    const input = { ...options, params: { id }, history: this.#history };
+    return valueOf(await this.#caller.call("getTransfer", input)).transfer;
   }
 
   /** Lists transfers by their destinations, and for each of them the latest first. */
   list({ from, to, pageSize, pageToken, ...options }: ListTransfersOptions = {}): Pages<Transfer> {
-    const input = { ...options, query: { from, to, page_size: pageSize } };
+    const query = { from, to, page_size: pageSize };
+    const input = { ...options, query, history: this.#history };
     return listing(this.#caller, "listTransfers", input, ({ transfers }) => transfers, pageToken);
   }
 
@@ -111,7 +117,7 @@ export class Transfers {
    */
   async report(id: string, rows: ReportedRows, options: TransferStepOptions = {}): Promise<Transfer> {
     const { reason, ...call } = options;
-    const input = { ...call, params: { id }, body: { ...rows, reason } };
+    const input = { ...call, params: { id }, body: { ...rows, reason }, history: this.#history };
     return valueOf(await this.#caller.call("reportTransfer", input)).transfer;
   }
 
@@ -134,7 +140,7 @@ export class Transfers {
     id: string,
     { reason, ...options }: TransferStepOptions,
   ): Promise<Transfer> {
-    const input = { ...options, params: { id }, body: { reason } };
+    const input = { ...options, params: { id }, body: { reason }, history: this.#history };
     return valueOf(await this.#caller.call(operation, input)).transfer;
   }
 }

@@ -117,13 +117,16 @@ const historyParameter = {
   required: false,
   description:
     "The newest value that an answer to the cell had. If the cell's ledger does not have it any more, its " +
-    "storage went back in time, and the call fails with `HISTORY_LOST`. Ignored for operators.",
+    "storage went back in time, and the call fails with `HISTORY_LOST`. Ignored for operators, and in " +
+    "calls about a transfer to another cell.",
   schema: historySchema,
 };
 
 const historyHeaders = {
   [HISTORY_HEADER]: {
-    description: "How far the cell's ledger has got. Send it with the next call. Absent for operators.",
+    description:
+      "How far the cell's ledger has got. Send it with the next call. Absent for operators, and in answers " +
+      "about a transfer to another cell.",
     schema: historySchema,
   },
 };

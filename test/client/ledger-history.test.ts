@@ -1,6 +1,7 @@
 /** Tests of the points of the ledger that a client remembers and sends. */
 import { expect, test } from "vitest";
 import { LedgerHistory } from "../../src/client/ledger-history.ts";
+import { transferRoutes } from "../../src/http/contract/transfer-routes.ts";
 import { historyHeaderOf, HISTORY_HEADER, readHistoryHeader } from "../../src/http/history-header.ts";
 import * as client from "../../src/client/ledger-history.ts";
 import { committed, fakeClient, granted, leaseOf, problem, unavailable, UUID, type Reply } from "./fake.ts";
@@ -55,6 +56,33 @@ test("[L7] every call about leases sends the newest point that an answer had", a
   await made.leases.rollback(UUID);
   expect(sent.map(({ headers }) => headers[HISTORY_HEADER])).toEqual([undefined, "1.5", "1.6", "1.6", "1.6"]);
   expect(made.history.points).toEqual([at(1, 7)]);
+});
+
+test("[L7] so does every call about transfers", async () => {
+  const id = `7-${UUID}`;
+  const { example } = transferRoutes.getTransfer.responses[200];
+  const transfer = { status: 200, json: { ...example } };
+  const page = { status: 200, json: { transfers: [], next_page_token: "" } };
+  const { client: made, sent } = fakeClient([
+    withPoint(transfer, "1.5"),
+    withPoint(transfer, "1.6"),
+    withPoint(transfer, "1.7"),
+    withPoint(page, "1.8"),
+    withPoint(transfer, "1.9"),
+    transfer,
+    transfer,
+  ]);
+  await made.transfers.get(id);
+  await made.transfers.accept(id);
+  await made.transfers.report(id, { count: 0, hash: "0".repeat(32) });
+  await made.transfers.list().all();
+  await made.transfers.abort(id);
+  // These are calls to other ledgers, so their answers have no point.
+  await made.transfers.prepare({ to: "8", scope: "9970" });
+  await made.transfers.cut(`8-${UUID}`);
+  const points = sent.map(({ headers }) => headers[HISTORY_HEADER]);
+  expect(points).toEqual([undefined, "1.5", "1.6", "1.7", "1.8", "1.9", "1.9"]);
+  expect(made.history.points).toEqual([at(1, 9)]);
 });
 
 test("[L7] a retry sends the point, and HISTORY_LOST is an unknown outcome", async () => {

@@ -283,6 +283,7 @@ export const transferRoutes = {
         .meta({ id: "TransferGiven" }),
       required: true,
     },
+    history: true,
     responses: answer("The transfer, as it is now."),
     errors: [
       unknownCells,
@@ -374,6 +375,7 @@ export const transferRoutes = {
       from: cellId.optional().meta({ description: "Only transfers from this cell." }),
       to: cellId.optional().meta({ description: "Only transfers to this cell." }),
     }),
+    history: true,
     responses: {
       200: {
         about: "A page of transfers.",
@@ -393,6 +395,7 @@ export const transferRoutes = {
     roles: readers,
     params,
     query: nothing,
+    history: true,
     responses: answer("The transfer."),
     errors: [unknownTransfer],
     example: { params: { id: ID } },
@@ -407,6 +410,7 @@ export const transferRoutes = {
     params,
     query: nothing,
     body: stepBody,
+    history: true,
     responses: answer("The transfer is accepted."),
     errors: [unknownTransfer, wasCut, wasAborted, ...unsure],
     example: { params: { id: ID } },
@@ -435,6 +439,7 @@ export const transferRoutes = {
         .meta({ id: "TransferReportGiven" }),
       required: true,
     },
+    history: true,
     responses: answer("The report is stored. `is_equal` says whether it equals the claims."),
     errors: [unknownTransfer, wasCut, wasAborted, ...unsure],
     example: { params: { id: ID }, body: { count: 4_211, hash: HASH } },
@@ -451,6 +456,7 @@ export const transferRoutes = {
     params,
     query: nothing,
     body: stepBody,
+    history: true,
     responses: answer("The names belong to the destination."),
     errors: [
       unknownTransfer,
@@ -488,6 +494,7 @@ export const transferRoutes = {
     params,
     query: nothing,
     body: stepBody,
+    history: true,
     responses: answer("The transfer is aborted."),
     errors: [unknownTransfer, wasCut, ...unsure],
     example: { params: { id: ID } },

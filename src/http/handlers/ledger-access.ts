@@ -1,7 +1,8 @@
 import { v4 as newUuid } from "uuid";
 import type { Principal } from "../../auth/principal.ts";
 import type { Caller, CellCall, HistoryPoint, Reply } from "../../core/messages.ts";
-import type { ErrorCode, Result } from "../../core/refusal.ts";
+import { ok, type ErrorCode, type Result } from "../../core/refusal.ts";
+import type { TransferParty } from "../../core/transfer/range.ts";
 import type { Deployment } from "../deployment.ts";
 import type { WaitUntil } from "../../runtime.ts";
 import { reachLedger, seenBy } from "../history-header.ts";
@@ -42,6 +43,20 @@ export async function askLedger<T>(
 ): ReturnType<typeof reachLedger<T>> {
   const target = { name: LEDGER, ...(advice === undefined ? {} : { advice }) };
   return withCellNotFound(await reachLedger(principal, timeoutMs, target, work), principal);
+}
+
+/**
+ * Calls the ledger of a transfer's destination. Its point is only for its own cell: another cell would take
+ * it for a point of its own ledger (L7).
+ */
+export async function askDestination<T>(
+  principal: Principal,
+  party: TransferParty,
+  ...[timeoutMs, target, work]: Parameters<typeof reach<T>>
+): ReturnType<typeof reachLedger<T>> {
+  if (party === "to") return reachLedger(principal, timeoutMs, target, work);
+  const answer = await reach(timeoutMs, target, work);
+  return answer.ok ? ok({ value: answer.value, headers: {} }) : answer;
 }
 
 /**

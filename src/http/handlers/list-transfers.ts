@@ -3,9 +3,9 @@ import { ok, type Result } from "../../core/refusal.ts";
 import type { ListTransfers, Transfer } from "../../core/transfer/messages.ts";
 import type { Call, Handler } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { LEDGER, reach, readTimeoutMs } from "../reach.ts";
+import { LEDGER, readTimeoutMs } from "../reach.ts";
 import { toApiTransfer } from "../transfer-answers.ts";
-import { askerOf, authorize } from "./ledger-access.ts";
+import { askDestination, askerOf, authorize } from "./ledger-access.ts";
 
 /** The most ledgers that one request asks. Most of them have no transfers. */
 const MOST_LEDGERS = 100;
@@ -30,10 +30,11 @@ export const listTransfers: Handler<"listTransfers"> = async (call) => {
   if (!destinations.ok) return destinations;
   const found = await readTransfers(call, destinations.value, limit);
   if (!found.ok) return found;
-  const { transfers, position: last } = found.value;
+  const { transfers, position: last, headers } = found.value;
   return ok({
     status: 200,
     body: { transfers: transfers.map(toApiTransfer), next_page_token: await next(last) },
+    headers,
   });
 };
 
@@ -70,41 +71,57 @@ const compareCells = (one: string, other: string): number => {
   return a < b ? -1 : Number(a > b);
 };
 
+interface Found {
+  transfers: Transfer[];
+  position: Position | undefined;
+  headers: Record<string, string>;
+}
+
 /** Asks the ledgers, some at a time, until there are enough transfers. */
 async function readTransfers(
-  { deployment, principal }: Call<"listTransfers">,
+  { deployment, principal, seen }: Call<"listTransfers">,
   destinations: readonly Asked[],
   limit: number,
-): Promise<Result<{ transfers: Transfer[]; position: Position | undefined }>> {
+): Promise<Result<Found>> {
   const { objects, config } = deployment;
   const { limits } = config;
   const transfers: Transfer[] = [];
+  // Of the ledger of the caller's cell, if it was asked.
+  const headers: Record<string, string> = {};
   const last = Math.min(destinations.length, MOST_LEDGERS);
   for (let index = 0; index < last; index += limits.fanOut) {
     const some = destinations.slice(index, Math.min(index + limits.fanOut, last));
     const pages = await fanOut(some, limits.fanOut, ({ to, before, from }) => {
       const party = principal.cell === null ? "operator" : to === principal.cell ? "to" : "from";
       const message: ListTransfers = {
-        ...askerOf(deployment, principal, undefined),
+        ...askerOf(deployment, principal, party === "to" ? seen : undefined),
         party,
         before,
         from,
         limit,
       };
-      return reach(readTimeoutMs(limits), { name: LEDGER }, () => objects.ledger(to).listTransfers(message));
+      return askDestination(principal, party, readTimeoutMs(limits), { name: LEDGER }, () =>
+        objects.ledger(to).listTransfers(message),
+      );
     });
     for (const [at, page] of pages.entries()) {
       if (!page.ok) return page;
       const to = some[at]?.to ?? "";
       if (transfers.length === limit)
-        return ok({ transfers, position: { to, before: some[at]?.before ?? null } });
-      const taken = page.value.transfers.slice(0, limit - transfers.length);
+        return ok({ transfers, position: { to, before: some[at]?.before ?? null }, headers });
+      const { transfers: listed, next } = page.value.value;
+      Object.assign(headers, page.value.headers);
+      const taken = listed.slice(0, limit - transfers.length);
       transfers.push(...taken);
-      const isWhole = taken.length === page.value.transfers.length;
-      const before = isWhole ? page.value.next : (taken.at(-1)?.position ?? null);
-      if (before !== null) return ok({ transfers, position: { to, before } });
+      const isWhole = taken.length === listed.length;
+      const before = isWhole ? next : (taken.at(-1)?.position ?? null);
+      if (before !== null) return ok({ transfers, position: { to, before }, headers });
     }
   }
   const following = destinations[last];
-  return ok({ transfers, position: following && { to: following.to, before: following.before } });
+  return ok({
+    transfers,
+    position: following && { to: following.to, before: following.before },
+    headers,
+  });
 }

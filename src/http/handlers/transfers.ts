@@ -10,7 +10,7 @@ import type { Call, Handlers } from "../handler.ts";
 import { LEDGER, reach, readTimeoutMs } from "../reach.ts";
 import { reasonFault } from "../reason.ts";
 import { toApiTransfer } from "../transfer-answers.ts";
-import { askerOf, authorize } from "./ledger-access.ts";
+import { askDestination, askerOf, authorize } from "./ledger-access.ts";
 import { listTransfers } from "./list-transfers.ts";
 import { authorizeMove, movedClaimsOf } from "./moved-claims.ts";
 import { planTransfer } from "./plan-transfer.ts";
@@ -35,20 +35,21 @@ export const transferHandlers: Handlers<TransferRoute> = {
     if (fault !== undefined) return fault;
     const allowed = await authorizeMove(call, moved.value);
     if (!allowed.ok) return allowed;
-    const before = body.switch_back_of === undefined ? ok(null) : await undone(call, from, party);
-    if (!before.ok) return before;
+    const before = body.switch_back_of === undefined ? undefined : await undone(call, from, party);
+    if (before?.ok === false) return before;
     const request = {
       ...messageOf(call, party, body.uuid),
       from,
       scope,
-      ...(before.value === null ? {} : { switchBackOf: before.value }),
+      ...(before === undefined ? {} : { switchBackOf: before.value.value }),
     };
     const timeoutMs = limits.beginDeadlineMs + limits.exchangeTimeoutMs + 1_000;
-    return answerOf(
-      await reach(timeoutMs, { name: LEDGER, advice: "repeat the call with the same UUID" }, () =>
-        deployment.objects.ledger(to).prepareTransfer(request),
-      ),
+    const prepared = await reach(
+      timeoutMs,
+      { name: LEDGER, advice: "repeat the call with the same UUID" },
+      () => deployment.objects.ledger(to).prepareTransfer(request),
     );
+    return prepared.ok ? answerOf(prepared.value, before?.value.headers) : prepared;
   },
 
   getTransfer: (call) => answerTo(call, (ledger, message) => ledger.getTransfer(message)),
@@ -75,13 +76,17 @@ function undone(
   call: Call<"prepareTransfer">,
   from: string,
   party: TransferParty,
-): Promise<Result<Transfer>> {
-  const { deployment, body } = call;
+): ReturnType<typeof askDestination<Transfer>> {
+  const { deployment, principal, body } = call;
   const { transfer = "" } = readTransferId(body.switch_back_of ?? "") ?? {};
-  return reach(readTimeoutMs(deployment.config.limits), { name: LEDGER }, () =>
-    deployment.objects
-      .ledger(from)
-      .getTransfer(messageOf(call, party === "operator" ? party : "to", transfer)),
+  const partyBefore = party === "operator" ? party : "to";
+  const message = messageOf(call, partyBefore, transfer);
+  return askDestination(
+    principal,
+    partyBefore,
+    readTimeoutMs(deployment.config.limits),
+    { name: LEDGER },
+    () => deployment.objects.ledger(from).getTransfer(message),
   );
 }
 
@@ -104,13 +109,14 @@ function stepReasonFault({
 }
 
 function messageOf(
-  { deployment, principal, requestId, body }: Call<StepRoute | "prepareTransfer">,
+  { deployment, principal, requestId, body, seen }: Call<StepRoute | "prepareTransfer">,
   party: TransferParty,
   transfer: string,
 ): TransferCall {
   const { reason } = { reason: undefined, ...body };
   return {
-    ...askerOf(deployment, principal, undefined),
+    // What the source has seen is of its own ledger.
+    ...askerOf(deployment, principal, party === "to" ? seen : undefined),
     party,
     requestId,
     transfer,
@@ -119,7 +125,12 @@ function messageOf(
 }
 
 type Work = (ledger: LedgerCalls, message: TransferCall) => ReturnType<LedgerCalls["getTransfer"]>;
-type Answered = Promise<Result<{ status: 200; body: TransferBody }>>;
+interface Answer {
+  status: 200;
+  body: TransferBody;
+  headers: Record<string, string>;
+}
+type Answered = Promise<Result<Answer>>;
 
 function change(call: Call<Exclude<StepRoute, "getTransfer">>, work: Work, kind?: "decision"): Answered {
   const fault = stepReasonFault(call);
@@ -147,7 +158,8 @@ async function answerTo(
     if (!allowed.ok) return allowed;
   }
   const target = { name: LEDGER, ...(advice === undefined ? {} : { advice }) };
-  return answerOf(await reach(timeoutMs, target, () => work(ledger, message)));
+  const found = await askDestination(principal, party, timeoutMs, target, () => work(ledger, message));
+  return found.ok ? answerOf(found.value.value, found.value.headers) : found;
 }
 
 /**
@@ -172,5 +184,5 @@ async function asSource(
 const unknownTransfer = (id: string): Result<never> =>
   refused("NOT_FOUND", `your cell has no part in a transfer ${id}, or it was forgotten`);
 
-const answerOf = (found: Result<Transfer>): Awaited<Answered> =>
-  found.ok ? ok({ status: 200, body: { transfer: toApiTransfer(found.value) } }) : found;
+const answerOf = (transfer: Transfer, headers: Record<string, string> = {}): Result<Answer> =>
+  ok({ status: 200, body: { transfer: toApiTransfer(transfer) }, headers });

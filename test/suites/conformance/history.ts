@@ -76,10 +76,54 @@ export function historySuite(open: Open): void {
     expect((await begin("72", "cell 72")).status).toBe(201);
   });
 
+  /** Prepares a transfer from cell 72 to cell 71. Returns its path. */
+  async function prepared(): Promise<string> {
+    const scope = freshName();
+    const lease = `/v1/cells/72/leases/${newUuid()}`;
+    const body = { creates: [{ ...claim(freshName()), scope }] };
+    await api.send("PUT", lease, { key: "cell 72", body });
+    await api.send("POST", `${lease}/commit`, { key: "cell 72" });
+    const transfer = { uuid: newUuid(), from: "72", to: "71", scope, reason: "a test" };
+    const { status, headers } = await api.send("POST", "/v1/transfers", { key: "cell 72", body: transfer });
+    expect([status, headers.get(HEADER)]).toEqual([200, null]);
+    return `/v1/transfers/71-${transfer.uuid}`;
+  }
+
+  const rows = { count: 1, hash: "0".repeat(32) };
+
+  test("[L7] so has every answer about a transfer, but only for its destination", async () => {
+    const path = await prepared();
+    const key = "cell 71";
+    const answers = [
+      await api.send("POST", `${path}/accept`, { key }),
+      await api.send("POST", `${path}/report`, { key, body: rows }),
+      await api.send("GET", path, { key }),
+      await api.send("GET", "/v1/transfers", { key }),
+      await api.send("POST", `${path}/abort`, { key }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    const newest = pointOf(await begin("71", key));
+    for (const answer of answers) expect(pointOf(answer).incarnation).toBe(newest.incarnation);
+    // The abort is a change of the ledger, and the calls before it are none.
+    const positions = answers.map((answer) => pointOf(answer).position);
+    expect(Math.max(...positions.slice(0, -1))).toBeLessThan(positions.at(-1) ?? 0);
+    // What the source sends is a point of its own ledger.
+    const headers = { [HEADER]: "9007199254740991.1" };
+    for (const read of [path, "/v1/transfers?to=71"]) {
+      const got = await api.send("GET", read, { key: "cell 72", headers });
+      expect([got.status, got.headers.get(HEADER)]).toEqual([200, null]);
+    }
+    expect((await begin("71", key)).status).toBe(201);
+  });
+
   test("[H4] [L7] a ledger without the cell's point refuses everything from then on", async () => {
     const { incarnation, position } = pointOf(await begin("71", "cell 71"));
     const seen = `${incarnation}.${position + 1}`;
     const lost = { code: "UNAVAILABLE", reason: "HISTORY_LOST", retryable: true };
+    // If it answered, it could abort a transfer whose cut it has forgotten.
+    const abort = `/v1/transfers/71-${newUuid()}/abort`;
+    const aborted = await api.send("POST", abort, { key: "cell 71", headers: { [HEADER]: seen } });
+    expect([aborted.status, aborted.json]).toMatchObject([503, lost]);
     const { status, json } = await begin("71", "cell 71", { [HEADER]: seen });
     expect([status, json]).toMatchObject([503, lost]);
     expect((await begin("71", "cell 71")).json).toMatchObject(lost);
