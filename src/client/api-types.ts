@@ -946,6 +946,11 @@ export interface Record {
   status: "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
   /** The lease that holds the name now, if any. */
   lease_uuid: string | null;
+  /**
+   * Present if a transfer holds the name: its id. `lease_uuid` is then the UUID of the transfer, and no
+   * lease of the cell.
+   */
+  transfer_id?: string | undefined;
   /** RFC 3339, in UTC, with milliseconds. */
   created_at: string;
   /** RFC 3339, in UTC, with milliseconds. */

@@ -429,6 +429,8 @@ export interface ClaimRecord extends BucketKey {
   epoch: number;
   status: RecordStatus;
   lease: string | null;
+  /** The destination, if the lease is a transfer (Y1). */
+  transferTo?: string;
   createdAtMs: number;
   updatedAtMs: number;
 }

@@ -119,7 +119,7 @@ const scopeOf = (scope: string | null | undefined): { scope?: string } =>
 const epochOf = (epoch: number | undefined): { epoch?: number } => (epoch === undefined ? {} : { epoch });
 
 export function toApiRecord(types: Types, record: ClaimRecord): ApiRecord {
-  const { uuid, type, value, subject, source, scope, cell, epoch, status, lease } = record;
+  const { uuid, type, value, subject, source, scope, cell, epoch, status, lease, transferTo } = record;
   return {
     uuid,
     bucket: named(types, "bucket", { type, value }),
@@ -130,6 +130,7 @@ export function toApiRecord(types: Types, record: ClaimRecord): ApiRecord {
     epoch,
     status,
     lease_uuid: lease,
+    ...(transferTo === undefined ? {} : { transfer_id: `${transferTo}-${lease}` }),
     created_at: timeOf(record.createdAtMs),
     updated_at: timeOf(record.updatedAtMs),
   };

@@ -65,6 +65,24 @@ test("a move from the plan to the switch-back, with the next step after each com
   expect((await line.run(["transfers", "show", back.id])).out).toMatch(new RegExp(`^undoes +${id}$`, "m"));
 });
 
+test("commands about a held name lead to the transfer", async () => {
+  const line = await startCommandLine();
+  await claimed(line, "ada");
+  const { id } = await prepared(line);
+  const step = `Next: leasehold transfers show ${id}`;
+  const commands = [
+    ["lookup", "ada"],
+    ["lookup", "--trace", "--type", "USERNAMES", "ada"],
+    ["claims", "show", "ada", "--type", "USERNAMES"],
+  ];
+  for (const command of commands) {
+    const { err } = await line.run(command);
+    expect(err).toContain(step);
+    expect(err).not.toContain("leases show");
+  }
+  expect((await line.run(["transfers", "show", id])).code).toBe(0);
+});
+
 test("cut asks for the id of the transfer, and anything else changes nothing", async () => {
   const line = await startCommandLine();
   await claimed(line, "ada");

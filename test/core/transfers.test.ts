@@ -353,7 +353,7 @@ test("[Y4] a lookup under a range hold asks the destination's ledger, and is not
   const transfer = await prepared(c);
   expect(await lookUp(c, "name-1")).toMatchObject({
     isSettled: false,
-    found: { record: { cell: "1", status: "ACTIVE", lease: transfer.id } },
+    found: { record: { cell: "1", status: "ACTIVE", lease: transfer.id, transferTo: "2" } },
   });
   c.fate = ({ method }) => (method === "inquire" ? "lose" : "deliver");
   expect(await lookUp(c, "name-1")).toMatchObject({ found: { kind: "unknown" } });

@@ -4,6 +4,7 @@ import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { Result } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
+import { showHolder } from "../lookup/show-holder.ts";
 import { fields } from "../output/table.ts";
 
 export async function showClaim(
@@ -16,7 +17,8 @@ export async function showClaim(
   if (found === undefined) throw new CommandError("no cell owns this name", exitCodes.notFound);
   const { record, cell } = found;
   const whole = "epoch" in record ? record : undefined;
-  const lease = whole?.lease_uuid ?? undefined;
+  const lease = whole?.lease_uuid ?? null;
+  const transfer = whole?.transfer_id ?? null;
   return {
     document: { claim: record, cell },
     text: () =>
@@ -25,7 +27,8 @@ export async function showClaim(
         ["type", record.bucket.type],
         ["cell", `${record.cell_id}, ${cell.address}`],
         ["status", record.status],
-        ["lease", lease],
+        ["lease", transfer === null ? lease : null],
+        ["transfer", transfer],
         ["subject", whole && `${whole.subject.type} ${whole.subject.id}`],
         ...(whole?.scope === undefined ? [] : [["scope", whole.scope] as [string, string]]),
         ["source", whole && `${whole.source.type} ${whole.source.id}`],
@@ -34,7 +37,7 @@ export async function showClaim(
         ["changed", whole?.updated_at],
       ]),
     nextSteps: [
-      ...(lease === undefined ? [] : [commandLine("leases", "show", lease, "--cell", record.cell_id)]),
+      ...showHolder({ cell: record.cell_id, lease, transfer }),
       commandLine("lookup", "--trace", "--type", type, "--", name),
     ],
   };

@@ -8,4 +8,6 @@ export interface FoundName {
   epoch: number | null;
   status: string | null;
   lease: string | null;
+  /** The id of the transfer that holds the name. `lease` is then its UUID. */
+  transfer: string | null;
 }

@@ -5,6 +5,7 @@ import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { listResult, type Result } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
+import { showHolder } from "./show-holder.ts";
 import type { FoundName } from "./found-name.ts";
 import { traceNames } from "./trace-names.ts";
 
@@ -103,6 +104,7 @@ function rowOf(name: string, type: string, { found, record, cell }: LookupResult
     epoch: isWhole ? record.epoch : null,
     status: record.status,
     lease: isWhole ? record.lease_uuid : null,
+    transfer: isWhole ? (record.transfer_id ?? null) : null,
   };
 }
 
@@ -115,15 +117,14 @@ const noRow = (name: string, type: string | null): FoundName => ({
   epoch: null,
   status: null,
   lease: null,
+  transfer: null,
 });
 
 function nextStepsOf(rows: readonly FoundName[]): string[] {
   const held = rows.find(({ lease }) => lease !== null);
   const first = rows.find(({ found }) => found);
   return [
-    ...(held === undefined
-      ? []
-      : [commandLine("leases", "show", held.lease ?? "", "--cell", held.cell ?? "")]),
+    ...(held === undefined ? [] : showHolder(held)),
     ...(first === undefined || first.type === null
       ? []
       : [commandLine("lookup", "--trace", "--type", first.type, "--", first.name)]),

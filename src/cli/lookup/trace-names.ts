@@ -4,8 +4,8 @@ import { exitCodes } from "../framework/exit-codes.ts";
 import { durationText } from "../../text/duration.ts";
 import { fields } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
-import { commandLine } from "../../text/shell-word.ts";
 import type { FoundName } from "./found-name.ts";
+import { showHolder } from "./show-holder.ts";
 
 interface Side {
   cell: string | null;
@@ -15,7 +15,7 @@ interface Side {
 interface Trace {
   name: string;
   type: string;
-  record: Side & { status: string | null; lease: string | null; created_at: string | null };
+  record: Side & Pick<FoundName, "status" | "lease" | "transfer"> & { created_at: string | null };
   route: Side & { address: string | null };
   /** The hash of the name by which reports refer to it. */
   key: string;
@@ -39,9 +39,7 @@ export async function traceNames(client: Client, found: readonly FoundName[]): P
   }
   const isDrift = traces.some(({ same }) => !same);
   const isMissing = traces.some(({ record }) => record.cell === null);
-  const steps = traces.flatMap(({ record: { lease, cell } }) =>
-    lease === null || cell === null ? [] : [commandLine("leases", "show", lease, "--cell", cell)],
-  );
+  const steps = traces.flatMap(({ record }) => showHolder(record));
   return {
     document: { names: traces },
     lines: traces,
@@ -87,7 +85,8 @@ const isSameEpoch = (record: Side, route: Side): boolean =>
 
 async function recordOf(client: Client, bucket: Bucket): Promise<Trace["record"]> {
   const found = await client.records.find(bucket);
-  if (found === undefined) return { cell: null, epoch: null, status: null, lease: null, created_at: null };
+  if (found === undefined)
+    return { cell: null, epoch: null, status: null, lease: null, transfer: null, created_at: null };
   const { record } = found;
   const whole = "epoch" in record ? record : undefined;
   return {
@@ -95,6 +94,7 @@ async function recordOf(client: Client, bucket: Bucket): Promise<Trace["record"]
     epoch: whole?.epoch ?? null,
     status: record.status,
     lease: whole?.lease_uuid ?? null,
+    transfer: whole?.transfer_id ?? null,
     created_at: whole?.created_at ?? null,
   };
 }
@@ -119,13 +119,16 @@ const textOf = ({
     ["compared", same ? "the same" : "DIFFERENT"],
     ["address", route.address],
     ["status", record.status],
-    ["hold", record.lease === null ? "none" : `lease ${record.lease}`],
+    ["hold", holdOf(record)],
     ["settled", settled ? "yes" : "no: a lease holds the name, so don't cache the answer"],
     ["key", key],
     ["shard", shard],
     ["position", position],
     ["age", ageMs < 1_000 ? `${ageMs} ms` : durationText(ageMs)],
   ]);
+
+const holdOf = ({ lease, transfer }: Trace["record"]): string =>
+  transfer === null ? (lease === null ? "none" : `lease ${lease}`) : `transfer ${transfer}`;
 
 const sideOf = ({ cell, epoch }: Side): string =>
   cell === null ? "no owner" : `cell ${cell}${epoch === null ? "" : `, epoch ${epoch}`}`;

@@ -296,7 +296,7 @@ function shownInRange(
   const without: LookupFound = { kind: "record", record };
   switch (verdicts.get(executionKey(range))) {
     case "granted":
-      return { kind: "record", record: { ...record, lease } };
+      return { kind: "record", record: { ...record, lease, transferTo: cell } };
     case "running":
       return without;
     case "unknown":

@@ -219,6 +219,15 @@ export const wholeRecord = z
     }),
     status,
     lease_uuid: z.uuid().nullable().meta({ description: "The lease that holds the name now, if any." }),
+    transfer_id: z
+      .string()
+      .optional()
+      .meta({
+        description:
+          "Present if a transfer holds the name: its id. `lease_uuid` is then the UUID of the transfer, " +
+          "and no lease of the cell.",
+        examples: ["7-01936f6e-2c1a-7c3e-9d56-3a1f0c9b7e42"],
+      }),
     created_at: time,
     updated_at: time,
   })

@@ -210,6 +210,9 @@ export function transferSuite(open: Open): void {
     const creates = [{ ...claim(freshName()), scope }];
     const lease = `/v1/cells/1/leases/${newUuid()}`;
     await api.problem(409, "PUT", lease, { key: "cell 1", body: { creates } });
+    const path = `/v1/records/ROUTES/${values[0]}`;
+    const held = { lease_uuid: transfer.uuid, transfer_id: transfer.id };
+    expect(await api.json(200, "GET", path, {})).toMatchObject({ record: held });
     expect(await call("cell 2", `/${transfer.id}/abort`)).toMatchObject({
       state: "ABORTED",
       decided: { by: "to" },
@@ -218,6 +221,9 @@ export function transferSuite(open: Open): void {
     await api.json(201, "PUT", lease, { key: "cell 1", body: { creates } });
     await api.json(200, "POST", `${lease}/rollback`, { key: "cell 1" });
     expect(await ownersOf(values)).toEqual(["1", "1", "1"]);
+    const { record } = await api.json<{ record: object }>(200, "GET", path, {});
+    expect(record).toMatchObject({ lease_uuid: null });
+    expect(record).not.toHaveProperty("transfer_id");
   });
 
   test("[Y7] each step is for those who may do it, and others don't learn of the transfer", async () => {
