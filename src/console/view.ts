@@ -84,6 +84,9 @@ export const cellLink = (cell: string): Markup => html`<a href="/console/cells/$
 export const leaseLink = (cell: string, uuid: string): Markup =>
   html`<a class="id" href="/console/leases/${cell}/${uuid}">${uuid}</a>`;
 
+export const transferLink = (id: string): Markup =>
+  html`<a class="id" href="/console/transfers/${id}">${id}</a>`;
+
 /** A subject or a source. */
 export const entityOf = ({ type, id }: { type: string; id: string }): Markup =>
   html`<span class="short">${type}</span> ${id}`;

@@ -540,11 +540,25 @@ describe("transfers", () => {
 
   const SCOPE = `"><script>alert(1)</script>`;
 
-  async function prepared(name = freshName()): Promise<string> {
+  async function prepared(scope = freshName(), value = freshName()): Promise<string> {
     const uuid = newUuid();
-    const scope = await ownedScope(api, name);
+    await ownedScope(api, scope, value);
     await api.json(200, "POST", "/v1/transfers", { key: "cell 1", body: { uuid, to: "2", scope } });
     return `2-${uuid}`;
+  }
+
+  /** Both cells report what they should. */
+  async function report(id: string): Promise<void> {
+    const { transfer } = await api.json<{ transfer: { expected: Record<"from" | "to", object> } }>(
+      200,
+      "GET",
+      `/v1/transfers/${id}`,
+    );
+    for (const [key, side] of [
+      ["cell 1", "from"],
+      ["cell 2", "to"],
+    ] as const)
+      await api.json(200, "POST", `/v1/transfers/${id}/report`, { key, body: transfer.expected[side] });
   }
 
   const stateOf = async (id: string): Promise<string> =>
@@ -573,21 +587,33 @@ describe("transfers", () => {
     expect(first).toContain("The source, cell 1, reports rows");
     await api.json(200, "POST", `/v1/transfers/${id}/accept`, { key: "cell 2" });
     expect(await textOf(path, viewer)).not.toContain("accepts it");
-    const { transfer } = await api.json<{ transfer: { expected: Record<"from" | "to", object> } }>(
-      200,
-      "GET",
-      `/v1/transfers/${id}`,
-    );
-    for (const [key, side] of [
-      ["cell 1", "from"],
-      ["cell 2", "to"],
-    ] as const)
-      await api.json(200, "POST", `/v1/transfers/${id}/report`, { key, body: transfer.expected[side] });
+    await report(id);
     const ready = await textOf(path, viewer);
     expect(ready).toContain(`leasehold transfers cut ${id}`);
     expect(ready).toContain("equal the claims");
     await api.json(200, "POST", `/v1/transfers/${id}/cut`, { key: "cell 1" });
     expect(await textOf(path, operator)).not.toContain("Abort this transfer");
+  });
+
+  test("names and searches lead to one", async () => {
+    const value = freshName();
+    const scope = freshName();
+    const id = await prepared(scope, value);
+    const uuid = id.slice(2);
+    const link = `href="/console/transfers/${id}"`;
+    const name = `/console/name?type=ROUTES&value=${value}`;
+    for (const path of [name, `/console/search?q=${uuid}`, `/console/search?q=${id}`]) {
+      const text = await textOf(path, viewer);
+      expect(text).toContain(link);
+      expect(text).not.toContain(`/${uuid}`);
+    }
+    await api.json(200, "POST", `/v1/transfers/${id}/accept`, { key: "cell 2" });
+    await report(id);
+    await api.json(200, "POST", `/v1/transfers/${id}/cut`, { key: "cell 1" });
+    await expect.poll(() => stateOf(id)).toBe("FINISHED");
+    const moved = await textOf(name, viewer);
+    expect(moved).toContain("no lease");
+    expect(moved).toContain(`move, <a class="id" ${link}`);
   });
 
   test("an operator aborts one after typing its destination and a reason; a viewer can't", async () => {

@@ -1,8 +1,18 @@
 import { tableOf } from "../table.ts";
 import type { AnswerOf } from "../../http/internal-api.ts";
 import { problemNote, type Page } from "../layout.ts";
-import { fieldValue, html, type Markup } from "../markup.ts";
-import { cellLink, entityOf, factsOf, leaseLink, nextLink, stateOf, whenOf, type View } from "../view.ts";
+import { fieldValue, html, type Markup, type Part } from "../markup.ts";
+import {
+  cellLink,
+  entityOf,
+  factsOf,
+  leaseLink,
+  nextLink,
+  stateOf,
+  transferLink,
+  whenOf,
+  type View,
+} from "../view.ts";
 
 /** One name: its record, and what a router learns of it. */
 export async function namePage(view: View): Promise<Page> {
@@ -39,10 +49,7 @@ export async function namePage(view: View): Promise<Page> {
               ["Epoch", found.epoch],
               ["Subject", entityOf(found.subject)],
               ["Source", entityOf(found.source)],
-              [
-                "Held by lease",
-                found.lease_uuid === null ? "no lease" : leaseLink(found.cell_id, found.lease_uuid),
-              ],
+              ["Held by", holderOf(found)],
               ["Claimed", whenOf(found.created_at, nowMs)],
               ["Changed", whenOf(found.updated_at, nowMs)],
             ])
@@ -68,6 +75,13 @@ export async function namePage(view: View): Promise<Page> {
   };
 }
 
+type WholeRecord = Extract<AnswerOf<"getRecord">["record"], { uuid: string }>;
+
+function holderOf({ cell_id: cell, lease_uuid: lease, transfer_id: transfer }: WholeRecord): Part {
+  if (transfer !== undefined) return html`transfer ${transferLink(transfer)}`;
+  return lease === null ? "no lease" : html`lease ${leaseLink(cell, lease)}`;
+}
+
 function historyOf(history: AnswerOf<"listHistory">, view: View): Markup {
   const { periods, complete_since: since, next_page_token: token } = history;
   const { nowMs } = view;
@@ -87,8 +101,11 @@ function historyOf(history: AnswerOf<"listHistory">, view: View): Markup {
       { title: "Epoch", value: ({ epoch }) => epoch, isNumber: true },
       {
         title: "Ended by",
-        value: ({ cell_id: cell, ended_by: end }) =>
-          end === null ? null : html`${end.kind}, ${leaseLink(cell, end.lease_uuid)}`,
+        value: (period) => {
+          // The page lists the latest first.
+          const next = periods[periods.indexOf(period) - 1];
+          return period.ended_by && html`${period.ended_by.kind}, ${endLink(period, next)}`;
+        },
       },
     ],
     token === "" ? "No cell had this name." : "No period on this page.",
@@ -99,6 +116,17 @@ function historyOf(history: AnswerOf<"listHistory">, view: View): Markup {
       ? undefined
       : html`<p class="soft">Periods that ended before ${whenOf(since, nowMs)} are not kept.</p>`
   }`;
+}
+
+type Period = AnswerOf<"listHistory">["periods"][number];
+
+/** What has ended a period. A transfer is named after its destination, the cell of the next period. */
+function endLink({ cell_id: cell, ended_by: end }: Period, next: Period | undefined): Part {
+  if (end === null) return null;
+  if (end.kind !== "move") return leaseLink(cell, end.lease_uuid);
+  return next === undefined
+    ? html`<span class="id">${end.lease_uuid}</span>`
+    : transferLink(`${next.cell_id}-${end.lease_uuid}`);
 }
 
 const lookUpForm = (types: readonly string[], type: string, value: string): Markup =>

@@ -1,15 +1,28 @@
 import { auditChanges } from "../../status/audit-changes.ts";
 import type { Page } from "../layout.ts";
 import { html, type Markup } from "../markup.ts";
-import { agoOf, allCells, findCell, cellLink, entityOf, leaseLink, type View } from "../view.ts";
+import {
+  agoOf,
+  allCells,
+  findCell,
+  cellLink,
+  entityOf,
+  leaseLink,
+  transferLink,
+  type View,
+} from "../view.ts";
 import { nameLink } from "./leases.ts";
 
 const HINT =
-  "Give a name, the id of a lease, a request, a cell or a key, or a subject or a source such as USER 42.";
+  "Give a name, the id of a lease, a transfer, a request, a cell or a key, or a subject or a source such " +
+  "as USER 42.";
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** The cells whose ledgers are asked for a lease. */
+/** The id of a transfer has the cell whose ledger has it. */
+const TRANSFER_ID = /^[1-9]\d{0,18}-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
+/** The cells whose ledgers are asked for a lease or a transfer. */
 const MAX_ASKED = 100;
 
 /** The keys that are searched, in pages of 100. */
@@ -18,20 +31,21 @@ const MAX_KEY_PAGES = 20;
 /** The latest audit entries that are searched for a request. */
 const MAX_ENTRIES = 1_000;
 
-/** Says what a text is: a name of some type, a lease, a request, a cell, a key, a subject or a source. */
+/** Says what a text is: a name, a lease, a transfer, a request, a cell, a key, a subject or a source. */
 export async function searchPage(view: View): Promise<Page> {
   const text = (view.input.get("q") ?? "").trim();
   if (text === "") return { title: "Search", main: html`<p class="panel empty">${HINT}</p>` };
-  const [names, leases, entries, sources, subjects, cell, key] = await Promise.all([
+  const [names, leases, transfers, entries, sources, subjects, cell, key] = await Promise.all([
     namesOf(view, text),
     UUID.test(text) ? leasesOf(view, text) : [],
+    UUID.test(text) ? transfersOf(view, text) : TRANSFER_ID.test(text) ? transferOf(view, text) : [],
     UUID.test(text) ? entriesOf(view, text) : [],
     sourcesOf(view, text),
     subjectsOf(view, text),
     /^[1-9]\d{0,18}$/.test(text) ? cellOf(view, text) : [],
     /^[\w-]{8,64}$/.test(text) ? keyOf(view, text) : [],
   ]);
-  const found = [...cell, ...leases, ...key, ...entries, ...subjects, ...sources, ...names];
+  const found = [...cell, ...leases, ...transfers, ...key, ...entries, ...subjects, ...sources, ...names];
   return {
     title: found.length === 0 ? "Nothing found" : `Found: ${found.length}`,
     main: html`<p class="panel"><code>${text}</code></p>
@@ -76,6 +90,25 @@ async function leasesOf({ api }: View, uuid: string): Promise<Markup[]> {
     }),
   );
   return answers.flat();
+}
+
+/** Only the ledger of its destination has a transfer (Y1). */
+async function transfersOf(view: View, uuid: string): Promise<Markup[]> {
+  const cells = await allCells(view.api);
+  if (!cells.ok) return [html`Transfers can't be searched: ${cells.problem.detail}`];
+  const some = cells.value.slice(0, MAX_ASKED);
+  const found = await Promise.all(some.map(({ cell_id: cell }) => transferOf(view, `${cell}-${uuid}`)));
+  return found.flat();
+}
+
+async function transferOf({ api }: View, id: string): Promise<Markup[]> {
+  const found = await api.call("getTransfer", { params: { id } });
+  if (!found.ok) return [];
+  const { transfer } = found.value;
+  return [
+    html`Transfer ${transferLink(transfer.id)} from cell ${cellLink(transfer.from)} to cell
+    ${cellLink(transfer.to)}: ${transfer.state}`,
+  ];
 }
 
 /** What operators changed with a request. */

@@ -8,6 +8,7 @@ import {
   failedPage,
   nextLink,
   reasonField,
+  transferLink,
   whenOf,
   type Outcome,
   type View,
@@ -73,8 +74,6 @@ export async function transfersPage(view: View): Promise<Page> {
 /** Nothing is left to do. */
 const isOver = ({ state, unfinished_shards: left }: Transfer): boolean =>
   state === "FINISHED" || (state === "ABORTED" && (left ?? 0) === 0);
-
-const transferLink = (id: string): Markup => html`<a class="id" href="/console/transfers/${id}">${id}</a>`;
 
 const transferState = ({ state }: Transfer): Markup =>
   html`<span class="state ${state === "FINISHED" ? "good" : "warn"}">${state}</span>`;

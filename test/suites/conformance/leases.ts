@@ -33,8 +33,7 @@ export async function committed(api: Client, value = freshName()): Promise<{ uui
 }
 
 /** Gives cell 1 a claim of a scope. */
-export async function ownedScope(api: Client, scope = freshName()): Promise<string> {
-  const value = freshName();
+export async function ownedScope(api: Client, scope = freshName(), value = freshName()): Promise<string> {
   const lease = `/v1/cells/1/leases/${newUuid()}`;
   await api.json(201, "PUT", lease, { key: "cell 1", body: { creates: [{ ...claim(value), scope }] } });
   await api.json(200, "POST", `${lease}/commit`, { key: "cell 1" });
