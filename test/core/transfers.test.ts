@@ -568,6 +568,23 @@ test("[Y1] the metrics of a ledger have its prepared transfers, and the age of t
   expect(left.oldestTransferMs).toBeLessThan(60_000);
 });
 
+test("[Y1] only what is known of an aborted transfer counts as done on the shards", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
+  await value(c, decide(c, transfer, "ABORTED"));
+  expect(await get(c, transfer)).toMatchObject({ state: "ABORTED", unfinishedShards: 3 });
+  c.ledger("2").restart();
+  expect(await get(c, transfer)).toMatchObject({ state: "ABORTED", unfinishedShards: null });
+  c.fate = () => "deliver";
+  await c.pass(60_000);
+  expect(rangeHolds(c)).toBe(0);
+  expect(await get(c, transfer)).toMatchObject({ state: "ABORTED", unfinishedShards: 0 });
+  c.ledger("2").restart();
+  expect(await get(c, transfer)).toMatchObject({ state: "ABORTED", unfinishedShards: 0 });
+});
+
 test("[Y7] each step is for the parties that may do it", async () => {
   const c = await start();
   await claimed(c);

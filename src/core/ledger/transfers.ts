@@ -309,13 +309,13 @@ export class Transfers {
   #transferOf(stored: StoredTransfer): Transfer {
     const { id, position, from, scope, record } = stored;
     const expected = expectedOf(record.shards);
-    const isFinished = stored.state === "CUT" && !this.#store.hasBatch(id);
+    const isApplied = stored.state !== "PREPARED" && !this.#store.hasBatch(id);
     return {
       id,
       from,
       to: this.#cell,
       scope,
-      state: isFinished ? "FINISHED" : stored.state,
+      state: isApplied && stored.state === "CUT" ? "FINISHED" : stored.state,
       position,
       prepared: this.#stepSince(record.prepared),
       accepted: record.accepted && this.#stepSince(record.accepted),
@@ -329,7 +329,7 @@ export class Transfers {
         to: this.#reportOf(record.reports.to, expected.to),
       },
       missing: stored.state === "PREPARED" ? this.#missing(stored) : [],
-      unfinishedShards: isFinished ? 0 : this.#deliveries.unconfirmedShards(id),
+      unfinishedShards: isApplied ? 0 : this.#deliveries.unconfirmedShards(id),
     };
   }
 
