@@ -247,7 +247,7 @@ export interface Change {
   id: string;
   /**
    * What happened: a lease was `granted`, `committed` or `rolled_back` on this shard, or a claim was
-   * `claimed`, `replaced` or `released`.
+   * `claimed`, `replaced`, `moved` to another cell by a transfer, or `released`.
    */
   event: "granted" | "committed" | "rolled_back" | "claimed" | "replaced" | "moved" | "released";
   shard: number;
@@ -1449,7 +1449,7 @@ export interface Transfer {
   /**
    * `PREPARED`: the scope is held on all shards. `CUT`: the names belong to the destination, and some
    * shards still rewrite them. `FINISHED`: all shards have rewritten them. `ABORTED`: nothing has
-   * changed.
+   * changed. But if `is_rebuilt` is true, the ledger may have lost a cut, which shards have carried out.
    */
   state: "PREPARED" | "CUT" | "FINISHED" | "ABORTED";
   prepared: TransferStep;
@@ -1476,7 +1476,10 @@ export interface Transfer {
   };
   /** What a cut would be refused for. Empty: it can be cut, or it is decided. */
   missing: readonly string[];
-  /** The shards that have not carried out the decision. Null: not decided, or not known. */
+  /**
+   * The shards that have not carried out the decision. 0: all have. Null: not decided, or not known since
+   * a restart of the ledger.
+   */
   unfinished_shards: number | null;
 }
 

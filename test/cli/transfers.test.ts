@@ -1,7 +1,7 @@
 /** `leasehold transfers`: plan, prepare, accept, verify, cut, abort, switch-back, finish, ls and show. */
 import { expect, test } from "vitest";
 import type { Transfer } from "../../src/client/index.ts";
-import { create, startCommandLine, type CommandLine } from "./command-line.ts";
+import { create, spoil, startCommandLine, type CommandLine } from "./command-line.ts";
 
 const SCOPE = "9970";
 const MOVE = ["--from", "1", "--to", "2", "--scope", SCOPE];
@@ -81,6 +81,17 @@ test("commands about a held name lead to the transfer", async () => {
     expect(err).not.toContain("leases show");
   }
   expect((await line.run(["transfers", "show", id])).code).toBe(0);
+});
+
+test("an abort of a transfer that the ledger had lost promises nothing about the names", async () => {
+  const line = await startCommandLine();
+  await claimed(line, "ada");
+  const transfer = await prepared(line);
+  const rebuilt = { transfer: { ...transfer, is_rebuilt: true } };
+  spoil(line, `/v1/transfers/${transfer.id}`, () => Response.json(rebuilt));
+  const { out } = await line.run(["transfers", "abort", transfer.id, "--dry-run"]);
+  expect(out).toContain("If it was cut before, names belong to cell 2");
+  expect(out).not.toContain("keeps the names");
 });
 
 test("cut asks for the id of the transfer, and anything else changes nothing", async () => {

@@ -632,6 +632,7 @@ describe("transfers", () => {
     expect(await stateOf(id)).toBe("PREPARED");
     expect(await send({ typed_cell: "2", reason: "a test" })).toBe(303);
     expect(await stateOf(id)).toBe("ABORTED");
+    await expect.poll(() => textOf(path, viewer)).toContain("Nothing is left to do.");
     expect(await send({ typed_cell: "2", reason: "a test" })).toBe(422);
     const other = await prepared();
     const listed = await textOf("/console/transfers", viewer);

@@ -37,7 +37,11 @@ const steps: Readonly<Record<Step, About>> = {
   abort: {
     isDone: ({ state }) => state === "ABORTED",
     becomes: "aborted",
-    effect: ({ from }) => `Cell ${from} keeps the names, and may change them again.`,
+    effect: ({ from, to, is_rebuilt: isRebuilt }) =>
+      isRebuilt
+        ? "The ledger has lost what happened to this transfer. If it was cut before, names belong to cell " +
+          `${to}, and an abort does not give them back. Look which cell has each name.`
+        : `Cell ${from} keeps the names, and may change them again.`,
     undo: () => null,
   },
 };

@@ -73,7 +73,7 @@ export async function transfersPage(view: View): Promise<Page> {
 
 /** Nothing is left to do. */
 const isOver = ({ state, unfinished_shards: left }: Transfer): boolean =>
-  state === "FINISHED" || (state === "ABORTED" && (left ?? 0) === 0);
+  state === "FINISHED" || (state === "ABORTED" && left === 0);
 
 const transferState = ({ state }: Transfer): Markup =>
   html`<span class="state ${state === "FINISHED" ? "good" : "warn"}">${state}</span>`;
@@ -139,7 +139,6 @@ interface Next {
 }
 
 function nextOf({ id, from, to, state, accepted, reports, missing, ...transfer }: Transfer): Next[] {
-  const left = transfer.unfinished_shards ?? 0;
   switch (state) {
     case "PREPARED":
       if (transfer.is_rebuilt)
@@ -194,13 +193,21 @@ function nextOf({ id, from, to, state, accepted, reports, missing, ...transfer }
     case "ABORTED":
       return [
         {
-          text:
-            left === 0
-              ? `Nothing is left to do. The names belong to cell ${from}.`
-              : `The names belong to cell ${from}. Shards let go of the scope by themselves.`,
+          text: transfer.is_rebuilt
+            ? `The ledger of cell ${to} had lost this transfer. If it was cut before, names belong to it, ` +
+              "and the abort has not given them back. Look which cell has each name."
+            : `The names belong to cell ${from}. ${letGoOf(transfer.unfinished_shards)}`,
         },
       ];
   }
+}
+
+/** Which shards have let go of an aborted transfer. */
+function letGoOf(left: number | null): string {
+  if (left === 0) return "Nothing is left to do.";
+  return left === null
+    ? "Shards let go of the scope by themselves. It is not known yet whether all have."
+    : "Shards let go of the scope by themselves.";
 }
 
 const reportsOf = ({ expected, reports, ...cells }: Transfer, nowMs: number): Markup =>

@@ -42,7 +42,7 @@ export const change = z
     event: z.enum(changeEvents).meta({
       description:
         "What happened: a lease was `granted`, `committed` or `rolled_back` on this shard, or a claim was " +
-        "`claimed`, `replaced` or `released`.",
+        "`claimed`, `replaced`, `moved` to another cell by a transfer, or `released`.",
     }),
     shard: wholeNumber,
     position: wholeNumber.meta({ description: "Orders the changes of a shard." }),

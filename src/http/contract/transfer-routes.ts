@@ -87,7 +87,8 @@ const transfer = z
       description:
         "`PREPARED`: the scope is held on all shards. `CUT`: the names belong to the destination, and some " +
         "shards still rewrite them. `FINISHED`: all shards have rewritten them. `ABORTED`: nothing has " +
-        "changed.",
+        "changed. But if `is_rebuilt` is true, the ledger may have lost a cut, which shards have carried " +
+        "out.",
     }),
     prepared: step,
     accepted: step.nullable().meta({ description: "Null: the destination has not accepted it." }),
@@ -109,7 +110,9 @@ const transfer = z
       .array(z.string())
       .meta({ description: "What a cut would be refused for. Empty: it can be cut, or it is decided." }),
     unfinished_shards: wholeNumber.nullable().meta({
-      description: "The shards that have not carried out the decision. Null: not decided, or not known.",
+      description:
+        "The shards that have not carried out the decision. 0: all have. Null: not decided, or not known " +
+        "since a restart of the ledger.",
     }),
   })
   .meta({ id: "Transfer", description: "A move of all claims of a scope from one cell to another." });
@@ -488,8 +491,9 @@ export const transferRoutes = {
     path: "/v1/transfers/{id}/abort",
     summary: "Abort a transfer",
     about:
-      "Ends a transfer that was not cut. The source keeps its names, and nothing has changed. This is " +
-      "final. The same call again gets the same answer. For the source, the destination, or an operator.",
+      "Ends a transfer that was not cut. The source keeps its names, and nothing has changed, unless the " +
+      "ledger has lost a cut (`is_rebuilt`). This is final. The same call again gets the same answer. For " +
+      "the source, the destination, or an operator.",
     roles,
     params,
     query: nothing,
