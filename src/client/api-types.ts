@@ -1519,7 +1519,9 @@ export interface TransferPlan {
   claims_total: number;
   /** The claims that the destination has in the scope already. It keeps them. */
   present_claims: number;
-  /** Some leases that hold names of the scope. They must end before the prepare. */
+  /**
+   * Some leases that hold names of the scope. They must end before the prepare. A cell gets only its own.
+   */
   leases: readonly {
     /** The id of a cell: a decimal int64 above 0. */
     cell_id: string;

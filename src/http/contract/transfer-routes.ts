@@ -132,7 +132,9 @@ const plan = z
       description: "The claims that the destination has in the scope already. It keeps them.",
     }),
     leases: z.array(z.strictObject({ cell_id: cellId, uuid: z.uuid() })).meta({
-      description: "Some leases that hold names of the scope. They must end before the prepare.",
+      description:
+        "Some leases that hold names of the scope. They must end before the prepare. A cell gets only its " +
+        "own.",
     }),
     obstacles: z
       .array(z.string())

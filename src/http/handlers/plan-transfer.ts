@@ -66,7 +66,10 @@ export const planTransfer: Handler<"planTransfer"> = async (call) => {
     })),
     claims_total: counts.reduce((sum, { claims }) => sum + claims, 0),
     present_claims: present,
-    leases: leases.slice(0, MOST_LEASES).map(({ cell, lease }) => ({ cell_id: cell, uuid: lease })),
+    leases: leases
+      .filter(({ cell }) => principal.cell === null || cell === principal.cell)
+      .slice(0, MOST_LEASES)
+      .map(({ cell, lease }) => ({ cell_id: cell, uuid: lease })),
     obstacles: [
       ...(isEmpty ? [`cell ${from} has no claims of the scope`] : []),
       ...obstaclesOf(call, counted.value, to, status.value),
@@ -122,16 +125,18 @@ async function countMoved(
 
 /** What a prepare would be refused for, as far as this call has read. */
 function obstaclesOf(
-  { deployment }: Call<"planTransfer">,
+  { deployment, principal }: Call<"planTransfer">,
   { leases, transfers, tooLarge }: Counted,
   to: string,
   { state }: CellStatus,
 ): string[] {
   const { transferClaims } = deployment.config.limits;
+  // Like the leases of other cells, their transfers are not for a cell. Its own ones are in its list.
+  const holders = principal.cell === null ? [...transfers].map((id) => `the transfer ${id}`) : ["a transfer"];
   return [
     ...(state === "ACTIVE" ? [] : [`cell ${to} is ${state}`]),
     ...(leases.length === 0 ? [] : ["leases hold names of the scope"]),
-    ...[...transfers].map((id) => `the transfer ${id} holds the scope`),
+    ...(transfers.size === 0 ? [] : holders.map((holder) => `${holder} holds the scope`)),
     ...tooLarge.map((shard) => `shard ${shard} has more than ${transferClaims} claims of the scope`),
   ];
 }

@@ -26,7 +26,7 @@ export function transferSuite(open: Open): void {
   let api: Coordinator;
 
   beforeAll(async () => {
-    api = await open({ cells: ["1", "2", "3"] });
+    api = await open({ cells: ["1", "2", "3", "4"] });
   });
 
   /** Shards learn of decisions after the caller. */
@@ -198,10 +198,34 @@ export function transferSuite(open: Open): void {
     await api.json(200, "POST", `${lease}/rollback`, { key: "cell 1" });
     await applied();
     const { id } = await prepare(scope);
-    expect(await plan("cell 1", { to: "3", scope })).toMatchObject({
+    const move = { from: "1", to: "3", scope };
+    expect(await plan("operator", move)).toMatchObject({
       obstacles: [`the transfer ${id} holds the scope`],
     });
+    expect(await plan("cell 1", move)).toMatchObject({ obstacles: ["a transfer holds the scope"] });
     await call("cell 1", `/${id}/abort`);
+    await applied();
+  });
+
+  test("[Y7] a plan shows a cell no leases and no transfers of other cells", async () => {
+    const { scope } = await owned("1", 1);
+    const { uuid } = await prepare(scope, { to: "3" });
+    const other = newUuid();
+    const lease = `/v1/cells/4/leases/${other}`;
+    const body = { creates: [{ ...claim(freshName()), scope }] };
+    await api.json(201, "PUT", lease, { key: "cell 4", body });
+    const planned = (key: KeyName): Promise<{ plan: Plan }> =>
+      api.json(200, "POST", "/v1/transfer-plan", { key, body: { from: "2", to: "4", scope } });
+    const { plan } = await planned("operator");
+    expect(plan.leases).toEqual([{ cell_id: "4", uuid: other }]);
+    expect(plan.obstacles).toContain(`the transfer 3-${uuid} holds the scope`);
+    const { plan: shown } = await planned("cell 2");
+    expect(shown.leases).toEqual([]);
+    expect(shown.obstacles).toContain("leases hold names of the scope");
+    expect(shown.obstacles).toContain("a transfer holds the scope");
+    expect(JSON.stringify(shown)).not.toContain(uuid);
+    await api.json(200, "POST", `${lease}/rollback`, { key: "cell 4" });
+    await call("cell 1", `/3-${uuid}/abort`);
   });
 
   test("[Y3] [Y6] an abort leaves everything as it was", async () => {
