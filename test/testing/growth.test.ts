@@ -97,6 +97,44 @@ test("[K5] [G9] an erasure reaches the shards that had the name before", async (
   await coordinator.close();
 });
 
+test("[G8] a plan of a transfer that was begun before a growth does not go on after it", async () => {
+  // Each message counts one claim, and a request sends about 200 of them.
+  const variables = { LEASEHOLD_SCAN_ROWS: "1" };
+  const coordinator = await startTestCoordinator({ cells: ["1", "2"], shards: 1, variables });
+  const call = callsOf(coordinator);
+  const creates = [...Array(250).keys()].map((each) => ({
+    bucket: bucketOf(`moved-${each}`),
+    subject: { type: "GROUP", id: String(each) },
+    source: { type: "RAILS_TABLE_ROUTES", id: String(each) },
+    scope: "9970",
+  }));
+  await commit(call, { creates });
+  await coordinator.advance(1_000);
+  const path = "/v1/transfer-plan";
+  const move = { from: "1", to: "2", scope: "9970" };
+  interface Planned {
+    plan: { claims_total: number; cursor: string | null };
+  }
+  const before = (await call<Planned>("POST", path, move)).plan;
+  expect(before.claims_total).toBeLessThan(250);
+  await grow(call, 2);
+  const answer = await coordinator.fetch(`${coordinator.url}${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${coordinator.keys.operator}`, "content-type": "application/json" },
+    body: JSON.stringify({ ...move, cursor: before.cursor }),
+  });
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject({ code: "INVALID_ARGUMENT", field: "cursor" });
+  let total = 0;
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const { plan } = await call<Planned>("POST", path, { ...move, cursor });
+    total += plan.claims_total;
+    ({ cursor } = plan);
+  }
+  expect(total).toBe(250);
+  await coordinator.close();
+});
+
 describe("[G9] [F6] a name that moved between two shards that a consumer has not read", () => {
   // From shard 1 to shard 2 with the last growth. Shard 1 has much more to tell.
   const name = NAMES.find((each) => shardWith(2, each) === 1 && shardWith(3, each) === 2) ?? "";

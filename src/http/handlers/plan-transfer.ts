@@ -2,6 +2,7 @@ import type { BucketKey, CellStatus, ClaimCount } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
 import type { TransferPlan } from "../../core/transfer/messages.ts";
 import type { Call, Handler } from "../handler.ts";
+import { grownSince } from "../known-shards.ts";
 import { LEDGER, reach, readTimeoutMs } from "../reach.ts";
 import { badCursor, FIRST_SHARD, walkBudget, walkShards, type WalkPosition } from "../shard-walk.ts";
 import { countedRead } from "./ledger-access.ts";
@@ -14,6 +15,8 @@ const MOST_LEASES = 100;
 interface PlanPosition {
   walk: WalkPosition<BucketKey>;
   counted: number;
+  /** The number of shards that are counted. */
+  shards: number;
 }
 
 interface Counted {
@@ -35,6 +38,8 @@ export const planTransfer: Handler<"planTransfer"> = async (call) => {
   const tokenScope = [routeId, principal.role, principal.cell, from, to, scope];
   const position = await tokens.read<PlanPosition>(tokenScope, body.cursor, badCursor);
   if (!position.ok) return position;
+  const outdated = await grownSince("cursor", call, position);
+  if (outdated !== undefined) return outdated;
   const allowed = await authorizeMove(call, moved.value);
   if (!allowed.ok) return allowed;
   const counted = await countedRead({ ...call, params: { cell: from } }, () =>
@@ -119,7 +124,7 @@ async function countMoved(
     ...counted,
     counts: [...counts.values()].toSorted((a, b) => a.sourceType - b.sourceType || a.type - b.type),
     tooLarge: [...perShard].flatMap(([shard, claims]) => (claims > limits.transferClaims ? shard : [])),
-    next: walk && { walk, counted: walk.cursor === null ? 0 : (perShard.get(walk.shard) ?? 0) },
+    next: walk && { walk, shards, counted: walk.cursor === null ? 0 : (perShard.get(walk.shard) ?? 0) },
   });
 }
 
