@@ -185,7 +185,9 @@ async function continueGrowth(
     const last = await readGrowthCopy(run.database);
     if (!last.ok || last.value?.phase !== "copying" || last.value.isDropped === true) return;
     // Another one may have started since the directory was asked.
-    if (last.value.position <= growthCopiedAt) await dropCopies(driver, last.value);
+    if (last.value.position > growthCopiedAt) return;
+    const dropped = await dropCopies(driver, last.value);
+    if (!dropped.ok) log("growth_failed", { error: causeOf(dropped) });
     return;
   }
   const stepped = await stepGrowth(driver, growth, Math.min(run.deadlineMs, clock.now() + GROWTH_MS));

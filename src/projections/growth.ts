@@ -1,12 +1,12 @@
 import { fanOut } from "../core/fan-out.ts";
-import type { Growth, GrowthProgress, GrowthStep } from "../core/growth/messages.ts";
+import type { Growth, GrowthCopy, GrowthProgress, GrowthStep } from "../core/growth/messages.ts";
 import type { Envelope, Reply } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { WallClock } from "../runtime.ts";
 import { readSeen } from "./directory-copies.ts";
 import { askAgain, type GrowthDriver } from "./growth-driver.ts";
-import { mirrorGrowth, noteDropped } from "./mirror.ts";
+import { mirrorGrowth, noteAborted } from "./mirror.ts";
 import { readSightings, type Sightings } from "./shard-sightings.ts";
 
 /** How far the shards of before are, by their numbers. A shard that could not be asked has no progress. */
@@ -178,17 +178,24 @@ const areAll = ({ growth, shards }: GrowthState, state: GrowthProgress["state"])
   shards.every(({ progress }) => progress?.growth === growth.id && progress.state === state);
 
 /**
- * Makes the shards drop what an aborted growth has left there, and notes in D1 that they all have. A later
- * growth would drop it, too.
+ * Tells all shards that a growth was aborted, so that they drop what it has left there, and notes in D1 that
+ * they all were told. A directory that has forgotten the abort learns of it from D1, so that comes first
+ * (G2). Fails if a shard can't be reached.
  */
-export async function dropCopies(driver: GrowthDriver, growth: Growth): Promise<void> {
-  const aborted = { id: growth.id, phase: "aborted" } as const;
-  const dropped = await fanOut([...Array(growth.from).keys()], driver.limits.fanOut, (shard) =>
+export async function dropCopies(driver: GrowthDriver, growth: GrowthCopy): Promise<Result<unknown>> {
+  if (growth.isAborted !== true) {
+    const noted = await noteAborted(driver.database, growth, { isDropped: false });
+    if (!noted.ok) return noted;
+  }
+  const { id, position } = growth;
+  const aborted = { id, position, phase: "aborted" } as const;
+  const told = await fanOut([...Array(growth.to).keys()], driver.limits.fanOut, (shard) =>
     askAgain(driver, ({ envelope, objects }) =>
       objects.shard(shard).growStep({ ...envelope, growth: aborted, rows: STEP_ROWS }),
     ),
   );
-  if (dropped.every(({ ok: isDropped }) => isDropped)) await noteDropped(driver.database, growth);
+  const failed = told.find((answer) => !answer.ok);
+  return failed ?? noteAborted(driver.database, growth, { isDropped: true });
 }
 
 interface StepOptions extends Pick<GrowthStep, "sightings"> {

@@ -1,6 +1,6 @@
 import { and, eq, lt, max, sql } from "drizzle-orm";
 import type { Cell, MintedKey, TypeSet } from "../core/directory/messages.ts";
-import type { Growth, GrowthCopy } from "../core/growth/messages.ts";
+import type { Growth } from "../core/growth/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Database } from "./database.ts";
 import type { DirectoryWatch } from "./directory-watch.ts";
@@ -94,12 +94,16 @@ export async function mirrorGrowth(database: Database, growth: Growth): Promise<
   return seen.ok ? ok(seen.value.growthPosition) : seen;
 }
 
-/** Notes that no shard has anything left of an aborted growth, unless D1 has a later one. */
-export const noteDropped = (database: Database, growth: GrowthCopy): Promise<Result<unknown>> =>
+/** Notes that a growth was aborted, and whether all shards were told, unless D1 has a later growth. */
+export const noteAborted = (
+  database: Database,
+  growth: Growth,
+  { isDropped }: { isDropped: boolean },
+): Promise<Result<unknown>> =>
   database.run("note aborted growth", (orm) =>
     orm
       .update(growths)
-      .set({ growth: { ...growth, isDropped: true } })
+      .set({ growth: { ...growth, isAborted: true, ...(isDropped ? { isDropped } : {}) } })
       .where(and(eq(growths.part, DIRECTORY), eq(growths.position, growth.position))),
   );
 

@@ -1,6 +1,6 @@
 /** A deployment gets more shards while it works, over node:sqlite (G3 to G8). */
-import { describe, expect, test } from "vitest";
-import type { GrowthStep, Receive } from "../../src/core/growth/messages.ts";
+import { describe, expect, test, vi } from "vitest";
+import type { Growth, GrowthStep, Receive } from "../../src/core/growth/messages.ts";
 import type { Reply } from "../../src/core/messages.ts";
 import { placementOf, shardOf } from "../../src/core/placement.ts";
 import { prepareCut, readProgress, stepGrowth } from "../../src/projections/growth.ts";
@@ -259,9 +259,9 @@ test("[G1] after an abort, another growth starts with new copies", async () => {
   for (const name of ALL) await own(c, "1", name);
   await growing.start(TO);
   await growing.stepAll("copied");
-  const { id } = await growing.abort();
+  const { id, position } = await growing.abort();
   for (let shard = 0; shard < FROM; shard += 1)
-    expect(await growing.step(shard, 10, { id, phase: "aborted" })).toMatchObject({
+    expect(await growing.step(shard, 10, { id, position, phase: "aborted" })).toMatchObject({
       ok: true,
       value: { state: "none" },
     });
@@ -283,11 +283,11 @@ describe("[G1] an aborted growth", () => {
     for (const name of ALL) await own(c, "1", name);
     await growing.start(TO);
     await growing.stepAll("copied");
-    const { id } = await growing.abort();
+    const { id, position } = await growing.abort();
     await growing.start(TO + 1);
     await growing.stepAll("copied");
     for (let shard = 0; shard < FROM; shard += 1)
-      expect(await growing.step(shard, 10, { id, phase: "aborted" })).toMatchObject({
+      expect(await growing.step(shard, 10, { id, position, phase: "aborted" })).toMatchObject({
         value: { growth: growing.running.id, state: "copied" },
       });
   });
@@ -308,9 +308,9 @@ describe("[G1] an aborted growth", () => {
 
   test("is not begun with an answer from before its end", async () => {
     const { growing, aborted, early } = await beginsLate();
-    await growing.step(0, 10, { id: aborted.id, phase: "aborted" });
+    await growing.step(0, 10, { ...aborted, phase: "aborted" });
     await early();
-    expect(await growing.step(0, 10, { id: "another", phase: "aborted" })).toMatchObject({
+    expect(await growing.step(0, 10, { id: "another", position: 1, phase: "aborted" })).toMatchObject({
       value: { growth: null, state: "none" },
     });
   });
@@ -320,9 +320,107 @@ describe("[G1] an aborted growth", () => {
     await growing.start(TO + 1);
     await growing.step(0);
     await early();
-    expect(await growing.step(0, 10, { id: "another", phase: "aborted" })).toMatchObject({
+    expect(await growing.step(0, 10, { id: "another", position: 1, phase: "aborted" })).toMatchObject({
       value: { growth: growing.running.id },
     });
+  });
+});
+
+describe("[G1] the new shards of an aborted growth", () => {
+  const countsOn = (c: Cluster): number[] =>
+    (["claim", "hold"] as const).map((table) => rowsOn(c, table).filter(({ shard }) => shard >= FROM).length);
+
+  const tell = async (
+    growing: Growing,
+    { id, position }: Growth,
+    shards: readonly number[],
+  ): Promise<void> => {
+    for (const shard of shards)
+      expect(await growing.step(shard, 10, { id, position, phase: "aborted" })).toMatchObject({ ok: true });
+  };
+  const NEW = [2, 3, 4];
+
+  test("drop their copies, and have no alarms for them", async () => {
+    const { c, growing } = await start();
+    const [held = "", ...owned] = MOVING;
+    for (const name of owned) await own(c, "1", name);
+    const lease = await granted(c, "1", held);
+    await growing.start(TO);
+    await growing.stepAll("copied");
+    expect(countsOn(c)).toEqual([owned.length, 1]);
+    const alarms = NEW.map((shard) => vi.spyOn(c.shard(shard).object, "alarm"));
+    await c.pass(600_000);
+    const aborted = await growing.abort();
+    await tell(growing, aborted, [0, 1, ...NEW]);
+    expect(countsOn(c)).toEqual([0, 0]);
+    await decide(c, "1", lease, "ROLLED_BACK");
+    await c.pass(3_600_000);
+    for (const alarm of alarms) expect(alarm).not.toHaveBeenCalled();
+  });
+
+  test("refuse messages of a shard that does not know of the abort", async () => {
+    const { c, growing } = await start();
+    for (const name of MOVING) await own(c, "1", name);
+    await growing.start(TO);
+    await growing.stepAll("copied");
+    const { running } = growing;
+    const aborted = await growing.abort();
+    await tell(growing, aborted, NEW);
+    c.shard(2).restart();
+    const lease = c.uuid();
+    await begin(c, "1", lease, [{ kind: "destroy", value: MOVING[0] ?? "" }]);
+    await decide(c, "1", lease, "COMMITTED");
+    // A source whose message was refused as unknown begins another copy.
+    for (const shard of [0, 1, 0, 1]) await growing.step(shard, 1_000, running);
+    expect(countsOn(c)).toEqual([0, 0]);
+    await growing.complete(TO);
+    expectPlaced(c, "claim", MOVING.slice(1));
+  });
+
+  test("refuse the first message, too, if it comes after the abort", async () => {
+    const { c, growing } = await start();
+    for (const name of MOVING) await own(c, "1", name);
+    await growing.start(TO);
+    c.fate = ({ method }) => (method === "receive" ? "lose" : "deliver");
+    const { running } = growing;
+    for (const shard of [0, 1]) await growing.step(shard);
+    c.fate = () => "deliver";
+    await tell(growing, await growing.abort(), NEW);
+    for (const shard of [0, 1]) await growing.step(shard, 1_000, running);
+    expect(countsOn(c)).toEqual([0, 0]);
+  });
+
+  test("[M7] [M3] delete many copies in limited steps, also after a crash", async () => {
+    const { c, growing } = await start();
+    const names = movingNames(FROM, FROM + 1, 1_300);
+    for (let at = 0; at < names.length; at += 100) {
+      const lease = c.uuid();
+      await begin(c, "1", lease, names.slice(at, at + 100));
+      await decide(c, "1", lease, "COMMITTED");
+    }
+    await growing.start(FROM + 1);
+    await growing.stepAll("copied");
+    await tell(growing, await growing.abort(), [0, 1, 2]);
+    expect(countsOn(c)).toEqual([names.length - 500, 0]);
+    c.shard(2).restart();
+    await growing.step(2, 10, { id: "another", position: 1, phase: "aborted" });
+    await c.pass(10_000);
+    expect(countsOn(c)).toEqual([0, 0]);
+    expect(c.shard(2).alarmAtMs).toBeUndefined();
+  });
+
+  test("keep the copies of the next growth if they hear of the abort late", async () => {
+    const { c, growing } = await start();
+    for (const name of MOVING) await own(c, "1", name);
+    await growing.start(TO);
+    await growing.stepAll("copied");
+    const aborted = await growing.abort();
+    await growing.start(TO);
+    await growing.stepAll("copied");
+    await tell(growing, aborted, [0, 1, ...NEW]);
+    expect(countsOn(c)).toEqual([MOVING.length, 0]);
+    await growing.cutAndHandOver();
+    expectPlaced(c, "claim", MOVING);
   });
 });
 

@@ -348,6 +348,7 @@ const proofs: Record<string, Proof> = {
   moved_name: at("test/core/growth.test.ts", "[G4] [M6] a name that changes often waits once"),
   "meta.growth_source": "after work",
   "meta.growth_target": "after work",
+  "meta.aborted_growth": "after work",
   "meta.inherited_losses": "after work",
   "GrowthSource.#working": at("test/core/growth.test.ts", "[G4] [M6] steps at the same time share one step"),
   "Shard.#waking": at(

@@ -202,7 +202,7 @@ describe("a run of the cron", () => {
     expect(await copiedGrowth()).toEqual(started);
     valueOf(await directory().abortGrowth({ ...envelope(), id: started.id, growthCopiedAt: 0 }));
     expect((await runCron(env, Date.now())).error).toBeNull();
-    expect(await copiedGrowth()).toEqual(started);
+    expect(await copiedGrowth()).toEqual({ ...started, isAborted: true, isDropped: true });
     const later = await startGrowth();
     await runCron(env, Date.now());
     expect(await copiedGrowth()).toEqual(later);
@@ -218,7 +218,8 @@ describe("a run of the cron", () => {
       await runCron(counted, Date.now());
       notes.push(done.filter(({ sql }) => sql.some((text) => text.includes('update "growths"'))).length);
     }
-    expect(notes).toEqual([1, 0, 0]);
+    // That it was aborted, and that all shards were told.
+    expect(notes).toEqual([2, 0, 0]);
   });
 
   test("[G2] replaces the copy of a growth only by a later one", async () => {

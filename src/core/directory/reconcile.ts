@@ -142,12 +142,14 @@ export class DirectoryReconciler {
    * have been told, because D1 has a copy (G2). One that was aborted stays so.
    */
   #restoreGrowth(copy: GrowthCopy | null): void {
-    if (copy === null || copy.position <= this.#store.growthPosition) return;
-    const { isDropped = false, ...growth } = copy;
+    if (copy === null) return;
+    const { isAborted = false, isDropped: _, ...growth } = copy;
+    if (isAborted && this.#store.growth?.id === growth.id) return this.#store.endGrowth();
+    if (growth.position <= this.#store.growthPosition) return;
     this.#store.raiseTo(Math.min(growth.position, MAX_BELIEVED));
     const isCut = growth.phase !== "copying";
     this.#store.setPlacement(placementOf(isCut ? growth.to : growth.from));
-    if (isDropped) this.#store.endGrowth();
+    if (isAborted) this.#store.endGrowth();
     else this.#store.setGrowth({ ...growth, phase: isCut ? "cut" : "copying" });
   }
 

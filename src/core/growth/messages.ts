@@ -27,7 +27,9 @@ export interface Growth {
 
 /** A growth as D1 has it: the one that runs, or the last one. */
 export interface GrowthCopy extends Growth {
-  /** True if it was aborted, and no shard has anything left of it. */
+  /** True if it was aborted. Shards are told only after D1 has this, so it never runs again (G2). */
+  isAborted?: true;
+  /** True if all shards were told of the abort. */
   isDropped?: true;
 }
 
@@ -89,7 +91,7 @@ export interface GrowthProgress {
 }
 
 /** A growth that was aborted, which is final. A shard drops what it has of it. */
-export interface AbortedGrowth extends Pick<Growth, "id"> {
+export interface AbortedGrowth extends Pick<Growth, "id" | "position"> {
   phase: "aborted";
 }
 

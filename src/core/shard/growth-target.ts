@@ -1,4 +1,4 @@
-import type { Growth, Receive, Received } from "../growth/messages.ts";
+import type { AbortedGrowth, Growth, Receive, Received } from "../growth/messages.ts";
 import { isSamePoint, type History } from "../history.ts";
 import type { BucketKey, HandedOver, HistoryPoint, Reply } from "../messages.ts";
 import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
@@ -27,8 +27,15 @@ type StoredGrowth = Pick<Growth, "id" | "from" | "to" | "position"> & {
   sources: Record<number, SourceCopy>;
 };
 
-/** The rows that one message reads to find those of an earlier copy (M7). */
-const WIPE_ROWS = 500;
+/** The growth that was aborted last, of those that would have given names to this shard. */
+interface StoredAbort {
+  position: number;
+  /** How far its copies are deleted. Null: all of them are. */
+  cursor: NameCursor | null;
+}
+
+/** The rows that one transaction reads to find those of an earlier copy (M7). */
+export const WIPE_ROWS = 500;
 
 /**
  * A shard that gets names from others (G4, G5). It serves the names of a source only when the source has said
@@ -43,6 +50,7 @@ export class GrowthTarget {
   readonly #guard: PlacementGuard;
   readonly #pastClaims: PastClaims;
   #growth: StoredGrowth | undefined;
+  #aborted: StoredAbort | undefined;
   /** By source, the newest incarnation that has accepted a loss which this shard has taken over. */
   #inherited: Record<number, number>;
   #hasChanged = false;
@@ -65,6 +73,8 @@ export class GrowthTarget {
     this.#pastClaims = pastClaims;
     const stored = readMeta(ports.sql, "growth_target");
     if (typeof stored === "string") this.#growth = JSON.parse(stored) as StoredGrowth;
+    const aborted = readMeta(ports.sql, "aborted_growth");
+    if (typeof aborted === "string") this.#aborted = JSON.parse(aborted) as StoredAbort;
     const inherited = readMeta(ports.sql, "inherited_losses");
     this.#inherited = typeof inherited === "string" ? (JSON.parse(inherited) as Record<number, number>) : {};
   }
@@ -72,6 +82,16 @@ export class GrowthTarget {
   /** Whether this shard has all its names. */
   get isWhole(): boolean {
     return this.#growth === undefined;
+  }
+
+  /** Whether no placement with this shard was ever in force, so that all names here are copies (G5). */
+  get hasOnlyCopies(): boolean {
+    return this.#guard.placement === undefined;
+  }
+
+  /** Whether copies of an aborted growth are left to delete. */
+  get hasCopiesToDrop(): boolean {
+    return this.hasOnlyCopies && !this.#history.isLost && (this.#aborted?.cursor ?? null) !== null;
   }
 
   serves({ type, canonical }: BucketKey): boolean {
@@ -98,6 +118,26 @@ export class GrowthTarget {
   expect({ id, from, to, position }: Growth): void {
     if (this.#growth?.id === id || this.#index < from || this.#index >= to) return;
     this.#store({ id, from, to, position, sources: {} });
+  }
+
+  /**
+   * Notes that a growth was aborted, so that no late message brings its names back, and deletes the first of
+   * them (G1). Runs inside a transaction.
+   */
+  abort({ position }: AbortedGrowth): void {
+    const isKnown = this.#aborted !== undefined && this.#aborted.position >= position;
+    const isEarlier = this.#growth !== undefined && this.#growth.position > position;
+    if (!this.hasOnlyCopies || this.#history.isLost || isKnown || isEarlier) return;
+    this.#forget();
+    this.#storeAbort({ position, cursor: FIRST_NAME });
+    this.dropCopies();
+  }
+
+  /** Deletes the next copies of an aborted growth. Runs inside a transaction. */
+  dropCopies(): void {
+    if (!this.hasCopiesToDrop || this.#aborted === undefined) return;
+    const { position, cursor } = this.#aborted;
+    this.#storeAbort({ position, cursor: this.#delete(cursor, () => true) });
   }
 
   /**
@@ -134,6 +174,8 @@ export class GrowthTarget {
     const running = this.#growth;
     if (running !== undefined && running.id !== growth.id && running.position >= growth.position)
       return refused("FAILED_PRECONDITION", "a later growth has begun", { reason: "GROWTH_UNKNOWN" });
+    if (this.#aborted !== undefined && this.#aborted.position >= growth.position)
+      return refused("FAILED_PRECONDITION", "the growth was aborted", { reason: "GROWTH_UNKNOWN" });
     if (running?.id !== growth.id) this.#store({ ...growth, sources: {} });
     const known = this.#growth?.sources[source];
     if (known?.isActive === true) return this.#stillActive(message);
@@ -178,14 +220,21 @@ export class GrowthTarget {
 
   /** Deletes some rows that an earlier copy of the source has left. Returns whether none is left. */
   #wipe(source: number, copy: SourceCopy): boolean {
-    for (let left = WIPE_ROWS; copy.wipe !== null && left > 0;) {
-      const { keys, next } = this.#names.page(copy.wipe, left);
-      left -= keys.length;
-      const from = this.#growth?.from ?? 0;
-      this.#names.delete(keys.filter(({ type, canonical }) => shardOf(type, canonical, from) === source));
-      copy.wipe = next;
-    }
+    const from = this.#growth?.from ?? 0;
+    copy.wipe = this.#delete(copy.wipe, ({ type, canonical }) => shardOf(type, canonical, from) === source);
     return copy.wipe === null;
+  }
+
+  /** Deletes some of the next names. Returns where to continue. Null: there are no more. */
+  #delete(from: NameCursor | null, isLeft: (key: BucketKey) => boolean): NameCursor | null {
+    let cursor = from;
+    for (let left = WIPE_ROWS; cursor !== null && left > 0;) {
+      const { keys, next } = this.#names.page(cursor, left);
+      left -= keys.length;
+      this.#names.delete(keys.filter(isLeft));
+      cursor = next;
+    }
+    return cursor;
   }
 
   /** From here on, this shard serves what the source had. */
@@ -245,7 +294,16 @@ export class GrowthTarget {
     return ok({ state, point: null, seen });
   }
 
+  #storeAbort(aborted: StoredAbort): void {
+    this.#aborted = aborted;
+    this.#hasChanged = true;
+    writeMeta(this.#ports.sql, "aborted_growth", JSON.stringify(aborted));
+  }
+
+  /** Each source of a growth begins with a copy, and deletes then what is left of an aborted one. */
   #store(growth: StoredGrowth): void {
+    if (this.#aborted !== undefined && this.#aborted.cursor !== null)
+      this.#storeAbort({ ...this.#aborted, cursor: null });
     this.#growth = growth;
     this.#hasChanged = true;
     writeMeta(this.#ports.sql, "growth_target", JSON.stringify(growth));

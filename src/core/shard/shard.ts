@@ -68,13 +68,21 @@ import { Scrub } from "../scrub/scrub.ts";
 import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import { ChangeCounts } from "./change-counts.ts";
 import { History } from "../history.ts";
-import type { Confirmed, Growth, GrowthProgress, GrowthStep, Receive, Received } from "../growth/messages.ts";
+import type {
+  AbortedGrowth,
+  Confirmed,
+  Growth,
+  GrowthProgress,
+  GrowthStep,
+  Receive,
+  Received,
+} from "../growth/messages.ts";
 import { placementOf, shardsOf, type Placement } from "../placement.ts";
 import { changesPage } from "./changes-page.ts";
 import { digestRecords } from "./digest-records.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
 import { GrowthSource, type ShardPeer } from "./growth-source.ts";
-import { GrowthTarget } from "./growth-target.ts";
+import { GrowthTarget, WIPE_ROWS } from "./growth-target.ts";
 import { Inquirer, type LedgerPeer } from "./inquirer.ts";
 import { holdPage } from "./hold-page.ts";
 import { ShardReconciler, type KnowledgePeer } from "./reconcile.ts";
@@ -281,6 +289,7 @@ export class Shard {
       this.#pastClaims,
       this.#commits,
       this.#source,
+      this.#target,
     );
     this.#reconciler = new ShardReconciler(
       index,
@@ -836,8 +845,10 @@ export class Shard {
 
   /** Does some of the work of a growth: copies names, hands them over, or deletes those that have moved. */
   async growStep(message: GrowthStep): Promise<Reply<GrowthProgress>> {
+    const { growth } = message;
+    if (growth?.phase === "aborted" && this.#target.hasOnlyCopies) return this.#dropCopies(message, growth);
     // A step after the cut may have either placement, and may change that of this shard.
-    const isCut = message.growth?.phase === "cut";
+    const isCut = growth?.phase === "cut";
     const { placement = message.placement } = isCut ? this.#placementGuard : message;
     const refusal =
       (await this.#placementGuard.admit({ ...message, placement })) ??
@@ -846,6 +857,17 @@ export class Shard {
     const reply = refusal === undefined ? await this.#source.step(message) : { ok: false as const, refusal };
     await this.#ports.sql.flush();
     return reply;
+  }
+
+  /** Drops the copies that an aborted growth has sent here. Its alarm deletes what is left (G1). */
+  async #dropCopies(message: GrowthStep, growth: AbortedGrowth): Promise<Reply<GrowthProgress>> {
+    const refusal = (await this.#placementGuard.begin(message)) ?? this.#history.refusal;
+    if (refusal !== undefined) return { ok: false, refusal };
+    await this.#commits.submit("clean", () => this.#target.abort(growth), { weight: WIPE_ROWS });
+    this.#sweeper.arm();
+    return this.#history.refusal === undefined
+      ? ok(this.#source.progress)
+      : { ok: false, refusal: this.#history.refusal };
   }
 
   #refuseSeen({ sightings = [] }: GrowthStep): Refusal | undefined {
@@ -902,6 +924,8 @@ export class Shard {
     const before = this.#placementGuard.placement;
     const cut = growth?.phase === "cut" ? growth : undefined;
     if (before === undefined && (cut === undefined || this.#index >= cut.from)) {
+      // A growth in which this shard got its names has ended, and it has only those of an aborted one.
+      if (cut === undefined && this.#target.hasCopiesToDrop) this.#history.refuseBehind("the directory");
       this.#ports.sql.transaction(["confirm_placement"], () => {
         adopt();
         if (cut !== undefined) this.#target.expect(cut);

@@ -4,6 +4,7 @@ import type { Ports } from "../ports.ts";
 import { AlarmSchedule } from "../alarm-schedule.ts";
 import type { GroupCommit } from "../group-commit.ts";
 import type { GrowthSource } from "./growth-source.ts";
+import { WIPE_ROWS, type GrowthTarget } from "./growth-target.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { PastClaims } from "./past-claims.ts";
 import type { History } from "../history.ts";
@@ -19,6 +20,9 @@ const PAGE_HOLDS = 500;
 
 /** The number of pages that one alarm reads. It stops earlier if it has asked about one page of holds. */
 const PAGES_PER_ALARM = 10;
+
+/** The transactions of one alarm that delete copies of an aborted growth (G1). */
+const COPY_DROPS_PER_ALARM = 10;
 
 /** The past claims that one transaction drops, and the transactions of one alarm (K3). */
 const DROPPED_ROWS = 500;
@@ -46,8 +50,9 @@ interface Pass {
  * the pause between two inquiries about it. When a hold is due follows from its age alone, so the sweeper
  * remembers nothing about single holds. A new instance inquires once more about each.
  *
- * The same alarm drops past claims that are due (K3), rewrites the claims of transfers (Y5), and hands names
- * over after a cut (G7).
+ * The same alarm drops past claims that are due (K3), rewrites the claims of transfers (Y5), hands names over
+ * after a cut (G7), and deletes the copies of an aborted growth (G1). A shard that has only copies of holds
+ * inquires about none: their old shards do.
  */
 export class Sweeper {
   readonly #ports: Ports;
@@ -61,6 +66,7 @@ export class Sweeper {
   readonly #pastClaims: PastClaims;
   readonly #commits: GroupCommit;
   readonly #growth: Pick<GrowthSource, "hasWork" | "work">;
+  readonly #copies: Pick<GrowthTarget, "hasOnlyCopies" | "hasCopiesToDrop" | "dropCopies">;
   readonly #alarm: AlarmSchedule;
   #pass: Pass | undefined;
   #lastPassMs = -Infinity;
@@ -77,6 +83,7 @@ export class Sweeper {
     pastClaims: PastClaims,
     commits: GroupCommit,
     growth: Pick<GrowthSource, "hasWork" | "work">,
+    copies: Pick<GrowthTarget, "hasOnlyCopies" | "hasCopiesToDrop" | "dropCopies">,
   ) {
     this.#ports = ports;
     this.#limits = limits;
@@ -89,6 +96,7 @@ export class Sweeper {
     this.#pastClaims = pastClaims;
     this.#commits = commits;
     this.#growth = growth;
+    this.#copies = copies;
     this.#alarm = new AlarmSchedule(ports.alarm, ports.clock);
   }
 
@@ -108,12 +116,16 @@ export class Sweeper {
   arm(): void {
     const now = this.#ports.clock.now();
     const isDropDue = this.#pastClaims.dueMs(now) <= now;
-    if (this.#ranges.hasCut || this.#growth.hasWork) this.#alarm.setBy(now + this.#limits.sweepAfterMs / 4);
+    if (this.#ranges.hasCut || this.#hasGrowthWork) this.#alarm.setBy(now + this.#limits.sweepAfterMs / 4);
     if (this.#hasHolds || isDropDue) this.#alarm.setBy(now + this.#limits.sweepAfterMs);
   }
 
   get #hasHolds(): boolean {
-    return this.#ranges.size > 0 || this.#store.hasHolds();
+    return !this.#copies.hasOnlyCopies && (this.#ranges.size > 0 || this.#store.hasHolds());
+  }
+
+  get #hasGrowthWork(): boolean {
+    return this.#growth.hasWork || this.#copies.hasCopiesToDrop;
   }
 
   async run(): Promise<void> {
@@ -121,17 +133,23 @@ export class Sweeper {
     let nextMs = -Infinity;
     try {
       await this.#transfers.moveDue(this.#commits, this.#history);
-      nextMs = await this.#sweep();
+      if (!this.#copies.hasOnlyCopies) nextMs = await this.#sweep();
       await this.#drop();
+      await this.#dropCopies();
       if (this.#growth.hasWork) await this.#growth.work(SENT_ROWS, { mostDeleted: DELETED_ROWS });
     } finally {
       const now = this.#ports.clock.now();
       const soonest = now + this.#limits.sweepAfterMs / 4;
       const latest = now + this.#limits.maxBackoffMs;
       if (this.#hasHolds) this.#alarm.setBy(Math.max(soonest, Math.min(nextMs, latest)));
-      if (this.#ranges.hasCut || this.#pastClaims.dueMs(now) <= now || this.#growth.hasWork)
+      if (this.#ranges.hasCut || this.#pastClaims.dueMs(now) <= now || this.#hasGrowthWork)
         this.#alarm.setBy(soonest);
     }
+  }
+
+  async #dropCopies(): Promise<void> {
+    for (let left = COPY_DROPS_PER_ALARM; left > 0 && this.#copies.hasCopiesToDrop; left -= 1)
+      await this.#commits.submit("clean", () => this.#copies.dropCopies(), { weight: WIPE_ROWS });
   }
 
   async #drop(): Promise<void> {

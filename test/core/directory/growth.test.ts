@@ -206,13 +206,28 @@ test("[G2] [H8] a growth that D1 has as aborted does not run again", async () =>
   const restore = saveDirectory(client.cluster);
   const started = valueOf(await client.start(6));
   valueOf(await client.abort(started.id));
-  client.copied = { ...started, isDropped: true };
+  client.copied = { ...started, isAborted: true };
   restore();
   expect(await client.growth()).toEqual(LOST);
   valueOf(await client.restore());
   expect(valueOf(await client.growth())).toBeNull();
   const { position } = valueOf(await client.start(6));
   expect(position).toBeGreaterThan(started.position);
+});
+
+test("[G2] [H8] a growth whose abort only the directory has lost does not run again", async () => {
+  const client = await clientOf();
+  const started = valueOf(await client.start(6));
+  client.copied = started;
+  const restore = saveDirectory(client.cluster);
+  valueOf(await client.abort(started.id));
+  const { point } = valueOf(await client.part());
+  client.copied = { ...started, isAborted: true };
+  restore();
+  const declared = { incarnation: point?.incarnation ?? 0 };
+  expect(valueOf(await client.growth())).toMatchObject({ id: started.id });
+  expect(valueOf(await client.restore({ declared }))).toMatchObject({ status: { state: "complete" } });
+  expect(valueOf(await client.growth())).toBeNull();
 });
 
 test("[G2] [H8] a growth in D1 that is older than the directory's changes nothing", async () => {
