@@ -4,7 +4,7 @@ import type { Envelope, Reply } from "../core/messages.ts";
 import { ok, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { WallClock } from "../runtime.ts";
-import { readSeen } from "./directory-copies.ts";
+import { readGrowthCopy, readSeen } from "./directory-copies.ts";
 import { askAgain, type GrowthDriver } from "./growth-driver.ts";
 import { mirrorGrowth, noteAborted } from "./mirror.ts";
 import { readSightings, type Sightings } from "./shard-sightings.ts";
@@ -196,6 +196,17 @@ export async function dropCopies(driver: GrowthDriver, growth: GrowthCopy): Prom
   );
   const failed = told.find((answer) => !answer.ok);
   return failed ?? noteAborted(driver.database, growth, { isDropped: true });
+}
+
+/**
+ * Must be called before a growth is started: D1 has one growth, so it would forget an aborted one that some
+ * shards were not told of. Fails if they can't be reached.
+ */
+export async function dropAborted(driver: GrowthDriver): Promise<Result<unknown>> {
+  const last = await readGrowthCopy(driver.database);
+  if (!last.ok || last.value?.phase !== "copying" || last.value.isDropped === true) return last;
+  const running = await readGrowth(driver);
+  return running.ok && running.value === null ? dropCopies(driver, last.value) : running;
 }
 
 interface StepOptions extends Pick<GrowthStep, "sightings"> {

@@ -29,7 +29,7 @@ export async function abortGrowth(context: Context, options: ChangeOptions): Pro
     name: String(growth.to),
     effect:
       `This aborts the growth from ${growth.from} to ${growth.to} shards, because: ${reason}\n` +
-      "No name has moved. The copies are deleted.",
+      "No name has moved. The new shards delete their copies.",
   });
   const after = await changeGrowth(context, "/abort", { reason });
   return {

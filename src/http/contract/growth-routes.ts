@@ -89,6 +89,10 @@ const unreachable: RouteError = {
   code: "UNAVAILABLE",
   when: "The directory cannot be reached. Repeat the call.",
 };
+const notDropped: RouteError = {
+  code: "UNAVAILABLE",
+  when: "The directory cannot be reached, or a shard that may have copies of an aborted growth. Repeat it.",
+};
 const running: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "GROWTH_RUNNING",
@@ -152,7 +156,7 @@ export const growthRoutes = {
       required: true,
     },
     responses: answer("The growth has started."),
-    errors: [running, unreachable, auditFull],
+    errors: [running, notDropped, auditFull],
     example: { body: { shards: 5, reason: "begins wait for the shards" } },
   }),
   stepGrowth: route({
@@ -193,7 +197,9 @@ export const growthRoutes = {
     method: "POST",
     path: "/v1/admin/growth/abort",
     summary: "Abort a growth before its cut",
-    about: "Ends a growth that was not cut. The copies are deleted when the next growth starts.",
+    about:
+      "Ends a growth that was not cut. The new shards delete their copies. If one can't be reached, the " +
+      "cron tells it later.",
     roles: operator,
     params: nothing,
     query: nothing,

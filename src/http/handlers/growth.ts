@@ -8,6 +8,7 @@ import type { GrowthDriver } from "../../projections/growth-driver.ts";
 import { mirrorGrowth } from "../../projections/mirror.ts";
 import {
   completeCut,
+  dropAborted,
   dropCopies,
   isReadyToCut,
   prepareCut,
@@ -35,8 +36,10 @@ const UNSURE = "it may have been done; read the growth, or repeat the call";
 export const growthHandlers: Handlers<keyof typeof growthRoutes> = {
   getGrowth: ({ deployment }) => shown(deployment),
 
-  startGrowth(call) {
+  async startGrowth(call) {
     const { shards: to } = call.body;
+    const dropped = await dropAborted(driverOf(call.deployment));
+    if (!dropped.ok) return dropped;
     return change(call, (message, { objects }) => objects.directory().startGrowth({ ...message, to }));
   },
 
