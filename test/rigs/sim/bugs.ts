@@ -139,6 +139,20 @@ export const bugs: Record<string, Bug> = {
     'if (sent.includes("stopped")) { this.#isChecked = false; return; }',
     "",
   ),
+  "new shards are not told that a growth was aborted": one(
+    "G1",
+    ["I49"],
+    "src/projections/growth.ts",
+    "[...Array(growth.to).keys()]",
+    "[...Array(growth.from).keys()]",
+  ),
+  "a new shard stores late messages of an aborted growth": one(
+    "G1",
+    ["I49"],
+    "src/core/shard/growth-target.ts",
+    "this.#aborted !== undefined && this.#aborted.position >= growth.position",
+    "this.#aborted === undefined && growth.position < 0",
+  ),
   "a new shard keeps what an aborted growth has left": one(
     "G4",
     ["I1", "I2", "I3", "I4", "I5", "I48"],

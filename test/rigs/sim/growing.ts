@@ -36,7 +36,7 @@ export class Grower {
     if (!growth.ok) return;
     if (growth.value === null) return this.#start(call);
     const drawn = random.next();
-    if (drawn < aborts) await this.#change(call, "abortGrowth", growth.value);
+    if (drawn < aborts) await this.#abort(call, growth.value);
     else if (drawn > 0.85) await this.#cut(call, growth.value, random.chance(hurries));
     else if (isLazy && drawn > 0.25) await this.#stepOne(call, growth.value, random);
     else await this.#step(call, growth.value, rows);
@@ -59,7 +59,7 @@ export class Grower {
       if (!growth.ok) throw new Violation("I49", `the growth cannot be read: ${growth.refusal.detail}`);
       if (growth.value === null) break;
       if (steps === 0 && growth.value.phase === "copying" && random.chance(0.2))
-        await this.#run(this.#change(call, "abortGrowth", growth.value));
+        await this.#run(this.#abort(call, growth.value));
       else if (growth.value.phase === "copying" && steps % 3 === 2)
         await this.#run(this.#cut(call, growth.value, steps > MOST_STEPS / 2));
       else await this.#run(this.#step(call, growth.value, this.#settings.rows));
@@ -67,6 +67,9 @@ export class Grower {
       // The directory may have no room for another audit entry.
       if (steps % 20 === 19) await this.#run(this.#simulation.cron());
     }
+    // The cron tells the shards of an abort that they have not heard of (G1).
+    await this.#run(this.#simulation.cron());
+    await this.#simulation.pass(PAUSE_MS, PAUSE_STEPS);
     const shards = shardsOf(call.driver.envelope.placement);
     this.#simulation.coordinator.hasGrown(shards);
     judge.growths.checkEnd(shards);
@@ -81,6 +84,8 @@ export class Grower {
     const shards = shardsOf(call.driver.envelope.placement);
     const to = this.#to.find((each) => each > shards);
     if (to === undefined) return;
+    const dropped = await call.modules.dropAborted(call.driver);
+    if (!dropped.ok) return;
     const started = await this.#send(call, "startGrowth", { to });
     if (started?.ok !== true) return;
     judge.see("a growth has started");
@@ -104,6 +109,13 @@ export class Grower {
     if (!cut.ok) return;
     judge.see(isReady ? "cut when all was copied" : "cut before all was copied");
     if (isReady) judge.see("G4");
+  }
+
+  async #abort(call: Call, growth: Growth): Promise<void> {
+    const { modules, driver } = call;
+    const copied = await modules.mirrorGrowth(driver.database, growth);
+    const aborted = copied.ok ? await this.#change(call, "abortGrowth", growth) : undefined;
+    if (aborted?.ok === true) await modules.dropCopies(driver, growth);
   }
 
   async #change(call: Call, method: string, { id }: Growth): Promise<Result<Growth> | undefined> {

@@ -54,6 +54,10 @@ export interface GrowthModules {
     untilMs: number,
     rows: number,
   ) => Promise<Result<object | null>>;
+  /** What the routes do before a growth is started, and around its abort. */
+  dropAborted: (driver: SimulatedDriver) => Promise<Result<unknown>>;
+  mirrorGrowth: (database: object, growth: Growth) => Promise<Result<number>>;
+  dropCopies: (driver: SimulatedDriver, growth: Growth) => Promise<Result<unknown>>;
   completeCut: (driver: SimulatedDriver, growth: Growth) => Promise<Result<Growth>>;
   isReadyToCut: (state: object) => boolean;
   readSeen: (database: object) => Promise<Result<{ growthPosition: number }>>;
@@ -360,6 +364,7 @@ export class Cron {
     const modules = await Promise.all([
       import("../../../src/projections/growth.ts" as string),
       import("../../../src/projections/directory-copies.ts" as string),
+      import("../../../src/projections/mirror.ts" as string),
       import("../../../src/projections/database.ts" as string),
       import("../../../src/objects/known-placement.ts" as string),
       import("../../../src/objects/objects.ts" as string),

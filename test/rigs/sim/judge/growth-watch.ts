@@ -51,11 +51,18 @@ export class GrowthWatch {
     this.#evidence.see("G3");
   }
 
-  /** Checks at the end of all growths that every name is where it belongs, and nowhere else. */
+  /** Checks at the end of all growths that every name is where it belongs, and nowhere else (G1, G7). */
   checkEnd(shards: number): void {
     for (const [index, { growing, stored }] of this.#evidence.images.entries()) {
       const rows = stored.claims.size + stored.holds.size;
-      if (growing.shards === 0) continue;
+      if (growing.shards === 0) {
+        this.#evidence.check(
+          "I49",
+          rows === 0,
+          () => `shard ${index} was never used, and has ${rows} rows of a growth that was aborted`,
+        );
+        continue;
+      }
       this.#evidence.check(
         "I49",
         growing.shards === shards || rows === 0,
