@@ -50,10 +50,14 @@ export class NameQueues {
     return { waitingBegins: this.#waiting, missedOffers: this.#missedOffers, refusedWaits: this.#refused };
   }
 
-  /** Returns whether a begin is the first in the queue of a name. */
-  isFirst({ cell, lease, key }: Waiting & { key: BucketKey }): boolean {
-    const [first] = this.#queueOf(key)?.waiters ?? [];
-    return first?.cell === cell && first.lease === lease;
+  /**
+   * Returns whether a begin has a place in the queue of a name, and none before it has a message here. A
+   * begin whose ledger is dead keeps its place for some time.
+   */
+  isFirst({ key, ...waiting }: Waiting & { key: BucketKey }): boolean {
+    const own = this.#waiterOf(key, waiting);
+    const first = own?.queue.waiters.find((each) => each === own || each.answer !== undefined);
+    return first !== undefined && first === own;
   }
 
   /**

@@ -489,7 +489,7 @@ export class Shard {
       const hold = this.#store.holdOn(message.key.type, message.key.canonical);
       const isFirst = this.#queues.isFirst(message);
       const state = this.#queues.wait(message, hold !== undefined);
-      // The lease of the hold may be over without a message about it (B8). The first in the queue asks.
+      // The lease of the hold may be over without a message about it (B8). The first that still waits asks.
       if (isFirst && hold !== undefined) this.#inquirer.inquire([hold], message.traces).catch(() => {});
       return ok({ state: await state });
     });

@@ -294,6 +294,21 @@ test("[B11] the first in the queue finds out about a lease that ended without a 
   expect(second.answer()).toEqual(granted);
 });
 
+test("[B11] and so does the next one, if the ledger of the first is dead", async () => {
+  const f = await start({ sweepAfterMs: 600_000 });
+  const owner = await f.leased("1", ["ada"]);
+  f.begin("2", ["ada"]);
+  await f.c.pass(10);
+  const third = f.begin("3", ["ada"]);
+  await f.c.pass(10);
+  f.c.fate = ({ from, method }) =>
+    from === "ledger 2" || (from === "ledger 1" && method === "exchange") ? "lose" : "deliver";
+  void f.c.ledger("1").object.decide(decideRequest(f.c.envelope, owner.lease, "ROLLED_BACK"));
+  const { exchangeTimeoutMs, offerMs } = f.c.limits;
+  await f.c.clock.pass(2 * exchangeTimeoutMs + offerMs);
+  expect(third.answer()).toEqual(granted);
+});
+
 test("[B11] [B6] a begin holds nothing while it waits, so begins of the same names get through", async () => {
   const f = await start({}, 2);
   const [x, y] = [nameOn(f, 0), nameOn(f, 1)];
