@@ -46,7 +46,11 @@ test("--no-cut stops before the cut, and the growth can be aborted or cut", asyn
 });
 
 describe("is a conflict if another operator aborts the growth meanwhile", () => {
-  test.each([{ options: [] }, { options: ["--no-cut"] }])("with $options", async ({ options }) => {
+  test.each([
+    { at: "steps", options: [] },
+    { at: "steps", options: ["--no-cut"] },
+    { at: "cut", options: [] },
+  ])("before $at, with $options", async ({ at, options }) => {
     const line = await startCommandLine();
     const { coordinator } = line;
     const abort = async (): Promise<void> => {
@@ -56,10 +60,9 @@ describe("is a conflict if another operator aborts the growth meanwhile", () => 
         body: JSON.stringify({ reason: "the wrong number" }),
       });
     };
-    // The abort comes just before the first step.
     const fetch: typeof coordinator.fetch = async (url, init) => {
       const { pathname } = new URL(url instanceof Request ? url.url : url);
-      if (pathname === "/v1/admin/growth/steps") await abort();
+      if (pathname === `/v1/admin/growth/${at}`) await abort();
       return coordinator.fetch(url, init);
     };
     Object.assign(line, { coordinator: { ...coordinator, fetch } });
@@ -68,6 +71,26 @@ describe("is a conflict if another operator aborts the growth meanwhile", () => 
     expect(err).toContain("the growth to 6 shards was aborted meanwhile: the deployment has 4 shards");
     expect(err).not.toContain("The deployment has 6 shards");
   });
+});
+
+test("a growth that another operator starts instead is not cut", async () => {
+  const line = await startCommandLine();
+  const { coordinator } = line;
+  let isFirst = true;
+  const fetch: typeof coordinator.fetch = async (url, init) => {
+    const { pathname } = new URL(url instanceof Request ? url.url : url);
+    if (isFirst && pathname === "/v1/admin/growth/steps") {
+      isFirst = false;
+      await line.run(["shards", "abort", "--yes", "--reason", "the wrong number"]);
+      await line.run(["shards", "grow", "--to", "8", "--no-cut", "--yes", "--reason", "more"]);
+    }
+    return coordinator.fetch(url, init);
+  };
+  Object.assign(line, { coordinator: { ...coordinator, fetch } });
+  const { code, err } = await line.run(GROW);
+  expect(code).toBe(3);
+  expect(err).toContain("Next: leasehold shards grow --to 8 --reason TEXT");
+  expect(await shardsOf(line)).toMatchObject({ shards: 4, growth: { to: 8, phase: "copying" } });
 });
 
 test("--dry-run changes nothing", async () => {

@@ -32,11 +32,12 @@ export async function growShards(context: Context, options: GrowOptions): Promis
   if (!isCut)
     await confirm(context, options, { name: String(to), effect: effectOf(before, options, reason) });
   const started = isCut ? before : await changeGrowth(context, "", { shards: to, reason });
-  const copied = await work(context, started, to, ({ growth }) => growth?.can_be_cut === false);
-  if (!options.cut && copied.growth?.phase === "copying") return stopped(copied, copied.growth);
-  const cut = copied.growth?.phase === "copying" ? await cutWhenReady(context, copied, to, reason) : copied;
+  const copied = await work(context, started, to, isNotReady);
+  const copying = copied.growth?.to === to && copied.growth.phase === "copying" ? copied.growth : null;
+  if (!options.cut && copying !== null) return stopped(copied, copying);
+  const cut = copying === null ? copied : await cutWhenReady(context, copied, to, reason);
   if (!isCut) await context.io.err.write(`The deployment has ${to} shards. Old rows are deleted now.\n`);
-  const done = await work(context, cut, to, ({ growth }) => growth !== null);
+  const done = await work(context, cut, to, () => true);
   return {
     document: { ...done, changed: true, dry_run: false },
     text: () => `The deployment has ${done.shards} shards.`,
@@ -99,15 +100,23 @@ async function cutWhenReady(context: Context, copied: Shards, to: number, reason
     try {
       return await changeGrowth(context, "/cut", { reason });
     } catch (error) {
+      // Another operator may have aborted it, or it was cut and has ended.
+      if (isLeaseholdError(error) && error.reason === "GROWTH_UNKNOWN") {
+        const after = await readShards(context);
+        refuseAborted(after, to);
+        if (after.growth?.to !== to) return after;
+      }
       const mayBeReady = isLeaseholdError(error) && error.reason === "GROWTH_NOT_COPIED";
       if (!mayBeReady || tries === MOST_FAILURES) throw interrupted(context, now, error);
-      now = await work(context, await stepGrowth(context), to, ({ growth }) => growth?.can_be_cut === false);
+      now = await work(context, await stepGrowth(context), to, isNotReady);
     }
   }
 }
 
+const isNotReady = (growth: Growth): boolean => !growth.can_be_cut;
+
 /**
- * Repeats steps while there is work left. Prints the progress when it has changed.
+ * Repeats steps while the growth to this number has work left. Prints the progress when it has changed.
  *
  * @throws if another operator has aborted the growth meanwhile
  */
@@ -115,12 +124,13 @@ async function work(
   context: Context,
   from: Shards,
   to: number,
-  isLeft: (shards: Shards) => boolean,
+  isLeft: (growth: Growth) => boolean,
 ): Promise<Shards> {
   const { err, signal, wait } = context.io;
+  const hasWork = ({ growth }: Shards): boolean => growth?.to === to && isLeft(growth);
   let now = from;
   let printed = "";
-  for (let failures = 0; isLeft(now);) {
+  for (let failures = 0; hasWork(now);) {
     try {
       signal.throwIfAborted();
       now = await stepGrowth(context);
@@ -128,7 +138,7 @@ async function work(
       const line = now.growth === null ? "" : progressOf(now.growth);
       if (line !== printed && line !== "") await err.write(`${line}\n`);
       // Nothing has moved, so a shard waits for something.
-      if (line === printed && isLeft(now)) await wait(PAUSE_MS);
+      if (line === printed && hasWork(now)) await wait(PAUSE_MS);
       printed = line;
     } catch (error) {
       failures += 1;
@@ -145,7 +155,7 @@ async function work(
 }
 
 function refuseAborted({ shards, growth }: Shards, to: number): void {
-  if (growth === null ? shards === to : growth.to === to) return;
+  if (shards >= to || growth?.to === to) return;
   throw new CommandError(
     `the growth to ${to} shards was aborted meanwhile: the deployment has ${shards} shards`,
     exitCodes.conflict,
