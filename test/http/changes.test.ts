@@ -77,6 +77,17 @@ describe("a shard that cannot be read", () => {
     expect(await api.json(200, "GET", path)).toMatchObject({ checkpoint, unavailable: [] });
   });
 
+  test("[G9] keeps those with a larger number from being read, if `after` leaves them out", async () => {
+    let isDown = true;
+    const { api } = watched(() => (isDown ? Promise.reject(new Error("the shard is down")) : undefined));
+    const path = "/v1/changes?page_size=1000&after=3:0";
+    const page = await api.json<{ checkpoint: string }>(200, "GET", path);
+    expect(page).toMatchObject({ checkpoint: expect.stringMatching(/^3:\d+$/), unavailable: [0] });
+    isDown = false;
+    const { checkpoint } = await api.json<{ checkpoint: string }>(200, "GET", path);
+    expect(checkpoint).toMatch(/^0:\d+,1:\d+,2:\d+,3:\d+$/);
+  });
+
   test("[F4] does not end a stream", async () => {
     // Call 1 is for the checkpoint, call 2 for the first page of the stream.
     const { api, calls } = watched((call) =>
@@ -95,6 +106,21 @@ describe("a shard that cannot be read", () => {
     expect(await next).toMatch(/^event: granted/);
     await stream.leave();
   });
+});
+
+test("[M7] [G9] a page reads few shards that `after` leaves out, and says that more follow", async () => {
+  const api = new Api({ LEASEHOLD_FAN_OUT: "2" });
+  interface Page {
+    checkpoint: string;
+    has_more: boolean;
+    ranges: { shard: number }[];
+  }
+  const path = "/v1/changes?page_size=1000&after=";
+  const first = await api.json<Page>(200, "GET", `${path}2:0`);
+  expect(first).toMatchObject({ has_more: true, ranges: [{ shard: 2 }, { shard: 0 }, { shard: 1 }] });
+  const second = await api.json<Page>(200, "GET", `${path}${first.checkpoint}`);
+  expect(second).toMatchObject({ has_more: false });
+  expect(second.ranges.map(({ shard }) => shard)).toEqual([0, 1, 2, 3]);
 });
 
 test("[M6] a stream reads nothing before its client has taken what was sent", async () => {

@@ -17,7 +17,8 @@ const checkpoint = positionsText(
 );
 
 const after = positionsOf(
-  "The `checkpoint` from which to continue. A shard that it leaves out is read from its first change. " +
+  "The `checkpoint` from which to continue. A shard that it leaves out is read from its first change, when " +
+    "the others have nothing more. " +
     "Left out: nothing is told but the newest positions.",
 );
 

@@ -114,7 +114,9 @@ async function readShards(
   // moved more than once, and each time to a shard with a higher number (G9).
   const isAtEnd = (): boolean => answers.every((answer) => answer.ok && !answer.value.hasMore);
   const waiting = all.filter((shard) => !isKnown(shard));
-  const isFull = (): boolean => countOf(answers) >= limit;
+  // Each of them takes a round trip, so a page reads few.
+  const most = shards.length + config.limits.fanOut;
+  const isFull = (): boolean => countOf(answers) >= limit || shards.length >= most;
   while (waiting.length > 0 && isAtEnd() && !isFull()) {
     const next = waiting.splice(0, 1);
     answers.push(...(await read(next, limit - countOf(answers))));
@@ -139,7 +141,7 @@ async function readShards(
     changes: changes.map(([shard, each]) => toApiChange(types.value, shard, each)),
     positions,
     checkpoint: formatPositions(positions),
-    hasMore: answers.some((answer) => answer.ok && answer.value.hasMore) || (waiting.length > 0 && isFull()),
+    hasMore: answers.some((answer) => answer.ok && answer.value.hasMore) || (waiting.length > 0 && isAtEnd()),
     ranges: shards.flatMap((shard, index) => {
       const answer = answers[index];
       return answer?.ok === true ? [{ shard, ...rangeOf(answer.value) }] : [];
