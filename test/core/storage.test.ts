@@ -459,6 +459,13 @@ const proofs: Record<string, Proof> = {
     sizeOf((await running({ concurrentBegins: 7 }, 20)).ledger("1").object, "#begins.#running"),
     7,
   ],
+  "Begins.#givenUp": async () => {
+    const c = await start({ concurrentBegins: 7 });
+    const { object } = c.ledger("1");
+    for (let n = 0; n < 20; n += 1)
+      await c.clock.runUntil(object.giveUp({ ...c.envelope, lease: "none", call: `call ${n}` }));
+    return [sizeOf(object, "#begins.#givenUp"), 7];
+  },
   "WaitTime.over": async () => {
     const { object } = (await running({ concurrentBegins: 7 }, 20, 1, { waitMs: 10_000 })).ledger("1");
     const begins = [

@@ -92,6 +92,8 @@ export class Begins {
   #executing = 0;
   #executingBytes = 0;
   readonly #waits: Waits;
+  /** Calls that were given up before they arrived: the last ones, at most `concurrentBegins`. */
+  readonly #givenUp = new Set<string>();
   /** The number of calls that wait for the result of another call's begin. */
   #joined = 0;
 
@@ -174,13 +176,21 @@ export class Begins {
 
   /**
    * Ends a begin once nobody waits for its result, because its lease would only be in the way of others. If a
-   * call comes again under its UUID, that is another begin.
+   * call comes again under its UUID, that is another begin. This message may arrive before the begin.
    */
   giveUp(lease: string, call: string): void {
     const running = this.#running.get(lease);
-    if (running === undefined || !running.calls.delete(call) || running.calls.size > 0) return;
+    if (running?.calls.delete(call) !== true) return this.#noteGivenUp(call);
+    if (running.calls.size > 0) return;
     running.waitTime?.end();
     this.#running.delete(lease);
+  }
+
+  #noteGivenUp(call: string): void {
+    this.#givenUp.add(call);
+    const [oldest] = this.#givenUp;
+    if (oldest !== undefined && this.#givenUp.size > this.#limits.concurrentBegins)
+      this.#givenUp.delete(oldest);
   }
 
   /** Ends the waits of begins that can't be granted any more: a key or the cell's state has changed. */
@@ -204,7 +214,8 @@ export class Begins {
    * nothing waits.
    */
   begin(request: BeginRequest): Promise<Result<BeginAnswer>> | Refusal {
-    const { lease } = request;
+    const { lease, call } = request;
+    if (call !== undefined && this.#givenUp.delete(call)) return rolledBack().refusal;
     const same = this.#running.get(lease);
     if (same !== undefined) {
       if (same.request.payloadHash !== request.payloadHash) return leaseIdReused();

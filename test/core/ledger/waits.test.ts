@@ -400,6 +400,27 @@ test("[B11] [B2] a begin ends once all of its calls have given up", async () => 
   await f.leased("3", ["ada"]);
 });
 
+test("[B11] a call may be given up before it arrives", async () => {
+  const f = await start({ concurrentBegins: 2 });
+  const owner = await f.leased("1", ["ada"]);
+  const { object } = f.c.ledger("2");
+  const lease = f.c.uuid();
+  const request = beginRequest(f.c.envelope, lease, ["ada"], { waitMs: WAIT_MS });
+  const giveUp = (call: string) => f.c.clock.runUntil(object.giveUp({ ...f.c.envelope, lease, call }));
+  await giveUp("one");
+  const beforeMs = f.c.clock.now();
+  expect(await f.c.clock.runUntil(object.begin({ ...request, call: "one" }))).toMatchObject({ ok: false });
+  expect(f.c.clock.now()).toBe(beforeMs);
+  expect(await f.waiting()).toBe(0);
+  // Another call under the same UUID waits. Of the calls that never arrive, only the last ones are kept.
+  for (const call of ["two", "three", "four"]) await giveUp(call);
+  const second = object.begin({ ...request, call: "two" });
+  await f.c.pass(10);
+  expect(await f.waiting()).toBe(1);
+  await f.decide(owner);
+  expect(await f.c.clock.runUntil(second)).toEqual(granted);
+});
+
 test("[B11] the time in a queue doesn't count for the deadline of the begin", async () => {
   const f = await start({ beginDeadlineMs: 1_000 });
   const owner = await f.leased("1", ["ada"]);
