@@ -125,6 +125,35 @@ describe("[J3] what has changed since the plan was made", () => {
   });
 });
 
+test("[J2] [J3] a plan works although the log no longer has all changes since the loss", async () => {
+  const line = await startCommandLine({ shards: 1 });
+  await claim(line, "1", "ada");
+  await line.coordinator.advance(1_000);
+  const backup = join(line.home, "backup.jsonl");
+  expect((await line.run(["backup", backup])).code).toBe(0);
+  await verify(line, "1", { destroys: [{ bucket: bucket("ada") }] });
+  await line.run(["parts", "reconcile", "shard-0", "--declare-lost", ...because]);
+  await verify(line, "2", { creates: [create("eve")] });
+  const { coordinator } = line;
+  const { checkpoint } = await line.client().changes.page();
+  const newest = Number(/^0:(\d+)/.exec(checkpoint)?.[1]);
+  const pruned = { type: "about:blank", status: 410, code: "OUT_OF_RANGE", reason: "CHANGES_PRUNED" };
+  const fetch: typeof coordinator.fetch = async (url, init) => {
+    const { searchParams } = new URL(url instanceof Request ? url.url : url);
+    const after = /^0:(\d+)/.exec(searchParams.get("after") ?? "")?.[1];
+    return after !== undefined && Number(after) < newest
+      ? Response.json(pruned, { status: 410, headers: { "content-type": "application/problem+json" } })
+      : coordinator.fetch(url, init);
+  };
+  Object.assign(line, { coordinator: { ...coordinator, fetch } });
+  const path = join(line.home, "plan.jsonl");
+  expect(await line.run(["parts", "plan", "shard-0", path, "--backup", backup])).toMatchObject({ code: 0 });
+  const [header = "{}"] = readFileSync(path, "utf8").split("\n");
+  const { read_through: readThrough } = JSON.parse(header) as { read_through: number };
+  expect(readThrough).toBeGreaterThanOrEqual(newest);
+  expect(await apply(line, path)).toMatchObject({ left: [] });
+});
+
 describe("[J3] two plans for one loss", () => {
   test("a later plan claims a name again that the cell has released since the earlier one", async () => {
     const line = await reconciling();

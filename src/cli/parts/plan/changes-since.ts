@@ -1,6 +1,6 @@
 import { isLeaseholdError, type Client } from "../../../client/index.ts";
 import type { Change } from "../../../client/api-types.ts";
-import { formatPositions, parsePositions } from "../../../router/positions.ts";
+import { formatPositions, parsePositions, type Positions } from "../../../router/positions.ts";
 import { untilAnswered } from "../../backup/until-answered.ts";
 import { CommandError } from "../../framework/command-error.ts";
 import { exitCodes } from "../../framework/exit-codes.ts";
@@ -11,6 +11,12 @@ const PAGE_SIZE = 1_000;
 const PAUSE_MS = 1_000;
 /** The number of times that a shard may be unavailable before the command gives up. */
 const MAX_PAUSES = 300;
+
+/** Returns the newest position of each shard. */
+export async function newestPositions(io: Io, client: Client): Promise<Positions> {
+  const { checkpoint } = await untilAnswered(io, () => client.changes.page({ pageSize: 1 }));
+  return parsePositions(checkpoint) ?? new Map();
+}
 
 /** Reads what has changed on one shard since a position, again and again. */
 export class ChangesSince {
@@ -60,9 +66,8 @@ export class ChangesSince {
 
   /** The newest positions of the other shards, whose changes are not wanted. */
   async #start(): Promise<string> {
-    const { checkpoint } = await untilAnswered(this.#io, () => this.#client.changes.page({ pageSize: 1 }));
-    const positions = new Map(parsePositions(checkpoint)).set(this.#shard, this.position);
-    return formatPositions(positions);
+    const positions = await newestPositions(this.#io, this.#client);
+    return formatPositions(new Map(positions).set(this.#shard, this.position));
   }
 
   #note(change: Change): void {

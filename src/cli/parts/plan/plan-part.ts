@@ -10,7 +10,7 @@ import type { Context } from "../../framework/context.ts";
 import { exitCodes } from "../../framework/exit-codes.ts";
 import { fields } from "../../output/table.ts";
 import type { Result } from "../../output/result.ts";
-import { ChangesSince } from "./changes-since.ts";
+import { ChangesSince, newestPositions } from "./changes-since.ts";
 import { readShards } from "../../shards/call-growth.ts";
 import { isForgetful, weigh, type Evidence, type Findings, type LoggedChanges } from "./evidence.ts";
 import { leaseKey, lostHolds } from "./lost-holds.ts";
@@ -49,6 +49,7 @@ export async function planPart(
   const logs: LoggedChanges[] = [];
   for (const each of logPaths) logs.push(...(await readLog(each, shard)));
   const forgetful = await forgetfulCells(context, cells, loss.noticed_at);
+  const before = await newestPositions(io, client);
   const { present, held } = await readPresent(context, client, cells, names, shard);
   const leased = await lostHolds(io, client, cells, names, shard, held);
   // Read last, so that a name that has changed meanwhile counts as changed.
@@ -73,7 +74,8 @@ export async function planPart(
     loss_noticed_at: loss.noticed_at,
     through: found.through,
     newest_seen: newestOf(evidence),
-    read_through: since.position,
+    // If the log no longer has all changes, those since the claims were read still count as later ones.
+    read_through: isWhole ? since.position : (before.get(shard) ?? 0),
   });
   await writePlan(path, { header, lines });
   return resultOf(path, part, evidence, found, lines, leased.length);
