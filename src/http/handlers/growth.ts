@@ -37,8 +37,11 @@ export const growthHandlers: Handlers<keyof typeof growthRoutes> = {
   getGrowth: ({ deployment }) => shown(deployment),
 
   async startGrowth(call) {
-    const { shards: to } = call.body;
-    const dropped = await dropAborted(driverOf(call.deployment));
+    const { deployment, body } = call;
+    const fault = reasonFault(body.reason, deployment.config.limits);
+    if (fault !== undefined) return fault;
+    const { shards: to } = body;
+    const dropped = await dropAborted(driverOf(deployment));
     if (!dropped.ok) return dropped;
     return change(call, (message, { objects }) => objects.directory().startGrowth({ ...message, to }));
   },
@@ -114,8 +117,6 @@ type Change = (
 /** Changes the growth, and answers the state after that. */
 async function change(call: Changed, work: Change): Promise<Answered> {
   const { deployment, body } = call;
-  const fault = reasonFault(body.reason, deployment.config.limits);
-  if (fault !== undefined) return fault;
   const seen = await readSeen(new Database(deployment.env));
   // A directory that went back would not notice it, and could abort a growth that was cut (G2).
   if (!seen.ok) return seen;
