@@ -4,7 +4,7 @@ import { bugs } from "./bugs.ts";
 import { bugsOfToday, readKnownSeeds } from "./known-seeds.ts";
 import { sim } from "./process.ts";
 
-const MOST_UNFOUND = 6;
+const MOST_UNFOUND = 9;
 
 interface Known {
   missing: string[];
