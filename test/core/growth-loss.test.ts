@@ -37,6 +37,17 @@ async function forgotten() {
   return { c, growing, name };
 }
 
+/** The shards of before have handed over and are done. The growth has not ended. */
+async function handedOver() {
+  const c = await Cluster.start({ shards: FROM });
+  const growing = new Growing(c);
+  await own(c, "1", STAYS);
+  await growing.start(TO);
+  await growing.stepAll("copied");
+  await growing.cutAndHandOver();
+  return { c, growing };
+}
+
 /** Cell 1 has seen more of shard 0. */
 const notice = async (c: Cluster): Promise<void> =>
   expect(await begin(c, "1", c.uuid(), [STAYS])).toEqual(LOST);
@@ -223,12 +234,7 @@ describe("[G7] a new shard takes over a loss once", () => {
 
 describe("[G7] a growth ends when no earlier loss can show any more", () => {
   test("so later ones are no business of the new shards", async () => {
-    const c = await Cluster.start({ shards: FROM });
-    const growing = new Growing(c);
-    await own(c, "1", STAYS);
-    await growing.start(TO);
-    await growing.stepAll("copied");
-    await growing.cutAndHandOver();
+    const { c, growing } = await handedOver();
     expect(await step(c, growing)).toEqual({ ok: true, value: null });
     const goBack = saveShard(c);
     await own(c, "1", LATER);
@@ -296,12 +302,7 @@ describe("[G7] before a cut, ledgers tell the shards what they have seen", () =>
 });
 
 test("[G7] [G1] another growth replaces one that is concluded late", async () => {
-  const c = await Cluster.start({ shards: FROM });
-  const growing = new Growing(c);
-  await own(c, "1", STAYS);
-  await growing.start(TO);
-  await growing.stepAll("copied");
-  await growing.cutAndHandOver();
+  const { c, growing } = await handedOver();
   const goBack = saveShard(c);
   await growing.finish();
   goBack();

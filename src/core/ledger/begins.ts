@@ -215,7 +215,7 @@ export class Begins {
    */
   begin(request: BeginRequest): Promise<Result<BeginAnswer>> | Refusal {
     const { lease, call } = request;
-    if (call !== undefined && this.#givenUp.delete(call)) return rolledBack().refusal;
+    if (call !== undefined && this.#givenUp.delete(call)) return givenUp();
     const same = this.#running.get(lease);
     if (same !== undefined) {
       if (same.request.payloadHash !== request.payloadHash) return leaseIdReused();
@@ -608,6 +608,12 @@ const tooManyJoined = (): Refusal =>
 
 const tooManyTransfers = (detail: string): Refusal =>
   refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_TRANSFERS", retryAfterMs: 10_000 }).refusal;
+
+/** It says nothing about the lease: another call under its UUID may be running, or may come. */
+const givenUp = (): Refusal =>
+  refused("UNAVAILABLE", "the caller closed its connection before the call arrived; repeat the call", {
+    retryAfterMs: 1_000,
+  }).refusal;
 
 export const leaseIdReused = (): Refusal =>
   refused(

@@ -75,6 +75,17 @@ class Client {
   }
 }
 
+/** The directory has forgotten a cut that was confirmed. D1 has a copy of it. */
+async function lostCut(): Promise<{ client: Client; id: string }> {
+  const client = await clientOf();
+  const { id } = valueOf(await client.start(6));
+  const restore = saveDirectory(client.cluster);
+  client.copied = valueOf(await client.cut(id));
+  valueOf(await client.confirmCut(id));
+  restore();
+  return { client, id };
+}
+
 async function clientOf(cells = ["1"]): Promise<Client> {
   return new Client(await Cluster.start({ cells }));
 }
@@ -154,12 +165,7 @@ test("[G2] nobody is told of the new placement before D1 has the growth", async 
 });
 
 test("[G2] [H4] [H8] a directory that has lost an ordered cut gets it back from D1, as cut", async () => {
-  const client = await clientOf();
-  const { id } = valueOf(await client.start(6));
-  const restore = saveDirectory(client.cluster);
-  client.copied = valueOf(await client.cut(id));
-  valueOf(await client.confirmCut(id));
-  restore();
+  const { client, id } = await lostCut();
   expect(await client.growth()).toEqual(LOST);
   client.shards = 6;
   expect(valueOf(await client.restore())).toMatchObject({ status: { state: "complete" } });
@@ -168,13 +174,8 @@ test("[G2] [H4] [H8] a directory that has lost an ordered cut gets it back from 
 });
 
 test("[G2] [H4] [H8] callers with the new placement meet a directory that has lost the cut", async () => {
-  const client = await clientOf();
-  const { id } = valueOf(await client.start(6));
-  const restore = saveDirectory(client.cluster);
-  const cut = valueOf(await client.cut(id));
-  client.copied = cut;
-  valueOf(await client.confirmCut(id));
-  restore();
+  const { client } = await lostCut();
+  const { copied: cut } = client;
   client.shards = 6;
   // Nothing but the placement tells the directory that it may have gone back.
   client.copied = null;
@@ -188,12 +189,7 @@ test("[G2] [H4] [H8] callers with the new placement meet a directory that has lo
 });
 
 test("[G2] [H8] an operator with the new placement declares a loss of the cut", async () => {
-  const client = await clientOf();
-  const { id } = valueOf(await client.start(6));
-  const restore = saveDirectory(client.cluster);
-  client.copied = valueOf(await client.cut(id));
-  valueOf(await client.confirmCut(id));
-  restore();
+  const { client, id } = await lostCut();
   client.shards = 6;
   const { point } = valueOf(await client.part());
   const declared = { incarnation: point?.incarnation ?? 0 };

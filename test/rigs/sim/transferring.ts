@@ -42,7 +42,11 @@ const MOST_PAGES = 20;
 const MOST_TRIES = 4;
 
 /** Keys that no operator revokes. */
-const CALLER = { role: "cell", keyId: "transfers", expiresAtMs: Number.MAX_SAFE_INTEGER } as const;
+export const TRANSFER_CALLER = {
+  role: "cell",
+  keyId: "transfers",
+  expiresAtMs: Number.MAX_SAFE_INTEGER,
+} as const;
 
 /** Changes names of the scope, looks them up, or moves them to another cell. */
 export async function transferStep(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
@@ -129,7 +133,7 @@ async function lease(
   random: Random,
 ): Promise<void> {
   const id = random.uuid();
-  const call = { caller: CALLER, requestId: "" };
+  const call = { caller: TRANSFER_CALLER, requestId: "" };
   const payloadHash = JSON.stringify(ops);
   const begin = { ...call, lease: id, ops, payloadHash, allowMissing: true };
   const begun = await api.toLedger<BeginAnswer>(cell, "begin", begin);
@@ -151,7 +155,7 @@ async function transfer(simulation: Simulation, from: Cell, to: Cell, random: Ra
   const pause = (): Promise<void> => operator.sleep(random.exponential(random.pick([5, 100, 1_000])));
   const send = (method: string, party: TransferCall["party"], more: object = {}) =>
     operator.toLedger<Transfer>(to.id, method, {
-      caller: CALLER,
+      caller: TRANSFER_CALLER,
       party,
       requestId: "",
       transfer: id,
@@ -223,7 +227,7 @@ export async function endTransfers(simulation: Simulation): Promise<void> {
   for (const { cell, lease: id, row } of judge.facts.values()) {
     if (row.transfer === null || row.state !== "GRANTED") continue;
     judge.requests(cell, id, "ROLLED_BACK");
-    const call = { caller: CALLER, requestId: "", transfer: id, outcome: "ABORTED" };
+    const call = { caller: TRANSFER_CALLER, requestId: "", transfer: id, outcome: "ABORTED" };
     // Only an operator decides what a ledger that went back has lost (Y10).
     for (const party of ["to", "operator"])
       await simulation.runUntil(operator.toLedger(cell, "decideTransfer", { ...call, party }));

@@ -23,6 +23,7 @@ import { read } from "./made-leases.ts";
 import type { Part } from "./part.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
+import { TRANSFER_CALLER } from "./transferring.ts";
 
 // The last phase of some runs: cells move names to each other, and ledgers and shards go back in time while a
 // transfer is prepared, cut, or being carried out, or after it was undone by a switch-back. Copies of old
@@ -39,9 +40,6 @@ const PAUSE_MS = 2_000;
 const MOST_TRIES = 20;
 const FIRST_NAMES = 6;
 const MOST_MOVES = 3;
-
-/** Keys that no operator revokes. */
-const CALLER = { role: "cell", keyId: "transfers", expiresAtMs: Number.MAX_SAFE_INTEGER } as const;
 
 /** A transfer, and what became of it before the parts went back. */
 interface Move {
@@ -446,7 +444,7 @@ class Stage {
     const ledger = this.#ledger(cell.id);
     const lease = this.#random.uuid();
     const ops: Op[] = cell.placed(batch);
-    const call = { caller: CALLER, requestId: "", lease };
+    const call = { caller: TRANSFER_CALLER, requestId: "", lease };
     const begin = { ...call, ops, payloadHash: lease, allowMissing: true, isVerification: true };
     const begun = await this.#reply<BeginAnswer>(ledger, "begin", begin);
     if (begun?.ok !== true) return begun;
@@ -472,7 +470,7 @@ class Stage {
     party: TransferCall["party"],
     more: object = {},
   ): Promise<Reply<Transfer> | undefined> {
-    const call = { caller: CALLER, party, requestId: "", transfer: id };
+    const call = { caller: TRANSFER_CALLER, party, requestId: "", transfer: id };
     return this.#reply(this.#ledger(to), method, { ...call, ...more });
   }
 
