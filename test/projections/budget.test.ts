@@ -11,12 +11,18 @@ afterEach(() => void vi.useRealTimers());
 const all = (work: (n: number) => Promise<unknown>): Promise<unknown> =>
   Promise.all(Array.from({ length: LEASES }, (_, n) => work(n)));
 
+const HOUR_MS = 3_600_000;
+
+/** This hour's run at a minute. The first run of each hour does more than the others. */
+const runAt = (minute: number): number => Date.now() - (Date.now() % HOUR_MS) + minute * 60_000;
+
 /** Counts the rows that one run writes: those of leases, and the rest. */
 async function countRun(
   variables: Record<string, string> = {},
+  scheduledAtMs = runAt(30),
 ): Promise<{ leases: number; executions: number; rest: number }> {
   const { env: counted, done } = faultyD1();
-  await runCron({ ...counted, ...variables }, Date.now());
+  await runCron({ ...counted, ...variables }, scheduledAtMs);
   const isPage = ({ sql }: Execution): boolean => sql.length === 2;
   const isPrune = ({ sql }: Execution): boolean => sql.some((text) => text.includes("DELETE FROM leases"));
   const rows = (executions: Execution[]): number =>
@@ -54,13 +60,19 @@ describe("rows that D1 writes for a lease over its life", () => {
 
   test("none in a run without changes, which writes 3 other rows", async () => {
     await all((n) => begin("1", uuidOf(n), `name-${n}`));
-    await runCron(env, Date.now());
+    await runCron(env, runAt(30));
     const { leases, rest, executions } = await countRun();
     expect(leases).toBe(0);
     // The run's row is written twice, and the cell's row once. The number of statements doesn't depend on the
     // number of leases.
     expect(rest).toBe(3);
     expect(executions).toBeLessThanOrEqual(12);
+  });
+
+  test("none in the first run of an hour, which looks for old uses of credentials", async () => {
+    await runCron(env, runAt(30));
+    const other = await countRun();
+    expect(await countRun({}, runAt(0))).toEqual({ ...other, executions: other.executions + 1 });
   });
 
   test("a page takes two statements, however many leases it has", async () => {
