@@ -71,10 +71,7 @@ export class Pruner {
   async #pruneKind(kind: 1 | 2): Promise<Pruned> {
     let total = 0;
     for (let step = 0; step < MAX_STEPS; step += 1) {
-      const rows = this.#store.outcomes(kind, this.#from[kind], STEP_ROWS);
-      const isShort = this.#isShortOfSpace();
-      const young = rows.findIndex((row) => !this.#isOld(kind, row, isShort));
-      const old = young === -1 ? rows : rows.slice(0, young);
+      const old = this.#oldOutcomes(kind);
       const done = old.filter(({ applied }) => applied === 1);
       if (done.length > 0) {
         await this.#commits.submit("prune", () => this.#forget(kind, done), { weight: done.length });
@@ -89,6 +86,17 @@ export class Pruner {
       this.#from[kind] = old.at(-1)?.position ?? 0;
     }
     return { total, more: true };
+  }
+
+  /** Returns the next outcomes, up to the first young one. Mostly the first is young, so it is read alone. */
+  #oldOutcomes(kind: 1 | 2): OutcomeRow[] {
+    const isShort = this.#isShortOfSpace();
+    const isYoung = (row: OutcomeRow): boolean => !this.#isOld(kind, row, isShort);
+    const [oldest] = this.#store.outcomes(kind, this.#from[kind], 1);
+    if (oldest === undefined || isYoung(oldest)) return [];
+    const rows = this.#store.outcomes(kind, this.#from[kind], STEP_ROWS);
+    const young = rows.findIndex(isYoung);
+    return young === -1 ? rows : rows.slice(0, young);
   }
 
   #forget(kind: 1 | 2, rows: readonly OutcomeRow[]): null {
