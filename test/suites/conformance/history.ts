@@ -3,7 +3,7 @@ import { v4 as newUuid } from "uuid";
 import { beforeAll, expect, test } from "vitest";
 import type { Client, KeyName, Received } from "./client.ts";
 import type { Open } from "./coordinator.ts";
-import { claim, freshName } from "./leases.ts";
+import { applied, claim, freshName } from "./leases.ts";
 
 const HEADER = "leasehold-history";
 
@@ -80,9 +80,11 @@ export function historySuite(open: Open): void {
   async function prepared(): Promise<string> {
     const scope = freshName();
     const lease = `/v1/cells/72/leases/${newUuid()}`;
-    const body = { creates: [{ ...claim(freshName()), scope }] };
+    const value = freshName();
+    const body = { creates: [{ ...claim(value), scope }] };
     await api.send("PUT", lease, { key: "cell 72", body });
     await api.send("POST", `${lease}/commit`, { key: "cell 72" });
+    await applied(api, value, "cell 72");
     const transfer = { uuid: newUuid(), from: "72", to: "71", scope, reason: "a test" };
     const { status, headers } = await api.send("POST", "/v1/transfers", { key: "cell 72", body: transfer });
     expect([status, headers.get(HEADER)]).toEqual([200, null]);

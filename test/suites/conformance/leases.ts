@@ -1,6 +1,6 @@
 /** Leases for tests, with names that no claim has had. */
 import { v4 as newUuid } from "uuid";
-import type { Client } from "./client.ts";
+import type { Client, KeyName } from "./client.ts";
 
 let names = 0;
 /** Returns a name that no claim has had. */
@@ -45,9 +45,9 @@ export async function ownedScope(api: Client, scope = freshName(), value = fresh
  * Makes sure that a committed name is a claim on its shard: a lookup lets the shard apply the decision (R2).
  * Until then, a begin that has other conflicts too may list the name as `leased`.
  */
-export async function applied(api: Client, value: string): Promise<void> {
+export async function applied(api: Client, value: string, key: KeyName = "cell 1"): Promise<void> {
   const body = { buckets: [{ type: "ROUTES", value }] };
-  await api.json(200, "POST", "/v1/records/lookup", { key: "cell 1", body });
+  await api.json(200, "POST", "/v1/records/lookup", { key, body });
 }
 
 export const addressOf = (cell: string): string => `https://cell-${cell}.test`;
