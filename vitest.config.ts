@@ -124,6 +124,8 @@ export default defineConfig({
         test: {
           ...patience,
           name: "system",
+          // As above: many files load the same large modules.
+          isolate: false,
           globalSetup: ["test/support/setup/report-missing.ts", "test/support/setup/prisma-client.ts"],
           include: system,
         },

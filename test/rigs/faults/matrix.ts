@@ -20,7 +20,7 @@ export interface Row {
   at: string;
   /** The durable writes that the row covers, in order. */
   writes: string[];
-  /** The row runs on one of so many days. A crash around a write runs every day. */
+  /** The row runs on one of so many days. */
   days: number;
   /** Creates the faults for one run. */
   arm: () => ArmedFault[];
@@ -34,8 +34,9 @@ const required = {
 
 const ofCalls: readonly CallFault[] = ["drop", "lose_answer", "twice", "late", "stale", "reset_after"];
 const ofPairs: readonly CallFault[] = ["lose_answer", "twice", "late"];
-/** Rows other than crashes take turns, so that a run takes minutes. */
-const DAYS_OF_CALLS = 4;
+/** Rows take turns, so that a run takes minutes. */
+const DAYS_OF_CRASHES = 2;
+const DAYS_OF_CALLS = 6;
 const DAYS_OF_PAIRS = 14;
 /** The caller cannot distinguish these, so each call gets one of them, in turn. */
 const refusals: readonly CallFault[] = ["overloaded", "retryable", "reset"];
@@ -118,7 +119,7 @@ function writeRows(scenario: Scenario, write: WriteRecord): Row[] {
     fault: kind,
     at: keyOf(write),
     writes: [keyOf(write)],
-    days: 1,
+    days: DAYS_OF_CRASHES,
     arm: () => [armFault(write, { kind })],
   }));
 }

@@ -1,6 +1,6 @@
 /**
- * Selects the rows that run with every change: every crash around a write, and a different part of the other
- * faults each day.
+ * Selects the rows that run with every change: a different part of the crashes around a write, and of the
+ * other faults, each day.
  */
 import { env } from "../../support/workerd/api.ts";
 import type { Row } from "./matrix.ts";

@@ -28,9 +28,9 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const layers: Readonly<Record<string, { make: (id: RouteId) => fc.Arbitrary<FuzzRequest>; runs: number }>> = {
-  valid: { make: validRequests, runs: 1_000 },
-  "nearly valid": { make: nearlyValidRequests, runs: 800 },
-  hostile: { make: hostileRequests, runs: 800 },
+  valid: { make: validRequests, runs: 600 },
+  "nearly valid": { make: nearlyValidRequests, runs: 500 },
+  hostile: { make: hostileRequests, runs: 500 },
 };
 
 /** Routes of the service group always answer the same. Begins are often refused. */
