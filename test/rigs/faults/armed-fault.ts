@@ -108,8 +108,13 @@ export class Journal {
     return record;
   }
 
-  /** The latest open call to an object, which is the one that writes. */
-  caller(object: string): CallRecord | undefined {
-    return this.calls.findLast(({ to, open }) => open && to === object);
+  /**
+   * The open call to an object that writes: the one that is named like the write, or the latest one. While a
+   * scrub reads, the scrub of another part may ask the object something.
+   */
+  caller(object: string, points: readonly WritePoint[]): CallRecord | undefined {
+    const open = this.calls.filter((call) => call.open && call.to === object);
+    const isNamed = ({ label }: CallRecord): boolean => points.some((point) => label.endsWith(` ${point}`));
+    return open.findLast(isNamed) ?? open.at(-1);
   }
 }

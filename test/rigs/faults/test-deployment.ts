@@ -208,7 +208,7 @@ export class TestDeployment {
     const { journal } = this;
     return {
       fault,
-      done: () => void journal.writes.push({ label, nth, points, call: journal.caller(object) }),
+      done: () => void journal.writes.push({ label, nth, points, call: journal.caller(object, points) }),
     };
   }
 
