@@ -88,7 +88,10 @@ export class Pruner {
     return { total, more: true };
   }
 
-  /** Returns the next outcomes, up to the first young one. Mostly the first is young, so it is read alone. */
+  /**
+   * Returns the next outcomes that are old enough, up to the first one that is not. Usually that is the very
+   * first one, so it is read by itself before a thousand are.
+   */
   #oldOutcomes(kind: 1 | 2): OutcomeRow[] {
     const isShort = this.#isShortOfSpace();
     const isYoung = (row: OutcomeRow): boolean => !this.#isOld(kind, row, isShort);
