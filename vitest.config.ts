@@ -2,7 +2,7 @@ import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { existsSync, statfsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
-import { today } from "./test/support/day.ts";
+import { slice } from "./test/support/slice.ts";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -17,6 +17,9 @@ const MEMORY = "/dev/shm";
 const MEMORY_BYTES = 2 ** 31;
 if (existsSync(MEMORY) && statfsSync(MEMORY).bavail * statfsSync(MEMORY).bsize >= MEMORY_BYTES)
   process.env["TMPDIR"] = MEMORY;
+
+// The processes of the tests need not ask Git again.
+const testSlice = (process.env["TEST_SLICE"] ||= String(slice));
 
 // The processes of the tests load the same modules hundreds of times. This saves most of their compilation.
 process.env["NODE_COMPILE_CACHE"] ??= at("node_modules/.cache/node-compile");
@@ -144,7 +147,7 @@ export default defineConfig({
                 ...(await bindings()),
                 LEASEHOLD_SHARDS: "2",
                 FAULT_SCENARIOS: String(FAULT_SCENARIOS),
-                FAULT_ROWS: process.env["FAULT_ROWS"] ?? String(today),
+                TEST_SLICE: testSlice,
               },
             },
           })),

@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
-import { ofDay } from "../support/day.ts";
+import { partOf } from "../support/slice.ts";
 import { partOfSuite } from "../support/part-of-suite.ts";
 import type { TestRunner } from "../../src/cell/conformance/index.ts";
 
-test("every case has its turn within as many days as there are parts, and each day has a case", () => {
+test("consecutive slices have every case, and each slice has one", () => {
   for (const count of [1, 2, 3, 7]) {
     const cases = Array.from({ length: count }, (_, index) => index);
     for (const first of [0, 20_000]) {
-      const days = [0, 1, 2].map((day) => ofDay(first + day, cases, 3));
-      expect(days.every(({ length }) => length >= 1 && length <= Math.ceil(count / 3))).toBe(true);
-      expect(new Set(days.flat())).toEqual(new Set(cases));
+      const slices = [0, 1, 2].map((number) => partOf(first + number, cases, 3));
+      expect(slices.every(({ length }) => length >= 1 && length <= Math.ceil(count / 3))).toBe(true);
+      expect(new Set(slices.flat())).toEqual(new Set(cases));
     }
   }
-  expect(ofDay(5, [], 3)).toEqual([]);
+  expect(partOf(5, [], 3)).toEqual([]);
 });
 
 test("a part of a suite declares some tests of each describe, and all hooks", () => {

@@ -1,8 +1,8 @@
 import type { TestRunner } from "../../src/cell/conformance/index.ts";
-import { ofToday } from "./day.ts";
+import { inSlice } from "./slice.ts";
 
 /**
- * A test runner that declares only the tests of the day, of each `describe` every `parts`th one. It is for
+ * A test runner that declares only the tests of the slice, of each `describe` every `parts`th one. It is for
  * adapters that share most of their code with one whose suite always runs in full.
  */
 export function partOfSuite(runner: TestRunner, parts: number): TestRunner {
@@ -17,7 +17,7 @@ export function partOfSuite(runner: TestRunner, parts: number): TestRunner {
         const own: Declared[] = (declared = []);
         body();
         declared = outer;
-        for (const test of ofToday(own, parts)) runner.test(...test);
+        for (const test of inSlice(own, parts)) runner.test(...test);
       }),
   };
 }

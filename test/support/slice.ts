@@ -1,28 +1,43 @@
+import { execFileSync } from "node:child_process";
+
 /**
- * The day, counted from 1970. Suites with too many cases for every run test another part of them each day.
- * The variable TEST_DAY selects a day, in order to repeat it. `all` selects the cases of every day.
+ * Suites with too many cases for every change run a slice of them. The hash of the commit's tree selects the
+ * slice, so a commit always runs the same cases and `git bisect` works. Changes that are not committed select
+ * nothing else. The variable TEST_SLICE repeats another slice, and `all` runs every case.
  */
-const given = process.env["TEST_DAY"];
+const given = process.env["TEST_SLICE"] ?? "";
 
 /** Whether every case runs, as in `npm run test:deep`. */
-const isEveryDay = given === "all";
-export const today = dayOf(isEveryDay ? undefined : given);
+const isEveryCase = given === "all";
 
-function dayOf(day: string | undefined): number {
-  if (day === undefined) return Math.floor(Date.now() / 86_400_000);
-  if (!/^\d{1,6}$/.test(day))
-    throw new Error(`TEST_DAY must be all, or a number of days since 1970, not ${JSON.stringify(day)}`);
-  return Number(day);
+/** A number below 2^24. Rigs also use it as their seed. */
+export const slice = given === "" || isEveryCase ? sliceOfTree() : parseSlice(given);
+
+function parseSlice(text: string): number {
+  if (!/^\d{1,8}$/.test(text))
+    throw new Error(`TEST_SLICE must be all, or a number of at most 8 digits, not ${JSON.stringify(text)}`);
+  return Number(text);
+}
+
+/** Outside of a Git checkout there is no commit, so it is always slice 0. */
+function sliceOfTree(): number {
+  const args = ["rev-parse", "--verify", "HEAD^{tree}"];
+  try {
+    const tree = execFileSync("git", args, { cwd: import.meta.dirname, stdio: ["ignore", "pipe", "ignore"] });
+    return Number.parseInt(tree.toString().slice(0, 6), 16);
+  } catch {
+    return 0;
+  }
 }
 
 /**
- * The cases of a day: every `parts`th one, and at least one. All of them have had their turn after `parts`
- * days, or after as many days as there are cases.
+ * Every `parts`th case, and at least one. `parts` consecutive slices, or as many as there are cases, have all
+ * of them.
  */
-export function ofDay<Case>(day: number, cases: readonly Case[], parts: number): readonly Case[] {
+export function partOf<Case>(number: number, cases: readonly Case[], parts: number): readonly Case[] {
   const turns = Math.min(parts, cases.length);
-  return cases.filter((_, index) => index % turns === day % turns);
+  return cases.filter((_, index) => index % turns === number % turns);
 }
 
-export const ofToday = <Case>(cases: readonly Case[], parts: number): readonly Case[] =>
-  isEveryDay ? cases : ofDay(today, cases, parts);
+export const inSlice = <Case>(cases: readonly Case[], parts: number): readonly Case[] =>
+  isEveryCase ? cases : partOf(slice, cases, parts);

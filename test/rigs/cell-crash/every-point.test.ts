@@ -11,7 +11,7 @@ import { startCoordinator } from "../../../scripts/coordinator.ts";
 import { AlreadyClaimedError, ClaimLeasedError } from "../../../src/client/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
-import { ofToday } from "../../support/day.ts";
+import { inSlice } from "../../support/slice.ts";
 import { findDisagreements, reconcileUntilDone } from "./agreement.ts";
 import { flows, type Flow, type FlowName, type Names } from "./flows.ts";
 import { KILLED_PROCESS } from "./job.ts";
@@ -154,7 +154,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("a cell that is killed", () => {
   for (const name of Object.keys(flows) as FlowName[]) {
     describe(`in ${name}`, () => {
       const points = Object.entries(flows[name].points) as [Point, LocalOutcome][];
-      test.each(ofToday(points, 4))("%s: %s", (point, outcome) => dieAt(name, point, outcome));
+      test.each(inSlice(points, 4))("%s: %s", (point, outcome) => dieAt(name, point, outcome));
     });
   }
 });

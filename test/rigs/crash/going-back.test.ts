@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../../../scripts/free-port.ts";
-import { ofToday } from "../../support/day.ts";
+import { inSlice } from "../../support/slice.ts";
 import { hostKinds, killAll, Server } from "./server.ts";
 import { d1File, objectFile } from "./state-files.ts";
 
@@ -137,7 +137,7 @@ describe.each(hostKinds)("npm run %s", (host) => {
     "flipped bytes in the WAL": (file) => flipBytes(`${file}-wal`, 0.5),
   };
 
-  const lossesHere = ofToday(Object.keys(losses), 3);
+  const lossesHere = inSlice(Object.keys(losses), 3);
 
   const objects = ["shard-0", "cell-1", "directory"] as const;
   const early = (object: string): string => join(folder, `early-${object}`);

@@ -29,13 +29,13 @@ export const steps: readonly Step[] = [
     name: "fault-rows",
     description: "the whole fault matrix, including every pair of writes",
     command: ["vitest", "run", "--project", "faults"],
-    env: { FAULT_ROWS: "all" },
+    env: { TEST_SLICE: "all" },
   },
   {
     name: "every-case",
-    description: "the known seeds and the system tests with the cases of every day",
+    description: "the known seeds and the system tests with all of their cases",
     command: ["vitest", "run", "--project", "sim-known", "--project", "system"],
-    env: { TEST_DAY: "all" },
+    env: { TEST_SLICE: "all" },
   },
   {
     name: "fuzz",

@@ -20,8 +20,8 @@ export interface Row {
   at: string;
   /** The durable writes that the row covers, in order. */
   writes: string[];
-  /** The row runs on one of so many days. */
-  days: number;
+  /** The row runs in one of so many slices. */
+  parts: number;
   /** Creates the faults for one run. */
   arm: () => ArmedFault[];
 }
@@ -35,9 +35,9 @@ const required = {
 const ofCalls: readonly CallFault[] = ["drop", "lose_answer", "twice", "late", "stale", "reset_after"];
 const ofPairs: readonly CallFault[] = ["lose_answer", "twice", "late"];
 /** Rows take turns, so that a run takes minutes. */
-const DAYS_OF_CRASHES = 2;
-const DAYS_OF_CALLS = 6;
-const DAYS_OF_PAIRS = 14;
+const PARTS_OF_CRASHES = 2;
+const PARTS_OF_CALLS = 6;
+const PARTS_OF_PAIRS = 14;
 /** The caller cannot distinguish these, so each call gets one of them, in turn. */
 const refusals: readonly CallFault[] = ["overloaded", "retryable", "reset"];
 
@@ -72,7 +72,7 @@ function callRows(
     fault: kind,
     at: keyOf(call),
     writes,
-    days: DAYS_OF_CALLS,
+    parts: PARTS_OF_CALLS,
     arm: () => [armFault(call, { kind })],
   }));
   return isD1 ? [...rows, ...d1Rows(scenario, call, nthOfD1, writes)] : rows;
@@ -104,7 +104,7 @@ function d1Rows(scenario: Scenario, call: CallRecord, nthOfD1: number, writes: s
         fault: `${carriedOut ? "fails afterwards" : "fails"}: ${text}`,
         at: keyOf(call),
         writes,
-        days: DAYS_OF_CALLS,
+        parts: PARTS_OF_CALLS,
         arm: armed,
       };
     });
@@ -119,7 +119,7 @@ function writeRows(scenario: Scenario, write: WriteRecord): Row[] {
     fault: kind,
     at: keyOf(write),
     writes: [keyOf(write)],
-    days: DAYS_OF_CRASHES,
+    parts: PARTS_OF_CRASHES,
     arm: () => [armFault(write, { kind })],
   }));
 }
@@ -132,7 +132,7 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
     fault: "cut",
     at,
     writes,
-    days: DAYS_OF_PAIRS,
+    parts: PARTS_OF_PAIRS,
     arm: () => [armFault(first, { kind: "cut" })],
   };
   const [one, other] = [first.call, second.call];
@@ -154,7 +154,7 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
           : armFault(nextOf(first, second, other, kind), { kind }, { write, after: earlier }),
       ];
     };
-    return { scenario, fault: kind, at, writes, days: DAYS_OF_PAIRS, arm: armed };
+    return { scenario, fault: kind, at, writes, parts: PARTS_OF_PAIRS, arm: armed };
   });
   return [cut, ...both];
 }

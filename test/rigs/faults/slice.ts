@@ -1,20 +1,17 @@
-/**
- * Selects the rows that run with every change: a different part of the crashes around a write, and of the
- * other faults, each day.
- */
+/** Selects the rows that run with every change: a part of the crashes around a write, and of other faults. */
 import { env } from "../../support/workerd/api.ts";
 import type { Row } from "./matrix.ts";
 
-const { FAULT_ROWS } = env as unknown as {
-  /** `all`, or the number of a day. */
-  FAULT_ROWS: string;
+const { TEST_SLICE } = env as unknown as {
+  /** `all`, or the number of a slice. */
+  TEST_SLICE: string;
 };
 
-if (!/^(all|\d+)$/.test(FAULT_ROWS))
-  throw new Error(`FAULT_ROWS must be all, or the number of a day, not ${JSON.stringify(FAULT_ROWS)}`);
+if (!/^(all|\d+)$/.test(TEST_SLICE))
+  throw new Error(`TEST_SLICE must be all, or the number of a slice, not ${JSON.stringify(TEST_SLICE)}`);
 
-export function isInSlice({ days, fault, at }: Row): boolean {
-  return FAULT_ROWS === "all" || hashOf(`${fault} at ${at}`) % days === Number(FAULT_ROWS) % days;
+export function isInSlice({ parts, fault, at }: Row): boolean {
+  return TEST_SLICE === "all" || hashOf(`${fault} at ${at}`) % parts === Number(TEST_SLICE) % parts;
 }
 
 /** The same for a title each time, and evenly spread. */

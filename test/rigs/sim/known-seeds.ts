@@ -4,7 +4,7 @@
  * searches for them again.
  */
 import { readFileSync, writeFileSync } from "node:fs";
-import { ofToday } from "../../support/day.ts";
+import { inSlice } from "../../support/slice.ts";
 import { bugs } from "./bugs.ts";
 import { missing } from "./coverage.ts";
 import { runAll, runPlanted } from "./pool.ts";
@@ -35,14 +35,14 @@ export const writeKnownSeeds = (known: KnownSeeds): void =>
 export const isExpected = (bug: string, { violation }: RunResult): boolean =>
   (bugs[bug]?.violates as readonly string[] | undefined)?.includes(violation?.rule ?? "") ?? false;
 
-/** The known seeds of all planted bugs take minutes, so that many days share them. */
-const DAYS = 5;
+/** The known seeds of all planted bugs take minutes, so five slices share them. */
+const SLICES = 5;
 
-/** The planted bugs whose known seeds run today. */
-export const bugsOfToday = ({ bugs: seeds }: KnownSeeds): readonly string[] =>
-  ofToday(
+/** The planted bugs whose known seeds run in this slice. */
+export const bugsOfSlice = ({ bugs: seeds }: KnownSeeds): readonly string[] =>
+  inSlice(
     Object.keys(bugs).filter((bug) => seeds[bug] !== undefined),
-    DAYS,
+    SLICES,
   );
 
 /** Runs planted bugs with their known seeds. A bug without a seed is missing from the results. */

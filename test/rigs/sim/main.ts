@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { bugs, plant } from "./bugs.ts";
 import { missing } from "./coverage.ts";
 import {
-  bugsOfToday,
+  bugsOfSlice,
   findKnownSeeds,
   isExpected,
   mayFind,
@@ -31,7 +31,7 @@ const HELP = `npm run sim -- [options]
   --bugs           plants each bug over --seeds seeds until it is found; fails if one is not
   --list-bugs      lists the bugs that can be planted
   --known          runs the known seeds: the coverage set, then one seed for each bug
-  --today          with --known: one seed for each bug that is tested today, a third of them
+  --slice          with --known: only the bugs of the slice that TEST_SLICE or the commit selects
   --find-known     searches for the known seeds that don't find any more what they found, each bug in
                    --seeds runs, and writes known-seeds.json
   --keep NAME      shrinks a violation and keeps it as a regression with this name
@@ -54,7 +54,7 @@ const { values } = parseArgs({
     bugs: { type: "boolean", default: false },
     "list-bugs": { type: "boolean", default: false },
     known: { type: "boolean", default: false },
-    today: { type: "boolean", default: false },
+    slice: { type: "boolean", default: false },
     "find-known": { type: "boolean", default: false },
     keep: { type: "string" },
     regressions: { type: "boolean", default: false },
@@ -213,7 +213,7 @@ async function known(): Promise<boolean> {
       ? `never occurred: ${lacking.join(", ")}`
       : `nothing violated in ${coverage.length} runs; everything occurred`,
   );
-  const planted = values.today ? bugsOfToday(knownSeeds) : Object.keys(bugs);
+  const planted = values.slice ? bugsOfSlice(knownSeeds) : Object.keys(bugs);
   const found = await runKnownBugs(knownSeeds, threadCount(), planted);
   const bugsFound = new Set(
     found.filter(({ bug, result }) => printFound(bug, 1, result)).map(({ bug }) => bug),
@@ -222,7 +222,7 @@ async function known(): Promise<boolean> {
   if (values.json) print(JSON.stringify({ coverageRuns: coverage.length, missing: lacking, bugsMissed }));
   print(
     bugsMissed.length === 0
-      ? `all ${found.length} bugs${values.today ? " of today" : ""} found by their known seeds`
+      ? `all ${found.length} bugs${values.slice ? " of the slice" : ""} found by their known seeds`
       : `${bugsMissed.length} bugs not found by their known seeds; --find-known searches for others`,
   );
   return lacking.length === 0 && bugsMissed.length === 0;

@@ -1,7 +1,7 @@
 /**
  * Two cells work and move organizations while the coordinator is killed. More of it, by hand:
  *
- *     TRANSFER_MOVES=60 TRANSFER_SEED=7 npx vitest run --project system test/rigs/transfers/kills.test.ts
+ *     TRANSFER_MOVES=60 TEST_SLICE=7 npx vitest run --project system test/rigs/transfers/kills.test.ts
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,13 +14,13 @@ import { freePort } from "../../../scripts/free-port.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
-import { today } from "../../support/day.ts";
+import { slice } from "../../support/slice.ts";
 import { Server } from "../crash/server.ts";
 import { Moves, work, type Homes } from "./moves.ts";
 import { MovingCell, users } from "./moving-cell.ts";
 
 const MOVES = Number(process.env["TRANSFER_MOVES"] ?? 9);
-const SEED = Number(process.env["TRANSFER_SEED"] ?? today);
+const SEED = slice;
 const NAMES = 120;
 const WORKERS = 2;
 const ORGANIZATIONS = ["acme", "brew", "coda", "dove"];
