@@ -30,6 +30,9 @@ process.env["LEASEHOLD_SIGNING_SECRET"] = TEST_SECRET;
 /** A test that takes longer hangs. No test depends on the speed of the machine. */
 const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000 } } };
 
+/** Tests that `npm run test:deep` runs, because they take long and rarely find what others don't. */
+const left = testSlice === "all" ? [] : ["**/*.deep.test.ts"];
+
 /**
  * Tests that start processes, databases or a browser, or that take seconds. `npm run test:fast` leaves them
  * out.
@@ -87,7 +90,7 @@ export default defineConfig({
             "test/{cell,cli,client,conformance,core,demo,node-host,router,testing,tracing}/**/*.test.ts",
             "test/auth/tokens/**/*.test.ts",
           ],
-          exclude: [...system, "test/conformance/workerd/**"],
+          exclude: [...system, "test/conformance/workerd/**", ...left],
         },
       },
       {
@@ -113,7 +116,7 @@ export default defineConfig({
             "test/{objects,http,auth,projections,console,wire}/**/*.test.ts",
             "test/conformance/workerd/**/*.test.ts",
           ],
-          exclude: [...system, "test/auth/tokens/**/*.test.ts"],
+          exclude: [...system, "test/auth/tokens/**/*.test.ts", ...left],
         },
       },
       {
@@ -121,6 +124,7 @@ export default defineConfig({
           ...patience,
           name: "sim",
           include: ["test/rigs/sim/sim.test.ts", "test/rigs/route-load/*.test.ts"],
+          exclude: left,
         },
       },
       {
@@ -131,6 +135,7 @@ export default defineConfig({
           isolate: false,
           globalSetup: ["test/support/setup/report-missing.ts", "test/support/setup/prisma-client.ts"],
           include: system,
+          exclude: left,
         },
       },
       {
@@ -156,6 +161,7 @@ export default defineConfig({
           ...patience,
           name: "faults",
           include: ["test/rigs/faults/**/*.test.ts"],
+          exclude: left,
           maxConcurrency: FAULT_SCENARIOS,
         },
       },
