@@ -2,21 +2,38 @@ import type {
   DigestCursor,
   DigestRecordsAnswer,
   DigestRecordsRequest,
+  HoldPosition,
   RangeDigest,
   SourceRange,
 } from "../messages.ts";
+import { ok, type Result } from "../refusal.ts";
 import { compareBytes } from "../source-order.ts";
 import type { ChangeCounts } from "./change-counts.ts";
+import type { Inquirer } from "./inquirer.ts";
+import type { ClaimReads } from "./read-queue.ts";
 import {
   afterSource,
   FIRST_HOLD,
   SOURCE_ORDER_END,
   type ClaimRange,
+  type HoldRange,
   type ScanStore,
+  type TouchingHoldRow,
   type WantedTypes,
 } from "./scan-store.ts";
 
-type DigestQuestion = Pick<DigestRecordsRequest, "cell" | "sourceType" | "bucketTypes" | "ranges" | "cursor">;
+type DigestQuestion = Pick<
+  DigestRecordsRequest,
+  "cell" | "sourceType" | "bucketTypes" | "ranges" | "cursor" | "traces"
+>;
+
+/** The holds that were scanned for one message, and those that touch the ranges. */
+interface HoldScan {
+  scanned: HoldRange;
+  /** Whether no hold follows. */
+  isLast: boolean;
+  touching: readonly TouchingHoldRow[];
+}
 
 const START: DigestCursor = { scan: { behind: FIRST_HOLD, held: [] }, range: 0, rest: null };
 
@@ -25,17 +42,31 @@ const VOID: RangeDigest = { count: 0, words: [0, 0, 0, 0], held: true, newestUpd
 
 /**
  * Returns the digests of as many ranges as can be read with one message, each as of one moment of this shard
- * (R4, M7), and the number of rows that it has read. It asks no other object and writes nothing.
+ * (R4, M7). It first asks the cell's ledger about the holds that touch the ranges, so that the digests have
+ * what an acknowledged decision has changed.
  */
-export function digestRecords(
+export async function digestRecords(
   store: ScanStore,
   changes: ChangeCounts,
+  reads: ClaimReads,
+  inquirer: Pick<Inquirer, "inquire">,
   scanRows: number,
   question: DigestQuestion,
-): { value: DigestRecordsAnswer; rows: number } {
-  const reading = new DigestReading(store, changes, scanRows, question);
-  const value = reading.run();
-  return { value, rows: reading.rows };
+): Promise<Result<DigestRecordsAnswer>> {
+  const first = await reads.run(question.cell, () => {
+    const reading = new DigestReading(store, changes, scanRows, question);
+    const scan = reading.scanHolds();
+    const value = scan.touching.length > 0 ? { scan } : { answer: reading.answer(scan) };
+    return { value, rows: reading.rows };
+  });
+  if (!first.ok) return first;
+  if (first.value.answer !== undefined) return ok(first.value.answer);
+  const { scan } = first.value;
+  await inquirer.inquire(scan.touching, question.traces);
+  return reads.run(question.cell, () => {
+    const reading = new DigestReading(store, changes, scanRows, question);
+    return { value: reading.answer(reading.scanAgain(scan)), rows: reading.rows };
+  });
 }
 
 class DigestReading {
@@ -65,9 +96,13 @@ class DigestReading {
     this.#rowsLeft = scanRows;
   }
 
-  run(): DigestRecordsAnswer {
-    const behind = this.#scanHolds();
-    if (behind !== null) return { digests: [], next: { ...this.#cursor, scan: this.#scanAt(behind) } };
+  /** Reads the ranges, if the scan of the holds is complete. */
+  answer({ scanned, isLast, touching }: HoldScan): DigestRecordsAnswer {
+    for (const order of touching.flatMap(({ next, present }) => [next, present])) {
+      const index = order === null ? undefined : rangeOf(this.#ranges, order);
+      if (index !== undefined) this.#held.add(index);
+    }
+    if (!isLast) return { digests: [], next: { ...this.#cursor, scan: this.#scanAt(scanned.upTo) } };
     const digests: RangeDigest[] = [];
     let { range: index, rest } = this.#cursor;
     for (; index < this.#ranges.length; index += 1, rest = null) {
@@ -82,24 +117,40 @@ class DigestReading {
   }
 
   /**
-   * Continues the scan of the holds. Returns where it stopped, or null if it is complete.
+   * Continues the scan of the holds, up to as many that touch the ranges as one message may ask about.
    *
    * The holds are read before the claims. A hold that is made after the scan has passed its place is newer
    * than the call. If it ends before the claims are read, they show the change.
    */
-  #scanHolds(): DigestCursor["scan"]["behind"] {
+  scanHolds(): HoldScan {
     const { behind } = this.#cursor.scan;
-    if (behind === null) return null;
+    if (behind === null)
+      return { scanned: { after: FIRST_HOLD, upTo: FIRST_HOLD }, isLast: true, touching: [] };
     const { range, isLast, count } = this.#store.nextHolds(behind, this.#scanRows);
-    this.rows += count;
-    this.#rowsLeft -= count;
+    this.#count(count);
+    const limit = Math.ceil(this.#scanRows / ROWS_PER_ASKED_HOLD);
+    const touching = this.#touching(range, limit);
+    const last = touching[limit - 1];
+    if (last === undefined) return { scanned: range, isLast, touching };
+    const upTo: HoldPosition = [last.bucket_type, last.canonical];
+    return { scanned: { after: behind, upTo }, isLast: false, touching };
+  }
+
+  /** Reads again which holds touch the ranges, as far as the first scan got: others were not asked about. */
+  scanAgain({ scanned, isLast, touching }: HoldScan): HoldScan {
+    this.#count(touching.length);
+    return { scanned, isLast, touching: this.#touching(scanned, this.#scanRows) };
+  }
+
+  #touching(scanned: HoldRange, limit: number): TouchingHoldRow[] {
     const bounds = { from: this.#ranges[0]?.after ?? "", to: endOf(this.#ranges.at(-1)) };
     const source = { cell: this.#cell, sourceType: this.#sourceType, ...bounds };
-    for (const order of this.#store.touchedSources(source, this.#types, range)) {
-      const index = rangeOf(this.#ranges, order);
-      if (index !== undefined) this.#held.add(index);
-    }
-    return isLast ? null : range.upTo;
+    return this.#store.touchingHolds(source, this.#types, scanned, limit);
+  }
+
+  #count(rows: number): void {
+    this.rows += rows;
+    this.#rowsLeft -= rows;
   }
 
   #scanAt(behind: DigestCursor["scan"]["behind"]): DigestCursor["scan"] {
@@ -149,6 +200,9 @@ class DigestReading {
     };
   }
 }
+
+/** A hold that is asked about, and then ends, takes as long as this number of rows. */
+const ROWS_PER_ASKED_HOLD = 4;
 
 /** A range takes as long as this number of rows, even if it is empty. */
 const RANGE_ROWS = 2;

@@ -34,6 +34,9 @@ export interface HoldRange {
   upTo: HoldPosition;
 }
 
+/** A hold with the source orders that it touches. Null: that one is not in the range. */
+export type TouchingHoldRow = HoldRow & { next: string | null; present: string | null };
+
 /** The sums over the claims of a range. */
 interface DigestRow {
   /** The number of claims that were visited, of whatever bucket type. */
@@ -198,28 +201,30 @@ export class ScanStore {
   }
 
   /**
-   * Returns the source orders in (from, to] that some of these holds touch: where a hold of the cell will put
-   * a claim, and where it is on an existing claim (R4).
+   * Returns the first `limit` of these holds that touch source orders in (from, to]. `next` is where a hold
+   * of the cell will put a claim, and `present` is where the claim is that it holds (R4).
    */
-  touchedSources(
+  touchingHolds(
     { cell, sourceType, from, to }: { cell: string; sourceType: number; from: string; to: string },
     types: WantedTypes,
     { after, upTo }: HoldRange,
-  ): string[] {
-    const rows = this.#sql.all<{ next: string | null; present: string | null }>(
-      `SELECT ${orderWithin("hold")} AS next, ${orderWithin("claim")} AS present
+    limit: number,
+  ): TouchingHoldRow[] {
+    return this.#sql.all<TouchingHoldRow>(
+      `SELECT hold.*, ${orderWithin("hold")} AS next, ${orderWithin("claim")} AS present
          FROM hold LEFT JOIN claim USING (bucket_type, canonical)
         WHERE (bucket_type, canonical) > (?5, ?6) AND (bucket_type, canonical) <= (?7, ?8)
           AND hold.cell = ?1 AND ${isWanted(types)}
-          AND (next IS NOT NULL OR present IS NOT NULL)`,
+          AND (next IS NOT NULL OR present IS NOT NULL)
+        ORDER BY bucket_type, canonical LIMIT ?9`,
       cell,
       sourceType,
       from,
       to,
       ...after,
       ...upTo,
+      limit,
     );
-    return rows.flatMap(({ next, present }) => [next, present]).filter((order) => order !== null);
   }
 }
 

@@ -638,8 +638,13 @@ export class Shard {
   digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
     this.#counters.add("recordReads");
     return this.#readClaims(message, () =>
-      this.#claimReads.run(message.cell, () =>
-        digestRecords(this.#scans, this.#changes, this.#limits.scanRows, message),
+      digestRecords(
+        this.#scans,
+        this.#changes,
+        this.#claimReads,
+        this.#inquirer,
+        this.#limits.scanRows,
+        message,
       ),
     );
   }

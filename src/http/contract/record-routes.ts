@@ -226,9 +226,9 @@ export const recordRoutes = {
     about:
       `Computes a digest of the cell's claims for each of up to ${limitTable.digestRanges.default} ranges ` +
       "of source ids. A cell that computes the same from its own rows sees which ranges agree, without " +
-      `reading the records. Names whose leases are only granted don't count. A digest with \`held\` ` +
-      "proves nothing. Ask for ranges of some thousand claims: a larger range is read in parts, and counts " +
-      "as held if anything of the cell changes meanwhile.",
+      "reading the records. Names whose leases are only granted don't count, and decisions that were " +
+      "answered before the call do. A digest with `held` proves nothing. Ask for ranges of some thousand " +
+      "claims: a larger range is read in parts, and counts as held if anything of the cell changes then.",
     roles: ["cell", "operator", "viewer"],
     params: z.strictObject({ cell: cellId }),
     query: nothing,

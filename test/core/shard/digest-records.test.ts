@@ -3,7 +3,15 @@ import { DatabaseSync } from "node:sqlite";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DigestSum, digestWordsOf } from "../../../src/core/digest.ts";
-import type { DigestRecordsRequest, RangeDigest, SourceRange } from "../../../src/core/messages.ts";
+import type {
+  DigestCursor,
+  DigestRecordsAnswer,
+  DigestRecordsRequest,
+  RangeDigest,
+  SourceRange,
+} from "../../../src/core/messages.ts";
+import { ok } from "../../../src/core/refusal.ts";
+import type { ClaimReads } from "../../../src/core/shard/read-queue.ts";
 import { migrate } from "../../../src/core/meta.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
 import { ChangeCounts } from "../../../src/core/shard/change-counts.ts";
@@ -228,17 +236,65 @@ test("[R4] holds of another cell, source type or bucket type make no range void"
   expect(await heldIn(c, [ALL], { cell: "2" })).toEqual([true]);
 });
 
-test("[R4] no ledger is asked, so a hold of a running begin counts, and nothing is written", async () => {
+test("[R4] a hold of a running begin counts, the ledger is asked once, and nothing is written", async () => {
   const c = await start();
   await own(c, [user("ada", "1")]);
   c.fate = (call) => (call.method === "exchange" ? "lose_answer" : "deliver");
   const running = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), [user("bob", "2")]));
   await c.clock.pass(10);
-  const before = { calls: c.calls.length, transactions: c.transactions() };
-  const asked = digests(c, [ALL, upTo("1")]);
-  expect((await asked).map(({ held }) => held)).toEqual([true, false]);
-  expect({ calls: c.calls.length, transactions: c.transactions() }).toEqual(before);
+  const transactions = c.transactions();
+  const { length } = c.calls;
+  expect(await heldIn(c, [upTo("1")])).toEqual([false]);
+  expect(c.calls.slice(length)).toEqual([]);
+  expect(await heldIn(c, [ALL])).toEqual([true]);
+  expect(c.calls.slice(length).map(({ method }) => method)).toEqual(["inquire"]);
+  expect(c.transactions()).toEqual(transactions);
   await c.clock.runUntil(running);
+});
+
+describe("a digest after an acknowledged decision that no shard has heard of", () => {
+  const names = Array.from({ length: 6 }, (_, n) => user(`n${n}`, String(n)));
+  const destroys = names.map((name): OpSpec => ({ ...name, kind: "destroy" }));
+
+  /** The last lease holds the six names. Messages with decisions are lost. */
+  async function decided(
+    specs: readonly OpSpec[],
+    outcome: "COMMITTED" | "ROLLED_BACK",
+    scanRows = 5_000,
+  ): Promise<Cluster> {
+    const c = await Cluster.start({ shards: 1, limits: { scanRows } });
+    if (specs.some(({ kind }) => kind === "destroy")) await own(c, names);
+    await c.clock.pass(1_000);
+    const lease = await begin(c, [...specs]);
+    c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
+    expect(await decide(c, lease, outcome)).toMatchObject({ ok: true });
+    return c;
+  }
+
+  test.for([
+    { what: "committed creates", specs: names, outcome: "COMMITTED", left: names },
+    { what: "creates that were rolled back", specs: names, outcome: "ROLLED_BACK", left: [] },
+    { what: "committed destroys", specs: destroys, outcome: "COMMITTED", left: [] },
+    { what: "destroys that were rolled back", specs: destroys, outcome: "ROLLED_BACK", left: names },
+  ] as const)("[R4] has its changes: $what", async ({ specs, outcome, left }) => {
+    const c = await decided(specs, outcome);
+    const [digest] = await digests(c, [ALL]);
+    expect(digest?.held).toBe(false);
+    expect(hashOf(digest === undefined ? [] : [digest])).toBe(expectedHash(c, left));
+  });
+
+  test("[R4] [M7] has all of them, although one message asks about few holds", async () => {
+    const c = await decided(names, "COMMITTED", 8);
+    const [digest] = await digests(c, [ALL]);
+    expect(digest).toMatchObject({ held: false, count: names.length });
+    expect(c.calls.filter(({ method }) => method === "inquire").length).toBeGreaterThan(1);
+  });
+
+  test("[R4] [M2] is void while the ledger cannot be asked", async () => {
+    const c = await decided(names, "COMMITTED");
+    c.fate = ({ method }) => (method === "digestRecords" ? "deliver" : "lose");
+    expect(await digests(c, [ALL])).toMatchObject([{ held: true, count: 0 }]);
+  });
 });
 
 test("[R4] sums of many claims stay exact", async () => {
@@ -373,13 +429,27 @@ test("[M7] the last holds of a scan count against the rows of a message, like th
     bucketTypes: null,
     ranges: [ALL],
   };
-  const first = digestRecords(scans, changes, scanRows, { ...question, cursor: null });
+  let rows = 0;
+  const reads: ClaimReads = {
+    run: (_, read) => {
+      const done = read();
+      rows = done.rows;
+      return Promise.resolve(ok(done.value));
+    },
+  };
+  const inquirer = { inquire: () => Promise.reject(new Error("no hold touches the range")) };
+  const read = async (cursor: DigestCursor | null): Promise<DigestRecordsAnswer> => {
+    const answer = await digestRecords(scans, changes, reads, inquirer, scanRows, { ...question, cursor });
+    if (!answer.ok) throw new Error(answer.refusal.detail);
+    return answer.value;
+  };
+  const first = await read(null);
   // The claims do not fit behind the holds, so the range is left to the next message as a whole.
-  expect(first.value.digests).toEqual([]);
-  expect(first.rows).toBeGreaterThanOrEqual(12);
-  expect(first.rows).toBeLessThanOrEqual(scanRows + 2);
-  const second = digestRecords(scans, changes, scanRows, { ...question, cursor: first.value.next });
-  expect(hashOf(second.value.digests)).toBe(expectedHash(c, mine));
-  expect(second.value.next).toBeNull();
-  expect(await digests(c, [ALL])).toEqual(second.value.digests);
+  expect(first.digests).toEqual([]);
+  expect(rows).toBeGreaterThanOrEqual(12);
+  expect(rows).toBeLessThanOrEqual(scanRows + 2);
+  const second = await read(first.next);
+  expect(hashOf(second.digests)).toBe(expectedHash(c, mine));
+  expect(second.next).toBeNull();
+  expect(await digests(c, [ALL])).toEqual(second.digests);
 });

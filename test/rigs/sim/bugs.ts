@@ -1766,6 +1766,13 @@ export const bugs: Record<string, Bug> = {
     "if (epoch !== undefined && epoch !== claim.epoch) return false;",
     "if (epoch !== undefined && epoch < 0) return false;",
   ),
+  "a digest asks nobody about its holds": one(
+    "R4",
+    ["I21"],
+    "src/core/shard/digest-records.ts",
+    "await inquirer.inquire(scan.touching, question.traces);",
+    "void inquirer;",
+  ),
   "a digest leaves out what is held": one(
     "R4",
     ["I21"],

@@ -69,6 +69,7 @@ function expected(): string[] {
     "a drift is over",
     "a queued row is done",
     "digest held",
+    "digest asked",
     "slot refused",
     "slot expired",
     "slot renewed",

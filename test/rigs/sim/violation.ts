@@ -31,7 +31,7 @@ export const invariants = {
   I18: "the answers that clients received are linearizable for every bucket",
   I19: "a verification gives up no name that a row uses, and claims that it takes match their rows",
   I20: "a verification changes no recent claim and no claim of a recent row",
-  I21: "a digest matches its claims, and a range treated as equal was equal, without holds or recent changes",
+  I21: "a digest matches its claims, asks about holds, and a range treated as equal was equal and settled",
   I22: "in the end, a verification makes rows and claims agree, and another one changes nothing",
   I23: "a verification saves the count of its changes before it makes them, and keeps it across runs",
   I24: "a part that went back in time notices when it is told, and refuses everything from then on",

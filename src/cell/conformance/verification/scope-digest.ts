@@ -27,7 +27,7 @@ export function scopeDigestSuite({ describe, test, expect }: Suites, current: ()
         sum.addHash(hash, count);
       }
       const claims = await one.client.records.digests({ sourceType: USERS, ranges: [{}] });
-      expect(claims.digests).toMatchObject([{ count: 2 * 2_101, hash: sum.hash }]);
+      expect(claims.digests).toMatchObject([{ count: 2 * 2_101, hash: sum.hash, held: false }]);
       expect(sum.count).toBe(2 * 2_101);
       expect(await scoped.digestScope("other")).toEqual(NOTHING);
       const before = await scoped.digestScope("odd");

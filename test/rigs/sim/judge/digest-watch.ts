@@ -2,20 +2,34 @@ import { DigestSum, digestWordsOf } from "../../../../src/core/digest.ts";
 import type {
   DigestRecordsAnswer,
   DigestRecordsRequest,
+  Inquiry,
   RangeDigest,
   SourceRange,
 } from "../../../../src/core/messages.ts";
-import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
+import type { ClaimRow, ExecutionId, HoldRow } from "../../../../src/core/shard/rows.ts";
 import { sumOf } from "../../../../src/http/digest-parts.ts";
 import { SOURCE_ORDER_END } from "../../../../src/core/shard/scan-store.ts";
 import type { Sent } from "../network.ts";
 import type { Evidence } from "./evidence.ts";
+import type { ShardImage } from "./rows.ts";
 
-/** Compares digests with the claims of a shard that wrote nothing while it was asked (R4). */
+/** What a shard has done since it was asked for a digest. */
+interface Asked {
+  /** The durable version when the question arrived, if no write was pending. */
+  version: number | undefined;
+  /** The executions of the holds that the shard had then. */
+  held: ReadonlySet<string>;
+  /** The executions that the shard has asked ledgers about since. */
+  inquired: Set<string>;
+}
+
+/**
+ * Compares digests with the claims of a shard that wrote nothing while it was asked, and checks that the
+ * shard has asked about each hold that makes one void (R4).
+ */
 export class DigestWatch {
   readonly #evidence: Evidence;
-  /** The durable version when the question arrived, if no write was pending. */
-  readonly #asked = new WeakMap<Sent, number>();
+  readonly #asked = new Map<Sent, Asked>();
   /** The sums of the parts of ranges that are not read to their ends. */
   readonly #parts = new Map<string, RangeDigest>();
 
@@ -25,53 +39,89 @@ export class DigestWatch {
 
   delivered(call: Sent): void {
     const { disk } = this.#shard(call.to);
-    if (disk.pending === 0) this.#asked.set(call, disk.version);
+    this.#asked.set(call, {
+      version: disk.pending === 0 ? disk.version : undefined,
+      held: new Set([...this.#image(call.to).holds.values()].map(executionOf)),
+      inquired: new Set(),
+    });
+  }
+
+  /** A shard asks a ledger about holds. */
+  inquired({ from, message }: Sent): void {
+    for (const [{ to }, { inquired }] of this.#asked)
+      if (to === from.name)
+        for (const question of (message as Inquiry).questions) inquired.add(executionOf(question));
   }
 
   answered(call: Sent, { digests, next }: DigestRecordsAnswer): void {
     const { disk } = this.#shard(call.to);
-    const version = this.#asked.get(call);
+    const asked = this.#asked.get(call);
+    this.#asked.delete(call);
     const request = call.message as DigestRecordsRequest;
     const { range: first, rest } = request.cursor ?? { range: 0, rest: null };
-    const isSteady = disk.pending === 0 && disk.version === version;
+    const isSteady = disk.pending === 0 && disk.version === asked?.version;
     for (const [index, digest] of digests.entries()) {
       const earlier =
         index === 0 && rest !== null ? this.#parts.get(partKey(call, request, rest)) : undefined;
       // The first parts were answered to an earlier process, which has ended.
       if (index === 0 && rest !== null && earlier === undefined) continue;
+      const range = request.ranges[first + index];
+      if (range === undefined) throw new Error("a shard answered a digest of no range");
+      if (asked !== undefined && request.cursor === null && digest.held)
+        this.#checkInquired(call, request, range, asked);
       const whole = earlier === undefined ? digest : sumOf([earlier, digest]);
       if (index === digests.length - 1 && next !== null && next.rest !== null)
         this.#parts.set(partKey(call, request, next.rest), whole);
-      else if (isSteady)
-        this.#compare(call, request, request.ranges[first + index], whole, earlier !== undefined);
+      else if (isSteady) this.#compare(call, request, range, whole, earlier !== undefined);
     }
     if (isSteady) this.#evidence.see("R4");
   }
 
+  /** A decision that was acknowledged before the call must not make a digest void. */
+  #checkInquired(
+    { to }: Sent,
+    request: DigestRecordsRequest,
+    range: SourceRange,
+    { held, inquired }: Asked,
+  ): void {
+    const before = this.#touching(to, request, range).filter((hold) => held.has(executionOf(hold)));
+    for (const hold of before)
+      this.#evidence.check(
+        "I21",
+        inquired.has(executionOf(hold)),
+        () => `${to} reports a range as held by ${hold.lease}, and has not asked about it`,
+      );
+    if (before.length > 0) this.#evidence.see("digest asked");
+  }
+
+  /** The holds of the cell that will put a claim into a range, or that are on a claim in it. */
+  #touching(shard: string, request: DigestRecordsRequest, range: SourceRange): HoldRow[] {
+    const { claims, holds } = this.#image(shard);
+    return [...holds]
+      .filter(
+        ([key, hold]) =>
+          isIn(hold, request, range) || (hold.cell === request.cell && isIn(claims.get(key), request, range)),
+      )
+      .map(([, hold]) => hold);
+  }
+
+  #image(shard: string): ShardImage {
+    const image = this.#evidence.images[this.#indexOf(shard)];
+    if (image === undefined) throw new Error(`there is no ${shard}`);
+    return image;
+  }
+
   #compare(
     { to }: Sent,
-    { cell, sourceType, bucketTypes, cursor }: DigestRecordsRequest,
-    range: SourceRange | undefined,
+    request: DigestRecordsRequest,
+    range: SourceRange,
     digest: RangeDigest,
     isInParts: boolean,
   ): void {
     const shard = this.#indexOf(to);
-    if (range === undefined) throw new Error("a shard answered a digest of no range");
-    const { after, upTo } = range;
-    const image = this.#evidence.images[shard];
-    if (image === undefined) throw new Error(`there is no shard ${shard}`);
-    const { claims, holds } = image;
-    const isIn = (row: ClaimRow | HoldRow | undefined): boolean =>
-      row?.cell === cell &&
-      row.source_type === sourceType &&
-      (bucketTypes === null || bucketTypes.includes(row.bucket_type)) &&
-      row.source_order !== null &&
-      Buffer.compare(Buffer.from(row.source_order), Buffer.from(after)) > 0 &&
-      Buffer.compare(Buffer.from(row.source_order), Buffer.from(upTo ?? SOURCE_ORDER_END)) <= 0;
-    const its = [...claims.values()].filter(isIn);
-    const held = [...holds].some(
-      ([key, hold]) => isIn(hold) || (hold.cell === cell && isIn(claims.get(key))),
-    );
+    const { cell } = request;
+    const its = [...this.#image(to).claims.values()].filter((claim) => isIn(claim, request, range));
+    const held = this.#touching(to, request, range).length > 0;
     const [sum, answered] = [new DigestSum(), new DigestSum()];
     for (const claim of its) sum.add(digestWordsOf(digestedOf(claim)));
     answered.add(digest.words, digest.count);
@@ -87,7 +137,7 @@ export class DigestWatch {
     );
     if (isInParts && !digest.held) this.#evidence.see("digest in parts");
     // Later messages don't read the holds again, so they say nothing about newer holds.
-    if (cursor !== null) return;
+    if (request.cursor !== null) return;
     this.#evidence.check(
       "I21",
       digest.held === held,
@@ -105,6 +155,25 @@ export class DigestWatch {
     return this.#evidence.coordinator.shard(this.#indexOf(name));
   }
 }
+
+function isIn(
+  row: ClaimRow | HoldRow | undefined,
+  { cell, sourceType, bucketTypes }: DigestRecordsRequest,
+  { after, upTo }: SourceRange,
+): boolean {
+  return (
+    row?.cell === cell &&
+    row.source_type === sourceType &&
+    (bucketTypes === null || bucketTypes.includes(row.bucket_type)) &&
+    row.source_order !== null &&
+    Buffer.compare(Buffer.from(row.source_order), Buffer.from(after)) > 0 &&
+    Buffer.compare(Buffer.from(row.source_order), Buffer.from(upTo ?? SOURCE_ORDER_END)) <= 0
+  );
+}
+
+/** Identifies an execution in the messages of one shard. */
+const executionOf = ({ lease, incarnation, counter, epoch }: Omit<ExecutionId, "cell">): string =>
+  `${lease}/${incarnation}.${counter}/${epoch}`;
 
 const partKey = (
   { from, to }: Sent,

@@ -101,6 +101,7 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.#refresh();
     this.#messages.sent(call);
     this.queues.sent(call);
+    if (call.method === "inquire") this.#digests.inquired(call);
     if (call.method === "changeTypes") this.types.sent(call);
   }
 
