@@ -3,8 +3,9 @@ import { Timers } from "../../src/objects/timers.ts";
 
 beforeEach(() => void vi.useFakeTimers({ now: 1_000_001 }));
 afterEach(() => {
-  vi.useRealTimers();
+  // First: what a mock brings back is what was there when it was made, which are the timers of the test.
   vi.restoreAllMocks();
+  vi.useRealTimers();
 });
 
 test("deadlines in the same window share a timer; none ends early or more than a window late", () => {
