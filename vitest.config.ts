@@ -30,6 +30,9 @@ process.env["LEASEHOLD_SIGNING_SECRET"] = TEST_SECRET;
 /** A test that takes longer hangs. No test depends on the speed of the machine. */
 const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000 } } };
 
+/** Most files load the same large modules, so they share a process. The setup checks what they leave behind. */
+const shared = { isolate: false, setupFiles: ["test/support/setup/same-globals.ts"] };
+
 /** Tests that `npm run test:deep` runs, because they take long and rarely find what others don't. */
 const left = testSlice === "all" ? [] : ["**/*.deep.test.ts"];
 
@@ -83,9 +86,8 @@ export default defineConfig({
       {
         test: {
           ...patience,
+          ...shared,
           name: "unit",
-          // These tests leave nothing behind in their process, so files share one.
-          isolate: false,
           include: [
             "test/{cell,cli,client,conformance,core,demo,node-host,router,testing,tracing}/**/*.test.ts",
             "test/auth/tokens/**/*.test.ts",
@@ -110,6 +112,7 @@ export default defineConfig({
         ],
         test: {
           ...patience,
+          ...shared,
           name: "workerd",
           deps: bundledForWorkerd,
           include: [
@@ -130,9 +133,8 @@ export default defineConfig({
       {
         test: {
           ...patience,
+          ...shared,
           name: "system",
-          // As above: many files load the same large modules.
-          isolate: false,
           globalSetup: ["test/support/setup/report-missing.ts", "test/support/setup/prisma-client.ts"],
           include: system,
           exclude: left,
