@@ -61,6 +61,10 @@ const bundledForWorkerd = {
   },
 };
 
+/** Otherwise, workerd prints errors that a test provokes, and wrangler says where it reads secrets. */
+const quiet = { verbose: false };
+process.env["WRANGLER_LOG"] ??= "warn";
+
 /** Bindings of the tests inside workerd. */
 const bindings = async () => ({
   LEASEHOLD_SIGNING_SECRET: TEST_SECRET,
@@ -76,6 +80,7 @@ const FAULT_SCENARIOS = 6;
 
 export default defineConfig({
   test: {
+    reporters: ["./test/support/reporter.ts"],
     // Only the output of failing tests is useful.
     silent: "passed-only",
     // The Worker's log has thousands of lines, which other tests check.
@@ -105,6 +110,7 @@ export default defineConfig({
       {
         plugins: [
           cloudflareTest(async () => ({
+            ...quiet,
             main: at("src/index.ts"),
             wrangler: { configPath: at("wrangler.toml") },
             miniflare: { bindings: await bindings() },
@@ -143,6 +149,7 @@ export default defineConfig({
       {
         plugins: [
           cloudflareTest(async () => ({
+            ...quiet,
             main: at("test/rigs/faults/worker.ts"),
             wrangler: { configPath: at("wrangler.toml") },
             miniflare: {

@@ -22,7 +22,8 @@ export default function generatePrismaClient(): void {
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === source) return;
   execFileSync(process.execPath, [prisma, "generate", "--schema", schema], {
     cwd: root,
-    stdio: ["ignore", "ignore", "inherit"],
+    // What it prints is in the error, if it fails.
+    stdio: ["ignore", "ignore", "pipe"],
     env: {
       ...process.env,
       CHECKPOINT_DISABLE: "1",

@@ -1,0 +1,68 @@
+import {
+  DefaultReporter,
+  type TestCase,
+  type TestModule,
+  type TestModuleState,
+  type TestSuite,
+} from "vitest/node";
+
+type Entity = TestCase | TestSuite | TestModule;
+
+type RunEnd = Parameters<DefaultReporter["onTestRunEnd"]>;
+
+/**
+ * Prints one line per test file. At the end, it says how to run each failed test alone, and names the tests
+ * that were skipped.
+ */
+export default class Reporter extends DefaultReporter {
+  protected override printTestCase(moduleState: TestModuleState, test: TestCase): void {
+    if (this.renderSucceed || test.result().state === "failed") super.printTestCase(moduleState, test);
+  }
+
+  override onTestRunEnd(...end: RunEnd): void {
+    const [modules, unhandled] = end;
+    super.onTestRunEnd(...end);
+    for (const failed of modules.flatMap(failuresIn)) this.log(describeFailure(failed));
+    for (const { message, VITEST_TEST_PATH: path } of unhandled) {
+      const module = modules.find(({ moduleId }) => moduleId === path);
+      this.log(`FAILED outside of a test: ${message}`);
+      if (module !== undefined) this.log(`  again: ${commandFor(module)}`);
+    }
+    // Everything that `-t` leaves out counts as skipped.
+    if (this.ctx.config.testNamePattern === undefined)
+      for (const { module, fullName } of modules.flatMap(skippedIn))
+        this.log(`SKIPPED ${module.relativeModuleId} > ${fullName}`);
+  }
+}
+
+const skippedIn = (module: TestModule): TestCase[] => [...module.children.allTests("skipped")];
+
+/** The failed tests of a file, and the suites and files that failed outside of their tests. */
+function failuresIn(module: TestModule): Entity[] {
+  const suites = [module, ...module.children.allSuites()].filter((suite) => suite.errors().length > 0);
+  return [...suites, ...module.children.allTests("failed")];
+}
+
+function describeFailure(failed: Entity): string {
+  const { module, name } = placeOf(failed);
+  const rules = name.match(/(?<=\[)[A-Z]\d+(?=\])/g) ?? [];
+  return [
+    `FAILED ${[module.relativeModuleId, name].filter(Boolean).join(" > ")}`,
+    ...(rules.length === 0 ? [] : [`  rule:  ${rules.join(", ")} of docs/reference/protocol.md`]),
+    `  again: ${commandFor(failed)}`,
+  ].join("\n");
+}
+
+const placeOf = (entity: Entity): { module: TestModule; name: string } =>
+  entity.type === "module" ? { module: entity, name: "" } : { module: entity.module, name: entity.fullName };
+
+function commandFor(failed: Entity): string {
+  const { module, name } = placeOf(failed);
+  const pattern = name.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`);
+  const end = failed.type === "test" ? "$" : "";
+  return [
+    `TEST_SLICE=${process.env["TEST_SLICE"]} npx vitest run --project ${module.project.name}`,
+    module.relativeModuleId,
+    ...(name === "" ? [] : [`-t '${`^${pattern}${end}`.replaceAll("'", String.raw`'\''`)}'`]),
+  ].join(" ");
+}
