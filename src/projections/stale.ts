@@ -7,7 +7,7 @@ import { ok, type Refusal, type Result } from "../core/refusal.ts";
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
 import type { Objects } from "../objects/objects.ts";
-import { wallClock, type WallClock } from "../runtime.ts";
+import { defaultRuntime, type WallClock } from "../runtime.ts";
 import { Database } from "./database.ts";
 import { cells } from "./schema.ts";
 
@@ -88,8 +88,9 @@ const MIN_CANDIDATES = 100;
  */
 export async function listStale(deployment: ListedDeployment, query: StaleQuery): Promise<Result<StalePage>> {
   const { limit } = query;
-  const database = new Database(deployment.env, { timeoutMs: DATABASE_MS });
-  const now = deployment.clock.now();
+  const { clock, env } = deployment;
+  const database = new Database(env, { timeoutMs: DATABASE_MS }, { ...defaultRuntime, clock });
+  const now = clock.now();
   const freshness = await readFreshness(database, query.cell);
   if (!freshness.ok) return freshness;
   const ledgers = new Ledgers(deployment);
@@ -281,9 +282,9 @@ class Ledgers {
     candidates: readonly Candidate[],
   ): Promise<Result<(LeaseStatus | null)[] | undefined>> {
     if (this.#unreachable.has(cell)) return ok(undefined);
-    const { config, objects, envelope } = this.#deployment;
+    const { clock, config, objects, envelope } = this.#deployment;
     const leaseIds = candidates.map(({ lease }) => lease);
-    const answer = await ask(wallClock, config.limits.inquiryTimeoutMs, async () =>
+    const answer = await ask(clock, config.limits.inquiryTimeoutMs, async () =>
       objects.ledger(cell).leaseStates({ ...envelope, leases: leaseIds }),
     );
     if (answer.kind === "ok") return ok(answer.value);

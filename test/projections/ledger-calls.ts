@@ -11,11 +11,17 @@ function withLedgers(base: Env, stand: (cell: string, real: LedgerCalls) => obje
 
 /**
  * An environment in which one cell's ledger fails. Its calls fail at once (`fails`), are never answered
- * (`hangs`), or its stub cannot be made (`throws`).
+ * (`hangs`), or its stub cannot be made (`throws`). `onCall` is called when a call arrives.
  */
-export function withoutLedger(cell: string, how: "fails" | "hangs" | "throws" = "fails"): Env {
-  const fail = (): Promise<never> =>
-    how === "hangs" ? new Promise(() => {}) : Promise.reject(new Error("the object was reset"));
+export function withoutLedger(
+  cell: string,
+  how: "fails" | "hangs" | "throws" = "fails",
+  onCall: () => void = () => {},
+): Env {
+  const fail = (): Promise<never> => {
+    onCall();
+    return how === "hangs" ? new Promise(() => {}) : Promise.reject(new Error("the object was reset"));
+  };
   return withLedgers(env, (asked, real) => {
     if (asked !== cell) return real;
     if (how === "throws") throw new TypeError("no such location");
