@@ -9,14 +9,13 @@ import { problem } from "../../src/http/contract/schemas.ts";
 import { linesIn } from "../suites/conformance/lines.ts";
 import { Api, env, keyOf, signedKey, startDeployment } from "../support/workerd/api.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
+import { hang, watchDeadlines } from "../support/workerd/hang.ts";
 
 const PATH = "/v1/cells/1/records/export?source_type=RAILS_TABLE_GROUPS";
 const RECORDS = 12;
-const small = {
-  LEASEHOLD_MAX_PAGE_ITEMS: "2",
-  LEASEHOLD_INQUIRY_TIMEOUT_MS: "50",
-  LEASEHOLD_EXCHANGE_TIMEOUT_MS: "50",
-};
+const small = { LEASEHOLD_MAX_PAGE_ITEMS: "2" };
+
+watchDeadlines();
 
 async function own(api: Api, cell: string, count: number): Promise<void> {
   const uuid = newUuid();
@@ -109,7 +108,7 @@ describe("a reader", () => {
 
 describe.each([
   ["fails", 503, "UNAVAILABLE", () => Promise.reject(new Error("secret internals"))],
-  ["hangs", 504, "DEADLINE_EXCEEDED", () => new Promise(() => {})],
+  ["hangs", 504, "DEADLINE_EXCEEDED", hang],
 ] as const)("a shard that %s", (_, status, code, fate) => {
   test("at the start gives a problem and no stream", async () => {
     const { api } = watched(fate);

@@ -7,6 +7,7 @@ import type { Received } from "../suites/conformance/client.ts";
 import { begun, claim, committed, freshName } from "../suites/conformance/leases.ts";
 import { bucketType, ruleOf } from "../support/types.ts";
 import { Api, env, signedKey, startDeployment } from "../support/workerd/api.ts";
+import { hang, watchDeadlines } from "../support/workerd/hang.ts";
 import { wrappedD1 } from "../support/workerd/wrapped-d1.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
 
@@ -15,6 +16,8 @@ let api: Api;
 beforeAll(async () => {
   api = await startDeployment("1", "2");
 });
+
+watchDeadlines();
 
 type Binding = "CELL_LEDGER" | "CLAIM_SHARD" | "DIRECTORY";
 
@@ -26,21 +29,13 @@ function broken(
   binding: Binding,
   fate: Fate,
   isHit: (call: string, object: string) => boolean = () => true,
-  changes: Record<string, string> = {},
 ): Api {
   const namespace = watchedNamespace(binding, env[binding], (call, object) => {
     if (!isHit(call, object)) return undefined;
-    return fate === "fails" ? Promise.reject(new Error("secret internals")) : new Promise(() => {});
+    return fate === "fails" ? Promise.reject(new Error("secret internals")) : hang();
   });
-  return new Api({ [binding]: namespace, ...changes });
+  return new Api({ [binding]: namespace });
 }
-
-const quick = {
-  LEASEHOLD_INQUIRY_TIMEOUT_MS: "20",
-  LEASEHOLD_EXCHANGE_TIMEOUT_MS: "20",
-  LEASEHOLD_BEGIN_DEADLINE_MS: "50",
-  LEASEHOLD_COMMIT_DEADLINE_MS: "50",
-};
 
 function nameOnShard(shard: number): string {
   for (;;) {
@@ -62,7 +57,7 @@ describe.each([
   ] as const)(
     "begin (%s): the outcome is unknown, so the answer says to repeat it with the same id",
     async (method, path, sent) => {
-      const refused = await broken("CELL_LEDGER", fate, undefined, quick).problem(status, method, path, {
+      const refused = await broken("CELL_LEDGER", fate).problem(status, method, path, {
         key: "cell 1",
         body: sent,
       });
@@ -84,15 +79,16 @@ describe.each([
     ["GET", "/v1/records/ROUTES/x", "CLAIM_SHARD"],
     ["GET", "/v1/records/ROUTES/x", "DIRECTORY"],
   ] as const)("%s %s (%s)", async (method, path, binding) => {
-    expect(
-      await broken(binding, fate, undefined, quick).problem(status, method, path, { key: "cell 1" }),
-    ).toMatchObject({ code, retryable: true });
+    expect(await broken(binding, fate).problem(status, method, path, { key: "cell 1" })).toMatchObject({
+      code,
+      retryable: true,
+    });
   });
 
   test("one shard of many: lookups, lists and digests fail, instead of a partial answer", async () => {
     const { value } = await committed(api);
     const names = [value, nameOnShard(3)];
-    const partly = broken("CLAIM_SHARD", fate, (_, object) => object === "shard-3", quick);
+    const partly = broken("CLAIM_SHARD", fate, (_, object) => object === "shard-3");
     await partly.problem(status, "POST", "/v1/records/lookup", {
       key: "router",
       body: { buckets: names.map((name) => ({ type: "ROUTES", value: name })) },
