@@ -48,10 +48,12 @@ const system = [
   "test/conformance/standalone.test.ts",
   "test/console/browser/**/*.test.ts",
   "test/grpc/**/*.test.ts",
+  "test/cell/ledger-history.test.ts",
   "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
   "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads,transfers}/**/*.test.ts",
   "test/router/first-page.test.ts",
   "test/standalone/**/*.test.ts",
+  "test/testing/status.test.ts",
 ];
 
 /** Packages whose modules import folders, which workerd doesn't resolve. */
@@ -73,6 +75,7 @@ const bindings = async () => ({
   // Decisions are sent at once, so that the messages and rows of each call are always the same.
   LEASEHOLD_DECISION_WAIT_MS: "0",
   TEST_MIGRATIONS: await readD1Migrations(at("migrations")),
+  TEST_SLICE: testSlice,
 });
 
 /** The scenarios of the fault matrix that run at the same time. */
@@ -87,6 +90,7 @@ export default defineConfig({
     onConsoleLog: (line) => !line.startsWith('{"event":'),
     // More workers than two cores, because many tests wait for a process, a disk or a browser.
     maxWorkers: 4,
+    fsModuleCache: true,
     projects: [
       {
         test: {
@@ -161,7 +165,6 @@ export default defineConfig({
                 ...(await bindings()),
                 LEASEHOLD_SHARDS: "2",
                 FAULT_SCENARIOS: String(FAULT_SCENARIOS),
-                TEST_SLICE: testSlice,
               },
             },
           })),

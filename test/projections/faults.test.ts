@@ -11,6 +11,7 @@ import {
   startFleet,
   uuidOf,
 } from "./fleet.ts";
+import { inSlice } from "../support/slice.ts";
 import { faultyD1, type Fault } from "./faulty-d1.ts";
 import { recordingMaintain } from "./ledger-calls.ts";
 
@@ -51,7 +52,7 @@ describe("D1 fails at each of a run's executions", async () => {
 
   const faults: Fault[] = ["before", "after"];
   for (const fault of faults) {
-    for (let at = 0; at < executions; at += 1) {
+    for (const at of inSlice([...Array(executions).keys()], 2)) {
       test(`once at ${at}, ${fault} it is carried out: the run still succeeds`, async () => {
         await prepare();
         const { env: faulty, told } = recordingMaintain(
