@@ -1,16 +1,36 @@
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
-import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { ProxyFailure } from "../../../src/router/proxy/failure.ts";
 import type { ForwardedEvent } from "../../../src/router/proxy/hooks.ts";
 import { createProxy } from "../../../src/router/proxy/proxy.ts";
 import { found, prefixes, rulesOf, ScriptedRoutes, serve, startCell, stopServers } from "./fixture.ts";
 
-afterEach(stopServers);
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await stopServers();
+});
 
 const MIB = 2 ** 20;
+
+/** No other timer has this length. */
+const DEADLINE_MS = 123_456;
+
+/** Watches the timers of `DEADLINE_MS`, so that no test waits for one. */
+function watchDeadlines(): { endLast: () => void; areCleared: () => boolean } {
+  const set = vi.spyOn(globalThis, "setTimeout");
+  const cleared = vi.spyOn(globalThis, "clearTimeout");
+  const isDeadline = ([, delayMs]: Parameters<typeof setTimeout>): boolean => delayMs === DEADLINE_MS;
+  return {
+    endLast: () => set.mock.calls.findLast(isDeadline)?.[0](),
+    areCleared: () => {
+      const timers = set.mock.results.filter((_, n) => isDeadline(set.mock.calls[n] ?? [() => {}]));
+      const ended = cleared.mock.calls.map(([timer]) => timer as unknown);
+      return timers.length > 0 && timers.every(({ value }) => ended.includes(value));
+    },
+  };
+}
 
 describe("what the cell gets", () => {
   const echoed = async (given: Record<string, string>, options: object = {}, context?: object) => {
@@ -300,7 +320,8 @@ describe("streams", () => {
       response.once("close", () => left.resolve());
     });
     routes.answers.set("ada", found(cell));
-    const url = await serve({ routes, ruleset: prefixes, answerTimeoutMs: 300 });
+    const deadlines = watchDeadlines();
+    const url = await serve({ routes, ruleset: prefixes, answerTimeoutMs: DEADLINE_MS });
     const client = new AbortController();
     const answer = await fetch(`${url}/ada`, { signal: client.signal });
     const reader = (answer.body as ReadableStream<Uint8Array>)
@@ -308,7 +329,7 @@ describe("streams", () => {
       .getReader();
     expect((await reader.read()).value).toBe("data: 1\n\n");
     // An answer that has begun may take longer than the timeout.
-    await sleep(400);
+    expect(deadlines.areCleared()).toBe(true);
     next.resolve();
     expect((await reader.read()).value).toBe("data: 2\n\n");
     client.abort();
@@ -552,14 +573,17 @@ describe("failures", () => {
 
   test("a cell that does not answer in time: 504, and its request is aborted", async () => {
     const routes = new ScriptedRoutes();
+    const deadlines = watchDeadlines();
     let aborted = 0;
-    const cell = await startCell("7", (_, response) => void response.once("close", () => (aborted += 1)));
+    const cell = await startCell("7", (_, response) => {
+      response.once("close", () => (aborted += 1));
+      deadlines.endLast();
+    });
     routes.answers.set("ada", found(cell));
-    // Long enough for a request to reach the cell on a busy machine.
-    expect(await failing(routes, { answerTimeoutMs: 500 })).toMatchObject({ status: 504 });
+    expect(await failing(routes, { answerTimeoutMs: DEADLINE_MS })).toMatchObject({ status: 504 });
     const init = { method: "POST", body: "x" };
-    expect(await failing(routes, { uploadTimeoutMs: 500 }, init)).toMatchObject({ status: 504 });
-    await expect.poll(() => aborted, { timeout: 20_000 }).toBe(2);
+    expect(await failing(routes, { uploadTimeoutMs: DEADLINE_MS }, init)).toMatchObject({ status: 504 });
+    await expect.poll(() => aborted).toBe(2);
     expect(routes.cellRefreshes).toBe(2);
   });
 
