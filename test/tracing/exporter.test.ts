@@ -11,6 +11,7 @@ let collector: Collector;
 let clock: VirtualClock;
 let exporter: SpanExporter;
 let work: Promise<unknown>[];
+const requests = vi.spyOn(globalThis, "fetch");
 const log = vi.fn<(event: string, fields: Record<string, string | number | boolean>) => void>();
 
 beforeEach(async () => {
@@ -18,6 +19,7 @@ beforeEach(async () => {
   clock = new VirtualClock();
   work = [];
   log.mockClear();
+  requests.mockClear();
   exporter = new SpanExporter("cell-1", { url: collector.url, headers: { "x-key": "secret" } }, clock, log);
 });
 afterEach(() => collector.stop());
@@ -44,12 +46,14 @@ function record(count: number): void {
   exporter.wake((each) => work.push(each));
 }
 
-/** Lets the exporter send what it has. */
+/** Lets the exporter send what it has. No time passes while the collector answers. */
 async function send(): Promise<void> {
   const sent = Promise.all(work.splice(0)).then(() => true);
   for (let isSent = false; !isSent;) {
     await clock.pass(1_000);
-    isSent = await Promise.race([sent, new Promise<false>((resume) => setTimeout(resume, 5, false))]);
+    if (collector.answer !== "hang")
+      await Promise.allSettled(requests.mock.results.map(({ value }) => value as unknown));
+    isSent = await Promise.race([sent, clock.turn().then(() => false)]);
   }
 }
 
