@@ -9,6 +9,7 @@ let nowMs: number;
 let routes: Routes;
 let metrics: RouterMetrics;
 let requests: string[];
+const underWay = new Set<Promise<Response>>();
 
 /** The router's time passes when a test says so. What waits, waits in real time. */
 const clock = {
@@ -25,7 +26,9 @@ const routerOf = (options: Partial<RoutesOptions> = {}): Routes =>
     key: coordinator.keys.router,
     fetch: async (url, init) => {
       requests.push(`${init.method} ${new URL(url).pathname}`);
-      return coordinator.fetch(url, init);
+      const answer = coordinator.fetch(url, init);
+      underWay.add(answer);
+      return answer.finally(() => underWay.delete(answer));
     },
     clock,
     hooks: metrics.hooks,
@@ -87,7 +90,12 @@ const drop = (cell: string, value: string): Promise<void> =>
   change(cell, value, { destroys: [batchOf(value, 7)] } as BeginBatch);
 
 /** Lets background polls end. */
-const settle = (): Promise<void> => new Promise((resume) => setTimeout(resume, 20));
+async function settle(): Promise<void> {
+  do {
+    await Promise.allSettled(underWay);
+    await new Promise((resume) => setImmediate(resume));
+  } while (underWay.size > 0);
+}
 
 test("a name is found in any spelling, and remembered", async () => {
   await claim("1", "Ada");
