@@ -28,9 +28,9 @@ process.env["NODE_COMPILE_CACHE"] ??= at("node_modules/.cache/node-compile");
 process.env["LEASEHOLD_SIGNING_SECRET"] = TEST_SECRET;
 
 /** A test that takes longer hangs. No test depends on the speed of the machine. */
-const patience = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 60_000 } } };
+const patience = { testTimeout: 300_000, hookTimeout: 300_000, expect: { poll: { timeout: 120_000 } } };
 
-/** Most files load the same large modules, so they share a process. The setup checks what they leave behind. */
+/** Most files load the same large modules, so they share a process. The setup checks what they leave. */
 const shared = { isolate: false, setupFiles: ["test/support/setup/same-globals.ts"] };
 
 /** Tests that `npm run test:deep` runs, because they take long and rarely find what others don't. */

@@ -12,7 +12,9 @@ afterEach(() => coordinator.close());
 async function started(variables: Record<string, string>, rows = 20, shards = 4): Promise<Client> {
   coordinator = await startTestCoordinator({ variables, shards });
   const { url, keys, fetch } = coordinator;
-  const client = createClient({ url, key: keys.cell("1"), cell: "1", fetch, backoffMs: 1 });
+  // A busy machine takes long for pages of one row.
+  const patience = { deadlineMs: 200_000, attemptMs: 200_000 };
+  const client = createClient({ url, key: keys.cell("1"), cell: "1", fetch, backoffMs: 1, ...patience });
   const creates = Array.from({ length: rows * 3 }, (_, index) => ({
     bucket: { type: "ROUTES", value: `route-${index}` },
     subject: { type: "GROUP", id: "1" },

@@ -4,14 +4,25 @@ import { stubsOf } from "./stubs.ts";
 
 /**
  * Starts a new instance of every object from its storage. All of them are started, because `reset` keeps the
- * storage of objects that are evicted.
+ * storage of objects that are evicted. An object that still works is not evicted, so it is tried again.
  */
 export async function restartObjects(env: Env, ...cells: string[]): Promise<void> {
-  await evictAllDurableObjects();
   const objects = stubsOf(env);
-  const start = (_: unknown, state: DurableObjectState): Promise<number | null> => state.storage.getAlarm();
-  await runInDurableObject(objects.directory(), start);
-  for (const cell of cells) await runInDurableObject(objects.ledger(cell), start);
-  for (let shard = 0; shard < configOf(env).initialShards; shard += 1)
-    await runInDurableObject(objects.shard(shard), start);
+  const stubs = [
+    objects.directory(),
+    ...cells.map((cell) => objects.ledger(cell)),
+    ...Array.from({ length: configOf(env).initialShards }, (_, shard) => objects.shard(shard)),
+  ];
+  const started = (): Promise<object[]> =>
+    Promise.all(
+      stubs.map((stub) =>
+        runInDurableObject(stub as DurableObjectStub<undefined>, async (instance, { storage }) => {
+          await storage.getAlarm();
+          return instance as object;
+        }),
+      ),
+    );
+  const old = new Set(await started());
+  do await evictAllDurableObjects();
+  while ((await started()).some((instance) => old.has(instance)));
 }
