@@ -78,6 +78,14 @@ const bindings = async () => ({
   TEST_SLICE: testSlice,
 });
 
+/** A busy machine makes no message late. Tests of deadlines set their own, or end them. */
+const patientObjects = {
+  LEASEHOLD_BEGIN_DEADLINE_MS: "60000",
+  LEASEHOLD_COMMIT_DEADLINE_MS: "60000",
+  LEASEHOLD_EXCHANGE_TIMEOUT_MS: "20000",
+  LEASEHOLD_INQUIRY_TIMEOUT_MS: "20000",
+};
+
 /** The scenarios of the fault matrix that run at the same time. */
 const FAULT_SCENARIOS = 6;
 
@@ -117,7 +125,7 @@ export default defineConfig({
             ...quiet,
             main: at("src/index.ts"),
             wrangler: { configPath: at("wrangler.toml") },
-            miniflare: { bindings: await bindings() },
+            miniflare: { bindings: { ...(await bindings()), ...patientObjects } },
           })),
         ],
         test: {

@@ -26,8 +26,8 @@ function watchDeadlines(): { endLast: () => void; areCleared: () => boolean } {
     endLast: () => set.mock.calls.findLast(isDeadline)?.[0](),
     areCleared: () => {
       const timers = set.mock.results.filter((_, n) => isDeadline(set.mock.calls[n] ?? [() => {}]));
-      const ended = cleared.mock.calls.map(([timer]) => timer as unknown);
-      return timers.length > 0 && timers.every(({ value }) => ended.includes(value));
+      const ended = new Set<unknown>(cleared.mock.calls.map(([timer]) => timer));
+      return timers.length > 0 && timers.every(({ value }) => ended.has(value));
     },
   };
 }

@@ -16,9 +16,9 @@ export async function restartObjects(env: Env, ...cells: string[]): Promise<void
   const started = (): Promise<object[]> =>
     Promise.all(
       stubs.map((stub) =>
-        runInDurableObject(stub as DurableObjectStub<undefined>, async (instance, { storage }) => {
+        runInDurableObject(stub as DurableObjectStub, async (instance, { storage }) => {
           await storage.getAlarm();
-          return instance as object;
+          return instance;
         }),
       ),
     );
