@@ -1,6 +1,6 @@
-/** The conformance suite of the API over HTTP, against the host of `npm run standalone`. */
+/** What can differ by host, against the server of `npm run standalone`, over HTTP. */
 import type { Started, StartOptions } from "../suites/conformance/coordinator.ts";
-import { conformanceSuite } from "../suites/conformance/suite.ts";
+import { hostSuite } from "../suites/conformance/suite.ts";
 import { serveFiles } from "./served.ts";
 
 async function start({ cells = ["1", "2"], variables = {} }: StartOptions): Promise<Started> {
@@ -23,4 +23,4 @@ async function start({ cells = ["1", "2"], variables = {} }: StartOptions): Prom
   };
 }
 
-conformanceSuite("a server in one process", start);
+hostSuite("a server in one process", start);

@@ -1,5 +1,5 @@
-/** The conformance suite of the API, through `leasehold/testing`. */
+/** What can differ by host, through `leasehold/testing`. */
 import { startTestCoordinator } from "../../src/testing/index.ts";
-import { conformanceSuite } from "../suites/conformance/suite.ts";
+import { hostSuite } from "../suites/conformance/suite.ts";
 
-conformanceSuite("a coordinator in the process of a test", startTestCoordinator);
+hostSuite("a coordinator in the process of a test", startTestCoordinator);

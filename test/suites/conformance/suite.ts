@@ -12,12 +12,13 @@ import { Coordinator, type Open, type Start, type Started } from "./coordinator.
 import { exportSuite } from "./exports.ts";
 import { historySuite } from "./history.ts";
 import { leaseSuite } from "./lease-suite.ts";
-import { limitSuite } from "./limits.ts";
+import { bodySuite, limitSuite } from "./limits.ts";
 import { nameHistorySuite } from "./name-history.ts";
 import { searchSuite } from "./searches.ts";
 import { nameSuite } from "./names.ts";
 import { pageSuite } from "./pages.ts";
 import { recordSuite } from "./records.ts";
+import { refusalSuite } from "./refusals.ts";
 import { removalSuite } from "./removals.ts";
 import { routeSuite } from "./routes.ts";
 import { routingSuite } from "./routing.ts";
@@ -26,18 +27,9 @@ import { statusSuite } from "./status.ts";
 import { transferSuite } from "./transfers.ts";
 import { verificationSuite } from "./verification.ts";
 
+/** Everything that the API promises. It runs in workerd, where Leasehold is deployed. */
 export function conformanceSuite(name: string, start: Start): void {
-  const started: Started[] = [];
-  const open: Open = async (options = {}) => {
-    const one = await start(options);
-    started.push(one);
-    return new Coordinator(one);
-  };
-
-  describe(name, () => {
-    afterAll(async () => {
-      for (const one of started) await one.close();
-    });
+  suiteOn(name, start, (open) => {
     describe("leases", () => leaseSuite(open));
     describe("the history of a ledger", () => historySuite(open));
     describe("the history of a name", () => nameHistorySuite(open));
@@ -59,5 +51,34 @@ export function conformanceSuite(name: string, start: Start): void {
     describe("limits", () => limitSuite(open));
     describe("answers", () => answerSuite(open));
     describe("routes", () => routeSuite(open));
+    describe("refusals", () => refusalSuite(open));
+  });
+}
+
+/**
+ * What can differ by host: how it reads requests, sends answers and streams, and reaches its objects. The
+ * checks of `leasehold conformance` (src/conformance) run on every host, too.
+ */
+export function hostSuite(name: string, start: Start): void {
+  suiteOn(name, start, (open) => {
+    describe("names", () => nameSuite(open));
+    describe("the change feed", () => changeSuite(open));
+    describe("bodies", () => bodySuite(open));
+    describe("answers", () => answerSuite(open));
+    describe("routes", () => routeSuite(open));
+  });
+}
+
+function suiteOn(name: string, start: Start, declare: (open: Open) => void): void {
+  const started: Started[] = [];
+  describe(name, () => {
+    afterAll(async () => {
+      for (const one of started) await one.close();
+    });
+    declare(async (options = {}) => {
+      const one = await start(options);
+      started.push(one);
+      return new Coordinator(one);
+    });
   });
 }
