@@ -7,7 +7,7 @@ import { counting } from "../support/workerd/counting.ts";
 
 async function start({ cells = ["1", "2"], variables = {} }: StartOptions): Promise<Started> {
   await startDeployment(...cells);
-  const watched = counting({ ...env, ...variables });
+  const watched = counting({ ...env, LEASEHOLD_REQUEST_LOG: "errors", ...variables });
   const isolate = new Api({ ...watched.env });
   const byCell = new Map(
     await Promise.all(cells.map(async (cell) => [cell, await keyOf(`cell ${cell}`)] as const)),

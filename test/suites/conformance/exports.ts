@@ -115,7 +115,7 @@ export function exportSuite(open: Open): void {
     });
 
     test("continues from every cursor with the records after it", async () => {
-      for (const { cursor } of (await exported(api)).lines) {
+      for (const cursor of new Set((await exported(api)).lines.map((line) => line.cursor))) {
         const rest = await exported(api, { source_id_gt: cursor });
         expect(rest.records).toEqual(all.slice(all.findLastIndex(({ source }) => source.id === cursor) + 1));
         expect(rest.lines.map((line) => line.cursor)).toEqual(cursorsOf(rest.records, cursor));
