@@ -1,4 +1,4 @@
-import { protocolSuite } from "../suites/protocol.ts";
+import { platformSuite } from "../suites/protocol/platform.ts";
 import { startObjects } from "./workerd-objects.ts";
 
-protocolSuite("the Durable Objects in workerd", startObjects);
+platformSuite("the Durable Objects in workerd", startObjects);

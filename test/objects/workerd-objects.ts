@@ -10,7 +10,7 @@ import {
 } from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { configOf, type Env } from "../../src/env.ts";
-import type { TestObjects } from "../suites/protocol.ts";
+import type { TestObjects } from "../suites/protocol/calls.ts";
 import { operator } from "../support/ops.ts";
 import { resetAll } from "../support/workerd/reset-all.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
