@@ -1,11 +1,11 @@
-/** The claims service over native gRPC with mTLS, with a client of `@grpc/grpc-js`. */
-import { wireSuite } from "../suites/wire/suite.ts";
+/** What a transport could change, over native gRPC with mTLS, with a client of `@grpc/grpc-js`. */
+import { transportSuite } from "../suites/wire/suite.ts";
 import { nativeTransport } from "./native-transport.ts";
 import { keyIn } from "../suites/conformance/coordinator.ts";
 import { places, serveGrpc } from "./served.ts";
 
 for (const place of places)
-  wireSuite(`native gRPC, ${place}`, async () => {
+  transportSuite(`native gRPC, ${place}`, async () => {
     const deployment = await serveGrpc(place);
     const client = deployment.connect();
     return {

@@ -1,10 +1,11 @@
-/** The claims service in workerd, over Connect and gRPC-Web. */
-import { wireSuite } from "../suites/wire/suite.ts";
+/** The claims service in workerd, over Connect, and what could differ over the other protocols. */
+import { transportSuite, wireSuite } from "../suites/wire/suite.ts";
 import { startDeployment } from "../support/workerd/api.ts";
 import { protocols, transportOf } from "./clients.ts";
 
-for (const protocol of protocols)
-  wireSuite(protocol, async () => {
+for (const protocol of protocols) {
+  const suite = protocol === "Connect" ? wireSuite : transportSuite;
+  suite(protocol, async () => {
     const deployed = await startDeployment("1", "2");
     return {
       api: deployed,
@@ -12,3 +13,4 @@ for (const protocol of protocols)
       isJson: protocol === "Connect JSON",
     };
   });
+}

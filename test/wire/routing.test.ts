@@ -62,26 +62,6 @@ describe.each(protocols)("%s", (protocol) => {
     expect(await codeOf(client.classify({ claims: [route(freshName())] }))).toBe(Code.NotFound);
   });
 
-  test("a type finds a cell without claims", async () => {
-    const client = clientFor(ClassifyService, api, protocol, "router");
-    for (const [type, value, cell] of [
-      [ClassifyType.FIRST_CELL, "", 1],
-      [ClassifyType.SESSION_PREFIX, "cell-2", 2],
-      [ClassifyType.CELL_ID, "2", 2],
-    ] as const) {
-      const answer = await client.classify({ type, value });
-      expect(answer.proxy?.address).toBe(`cell-${cell}.test`);
-      expect(answer.matchedClaim).toBeUndefined();
-    }
-    expect(await codeOf(client.classify({ type: ClassifyType.CELL_ID, value: "77" }))).toBe(Code.NotFound);
-    expect(await codeOf(client.classify({}))).toBe(Code.InvalidArgument);
-    expect(await codeOf(client.classify({ claims: [{ claim: { case: undefined } }] }))).toBe(
-      Code.InvalidArgument,
-    );
-    const many = Array.from({ length: 101 }, () => route("x"));
-    expect(await codeOf(client.classify({ claims: many }))).toBe(Code.InvalidArgument);
-  });
-
   test("both services list the cells, and a cell is found by its id", async () => {
     for (const key of ["cell 1", "router", "operator"] as const) {
       const cells = [infoOf(1), infoOf(2)];
@@ -95,16 +75,36 @@ describe.each(protocols)("%s", (protocol) => {
       Code.Unauthenticated,
     );
   });
+});
 
-  test("a cell classifies too, as over HTTP, and a scraper does not", async () => {
-    const client = clientFor(ClassifyService, api, protocol, "cell 1");
-    const [, two = ""] = owned;
-    const answer = { proxy: { address: "cell-2.test" }, matchedClaim: route(two) };
-    expect(await client.classify({ claims: [route(two)] })).toMatchObject(answer);
-    const { key } = await api.json<{ key: MintedKey }>(201, "POST", "/v1/admin/keys", {
-      body: { role: "scraper", note: "a test", reason: "a test" },
-    });
-    const scraper = clientFor(ClassifyService, api, protocol, key);
-    expect(await codeOf(scraper.classify({ claims: [route(two)] }))).toBe(Code.PermissionDenied);
+test("a type finds a cell without claims", async () => {
+  const client = clientFor(ClassifyService, api, "Connect", "router");
+  for (const [type, value, cell] of [
+    [ClassifyType.FIRST_CELL, "", 1],
+    [ClassifyType.SESSION_PREFIX, "cell-2", 2],
+    [ClassifyType.CELL_ID, "2", 2],
+  ] as const) {
+    const answer = await client.classify({ type, value });
+    expect(answer.proxy?.address).toBe(`cell-${cell}.test`);
+    expect(answer.matchedClaim).toBeUndefined();
+  }
+  expect(await codeOf(client.classify({ type: ClassifyType.CELL_ID, value: "77" }))).toBe(Code.NotFound);
+  expect(await codeOf(client.classify({}))).toBe(Code.InvalidArgument);
+  expect(await codeOf(client.classify({ claims: [{ claim: { case: undefined } }] }))).toBe(
+    Code.InvalidArgument,
+  );
+  const many = Array.from({ length: 101 }, () => route("x"));
+  expect(await codeOf(client.classify({ claims: many }))).toBe(Code.InvalidArgument);
+});
+
+test("a cell classifies too, as over HTTP, and a scraper does not", async () => {
+  const client = clientFor(ClassifyService, api, "Connect", "cell 1");
+  const [, two = ""] = owned;
+  const answer = { proxy: { address: "cell-2.test" }, matchedClaim: route(two) };
+  expect(await client.classify({ claims: [route(two)] })).toMatchObject(answer);
+  const { key } = await api.json<{ key: MintedKey }>(201, "POST", "/v1/admin/keys", {
+    body: { role: "scraper", note: "a test", reason: "a test" },
   });
+  const scraper = clientFor(ClassifyService, api, "Connect", key);
+  expect(await codeOf(scraper.classify({ claims: [route(two)] }))).toBe(Code.PermissionDenied);
 });
