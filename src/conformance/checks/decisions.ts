@@ -76,7 +76,8 @@ export const decisionChecks: readonly Check[] = [
     run: async (context) => {
       const name = context.name();
       const lease = { uuid: context.newUuid(), by: "cell" } as const;
-      await context.rollBack(lease);
+      const fenced = await context.rollBack(lease);
+      expectFields(fenced, { lease: { counts: { creates: 0, destroys: 0, replaces: 0, missing: 0 } } });
       const { received } = await context.begin({ creates: [context.op(name)] }, { uuid: lease.uuid });
       expectRefusal(received, 409, { code: "FAILED_PRECONDITION", reason: "LEASE_ROLLED_BACK" });
       expectRefusal(await context.decide(lease, "commit"), 409, { code: "FAILED_PRECONDITION" });
@@ -144,7 +145,11 @@ export const decisionChecks: readonly Check[] = [
       const lease = await context.granted({ creates: [context.op(name)] });
       const { uuid } = lease;
       const own = context.leasePath(uuid, "other");
-      expectRefusal(await context.send("GET", own, { who: "other" }), 404, { code: "NOT_FOUND" });
+      const hidden = await context.send("GET", own, { who: "other" });
+      expectRefusal(hidden, 404, { code: "NOT_FOUND" });
+      const none = await context.send("GET", context.leasePath(context.newUuid(), "other"), { who: "other" });
+      const { request_id: _, ...shown } = hidden.json as Record<string, unknown>;
+      expectFields(none, shown);
       expectRefusal(await context.send("POST", `${own}/commit`, { who: "other" }), 404, {
         code: "NOT_FOUND",
       });
@@ -161,7 +166,7 @@ export const decisionChecks: readonly Check[] = [
   {
     id: "decision/operator-gives-a-reason",
     rules: ["C5"],
-    title: "An operator can't decide a lease without a reason.",
+    title: "An operator decides a lease with a reason, which is kept, and not without one.",
     needs: ["operator"],
     run: async (context) => {
       const lease = await context.granted({ creates: [context.op(context.name())] });
@@ -171,8 +176,14 @@ export const decisionChecks: readonly Check[] = [
         });
         expectRefusal(received, 400, { code: "INVALID_ARGUMENT" });
       }
-      expectFields(await context.send("GET", context.leasePath(lease.uuid)), { lease: { state: "GRANTED" } });
-      await context.rollBack(lease);
+      const path = context.leasePath(lease.uuid);
+      expectFields(await context.send("GET", path), { lease: { state: "GRANTED" } });
+      const body = { reason: "a conformance test" };
+      expectStatus(await context.send("POST", `${path}/rollback`, { who: "operator", body }), 200);
+      expectFields(await context.send("GET", path), {
+        lease: { state: "ROLLED_BACK", decided_by: "operator", ...body },
+      });
+      context.leases.decided(lease.uuid, lease.by);
     },
   },
   {

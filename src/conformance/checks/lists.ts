@@ -127,7 +127,9 @@ export const listChecks: readonly Check[] = [
       const [first, ...others] = leases;
       if (first === undefined) return;
       for (const size of [2, 3, 100]) {
-        const { all } = await listedLeases(context, first, size);
+        const { pages, all } = await listedLeases(context, first, size);
+        for (const { length } of pages)
+          expectThat(length <= size, `a page of at most ${size} leases has ${length}`);
         const listed = all.map(({ uuid }) => uuid);
         expectThat(new Set(listed).size === listed.length, `the list in pages of ${size} has a lease twice`);
         const expected = leases.map(({ uuid }) => uuid);
