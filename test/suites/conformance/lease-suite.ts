@@ -159,172 +159,7 @@ export function leaseSuite(open: Open): void {
     });
   });
 
-  describe("again", () => {
-    test("[B2] the same id with the same batch returns the lease in its current state", async () => {
-      const { uuid, value } = await begun(api);
-      const body = { creates: [claim(value)] };
-      expect((await begin(200, uuid, body)).lease.state).toBe("GRANTED");
-      // Ids may be numbers or strings, and defaults may be given explicitly.
-      expect(
-        (
-          await begin(200, uuid.toUpperCase(), {
-            creates: [claim(value, 42)],
-            destroys: [],
-            allow_missing: false,
-          })
-        ).lease.uuid,
-      ).toBe(uuid);
-      await decide(200, uuid, "commit");
-      expect((await begin(200, uuid, body)).lease.state).toBe("COMMITTED");
-    });
-
-    test.each<[string, (value: string) => unknown]>([
-      ["another name", () => ({ creates: [claim(freshName())] })],
-      ["another spelling", (value) => ({ creates: [claim(value.toUpperCase())] })],
-      ["another source", (value) => ({ creates: [claim(value, "43")] })],
-      ["allow_missing", (value) => ({ creates: [claim(value)], allow_missing: true })],
-      ["another list", (value) => ({ replaces: [claim(value)] })],
-      ["one more op", (value) => ({ creates: [claim(value), claim(freshName())] })],
-    ])("[B2] the same id with %s is refused", async (_, batchOf) => {
-      const { uuid, value } = await begun(api);
-      const refused = await refuse(409, uuid, batchOf(value));
-      expect(refused).toMatchObject({
-        code: "FAILED_PRECONDITION",
-        reason: "LEASE_ID_REUSED",
-        retryable: false,
-      });
-    });
-
-    test("[B2] the same id after a rollback is refused", async () => {
-      const { uuid, value } = await begun(api);
-      await decide(200, uuid, "rollback");
-      expect(await refuse(409, uuid, { creates: [claim(value)] })).toMatchObject({
-        code: "FAILED_PRECONDITION",
-        reason: "LEASE_ROLLED_BACK",
-      });
-    });
-
-    test("the same id in another cell is another lease", async () => {
-      const { uuid } = await begun(api);
-      await begin(201, uuid, { creates: [claim(freshName())] }, "2");
-    });
-
-    test("[C1] [C4] the same decision succeeds, the opposite one does not", async () => {
-      const first = await begun(api);
-      await decide(200, first.uuid, "commit");
-      expect((await decide(200, first.uuid, "commit")).lease.state).toBe("COMMITTED");
-      expect(
-        await api.problem(409, "POST", `${leasePath(first.uuid)}/rollback`, { key: "cell 1" }),
-      ).toMatchObject({ reason: "LEASE_COMMITTED" });
-      const second = await begun(api);
-      await decide(200, second.uuid, "rollback");
-      expect((await decide(200, second.uuid, "rollback")).lease.state).toBe("ROLLED_BACK");
-      expect(
-        await api.problem(409, "POST", `${leasePath(second.uuid)}/commit`, { key: "cell 1" }),
-      ).toMatchObject({ reason: "LEASE_ROLLED_BACK" });
-    });
-  });
-
   describe("conflicts list every op that is in the way", () => {
-    test("[B6] taken: ALREADY_EXISTS, even with other conflicts", async () => {
-      const [mine, theirs, held] = [freshName(), freshName(), freshName()];
-      await committed(api, mine);
-      await committed(api, theirs);
-      await applied(api, theirs);
-      await applied(api, mine);
-      await begun(api, held);
-      const body = {
-        creates: [claim(freshName()), claim(theirs), claim(held)],
-        destroys: [{ bucket: { type: "ROUTES", value: mine } }],
-      };
-      const refused = await refuse(409, newUuid(), body, "2");
-      expect(refused).toMatchObject({ code: "ALREADY_EXISTS", retryable: false });
-      expect(refused.conflicts).toEqual([
-        {
-          list: "creates",
-          index: 1,
-          bucket: { type: "ROUTES", value: theirs },
-          kind: "taken",
-          owner: "other",
-        },
-        {
-          list: "creates",
-          index: 2,
-          bucket: { type: "ROUTES", value: held },
-          kind: "leased",
-          owner: "other",
-          retry_after_ms: expect.any(Number),
-        },
-        {
-          list: "destroys",
-          index: 0,
-          bucket: { type: "ROUTES", value: mine },
-          kind: "not_owner",
-          owner: "other",
-        },
-      ]);
-      expect(JSON.stringify(refused)).not.toContain("cell-1");
-    });
-
-    test("[B6] not owner, absent, mismatch: FAILED_PRECONDITION", async () => {
-      const [mine, theirs, absent] = [freshName(), freshName(), freshName()];
-      await committed(api, mine);
-      const other = newUuid();
-      await begin(201, other, { creates: [claim(theirs)] }, "2");
-      await decide(200, other, "commit", "2");
-      await applied(api, theirs);
-      const refused = await refuse(409, newUuid(), {
-        destroys: [claim(mine, "1"), claim(theirs), claim(absent)],
-      });
-      expect(refused).toMatchObject({ code: "FAILED_PRECONDITION", retryable: false });
-      expect(refused.conflicts?.map(({ index, kind, owner }) => [index, kind, owner])).toEqual([
-        [0, "mismatch", "self"],
-        [1, "not_owner", "other"],
-        [2, "absent", undefined],
-      ]);
-      expect(
-        (await refuse(409, newUuid(), { replaces: [claim(absent)], allow_missing: true })).conflicts,
-      ).toMatchObject([{ kind: "absent" }]);
-    });
-
-    test("[B10] a wrong epoch: mismatch; the claim's epoch: granted, and shown", async () => {
-      const [gone, kept, uuid] = [freshName(), freshName(), newUuid()];
-      await committed(api, gone);
-      await committed(api, kept);
-      const epochOf = async (value: string): Promise<number> => {
-        const { record } = (await lookUp(value, "cell 1")).json as RecordAnswer;
-        return "epoch" in record ? record.epoch : 0;
-      };
-      const [first, second] = [await epochOf(gone), await epochOf(kept)];
-      const batch = (by: number): { destroys: unknown[]; replaces: unknown[] } => ({
-        destroys: [{ bucket: { type: "ROUTES", value: gone }, epoch: first + by }],
-        replaces: [{ ...claim(kept), epoch: second + by }],
-      });
-      const refused = await refuse(409, newUuid(), batch(1));
-      expect(refused).toMatchObject({ code: "FAILED_PRECONDITION", retryable: false });
-      expect(refused.conflicts?.map(({ list, kind, owner }) => [list, kind, owner])).toEqual([
-        ["destroys", "mismatch", "self"],
-        ["replaces", "mismatch", "self"],
-      ]);
-      const { lease } = await begin(201, uuid, batch(0));
-      expect([lease.destroys?.[0]?.epoch, lease.replaces?.[0]?.epoch]).toEqual([first, second]);
-      // The epoch is part of the batch, so the batch without it is another one.
-      expect(
-        (await api.json<LeaseAnswer>(200, "GET", leasePath(uuid), { key: "cell 1" })).lease.destroys,
-      ).toEqual(batch(0).destroys);
-      expect(
-        await refuse(409, uuid, {
-          destroys: [{ bucket: { type: "ROUTES", value: gone } }],
-          replaces: [claim(kept)],
-        }),
-      ).toMatchObject({
-        reason: "LEASE_ID_REUSED",
-      });
-      expect((await begin(200, uuid, batch(0))).lease.state).toBe("GRANTED");
-      await decide(200, uuid, "commit");
-      expect(await epochOf(kept)).toBeGreaterThan(second);
-    });
-
     test("[R2] [R4] a scope is shown, and only a replace changes it", async () => {
       const [name, uuid] = [freshName(), newUuid()];
       const scoped = { ...claim(name), scope: 9_970 };
@@ -367,44 +202,9 @@ export function leaseSuite(open: Open): void {
       const destroys = [{ bucket: { type: "ROUTES", value: name }, scope: "1" }];
       expect(await refuse(400, newUuid(), { destroys })).toMatchObject({ field: "destroys[0].scope" });
     });
-
-    test("[B6] leased: ABORTED, with a retry time", async () => {
-      const { uuid, value } = await begun(api);
-      const refused = await refuse(409, newUuid(), { creates: [claim(value.toUpperCase())] }, "2");
-      expect(refused).toMatchObject({
-        code: "ABORTED",
-        retryable: true,
-        conflicts: [{ kind: "leased", owner: "other", bucket: { value: value.toUpperCase() } }],
-      });
-      expect((await refuse(409, newUuid(), { creates: [claim(value)] })).conflicts).toMatchObject([
-        { kind: "leased", owner: "self" },
-      ]);
-      await decide(200, uuid, "rollback");
-      await begin(201, newUuid(), { creates: [claim(value)] }, "2");
-    });
   });
 
   describe("visibility", () => {
-    test("a lease of another cell is not found under one's own path", async () => {
-      const { uuid } = await begun(api);
-      const [foreign, none] = await Promise.all(
-        [uuid, newUuid()].map((id) => api.problem(404, "GET", leasePath(id, "2"), { key: "cell 2" })),
-      );
-      const { request_id: _a, headers: _b, ...shown } = foreign ?? {};
-      expect(none).toMatchObject(shown);
-      expect(
-        await api.problem(404, "POST", `${leasePath(uuid, "2")}/commit`, { key: "cell 2" }),
-      ).toMatchObject({ code: "NOT_FOUND" });
-    });
-
-    test("[C5] an operator decides with a reason, which is stored", async () => {
-      const { uuid } = await begun(api);
-      await api.json(200, "POST", `${leasePath(uuid)}/rollback`, { body: { reason: "the cell was lost" } });
-      expect(await api.json(200, "GET", leasePath(uuid), { key: "cell 1" })).toMatchObject({
-        lease: { decided_by: "operator", reason: "the cell was lost" },
-      });
-    });
-
     test("operators get NOT_FOUND for an unregistered cell, and no begin is made", async () => {
       const body = { creates: [claim(freshName())] };
       for (const [method, path] of [
@@ -454,20 +254,6 @@ export function leaseSuite(open: Open): void {
       await decide(200, verified, "commit");
       await api.json(200, "POST", "/v1/admin/cells/1/unfreeze", {});
       await begun(api);
-    });
-  });
-
-  describe("an id that was never begun", () => {
-    test("[C4] [C7] cannot be committed; a rollback fences it", async () => {
-      const uuid = newUuid();
-      await api.problem(404, "POST", `${leasePath(uuid)}/commit`, { key: "cell 1" });
-      expect((await decide(200, uuid, "rollback")).lease).toMatchObject({
-        state: "ROLLED_BACK",
-        counts: { creates: 0, destroys: 0, replaces: 0, missing: 0 },
-      });
-      expect(await refuse(409, uuid, { creates: [claim(freshName())] })).toMatchObject({
-        reason: "LEASE_ROLLED_BACK",
-      });
     });
   });
 }

@@ -7,7 +7,7 @@ import type { TypeKind } from "../../../src/core/types/types.ts";
 import type * as schemas from "../../../src/http/contract/schemas.ts";
 import { shipped } from "../../support/types.ts";
 import type { Client } from "./client.ts";
-import { addressOf, begun, committed, freshName } from "./leases.ts";
+import { addressOf, committed, freshName } from "./leases.ts";
 import type { Open } from "./coordinator.ts";
 
 type DigestAnswer = z.infer<typeof schemas.digestAnswer>;
@@ -55,31 +55,6 @@ export function recordSuite(open: Open): void {
   });
 
   describe("one name", () => {
-    test("[R2] is shown as soon as its lease is granted, and neither before nor after", async () => {
-      const value = freshName();
-      const path = `/v1/records/ROUTES/${value}`;
-      await api.problem(404, "GET", path, { key: "router" });
-      const { uuid } = await begun(api, value);
-      expect(await api.json(200, "GET", path, { key: "router" })).toMatchObject({
-        record: { status: "LEASE_CREATING", lease_uuid: uuid, cell_id: "1" },
-        cell: { id: "1", address: addressOf("1") },
-      });
-      await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/rollback`, { key: "cell 1" });
-      await api.problem(404, "GET", path, { key: "router" });
-    });
-
-    test("[R2] is shown while a destroy is held", async () => {
-      const { value } = await committed(api);
-      const uuid = newUuid();
-      await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, {
-        key: "cell 1",
-        body: { destroys: [{ bucket: { type: "ROUTES", value } }] },
-      });
-      expect(await api.json(200, "GET", `/v1/records/ROUTES/${value}`, { key: "router" })).toMatchObject({
-        record: { status: "LEASE_DESTROYING", lease_uuid: uuid },
-      });
-    });
-
     test("of another cell shows the owner and nothing else", async () => {
       const { value } = await committed(api);
       const path = `/v1/records/ROUTES/${value}`;
@@ -99,28 +74,6 @@ export function recordSuite(open: Open): void {
   });
 
   describe("many names", () => {
-    test("are answered in order, even the same name twice", async () => {
-      const names = await Promise.all(
-        Array.from({ length: 20 }, async (_, index) =>
-          index % 2 === 0 ? (await begun(api)).value : freshName(),
-        ),
-      );
-      const body = { buckets: [...names, ...names].map((value) => ({ type: "ROUTES", value })) };
-      const { results } = await api.json<{ results: { found: boolean; bucket: unknown }[] }>(
-        200,
-        "POST",
-        "/v1/records/lookup",
-        {
-          key: "cell 1",
-          body,
-        },
-      );
-      expect(results.map(({ found }) => found)).toEqual(
-        [...names, ...names].map((_, index) => index % 2 === 0),
-      );
-      expect(results.map(({ bucket }) => bucket)).toEqual(body.buckets);
-    });
-
     test("100 of them, in one call", async () => {
       const buckets = Array.from({ length: 100 }, (_, index) => ({
         type: "USERNAMES",
@@ -261,26 +214,6 @@ export function recordSuite(open: Open): void {
       );
       expect(new Date(asOf).toISOString()).toBe(asOf);
     });
-
-    test("[R2] include names of granted leases", async () => {
-      const uuid = newUuid();
-      const create = {
-        bucket: { type: "ROUTES", value: freshName() },
-        subject: { type: "GROUP", id: "1" },
-        source: { type: "RAILS_TABLE_EMAILS", id: "3" },
-      };
-      await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, {
-        key: "cell 1",
-        body: { creates: [create] },
-      });
-      const { records } = await api.json<RecordPage>(
-        200,
-        "GET",
-        "/v1/cells/1/records?source_type=RAILS_TABLE_EMAILS",
-        { key: "cell 1" },
-      );
-      expect(records).toMatchObject([{ status: "LEASE_CREATING", lease_uuid: uuid }]);
-    });
   });
 
   describe("digests of a cell's records", () => {
@@ -361,17 +294,6 @@ export function recordSuite(open: Open): void {
       expect((await ask([{}], { bucket_types: ["EMAILS", "EMAILS"] })).digests).toEqual([
         { ...(await addedUp("bucket_type=EMAILS")), held: false },
       ]);
-    });
-
-    test("[R4] can be added: two halves give the whole", async () => {
-      const digests = [
-        ...(await ask([{}])).digests,
-        ...(await ask([{ source_id_lte: 30 }, { source_id_gt: 30 }])).digests,
-      ];
-      const words = digests.map(
-        ({ hash }) => hash.match(/.{8}/g)?.map((word) => Number.parseInt(word, 16)) ?? [],
-      );
-      expect(words[0]).toEqual(words[1]?.map((word, index) => (word + (words[2]?.[index] ?? 0)) % 2 ** 32));
     });
 
     test("[R4] are held while a lease touches the range, and count its claims after the commit", async () => {
