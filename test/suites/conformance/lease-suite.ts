@@ -159,8 +159,8 @@ export function leaseSuite(open: Open): void {
     });
   });
 
-  describe("conflicts list every op that is in the way", () => {
-    test("[R2] [R4] a scope is shown, and only a replace changes it", async () => {
+  describe("scopes", () => {
+    test("[R2] [R4] are shown, and only a replace changes them", async () => {
       const [name, uuid] = [freshName(), newUuid()];
       const scoped = { ...claim(name), scope: 9_970 };
       const { lease } = await begin(201, uuid, { creates: [scoped] });

@@ -55,7 +55,7 @@ export const begin = async (
   more = {},
 ) => objects.runUntil(objects.ledger(cell).begin(beginRequest(objects.envelope, lease, specs, more)));
 /** Waits until the shards have applied the decision, so that a test can look at their rows. */
-export const decide = async (objects: TestObjects, cell: string, lease: string, outcome: Outcome) => {
+const decide = async (objects: TestObjects, cell: string, lease: string, outcome: Outcome) => {
   const ledger = objects.ledger(cell);
   const answer = await objects.runUntil(ledger.decide(decideRequest(objects.envelope, lease, outcome)));
   const isHeld = async (): Promise<boolean> =>
