@@ -1,7 +1,7 @@
 /**
  * Removes a cell while the server is killed half-way. With more claims, by hand:
  *
- *     REMOVAL_CLAIMS=100000 npx vitest run --project system --silent=false test/standalone/removal.test.ts
+ *     TEST_SLICE=all REMOVAL_CLAIMS=100000 npx vitest run --silent=false test/standalone/removal.deep.test.ts
  */
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

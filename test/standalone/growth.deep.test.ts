@@ -2,7 +2,7 @@
  * Gets more shards while two cells work, and the server is killed at random moments. In the end, every name
  * has the owner that the rows of the cells say, and is on one shard. With other kills, by hand:
  *
- *     GROWTH_SEED=7 npx vitest run --project system --silent=false test/standalone/growth.test.ts
+ *     TEST_SLICE=all GROWTH_SEED=7 npx vitest run --silent=false test/standalone/growth.deep.test.ts
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
