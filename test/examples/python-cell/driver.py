@@ -26,6 +26,8 @@ spec.loader.exec_module(cell_module)
 config = json.loads(sys.stdin.readline())
 output = threading.Lock()
 events = []
+# The number of requests whose bytes the kernel has.
+sent = 0
 # What a request wants to happen at a statement of its own thread.
 local = threading.local()
 
@@ -36,7 +38,7 @@ def write(answer):
 
 
 class Breakpoint:
-    """Stops the process at the n-th hit of one point: says so, and waits for the kill."""
+    """Stops the process at the n-th hit of one point: says so, with the requests so far, and waits."""
 
     def __init__(self, point, hit):
         self.point = point
@@ -50,7 +52,7 @@ class Breakpoint:
             self.left -= 1
             if self.left != 0:
                 return
-            write({"reached": point})
+            write({"reached": point, "sent": sent})
             while True:
                 time.sleep(60)
 
@@ -78,6 +80,9 @@ def request(self, method, path, *rest, **more):
         raise ConnectionResetError("the call is lost")
     reach(f"before {self.operation}")
     send(self, method, path, *rest, **more)
+    # Only one thread sends at a time: the rollback has a thread of its own, after the begin has ended.
+    global sent
+    sent += 1
     reach(f"{self.operation} sent")
 
 

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { FaultyFetch } from "../../../src/cell/conformance/faulty-fetch.ts";
@@ -10,6 +11,9 @@ export class FaultProxy {
   readonly network: FaultyFetch;
   /** The history headers of the calls, in order. */
   readonly histories: string[] = [];
+  readonly #events = new EventEmitter();
+  /** The number of requests that the coordinator has dealt with. */
+  #handled = 0;
   readonly #server = createServer((request, response) => void this.#pass(request, response));
   readonly #coordinator: TestedCoordinator;
 
@@ -27,6 +31,11 @@ export class FaultProxy {
   async stop(): Promise<void> {
     this.#server.closeAllConnections();
     await new Promise((stopped) => this.#server.close(stopped));
+  }
+
+  /** Waits until the coordinator has dealt with so many requests, also with those of a process that is gone. */
+  async untilHandled(count: number): Promise<void> {
+    while (this.#handled < count) await once(this.#events, "handled");
   }
 
   async #pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -54,6 +63,9 @@ export class FaultProxy {
       response.end(text);
     } catch {
       request.socket.destroy();
+    } finally {
+      this.#handled += 1;
+      this.#events.emit("handled");
     }
   }
 }

@@ -30,8 +30,14 @@ export interface PythonTable {
   when?: string;
 }
 
+/** A point that a process has reached, and the number of requests that it has sent until then. */
+export interface Reached {
+  reached: string;
+  sent: number;
+}
+
 type Line =
-  | { reached: string }
+  | Reached
   | { id: number; value: unknown }
   | { id: number; error: { code: string; message: string } };
 
@@ -40,7 +46,7 @@ export class PythonProcess {
   readonly #child: ChildProcess;
   readonly #ended: Promise<void>;
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
-  readonly #reached = Promise.withResolvers<string>();
+  readonly #reached = Promise.withResolvers<Reached>();
   #serial = 0;
 
   /** Starts Python. Configure it before the first request. */
@@ -66,12 +72,11 @@ export class PythonProcess {
     return (await waiting.promise) as T;
   }
 
-  /** Waits until the process has stopped at its point, or has ended its only request without reaching it. */
-  async runToPoint(op: string, options: Record<string, unknown>): Promise<string> {
-    const ended = this.request(op, options).then(
-      (value) => `it succeeded: ${JSON.stringify(value)}`,
-      (error: unknown) => `it failed: ${String(error)}`,
-    );
+  /** Waits until the process has stopped at its point. Fails if its only request ends without reaching it. */
+  async runToPoint(op: string, options: Record<string, unknown>): Promise<Reached> {
+    const ended = this.request(op, options).then((value) => {
+      throw new Error(`the request has ended: ${JSON.stringify(value)}`);
+    });
     return Promise.race([this.#reached.promise, ended]);
   }
 
@@ -90,7 +95,7 @@ export class PythonProcess {
   }
 
   #take(line: Line): void {
-    if ("reached" in line) return this.#reached.resolve(line.reached);
+    if ("reached" in line) return this.#reached.resolve(line);
     const waiting = this.#waiting.get(line.id);
     this.#waiting.delete(line.id);
     if ("error" in line) waiting?.reject(new BoxError(line.error.code, line.error.message));
