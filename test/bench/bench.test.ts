@@ -2,29 +2,20 @@
  * Tests the benchmark: its load and figures are correct, and the peers give the same answers as Leasehold.
  */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { closedLoop } from "../../bench/client/closed-loop.ts";
-import { CONTESTED, Cycles, Lookups } from "../../bench/client/cycles.ts";
-import { Names } from "../../bench/client/names.ts";
 import { openLoop } from "../../bench/client/open-loop.ts";
 import type { Result as GrowthResult } from "../../bench/growth/results.ts";
 import { MANY_CLAIMS, variantOf } from "../../bench/growth/variants.ts";
 import { readOptions } from "../../bench/options.ts";
 import { BadOption } from "../../bench/program.ts";
-import { Peer, type PeerName } from "../../bench/peers.ts";
+import type { PeerName } from "../../bench/peers.ts";
 import { figuresOf, median, ratiosOf } from "../../bench/report/figures.ts";
 import { targets } from "../../bench/report/targets.ts";
 import { Results, type Result } from "../../bench/results.ts";
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "leasehold-bench-test-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  return folder;
-}
+import { checkPeer, newFolder } from "./check-peer.ts";
 
 const result = (peer: PeerName, round: number, turns: number, errors = 0): Result => ({
   commit: "abc",
@@ -41,31 +32,7 @@ const result = (peer: PeerName, round: number, turns: number, errors = 0): Resul
   cpuMs: turns,
 });
 
-test.each(["leasehold", "standalone", "d1-only", "postgres", "postgres-transactions"] as const)(
-  "%s grants, refuses, commits and finds",
-  async (program) => {
-    const peer = await Peer.start(program, newFolder());
-    onTestFinished(() => peer.stop());
-    const cycles = new Cycles(peer.serving(program), 2, 2, new Names("t"), false);
-    const lookups = new Lookups(peer.serving(program), 1, false);
-    const [first, second] = [cycles.freshNames(), cycles.freshNames()];
-    expect(await cycles.cycle("1", first)).toBe(200);
-    // A begin is all or nothing: one name is taken, so the other one must stay free.
-    expect(await cycles.begin("2", [second[0] ?? "", first[0] ?? ""])).toBe(409);
-    expect(await lookups.lookup(first[1] ?? "")).toBe(200);
-    expect(await lookups.lookup(second[0] ?? "")).toBe(404);
-    expect(await cycles.cycle("2", second)).toBe(200);
-    // Every hundredth turn begins one of these names, so they must be taken.
-    expect(await cycles.cycle("1", CONTESTED)).toBe(200);
-    const before = peer.cpuSeconds();
-    const loaded = await closedLoop({ clients: 2, seconds: 0.3, turn: (client) => cycles.turn(client) });
-    expect(loaded).toMatchObject({ errors: 0 });
-    expect(loaded.turns).toBeGreaterThan(0);
-    expect(peer.cpuSeconds()).toBeGreaterThanOrEqual(before);
-    cycles.close();
-    lookups.close();
-  },
-);
+test("standalone grants, refuses, commits and finds", () => checkPeer("standalone"));
 
 test("failed turns are not counted as throughput, and not timed", async () => {
   let turns = 0;
