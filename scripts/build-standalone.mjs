@@ -1,4 +1,4 @@
-/** `npm run build:standalone`: bundles the standalone server into `dist/standalone`. */
-import { buildStandalone } from "./standalone-bundle.mjs";
+/** `npm run build:standalone`: bundles the standalone server into `dist/standalone`, if it is not there yet. */
+import { buildStandalone, isCurrent } from "./standalone-bundle.mjs";
 
-await buildStandalone();
+if (!isCurrent()) await buildStandalone();

@@ -13,6 +13,9 @@ const stampOf = (file) => {
 /** The files that a bundle was made of, with their times and sizes. */
 const INPUTS = "inputs.json";
 
+/** The files that say how bundles are made. */
+const SETTINGS = ["fresh", "cli", "standalone"].map((name) => `scripts/${name}-bundle.mjs`);
+
 /**
  * Returns whether the bundle in a folder is that of the sources as they are.
  *
@@ -28,7 +31,8 @@ export function isCurrent(folder) {
 }
 
 /**
- * Makes a bundle for Node in a folder. Two processes may do so at the same time.
+ * Makes a bundle for Node in a folder. Two processes may do so at the same time: the first one puts its bundle
+ * there, and may run from it before the second one has finished. So a bundle that is current is left alone.
  *
  * @param {string} folder
  * @param {import("esbuild").BuildOptions} options
@@ -49,9 +53,16 @@ export async function makeBundle(folder, options) {
     ...options,
     metafile: true,
   });
-  const inputs = Object.keys(metafile?.inputs ?? {}).map((file) => [file, stampOf(file)]);
+  const inputs = [...SETTINGS, ...Object.keys(metafile?.inputs ?? {})].map((file) => [file, stampOf(file)]);
   mkdirSync(fresh, { recursive: true });
   writeFileSync(join(fresh, INPUTS), JSON.stringify(Object.fromEntries(inputs)));
-  rmSync(target, { recursive: true, force: true });
-  renameSync(fresh, target);
+  if (!isCurrent(folder)) {
+    rmSync(target, { recursive: true, force: true });
+    try {
+      renameSync(fresh, target);
+    } catch (error) {
+      if (!isCurrent(folder)) throw error;
+    }
+  }
+  rmSync(fresh, { recursive: true, force: true });
 }

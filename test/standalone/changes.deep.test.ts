@@ -1,10 +1,9 @@
 /** A consumer of the change feed follows a server that is killed again and again while cells work. */
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { v4 as newUuid } from "uuid";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
 import { createClient, isLeaseholdError, type Client } from "../../src/client/index.ts";
 import { seeded } from "../support/seeded.ts";
@@ -14,7 +13,6 @@ const KILLS = 3;
 const LEASES_PER_ROUND = 60;
 const NAMES = 40;
 
-const root = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "leasehold-changes-"));
 const servers: Server[] = [];
 
@@ -23,10 +21,6 @@ async function start(port: number): Promise<Server> {
   servers.push(server);
   return server.ready();
 }
-
-beforeAll(() => {
-  expect(spawnSync("npm", ["run", "--silent", "build:standalone"], { cwd: root }).status).toBe(0);
-});
 
 afterAll(async () => {
   await Promise.all(servers.map((server) => server.end("SIGKILL")));

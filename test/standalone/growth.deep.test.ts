@@ -4,7 +4,6 @@
  *
  *     TEST_SLICE=all GROWTH_SEED=7 npx vitest run --silent=false test/standalone/growth.deep.test.ts
  */
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +26,6 @@ const TEST_MS = 180_000;
 const PATH = "/v1/admin/growth";
 const reason = "more load";
 
-const root = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "leasehold-growth-"));
 const state = join(folder, "state");
 const random = Random.of(SEED, "growth");
@@ -148,7 +146,6 @@ function shardsOfNames(table: "claim" | "hold"): Map<string, number[]> {
 }
 
 beforeAll(async () => {
-  expect(spawnSync("npm", ["run", "--silent", "build:standalone"], { cwd: root }).status).toBe(0);
   port = await freePort();
   await start();
 });

@@ -3,13 +3,13 @@
  *
  *     TEST_SLICE=all REMOVAL_CLAIMS=100000 npx vitest run --silent=false test/standalone/removal.deep.test.ts
  */
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { v4 as newUuid } from "uuid";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
 import { Server } from "../scripts/server.ts";
 
@@ -65,10 +65,6 @@ async function command(server: Server, args: readonly string[]) {
   const [code] = (await once(child, "close")) as [number | null];
   return { code, out, err };
 }
-
-beforeAll(() => {
-  expect(spawnSync("npm", ["run", "--silent", "build:standalone"], { cwd: root }).status).toBe(0);
-});
 
 afterAll(async () => {
   await Promise.all(servers.map((server) => server.end("SIGKILL")));
