@@ -9,7 +9,6 @@ import { expect, onTestFinished, test } from "vitest";
 import { fill } from "../../bench/growth/fill.ts";
 import { LeasePages } from "../../bench/growth/lease-pages.ts";
 import { NumberedNames, outstandingNames, storedNames } from "../../bench/growth/numbered-names.ts";
-import type { Result } from "../../bench/growth/results.ts";
 import { variantOf } from "../../bench/growth/variants.ts";
 import { startCoordinator, type Coordinator } from "../../scripts/coordinator.ts";
 
@@ -132,19 +131,6 @@ test("a coordinator works with a filled state as with its own", async () => {
   expect((await asCell("5", "PUT", `/${id}`, claiming(fresh))).status).toBe(201);
   expect((await asCell("5", "POST", `/${id}/commit`)).status).toBe(200);
   expect((await lookUp(fresh)).body.record).toMatchObject({ cell_id: "5", status: "ACTIVE" });
-});
-
-const result = (claims: number, round: number, turns: number, errors = 0): Result => ({
-  commit: "abc",
-  axis: "claims",
-  variant: variantOf({ claims }),
-  work: "cycles",
-  round,
-  turns,
-  errors,
-  seconds: 1,
-  p50Ms: round,
-  cpuMs: 100,
 });
 
 test("a wrong option is refused with an error that names it", () => {
