@@ -8,7 +8,7 @@ import { accessTests } from "./access.ts";
 import { crashTests } from "./crashes.ts";
 import { nameTests } from "./names.ts";
 import { operationsTests } from "./operations.ts";
-import { securityTests } from "./security.ts";
+import { BrowserSession, freshName } from "./browser-session.ts";
 import { storeTests } from "./stores.ts";
 import { startSharedExample, type SharedExample } from "./shared-example.ts";
 
@@ -34,7 +34,30 @@ describe.skipIf(isBrowserSkipped())("the example", () => {
   describe("crashes", () => crashTests(shared));
   describe("operations", () => operationsTests(shared));
   describe("access", () => accessTests(shared));
-  describe("security", () => securityTests(shared));
+
+  test("no page and no line of output contains a key", async () => {
+    const { example } = shared();
+    const { operator, router, cells } = example.keys;
+    const session = await BrowserSession.start(shared());
+    await session.signUp("1", freshName("keys"));
+    const paths = [
+      "/",
+      "/-/cells/1",
+      "/-/cells/1/account",
+      "/-/cells/1/operations",
+      "/-/cells/1/panel",
+      "/-/cells/2",
+      "/nobody-here",
+    ];
+    let all = example.output;
+    for (const path of paths) {
+      await session.open(path);
+      all += await session.page.content();
+    }
+    expect(all.length).toBeGreaterThan(10_000);
+    for (const key of [operator, router, ...Object.values(cells)]) expect(all).not.toContain(key);
+    await session.close();
+  });
 
   test("no page caused an error or a policy violation, and Ctrl-C removes all files", async () => {
     const { example, complaints } = shared();

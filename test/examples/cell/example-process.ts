@@ -59,6 +59,16 @@ export class ExampleProcess {
     return createClient({ url: this.#address("coordinator"), key: this.keys.router }).records;
   }
 
+  /** Posts the form of a sign-up. `crash` is where the cell dies. */
+  signUp(cell: string, handle: string, crash = ""): Promise<Response> {
+    return fetch(`${this.url}/-/cells/${cell}/sign-up`, {
+      method: "POST",
+      body: new URLSearchParams({ handle, email: `${handle}@example.com`, crash }),
+      headers: { origin: this.url },
+      redirect: "manual",
+    });
+  }
+
   /** Lists the files in its temporary folder. */
   left(): string[] {
     return readdirSync(this.#temporary);

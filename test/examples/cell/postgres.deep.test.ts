@@ -1,4 +1,4 @@
-/** Tests the example on PostgreSQL databases. cell.test.ts tests its pages. */
+/** Tests the example on PostgreSQL databases. cell.deep.test.ts tests its pages. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
@@ -22,19 +22,11 @@ describe.skipIf(isSkipped("PostgreSQL"))("the example on PostgreSQL", () => {
     await server.stop();
   });
 
-  const signUp = (cell: string, handle: string, crash = ""): Promise<Response> =>
-    fetch(`${example.url}/-/cells/${cell}/sign-up`, {
-      method: "POST",
-      body: new URLSearchParams({ handle, email: `${handle}@example.com`, crash }),
-      headers: { origin: example.url },
-      redirect: "manual",
-    });
-
   test("a sign-up works, a taken name is refused, and a crash is recovered", async () => {
     expect(example.output).toMatch(/cell 1 .* PostgreSQL/);
-    expect((await signUp("1", "grace")).status).toBe(303);
-    expect((await signUp("2", "Grace")).status).toBe(422);
-    const away = await signUp("1", "saved", "after_commit");
+    expect((await example.signUp("1", "grace")).status).toBe(303);
+    expect((await example.signUp("2", "Grace")).status).toBe(422);
+    const away = await example.signUp("1", "saved", "after_commit");
     expect([away.status, away.headers.get("retry-after")]).toEqual([503, "1"]);
     await eventually(
       async () => (await example.records.find({ type: "HANDLES", value: "saved" }))?.record.status,

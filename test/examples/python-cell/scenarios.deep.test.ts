@@ -1,67 +1,13 @@
-/** The scenarios with the Python cell, and with the SDK. */
-import { drizzle } from "drizzle-orm/node-postgres";
-import { Pool } from "pg";
-import { afterAll, beforeAll, describe } from "vitest";
-import { postgresDialect as dialect } from "../../cell/scenarios/postgres-dialect.ts";
+/** All scenarios with the Python cell, and with the SDK, over workerd. scenarios.test.ts has the first ones. */
+import { describe } from "vitest";
 import { realCoordinator } from "../../cell/scenarios/starts.ts";
-import type { Values } from "../../../src/cell/conformance/target.ts";
-import { TestedCell, type TestedCoordinator } from "../../cell/scenarios/drizzle.ts";
 import { isSkipped } from "../../support/databases/available.ts";
-import { startPostgres } from "../../support/databases/postgres.ts";
-import type { DatabaseServer } from "../../support/databases/server.ts";
 import { findPython } from "../../support/python.ts";
-import type { BlackBox, BoxedCell } from "./black-box.ts";
-import { PythonBox } from "./python-box.ts";
-import { SdkBox } from "./sdk-box.ts";
-import { blackBoxSuite, type BoxWorld } from "./suite.ts";
-
-const stops: (() => Promise<unknown>)[] = [];
-let server: DatabaseServer;
-
-type Boxed = (id: string, coordinator: TestedCoordinator, url: string, seen: TestedCell) => Promise<BlackBox>;
-
-/** Makes a cell with an empty database, and the SDK's view of both. */
-async function boxed(id: string, coordinator: TestedCoordinator, make: Boxed): Promise<BoxedCell> {
-  const url = server.url(await server.createDatabase());
-  const pool = new Pool({ connectionString: url, max: 10 });
-  stops.push(() => pool.end());
-  const database = {
-    orm: drizzle(pool),
-    isConcurrent: true,
-    query: async (statement: string) => (await pool.query<Values>(statement)).rows,
-    stop: () => pool.end(),
-  };
-  const seen = new TestedCell(id, dialect, coordinator, database);
-  const box = await make(id, coordinator, url, seen);
-  stops.push(() => box.close());
-  await seen.prepare();
-  return { box, seen };
-}
-
-const withPython: Boxed = async (id, coordinator, url) => {
-  const box = await PythonBox.start(id, coordinator, url);
-  // The example makes its own tables. The SDK then finds them.
-  await box.install();
-  return box;
-};
-const withSdk: Boxed = async (_, __, ___, seen) => new SdkBox(seen);
-
-const worldOf = (make: Boxed) => async (): Promise<BoxWorld> => {
-  const coordinator = await realCoordinator();
-  stops.push(() => coordinator.stop());
-  return { one: await boxed("1", coordinator, make), two: await boxed("2", coordinator, make) };
-};
+import { useBoxes, withPython, withSdk } from "./boxed-cells.ts";
+import { blackBoxSuite } from "./suite.ts";
 
 describe.skipIf(isSkipped("PostgreSQL") || findPython() === undefined)("a cell from outside", () => {
-  beforeAll(async () => {
-    server = await startPostgres();
-    stops.push(() => server.stop());
-  });
-
-  afterAll(async () => {
-    for (const stop of stops.toReversed()) await stop();
-  });
-
+  const worldOf = useBoxes(realCoordinator);
   blackBoxSuite("the Python cell", worldOf(withPython));
   blackBoxSuite("the SDK", worldOf(withSdk));
 });

@@ -53,7 +53,21 @@ async function expectNothingLeft({ seen }: BoxedCell): Promise<void> {
   expect(await seen.outstanding()).toEqual([]);
 }
 
-export function blackBoxSuite(name: string, start: () => Promise<BoxWorld>): void {
+type Suite = (world: BoxWorld) => void;
+
+/** @param suites all of them by default */
+export function blackBoxSuite(
+  name: string,
+  start: () => Promise<BoxWorld>,
+  suites: readonly Suite[] = [
+    lifeSuite,
+    collisionSuite,
+    failureSuite,
+    commitSuite,
+    recoverySuite,
+    verificationSuite,
+  ],
+): void {
   describe(name, () => {
     const world = {} as BoxWorld;
 
@@ -64,16 +78,11 @@ export function blackBoxSuite(name: string, start: () => Promise<BoxWorld>): voi
       for (const { box } of [world.one, world.two]) box.network.forget();
     });
 
-    lifeSuite(world);
-    collisionSuite(world);
-    failureSuite(world);
-    commitSuite(world);
-    recoverySuite(world);
-    verificationSuite(world);
+    for (const suite of suites) suite(world);
   });
 }
 
-function lifeSuite(world: BoxWorld): void {
+export function lifeSuite(world: BoxWorld): void {
   describe("S1: the life of a claim", () => {
     test("a sign-up makes one begin and one commit, and leaves no lease row", async () => {
       const { box, seen } = world.one;
@@ -208,7 +217,7 @@ function lifeSuite(world: BoxWorld): void {
   });
 }
 
-function collisionSuite(world: BoxWorld): void {
+export function collisionSuite(world: BoxWorld): void {
   describe("S2: collisions", () => {
     test("a name of another cell fails the whole transaction", async () => {
       const { one, two } = world;
