@@ -1,19 +1,6 @@
 /** Tests that a stopped coordinator leaves nothing in write-ahead logs, and that its state can be copied. */
 import { spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -119,128 +106,13 @@ test("the state of a killed coordinator is copied with what its write-ahead logs
   expect(await ownerOf(restored, 1)).toMatchObject({ cell_id: "1", status: "ACTIVE" });
 });
 
-function makeState(folder: string): { state: string; database: string } {
-  const [state, objects] = [join(folder, "state"), join(folder, "state", "storage", "do")];
-  mkdirSync(objects, { recursive: true });
-  writeFileSync(join(state, "signing-secret"), "secret");
-  const database = join(objects, "object.sqlite");
-  const made = new DatabaseSync(database);
-  made.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT) STRICT");
-  const insert = made.prepare("INSERT INTO t (text) VALUES (?)");
-  for (let n = 0; n < 100; n += 1) insert.run("x".repeat(1_000));
-  made.close();
-  return { state, database };
-}
-
-test("a damaged database is named, no copy appears, and the next copy replaces what is left", () => {
-  const folder = newFolder();
-  const { state, database } = makeState(folder);
-  const bytes = readFileSync(database);
-  const damaged = Buffer.from(bytes);
-  damaged.fill(7, 8_192, 12_288);
-  writeFileSync(database, damaged);
-  const target = join(folder, "copy");
-  const { status, stderr } = copy(state, "--to", target);
-  expect(status).toBe(1);
-  expect(stderr).toContain("copy-state: some databases were not copied correctly: ");
-  expect(stderr).toContain("object.sqlite: ");
-  expect(readdirSync(folder).toSorted()).toEqual(["copy.partial", "state"]);
-
-  writeFileSync(database, bytes);
-  writeFileSync(join(`${target}.partial`, "leftover"), "");
-  expect(copy(state, "--to", target)).toMatchObject({ status: 0, stderr: "" });
-  expect(readdirSync(folder).toSorted()).toEqual(["copy", "state"]);
-  expect(readdirSync(target).toSorted()).toEqual(["signing-secret", "storage"]);
-});
-
-test("only the owner can read a copy, whatever the modes of the state are", () => {
-  const folder = newFolder();
-  const { state, database } = makeState(folder);
-  chmodSync(join(state, "signing-secret"), 0o444);
-  chmodSync(database, 0o644);
-  for (const name of [state, join(state, "storage")]) chmodSync(name, 0o755);
-  const target = join(folder, "new", "copies", "monday");
-  expect(copy(state, "--to", target)).toMatchObject({ status: 0, stderr: "" });
-  const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
-  for (const path of [join(folder, "new"), target, join(target, "storage"), join(target, "storage", "do")])
-    expect(modeOf(path), path).toBe("700");
-  for (const path of [join(target, "signing-secret"), join(target, "storage", "do", "object.sqlite")])
-    expect(modeOf(path), path).toBe("600");
-});
-
-test("links inside the state are copied as what they lead to", () => {
-  const folder = newFolder();
-  const { state } = makeState(folder);
-  renameSync(join(state, "storage"), join(folder, "other-disk"));
-  symlinkSync(join(folder, "other-disk"), join(state, "storage"));
-  const target = join(folder, "copy");
-  expect(copy(state, "--to", target)).toMatchObject({ status: 0, stderr: "" });
-  expect(lstatSync(join(target, "storage")).isDirectory()).toBe(true);
-  expect(existsSync(join(target, "storage", "do", "object.sqlite"))).toBe(true);
-});
-
-test("a folder of somebody else at the place of an unfinished copy is kept", () => {
-  const folder = newFolder();
-  const { state } = makeState(folder);
-  const target = join(folder, "copy");
-  mkdirSync(`${target}.partial`);
-  writeFileSync(join(`${target}.partial`, "thesis"), "");
-  const { status, stderr } = copy(state, "--to", target);
-  expect(status).toBe(1);
-  expect(stderr).toMatch(/^copy-state: .*copy\.partial exists and is not an unfinished copy; remove it, or /);
-  expect(readdirSync(`${target}.partial`)).toEqual(["thesis"]);
-});
-
 test("a database that somebody else has open is not checkpointed", async () => {
-  const { state, database } = makeState(newFolder());
+  const state = join(newFolder(), "state");
+  mkdirSync(join(state, "storage"), { recursive: true });
+  const database = join(state, "storage", "object.sqlite");
   const other = new DatabaseSync(database);
   onTestFinished(() => other.close());
-  other.prepare("SELECT count(*) FROM t").get();
+  other.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER PRIMARY KEY) STRICT");
   expect(await stateDatabases(state)).toEqual([database]);
   expect(() => checkpoint(database)).toThrow(/locked|uses it/);
-});
-
-test("invalid options and folders cause one sentence", () => {
-  const folder = newFolder();
-  const { state } = makeState(folder);
-  const existing = join(folder, "existing");
-  mkdirSync(existing);
-  const { state: empty } = makeState(join(folder, "empty"));
-  rmSync(join(empty, "storage"), { recursive: true });
-  const { state: looped } = makeState(join(folder, "looped"));
-  symlinkSync(join(looped, "storage"), join(looped, "storage", "do", "loop"));
-  const { state: piped } = makeState(join(folder, "piped"));
-  spawnSync("mkfifo", [join(piped, "pipe")]);
-  const [link, nowhere] = [join(folder, "link"), join(folder, "nowhere")];
-  symlinkSync(state, link);
-  symlinkSync(join(folder, "missing"), nowhere);
-  const outside = "--to must name a folder outside the state folder";
-  const cases: [string, string[], number, string][] = [
-    [state, [], 2, "--to must name the folder that receives the copy\n\nnpm run copy-state -- --to FOLDER\n"],
-    [state, ["--bogus"], 2, "Unknown option '--bogus'"],
-    [existing, ["--to", join(folder, "new")], 1, "is not a state folder; set LEASEHOLD_STATE to the folder"],
-    [state, ["--to", existing], 1, "exists; --to must name a new folder"],
-    [state, ["--to", join(state, "copy")], 1, outside],
-    [state, ["--to", folder], 1, outside],
-    [state, ["--to", join(link, "storage", "copy")], 1, outside],
-    [link, ["--to", join(state, "copy")], 1, outside],
-    [state, ["--to", nowhere], 1, "exists; --to must name a new folder"],
-    [
-      state,
-      ["--to", "/proc/leasehold/copy"],
-      1,
-      "the folder /proc/leasehold/copy.partial cannot be made (ENOENT)",
-    ],
-    [empty, ["--to", join(folder, "new")], 1, "has no databases, so there is nothing to copy"],
-    [looped, ["--to", join(folder, "new")], 1, "is a link to a folder that contains it; remove it"],
-    [piped, ["--to", join(folder, "new2")], 1, "pipe is neither a file nor a folder; remove it"],
-  ];
-  for (const [from, args, status, sentence] of cases) {
-    const result = copy(from, ...args);
-    expect({ status: result.status, stdout: result.stdout }).toEqual({ status, stdout: "" });
-    expect(result.stderr).toContain(sentence);
-    expect(result.stderr).not.toMatch(/\n\s+at /);
-  }
-  expect(copy(state, "--help")).toMatchObject({ status: 0, stderr: "" });
-  expect(readdirSync(state).toSorted()).toEqual(["lock.sqlite", "signing-secret", "storage"]);
 });

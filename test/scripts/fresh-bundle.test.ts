@@ -2,9 +2,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync, wri
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { isCurrent, makeBundle } from "../../scripts/fresh-bundle.mjs";
 
 const root = join(import.meta.dirname, "../..");
+const { isCurrent, makeBundle } = (await import(join(root, "scripts/fresh-bundle.mjs"))) as {
+  isCurrent: (folder: string) => boolean;
+  makeBundle: (folder: string, options: object) => Promise<void>;
+};
 
 test("a bundle is made again for other sources, and left alone while it is current", async () => {
   const scratch = mkdtempSync(join(tmpdir(), "leasehold-bundle-"));

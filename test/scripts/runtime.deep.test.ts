@@ -1,10 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { RuntimeWatch } from "../../scripts/runtime-watch.ts";
 import { Server } from "../rigs/crash/server.ts";
 import { freePort } from "../../scripts/free-port.ts";
 
@@ -80,21 +78,4 @@ test("if the first start of the runtime fails, the process ends and shows the ru
   expect(await server.ended).toBe(1);
   expect(server.output).toContain("no such thing");
   expect(server.output).toMatch(/^leasehold: /m);
-});
-
-test("a runtime that answers later has not failed, and neither has one that was stopped", async () => {
-  const port = await freePort();
-  const [patient, stopped] = [new RuntimeWatch(50), new RuntimeWatch(50)];
-  for (const watch of [patient, stopped]) watch.start(`http://127.0.0.1:${port}`);
-  const checked = patient.check(1_000);
-  const missed = stopped.check(3);
-  stopped.stop();
-  await missed;
-  const server = createServer((_, response) => void response.end());
-  await new Promise<void>((listening) => server.listen(port, "127.0.0.1", listening));
-  onTestFinished(() => void server.close());
-  await checked;
-  const isLost = (watch: RuntimeWatch): Promise<unknown> =>
-    Promise.race([watch.failed, new Promise((resume) => setTimeout(resume, 100))]);
-  expect(await Promise.all([patient, stopped].map(isLost))).toEqual([undefined, undefined]);
 });

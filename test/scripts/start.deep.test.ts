@@ -1,4 +1,4 @@
-/** Tests `npm start` as a process: its state folder, its signals, and its state after a kill. */
+/** More of `npm start` as a process: restarts, D1 that is lost, and starts that fail. */
 import {
   existsSync,
   mkdirSync,
@@ -135,69 +135,6 @@ test("an invalid port, state folder or variable causes a one-line error", async 
   listener.close();
 });
 
-test("a kill under load loses no acknowledged lease, and leaves no hold behind", async () => {
-  const server = await (await start({ LEASEHOLD_SWEEP_AFTER_MS: "500" })).ready();
-  const { keys } = server;
-  const leases: { cell: string; uuid: string; name: string; begun: number; committed: number }[] = [];
-  const load = new AbortController();
-  const client = async (cell: string): Promise<void> => {
-    while (!load.signal.aborted) {
-      const lease = {
-        cell,
-        uuid: uuid(1_000 + leases.length),
-        name: `kill-${leases.length}`,
-        begun: 0,
-        committed: 0,
-      };
-      leases.push(lease);
-      const key = keys.cells[cell] ?? "";
-      lease.begun = (
-        await server.call(key, "PUT", `/v1/cells/${cell}/leases/${lease.uuid}`, create(lease.name))
-      ).status;
-      if (lease.begun === 201)
-        lease.committed = (
-          await server.call(key, "POST", `/v1/cells/${cell}/leases/${lease.uuid}/commit`)
-        ).status;
-    }
-  };
-  const clients = ["1", "2", "3", "4", "1", "2", "3", "4"].map(client);
-  await new Promise((resume) => setTimeout(resume, 1_500));
-  await server.end("SIGKILL");
-  load.abort();
-  await Promise.all(clients);
-  expect(leases.filter(({ committed }) => committed === 200).length).toBeGreaterThan(10);
-
-  const again = await (await start({ LEASEHOLD_SWEEP_AFTER_MS: "500" })).ready();
-  for (const lease of leases) {
-    const path = `/v1/cells/${lease.cell}/leases/${lease.uuid}`;
-    const key = keys.cells[lease.cell] ?? "";
-    const found = await again.call(key, "GET", path);
-    if (lease.committed === 200) expect(found.body["lease"]).toMatchObject({ state: "COMMITTED" });
-    else if (lease.begun === 201) expect(found.status).toBe(200);
-    const replayed = await again.call(key, "PUT", path, create(lease.name));
-    expect(lease.begun === 201 ? [200] : [200, 201]).toContain(replayed.status);
-    expect((await again.call(key, "POST", `${path}/commit`)).status).toBe(200);
-  }
-  for (const cell of ["1", "2", "3", "4"]) {
-    const listed = await again.call(keys.cells[cell] ?? "", "GET", `/v1/cells/${cell}/leases`);
-    expect(listed.body["leases"]).toEqual([]);
-  }
-  // Every name belongs to the cell that claimed it, and no lease holds it.
-  for (let from = 0; from < leases.length; from += 100) {
-    const some = leases.slice(from, from + 100);
-    const looked = await again.call(keys.router, "POST", "/v1/records/lookup", {
-      buckets: some.map(({ name }) => ({ type: "ROUTES", value: name })),
-    });
-    const results = looked.body["results"] as {
-      record?: { cell_id: string; status: string; lease_uuid: string | null };
-    }[];
-    expect(results.map(({ record }) => [record?.cell_id, record?.status, record?.lease_uuid])).toEqual(
-      some.map(({ cell }) => [cell, "ACTIVE", null]),
-    );
-  }
-  await again.end("SIGTERM");
-});
-
 test("after a failed first start, the next start uses the state and the shards of a new state", async () => {
   const listener = createServer();
   await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
@@ -226,19 +163,4 @@ test("a start ignores leftover temporary files, and refuses an empty secret", as
   expect(stderr).toMatch(
     /^leasehold: .*signing-secret is empty; restore the file, or set LEASEHOLD_STATE .*\n$/,
   );
-});
-
-test("the local coordinator has the same settings as wrangler.toml", () => {
-  const at = (path: string): string => readFileSync(join(import.meta.dirname, "../..", path), "utf8");
-  const [toml, coordinator] = [at("wrangler.toml"), at("scripts/coordinator.ts")];
-  const date = /^compatibility_date = "(.*)"$/m.exec(toml)?.[1];
-  const flags = /^compatibility_flags = (\[.*\])$/m.exec(toml)?.[1];
-  expect(coordinator).toContain(`compatibilityDate: "${date}"`);
-  expect(coordinator).toContain(`compatibilityFlags: ${flags}`);
-  const classes = [...toml.matchAll(/^name = "(\w+)"\nclass_name = "(\w+)"$/gm)].map(
-    ([, binding, name]) => `${binding}: { className: "${name}", useSQLite: true }`,
-  );
-  expect(classes).toHaveLength(3);
-  for (const line of classes) expect(coordinator).toContain(line);
-  expect(coordinator).toContain(`d1Databases: { DB: "${/^database_name = "(.*)"$/m.exec(toml)?.[1]}" }`);
 });

@@ -1,25 +1,12 @@
-/** `npm run standalone` as a process: its state folder, its options, its signals, and what ends it. */
+/** `npm run standalone` as a process: its state folder, its signals, odd requests, and two refusals. */
 import { spawnSync } from "node:child_process";
-import { generateKeyPairSync } from "node:crypto";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
-import { Agent, request } from "node:https";
-import { connect, createServer } from "node:net";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
+import { rawRequestTests } from "../scripts/raw-requests.ts";
 import { Server } from "../scripts/server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leasehold-standalone-"));
@@ -41,11 +28,6 @@ async function start({ state = "state", variables = {}, args = [], port }: Start
 }
 
 const ready = async (options?: Start): Promise<Server> => (await start(options)).ready();
-
-beforeAll(() => {
-  // Otherwise the first start would make the bundle, and tests would wait for it.
-  expect(spawnSync("npm", ["run", "--silent", "build:standalone"], { cwd: root }).status).toBe(0);
-});
 
 afterAll(async () => {
   await Promise.all(servers.map((server) => server.end("SIGKILL")));
@@ -70,53 +52,53 @@ const commit = (server: Server, n: number) =>
 const lookUp = (server: Server, name: string) =>
   server.call(server.keys.router, "GET", `/v1/records/ROUTES/${name}`);
 
-test("private keys and the state survive a stop and a kill, and a stop leaves no logs", async () => {
-  const first = await ready();
-  const { keys } = first;
-  const state = join(folder, "state");
-  expect(Object.keys(keys.cells)).toEqual(["1", "2", "3", "4"]);
-  const names = readdirSync(state, { recursive: true, encoding: "utf8" });
-  expect(names).toEqual(
-    expect.arrayContaining(["dev-keys.json", "signing-secret", "databases/shard-0.sqlite"]),
-  );
-  for (const name of names) expect(statSync(join(state, name)).mode & 0o077, name).toBe(0);
-  await expect.poll(() => first.stdout).toContain(keys.operator);
-  expect((await begin(first, 1, "Ada")).status).toBe(201);
-  const busy = await (await start()).ended;
-  expect(busy).toMatchObject({
-    code: 1,
-    stderr: expect.stringMatching(/^leasehold: the state folder .* is in use by process \d+.*\n$/) as unknown,
+describe("the first server", () => {
+  let first: Server;
+
+  beforeAll(async () => {
+    first = await ready();
   });
-  expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
-  expect(readdirSync(join(state, "databases")).filter((name) => !name.endsWith(".sqlite"))).toEqual([]);
-  expect(existsSync(join(state, "owner"))).toBe(false);
 
-  const second = await ready();
-  expect(second.keys).toEqual(keys);
-  expect((await commit(second, 1)).status).toBe(200);
-  await second.end("SIGKILL");
-  const third = await ready();
-  expect(await lookUp(third, "ada")).toMatchObject({ status: 200, body: { record: { status: "ACTIVE" } } });
-  expect((await fetch(`${third.url}/healthz`)).status).toBe(200);
-  expect(await (await fetch(`${third.url}/readyz`)).json()).toMatchObject({ status: "ok", d1: "up" });
-  const cells = await third.call(keys.operator, "GET", "/v1/admin/cells");
-  expect(cells.body["cells"]).toHaveLength(4);
-  expect(third.stderr).toContain('"event":"request"');
-  expect(third.stdout).not.toContain(keys.operator);
-  expect(await third.end("SIGINT")).toMatchObject({ code: 0 });
-});
+  rawRequestTests("standalone", () => first);
 
-test("a projection that is deleted is filled again", async () => {
-  const server = await ready({ state: "no-projection" });
-  await begin(server, 1, "early");
-  await server.end("SIGTERM");
-  rmSync(join(folder, "no-projection/databases/projection.sqlite"));
-  const again = await ready({ state: "no-projection" });
-  const { body } = await again.call(server.keys.operator, "GET", "/v1/admin/keys");
-  expect(body["keys"]).toHaveLength(6);
-  expect(again.stderr).not.toContain("history_lost");
-  expect((await commit(again, 1)).status).toBe(200);
-  await again.end("SIGTERM");
+  test("private keys and the state survive a stop and a kill, and a stop leaves no logs", async () => {
+    const { keys } = first;
+    const state = join(folder, "state");
+    expect(Object.keys(keys.cells)).toEqual(["1", "2", "3", "4"]);
+    const names = readdirSync(state, { recursive: true, encoding: "utf8" });
+    expect(names).toEqual(
+      expect.arrayContaining(["dev-keys.json", "signing-secret", "databases/shard-0.sqlite"]),
+    );
+    for (const name of names) expect(statSync(join(state, name)).mode & 0o077, name).toBe(0);
+    await expect.poll(() => first.stdout).toContain(keys.operator);
+    expect((await begin(first, 1, "Ada")).status).toBe(201);
+    // The cron runs before the first request. The requests of the set-up are not logged.
+    expect(first.stderr).toMatch(/^{"event":"cron_run"/);
+    const busy = await (await start()).ended;
+    expect(busy).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^leasehold: the state folder .* is in use by process \d+.*\n$/,
+      ) as unknown,
+    });
+    expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
+    expect(readdirSync(join(state, "databases")).filter((name) => !name.endsWith(".sqlite"))).toEqual([]);
+    expect(existsSync(join(state, "owner"))).toBe(false);
+
+    const second = await ready();
+    expect(second.keys).toEqual(keys);
+    expect((await commit(second, 1)).status).toBe(200);
+    await second.end("SIGKILL");
+    const third = await ready();
+    expect(await lookUp(third, "ada")).toMatchObject({ status: 200, body: { record: { status: "ACTIVE" } } });
+    expect((await fetch(`${third.url}/healthz`)).status).toBe(200);
+    expect(await (await fetch(`${third.url}/readyz`)).json()).toMatchObject({ status: "ok", d1: "up" });
+    const cells = await third.call(keys.operator, "GET", "/v1/admin/cells");
+    expect(cells.body["cells"]).toHaveLength(4);
+    expect(third.stderr).toContain('"event":"request"');
+    expect(third.stdout).not.toContain(keys.operator);
+    expect(await third.end("SIGINT")).toMatchObject({ code: 0 });
+  });
 });
 
 test("a stop answers the requests that are running", async () => {
@@ -134,138 +116,6 @@ test("a stop answers the requests that are running", async () => {
   expect((await ended).code).toBe(0);
 });
 
-test("a stop ends requests whose callers have left, and is no failure of the disk", async () => {
-  for (let round = 0; round < 5; round += 1) {
-    const server = await ready({ state: "left" });
-    const { keys } = server;
-    const headers = { authorization: `Bearer ${keys.cells["1"]}`, "content-type": "application/json" };
-    const leaving = new AbortController();
-    const calls = Array.from({ length: 100 }, (_, n) =>
-      fetch(`${server.url}/v1/cells/1/leases/${uuid(round * 100 + n)}`, {
-        method: "PUT",
-        headers,
-        body: JSON.stringify(create(`left-${round}-${n}`)),
-        signal: leaving.signal,
-      }).catch(() => undefined),
-    );
-    await Promise.race(calls);
-    leaving.abort();
-    expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
-  }
-});
-
-test("the cron runs before the first request, and fills the projection", async () => {
-  const server = await ready({ state: "cron" });
-  // The requests of the set-up are not logged.
-  expect(server.stderr).toMatch(/^{"event":"cron_run"/);
-  const stale = await server.call(server.keys.operator, "GET", "/v1/leases/stale");
-  expect(stale).toMatchObject({ status: 200, body: { leases: [] } });
-  await server.end("SIGTERM");
-});
-
-describe("a start is refused with one line", () => {
-  const refusal = async (options: Start): Promise<string> => {
-    const { code, stderr } = await (await start(options)).ended;
-    const lines = stderr.split("\n").filter((line) => !line.startsWith("{"));
-    expect([code, lines.length], stderr).toEqual([1, 2]);
-    return stderr;
-  };
-
-  test("if the port or a variable is wrong, or an option is", async () => {
-    const listener = createServer();
-    await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
-    const address = listener.address();
-    const used = typeof address === "object" && address !== null ? address.port : 0;
-    expect(await refusal({ state: "wrong", port: used })).toMatch(/port \d+ is in use; set PORT to another/);
-    expect(await refusal({ state: "wrong", port: 0 })).toMatch(/PORT must be a whole number from 1 to 65535/);
-    expect(await refusal({ state: "wrong", variables: { LEASEHOLD_STALE_S: "abc" } })).toMatch(
-      /LEASEHOLD_STALE_S must be a whole number of s/,
-    );
-    for (const [args, line] of [
-      [["--cert", "a"], /--cert needs --key/],
-      [["--key", "a"], /--key needs --cert/],
-      [
-        ["--cert", "/no/cert", "--key", "/no/key"],
-        /--cert names \/no\/cert, which cannot be read \(ENOENT\)/,
-      ],
-      [["--client-ca", "a"], /--client-ca needs --cert and --key/],
-      [["--types", "/no/types"], /\/no\/types cannot be read/],
-      [["--host", "256.1.1.1"], /--host/],
-      [["--host", ""], /--host needs a value/],
-      [["--backup", ""], /--backup needs a value/],
-      [["--unknown"], /--unknown/],
-    ] as const)
-      expect(await refusal({ state: "wrong", args }), args.join(" ")).toMatch(line);
-    listener.close();
-  });
-
-  test("if the folder is of `npm start` or of a newer version, or has another number of shards", async () => {
-    const foreign = join(folder, "foreign");
-    mkdirSync(join(foreign, "storage"), { recursive: true });
-    expect(await refusal({ state: "foreign" })).toMatch(
-      /is not a folder of the standalone server \(storage without state\.json\); set LEASEHOLD_STATE/,
-    );
-    await (await ready({ state: "versions", variables: { LEASEHOLD_SHARDS: "2" } })).end("SIGTERM");
-    expect(await refusal({ state: "versions", variables: { LEASEHOLD_SHARDS: "3" } })).toMatch(
-      /LEASEHOLD_SHARDS is 3, but the deployment has 2 shards; .* `leasehold shards grow`/,
-    );
-    const file = join(folder, "versions/state.json");
-    writeFileSync(file, '{"version":2,"shards":"2"}');
-    expect(await refusal({ state: "versions" })).toMatch(/was made by a newer version of Leasehold/);
-    for (const damaged of ["", "[]", '{"version":1}', "null"]) {
-      writeFileSync(file, damaged);
-      expect(await refusal({ state: "versions" }), damaged).toMatch(/state\.json is damaged/);
-    }
-    writeFileSync(file, '{"version":1,"shards":"2"}');
-    const server = await ready({ state: "versions" });
-    await server.end("SIGTERM");
-  });
-
-  test("if a database is damaged", async () => {
-    await (await ready({ state: "damaged" })).end("SIGTERM");
-    for (const name of ["shard-0", "cell-2", "directory", "projection"]) {
-      const file = join(folder, "damaged/databases", `${name}.sqlite`);
-      const whole = readFileSync(file);
-      writeFileSync(file, whole.subarray(0, whole.length - 4_096));
-      expect(await refusal({ state: "damaged" })).toMatch(
-        new RegExp(`databases/${name}\\.sqlite is damaged`),
-      );
-      writeFileSync(file, whole);
-    }
-    const server = await ready({ state: "damaged" });
-    await server.end("SIGTERM");
-  });
-});
-
-test("a folder that has lost all of its databases is refused", async () => {
-  await (await ready({ state: "emptied" })).end("SIGTERM");
-  rmSync(join(folder, "emptied/databases"), { recursive: true });
-  const { code, stderr } = await (await start({ state: "emptied" })).ended;
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringContaining("has no databases, though the folder has been used"),
-  ]);
-});
-
-test("`npm start` refuses the folder", async () => {
-  await (await ready({ state: "of-standalone" })).end("SIGTERM");
-  const other = new Server(await freePort(), join(folder, "of-standalone"), { LEASEHOLD_SHARDS: "1" });
-  servers.push(other);
-  expect(await other.ended).toMatchObject({
-    code: 1,
-    stderr: expect.stringMatching(
-      /^leasehold: .*of-standalone is a folder of `npm run standalone`.*\n$/,
-    ) as unknown,
-  });
-});
-
-test("`npm run copy-state` leaves the folder to --backup", async () => {
-  const env = { ...process.env, LEASEHOLD_STATE: join(folder, "of-standalone") };
-  const args = ["scripts/copy-state.ts", "--to", join(folder, "elsewhere")];
-  const { status, stderr } = spawnSync(process.execPath, args, { cwd: root, env, encoding: "utf8" });
-  expect([status, stderr]).toEqual([1, expect.stringContaining("which copies it with --backup")]);
-});
-
 test("the bundle needs nothing else of the project", () => {
   const alone = join(folder, "alone");
   cpSync(join(root, "dist/standalone"), alone, { recursive: true });
@@ -274,158 +124,12 @@ test("the bundle needs nothing else of the project", () => {
   expect(readdirSync(alone)).toEqual(expect.arrayContaining(["checkpoint-worker.mjs", "main.mjs"]));
 });
 
-test("a bundle that is removed while the server runs doesn't end it", async () => {
-  const bundle = join(folder, "removed");
-  cpSync(join(root, "dist/standalone"), bundle, { recursive: true });
-  const program = join(bundle, "main.mjs");
-  const server = new Server(await freePort(), join(folder, "long"), {}, [], "standalone", program);
-  servers.push(server);
-  await server.ready();
-  rmSync(bundle, { recursive: true });
-  // The log of the cell gets long enough for a checkpoint.
-  for (let from = 0; from < 700; from += 2) {
-    const leases = Array.from({ length: 2 }, async (_, n) => {
-      const { status } = await begin(server, from + n, `long-${from + n}`);
-      return [status, (await commit(server, from + n)).status];
-    });
-    expect(new Set((await Promise.all(leases)).flat())).toEqual(new Set([201, 200]));
-  }
-  await server.end("SIGTERM");
-  expect(await server.ended).toMatchObject({ code: 0, stderr: expect.not.stringContaining("checkpoint") });
-});
-
-test("--help prints the options", async () => {
-  const { code } = await (await start({ args: ["--help"] })).ended;
-  expect([code, servers.at(-1)?.stdout]).toEqual([0, expect.stringContaining("--cert <path>")]);
-});
-
-test("--types declares the types, and --cert and --key turn on TLS", async () => {
-  const [cert, key, types] = ["cert.pem", "key.pem", "types.json"].map((name) => join(folder, name));
-  const made = spawnSync("openssl", [
-    ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost".split(" "),
-    "-keyout",
-    key ?? "",
-    "-out",
-    cert ?? "",
-  ]);
-  expect(made.status, String(made.stderr)).toBe(0);
-  const otherKey = join(folder, "other-key.pem");
-  writeFileSync(
-    otherKey,
-    generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
-  );
-  for (const [certFile, keyFile, line] of [
-    [key, key, /--cert names .*key\.pem, which has no certificate in PEM/],
-    [cert, cert, /--key names .*cert\.pem, which has no private key in PEM without a passphrase/],
-    [cert, otherKey, /--key names .*other-key\.pem, which is not the key of the first certificate in .*cert/],
+test("a wrong variable and a wrong option are refused with one line", async () => {
+  for (const [options, line] of [
+    [{ variables: { LEASEHOLD_STALE_S: "abc" } }, /^leasehold: LEASEHOLD_STALE_S must be .*\n$/],
+    [{ args: ["--cert", "a"] }, /^leasehold: --cert needs --key.*\n$/],
   ] as const) {
-    const args = ["--cert", certFile ?? "", "--key", keyFile ?? ""];
-    const { code, stderr } = await (await start({ state: "tls", args })).ended;
+    const { code, stderr } = await (await start({ state: "wrong", ...options })).ended;
     expect([code, stderr]).toEqual([1, expect.stringMatching(line)]);
   }
-  writeFileSync(
-    types ?? "",
-    JSON.stringify({
-      bucket_types: { COLORS: { number: 1, case: "exact" } },
-      subject_types: { PERSON: { number: 1 } },
-      source_types: { PAINTS: { number: 1 } },
-    }),
-  );
-  const server = await start({
-    state: "tls",
-    args: ["--cert", cert ?? "", "--key", key ?? "", "--types", types ?? ""],
-  });
-  await expect.poll(() => server.stdout + server.stderr).toContain("is ready at https://127.0.0.1:");
-  const url = server.url.replace("http:", "https:");
-  const agent = new Agent({ ca: readFileSync(cert ?? ""), checkServerIdentity: () => undefined });
-  const headers = { authorization: `Bearer ${server.keys.operator}` };
-  const body = await new Promise<string>((resolve, reject) =>
-    request(`${url}/v1/admin/types`, { agent, headers }, (answer) => {
-      let text = "";
-      answer.on("data", (data: Buffer) => (text += data.toString())).on("end", () => resolve(text));
-    })
-      .once("error", reject)
-      .end(),
-  );
-  expect(body).toContain('"COLORS"');
-  agent.destroy();
-  expect((await server.end("SIGTERM")).code).toBe(0);
-});
-
-/** Makes a library to preload, which makes the disk of one process fail. Returns its path. */
-function failingDisk(): string {
-  const library = join(folder, "failing-disk.so");
-  if (existsSync(library)) return library;
-  const source = join(import.meta.dirname, "failing-disk.c");
-  const { status, stderr } = spawnSync("gcc", ["-shared", "-fPIC", "-o", library, source], {
-    encoding: "utf8",
-  });
-  expect(status, stderr).toBe(0);
-  return library;
-}
-
-describe("a disk that fails ends the process, and no call is answered after it", () => {
-  const library = failingDisk();
-
-  test.each([
-    ["s", "a sync", /could not be made durable \(EIO.*Check the disk, then start again/],
-    ["f", "a write without room", /(cell-1|shard-0)\.sqlite: the disk is full \(SQLite/],
-  ])("%s: %s", async (how, what, line) => {
-    const file = join(folder, `failing-${how}`);
-    writeFileSync(file, "-");
-    const state = `disk-${how}`;
-    const server = await ready({ state, variables: { LD_PRELOAD: library, FAILING_DISK_FILE: file } });
-    expect((await begin(server, 1, "before")).status).toBe(201);
-    const fd = openSync(file, "r+");
-    writeSync(fd, how, 0);
-    expect(await begin(server, 2, "during"), what).toMatchObject({ status: 0 });
-    const { code, stderr } = await server.ended;
-    expect(code).toBe(1);
-    expect(stderr).toMatch(line);
-    const again = await ready({ state });
-    // What was answered is there. The other begin was never answered, so it may be there or not.
-    expect((await commit(again, 1)).status).toBe(200);
-    expect([200, 201]).toContain((await begin(again, 2, "during")).status);
-    expect((await commit(again, 2)).status).toBe(200);
-    await again.end("SIGTERM");
-  });
-});
-
-test("a start without room for its files names the folder", async () => {
-  const library = failingDisk();
-  const full = join(folder, "full");
-  writeFileSync(full, "w");
-  const { code, stderr } = await (
-    await start({ state: "no-room", variables: { LD_PRELOAD: library, FAILING_DISK_FILE: full } })
-  ).ended;
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringMatching(
-      /^leasehold: the state folder .*no-room cannot be read or written \(ENOSPC\); fix its permissions/,
-    ),
-  ]);
-});
-
-test("a folder that is copied while nothing writes to it starts once an operator says so", async () => {
-  const server = await ready({ state: "copied" });
-  await begin(server, 1, "kept");
-  await commit(server, 1);
-  process.kill(server.pid, "SIGSTOP");
-  cpSync(join(folder, "copied"), join(folder, "copy"), { recursive: true });
-  process.kill(server.pid, "SIGCONT");
-  await server.end("SIGTERM");
-  const refused = await (await start({ state: "copy" })).ended;
-  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("add --trust-copy if nothing")]);
-  const found = { status: 200, body: { record: { status: "ACTIVE" } } };
-  let copy = await ready({ state: "copy", args: ["--trust-copy"] });
-  expect(await lookUp(copy, "kept")).toMatchObject(found);
-  await copy.end("SIGKILL");
-  copy = await ready({ state: "copy" });
-  expect(await lookUp(copy, "kept")).toMatchObject(found);
-  await copy.end("SIGTERM");
-  // The copy of a stopped server's folder needs no trust.
-  cpSync(join(folder, "copied"), join(folder, "of-stopped"), { recursive: true });
-  const stopped = await ready({ state: "of-stopped" });
-  expect(await lookUp(stopped, "kept")).toMatchObject(found);
-  await stopped.end("SIGTERM");
 });

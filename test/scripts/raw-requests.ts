@@ -1,32 +1,20 @@
-/** Odd requests to both local servers, over raw sockets, reach nothing that their path doesn't name. */
-import { mkdtempSync, rmSync } from "node:fs";
+/** Odd requests to a local server, over raw sockets, reach nothing that their path doesn't name. */
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../scripts/free-port.ts";
-import { Server } from "./server.ts";
+import { expect, test } from "vitest";
+import type { scripts, Server } from "./server.ts";
 
 interface Answer {
   status: number;
   body: string;
 }
 
-describe.each(["start", "standalone"] as const)("npm run %s", async (script) => {
-  const folder = mkdtempSync(join(tmpdir(), "leasehold-requests-"));
-  const port = await freePort();
-  const server = new Server(port, join(folder, "state"), {}, [], script);
-
-  beforeAll(async () => void (await server.ready()));
-  afterAll(async () => {
-    await server.end("SIGKILL");
-    rmSync(folder, { recursive: true, force: true });
-  });
+export function rawRequestTests(script: keyof typeof scripts, server: () => Server): void {
+  const port = (): number => Number(new URL(server().url).port);
 
   /** Sends exactly these lines, and reads one answer. */
   function send(...lines: string[]): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const socket = connect(port, "127.0.0.1", () => socket.write(`${lines.join("\r\n")}\r\n\r\n`));
+      const socket = connect(port(), "127.0.0.1", () => socket.write(`${lines.join("\r\n")}\r\n\r\n`));
       let received = "";
       const finish = (): void => {
         const [head = "", body = ""] = received.split(/\r\n\r\n(.*)/s);
@@ -44,16 +32,16 @@ describe.each(["start", "standalone"] as const)("npm run %s", async (script) => 
     });
   }
 
-  const host = `Host: 127.0.0.1:${port}`;
+  const host = (): string => `Host: 127.0.0.1:${port()}`;
   const get = (path: string, ...headers: string[]): Promise<Answer> =>
-    send(`GET ${path} HTTP/1.1`, host, ...headers);
+    send(`GET ${path} HTTP/1.1`, host(), ...headers);
   const healthy = { status: 200, body: expect.stringContaining('"status":"ok"') as unknown };
   const unknownRoute = { status: 404, body: expect.stringContaining('"ROUTE_UNKNOWN"') as unknown };
 
   test("no header of Miniflare has a meaning", async () => {
     expect(await get("/healthz")).toMatchObject(healthy);
     for (const header of [
-      `MF-Original-URL: ${server.url}/openapi.json`,
+      `MF-Original-URL: ${server().url}/openapi.json`,
       "MF-Original-URL: no url",
       "MF-CF-Blob: no json",
       "MF-Route-Override: another",
@@ -83,7 +71,7 @@ describe.each(["start", "standalone"] as const)("npm run %s", async (script) => 
       script === "start"
         ? { status: 500, body: "Internal Server Error" }
         : { status: 405, body: expect.stringContaining('"INVALID_ARGUMENT"') as unknown };
-    for (const target of ["miniflare-unsafe-internal-capnp-connect", "example.com:80", `127.0.0.1:${port}`])
+    for (const target of ["miniflare-unsafe-internal-capnp-connect", "example.com:80", `127.0.0.1:${port()}`])
       expect(await send(`CONNECT ${target} HTTP/1.1`, `Host: ${target}`), target).toMatchObject(refused);
     expect(await get("/healthz")).toMatchObject(healthy);
   });
@@ -94,8 +82,8 @@ describe.each(["start", "standalone"] as const)("npm run %s", async (script) => 
     const refused = { status: 400, body: expect.stringContaining('"field":"Host"') as unknown };
     for (const wrong of ["127.0.0.1/openapi.json?", "127.0.0.1/openapi.json#", "no host", "a@b", "a\\b"])
       expect(await send(path, `Host: ${wrong}`), wrong).toMatchObject(refused);
-    expect(await send(path, host, host)).toMatchObject(refused);
-    expect(await send(path, host, "Host: other")).toMatchObject(refused);
+    expect(await send(path, host(), host())).toMatchObject(refused);
+    expect(await send(path, host(), "Host: other")).toMatchObject(refused);
     for (const good of ["localhost", "[::1]:8787", "names.example.com", "xn--bcher-kva.example"])
       expect(await send(path, `Host: ${good}`), good).toMatchObject(healthy);
   });
@@ -110,7 +98,7 @@ describe.each(["start", "standalone"] as const)("npm run %s", async (script) => 
     ])
       expect(await get(path), path).toMatchObject(unknownRoute);
     const key = (role: string): string => `Authorization: Bearer ${role}`;
-    const { router, cells } = server.keys;
+    const { router, cells } = server().keys;
     // The dots arrive at the lookup, which refuses them as a name.
     const found = await get("/v1/records/ROUTES/%2E%2E", key(router));
     expect(found).toMatchObject({ status: 400, body: expect.stringContaining('"field":"value"') as unknown });
@@ -122,4 +110,4 @@ describe.each(["start", "standalone"] as const)("npm run %s", async (script) => 
     ])
       expect([403, 404], path).toContain((await get(path, key(cells["1"] ?? ""))).status);
   });
-});
+}
