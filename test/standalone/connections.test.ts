@@ -79,8 +79,11 @@ test("headers that don't arrive in time are answered with 408", async () => {
 });
 
 test("a connection that sends nothing is closed, and so is an idle one", async () => {
-  const { url } = await listen({ headersMs: 100, keepAliveMs: 100, checkMs: 20 });
-  const [silent, idle] = [new Connection(url), new Connection(url)];
+  const [quick, patient] = [
+    await listen({ headersMs: 100, checkMs: 20 }),
+    await listen({ keepAliveMs: 100, checkMs: 20 }),
+  ];
+  const [silent, idle] = [new Connection(quick.url), new Connection(patient.url)];
   await idle.request();
   expect(await silent.closed).not.toContain("served");
   expect(await idle.closed).toContain("served");

@@ -13,8 +13,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
 import { Random } from "../rigs/sim/random.ts";
 import { Server } from "../scripts/server.ts";
+import { slice } from "../support/slice.ts";
 
-const SEED = Number(process.env["GROWTH_SEED"] ?? Date.now() % 1_000_000);
+const SEED = Number(process.env["GROWTH_SEED"] ?? slice);
 const FROM = 2;
 const TO = 5;
 const NAMES = Array.from({ length: 80 }, (_, index) => `name-${index}`);
