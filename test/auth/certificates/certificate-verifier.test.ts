@@ -6,6 +6,7 @@ import { CertificateVerifier } from "../../../src/auth/certificates/certificate-
 import type { CertificateRule, Identities } from "../../../src/core/identities/identities.ts";
 import { defaultLimits } from "../../../src/core/limits.ts";
 import { Authority, derOf, type KeyKind } from "../../grpc/certificates.ts";
+import { inSlice } from "../../support/slice.ts";
 
 const DAY_MS = 86_400_000;
 const authority = new Authority();
@@ -94,11 +95,11 @@ describe("[A4] the signature is checked", () => {
   });
 
   const kinds: readonly KeyKind[] = ["P-256", "P-384", "P-521", "Ed25519", "RSA"];
-  test.each(kinds)("by an authority with a key of %s, for one of each kind", async (kind) => {
+  test.each(kinds)("by an authority with a key of %s, for clients of each kind", async (kind) => {
     const signer = new Authority("of kind", { key: kind });
     onTestFinished(() => signer.close());
     const accepted = trusting([signer.cert]);
-    for (const key of kinds) {
+    for (const key of inSlice(kinds, kinds.length)) {
       const der = derOf(signer.issue("cell 1", { sans: ["DNS:cell-1.test"], key }).cert);
       expect(await verify(der, accepted)).toEqual(granted());
       const changed = Buffer.from(der);

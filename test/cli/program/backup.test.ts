@@ -15,7 +15,7 @@ test("it writes all claims of a running server to a private file, which verifies
   const env = { ...process.env, LEASEHOLD_URL: "", LEASEHOLD_KEY: "", XDG_CONFIG_HOME: folder };
   const run = (...args: string[]) =>
     spawnSync(process.execPath, [program, ...args], { cwd: folder, env, encoding: "utf8" });
-  const dev = ["dev", "--jsonl", "--temporary", "--seed", "5000", "--port", String(await freePort())];
+  const dev = ["dev", "--jsonl", "--temporary", "--seed", "500", "--port", String(await freePort())];
   const child = spawn(process.execPath, [program, ...dev], { cwd: folder, env, stdio: "pipe" });
   onTestFinished(() => {
     child.kill("SIGKILL");
@@ -29,7 +29,7 @@ test("it writes all claims of a running server to a private file, which verifies
     claims: { count: number }[];
     comparison: { verified: number };
   };
-  expect(claims.reduce((sum, { count }) => sum + count, 0)).toBe(5_000);
+  expect(claims.reduce((sum, { count }) => sum + count, 0)).toBe(500);
   expect(comparison).toMatchObject({ changed: 0, held: 0, different: [], is_outdated: false });
   expect(statSync(join(folder, "names.jsonl")).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder)).not.toContain("names.jsonl.partial");

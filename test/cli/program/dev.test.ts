@@ -1,69 +1,11 @@
 /** `leasehold dev` as a process, with its state, its context and its signals. */
-import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { freePort } from "../../../scripts/free-port.ts";
 import { checkNode } from "../../../src/cli/dev/start-server.ts";
 
-const program = join(import.meta.dirname, "../../../scripts/leasehold.mjs");
-
-interface Ready {
-  url: string;
-  state: string;
-  keys_file: string;
-  context: string | null;
-  first_start: boolean;
-  seeded: number;
-}
-
-/** A folder with the file of contexts, in which the program runs. */
-class Home {
-  readonly folder = mkdtempSync(join(tmpdir(), "leasehold-dev-test-"));
-  readonly env = { ...process.env, LEASEHOLD_URL: "", LEASEHOLD_KEY: "", XDG_CONFIG_HOME: this.folder };
-  readonly children: ChildProcess[] = [];
-
-  run(...args: string[]) {
-    const { folder: cwd, env } = this;
-    return spawnSync(process.execPath, [program, ...args], { cwd, env, encoding: "utf8" });
-  }
-
-  /** Starts `leasehold dev`, and waits until it is ready. */
-  async dev(...args: string[]) {
-    const { folder: cwd, env } = this;
-    const child = spawn(process.execPath, [program, "dev", "--jsonl", ...args], { cwd, env, stdio: "pipe" });
-    this.children.push(child);
-    let err = "";
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
-    const [line] = (await Promise.race([
-      once(createInterface(child.stdout), "line"),
-      once(child, "exit").then(() => Promise.reject(new Error(err))),
-    ])) as [string];
-    const stop = async (signal: NodeJS.Signals) => {
-      const ended = once(child, "exit");
-      child.kill(signal);
-      const [code] = (await ended) as [number | null];
-      return { code, err };
-    };
-    return { line, ready: JSON.parse(line) as Ready, stop };
-  }
-
-  get contexts(): { current: string | null; contexts: Record<string, { url: string; key: string }> } {
-    return JSON.parse(readFileSync(join(this.folder, "leasehold/config.json"), "utf8"));
-  }
-}
-
-function newHome(): Home {
-  const home = new Home();
-  onTestFinished(() => {
-    for (const child of home.children) child.kill("SIGKILL");
-    rmSync(home.folder, { recursive: true, force: true });
-  });
-  return home;
-}
+import { newHome } from "./dev-home.ts";
 
 test("it keeps its state, and a second start continues", async () => {
   const home = newHome();
@@ -90,32 +32,6 @@ test("it keeps its state, and a second start continues", async () => {
   const second = await home.dev("--port", port, "--seed", "6");
   expect(second.ready).toMatchObject({ first_start: false, seeded: 1 });
   expect((await second.stop("SIGTERM")).code).toBe(0);
-});
-
-test("a temporary one leaves nothing behind, and does not replace the context of another URL", async () => {
-  const home = newHome();
-  const port = String(await freePort());
-  const first = await home.dev("--port", port, "--temporary");
-  expect(home.contexts.contexts).toHaveProperty("dev");
-  expect((await first.stop("SIGINT")).code).toBe(0);
-  expect(existsSync(first.ready.state)).toBe(false);
-  expect(home.contexts).toEqual({ current: null, contexts: {} });
-
-  const dev = { url: "https://leasehold.example.com", key: "lhk_a.b" };
-  const saved = { current: "dev", contexts: { dev } };
-  writeFileSync(join(home.folder, "leasehold/config.json"), JSON.stringify(saved), { mode: 0o600 });
-  const second = await home.dev("--port", port, "--temporary");
-  expect(second.ready.context).toBe(null);
-  expect((await second.stop("SIGINT")).err).toContain("was kept: give another name with --save-as");
-  expect(home.contexts).toEqual(saved);
-
-  const kept = { current: "dev", contexts: { dev: { url: first.ready.url, key: "lhk_c.d" } } };
-  writeFileSync(join(home.folder, "leasehold/config.json"), JSON.stringify(kept), { mode: 0o600 });
-  const third = await home.dev("--port", port, "--temporary");
-  expect(third.ready.context).toBe("dev");
-  expect(home.contexts).not.toEqual(kept);
-  expect((await third.stop("SIGINT")).code).toBe(0);
-  expect(home.contexts).toEqual(kept);
 });
 
 test("mistakes are named before anything is started, and a wrong seed stops it", async () => {

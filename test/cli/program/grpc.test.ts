@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../../scripts/free-port.ts";
 import { Authority } from "../../grpc/certificates.ts";
 import { callBytes } from "../../grpc/native-transport.ts";
+import { inSlice } from "../../support/slice.ts";
 import { serveFiles } from "../../standalone/served.ts";
 
 const program = join(import.meta.dirname, "../../../scripts/leasehold.mjs");
@@ -56,19 +57,17 @@ test("it serves gRPC over mTLS for a deployment, without a key of its own, until
 
 test("what is wrong is said before anything is served", async () => {
   const url = "http://127.0.0.1:9";
-  expect(run()).toMatchObject({ status: 2, stderr: expect.stringContaining("set LEASEHOLD_URL") });
-  expect(run("--url", url, "--client-ca", "ca.pem")).toMatchObject({
-    status: 2,
-    stderr: expect.stringContaining("--client-ca needs --cert and --key"),
-  });
-  expect(run("--url", url, "--cert", "a.pem")).toMatchObject({
-    status: 2,
-    stderr: expect.stringContaining("--cert needs --key"),
-  });
-  expect(run("--url", url, "--cert", "/nonexistent", "--key", "/nonexistent")).toMatchObject({
-    status: 2,
-    stderr: expect.stringContaining("--cert names /nonexistent, which cannot be read (ENOENT)"),
-  });
+  const mistakes: [args: string[], sentence: string][] = [
+    [[], "set LEASEHOLD_URL"],
+    [["--url", url, "--client-ca", "ca.pem"], "--client-ca needs --cert and --key"],
+    [["--url", url, "--cert", "a.pem"], "--cert needs --key"],
+    [
+      ["--url", url, "--cert", "/nonexistent", "--key", "/nonexistent"],
+      "--cert names /nonexistent, which cannot be read (ENOENT)",
+    ],
+  ];
+  for (const [args, sentence] of inSlice(mistakes, mistakes.length))
+    expect(run(...args)).toMatchObject({ status: 2, stderr: expect.stringContaining(sentence) });
   const blocker = createServer().listen(0, "127.0.0.1");
   onTestFinished(() => void blocker.close());
   await once(blocker, "listening");

@@ -11,15 +11,6 @@ const program = join(root, "scripts/leasehold.mjs");
 
 const clean = { ...process.env, LEASEHOLD_URL: "", LEASEHOLD_KEY: "", XDG_CONFIG_HOME: "/nonexistent" };
 
-test("npx leasehold runs it", () => {
-  const { status, stdout } = spawnSync("npx", ["--offline", "leasehold", "--version"], {
-    cwd: root,
-    encoding: "utf8",
-    env: clean,
-  });
-  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
-});
-
 test("usage errors go to standard error, and the exit code is 2", () => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, "lookup", "ada"], {
     encoding: "utf8",

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isBrowserSkipped, startChromium } from "../../support/browser/chromium.ts";
 import { tabTo } from "../../support/browser/tab-to.ts";
 import { violations } from "../../support/browser/violations.ts";
+import { inSlice } from "../../support/slice.ts";
 import { ConsoleSite, HOSTILE, HOSTILE_NAME, LONG } from "./console-site.ts";
 
 const WIDE = { width: 1_280, height: 800 };
@@ -102,35 +103,48 @@ describe.skipIf(isBrowserSkipped())("the console in a browser", () => {
     }
   }
 
+  /** Opens and checks pages that only a change leads to. */
+  const changes: ((page: Page) => Promise<void>)[] = [
+    async (page) => {
+      await page.goto(`${site.url}/console/leases/2/${await site.begin("2", "hedy")}`);
+      await check(page);
+      await page.fill("#typed", "2");
+      await page.fill("#reason", HOSTILE);
+      await press(page, "Review the decision");
+      await check(page);
+    },
+    async (page) => {
+      const id = await site.transfer(HOSTILE_NAME, HOSTILE);
+      for (const path of ["", `/${id}`]) {
+        await page.goto(`${site.url}/console/transfers${path}`);
+        await check(page);
+      }
+    },
+    async (page) => {
+      await page.goto(`${site.url}/console/keys`);
+      await page.selectOption("#role", "viewer");
+      await page.fill("#reason", "a new colleague");
+      await press(page, "Make the key");
+      await check(page);
+    },
+    async (page) => {
+      for (const path of ["", "/change", "/remove"]) {
+        await page.goto(`${site.url}/console/webhooks/${webhook}${path}`);
+        await check(page);
+      }
+    },
+  ];
+
   test("axe finds nothing on any page, and every page fits a phone", async () => {
     const page = await openPage();
     await page.goto(`${site.url}/console`);
     await check(page);
     await signIn(page);
-    for (const path of PAGES) {
+    for (const path of inSlice(PAGES, 6)) {
       await page.goto(site.url + path);
       await check(page);
     }
-    await page.goto(`${site.url}/console/leases/2/${await site.begin("2", "hedy")}`);
-    await check(page);
-    await page.fill("#typed", "2");
-    await page.fill("#reason", HOSTILE);
-    await press(page, "Review the decision");
-    await check(page);
-    const id = await site.transfer(HOSTILE_NAME, HOSTILE);
-    for (const path of ["", `/${id}`]) {
-      await page.goto(`${site.url}/console/transfers${path}`);
-      await check(page);
-    }
-    await page.goto(`${site.url}/console/keys`);
-    await page.selectOption("#role", "viewer");
-    await page.fill("#reason", "a new colleague");
-    await press(page, "Make the key");
-    await check(page);
-    for (const path of ["", "/change", "/remove"]) {
-      await page.goto(`${site.url}/console/webhooks/${webhook}${path}`);
-      await check(page);
-    }
+    for (const change of inSlice(changes, changes.length)) await change(page);
     await page.context().close();
   });
 
@@ -227,12 +241,12 @@ describe.skipIf(isBrowserSkipped())("the console in a browser", () => {
     await page.context().close();
   });
 
-  test("10,000 open leases: every page stays short", async () => {
-    await site.beginMany("5", 9_990);
+  test("1,000 open leases: every page stays short", async () => {
+    await site.beginMany("5", 990);
     await site.cron();
     const page = await openPage();
     await signIn(page);
-    expect(await page.innerText("main")).toMatch(/Open leases\s+(9,99|10,0)\d/);
+    expect(await page.innerText("main")).toMatch(/Open leases\s+(99|1,00)\d/);
     for (const path of ["/console", "/console/leases", "/console/leases?cell=5", "/console/cells/5"]) {
       await page.goto(site.url + path);
       expect((await page.content()).length, path).toBeLessThan(60_000);
