@@ -53,7 +53,15 @@ test("[F4] [F6] has all claims of an export in the end, whatever it missed", asy
   const port = await freePort();
   let server = await start(port);
   const clientOf = (key: string, cell?: string): Client =>
-    createClient({ url: server.url, key, cell, retries: 1, deadlineMs: 2_000, breaker: false });
+    createClient({
+      url: server.url,
+      key,
+      cell,
+      retries: 1,
+      attemptMs: 60_000,
+      deadlineMs: 60_000,
+      breaker: false,
+    });
   const cells = ["1", "2"].map((cell) => clientOf(server.keys.cells[cell] ?? "", cell));
   const operator = clientOf(server.keys.operator);
 
@@ -102,7 +110,7 @@ test("[F4] [F6] has all claims of an export in the end, whatever it missed", asy
     }
   // The export has shown every decision, so all changes are in the logs by now (R2).
   const { checkpoint: newest } = await operator.changes.page();
-  await expect.poll(() => seen, { timeout: 20_000 }).toBe(newest);
+  await expect.poll(() => seen).toBe(newest);
   stop.abort();
   await following;
   expect(exported.size).toBeGreaterThan(5);

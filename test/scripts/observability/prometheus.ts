@@ -21,7 +21,7 @@ interface Rule {
   lastError?: string;
 }
 
-/** A Prometheus that scrapes one coordinator every second, with the rules of the repository. */
+/** A Prometheus that scrapes one coordinator every 5 seconds, with the rules of the repository. */
 export class Prometheus {
   readonly #url: string;
   readonly #folder: string;
@@ -106,8 +106,8 @@ export class Prometheus {
 
 const configuration = (host: string): string => `
 global:
-  scrape_interval: 1s
-  scrape_timeout: 1s
+  scrape_interval: 5s
+  scrape_timeout: 5s
   evaluation_interval: 1s
 rule_files:
   - alerts.yml

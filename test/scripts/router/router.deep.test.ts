@@ -23,7 +23,7 @@ test("a cell that has moved to another port gets the next requests", async () =>
     expect((await fetch(`${rig.router.url}/${name}`)).status).toBe(502);
     // The router reads the addresses in the background. By itself, it would do so after 30 s.
     const status = async (): Promise<number> => (await fetch(`${rig.router.url}/${name}`)).status;
-    await expect.poll(status, { timeout: 15_000 }).toBe(200);
+    await expect.poll(status, { timeout: 25_000 }).toBe(200);
     expect(coordinator.asked).toBe(asked);
   } finally {
     await moved.stop();
@@ -70,6 +70,7 @@ describe("streams", () => {
     const [answers, growth] = await growthDuring(async () => {
       const uploads = [first, second].map((name) => upload(`/${name}`, 100 * MIB));
       socket.send("meanwhile");
+      two.tell();
       const [message] = (await once(socket, "message")) as [MessageEvent];
       expect(message.data).toBe("meanwhile");
       expect(new TextDecoder().decode((await reader.read()).value)).toMatch(/^data: \d\n\n/);
@@ -81,7 +82,7 @@ describe("streams", () => {
     client.abort();
     socket.close();
     await expect.poll(() => one.left).toEqual([`/${first}/socket`]);
-    await expect.poll(() => two.left).toEqual([`/${second}/events`]);
+    await expect.poll(() => two.tell().left).toEqual([`/${second}/events`]);
   });
 
   test("case 20: long polls wait for their answers at the same time", async () => {

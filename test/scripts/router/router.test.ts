@@ -127,10 +127,11 @@ describe("streams", () => {
       .pipeThrough(new TextDecoderStream())
       .getReader();
     expect((await reader.read()).value).toBe("data: 1\n\n");
+    one.tell();
     expect((await reader.read()).value).toBe("data: 2\n\n");
     // workerd notices that the client has left when it sends the next event.
     client.abort();
-    await expect.poll(() => one.left).toEqual([`/${name}/events`]);
+    await expect.poll(() => one.tell().left).toEqual([`/${name}/events`]);
   });
 
   test("case 20: a client that leaves before the answer ends its request at the cell", async () => {

@@ -16,6 +16,7 @@ export class TestCell {
   readonly arrived: string[] = [];
   /** Paths whose client went away before the answer was complete. */
   readonly left: string[] = [];
+  readonly #streams = new Set<ServerResponse>();
   #address = "";
   readonly #server: Server;
 
@@ -42,6 +43,12 @@ export class TestCell {
     await once(this.#server, "close");
   }
 
+  /** Sends another event to everybody who reads events. */
+  tell(): this {
+    for (const stream of this.#streams) stream.write("data: 2\n\n");
+    return this;
+  }
+
   #arrive({ url = "/", method, headers }: IncomingMessage): { isOwn: boolean; page: string } {
     this.arrived.push(`${method} ${url} ${String(headers["leasehold-hops"])}`);
     const [, name = "", page = ""] = url.split("/");
@@ -62,8 +69,8 @@ export class TestCell {
         return void response.setHeader("leasehold-secret", "x").end(JSON.stringify(request.headers));
       case "events": {
         response.writeHead(200, { "content-type": "text/event-stream" }).write("data: 1\n\n");
-        const events = setInterval(() => response.write("data: 2\n\n"), 200);
-        return void response.once("close", () => clearInterval(events));
+        this.#streams.add(response);
+        return void response.once("close", () => this.#streams.delete(response));
       }
       case "hang":
         return;
