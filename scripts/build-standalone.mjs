@@ -1,4 +1,4 @@
-/** `npm run build:standalone`: bundles the standalone server into `dist/standalone`, if it is not there yet. */
+/** `npm run build:standalone`: bundles the standalone server into `dist/standalone`, if it is out of date. */
 import { buildStandalone, isCurrent } from "./standalone-bundle.mjs";
 
 if (!isCurrent()) await buildStandalone();

@@ -31,8 +31,8 @@ export function isCurrent(folder) {
 }
 
 /**
- * Makes a bundle for Node in a folder. Two processes may do so at the same time: the first one puts its bundle
- * there, and may run from it before the second one has finished. So a bundle that is current is left alone.
+ * Makes a bundle for Node in a folder. Two processes may do so at the same time: the first one may run from
+ * its bundle before the second one has finished. So a bundle that is current is left alone.
  *
  * @param {string} folder
  * @param {import("esbuild").BuildOptions} options

@@ -1,4 +1,4 @@
-/** Tests the input, the costs and the options of the verification benchmark. verification.deep.test.ts runs it. */
+/** The input, the costs and the options of the verification benchmark. verification.deep.test.ts runs it. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

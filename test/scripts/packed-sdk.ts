@@ -5,6 +5,9 @@ import { buildSdk } from "../../scripts/sdk/build.ts";
 import { installSdk, packSdk } from "../../scripts/sdk/consumer.ts";
 import { entries } from "../../scripts/sdk/entries.ts";
 
+/** How long it may take to build the package on a busy machine. Two compilers run for it. */
+export const INSTALL_MS = 600_000;
+
 const root = join(import.meta.dirname, "../..");
 
 /** The package, built, packed, and installed in an empty project. */

@@ -11,7 +11,7 @@ import { compileAgainstSdk } from "../../scripts/sdk/compile.ts";
 import { linkPeers } from "../../scripts/sdk/consumer.ts";
 import { compileExamples, examplesOf } from "../../scripts/sdk/examples.ts";
 import { lintSdk, resolveSdk } from "../../scripts/sdk/lint.ts";
-import { PackedSdk } from "./packed-sdk.ts";
+import { INSTALL_MS, PackedSdk } from "./packed-sdk.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -33,7 +33,7 @@ describe("the package", () => {
     packed = await PackedSdk.install();
     ({ project } = packed);
     linkPeers(root, project);
-  });
+  }, INSTALL_MS);
   afterAll(() => packed.remove());
 
   test("passes publint and attw", async () => {

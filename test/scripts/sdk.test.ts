@@ -8,7 +8,7 @@ import { importSdk, leaseWithSdk, linkPeers, runProgram } from "../../scripts/sd
 import { entries, entriesOf } from "../../scripts/sdk/entries.ts";
 import { allExamples, compileExamples, withoutExample } from "../../scripts/sdk/examples.ts";
 import { changelogOf } from "../../scripts/sdk/documents.ts";
-import { PackedSdk } from "./packed-sdk.ts";
+import { INSTALL_MS, PackedSdk } from "./packed-sdk.ts";
 
 /** The limit for `leasehold/client` in a web page. Raise it only for features that are worth it. */
 const CLIENT_GZIPPED_BYTES = 13_600;
@@ -21,7 +21,7 @@ describe("the package", () => {
   beforeAll(async () => {
     packed = await PackedSdk.install();
     ({ project } = packed);
-  });
+  }, INSTALL_MS);
   afterAll(() => packed.remove());
 
   test("has no dependencies, and only optional peers", () => {

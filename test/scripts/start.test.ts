@@ -1,4 +1,4 @@
-/** `npm start` as a process: its keys, odd requests, a kill under load, a restart, its signals, and a refusal. */
+/** `npm start` as a process: its keys, odd requests, a kill under load, a restart, and what it refuses. */
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

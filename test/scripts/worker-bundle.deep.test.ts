@@ -1,4 +1,4 @@
-/** The modules of the Worker as they are deployed, and as they run. worker-bundle.test.ts checks what they have. */
+/** The modules of the Worker as they run, and as they are uploaded. worker-bundle.test.ts has their sizes. */
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, rmSync } from "node:fs";

@@ -86,9 +86,9 @@ async function untilForgotten(): Promise<void> {
 }
 
 /**
- * Runs a flow in a process of its own and kills it at its point. The coordinator gets whatever the process has
- * sent, and has dealt with it before this returns: a request that is on its way would otherwise be granted
- * after the reconciliation.
+ * Runs a flow in a process of its own and kills it at its point. The coordinator gets whatever the process
+ * has sent, and has dealt with it before this returns: a request that is on its way would otherwise be
+ * granted after the reconciliation.
  */
 async function killAt(flow: CrashFlow, names: Parameters<CrashFlow["act"]>[0], point: Point): Promise<void> {
   const { config, coordinator } = setup;

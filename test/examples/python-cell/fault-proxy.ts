@@ -33,7 +33,7 @@ export class FaultProxy {
     await new Promise((stopped) => this.#server.close(stopped));
   }
 
-  /** Waits until the coordinator has dealt with so many requests, also with those of a process that is gone. */
+  /** Waits until the coordinator has dealt with so many requests, even if their process is gone. */
   async untilHandled(count: number): Promise<void> {
     while (this.#handled < count) await once(this.#events, "handled");
   }

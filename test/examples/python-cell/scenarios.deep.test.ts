@@ -1,4 +1,4 @@
-/** All scenarios with the Python cell, and with the SDK, over workerd. scenarios.test.ts has the first ones. */
+/** All scenarios, with the Python cell and with the SDK, over workerd. scenarios.test.ts has the first. */
 import { describe } from "vitest";
 import { realCoordinator } from "../../cell/scenarios/starts.ts";
 import { isSkipped } from "../../support/databases/available.ts";
