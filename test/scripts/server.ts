@@ -10,6 +10,18 @@ export interface Ended {
   stderr: string;
 }
 
+/** A batch that creates a claim of one name. */
+export const oneName = (value: string): object => ({
+  creates: [
+    {
+      bucket: { type: "ROUTES", value },
+      subject: { type: "USER", id: 1 },
+      source: { type: "RAILS_TABLE_USERS", id: 1 },
+    },
+  ],
+});
+export const leaseId = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
+
 export const scripts = { start: "scripts/start.ts", standalone: "scripts/standalone.mjs" } as const;
 
 /** Runs `npm start` or `npm run standalone` in its own process. */

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DevKeys } from "../../scripts/dev-keys.ts";
 import { freePort } from "../../scripts/free-port.ts";
 import { rawRequestTests } from "./raw-requests.ts";
-import { Server } from "./server.ts";
+import { leaseId, oneName, Server } from "./server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leasehold-start-"));
 const state = join(folder, "state");
@@ -59,17 +59,6 @@ test("a second process on the same state, and a wrong variable, are refused with
   expect([busy.code, wrong.code]).toEqual([1, 1]);
 });
 
-const create = (value: string): object => ({
-  creates: [
-    {
-      bucket: { type: "ROUTES", value },
-      subject: { type: "USER", id: 1 },
-      source: { type: "RAILS_TABLE_USERS", id: 1 },
-    },
-  ],
-});
-const uuid = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
-
 test("a kill under load loses no acknowledged lease, and leaves no hold behind", async () => {
   const leases: { cell: string; uuid: string; name: string; begun: number; committed: number }[] = [];
   const load = new AbortController();
@@ -77,7 +66,7 @@ test("a kill under load loses no acknowledged lease, and leaves no hold behind",
     while (!load.signal.aborted) {
       const lease = {
         cell,
-        uuid: uuid(1_000 + leases.length),
+        uuid: leaseId(1_000 + leases.length),
         name: `kill-${leases.length}`,
         begun: 0,
         committed: 0,
@@ -85,7 +74,7 @@ test("a kill under load loses no acknowledged lease, and leaves no hold behind",
       leases.push(lease);
       const key = keys.cells[cell] ?? "";
       lease.begun = (
-        await server.call(key, "PUT", `/v1/cells/${cell}/leases/${lease.uuid}`, create(lease.name))
+        await server.call(key, "PUT", `/v1/cells/${cell}/leases/${lease.uuid}`, oneName(lease.name))
       ).status;
       if (lease.begun === 201)
         lease.committed = (
@@ -108,7 +97,7 @@ test("a kill under load loses no acknowledged lease, and leaves no hold behind",
     const found = await again.call(key, "GET", path);
     if (lease.committed === 200) expect(found.body["lease"]).toMatchObject({ state: "COMMITTED" });
     else if (lease.begun === 201) expect(found.status).toBe(200);
-    const replayed = await again.call(key, "PUT", path, create(lease.name));
+    const replayed = await again.call(key, "PUT", path, oneName(lease.name));
     expect(lease.begun === 201 ? [200] : [200, 201]).toContain(replayed.status);
     expect((await again.call(key, "POST", `${path}/commit`)).status).toBe(200);
   };

@@ -5,7 +5,6 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readFileSync,
   rmSync,
@@ -14,54 +13,14 @@ import {
 } from "node:fs";
 import { Agent, request } from "node:https";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
-import { Server } from "../scripts/server.ts";
+import { leaseId, oneName, Server } from "../scripts/server.ts";
+import { begin, commit, lookUp, useStandalone, type Start } from "./standalone-servers.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "leasehold-standalone-"));
-const servers: Server[] = [];
+const { folder, servers, start, ready } = useStandalone();
 const root = join(import.meta.dirname, "../..");
-
-interface Start {
-  state?: string;
-  variables?: Record<string, string>;
-  args?: readonly string[];
-  port?: number;
-}
-
-async function start({ state = "state", variables = {}, args = [], port }: Start = {}): Promise<Server> {
-  const at = join(folder, state);
-  const server = new Server(port ?? (await freePort()), at, variables, args, "standalone");
-  servers.push(server);
-  return server;
-}
-
-const ready = async (options?: Start): Promise<Server> => (await start(options)).ready();
-
-afterAll(async () => {
-  await Promise.all(servers.map((server) => server.end("SIGKILL")));
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const create = (value: string): object => ({
-  creates: [
-    {
-      bucket: { type: "ROUTES", value },
-      subject: { type: "USER", id: 1 },
-      source: { type: "RAILS_TABLE_USERS", id: 1 },
-    },
-  ],
-});
-const uuid = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
-
-const begin = (server: Server, n: number, name: string) =>
-  server.call(server.keys.cells["1"] ?? "", "PUT", `/v1/cells/1/leases/${uuid(n)}`, create(name));
-const commit = (server: Server, n: number) =>
-  server.call(server.keys.cells["1"] ?? "", "POST", `/v1/cells/1/leases/${uuid(n)}/commit`);
-const lookUp = (server: Server, name: string) =>
-  server.call(server.keys.router, "GET", `/v1/records/ROUTES/${name}`);
 
 test("a projection that is deleted is filled again", async () => {
   const server = await ready({ state: "no-projection" });
@@ -83,10 +42,10 @@ test("a stop ends requests whose callers have left, and is no failure of the dis
     const headers = { authorization: `Bearer ${keys.cells["1"]}`, "content-type": "application/json" };
     const leaving = new AbortController();
     const calls = Array.from({ length: 100 }, (_, n) =>
-      fetch(`${server.url}/v1/cells/1/leases/${uuid(round * 100 + n)}`, {
+      fetch(`${server.url}/v1/cells/1/leases/${leaseId(round * 100 + n)}`, {
         method: "PUT",
         headers,
-        body: JSON.stringify(create(`left-${round}-${n}`)),
+        body: JSON.stringify(oneName(`left-${round}-${n}`)),
         signal: leaving.signal,
       }).catch(() => undefined),
     );

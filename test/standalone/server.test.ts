@@ -1,56 +1,15 @@
 /** `npm run standalone` as a process: its state folder, its signals, odd requests, and two refusals. */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, statSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../scripts/free-port.ts";
+import { beforeAll, describe, expect, test } from "vitest";
 import { rawRequestTests } from "../scripts/raw-requests.ts";
-import { Server } from "../scripts/server.ts";
+import type { Server } from "../scripts/server.ts";
+import { begin, commit, lookUp, useStandalone } from "./standalone-servers.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "leasehold-standalone-"));
-const servers: Server[] = [];
+const { folder, start, ready } = useStandalone();
 const root = join(import.meta.dirname, "../..");
-
-interface Start {
-  state?: string;
-  variables?: Record<string, string>;
-  args?: readonly string[];
-  port?: number;
-}
-
-async function start({ state = "state", variables = {}, args = [], port }: Start = {}): Promise<Server> {
-  const at = join(folder, state);
-  const server = new Server(port ?? (await freePort()), at, variables, args, "standalone");
-  servers.push(server);
-  return server;
-}
-
-const ready = async (options?: Start): Promise<Server> => (await start(options)).ready();
-
-afterAll(async () => {
-  await Promise.all(servers.map((server) => server.end("SIGKILL")));
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const create = (value: string): object => ({
-  creates: [
-    {
-      bucket: { type: "ROUTES", value },
-      subject: { type: "USER", id: 1 },
-      source: { type: "RAILS_TABLE_USERS", id: 1 },
-    },
-  ],
-});
-const uuid = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
-
-const begin = (server: Server, n: number, name: string) =>
-  server.call(server.keys.cells["1"] ?? "", "PUT", `/v1/cells/1/leases/${uuid(n)}`, create(name));
-const commit = (server: Server, n: number) =>
-  server.call(server.keys.cells["1"] ?? "", "POST", `/v1/cells/1/leases/${uuid(n)}/commit`);
-const lookUp = (server: Server, name: string) =>
-  server.call(server.keys.router, "GET", `/v1/records/ROUTES/${name}`);
 
 describe("the first server", () => {
   let first: Server;
