@@ -11,6 +11,19 @@ import { never, identityOf, type TestDeployment } from "./test-deployment.ts";
 /** Real alarms are set this much later, so that only tests ring them. */
 const ALARM_SHIFT_MS = 400 * 86_400_000;
 
+/**
+ * workerd reports every object that was aborted. The plugin of Vitest doesn't print reports with this text,
+ * because it aborts objects itself.
+ */
+const UNREPORTED = "broken.outputGateBroken; jsg.Error: Instance dispose";
+const CRASH = "Instance dispose: a crash that the test requested";
+
+class Crashed extends Error {
+  constructor() {
+    super(`${UNREPORTED}: this instance has crashed`);
+  }
+}
+
 /** One instance of an object, from its constructor to its end. */
 export class FaultyInstance {
   readonly deployment: TestDeployment;
@@ -33,14 +46,14 @@ export class FaultyInstance {
 
   /** Throws if the instance is dead. Everything that it has not made durable is lost. */
   readonly check = (): void => {
-    if (this.#isDoomed) throw new Error("this instance has crashed");
+    if (this.#isDoomed) throw new Crashed();
     if (this.#generation < this.deployment.generation) this.die();
   };
 
   /** Ends the instance and the running turn. */
   die(): never {
-    this.#ctx.abort("a crash that the test requested");
-    throw new Error("this instance has crashed");
+    this.#ctx.abort(CRASH);
+    throw new Crashed();
   }
 
   /** Ends the instance once its writes are durable. Until then it writes, sends and answers nothing. */
