@@ -10,7 +10,7 @@ import {
   type Period,
   type Told,
 } from "./churn-judge.ts";
-import { Requests, type Planned, type Received } from "./requests.ts";
+import { refusalOf, Requests, type Planned, type Received } from "./requests.ts";
 import type { Stage } from "./stage.ts";
 
 export interface RouterSetup {
@@ -53,6 +53,7 @@ export class Churn {
     let owner: Cell | undefined;
     while (!signal.aborted) {
       await sleep(this.#random.between(...(this.#random.chance(0.3) ? LONG_PAUSE_MS : PAUSE_MS)));
+      if (signal.aborted) return;
       const [one, two] = this.#stage.cells;
       if (owner === undefined) {
         owner = await this.#create(this.#random.chance(0.5) ? one : two, name);
@@ -116,9 +117,9 @@ export class Readers {
   readonly complaints: string[] = [];
   /**
    * `healed`: found after a 421. `stale`: found, and marked as from an outage, as after questions without an
-   * answer. `later`: 503, which says nothing about the name.
+   * answer. `later` and `unreachable` say nothing about the name, so they are never wrong.
    */
-  readonly counts = { found: 0, free: 0, healed: 0, stale: 0, later: 0 };
+  readonly counts = { found: 0, free: 0, healed: 0, stale: 0, later: 0, unreachable: 0 };
   readonly #requests: Requests;
   readonly #names: readonly string[];
   readonly #random: Random;
@@ -150,10 +151,12 @@ export class Readers {
     return { path: `/${name}`, method: "GET", received };
   }
 
-  #received(name: string, { sentMs, receivedMs, status, headers, body }: Received): void {
+  #received(name: string, answer: Received): void {
+    const { sentMs, receivedMs, status, headers, body } = answer;
     const { counts } = this;
-    if (status === 503 && headers["retry-after"] !== undefined) {
-      counts.later += 1;
+    const refusal = refusalOf(answer);
+    if (refusal !== undefined) {
+      counts[refusal] += 1;
       return;
     }
     const cell = headers["leasehold-cell"];

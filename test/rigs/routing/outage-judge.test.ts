@@ -15,6 +15,7 @@ const answer = (status: number, headers: Received["headers"], body: string, sent
 const byCell = (cell: string, body = cell): Received => answer(200, { "leasehold-cell": cell }, body);
 const absent = answer(404, {}, '{"reason":"NO_CELL"}');
 const later = answer(503, { "retry-after": "1" }, "");
+const unreachable = answer(502, {}, JSON.stringify({ title: "The cell does not answer" }));
 const complaintsAbout = (asked: Asked, given: Received, phase: Phase): string[] => {
   const judge = new OutageJudge(2_000);
   judge.judge(asked, given, phase, phase === "down" ? outage : undefined);
@@ -39,6 +40,8 @@ test.each<[string, Asked, Received, Phase]>([
   ],
   ["a refusal says no time", { kind: "unseen", owner: "1" }, answer(503, {}, ""), "down"],
   ["a request has no answer", { kind: "unseen", owner: "1" }, answer(0, {}, "socket hang up"), "changing"],
+  ["a cell is chosen for a name that was never seen", { kind: "unseen", owner: "1" }, unreachable, "down"],
+  ["a cell is chosen for a free name", { kind: "missing" }, unreachable, "up"],
   ["the router fails", { kind: "page", owner: "1" }, answer(502, {}, ""), "changing"],
 ])("complains if %s", (_, asked, given, phase) => {
   expect(complaintsAbout(asked, given, phase)).toHaveLength(1);
@@ -46,6 +49,7 @@ test.each<[string, Asked, Received, Phase]>([
 
 test.each<[string, Asked, Received, Phase]>([
   ["a found name keeps its cell", { kind: "warm", owner: "1" }, byCell("1"), "down"],
+  ["the cell of a found name is too slow", { kind: "warm", owner: "1" }, unreachable, "down"],
   ["a name that was never seen is unavailable", { kind: "unseen", owner: "1" }, later, "down"],
   ["a negative answer is within the bound", { kind: "missing" }, absent, "down"],
   ["a free name is absent again", { kind: "unheard" }, absent, "up"],

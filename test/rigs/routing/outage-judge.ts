@@ -1,5 +1,5 @@
 /** Judges the answers of a router whose coordinator is killed and started again. */
-import type { Received } from "./requests.ts";
+import { refusalOf, type Received } from "./requests.ts";
 
 /**
  * What a request is about. No name changes its owner in such a run.
@@ -19,10 +19,10 @@ export const phases = ["up", "down", "changing"] as const;
 export type Phase = (typeof phases)[number];
 
 /**
- * `right`: from the owner's cell. `absent`: 404. `later`: 503 with Retry-After. Every other answer, and none,
- * is wrong.
+ * `right`: from the owner's cell. `absent`: 404. `later` and `unreachable` are those of `refusalOf`. Every
+ * other answer, and none, is wrong.
  */
-export const results = ["right", "absent", "later", "wrong"] as const;
+export const results = ["right", "absent", "later", "unreachable", "wrong"] as const;
 export type Result = (typeof results)[number];
 
 export interface Asked {
@@ -56,9 +56,10 @@ export class OutageJudge {
     return this.#counts.get([phase, kind, result].join()) ?? 0;
   }
 
-  /** All answers to requests of a kind, in a phase. */
+  /** The answers to requests of a kind, in a phase, without those that a slow machine causes. */
   answers(phase: Phase, kind: Kind): number {
-    return results.reduce((sum, result) => sum + this.count(phase, kind, result), 0);
+    const telling = results.filter((result) => result !== "unreachable");
+    return telling.reduce((sum, result) => sum + this.count(phase, kind, result), 0);
   }
 
   /**
@@ -70,11 +71,12 @@ export class OutageJudge {
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
     const sinceOutageMs = outage === undefined ? 0 : answer.sentMs - outage.fromMs;
     if (this.#allowed(kind, phase, sinceOutageMs).includes(result)) return;
-    const { method, path, status, headers, body } = answer;
+    const { method, path, status, headers, body, sentMs, receivedMs } = answer;
     const cell = headers["leasehold-cell"];
     this.complaints.push(
       `${method} ${path} (${kind}, coordinator ${phase}) was answered ${status}` +
-        `${cell === undefined ? "" : ` by cell ${String(cell)}`}: ${body.slice(0, 200)}`,
+        `${cell === undefined ? "" : ` by cell ${String(cell)}`} at ${Math.round(sentMs)} ms, ` +
+        `after ${Math.round(receivedMs - sentMs)} ms: ${body.slice(0, 200)}`,
     );
   }
 
@@ -84,11 +86,11 @@ export class OutageJudge {
       case "warm":
       case "start":
         // Found names and cells stay usable for the grace period, which is longer than a run's outages (Q8).
-        return ["right"];
+        return ["right", "unreachable"];
       case "page":
-        return ["right", "later"];
+        return ["right", "later", "unreachable"];
       case "unseen":
-        return isDown ? ["later"] : ["right", "later"];
+        return isDown ? ["later"] : ["right", "later", "unreachable"];
       case "missing":
         // A negative answer may be as old as the bound, but an outage doesn't make it live longer (Q7).
         return isDown && sinceOutageMs > this.#boundMs ? ["later"] : ["absent", "later"];
@@ -98,9 +100,10 @@ export class OutageJudge {
   }
 }
 
-export function resultOf({ status, headers, body }: Received, owner: string | undefined): Result {
+export function resultOf(answer: Received, owner: string | undefined): Result {
+  const { status, headers, body } = answer;
   if (status === 200)
     return owner !== undefined && headers["leasehold-cell"] === owner && body === owner ? "right" : "wrong";
   if (status === 404 && body.includes('"NO_CELL"')) return "absent";
-  return status === 503 && /^[1-9]\d*$/.test(headers["retry-after"] ?? "") ? "later" : "wrong";
+  return refusalOf(answer) ?? "wrong";
 }

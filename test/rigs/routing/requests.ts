@@ -20,8 +20,22 @@ export interface Received extends Sent {
   body: string;
 }
 
-/** A request without an answer in this time hangs. The router gives up everything much earlier. */
-const HANG_MS = 60_000;
+/**
+ * Why the router has no answer about a name. `later`: 503 with Retry-After, nobody knows its cell now.
+ * `unreachable`: 502 or 504, the router knows the cell and got no answer of it in time, as on a busy machine.
+ */
+export function refusalOf({
+  status,
+  headers,
+  body,
+}: Pick<Received, "status" | "headers" | "body">): "later" | "unreachable" | undefined {
+  if (status === 503 && /^[1-9]\d*$/.test(headers["retry-after"] ?? "")) return "later";
+  const isLost = (status === 502 || status === 504) && /"The cell (does|did) not answer/.test(body);
+  return isLost ? "unreachable" : undefined;
+}
+
+/** A request without an answer in this time hangs. The router waits for a cell for 100 s. */
+const HANG_MS = 300_000;
 /**
  * A machine that is too slow for the pace must not collect requests without end: each of them takes two files
  * of this process, which also has the cells, and two of a router.

@@ -17,6 +17,8 @@ export interface StageOptions {
 /** Batches of this size fit into the coordinator's default limits. */
 const NAMES_OF_LEASE = 50;
 const SOURCE_TYPE = "RAILS_TABLE_ROUTES";
+/** Long enough for the start of a coordinator on a busy machine. */
+const DEADLINE_MS = 300_000;
 
 export class Stage {
   readonly cells: readonly [Cell, Cell] = [new Cell("1"), new Cell("2")];
@@ -70,7 +72,7 @@ export class Stage {
     const { url, keys } = this.server;
     return createClient({
       ...patience,
-      deadlineMs: 60_000,
+      deadlineMs: DEADLINE_MS,
       url,
       key: keys.cells[cell.id] ?? "",
       cell: cell.id,
@@ -80,7 +82,7 @@ export class Stage {
   /** A client with the key of a router, which asks the coordinator itself. */
   router(): Client {
     const { url, keys } = this.server;
-    return createClient({ ...patience, deadlineMs: 60_000, url, key: keys.router });
+    return createClient({ ...patience, deadlineMs: DEADLINE_MS, url, key: keys.router });
   }
 
   /** Each name has the same source in all of its claims. */
