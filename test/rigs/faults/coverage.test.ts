@@ -1,7 +1,7 @@
 /** Tests the whole matrix: it covers every write, and the documentation lists its scenarios. */
 import { expect, test } from "vitest";
 import { writePoints } from "../../../src/core/write-points.ts";
-import documentation from "../../../docs/internals/fault-matrix.md?raw";
+import { documented } from "./documented.ts";
 import { d1Errors } from "./faulty-d1.ts";
 import { rowsOf } from "./matrix.ts";
 import { callFaults, writeFaults } from "./armed-fault.ts";
@@ -30,12 +30,11 @@ const unreachable: Record<string, string> = {
 };
 
 await prepareDatabases();
-const matrix: { title: string; writes: string[]; points: string[]; faults: string[] }[] = [];
+const matrix: { title: string; points: string[]; faults: string[] }[] = [];
 for (const scenario of scenarios) {
   const journal = await record(scenario);
   matrix.push({
     title: scenario.title,
-    writes: journal.writes.map(({ label }) => label),
     points: journal.writes.flatMap(({ points }) => points),
     faults: rowsOf(scenario, journal).map(({ fault }) => fault),
   });
@@ -60,18 +59,7 @@ test("every fault and every error of D1 occurs in a row", () => {
   ).toEqual([]);
 });
 
-test("the documentation lists the writes of every scenario", () => {
-  const listed = new Map(
-    [...documentation.matchAll(/^- \*\*([^*]+)\*\*:((?:\s+`[^`]+`)+)$/gm)].map(([, title, writes]) => [
-      title,
-      namesIn(writes ?? ""),
-    ]),
-  );
-  // Writes of two objects at the same time have no order.
-  expect(Object.fromEntries(listed)).toEqual(
-    Object.fromEntries(matrix.map(({ title, writes }) => [title, writes.toSorted()])),
-  );
+// Each scenario's own test compares the writes.
+test("the documentation lists every scenario, and no other", () => {
+  expect([...documented.keys()].toSorted()).toEqual(matrix.map(({ title }) => title).toSorted());
 });
-
-const namesIn = (writes: string): string[] =>
-  [...writes.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? "").toSorted();

@@ -35,9 +35,9 @@ const required = {
 const ofCalls: readonly CallFault[] = ["drop", "lose_answer", "twice", "late", "stale", "reset_after"];
 const ofPairs: readonly CallFault[] = ["lose_answer", "twice", "late"];
 /** Rows take turns, so that a run takes minutes. */
-const PARTS_OF_CRASHES = 2;
-const PARTS_OF_CALLS = 6;
-const PARTS_OF_PAIRS = 14;
+const PARTS_OF_CRASHES = 3;
+const PARTS_OF_CALLS = 9;
+const PARTS_OF_PAIRS = 21;
 /** The caller cannot distinguish these, so each call gets one of them, in turn. */
 const refusals: readonly CallFault[] = ["overloaded", "retryable", "reset"];
 

@@ -1,10 +1,14 @@
 /** Defines the tests of some scenarios: one test for each row of the matrix. */
 import { describe, expect, test } from "vitest";
+import { documented } from "./documented.ts";
 import { missingRows, rowsOf } from "./matrix.ts";
 import { play, prepareDatabases, record } from "./play.ts";
 import { isInSlice } from "./slice.ts";
 import { keyOf } from "./armed-fault.ts";
 import type { Scenario } from "./scenarios.ts";
+
+/** Longer than other tests, because a busy machine repeats a row with longer timeouts. */
+const SLOW_MS = 600_000;
 
 export async function matrixSuite(scenarios: readonly Scenario[]): Promise<void> {
   await prepareDatabases();
@@ -18,13 +22,12 @@ export async function matrixSuite(scenarios: readonly Scenario[]): Promise<void>
         expect(missingRows(journal, rows)).toEqual([]);
       });
 
-      test("the writes are the same each time", async () => {
-        const again = await record(scenario);
-        expect(again.writes.map(keyOf).toSorted()).toEqual(journal.writes.map(keyOf).toSorted());
+      test("the writes are those that the documentation lists", () => {
+        expect(journal.writes.map(({ label }) => label).toSorted()).toEqual(documented.get(scenario.title));
       });
 
       for (const row of rows.filter(isInSlice)) {
-        test(`${scenario.rules} ${row.fault} at ${row.at}`, async () => {
+        test(`${scenario.rules} ${row.fault} at ${row.at}`, { timeout: SLOW_MS }, async () => {
           await play(scenario, row.arm);
         });
       }
