@@ -32,7 +32,7 @@ const WARM = 100;
 const UNSEEN = 60;
 const MISSING = 50;
 /** Each phase lasts until there are so many answers to each kind of request, however slow the machine is. */
-const LEAST_ANSWERS = 20;
+const LEAST_ANSWERS = 5;
 /** The pace in each phase is shown for at least this long. */
 const PHASE_MS = 1_000;
 /** A name that the router has not found this long after an outage is not found at all. */

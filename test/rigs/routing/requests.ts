@@ -36,11 +36,8 @@ export function refusalOf({
 
 /** A request without an answer in this time hangs. The router waits for a cell for 100 s. */
 const HANG_MS = 300_000;
-/**
- * A machine that is too slow for the pace must not collect requests without end: each of them takes two files
- * of this process, which also has the cells, and two of a router.
- */
-const MAX_UNDER_WAY = 1_500;
+/** A machine that is too slow for the pace gets fewer requests, instead of ever longer queues. */
+const MAX_UNDER_WAY = 200;
 const TICK_MS = 5;
 
 /** Sends requests at a pace that does not depend on the answers. */

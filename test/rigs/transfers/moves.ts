@@ -110,8 +110,8 @@ export async function work(
   names: number,
   random: Random,
   isOver: () => boolean,
-): Promise<number> {
-  let saved = 0;
+  onSaved: () => void,
+): Promise<void> {
   while (!isOver()) {
     const [organization = ""] = random.shuffled(organizations);
     const path = `name-${random.between(1, names)}`;
@@ -129,8 +129,7 @@ export async function work(
       () => true,
       () => false,
     );
-    if (isSaved) saved += 1;
+    if (isSaved) onSaved();
     else await pause(PAUSE_MS);
   }
-  return saved;
 }

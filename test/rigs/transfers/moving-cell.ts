@@ -54,8 +54,6 @@ export class MovingCell {
   readonly client: Client;
   readonly orm: Orm;
   readonly cell: Cell<Tx>;
-  /** Requests that it has answered with 421. */
-  refused = 0;
   readonly #pool: Pool;
   readonly #server: Server;
 
@@ -142,7 +140,6 @@ export class MovingCell {
       .innerJoin(organizations, eq(organizations.id, users.organization))
       .where(eq(users.path, path));
     if (found === undefined || found.state === "moved") {
-      this.refused += 1;
       const answer = misdirected(headers) ?? { status: 404, headers: {}, body: "" };
       return void response.writeHead(answer.status, answer.headers).end(answer.body);
     }
