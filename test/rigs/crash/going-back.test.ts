@@ -137,7 +137,9 @@ describe.each(hostKinds)("npm run %s", (host) => {
     "flipped bytes in the WAL": (file) => flipBytes(`${file}-wal`, 0.5),
   };
 
-  const lossesHere = inSlice(Object.keys(losses), 3);
+  // The files differ by host, and what is done about a loss does not. A start of `npm start` takes longest.
+  const [parts, partsOfLedger] = host === "start" ? [6, 2] : [3, 1];
+  const lossesHere = inSlice(Object.keys(losses), parts);
 
   const objects = ["shard-0", "cell-1", "directory"] as const;
   const early = (object: string): string => join(folder, `early-${object}`);
@@ -211,7 +213,7 @@ describe.each(hostKinds)("npm run %s", (host) => {
     await server.kill("group");
   });
 
-  describe.each(["an earlier copy", "deleted files"])("a ledger with %s", (loss) => {
+  describe.each(inSlice(["an earlier copy", "deleted files"], partsOfLedger))("a ledger with %s", (loss) => {
     test("[H2] [H4] grants and decides nothing, and says so", async () => {
       const server = await lose("cell-1", loss);
       expect(await begin(server, "1", "more")).toMatchObject(lost);

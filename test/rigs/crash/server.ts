@@ -23,6 +23,8 @@ export function hostNamed(given = "start"): HostKind {
 }
 
 const READY = "Leasehold is ready at";
+/** A runtime that is not back after this time hangs, however slow the machine is. */
+const PATIENCE_MS = 300_000;
 
 /**
  * What is killed: the whole process group, or one of its two processes. Node starts a new runtime if workerd
@@ -149,7 +151,7 @@ export class Server {
    * not.
    */
   async isBack(): Promise<boolean> {
-    for (let tries = 0; tries < 200 && this.isRunning; tries += 1) {
+    for (const endMs = performance.now() + PATIENCE_MS; this.isRunning && performance.now() < endMs;) {
       const answer = await fetch(`${this.url}/healthz`).catch(() => undefined);
       if (answer?.ok === true) return true;
       await new Promise((resume) => setTimeout(resume, 50));

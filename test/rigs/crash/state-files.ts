@@ -30,7 +30,7 @@ function objectFiles(stateFolder: string, className: string): string[] {
 
 function storedObjects(stateFolder: string, className: string): Stored[] {
   return objectFiles(stateFolder, className).flatMap((file) => {
-    const database = new DatabaseSync(file, { readOnly: true });
+    const database = new DatabaseSync(file, { readOnly: true, timeout: 60_000 });
     // An object that died before its first write has no tables.
     if (database.prepare("SELECT 1 FROM sqlite_schema WHERE name IN ('hold', 'lease')").get() === undefined) {
       database.close();

@@ -44,8 +44,10 @@ type Found = LeaseState | "none";
 
 const WIDTH = 12;
 const LOOKUP = 50;
-/** Longer than any sweep or alarm takes. */
-const SWEEPS_MS = 15_000;
+/** Longer than any sweep or alarm takes, however slow the machine is. */
+const SWEEPS_MS = 120_000;
+/** No call of the verification may fail because the machine is slow. */
+const SLOW_MS = 300_000;
 /** Small pages, so that there are several. */
 const PAGE = 7;
 
@@ -380,7 +382,7 @@ export class Verifier {
 
   #connect(key = "", cell?: string): Client {
     const { url, fetch } = this.#deployment;
-    return createClient({ ...patience, url, key, cell, fetch });
+    return createClient({ ...patience, deadlineMs: SLOW_MS, url, key, cell, fetch });
   }
 }
 
