@@ -1,5 +1,5 @@
 /**
- * Kills the cell at the points of each flow: half of them each day. After the cell's next process has
+ * Kills the cell at points of each flow, an eighth of them at each change. After the cell's next process has
  * reconciled, rows and claims must agree.
  */
 import { sql } from "drizzle-orm";
@@ -154,7 +154,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("a cell that is killed", () => {
   for (const name of Object.keys(flows) as FlowName[]) {
     describe(`in ${name}`, () => {
       const points = Object.entries(flows[name].points) as [Point, LocalOutcome][];
-      test.each(inSlice(points, 4))("%s: %s", (point, outcome) => dieAt(name, point, outcome));
+      test.each(inSlice(points, 8))("%s: %s", (point, outcome) => dieAt(name, point, outcome));
     });
   }
 });

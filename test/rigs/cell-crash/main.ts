@@ -9,23 +9,21 @@ import { parseArgs } from "node:util";
 import { parsed, runProgram, wholeNumber } from "../../support/options.ts";
 import { runLoad, type LoadResult, type LoadOptions } from "./load.ts";
 
-const MAX_PAUSE_MS = 6_000;
+const SIGN_UPS_PER_KILL = 40;
 
 const usage = `npm run cell-crash -- [options]
 
   --sign-ups N    sign-ups to finish (10000)
   --names N       number of different names (40)
   --seed N        seed of all random choices (the time)
-  --minutes N     longest duration in minutes (30)
   --help          prints this text`;
 
-function readOptions(): Pick<LoadOptions, "seed" | "signUps" | "names" | "minutes"> {
+function readOptions(): Pick<LoadOptions, "seed" | "signUps" | "names"> {
   const text = { type: "string" } as const;
   const options = {
     "sign-ups": text,
     names: text,
     seed: text,
-    minutes: text,
     help: { type: "boolean" },
   } as const;
   const { values } = parsed(() => parseArgs({ options }));
@@ -37,7 +35,6 @@ function readOptions(): Pick<LoadOptions, "seed" | "signUps" | "names" | "minute
     signUps: wholeNumber("sign-ups", values["sign-ups"], 10_000, 1),
     names: wholeNumber("names", values.names, 40, 1),
     seed: wholeNumber("seed", values.seed, Math.floor(Date.now() / 1_000)),
-    minutes: wholeNumber("minutes", values.minutes, 30, 1),
   };
 }
 
@@ -66,7 +63,7 @@ async function main(): Promise<boolean> {
   const options = readOptions();
   const folder = mkdtempSync(join(tmpdir(), "cell-crash-"));
   print(`seed ${options.seed}, in ${folder}`);
-  const outcome = await runLoad({ ...options, maxPauseMs: MAX_PAUSE_MS, folder, log: print });
+  const outcome = await runLoad({ ...options, signUpsPerKill: SIGN_UPS_PER_KILL, folder, log: print });
   report(outcome);
   if (outcome.complaints.length > 0) {
     print(

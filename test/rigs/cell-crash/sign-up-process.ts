@@ -38,6 +38,8 @@ const SPELLED_OTHERWISE = 0.3;
 const LOST = 0.01;
 /** The pause after a failure that was not about a name, because something is down. */
 const PAUSE_MS = 50;
+/** Some operations must fail while a server is away, and most must not because the machine is slow. */
+const DEADLINE_MS = 5_000;
 
 const { config, folder, name, seed, concurrency, names } = JSON.parse(
   process.argv[2] ?? "{}",
@@ -53,7 +55,7 @@ const { cell, orm } = openCell(config, {
     breaker: { openMs: 200 },
     hooks: { onRetry: ({ operation }) => recorder.write({ line: "retry", operation }) },
   },
-  cell: { beginDeadlineMs: 1_500, preflightDeadlineMs: 1_500, decideDeadlineMs: 1_500 },
+  cell: { beginDeadlineMs: DEADLINE_MS, preflightDeadlineMs: DEADLINE_MS, decideDeadlineMs: DEADLINE_MS },
   onConnect: loseAnswers(() => network.chance(LOST)),
   onEvent: (event) => recorder.write(lineOf(event)),
 });
