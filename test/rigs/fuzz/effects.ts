@@ -490,7 +490,12 @@ export function wrongEffect(
   const changes = withoutCron(all, server).filter((change) => !isBirth(change) && !isCopyOfTypes(change));
   const real = changes.filter((change) => !isAudit(change));
   const entries = changes.filter((change) => isAudit(change));
-  return wrongRows(real, request, received, server) ?? wrongEntries(entries, real, request, received, server);
+  // A run of the cron may have moved an entry from an object to D1 meanwhile.
+  const moved = changesIn(all, D1, "audit").filter(made);
+  return (
+    wrongRows(real, request, received, server) ??
+    wrongEntries(entries, moved, real, request, received, server)
+  );
 }
 
 function wrongRows(
@@ -574,6 +579,7 @@ const updated = (row: Row | undefined): object => ({ updated_at_ms: row?.["updat
  */
 function wrongEntries(
   entries: readonly Change[],
+  moved: readonly Change[],
   real: readonly Change[],
   { id, key }: FuzzRequest,
   { status }: Received,
@@ -596,10 +602,7 @@ function wrongEntries(
     id === "stepRemoval"
       ? real.some((change) => change.key === "cell_state" || beginsRemoval(change) || isMark(change))
       : real.some((change) => !isVersion(change) && !inUse.has(change));
-  // A run of the cron may have moved the entry to D1 meanwhile.
-  const isMoved = entries.some(
-    (change) => made(change) && change.object === D1 && actions.includes(change.after?.["action"]),
-  );
-  if (actions.length === 0 || changed === (own.length > 0 || isMoved)) return undefined;
+  const isMoved = moved.some(({ after }) => actions.includes(after?.["action"]));
+  if (actions.length === 0 || (changed ? own.length > 0 || isMoved : own.length === 0)) return undefined;
   return changed ? "a change by an operator has no audit entry" : "an audit entry without a change";
 }

@@ -421,8 +421,10 @@ const rawOf = ({ params }: FuzzRequest): Record<string, string> =>
     Object.entries(params).map(([name, value]) => [name, encodeURIComponent(value.toWellFormed())]),
   );
 
-export function hostileRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
-  const ways = hostilities.filter(({ isFor }) => isFor?.(id) ?? true);
+/** Hostile requests of any kind that the route has, or of one of them, in turn. */
+export function hostileRequests(id: RouteId, nth?: number): fc.Arbitrary<FuzzRequest> {
+  const all = hostilities.filter(({ isFor }) => isFor?.(id) ?? true);
+  const ways = nth === undefined ? all : all.filter((_, index) => index === nth % all.length);
   const applied = ways.map(({ weight, apply }) => ({
     weight,
     arbitrary: fc

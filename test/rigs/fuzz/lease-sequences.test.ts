@@ -138,7 +138,7 @@ function learn(known: Known, request: FuzzRequest, uuid: string, cell: string, t
 test(
   "a lease keeps its rules during any other requests about it",
   async () => {
-    await fuzz(30, sequences, async (sequence) => {
+    await fuzz(12, sequences, async (sequence) => {
       for (const { uuid, kind, steps: asked } of sequence.leases) {
         const known: Known = {};
         const begin: Step = { kind: "plain", id: "beginLease", by: "cell" };

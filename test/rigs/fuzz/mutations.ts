@@ -98,12 +98,15 @@ const MUTATIONS: readonly Mutation[] = [
   },
 ];
 
-/** Valid requests with one mutation, in the body, the query or the path. */
-export function nearlyValidRequests(id: RouteId): fc.Arbitrary<FuzzRequest> {
+/** The number of mutations. */
+export const MUTATION_COUNT = MUTATIONS.length;
+
+/** Valid requests with one mutation, in the body, the query or the path: the nth one, or any. */
+export function nearlyValidRequests(id: RouteId, nth?: number): fc.Arbitrary<FuzzRequest> {
   const parts = fc.record({
     request: validRequests(id),
     where: fc.nat(99),
-    mutation: fc.constantFrom(...MUTATIONS),
+    mutation: fc.constantFrom(...(nth === undefined ? MUTATIONS : MUTATIONS.slice(nth, nth + 1))),
     part: fc.nat(5),
   });
   return parts.map(({ request, where, mutation, part }) => {

@@ -259,7 +259,7 @@ function unexpected(request: FuzzRequest, { status, text }: Received): string | 
  */
 const BEYOND_SCHEMAS = new RegExp(
   `^(${[
-    "body|reason|note|page_token|cursor|value|cell_id|expires_in_s|min_position|subject_(type|id)",
+    "body|reason|note|page_token|cursor|value|cell_id|expires_in_s|min_position|shards|subject_(type|id)",
     String.raw`export\[\d+\]\.source_type|certificate|issuer|subject`,
     String.raw`(issuers|authorities)\[\d+\]\.(name|jwks_url|keys|certificate)`,
     String.raw`(issuers|authorities)\[\d+\]\.rules\[\d+\]\.(cell_id|claims|dns|uri)`,

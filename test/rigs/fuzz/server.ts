@@ -62,14 +62,14 @@ const VARIABLES = {
   LEASEHOLD_OUTSTANDING_LEASES: "30",
   // The rows are compared after each answer.
   LEASEHOLD_DECISION_WAIT_MS: "0",
-  LEASEHOLD_INQUIRY_TIMEOUT_MS: "15000",
-  LEASEHOLD_EXCHANGE_TIMEOUT_MS: "15000",
-  LEASEHOLD_BEGIN_DEADLINE_MS: "18000",
-  LEASEHOLD_COMMIT_DEADLINE_MS: "18000",
+  LEASEHOLD_INQUIRY_TIMEOUT_MS: "30000",
+  LEASEHOLD_EXCHANGE_TIMEOUT_MS: "30000",
+  LEASEHOLD_BEGIN_DEADLINE_MS: "60000",
+  LEASEHOLD_COMMIT_DEADLINE_MS: "60000",
 };
 
 /** A request without an answer after this time hangs. It is longer than any deadline of the server. */
-export const HANG_MS = 40_000;
+export const HANG_MS = 300_000;
 
 const DAY_S = 86_400;
 

@@ -33,7 +33,7 @@ const seed =
   wholeNumber("FUZZ_SEED") ?? (givenRuns === undefined ? 20_261_128 : Math.floor(Math.random() * 1e9));
 
 /** Vitest's timeout, a safety net only: each request has its own check for a hang. */
-export const TEST_MS = 120_000 + (givenRuns ?? 0) * 1_000;
+export const TEST_MS = 900_000 + (givenRuns ?? 0) * 1_000;
 
 /** Ends a slow property before vitest does, so that it reports its failure. */
 const LIMIT_MS = TEST_MS - 30_000;
@@ -48,17 +48,23 @@ export const tooFewRuns = (runs: number): string | undefined => {
 
 if (givenRuns !== undefined) console.log(`FUZZ_SEED=${seed} FUZZ_RUNS=${givenRuns}`);
 
-/** Runs one property. The error of a failure has the seed, the path and the shrunk request as it was sent. */
+/**
+ * Runs one property, first with a value of each of `kinds`. The error of a failure has the seed, the path and
+ * the shrunk request as it was sent.
+ */
 export async function fuzz<T>(
   runs: number,
   made: fc.Arbitrary<T>,
   check: (value: T) => Promise<void>,
+  kinds: readonly fc.Arbitrary<T>[] = [],
 ): Promise<void> {
+  const examples = kinds.map((kind, index) => fc.sample(kind, { numRuns: 1, seed: seed + index }) as [T]);
   const { failed, interrupted, counterexamplePath, numRuns, numShrinks, errorInstance } = await fc.check(
     fc.asyncProperty(made, check),
     {
       seed,
       numRuns: givenRuns ?? runs,
+      examples,
       plugins: [fc.interruptAfterTimeLimit(LIMIT_MS)],
       ...(path === undefined || path === "" ? {} : { path }),
     },

@@ -49,9 +49,15 @@ export class StateOnDisk {
     this.#folder = folder;
   }
 
-  /** Returns the changes since the last call. The first call returns all rows. */
+  /**
+   * Returns the changes since the last call. The first call returns all rows. D1 is read before and after the
+   * objects, so a run of the cron is known if it has written to an object.
+   */
   changes(): Change[] {
-    return this.#files().flatMap((file) => {
+    const { d1 = [], objects = [] } = Object.groupBy(this.#files(), (file) =>
+      this.#isD1(file) ? "d1" : "objects",
+    );
+    return [...d1, ...objects, ...d1].flatMap((file) => {
       const known = this.#open.get(file);
       if (known === undefined) return this.#openFirst(file);
       // `data_version` changes with every transaction of another connection.
@@ -81,7 +87,7 @@ export class StateOnDisk {
   /** Runs a statement in D1 without the server. */
   execute(statement: string, ...bindings: unknown[]): void {
     const [file = ""] = [...this.#open].find(([, { object }]) => object === D1) ?? [];
-    const database = new DatabaseSync(file, { timeout: 5_000 });
+    const database = new DatabaseSync(file, { timeout: 120_000 });
     database.prepare(statement).run(...(bindings as SQLInputValue[]));
     database.close();
   }
@@ -99,11 +105,14 @@ export class StateOnDisk {
     );
   }
 
+  #isD1(file: string): boolean {
+    return file.startsWith(join(this.#folder, isStandalone ? "projection." : "d1"));
+  }
+
   #openFirst(file: string): Change[] {
-    const database = new DatabaseSync(file, { readOnly: true, timeout: 5_000 });
+    const database = new DatabaseSync(file, { readOnly: true, timeout: 120_000 });
     const version = database.prepare("PRAGMA data_version");
-    const isD1 = file.startsWith(join(this.#folder, isStandalone ? "projection." : "d1"));
-    const object = isD1 ? D1 : "";
+    const object = this.#isD1(file) ? D1 : "";
     const opened: OpenDatabase = { database, version, seen: versionOf(version), object, rows: new Map() };
     this.#open.set(file, opened);
     return this.#readAgain(opened);
