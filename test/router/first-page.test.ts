@@ -50,7 +50,7 @@ beforeAll(async () => {
   const { url, keys, fetch } = coordinator;
   cell = openCell();
   await cell.install();
-  // A router whose time stands still: what it remembers gets no older.
+  // A router whose time stands still: what it remembers gets no older. It waits for a busy machine.
   const clock = {
     now: () => 0,
     after: (delayMs: number, ring: () => void) => {
@@ -58,7 +58,7 @@ beforeAll(async () => {
       return () => clearTimeout(timer);
     },
   };
-  routes = createRoutes({ url, key: keys.router, fetch, clock });
+  routes = createRoutes({ url, key: keys.router, fetch, clock, timeoutMs: 60_000 });
   proxy = createProxy({ routes, ruleset, fetch: application });
 });
 

@@ -39,7 +39,8 @@ describe.skipIf(isSkipped("PostgreSQL"))("an organization moves", () => {
       return cell;
     };
     cells = [await open("1"), await open("2")];
-    routes = createRoutes({ url, key: keys.router });
+    // It waits for a busy machine as long as it can.
+    routes = createRoutes({ url, key: keys.router, timeoutMs: 60_000 });
     router = await serve({ routes, ruleset: prefixes });
   });
 
