@@ -16,7 +16,7 @@ export interface Driver {
   database: CellDatabase<Tx>;
   run(statement: string): Promise<unknown>;
   rows(statement: string): Promise<Record<string, unknown>[]>;
-  /** Ends the connection of a transaction, as a lost network does. */
+  /** Ends the connection of a transaction, as a lost network does. The server has closed it afterwards. */
   cut(tx: Tx): Promise<void>;
   stop(): Promise<void>;
 }
@@ -48,7 +48,7 @@ const withPg: DriverKind = {
         const { rows: own } = (await tx.query("SELECT pg_backend_pid() AS pid")) as {
           rows: { pid: number }[];
         };
-        await pool.query(`SELECT pg_terminate_backend(${own[0]?.pid})`);
+        await pool.query(`SELECT pg_terminate_backend(${own[0]?.pid}, 60000)`);
       },
       stop: async () => {
         await pool.end();
@@ -74,6 +74,8 @@ const withMysql2: DriverKind = {
       cut: async (tx) => {
         const [own] = (await tx.query("SELECT CONNECTION_ID() AS id")) as [{ id: number }[]];
         await pool.query(`KILL ${own[0]?.id}`);
+        const ofKilled = `SELECT id FROM information_schema.processlist WHERE id = ${own[0]?.id}`;
+        while ((await rows(ofKilled)).length > 0);
       },
       stop: async () => {
         await pool.end();

@@ -1,9 +1,11 @@
 /** Tables without a schema: their columns, unique keys and foreign keys are read from the database. */
 import { pgTable, serial, text } from "drizzle-orm/pg-core";
 import { createPool } from "mysql2/promise";
+import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { condition, table } from "../../../src/cell/adapter/index.ts";
 import { createCell, type Cell, type CellOptions } from "../../../src/cell/cell.ts";
+import { patientCell, patientClient } from "../../../src/cell/conformance/patience.ts";
 import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
 import { toValidationErrors } from "../../../src/cell/validation.ts";
 import { createClient } from "../../../src/client/client.ts";
@@ -89,13 +91,13 @@ function suite(kind: DriverKind): void {
       key: coordinator.keys.cell("1"),
       cell: "1",
       fetch: (to, init) => coordinator.fetch(to, init),
+      ...patientClient,
     });
     return createCell<Tx>({
       client,
       database: driver.database,
       tables,
-      beginDeadlineMs: 10_000,
-      decideDeadlineMs: 10_000,
+      ...patientCell,
       ...options,
     });
   };
@@ -333,8 +335,8 @@ function suite(kind: DriverKind): void {
     const lost = cell.transaction(async (tx) => {
       await tx.insert(people, { name });
       await driver.cut(tx.db);
-      // Long enough for the connection to end between two statements.
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      // The driver notices it between two statements.
+      await setImmediate();
       await tx.insert(people, { name: fresh("bob") });
     });
     await expect(lost).rejects.toThrow();
@@ -364,6 +366,7 @@ function suite(kind: DriverKind): void {
       url: coordinator.url,
       key: coordinator.keys.router,
       fetch: (to, init) => coordinator.fetch(to, init),
+      ...patientClient,
     });
     return (await client.records.lookup([{ type: "USERNAMES", value: name }])).map(({ found }) => found);
   }

@@ -3,6 +3,7 @@ import { CamelCasePlugin, sql, type Generated, type Kysely, type Transaction } f
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createCell, type Cell, type CellOptions } from "../../../src/cell/cell.ts";
+import { patientCell, patientClient } from "../../../src/cell/conformance/patience.ts";
 import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
 import { kyselyMysql, kyselyPostgres, kyselyTables } from "../../../src/cell/kysely/index.ts";
 import type { Where } from "../../../src/cell/table.ts";
@@ -64,14 +65,14 @@ function suite(kind: ServerKind): void {
       key: coordinator.keys.cell("1"),
       cell: "1",
       fetch: (to, init) => coordinator.fetch(to, init),
+      ...patientClient,
     });
     const database = kind.database(db);
     return createCell({
       client,
       database,
       tables,
-      beginDeadlineMs: 10_000,
-      decideDeadlineMs: 10_000,
+      ...patientCell,
       ...options,
     });
   };
@@ -80,6 +81,7 @@ function suite(kind: ServerKind): void {
       url: coordinator.url,
       key: coordinator.keys.router,
       fetch: (to, init) => coordinator.fetch(to, init),
+      ...patientClient,
     });
     const [found] = await client.records.lookup([{ type: "USERNAMES", value: name }]);
     return found?.found;

@@ -170,7 +170,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       async (how, outcome) => {
         const uuid = uuidv7();
         const holder = await open([rowOf(uuid)]);
-        const patient = mysql<Tx>(installed.db, { fenceWaitMs: 20_000 });
+        const patient = mysql<Tx>(installed.db, { fenceWaitMs: 60_000 });
         const fencing = patient.fence(uuid);
         await waiting(1);
         await holder.end(how);
@@ -181,7 +181,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     test("if several wait for a transaction that is rolled back, at least one is written", async () => {
       const uuid = uuidv7();
       const holder = await open([rowOf(uuid)]);
-      const patient = mysql<Tx>(installed.db, { fenceWaitMs: 20_000 });
+      const patient = mysql<Tx>(installed.db, { fenceWaitMs: 60_000 });
       const fencing = Promise.all([1, 2, 3].map(() => patient.fence(uuid)));
       await waiting(3);
       await holder.end("ROLLBACK");

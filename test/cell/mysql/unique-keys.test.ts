@@ -3,6 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import { int, mysqlTable, unique, uniqueIndex, varchar } from "drizzle-orm/mysql-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createCell, type Cell } from "../../../src/cell/cell.ts";
+import { patientCell, patientClient } from "../../../src/cell/conformance/patience.ts";
 import { claimable } from "../../../src/cell/claimable.ts";
 import { toValidationErrors } from "../../../src/cell/validation.ts";
 import { createClient } from "../../../src/client/client.ts";
@@ -73,10 +74,10 @@ describe.skipIf(isSkipped("MariaDB"))("MariaDB", () => {
     [coordinator, installed] = await Promise.all([testCoordinator(), Installed.start()]);
     const { url, fetch, keys } = coordinator;
     cell = createCell<Tx>({
-      client: createClient({ url, fetch, key: keys.cell("1"), cell: "1" }),
+      client: createClient({ url, fetch, key: keys.cell("1"), cell: "1", ...patientClient }),
       database: installed.cell,
       tables: claimables,
-      beginDeadlineMs: 10_000,
+      ...patientCell,
     });
     await installed.run(...createTables);
   });

@@ -1,9 +1,9 @@
 /** postgres-js rejects a transaction as soon as its connection is lost, while the body still runs. */
 import { sql } from "drizzle-orm";
-import { setTimeout } from "node:timers/promises";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { postgres } from "../../../src/cell/postgres/index.ts";
+import { requireOpen } from "../../../src/cell/run-transaction.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import type { Tx } from "../scenarios/dialect.ts";
 import { PostgresServer } from "../scenarios/starts.ts";
@@ -26,12 +26,12 @@ describe.skipIf(isSkipped("PostgreSQL"))("postgres-js loses its connection while
       await cell.insertLease(tx, { uuid: before, sources: [] });
       const [own] = await tx.select({ pid: sql<number>`pg_backend_pid()` }).from(sql`(VALUES (1)) AS one`);
       await tested.orm.execute(sql`SELECT pg_terminate_backend(${own?.pid})`);
-      // Stands for a slow call, such as a begin.
-      await setTimeout(200);
-      late = await cell.insertLease(tx, { uuid: after, sources: [] }).catch((error: unknown) => error);
+      // The body goes on until the driver has rejected the transaction, as in a slow call.
+      await expect.poll(() => Promise.try(requireOpen, tx).catch(String)).toContain("has ended");
+      late = await cell.insertLease(tx, { uuid: after, sources: [] }).catch(String);
     });
     expect(ran.kind).toBe("rolled_back");
-    expect(String(late)).toContain("has ended");
+    expect(late).toContain("has ended");
     expect(await cell.has([before, after])).toEqual([]);
     // Other transactions are not affected.
     expect((await cell.run((tx) => cell.insertLease(tx, { uuid: after, sources: [] }))).kind).toBe(

@@ -3,6 +3,7 @@ import { sql, type SQL } from "drizzle-orm";
 import { integer, pgSchema, pgTable, serial, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createCell, type Cell } from "../../../src/cell/cell.ts";
+import { patientCell, patientClient } from "../../../src/cell/conformance/patience.ts";
 import { claimable } from "../../../src/cell/claimable.ts";
 import { postgres } from "../../../src/cell/postgres/index.ts";
 import { toValidationErrors, type FieldError } from "../../../src/cell/validation.ts";
@@ -100,12 +101,12 @@ function suite(name: string, start: () => Promise<TestedDatabase>): void {
       [coordinator, tested] = await Promise.all([testCoordinator(), start()]);
       ({ orm } = tested);
       const { url, fetch, keys } = coordinator;
-      const client = createClient({ url, fetch, key: keys.cell("1"), cell: "1" });
+      const client = createClient({ url, fetch, key: keys.cell("1"), cell: "1", ...patientClient });
       cell = createCell<Tx>({
         client,
         database: postgres(orm as never),
         tables: claimables,
-        beginDeadlineMs: 10_000,
+        ...patientCell,
       });
       await cell.install();
       for (const statement of createTables) await run(sql.raw(statement));

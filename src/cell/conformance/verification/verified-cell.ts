@@ -10,13 +10,13 @@ import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../clie
 import type { LedgerPoint } from "../../../client/ledger-history.ts";
 import type { TestCoordinator } from "../../../testing/index.ts";
 import { FaultyFetch } from "../faulty-fetch.ts";
+import { patientCell, patientClient } from "../patience.ts";
 import type { Suites } from "../runner.ts";
 import { dialects } from "../schema.ts";
 import type { ConformanceDatabase, ConformanceRows, ConformanceTarget, TableName } from "../target.ts";
 import { createTables, quoted, type Match } from "../world.ts";
 
 const HOUR_MS = 3_600_000;
-const LONG_MS = 10_000;
 
 type VerifiedName = "accounts" | "emails" | "projects" | "teams";
 type VerifiedTables = { [Name in VerifiedName]: NamedTable<ConformanceRows[Name], object> };
@@ -138,6 +138,7 @@ export class VerifiedCell {
       retries: 1,
       backoffMs: 1,
       breaker: false,
+      ...patientClient,
     });
     this.claimables = verifiedTablesOf(this.tables);
     this.cell = this.open(this.claimables);
@@ -233,14 +234,13 @@ export class VerifiedCell {
     return queued.map(({ id }) => id);
   }
 
-  /** The cell in another process, which may have other tables. A slow machine meets its long deadlines. */
+  /** The cell in another process, which may have other tables. */
   open(tables: readonly Claimable[], database = this.database()): Cell<unknown> {
     return createCell({
       client: this.client,
       database,
       tables,
-      beginDeadlineMs: LONG_MS,
-      decideDeadlineMs: LONG_MS,
+      ...patientCell,
     });
   }
 
@@ -252,6 +252,7 @@ export class VerifiedCell {
       key: keys.cell("2"),
       cell: "2",
       fetch: (to, init) => this.coordinator.fetch(to, init),
+      ...patientClient,
     });
   }
 
