@@ -49,7 +49,6 @@ const system = [
   "test/console/browser/**/*.test.ts",
   "test/grpc/**/*.test.ts",
   "test/cell/ledger-history.test.ts",
-  "test/cell/verification/{mariadb,pglite,postgres}.test.ts",
   "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads,transfers}/**/*.test.ts",
   "test/router/first-page.test.ts",
   "test/standalone/**/*.test.ts",

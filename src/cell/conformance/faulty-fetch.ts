@@ -1,3 +1,4 @@
+import type { Batch } from "../../client/api-types.ts";
 import type { Fetch } from "../../client/connection.ts";
 
 export type Operation = "begin" | "commit" | "rollback" | "get" | "list" | "lookup" | "other";
@@ -68,6 +69,14 @@ export class FaultyFetch {
   /** The operations in order, such as `begin commit rollback`. */
   get story(): string {
     return this.calls.map(({ operation }) => operation).join(" ");
+  }
+
+  /** How many claims each begin was to create or destroy. */
+  get batchSizes(): number[] {
+    return this.of("begin").map(({ body }) => {
+      const { creates = [], destroys = [] } = body as Batch;
+      return creates.length + destroys.length;
+    });
   }
 
   forget(): void {

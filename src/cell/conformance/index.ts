@@ -3,8 +3,8 @@ import { cellDatabaseSuite } from "./cell-database.ts";
 import { localLeasesSuite, localWorldOf } from "./local-leases.ts";
 import { notInstalledSuite } from "./not-installed.ts";
 import { suitesOf, type TestRunner } from "./runner.ts";
-import { scenarioSuite } from "./scenarios.ts";
 import type { ConformanceCoordinator, ConformanceTarget } from "./target.ts";
+import { transactionSuite } from "./transactions.ts";
 import { verificationSuite } from "./verification/suite.ts";
 
 export type { TestRunner } from "./runner.ts";
@@ -18,9 +18,9 @@ export type {
 } from "./target.ts";
 
 /**
- * Declares the tests that a database adapter must pass: its methods, the rows of leases, the whole life of
- * two cells with a coordinator and a faulty network, and verification. Call it in a file of your test
- * runner.
+ * Declares the tests that a database adapter must pass: its methods, the rows of leases, what it can change
+ * about the transactions of two cells with a coordinator, and about verification. Call it in a file of your
+ * test runner. What a cell does is the same with every adapter, so Leasehold tests it once, elsewhere.
  *
  * @param runner - The functions of Vitest, Jest or `bun:test`, or of `node:test` with Jest's `expect`. Each
  *   test has 120 s, except with `node:test`.
@@ -71,7 +71,7 @@ export function cellConformance<Tx>(runner: TestRunner, target: ConformanceTarge
     cellDatabaseSuite(suites, tested);
     localLeasesSuite(suites, "the leases in the database", () => localWorldOf(tested));
     notInstalledSuite(suites, tested, coordinator);
-    suites.describe("a cell", () => scenarioSuite(suites, tested, coordinator));
+    transactionSuite(suites, tested, coordinator);
     verificationSuite(suites, tested);
   });
 }

@@ -6,7 +6,9 @@ import type { PlannedWrites } from "../planned-writes.ts";
 import type { Bucket, LookupResult } from "../../client/api-types.ts";
 import { createClient, type Client } from "../../client/client.ts";
 import { FaultyFetch } from "./faulty-fetch.ts";
-import { claimablesOf, dialects } from "./schema.ts";
+import { patientCell, patientClient } from "./patience.ts";
+import type { Suites } from "./runner.ts";
+import { claimablesOf, dialects, switches } from "./schema.ts";
 import type {
   ConformanceCoordinator,
   ConformanceDatabase,
@@ -16,9 +18,9 @@ import type {
   Values,
 } from "./target.ts";
 
-export interface World {
+export interface World<Coordinator extends ConformanceCoordinator = ConformanceCoordinator> {
   target: ConformanceTarget<unknown>;
-  coordinator: ConformanceCoordinator;
+  coordinator: Coordinator;
   one: ConformanceCell;
   two: ConformanceCell;
 }
@@ -148,15 +150,14 @@ export class ConformanceCell<Tx = unknown> {
       retries: 1,
       backoffMs: 1,
       breaker: false,
+      ...patientClient,
     });
     this.database = opened.database();
     this.cell = createCell({
       client: this.client,
       database: this.database,
       tables: claimablesOf(opened.tables),
-      // Long deadlines, so that a slow machine does not cause timeouts.
-      beginDeadlineMs: 10_000,
-      decideDeadlineMs: 10_000,
+      ...patientCell,
       onEvent: (event) => this.events.push(event),
       ...options,
     });
@@ -244,6 +245,51 @@ export class ConformanceCell<Tx = unknown> {
   #named(tx: ClaimTransaction<Tx>): TestedTransaction {
     return new TestedTransaction(tx, this.#tables);
   }
+}
+
+/** Declares the start of a coordinator with two cells, which the tests of a `describe` share. */
+export function worldOf<Coordinator extends ConformanceCoordinator>(
+  { afterAll, beforeAll, beforeEach }: Suites,
+  target: ConformanceTarget<unknown>,
+  startCoordinator: () => Promise<Coordinator>,
+): World<Coordinator> {
+  const world = { target } as World<Coordinator>;
+  const stops: (() => Promise<void>)[] = [];
+  beforeAll(async () => {
+    world.coordinator = await startCoordinator();
+    stops.push(() => world.coordinator.stop());
+    for (const [key, id] of [
+      ["one", "1"],
+      ["two", "2"],
+    ] as const) {
+      const opened = await target.open();
+      stops.push(() => opened.stop());
+      world[key] = await new ConformanceCell(id, target, world.coordinator, opened).prepare();
+    }
+  });
+  afterAll(async () => {
+    for (const stop of stops.toReversed()) await stop();
+  });
+  beforeEach(async () => {
+    switches.usernames = true;
+    for (const each of [world.one, world.two]) {
+      each.network.forget();
+      each.events.length = 0;
+    }
+  });
+  return world;
+}
+
+export async function signUp(
+  cell: ConformanceCell,
+  username: string,
+  email = `${username}@x.io`,
+): Promise<number> {
+  return cell.transaction(async (tx) => {
+    const user = await tx.insert("users", { username });
+    await tx.insert("emails", { owner: user.id, email });
+    return user.id;
+  });
 }
 
 /** The text as a literal of SQL. The suites write no backslashes. */

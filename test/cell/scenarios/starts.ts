@@ -10,12 +10,12 @@ import { Pool } from "pg";
 import postgresJs from "postgres";
 import { startCoordinator } from "../../../scripts/coordinator.ts";
 import { startTestCoordinator } from "../../../src/testing/index.ts";
-import { startMariadb } from "../../support/databases/mariadb.ts";
 import { startPglite } from "../../support/databases/pglite.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
 import type { Orm } from "./dialect.ts";
-import type { TestedCoordinator, TestedDatabase } from "./drizzle.ts";
+import { drizzleTarget, type TestedCoordinator, type TestedDatabase } from "./drizzle.ts";
+import { postgresDialect } from "./postgres-dialect.ts";
 import type { Values } from "../../../src/cell/conformance/target.ts";
 
 /** Starts the deployed Worker with workerd, Durable Objects and D1. */
@@ -34,11 +34,22 @@ export async function realCoordinator(): Promise<TestedCoordinator> {
   };
 }
 
+/** The test coordinator of the SDK, whose clock can be advanced. */
+export interface AdvancedCoordinator extends TestedCoordinator {
+  advance(ms: number): Promise<void>;
+}
+
 /** Starts the test coordinator of the SDK. */
-export async function testCoordinator(): Promise<TestedCoordinator> {
+export async function testCoordinator(): Promise<AdvancedCoordinator> {
   const coordinator = await startTestCoordinator();
   const { url, keys } = coordinator;
-  return { url, fetch: (to, init) => coordinator.fetch(to, init), keys, stop: () => coordinator.close() };
+  return {
+    url,
+    fetch: (to, init) => coordinator.fetch(to, init),
+    keys,
+    advance: (ms) => coordinator.advance(ms),
+    stop: () => coordinator.close(),
+  };
 }
 
 export async function pglite(): Promise<TestedDatabase> {
@@ -51,66 +62,53 @@ export async function pglite(): Promise<TestedDatabase> {
   };
 }
 
-interface Connected {
-  orm: Orm;
-  query: TestedDatabase["query"];
-  end: () => Promise<void>;
+/** The database with which the scenarios run. */
+export const pgliteTarget = drizzleTarget(
+  { name: "drizzle with PGlite", isConcurrent: false, looksAtCommit: true },
+  postgresDialect,
+  pglite,
+);
+
+export function drizzleOnNodePostgres(url: string): TestedDatabase {
+  const pool = new Pool({ connectionString: url, max: 10 });
+  const query = async (statement: string) => (await pool.query<Values>(statement)).rows;
+  return { orm: drizzleNodePostgres(pool), isConcurrent: true, query, stop: () => pool.end() };
+}
+
+export function drizzleOnPostgresJs(url: string): TestedDatabase {
+  const client = postgresJs(url, { max: 10, onnotice: () => {} });
+  const query = async (statement: string): Promise<Values[]> => client.unsafe(statement);
+  return { orm: drizzlePostgresJs(client), isConcurrent: true, query, stop: () => client.end() };
+}
+
+export function drizzleOnMysql2(url: string): TestedDatabase {
+  const pool = createPool({ uri: url, connectionLimit: 10 });
+  const query = async (statement: string) => (await pool.query<RowDataPacket[]>(statement))[0];
+  const orm = drizzleMysql2(pool) as unknown as Orm;
+  return { orm, isConcurrent: true, query, stop: () => pool.end() };
 }
 
 /** Databases on one server, which is stopped with the last of them, and started again for the next. */
-class SharedServer {
-  readonly #start: () => Promise<DatabaseServer>;
+export class PostgresServer {
   #server: Promise<DatabaseServer> | undefined;
   #users = 0;
 
-  constructor(start: () => Promise<DatabaseServer>) {
-    this.#start = start;
-  }
+  nodePostgres = (): Promise<TestedDatabase> => this.#database(drizzleOnNodePostgres);
 
-  async database(connect: (url: string) => Connected): Promise<TestedDatabase> {
-    this.#server ??= this.#start();
+  postgresJs = (): Promise<TestedDatabase> => this.#database(drizzleOnPostgresJs);
+
+  async #database(connect: (url: string) => TestedDatabase): Promise<TestedDatabase> {
+    this.#server ??= startPostgres();
     this.#users += 1;
     const server = await this.#server;
-    const { orm, query, end } = connect(server.url(await server.createDatabase()));
+    const connected = connect(server.url(await server.createDatabase()));
     const stop = async (): Promise<void> => {
-      await end();
+      await connected.stop();
       this.#users -= 1;
       if (this.#users > 0) return;
       this.#server = undefined;
       await server.stop();
     };
-    return { orm, query, isConcurrent: true, stop };
+    return { ...connected, stop };
   }
-}
-
-export class PostgresServer {
-  readonly #shared = new SharedServer(startPostgres);
-
-  nodePostgres = (): Promise<TestedDatabase> =>
-    this.#shared.database((url) => {
-      const pool = new Pool({ connectionString: url, max: 10 });
-      const query = async (statement: string) => (await pool.query<Values>(statement)).rows;
-      return { orm: drizzleNodePostgres(pool), query, end: () => pool.end() };
-    });
-
-  postgresJs = (): Promise<TestedDatabase> =>
-    this.#shared.database((url) => {
-      const client = postgresJs(url, { max: 10, onnotice: () => {} });
-      const query = async (statement: string): Promise<Values[]> => client.unsafe(statement);
-      return { orm: drizzlePostgresJs(client), query, end: () => client.end() };
-    });
-}
-
-export class MariadbServer {
-  readonly #shared = new SharedServer(startMariadb);
-
-  mysql2 = (): Promise<TestedDatabase> =>
-    this.#shared.database((url) => {
-      const pool = createPool({ uri: url, connectionLimit: 10 });
-      const query = async (statement: string): Promise<Values[]> => {
-        const [rows] = await pool.query<RowDataPacket[]>(statement);
-        return rows;
-      };
-      return { orm: drizzleMysql2(pool) as unknown as Orm, query, end: () => pool.end() };
-    });
 }

@@ -1,196 +1,28 @@
 /** Verification of a cell with any database, against the in-memory coordinator, whose clock can be set. */
-import type { Claimable } from "../../claimable.ts";
-import { formatReport } from "../../verification/format.ts";
-import type { VerificationItem, VerificationReport } from "../../verification/report.ts";
-import { VerificationAborted } from "../../verification/verify.ts";
+import { claimable, type Claimable } from "../../claimable.ts";
 import { sourceOrder, compareBytes } from "../../../core/source-order.ts";
 import type { Suites } from "../runner.ts";
 import type { ConformanceTarget } from "../target.ts";
-import { backfillSuite } from "./backfill.ts";
-import { scopeDigestSuite } from "./scope-digest.ts";
-import { stopAndResumeSuite } from "./stop-and-resume.ts";
-import { keptClaimsSuite } from "./kept-claims.ts";
+import { brief, changes, kinds, takes, username } from "./drifts.ts";
 import { verifiedCellSuite, verifiedTablesOf, type VerifiedCell } from "./verified-cell.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";
-const subject = (id: number | string) => ({ type: "USER" as const, id: String(id) });
-const source = (id: number | string) => ({ type: USERS, id: String(id) }) as const;
-const username = (value: string) => ({ type: "USERNAMES" as const, value });
-
-const kinds = ({ counts: { missing, different, extra } }: VerificationReport): number[] => [
-  missing,
-  different,
-  extra,
-];
-const changes = ({ counts: { created, replaced, destroyed } }: VerificationReport): number[] => [
-  created,
-  replaced,
-  destroyed,
-];
-const brief = ({ action, bucket, reason, outcome, skipReason }: VerificationItem): string =>
-  `${action} ${bucket.value} (${reason}) ${skipReason === undefined ? outcome : `skipped: ${skipReason}`}`;
-
-const takes = (value: string, id: number | string) => ({
-  bucket: username(value),
-  subject: subject(id),
-  source: source(id),
-});
-
-/** Creates the drift of S4. */
-async function plant(one: VerifiedCell): Promise<void> {
-  await one.addAccounts(2_503, "user");
-  const names = (...ids: number[]) =>
-    ids.flatMap((id) => [
-      { bucket: { type: "USER_IDS" as const, value: String(id) } },
-      { bucket: username(`user-${id}`) },
-    ]);
-  // 3 accounts have no claims.
-  await one.lease({ destroys: names(10, 1_500, 2_400) });
-  // 2 accounts have the claim of another name.
-  await one.lease({
-    destroys: [{ bucket: username("user-20") }, { bucket: username("user-1700") }],
-    creates: [takes("wrong-1", 20), takes("wrong-2", 1_700)],
-  });
-  // 4 claims belong to deleted accounts, one of them after the last row.
-  await one.delete("accounts", { id: [1_200, 2_503] });
-  // 1 claim belongs to an account that must no longer have one.
-  await one.update("accounts", { bot: true }, { id: 30 });
-  await one.coordinator.advance(24 * HOUR_MS);
-  // 1 claim, 30 minutes old, belongs to a row that does not exist.
-  await one.lease({ creates: [takes("just-now", 900_000)] });
-  await one.coordinator.advance(HOUR_MS / 2);
-  // 1 account was changed 5 minutes ago, but has claims that are days old.
-  await one.update("accounts", { username: "renamed", updated_at: one.ago(300) }, { id: 40 });
-}
 
 /**
  * What a database adapter can change about verification: reads of ranges, the order and the spelling of ids,
- * times of changes, locks, bulk changes, the saved cursor and the queue.
+ * times of changes, locks, the saved cursor and the queue. What runs find and decide is the same with every
+ * adapter, so users need not test it.
  */
 export function verificationSuite(suites: Suites, target: ConformanceTarget<unknown>): void {
-  verifiedCellSuite(suites, target, "verification", (current) => {
-    backfillSuite(suites, current);
-    keptClaimsSuite(suites, current);
-    stopAndResumeSuite(suites, current);
-    driftSuite(suites, current);
-    scopeDigestSuite(suites, current);
-  });
+  verifiedCellSuite(suites, target, "verification", (current) => databaseSuite(suites, current, target));
 }
 
-function driftSuite({ describe, test, expect }: Suites, current: () => VerifiedCell): void {
-  describe("S4", () => {
-    for (const digests of [true, false])
-      test(`[V1] repairs every kind of drift, and skips what is recent (digests: ${digests})`, async () => {
-        const one = current();
-        await plant(one);
-        const plan = await one.cell.verify({ digests });
-        expect([plan.status, plan.applied, kinds(plan), changes(plan)]).toEqual([
-          "done",
-          false,
-          [6, 2, 5],
-          [0, 0, 0],
-        ]);
-        expect(await one.owners("USERNAMES", "user-10", "wrong-1")).toEqual([
-          "user-10: free",
-          "wrong-1: ACTIVE of 1 for 20",
-        ]);
-
-        const report = await one.cell.verify({ apply: true, digests });
-        expect([report.status, kinds(report), changes(report)]).toEqual([
-          "done",
-          [6, 2, 5],
-          [6 + 2, 0, 2 + 4 + 1],
-        ]);
-        expect(new Set(report.items.map(({ kind, reason }) => `${kind} ${reason}`))).toEqual(
-          new Set(["missing no_claim", "different value", "extra row_gone", "extra not_claimed"]),
-        );
-        expect(
-          await one.owners(
-            "USERNAMES",
-            "user-10",
-            "user-20",
-            "wrong-1",
-            "user-30",
-            "user-1200",
-            "user-2503",
-            "just-now",
-            "user-40",
-            "renamed",
-          ),
-        ).toEqual([
-          "user-10: ACTIVE of 1 for 10",
-          "user-20: ACTIVE of 1 for 20",
-          "wrong-1: free",
-          "user-30: free",
-          "user-1200: free",
-          "user-2503: free",
-          "just-now: ACTIVE of 1 for 900000",
-          "user-40: ACTIVE of 1 for 40",
-          "renamed: free",
-        ]);
-
-        await one.coordinator.advance(60_000);
-        const again = await one.cell.verify({ apply: true, digests });
-        expect([again.status, kinds(again), changes(again)]).toEqual(["done", [0, 0, 0], [0, 0, 0]]);
-        expect(formatReport(report)).toContain("found: 6 missing, 2 different, 5 extra");
-
-        // After two hours, the recent drift is no longer recent.
-        await one.coordinator.advance(2 * HOUR_MS);
-        await one.update("accounts", { updated_at: one.ago(7_200) });
-        const later = await one.cell.verify({ apply: true, digests });
-        expect(changes(later)).toEqual([1, 0, 2]);
-        expect(await one.owners("USERNAMES", "just-now", "user-40", "renamed")).toEqual([
-          "just-now: free",
-          "user-40: free",
-          "renamed: ACTIVE of 1 for 40",
-        ]);
-      });
-
-    test("[V5] after `maxMs` a run saves its cursor, and the next run continues there", async () => {
-      const one = current();
-      await plant(one);
-      const options = { apply: true, digests: false, maxMs: 0 };
-      const first = await one.cell.verify(options);
-      expect([first.status, first.next]).toEqual([
-        "out_of_time",
-        { pass: "claim", source: USERS, after: "1000" },
-      ]);
-      const second = await one.cell.verify(options);
-      expect([second.status, second.resumed, second.next?.after]).toEqual(["out_of_time", true, "2001"]);
-      const rest = await one.cell.verify({ ...options, maxMs: 60_000 });
-      expect([rest.status, rest.resumed, kinds(rest), changes(rest)]).toEqual([
-        "done",
-        true,
-        [6, 2, 5],
-        [8, 0, 7],
-      ]);
-      expect((await one.cell.verify(options)).resumed).toBe(false);
-    });
-  });
-
-  test("[V4] records of equal ranges are not sent", async () => {
-    const one = current();
-    await one.addAccounts(1_000, "equal");
-    const equal = await one.cell.verify({ apply: true });
-    expect(equal.counts).toMatchObject({
-      rows: 1_000,
-      claims: 2_000,
-      records: 0,
-      ranges: 19,
-      equalRanges: 19,
-    });
-    await one.lease({ destroys: [{ bucket: username("equal-500") }] });
-    const one64th = await one.cell.verify({ apply: true, recentMs: 0 });
-    expect(one64th.counts).toMatchObject({
-      rows: 1_000,
-      claims: 2_000,
-      records: 127,
-      created: 1,
-      equalRanges: 18,
-    });
-  });
-
+function databaseSuite(
+  { test, expect }: Suites,
+  current: () => VerifiedCell,
+  { isConcurrent }: ConformanceTarget<unknown>,
+): void {
   test("[V4] a digest is no proof in a range with a hold, a recent claim or a recent row", async () => {
     const one = current();
     await one.addAccounts(10, "held");
@@ -208,189 +40,6 @@ function driftSuite({ describe, test, expect }: Suites, current: () => VerifiedC
     expect((await one.cell.verify()).counts.equalRanges).toBe(4);
     await one.update("accounts", { updated_at: one.ago(10) }, { id: 5 });
     expect((await one.cell.verify()).counts.equalRanges).toBe(3);
-  });
-
-  test("claims of an empty table are extra too", async () => {
-    const one = current();
-    await one.lease({
-      creates: [
-        takes("nobody", 7),
-        takes("no one", 70_000_000_000_000_000_000n.toString()),
-        takes("no-one", "x7"),
-      ],
-    });
-    await one.coordinator.advance(2 * HOUR_MS);
-    const report = await one.cell.verify({ apply: true });
-    expect([kinds(report), changes(report)]).toEqual([
-      [0, 0, 3],
-      [0, 0, 3],
-    ]);
-    expect(await one.records(USERS)).toEqual([]);
-  });
-
-  test("[V3] a name that moves to another row is never free in between", async () => {
-    const one = current();
-    await one.addAccounts(3, "swap");
-    // The names move in a circle, without the SDK. The last one gets another spelling.
-    await one.update("accounts", { username: "swap-1 moves" }, { id: 1 });
-    await one.update("accounts", { username: "SWAP-1" }, { id: 3 });
-    await one.update("accounts", { updated_at: one.ago(7_200) });
-    const before = await one.records(USERS);
-    const uuidOf = (records: typeof before, value: string): string | undefined =>
-      records.find(({ bucket }) => bucket.type === "USERNAMES" && bucket.value.toLowerCase() === value)?.uuid;
-    const report = await one.cell.verify({ apply: true });
-    expect(changes(report)).toEqual([1, 1, 1]);
-    expect(await one.owners("USERNAMES", "SWAP-1", "swap-1 moves", "swap-3")).toEqual([
-      "SWAP-1: ACTIVE of 1 for 3",
-      "swap-1 moves: ACTIVE of 1 for 1",
-      "swap-3: free",
-    ]);
-    // A claim that was released and created again would have another UUID.
-    expect(uuidOf(await one.records(USERS), "swap-1")).toBe(uuidOf(before, "swap-1"));
-  });
-
-  test("[V3] a name can also move between segments and between tables", async () => {
-    const one = current();
-    await one.addAccounts(30, "far");
-    await one.insert("emails", [{ owner: 1, email: "a@x.io" }]);
-    await one.lease({
-      creates: [{ bucket: { type: "EMAILS", value: "a@x.io" }, subject: subject(1), source: source(4) }],
-    });
-    await one.update("accounts", { username: "gone" }, { id: 2 });
-    await one.update("accounts", { username: "far-2" }, { id: 29 });
-    await one.age();
-    const report = await one.cell.verify({ apply: true, pageRows: 5, rangeRows: 2, digestRanges: 3 });
-    expect([report.status, changes(report)]).toEqual(["done", [1, 2, 1]]);
-    expect(await one.owners("USERNAMES", "far-2", "far-29", "gone")).toEqual([
-      "far-2: ACTIVE of 1 for 29",
-      "far-29: free",
-      "gone: ACTIVE of 1 for 2",
-    ]);
-    expect((await one.records("RAILS_TABLE_EMAILS")).map(({ bucket }) => bucket.value)).toEqual(["a@x.io"]);
-  });
-
-  test("a name that another cell holds is reported and skipped", async () => {
-    const one = current();
-    await one.addAccounts(5, "mine");
-    await one.lease({ destroys: [{ bucket: username("mine-2") }, { bucket: username("mine-4") }] });
-    await one.lease({ creates: [takes("MINE-2", 77)] }, one.other());
-    const plan = await one.cell.verify({ recentMs: 0 });
-    expect(plan.items.map(brief).toSorted()).toEqual([
-      "create mine-2 (no_claim) skipped: other_cell",
-      "create mine-4 (no_claim) planned",
-    ]);
-    const report = await one.cell.verify({ apply: true, recentMs: 0 });
-    expect([report.status, report.counts.otherCell, changes(report)]).toEqual(["done", 1, [1, 0, 0]]);
-    expect(await one.owners("USERNAMES", "mine-2", "mine-4")).toEqual([
-      "mine-2: ACTIVE of 2",
-      "mine-4: ACTIVE of 1 for 4",
-    ]);
-  });
-
-  test("two rows with the same name, and values that are not names, are reported", async () => {
-    const one = current();
-    await one.addAccounts(3, "twice");
-    await one.update("accounts", { username: "TWICE-1" }, { id: 2 });
-    await one.update("accounts", { username: "not\u0007a name" }, { id: 3 });
-    await one.age();
-    const report = await one.cell.verify({ apply: true });
-    expect(report.items.map(brief).toSorted()).toEqual([
-      "destroy twice-2 (value) done",
-      "destroy twice-3 (not_claimed) done",
-      "none TWICE-1 (two_rows) skipped: duplicate",
-      "none not\u0007a name (not_a_name) skipped: unnameable",
-    ]);
-    // The same holds if the rows are not read in the same page.
-    const apart = await one.cell.verify({ apply: true, pageRows: 1, digests: false });
-    expect([apart.counts.duplicates, changes(apart)]).toEqual([1, [0, 0, 0]]);
-    expect(await one.owners("USERNAMES", "twice-1")).toEqual(["twice-1: ACTIVE of 1 for 1"]);
-  });
-
-  test("[V3] a backfill claims a name once if two rows use it, and reports the other row", async () => {
-    const one = current();
-    const old = { updated_at: one.ago(86_400) };
-    await one.insert(
-      "accounts",
-      ["Ada", "ada", "Bob"].map((value) => ({ username: value, ...old })),
-    );
-    const filled = await one.cell.verify({ apply: true, maxShare: 1 });
-    expect([filled.counts.duplicates, filled.counts.recent, changes(filled)]).toEqual([1, 0, [5, 0, 0]]);
-    expect(filled.items.map(brief)).toContain("replace ada (row) skipped: duplicate");
-    expect(await one.owners("USERNAMES", "ada", "bob")).toEqual([
-      "ada: ACTIVE of 1 for 1",
-      "bob: ACTIVE of 1 for 3",
-    ]);
-  });
-
-  test("[V5] needs approval for a larger share, unless `maxShare` allows it beforehand", async () => {
-    const one = current();
-    for (let at = 0; at < 600; at += 100)
-      await one.insert(
-        "accounts",
-        Array.from({ length: 100 }, (_, index) => ({
-          username: `old-${at + index}`,
-          updated_at: one.ago(86_400),
-        })),
-      );
-    const asked = await one.cell.verify({ apply: true });
-    expect([asked.status, changes(asked), asked.approvalReason]).toEqual([
-      "needs_approval",
-      [0, 0, 0],
-      "1200 of 1200 claims seen so far would change, and `maxShare` allows 0.1",
-    ]);
-    expect(await one.records(USERS)).toEqual([]);
-    const few = await one.cell.verify({
-      apply: true,
-      maxShare: 1,
-      maxChanges: 700,
-      pageRows: 200,
-      rangeRows: 100,
-      digestRanges: 1,
-    });
-    expect([few.status, few.approvalReason]).toEqual([
-      "needs_approval",
-      "800 claims would change, and `maxChanges` allows 700",
-    ]);
-    const seen: number[] = [];
-    const filled = await one.cell.verify({
-      apply: true,
-      maxShare: 1,
-      onProgress: ({ rows, totalRows }) => void (totalRows > 0 && seen.push(rows / totalRows)),
-    });
-    expect([filled.status, filled.counts.created]).toEqual(["done", 1_200]);
-    expect(seen.at(-1)).toBe(1);
-    expect((await one.records(USERS)).length).toBe(1_200);
-    expect(await one.client.leases.list().all()).toEqual([]);
-  });
-
-  test("[V5] an aborted run is continued from its saved cursor", async () => {
-    const one = current();
-    await one.addAccounts(60, "cut");
-    await one.lease({ destroys: [5, 55].map((id) => ({ bucket: username(`cut-${id}`) })) });
-    const options = { apply: true, recentMs: 0, pageRows: 10, rangeRows: 5, digestRanges: 2 };
-    let begins = 0;
-    one.network.fate = ({ operation }) => (operation === "begin" && (begins += 1) > 1 ? "refuse" : "deliver");
-    const aborted = await one.cell.verify(options).catch((error: unknown) => error);
-    expect(aborted).toBeInstanceOf(VerificationAborted);
-    expect((aborted as VerificationAborted).report.next).toEqual({
-      pass: "claim",
-      source: USERS,
-      after: "50",
-    });
-    one.network.forget();
-    const rest = await one.cell.verify(options);
-    expect([rest.status, rest.resumed, rest.counts.rows, changes(rest)]).toEqual([
-      "done",
-      true,
-      60,
-      [2, 0, 0],
-    ]);
-    expect(await one.owners("USERNAMES", "cut-5", "cut-55")).toEqual([
-      "cut-5: ACTIVE of 1 for 5",
-      "cut-55: ACTIVE of 1 for 55",
-    ]);
-    // No lease of a refused begin is still open.
-    expect(await one.client.leases.list().all()).toEqual([]);
   });
 
   test("[V2] rows are checked again under the lock, and drifts that have changed are skipped", async () => {
@@ -425,52 +74,26 @@ function driftSuite({ describe, test, expect }: Suites, current: () => VerifiedC
     ]);
   });
 
-  test("[V2] a repaired row stays locked until the local commit", async () => {
-    const one = current();
-    if (!one.target.isConcurrent) return;
-    await one.addAccounts(2, "locked");
-    await one.lease({ destroys: [{ bucket: username("locked-1") }] });
-    let isRenamed = false;
-    let rename: Promise<void> | undefined;
-    const seen: boolean[] = [];
-    one.network.before = async ({ operation }) => {
-      if (operation !== "begin") return;
-      rename = one.update("accounts", { username: "renamed" }, { id: 1 }).then(() => void (isRenamed = true));
-      // Long enough for the statement to finish if the row is not locked.
-      await new Promise((resume) => setTimeout(resume, 200));
-      seen.push(isRenamed);
-    };
-    const report = await one.cell.verify({ apply: true, recentMs: 0 });
-    await rename;
-    expect([seen, isRenamed, changes(report)]).toEqual([[false], true, [1, 0, 0]]);
-  });
-
-  test("[B10] a claim that was destroyed and created again in the meantime is not destroyed", async () => {
-    const one = current();
-    await one.addAccounts(2, "twin");
-    await one.delete("accounts", { id: 2 });
-    let isLast = false;
-    const extras: string[] = [];
-    one.network.before = async ({ operation }) => {
-      if (operation !== "begin" || !isLast) return;
-      isLast = false;
-      extras.push("begun");
-      // After the claim was read, its name is claimed again, with the same id and source.
-      const again = { bucket: username("twin-2"), subject: subject(2), source: source(2) };
-      await one.lease({ destroys: [{ bucket: username("twin-2") }] });
-      await one.lease({ creates: [again] });
-    };
-    const report = await one.cell.verify({
-      apply: true,
-      onProgress: ({ source: its }) => void (isLast ||= its === "RAILS_TABLE_ORGANIZATIONS"),
+  if (isConcurrent)
+    test("[V2] a repaired row stays locked until the local commit", async () => {
+      const one = current();
+      await one.addAccounts(2, "locked");
+      await one.lease({ destroys: [{ bucket: username("locked-1") }] });
+      const lock = (): Promise<void> => one.sql("SELECT id FROM accounts WHERE id = 1 FOR UPDATE NOWAIT");
+      const refused: boolean[] = [];
+      one.network.before = async ({ operation }) => {
+        if (operation !== "begin") return;
+        refused.push(
+          await lock().then(
+            () => false,
+            () => true,
+          ),
+        );
+      };
+      const report = await one.cell.verify({ apply: true, recentMs: 0 });
+      await lock();
+      expect([refused, changes(report)]).toEqual([[true], [1, 0, 0]]);
     });
-    expect(extras).toEqual(["begun"]);
-    expect(report.items.map(brief)).toEqual([
-      "destroy twin-2 (row_gone) skipped: changed",
-      "destroy 2 (row_gone) done",
-    ]);
-    expect(await one.owners("USERNAMES", "twin-2")).toEqual(["twin-2: ACTIVE of 1 for 2"]);
-  });
 
   test("[L6] queued rows are repaired at once, however recent they are, and leave the queue", async () => {
     const one = current();
@@ -486,15 +109,32 @@ function driftSuite({ describe, test, expect }: Suites, current: () => VerifiedC
     expect(await one.queuedIds()).toEqual(["2"]);
   });
 
-  test("[A3] slots limit how many cells verify at a time, and are released at the end", async () => {
+  test("[L6] a row stays queued if it was queued again, or has a disabled column", async () => {
     const one = current();
-    const slots = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
-    await one.other().verificationSlots.take(slots[0] ?? "");
-    expect((await one.cell.verify()).status).toBe("done");
-    expect((await one.cell.verify()).status).toBe("done");
-    await one.client.verificationSlots.take(slots[1] ?? "");
-    const none = await one.cell.verify();
-    expect([none.status, none.retryAfterMs !== undefined]).toEqual(["no_slot", true]);
+    await one.addAccounts(2, "again");
+    const old = { type: USERS, id: "1", leaseUuid: "00000000-0000-4000-8000-000000000001" };
+    await one.queue(1, "00000000-0000-4000-8000-000000000009");
+    await one.verification.removeFromQueue([old]);
+    expect(await one.queuedIds()).toEqual(["1"]);
+    const switchedOff = claimable(one.tables.accounts, {
+      source: USERS,
+      subject: { type: "USER", id: "id" },
+      attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", enabled: false } },
+    });
+    const cell = one.open([switchedOff]);
+    await cell.verify({ apply: true });
+    expect(await one.queuedIds()).toEqual(["1"]);
+    await one.cell.verify({ apply: true });
+    expect(await one.queuedIds()).toEqual([]);
+  });
+
+  test("a run does nothing if another one finished within `unlessDoneWithinMs`", async () => {
+    const one = current();
+    await one.addAccounts(1, "due");
+    const options = { apply: true, unlessDoneWithinMs: HOUR_MS };
+    expect((await one.cell.verify(options)).status).toBe("done");
+    expect((await one.cell.verify(options)).status).toBe("not_due");
+    expect((await one.cell.verify({ apply: true })).status).toBe("done");
   });
 
   test("ids of every kind are read in the coordinator's order", async () => {
@@ -547,12 +187,28 @@ function driftSuite({ describe, test, expect }: Suites, current: () => VerifiedC
       [0, 0, 0],
     ]);
     const [, , claimableProjects] = verifiedTablesOf(one.tables) as [Claimable, Claimable, Claimable];
-    const ordered = await one.verification.page(claimableProjects, {
-      after: "",
-      upTo: undefined,
-      limit: 100,
-    });
+    const all = { after: "", upTo: undefined };
+    const ordered = await one.verification.page(claimableProjects, { ...all, limit: 100 });
     const read = ordered.map(({ row }) => String(row["id"]));
     expect(read).toEqual(ids.toSorted((a, b) => compareBytes(sourceOrder(a), sourceOrder(b))));
+    expect(await one.verification.count(claimableProjects, all)).toBe(ids.length);
+    const range = { after: read[1] ?? "", upTo: read.at(-2) };
+    expect(await one.verification.count(claimableProjects, range)).toBe(ids.length - 3);
   });
+
+  if (isConcurrent)
+    test("a snapshot has the rows of one moment", async () => {
+      const one = current();
+      await one.addEmails(1, 3, "first");
+      const [, emails] = verifiedTablesOf(one.tables) as [Claimable, Claimable];
+      const ids = await one.verification.inSnapshot(async (page) => {
+        const range = { after: "", upTo: undefined, limit: 2 };
+        const first = await page(emails, range);
+        await one.addEmails(4, 6, "later");
+        const after = emails.idOf(first.at(-1)?.row ?? {});
+        const second = await page(emails, { ...range, after, limit: 10 });
+        return [...first, ...second].map(({ row }) => row["owner"]);
+      });
+      expect(ids.map(Number)).toEqual([1, 2, 3]);
+    });
 }

@@ -1,8 +1,12 @@
 /** The steps of docs/guides/backfill.md. */
-import type { Suites } from "../runner.ts";
-import { formatReport } from "../../verification/format.ts";
-import { isDecision, type VerificationItem, type VerificationReport } from "../../verification/report.ts";
-import type { VerifiedCell } from "./verified-cell.ts";
+import { describe, expect, test } from "vitest";
+import type { VerifiedCell } from "../../../../src/cell/conformance/verification/verified-cell.ts";
+import { formatReport } from "../../../../src/cell/verification/format.ts";
+import {
+  isDecision,
+  type VerificationItem,
+  type VerificationReport,
+} from "../../../../src/cell/verification/report.ts";
 
 const ROWS = 1_300;
 /** Rows that need a decision. More ordinary rows come before them than a report keeps. */
@@ -18,7 +22,7 @@ const decisionsOf = ({ items }: VerificationReport): string[] =>
     )
     .toSorted();
 
-export function backfillSuite({ describe, test, expect }: Suites, current: () => VerifiedCell): void {
+export function backfillSuite(current: () => VerifiedCell): void {
   const rename = (id: number, username: string): Promise<unknown> =>
     current().cell.transaction((tx) =>
       tx.update(current().tables.accounts, current().where("accounts", { id }), { username }),

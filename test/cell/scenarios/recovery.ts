@@ -1,21 +1,11 @@
 import { v7 as uuidv7 } from "uuid";
-import type { ReconcileOptions } from "../reconcile.ts";
-import type { Suites } from "./runner.ts";
-import { fresh, type ConformanceCell, type World } from "./world.ts";
+import { describe, expect, test } from "vitest";
+import { fresh, type ConformanceCell, type World } from "../../../src/cell/conformance/world.ts";
+import type { AdvancedCoordinator } from "./starts.ts";
 
-/**
- * A thousandth of the times of S3 (300 s, and 1 h for an orphan), because leases at a real coordinator age in
- * real time.
- */
-const thresholds = {
-  commitGraceMs: 3_000,
-  staleMs: 3_000,
-  orphanMs: 36_000,
-  windowMs: 7_200_000,
-} satisfies Partial<ReconcileOptions>;
-const AGE_MS = 3_100;
-
-const sleep = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms));
+/** The times of S3. */
+const thresholds = { commitGraceMs: 300_000, staleMs: 300_000, orphanMs: 3_600_000 };
+const STALE_SECONDS = 301;
 
 /** A lease on a name of its own, with or without its local row. */
 async function leave(
@@ -43,7 +33,7 @@ async function leave(
   return uuid;
 }
 
-export function recoverySuite({ describe, test, expect }: Suites, world: World): void {
+export function recoverySuite(world: World<AdvancedCoordinator>): void {
   describe("S3: recovery", () => {
     test("every combination of saved or not, and fresh or stale", async () => {
       const { one } = world;
@@ -52,8 +42,9 @@ export function recoverySuite({ describe, test, expect }: Suites, world: World):
       const d = await leave(one, names["d"] ?? "", { local: false, remote: true });
       const e = await leave(one, fresh("e"), { local: true, remote: true });
       await one.client.leases.commit(e);
-      await one.age(e, 60);
-      await sleep(AGE_MS);
+      await world.coordinator.advance(STALE_SECONDS * 1_000);
+      await one.age(c, STALE_SECONDS);
+      await one.age(e, 3_601);
       const a = await leave(one, names["a"] ?? "", { local: true, remote: true });
       const b = await leave(one, names["b"] ?? "", { local: false, remote: true });
       const f = await leave(one, fresh("f"), { local: true, remote: true });
@@ -133,72 +124,6 @@ export function recoverySuite({ describe, test, expect }: Suites, world: World):
       one.network.forget();
       await one.cell.reconcile({ commitGraceMs: 0 });
       expect(await one.outstanding()).toEqual([]);
-    });
-
-    test("[L5] after the fence, an open local transaction cannot save its stale lease", async () => {
-      const { one } = world;
-      const path = fresh("late");
-      let uuid = "";
-      const failed = one.transaction(async (tx) => tx.insert("organizations", { path }));
-      await failed;
-      const run = one.database.run.bind(one.database);
-      // Between the begin and COMMIT the lease becomes stale. Its row is not committed, so the fence waits,
-      // and times out.
-      one.database.run = (body) =>
-        run(async (tx) => {
-          const value = await body(tx);
-          if (one.target.isConcurrent) {
-            const { counters } = await one.cell.reconcile({ staleMs: 0 });
-            expect(counters).toMatchObject({ pending: 1, rolledBack: 0 });
-          }
-          return value;
-        });
-      const inFlight = fresh("in-flight");
-      try {
-        await one.transaction((tx) => tx.insert("organizations", { path: inFlight }));
-      } finally {
-        one.database.run = run;
-      }
-      expect(await one.owners("ORGANIZATION_PATH", inFlight)).toEqual([`${inFlight}: ACTIVE of 1`]);
-
-      // The other way round: the fence is there before the row is.
-      const insertLease = one.database.insertLease.bind(one.database);
-      const overtaken = fresh("overtaken");
-      one.database.insertLease = async (tx, lease) => {
-        ({ uuid } = lease);
-        if (one.target.isConcurrent) expect(await one.database.fence(uuid)).toBe("fenced");
-        else
-          await one.write(
-            tx,
-            `INSERT INTO leasehold_outstanding_leases (uuid, state, sources)
-              VALUES ('${uuid}', 'fenced', '[]')`,
-          );
-        await insertLease(tx, lease);
-      };
-      try {
-        await expect(
-          one.transaction((tx) => tx.insert("organizations", { path: overtaken })),
-        ).rejects.toThrow();
-      } finally {
-        one.database.insertLease = insertLease;
-      }
-      expect((await one.rows("organizations")).some((row) => row["path"] === overtaken)).toBe(false);
-      expect(await one.owners("ORGANIZATION_PATH", overtaken)).toEqual([`${overtaken}: free`]);
-      expect(await one.outstanding()).toEqual([]);
-    });
-
-    test("only old fences are removed", async () => {
-      const { one } = world;
-      const uuid = uuidv7();
-      expect(await one.database.fence(uuid)).toBe("fenced");
-      expect(await one.database.fence(uuid)).toBe("fenced");
-      expect(await one.database.has([uuid])).toEqual([]);
-      expect(await one.database.removeFences(60_000)).toBe(0);
-      await one.age(uuid, 61);
-      expect(await one.database.removeFences(60_000)).toBe(1);
-      const saved = await leave(one, fresh("saved"), { local: true, remote: false });
-      expect(await one.database.fence(saved)).toBe("saved");
-      await one.database.remove(saved);
     });
   });
 }

@@ -1,37 +1,9 @@
-import { BulkError } from "../errors.ts";
-import type { Batch } from "../../client/api-types.ts";
-import type { Suites } from "./runner.ts";
-import { fresh, type World } from "./world.ts";
+import { describe, expect, test } from "vitest";
+import { fresh, type World } from "../../../src/cell/conformance/world.ts";
+import { BulkError } from "../../../src/cell/errors.ts";
 
-const opsOf = ({ creates = [], destroys = [] }: Batch): number => creates.length + destroys.length;
-
-export function bulkSuite({ describe, test, expect }: Suites, world: World): void {
-  const sizes = (): number[] => world.one.network.of("begin").map(({ body }) => opsOf(body as Batch));
-
+export function bulkSuite(world: World): void {
   describe("S5: bulk changes", () => {
-    test("2,001 inserts, and their deletion, take leases of 1,000, 1,000 and 1", async () => {
-      const { one } = world;
-      const prefix = fresh("bulk");
-      const rows = Array.from({ length: 2_001 }, (_, index) => ({ path: `${prefix}-${index}` }));
-      expect(await one.bulkInsert("redirects", rows)).toEqual({ records: 2_001, chunks: 3 });
-      expect(sizes()).toEqual([1_000, 1_000, 1]);
-      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-2000`)).toEqual([
-        `${prefix}-0: ACTIVE of 1`,
-        `${prefix}-2000: ACTIVE of 1`,
-      ]);
-      one.network.forget();
-      expect(await one.bulkDelete("redirects", { path: rows.map(({ path }) => path) })).toEqual({
-        records: 2_001,
-        chunks: 3,
-      });
-      expect(sizes()).toEqual([1_000, 1_000, 1]);
-      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-2000`)).toEqual([
-        `${prefix}-0: free`,
-        `${prefix}-2000: free`,
-      ]);
-      expect(await one.outstanding()).toEqual([]);
-    });
-
     test("a chunk stays within the limit of bytes", async () => {
       const { one } = world;
       const small = one.sibling(world.coordinator, { chunk: { bytes: 1_500 } });
@@ -65,7 +37,7 @@ export function bulkSuite({ describe, test, expect }: Suites, world: World): voi
       one.network.forget();
       const { deferred } = await one.cell.reconcile();
       expect(deferred).toEqual({ done: 3, postponed: 0, refused: 0, dropped: 0 });
-      expect(sizes()).toEqual([500, 500, 201]);
+      expect(one.network.batchSizes).toEqual([500, 500, 201]);
       expect(await one.owners("REDIRECT_ROUTES", `${prefix}-7`, `${prefix}-1200`)).toEqual([
         `${prefix}-7: free`,
         `${prefix}-1200: free`,
@@ -93,11 +65,11 @@ export function bulkSuite({ describe, test, expect }: Suites, world: World): voi
         records: 5,
         chunks: 3,
       });
-      expect(small.network.of("begin").map(({ body }) => opsOf(body as Batch))).toEqual([2, 2, 1]);
+      expect(small.network.batchSizes).toEqual([2, 2, 1]);
       await small.bulkInsert("redirects", rows);
       small.network.forget();
       await small.transaction((tx) => tx.deleteLater("redirects", { path: rows.map(({ path }) => path) }));
-      expect(small.network.of("begin").map(({ body }) => opsOf(body as Batch))).toEqual([2, 2, 1]);
+      expect(small.network.batchSizes).toEqual([2, 2, 1]);
       expect(await one.granted()).toEqual([]);
     });
 
@@ -113,21 +85,6 @@ export function bulkSuite({ describe, test, expect }: Suites, world: World): voi
       await expect(failed).rejects.toThrow("changed my mind");
       expect(one.network.calls).toEqual([]);
       expect(await one.database.listDeferred({ afterUuid: "", limit: 1 })).toEqual([]);
-      expect(await one.owners("REDIRECT_ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
-    });
-
-    test("a deletion that was undone releases nothing, even if COMMIT reported success", async () => {
-      const { one } = world;
-      const path = fresh("undone");
-      await one.transaction((tx) => tx.insert("redirects", { path }));
-      one.network.forget();
-      const deleted = one.transaction(async (tx) => {
-        await tx.deleteLater("redirects", { path });
-        await one.spoil(tx.db);
-      });
-      // It is an error only if the driver notices that COMMIT was answered with ROLLBACK.
-      await Promise.allSettled([deleted]);
-      expect(one.network.calls).toEqual([]);
       expect(await one.owners("REDIRECT_ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
     });
 

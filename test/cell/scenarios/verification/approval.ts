@@ -1,18 +1,18 @@
 /** When runs need approval, and what counts as a change. */
-import type { Suites } from "../../../src/cell/conformance/runner.ts";
-import { claimable } from "../../../src/cell/claimable.ts";
+import { describe, expect, test } from "vitest";
+import { claimable } from "../../../../src/cell/claimable.ts";
 import {
   numbers,
   verifiedTablesOf,
   type VerifiedCell,
-} from "../../../src/cell/conformance/verification/verified-cell.ts";
+} from "../../../../src/cell/conformance/verification/verified-cell.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";
 const EMAILS = "RAILS_TABLE_EMAILS";
 const username = (value: string) => ({ type: "USERNAMES" as const, value });
 
-export function approvalSuite({ describe, test, expect }: Suites, current: () => VerifiedCell): void {
+export function approvalSuite(current: () => VerifiedCell): void {
   describe("approval", () => {
     test("[V5] a repeated run without approval changes nothing more", async () => {
       const one = current();

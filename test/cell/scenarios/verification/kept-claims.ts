@@ -1,14 +1,14 @@
 /** Claims that no verified row has, but that must be kept. */
-import type { Suites } from "../runner.ts";
-import { claimable } from "../../claimable.ts";
-import { VerificationAborted } from "../../verification/verify.ts";
-import type { VerifiedCell } from "./verified-cell.ts";
+import { describe, expect, test } from "vitest";
+import { claimable } from "../../../../src/cell/claimable.ts";
+import type { VerifiedCell } from "../../../../src/cell/conformance/verification/verified-cell.ts";
+import { VerificationAborted } from "../../../../src/cell/verification/verify.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";
 const username = (value: string) => ({ type: "USERNAMES" as const, value });
 
-export function keptClaimsSuite({ describe, test, expect }: Suites, current: () => VerifiedCell): void {
+export function keptClaimsSuite(current: () => VerifiedCell): void {
   describe("keeps", () => {
     test("a claim that a deferred lease is going to destroy", async () => {
       const one = current();
@@ -128,25 +128,16 @@ export function keptClaimsSuite({ describe, test, expect }: Suites, current: () 
       })),
     });
     await one.coordinator.advance(2 * HOUR_MS);
-    const options = { apply: true, pageRows: 2, maxMs: 0 };
-    const first = await one.cell.verify(options);
+    const options = { apply: true, pageRows: 2 };
+    const first = await one.cell.verify({ ...options, maxMs: 0 });
     expect([first.status, first.next]).toEqual([
       "out_of_time",
       { pass: "claim", source: USERS, after: "32" },
     ]);
     const stopped = await one.cell.verify({ ...options, signal: AbortSignal.abort() });
     expect(stopped.status).toBe("stopped");
-    const rest = await one.cell.verify({ ...options, maxMs: 60_000 });
+    const rest = await one.cell.verify(options);
     expect([rest.status, rest.resumed, rest.counts.destroyed]).toEqual(["done", true, 40]);
-  });
-
-  test("a run does nothing if another one finished within `unlessDoneWithinMs`", async () => {
-    const one = current();
-    await one.addAccounts(1, "due");
-    const options = { apply: true, unlessDoneWithinMs: HOUR_MS };
-    expect((await one.cell.verify(options)).status).toBe("done");
-    expect((await one.cell.verify(options)).status).toBe("not_due");
-    expect((await one.cell.verify({ apply: true })).status).toBe("done");
   });
 
   test("a row with the same name in two columns has one claim, and keeps it", async () => {
@@ -172,24 +163,5 @@ export function keptClaimsSuite({ describe, test, expect }: Suites, current: () 
     expect([plan.counts.missing, plan.counts.duplicates]).toEqual([4, 1]);
     const filled = await one.cell.verify({ apply: true, recentMs: 0 });
     expect([filled.counts.created, filled.counts.duplicates]).toEqual([3, 1]);
-  });
-
-  test("[L6] a row stays queued if it was queued again, or has a disabled column", async () => {
-    const one = current();
-    await one.addAccounts(2, "again");
-    const old = { type: USERS, id: "1", leaseUuid: "00000000-0000-4000-8000-000000000001" };
-    await one.queue(1, "00000000-0000-4000-8000-000000000009");
-    await one.verification.removeFromQueue([old]);
-    expect(await one.queuedIds()).toEqual(["1"]);
-    const switchedOff = claimable(one.tables.accounts, {
-      source: USERS,
-      subject: { type: "USER", id: "id" },
-      attributes: { id: "USER_IDS", username: { bucket: "USERNAMES", enabled: false } },
-    });
-    const cell = one.open([switchedOff]);
-    await cell.verify({ apply: true });
-    expect(await one.queuedIds()).toEqual(["1"]);
-    await one.cell.verify({ apply: true });
-    expect(await one.queuedIds()).toEqual([]);
   });
 }

@@ -1,15 +1,15 @@
 /** How runs end, and where the next run continues. */
-import type { Suites } from "../runner.ts";
-import { claimable } from "../../claimable.ts";
-import { formatReport } from "../../verification/format.ts";
-import type { VerificationProgress } from "../../verification/options.ts";
-import { numbers, type VerifiedCell } from "./verified-cell.ts";
+import { describe, expect, test } from "vitest";
+import { claimable } from "../../../../src/cell/claimable.ts";
+import { numbers, type VerifiedCell } from "../../../../src/cell/conformance/verification/verified-cell.ts";
+import { formatReport } from "../../../../src/cell/verification/format.ts";
+import type { VerificationProgress } from "../../../../src/cell/verification/options.ts";
 
 const HOUR_MS = 3_600_000;
 const USERS = "RAILS_TABLE_USERS";
 const EMAILS = "RAILS_TABLE_EMAILS";
 
-export function stopAndResumeSuite({ describe, test, expect }: Suites, current: () => VerifiedCell): void {
+export function stopAndResumeSuite(current: () => VerifiedCell): void {
   describe("continuing", () => {
     test("[V5] a run can be stopped before it begins, and between tables", async () => {
       const one = current();

@@ -1,0 +1,425 @@
+/**
+ * What a database adapter can change about a cell's transactions: the rows that it stores and answers, the
+ * end of the local transaction, savepoints, fences, and statements with many rows. Rule numbers are those of
+ * docs/reference/protocol.md.
+ */
+import { NotSavedError } from "../errors.ts";
+import { toValidationErrors } from "../validation.ts";
+import { AlreadyClaimedError, LeaseholdError } from "../../client/errors.ts";
+import type { Suites } from "./runner.ts";
+import { dialects, switches } from "./schema.ts";
+import type { ConformanceCoordinator, ConformanceTarget } from "./target.ts";
+import { fresh, quoted, signUp, worldOf, type World } from "./world.ts";
+
+export function transactionSuite(
+  suites: Suites,
+  target: ConformanceTarget<unknown>,
+  startCoordinator: () => Promise<ConformanceCoordinator>,
+): void {
+  suites.describe("a cell", () => {
+    const world = worldOf(suites, target, startCoordinator);
+    lifeSuite(suites, world);
+    collisionSuite(suites, world);
+    endSuite(suites, world);
+    bulkSuite(suites, world);
+  });
+}
+
+const thrownBy = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+function lifeSuite({ describe, test, expect }: Suites, world: World): void {
+  describe("S1: the life of a claim", () => {
+    test("a sign-up makes one begin after the inserts and one commit, and leaves no row", async () => {
+      const { one } = world;
+      const ada = fresh("ada");
+      const id = await signUp(one, ada);
+      expect(one.network.story).toBe("begin commit");
+      const subject = { type: "USER", id: String(id) };
+      expect(one.network.of("begin")[0]?.body).toEqual({
+        creates: [
+          {
+            bucket: { type: "USER_IDS", value: String(id) },
+            subject,
+            source: { type: "RAILS_TABLE_USERS", id: String(id) },
+          },
+          {
+            bucket: { type: "USERNAMES", value: ada },
+            subject,
+            source: { type: "RAILS_TABLE_USERS", id: String(id) },
+          },
+          {
+            bucket: { type: "EMAILS", value: `${ada}@x.io` },
+            subject,
+            source: { type: "RAILS_TABLE_EMAILS", id: expect.any(String) as string },
+          },
+        ],
+      });
+      expect(await one.outstanding()).toEqual([]);
+      expect(await one.owners("USERNAMES", ada)).toEqual([`${ada}: ACTIVE of 1`]);
+      expect(await one.owners("EMAILS", `${ada}@x.io`)).toEqual([`${ada}@x.io: ACTIVE of 1`]);
+      expect(await one.owners("USER_IDS", String(id))).toEqual([`${id}: ACTIVE of 1`]);
+    });
+
+    test("a rename releases the old name and claims the new one in one batch", async () => {
+      const { one } = world;
+      const [ada, lovelace] = [fresh("ada"), fresh("lovelace")];
+      const id = await signUp(one, ada);
+      one.network.forget();
+      await one.transaction((tx) => tx.update("users", { id }, { username: lovelace }));
+      expect(one.network.of("begin")[0]?.body).toEqual({
+        creates: [
+          {
+            bucket: { type: "USERNAMES", value: lovelace },
+            subject: { type: "USER", id: String(id) },
+            source: { type: "RAILS_TABLE_USERS", id: String(id) },
+          },
+        ],
+        destroys: [
+          {
+            bucket: { type: "USERNAMES", value: ada },
+            source: { type: "RAILS_TABLE_USERS", id: String(id) },
+          },
+        ],
+        allow_missing: true,
+      });
+      expect(await one.owners("USERNAMES", ada, lovelace)).toEqual([
+        `${ada}: free`,
+        `${lovelace}: ACTIVE of 1`,
+      ]);
+    });
+
+    test("a deletion releases every name", async () => {
+      const { one } = world;
+      const ada = fresh("ada");
+      const id = await signUp(one, ada);
+      one.network.forget();
+      await one.transaction(async (tx) => {
+        await tx.delete("emails", { owner: id });
+        await tx.delete("users", { id });
+      });
+      expect(one.network.of("begin")[0]?.body).toMatchObject({ destroys: [{}, {}, {}] });
+      expect(await one.owners("USERNAMES", ada)).toEqual([`${ada}: free`]);
+      expect(await one.owners("EMAILS", `${ada}@x.io`)).toEqual([`${ada}@x.io: free`]);
+      expect(await one.owners("USER_IDS", String(id))).toEqual([`${id}: free`]);
+    });
+
+    test("a transaction without changed claims calls no coordinator", async () => {
+      const { one } = world;
+      const id = await signUp(one, fresh("ada"));
+      one.network.forget();
+      await one.transaction((tx) => tx.update("users", { id }, { bio: "countess" }));
+      await one.transaction((tx) => tx.update("users", { id: -1 }, { username: fresh("nobody") }));
+      await one.transaction((tx) => tx.insert("emails", { owner: id, email: null }));
+      await one.transaction((tx) =>
+        tx.insert("emails", { owner: id, email: fresh("spam"), confirmed: false }),
+      );
+      await one.transaction((tx) => one.write(tx.db, "SELECT * FROM users"));
+      switches.usernames = false;
+      await one.transaction((tx) => tx.update("users", { id }, { username: fresh("quiet") }));
+      expect(one.network.calls).toEqual([]);
+    });
+
+    test("a preflight claims the names, then writes the rows with the row of the lease", async () => {
+      const { one } = world;
+      const [id, path] = [fresh("project"), fresh("path")];
+      let rowsAtBegin = -1;
+      one.network.fate = ({ operation }) => {
+        if (operation === "begin") rowsAtBegin = 0;
+        return "deliver";
+      };
+      await one.preflight((plan) => plan.insert("projects", { id, path }));
+      expect(rowsAtBegin).toBe(0);
+      expect(one.network.story).toBe("begin commit");
+      expect(await one.owners("ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
+      const [before] = await one.rows("projects", "id", id);
+      if (before === undefined) throw new Error("the row is not there");
+      const moved = fresh("moved");
+      await one.preflight((plan) => plan.update("projects", before, { path: moved }));
+      expect(await one.owners("ROUTES", path, moved)).toEqual([`${path}: free`, `${moved}: ACTIVE of 1`]);
+      await one.preflight((plan) => plan.delete("projects", { ...before, path: moved }));
+      expect(await one.owners("ROUTES", moved)).toEqual([`${moved}: free`]);
+    });
+
+    test("[L1] rolling back to a savepoint also undoes its names", async () => {
+      const { one } = world;
+      const [kept, never, moved] = [fresh("kept"), fresh("never"), fresh("moved")];
+      const id = await signUp(one, kept);
+      one.network.forget();
+      await one.transaction(async (tx) => {
+        await one.write(tx.db, "SAVEPOINT before_names");
+        await tx.insert("organizations", { path: never });
+        await tx.update("users", { id }, { username: moved });
+        await tx.delete("emails", { owner: id });
+        await one.write(tx.db, "ROLLBACK TO SAVEPOINT before_names");
+      });
+      expect(one.network.calls).toEqual([]);
+      expect(await one.owners("USERNAMES", kept, moved)).toEqual([`${kept}: ACTIVE of 1`, `${moved}: free`]);
+      expect(await one.owners("EMAILS", `${kept}@x.io`)).toEqual([`${kept}@x.io: ACTIVE of 1`]);
+    });
+
+    test("a write that is not awaited fails the transaction", async () => {
+      const { one } = world;
+      const path = fresh("forgotten");
+      let late: Promise<unknown> = Promise.resolve();
+      const failed = one.transaction(async (tx) => {
+        late = tx.insert("organizations", { path }).catch(() => {});
+        late = Promise.all([late, tx.insert("organizations", { path: fresh("forgotten") }).catch(() => {})]);
+      });
+      await expect(failed).rejects.toThrow("await every call of tx");
+      await late;
+      expect((await one.rows("organizations")).some((row) => row["path"] === path)).toBe(false);
+      expect(one.network.calls).toEqual([]);
+    });
+
+    test("insertMany inserts and claims several rows, and insert takes exactly one", async () => {
+      const { one } = world;
+      const [first, second] = [fresh("first"), fresh("second")];
+      const rows = [{ path: first }, { path: second }];
+      const stored = await one.transaction((tx) => tx.insertMany("organizations", rows));
+      expect(stored.map(({ path }) => path)).toEqual([first, second]);
+      expect(await one.owners("ORGANIZATION_PATH", first, second)).toEqual([
+        `${first}: ACTIVE of 1`,
+        `${second}: ACTIVE of 1`,
+      ]);
+      const many = one.transaction((tx) => tx.insert("organizations", rows as never));
+      await expect(many).rejects.toThrow("`row` must be one row: use insertMany for several");
+      const row = one.transaction((tx) => tx.insertMany("organizations", rows[0] as never));
+      await expect(row).rejects.toThrow("`rows` must be an array: use insert for one row");
+    });
+  });
+}
+
+function collisionSuite({ describe, test, expect }: Suites, world: World): void {
+  describe("S2: collisions", () => {
+    test("a name of another cell fails the whole transaction, with an error for each field", async () => {
+      const { one, two } = world;
+      const path = fresh("default");
+      await one.transaction((tx) => tx.insert("organizations", { path }));
+      const email = `${fresh("new")}@x.io`;
+      const failed = two.transaction(async (tx) => {
+        await tx.insert("organizations", { path });
+        await tx.insert("emails", { owner: 1, email });
+      });
+      const error = await failed.catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(AlreadyClaimedError);
+      expect(error).toBeInstanceOf(LeaseholdError);
+      expect(toValidationErrors(error)).toEqual([
+        { table: "organizations", field: "path", id: expect.any(String) as string, problem: "taken" },
+      ]);
+      expect(await two.rows("organizations")).toEqual([]);
+      expect(await two.owners("EMAILS", email)).toEqual([`${email}: free`]);
+      expect(await two.outstanding()).toEqual([]);
+      expect(two.network.story).toBe("begin lookup");
+    });
+
+    test("the error of a begin names the column, and its stack shows the caller", async () => {
+      const { one, two } = world;
+      const path = fresh("named");
+      const organizations = two.opened.tables.organizations as never;
+      const { id } = await one.transaction((tx) => tx.insert("organizations", { path }));
+      async function signUpTwice(): Promise<void> {
+        await two.cell.transaction((tx) => tx.insert(organizations, { path } as never));
+      }
+      async function bulkSignUp(): Promise<void> {
+        await two.cell.bulkInsert(organizations, [{ path }] as never);
+      }
+      const error = (await thrownBy(signUpTwice())) as AlreadyClaimedError;
+      expect(error).toBeInstanceOf(AlreadyClaimedError);
+      expect(error).toMatchObject({ code: "ALREADY_EXISTS", status: 409, outcomeKnown: true, field: "path" });
+      expect(error.conflicts).toMatchObject([{ list: "creates", index: 0, kind: "taken" }]);
+      expect(error.message).toMatch(/^`path` of organizations \d+ is already claimed$/);
+      const [header, first] = error.stack?.split("\n") ?? [];
+      expect(header).toBe(`AlreadyClaimedError: ${error.message}`);
+      expect(first).toMatch(/^ +at (async )?signUpTwice /);
+      expect(((await thrownBy(bulkSignUp())) as Error).stack?.split("\n")[1]).toMatch(
+        / at (async )?bulkSignUp /,
+      );
+      // An error that is not about fields keeps its own frames.
+      const odd = two.transaction((tx) => tx.update("organizations", { id }, { id: 7 }));
+      await expect(odd).resolves.toEqual([]);
+      async function endEarly(): Promise<void> {
+        await two.cell.transaction(
+          async (tx) => void tx.insert(organizations, { path } as never).catch(() => {}),
+        );
+      }
+      const early = ((await thrownBy(endEarly())) as Error).stack ?? "";
+      // Bun shows no classes.
+      expect(early).toMatch(/ at (async )?(ClaimTransaction\.)?run /);
+      expect(early).toMatch(/ at (async )?endEarly /);
+      await expect(
+        two.transaction(async () =>
+          one.transaction(async () => {
+            throw error;
+          }),
+        ),
+      ).rejects.toBe(error);
+    });
+
+    test("exactly one of forty concurrent begins from two cells gets a name", async () => {
+      const { one, two } = world;
+      const path = fresh("wanted");
+      const cells = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? one : two));
+      const ends = await Promise.allSettled(
+        cells.map((each) => each.transaction((tx) => tx.insert("organizations", { path }))),
+      );
+      expect(ends.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+      for (const end of ends)
+        if (end.status === "rejected") expect(end.reason).toBeInstanceOf(LeaseholdError);
+      const rows = [...(await one.rows("organizations")), ...(await two.rows("organizations"))];
+      expect(rows.filter((row) => row["path"] === path)).toHaveLength(1);
+    });
+  });
+}
+
+function endSuite({ describe, test, expect }: Suites, world: World): void {
+  describe("the end of a local transaction", () => {
+    // MySQL has no deferred constraints.
+    const testOfDeferred = dialects[world.target.dialect].hasDeferredConstraints ? test : (): void => {};
+    testOfDeferred(
+      "[L2] (b) if the database refuses COMMIT, the lease is rolled back at once, and only once",
+      async () => {
+        const { one } = world;
+        const [ada, other] = [fresh("ada"), fresh("other")];
+        await signUp(one, ada);
+        one.network.forget();
+        // The name is already used in this cell, which the database checks only at COMMIT, after the last
+        // read.
+        const save = one.database.insertLease.bind(one.database);
+        one.database.insertLease = async (tx, lease) => {
+          await save(tx, lease);
+          await one.write(tx, "SET CONSTRAINTS ALL DEFERRED");
+          await one.write(tx, `UPDATE users SET username = ${quoted(ada)} WHERE username = ${quoted(other)}`);
+        };
+        try {
+          await expect(one.transaction((tx) => tx.insert("users", { username: other }))).rejects.toThrow();
+        } finally {
+          one.database.insertLease = save;
+        }
+        expect(one.network.story).toBe("begin rollback");
+        expect(one.network.of("rollback")[0]?.uuid).toBe(one.network.of("begin")[0]?.uuid);
+        expect(await one.granted()).toEqual([]);
+        expect(await one.outstanding()).toEqual([]);
+      },
+    );
+
+    test("[L4] an ignored error in the body: the database reports COMMIT but saves nothing", async () => {
+      const { one } = world;
+      const path = fresh("swallowed");
+      // The lease is granted first. Then the transaction is rolled back without an error.
+      const save = one.database.insertLease.bind(one.database);
+      one.database.insertLease = async (tx, lease) => {
+        await save(tx, lease);
+        await one.spoil(tx);
+      };
+      try {
+        // Some drivers report that COMMIT was answered with ROLLBACK. Otherwise the cell finds no row.
+        const error = await one
+          .transaction((tx) => tx.insert("organizations", { path }))
+          .catch((thrown: unknown) => thrown);
+        expect(error).toBeInstanceOf(one.target.looksAtCommit ? Error : NotSavedError);
+      } finally {
+        one.database.insertLease = save;
+      }
+      expect(one.network.story).toBe("begin rollback");
+      expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
+    });
+
+    test("[L5] after the fence, an open local transaction cannot save its stale lease", async () => {
+      const { one } = world;
+      const path = fresh("late");
+      let uuid = "";
+      const failed = one.transaction(async (tx) => tx.insert("organizations", { path }));
+      await failed;
+      const run = one.database.run.bind(one.database);
+      // Between the begin and COMMIT the lease becomes stale. Its row is not committed, so the fence waits,
+      // and times out.
+      one.database.run = (body) =>
+        run(async (tx) => {
+          const value = await body(tx);
+          if (one.target.isConcurrent) {
+            const { counters } = await one.cell.reconcile({ staleMs: 0 });
+            expect(counters).toMatchObject({ pending: 1, rolledBack: 0 });
+          }
+          return value;
+        });
+      const inFlight = fresh("in-flight");
+      try {
+        await one.transaction((tx) => tx.insert("organizations", { path: inFlight }));
+      } finally {
+        one.database.run = run;
+      }
+      expect(await one.owners("ORGANIZATION_PATH", inFlight)).toEqual([`${inFlight}: ACTIVE of 1`]);
+
+      // The other way round: the fence is there before the row is.
+      const insertLease = one.database.insertLease.bind(one.database);
+      const overtaken = fresh("overtaken");
+      one.database.insertLease = async (tx, lease) => {
+        ({ uuid } = lease);
+        if (one.target.isConcurrent) expect(await one.database.fence(uuid)).toBe("fenced");
+        else
+          await one.write(
+            tx,
+            `INSERT INTO leasehold_outstanding_leases (uuid, state, sources)
+              VALUES ('${uuid}', 'fenced', '[]')`,
+          );
+        await insertLease(tx, lease);
+      };
+      try {
+        await expect(
+          one.transaction((tx) => tx.insert("organizations", { path: overtaken })),
+        ).rejects.toThrow();
+      } finally {
+        one.database.insertLease = insertLease;
+      }
+      expect((await one.rows("organizations")).some((row) => row["path"] === overtaken)).toBe(false);
+      expect(await one.owners("ORGANIZATION_PATH", overtaken)).toEqual([`${overtaken}: free`]);
+      expect(await one.outstanding()).toEqual([]);
+    });
+  });
+}
+
+function bulkSuite({ describe, test, expect }: Suites, world: World): void {
+  describe("S5: bulk changes", () => {
+    test("1,001 inserts, and their deletion, take leases of 1,000 and 1", async () => {
+      const { one } = world;
+      const prefix = fresh("bulk");
+      const rows = Array.from({ length: 1_001 }, (_, index) => ({ path: `${prefix}-${index}` }));
+      expect(await one.bulkInsert("redirects", rows)).toEqual({ records: 1_001, chunks: 2 });
+      expect(one.network.batchSizes).toEqual([1_000, 1]);
+      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-1000`)).toEqual([
+        `${prefix}-0: ACTIVE of 1`,
+        `${prefix}-1000: ACTIVE of 1`,
+      ]);
+      one.network.forget();
+      expect(await one.bulkDelete("redirects", { path: rows.map(({ path }) => path) })).toEqual({
+        records: 1_001,
+        chunks: 2,
+      });
+      expect(one.network.batchSizes).toEqual([1_000, 1]);
+      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-1000`)).toEqual([
+        `${prefix}-0: free`,
+        `${prefix}-1000: free`,
+      ]);
+      expect(await one.outstanding()).toEqual([]);
+    });
+
+    test("a deletion that was undone releases nothing, even if COMMIT reported success", async () => {
+      const { one } = world;
+      const path = fresh("undone");
+      await one.transaction((tx) => tx.insert("redirects", { path }));
+      one.network.forget();
+      const deleted = one.transaction(async (tx) => {
+        await tx.deleteLater("redirects", { path });
+        await one.spoil(tx.db);
+      });
+      // It is an error only if the driver notices that COMMIT was answered with ROLLBACK.
+      await Promise.allSettled([deleted]);
+      expect(one.network.calls).toEqual([]);
+      expect(await one.owners("REDIRECT_ROUTES", path)).toEqual([`${path}: ACTIVE of 1`]);
+    });
+  });
+}
