@@ -130,6 +130,20 @@ export function cellDatabaseSuite(
       expect(await done((tx) => database.read(tx, claimableUsers, []))).toEqual([]);
     });
 
+    test("statements can have 1,000 rows or ids", async () => {
+      const added = Array.from({ length: 1_000 }, (_, index) => ({ username: `user-${index}` }));
+      const counts = await done(async (tx) => {
+        const stored = await database.insert(tx, claimableUsers, added);
+        const ids = stored.map((row) => row["id"]);
+        const locked = await database.lock(tx, claimableUsers, { ids });
+        const updated = await database.update(tx, claimableUsers, ids, { bio: "many" });
+        const read = await database.read(tx, claimableUsers, ids);
+        expect(namesOf(read)).toEqual(namesOf(added));
+        return [stored.length, locked.length, updated.length, await database.delete(tx, claimableUsers, ids)];
+      });
+      expect(counts).toEqual([1_000, 1_000, 1_000, 1_000]);
+    });
+
     test("[L7] points of the ledger only move forward, whichever process writes them", async () => {
       const { ledgerHistory } = database;
       const at = (incarnation: number, position: number) => ({ incarnation, position });

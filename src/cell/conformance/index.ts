@@ -2,6 +2,7 @@
 import { cellDatabaseSuite } from "./cell-database.ts";
 import { localLeasesSuite, localWorldOf } from "./local-leases.ts";
 import { notInstalledSuite } from "./not-installed.ts";
+import { ReusedDatabases } from "./reused-databases.ts";
 import { suitesOf, type TestRunner } from "./runner.ts";
 import type { ConformanceCoordinator, ConformanceTarget } from "./target.ts";
 import { transactionSuite } from "./transactions.ts";
@@ -65,9 +66,11 @@ export type {
  */
 export function cellConformance<Tx>(runner: TestRunner, target: ConformanceTarget<Tx>): void {
   const suites = suitesOf(runner);
-  const tested = target as unknown as ConformanceTarget<unknown>;
+  const databases = new ReusedDatabases(target as unknown as ConformanceTarget<unknown>);
+  const tested = databases.target;
   const coordinator = target.coordinator ?? testCoordinator;
   suites.describe(target.name, () => {
+    suites.afterAll(() => databases.stop());
     cellDatabaseSuite(suites, tested);
     localLeasesSuite(suites, "the leases in the database", () => localWorldOf(tested));
     notInstalledSuite(suites, tested, coordinator);

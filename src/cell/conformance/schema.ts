@@ -85,6 +85,9 @@ export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
   },
 };
 
+/** Drops all tables, including the cell's own. */
+export const dropTables = `DROP TABLE IF EXISTS ${ALL_TABLES.join(", ")}`;
+
 /** Attributes that tests enable and disable. */
 export const switches = { usernames: true };
 

@@ -64,7 +64,7 @@ export interface ConformanceTarget<Tx> {
    * this answer, the cell notices it by the row of the lease.
    */
   looksAtCommit: boolean;
-  /** Opens an empty database. The suite creates the tables, and calls `stop` at the end. */
+  /** Opens an empty database. The suite creates and drops the tables, and calls `stop` at the end. */
   open(): Promise<ConformanceDatabase<Tx>>;
   /**
    * Starts a coordinator for transactions and recovery. By default it is the one of `leasehold/testing`. The

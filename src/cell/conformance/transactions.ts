@@ -1,6 +1,6 @@
 /**
  * What a database adapter can change about a cell's transactions: the rows that it stores and answers, the
- * end of the local transaction, savepoints, fences, and statements with many rows. Rule numbers are those of
+ * end of the local transaction, savepoints, and fences. Rule numbers are those of
  * docs/reference/protocol.md.
  */
 import { NotSavedError } from "../errors.ts";
@@ -21,7 +21,6 @@ export function transactionSuite(
     lifeSuite(suites, world);
     collisionSuite(suites, world);
     endSuite(suites, world);
-    bulkSuite(suites, world);
   });
 }
 
@@ -377,33 +376,6 @@ function endSuite({ describe, test, expect }: Suites, world: World): void {
       }
       expect((await one.rows("organizations")).some((row) => row["path"] === overtaken)).toBe(false);
       expect(await one.owners("ORGANIZATION_PATH", overtaken)).toEqual([`${overtaken}: free`]);
-      expect(await one.outstanding()).toEqual([]);
-    });
-  });
-}
-
-function bulkSuite({ describe, test, expect }: Suites, world: World): void {
-  describe("S5: bulk changes", () => {
-    test("1,001 inserts, and their deletion, take leases of 1,000 and 1", async () => {
-      const { one } = world;
-      const prefix = fresh("bulk");
-      const rows = Array.from({ length: 1_001 }, (_, index) => ({ path: `${prefix}-${index}` }));
-      expect(await one.bulkInsert("redirects", rows)).toEqual({ records: 1_001, chunks: 2 });
-      expect(one.network.batchSizes).toEqual([1_000, 1]);
-      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-1000`)).toEqual([
-        `${prefix}-0: ACTIVE of 1`,
-        `${prefix}-1000: ACTIVE of 1`,
-      ]);
-      one.network.forget();
-      expect(await one.bulkDelete("redirects", { path: rows.map(({ path }) => path) })).toEqual({
-        records: 1_001,
-        chunks: 2,
-      });
-      expect(one.network.batchSizes).toEqual([1_000, 1]);
-      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-1000`)).toEqual([
-        `${prefix}-0: free`,
-        `${prefix}-1000: free`,
-      ]);
       expect(await one.outstanding()).toEqual([]);
     });
 

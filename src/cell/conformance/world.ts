@@ -265,6 +265,7 @@ export function worldOf<Coordinator extends ConformanceCoordinator>(
       const opened = await target.open();
       stops.push(() => opened.stop());
       world[key] = await new ConformanceCell(id, target, world.coordinator, opened).prepare();
+      stops.push(() => world[key].cell.flush());
     }
   });
   afterAll(async () => {

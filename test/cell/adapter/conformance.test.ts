@@ -8,11 +8,10 @@ import { isSkipped } from "../../support/databases/available.ts";
 import { startMariadb } from "../../support/databases/mariadb.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
-import { pgliteTarget, realCoordinator } from "../scenarios/starts.ts";
+import { pgliteTarget, testCoordinator } from "../scenarios/starts.ts";
 import { onMariadb, onPostgres } from "./targets.ts";
 
-// The coordinator is in workerd, because a target may bring another one than that of leasehold/testing.
-cellConformance(vitest, { ...pgliteTarget, coordinator: realCoordinator });
+cellConformance(vitest, { ...pgliteTarget, coordinator: testCoordinator });
 
 function conformanceOn(
   name: "PostgreSQL" | "MariaDB",

@@ -4,6 +4,29 @@ import { BulkError } from "../../../src/cell/errors.ts";
 
 export function bulkSuite(world: World): void {
   describe("S5: bulk changes", () => {
+    test("1,001 inserts, and their deletion, take leases of 1,000 and 1", async () => {
+      const { one } = world;
+      const prefix = fresh("bulk");
+      const rows = Array.from({ length: 1_001 }, (_, index) => ({ path: `${prefix}-${index}` }));
+      expect(await one.bulkInsert("redirects", rows)).toEqual({ records: 1_001, chunks: 2 });
+      expect(one.network.batchSizes).toEqual([1_000, 1]);
+      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-1000`)).toEqual([
+        `${prefix}-0: ACTIVE of 1`,
+        `${prefix}-1000: ACTIVE of 1`,
+      ]);
+      one.network.forget();
+      expect(await one.bulkDelete("redirects", { path: rows.map(({ path }) => path) })).toEqual({
+        records: 1_001,
+        chunks: 2,
+      });
+      expect(one.network.batchSizes).toEqual([1_000, 1]);
+      expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-1000`)).toEqual([
+        `${prefix}-0: free`,
+        `${prefix}-1000: free`,
+      ]);
+      expect(await one.outstanding()).toEqual([]);
+    });
+
     test("a chunk stays within the limit of bytes", async () => {
       const { one } = world;
       const small = one.sibling(world.coordinator, { chunk: { bytes: 1_500 } });
