@@ -1,13 +1,13 @@
-import { claimable } from "../../claimable.ts";
-import { DigestSum } from "../../../core/digest.ts";
-import type { Suites } from "../runner.ts";
-import { numbers, type VerifiedCell } from "./verified-cell.ts";
+import { describe, expect, test } from "vitest";
+import { claimable } from "../../../../src/cell/claimable.ts";
+import { DigestSum } from "../../../../src/core/digest.ts";
+import { numbers, type VerifiedCell } from "../../../../src/cell/conformance/verification/verified-cell.ts";
 
 const USERS = "RAILS_TABLE_USERS";
 const NOTHING = { count: 0, hash: "0".repeat(32) };
 
 /** The digest of a scope's rows, which a transfer compares with the claims. */
-export function scopeDigestSuite({ describe, test, expect }: Suites, current: () => VerifiedCell): void {
+export function scopeDigestSuite(current: () => VerifiedCell): void {
   describe("the digest of a scope", () => {
     test("equals the digest of the claims, over several pages", async () => {
       const one = current();
@@ -35,26 +35,6 @@ export function scopeDigestSuite({ describe, test, expect }: Suites, current: ()
       const after = await scoped.digestScope("odd");
       expect(after.count).toBe(before.count);
       expect(after.hash === before.hash).toBe(false);
-    });
-
-    test("has the rows of one moment", async () => {
-      const one = current();
-      if (!one.target.isConcurrent) return;
-      await one.addEmails(1, 3, "first");
-      const [, emails] = one.claimables;
-      if (emails === undefined) throw new Error("the suite has no table of emails");
-      const ids = await one.verification.inSnapshot(async (page) => {
-        const range = { after: "", upTo: undefined, limit: 2 };
-        const first = await page(emails, range);
-        await one.addEmails(4, 6, "later");
-        const second = await page(emails, {
-          ...range,
-          after: emails.idOf(first.at(-1)?.row ?? {}),
-          limit: 10,
-        });
-        return [...first, ...second].map(({ row }) => row["owner"]);
-      });
-      expect(ids.map(Number)).toEqual([1, 2, 3]);
     });
   });
 }
