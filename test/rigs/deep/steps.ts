@@ -33,8 +33,12 @@ export const steps: readonly Step[] = [
   },
   {
     name: "every-case",
-    description: "the known seeds and the system tests with all of their cases",
-    command: ["vitest", "run", "--project", "sim-known", "--project", "system"],
+    description: "the other tests with all of their cases",
+    command: [
+      "vitest",
+      "run",
+      ...["unit", "workerd", "sim-known", "system"].flatMap((one) => ["--project", one]),
+    ],
     env: { TEST_SLICE: "all" },
   },
   {
@@ -54,6 +58,11 @@ export const steps: readonly Step[] = [
     name: "crash",
     description: "every failpoint of the server, and 30 random rounds",
     command: ["node", "test/rigs/crash/main.ts"],
+  },
+  {
+    name: "crash-standalone",
+    description: "the same, of the standalone server",
+    command: ["node", "test/rigs/crash/main.ts", "--host", "standalone"],
   },
   {
     name: "cell-crash",
