@@ -53,16 +53,17 @@ export async function makeBundle(folder, options) {
     ...options,
     metafile: true,
   });
-  const inputs = [...SETTINGS, ...Object.keys(metafile?.inputs ?? {})].map((file) => [file, stampOf(file)]);
-  mkdirSync(fresh, { recursive: true });
-  writeFileSync(join(fresh, INPUTS), JSON.stringify(Object.fromEntries(inputs)));
-  if (!isCurrent(folder)) {
+  try {
+    const inputs = [...SETTINGS, ...Object.keys(metafile?.inputs ?? {})].map((file) => [file, stampOf(file)]);
+    mkdirSync(fresh, { recursive: true });
+    writeFileSync(join(fresh, INPUTS), JSON.stringify(Object.fromEntries(inputs)));
+    if (isCurrent(folder)) return;
     rmSync(target, { recursive: true, force: true });
-    try {
-      renameSync(fresh, target);
-    } catch (error) {
-      if (!isCurrent(folder)) throw error;
-    }
+    renameSync(fresh, target);
+  } catch (error) {
+    // Another process may have been faster.
+    if (!isCurrent(folder)) throw error;
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
   }
-  rmSync(fresh, { recursive: true, force: true });
 }

@@ -307,6 +307,19 @@ export const defects: readonly Defect[] = [
     },
   },
   {
+    name: "a digest is always held",
+    rule: "R4",
+    plant: () => async (request, forward) => {
+      const answer = await forward();
+      return request.path.endsWith("/digests") && answer.status === 200
+        ? changed(answer, ({ digests, ...rest }: { digests: object[] }) => ({
+            ...rest,
+            digests: digests.map((digest) => ({ ...digest, held: true })),
+          }))
+        : answer;
+    },
+  },
+  {
     name: "a route may always be kept",
     rule: "Q2",
     plant: () => async (request, forward) => {

@@ -1,3 +1,4 @@
+import type { Limits } from "../limits.ts";
 import type {
   DigestCursor,
   DigestRecordsAnswer,
@@ -10,7 +11,9 @@ import { ok, type Result } from "../refusal.ts";
 import { compareBytes } from "../source-order.ts";
 import type { ChangeCounts } from "./change-counts.ts";
 import type { Inquirer } from "./inquirer.ts";
+import { MAX_HOLDS } from "./inquiry-queue.ts";
 import type { ClaimReads } from "./read-queue.ts";
+import { bucketText, executionKey } from "./rows.ts";
 import {
   afterSource,
   FIRST_HOLD,
@@ -21,6 +24,7 @@ import {
   type TouchingHoldRow,
   type WantedTypes,
 } from "./scan-store.ts";
+import type { ShardStore } from "./store.ts";
 
 type DigestQuestion = Pick<
   DigestRecordsRequest,
@@ -40,33 +44,68 @@ const START: DigestCursor = { scan: { behind: FIRST_HOLD, held: [] }, range: 0, 
 /** A digest that proves nothing. */
 const VOID: RangeDigest = { count: 0, words: [0, 0, 0, 0], held: true, newestUpdatedAtMs: null };
 
-/**
- * Returns the digests of as many ranges as can be read with one message, each as of one moment of this shard
- * (R4, M7). It first asks the cell's ledger about the holds that touch the ranges, so that the digests have
- * what an acknowledged decision has changed.
- */
-export async function digestRecords(
-  store: ScanStore,
-  changes: ChangeCounts,
-  reads: ClaimReads,
-  inquirer: Pick<Inquirer, "inquire">,
-  scanRows: number,
-  question: DigestQuestion,
-): Promise<Result<DigestRecordsAnswer>> {
-  const first = await reads.run(question.cell, () => {
-    const reading = new DigestReading(store, changes, scanRows, question);
-    const scan = reading.scanHolds();
-    const value = scan.touching.length > 0 ? { scan } : { answer: reading.answer(scan) };
-    return { value, rows: reading.rows };
-  });
-  if (!first.ok) return first;
-  if (first.value.answer !== undefined) return ok(first.value.answer);
-  const { scan } = first.value;
-  await inquirer.inquire(scan.touching, question.traces);
-  return reads.run(question.cell, () => {
-    const reading = new DigestReading(store, changes, scanRows, question);
-    return { value: reading.answer(reading.scanAgain(scan)), rows: reading.rows };
-  });
+/** Digests of ranges of a cell's claims (R4). It keeps nothing in memory between two calls. */
+export class DigestReader {
+  readonly #store: Pick<ShardStore, "holdsOn">;
+  readonly #scans: ScanStore;
+  readonly #changes: ChangeCounts;
+  readonly #reads: ClaimReads;
+  readonly #inquirer: Pick<Inquirer, "inquire">;
+  readonly #scanRows: number;
+
+  constructor(
+    store: Pick<ShardStore, "holdsOn">,
+    scans: ScanStore,
+    changes: ChangeCounts,
+    reads: ClaimReads,
+    inquirer: Pick<Inquirer, "inquire">,
+    { scanRows }: Pick<Limits, "scanRows">,
+  ) {
+    this.#store = store;
+    this.#scans = scans;
+    this.#changes = changes;
+    this.#reads = reads;
+    this.#inquirer = inquirer;
+    this.#scanRows = scanRows;
+  }
+
+  /**
+   * Returns the digests of as many ranges as can be read with one message, each as of one moment of this
+   * shard (M7). It first asks the cell's ledger about the holds that touch the ranges, so that the digests
+   * have what an acknowledged decision has changed.
+   */
+  async digestRecords(question: DigestQuestion): Promise<Result<DigestRecordsAnswer>> {
+    const first = await this.#reads.run(question.cell, () => {
+      const reading = this.#reading(question);
+      const scan = reading.scanHolds();
+      const value = scan.touching.length > 0 ? { scan } : { answer: reading.answer(scan) };
+      return { value, rows: reading.rows };
+    });
+    if (!first.ok) return first;
+    if (first.value.answer !== undefined) return ok(first.value.answer);
+    const { scan } = first.value;
+    await this.#inquirer.inquire(scan.touching, question.traces);
+    return this.#reads.run(question.cell, () => {
+      const reading = this.#reading(question);
+      reading.count(scan.touching.length);
+      const touching = this.#stillThere(scan.touching);
+      return { value: reading.answer({ ...scan, touching }), rows: reading.rows };
+    });
+  }
+
+  #reading(question: DigestQuestion): DigestReading {
+    return new DigestReading(this.#scans, this.#changes, this.#scanRows, question);
+  }
+
+  /** The holds that have not ended meanwhile. Those that began meanwhile are newer than the call. */
+  #stillThere(asked: readonly TouchingHoldRow[]): TouchingHoldRow[] {
+    const keys = asked.map(({ bucket_type: type, canonical }) => ({ type, canonical }));
+    const found = this.#store.holdsOn(keys);
+    return asked.filter((hold) => {
+      const now = found.get(bucketText(hold.bucket_type, hold.canonical));
+      return now !== undefined && executionKey(now) === executionKey(hold);
+    });
+  }
 }
 
 class DigestReading {
@@ -127,28 +166,18 @@ class DigestReading {
     if (behind === null)
       return { scanned: { after: FIRST_HOLD, upTo: FIRST_HOLD }, isLast: true, touching: [] };
     const { range, isLast, count } = this.#store.nextHolds(behind, this.#scanRows);
-    this.#count(count);
-    const limit = Math.ceil(this.#scanRows / ROWS_PER_ASKED_HOLD);
-    const touching = this.#touching(range, limit);
+    this.count(count);
+    const limit = Math.min(Math.ceil(this.#scanRows / ROWS_PER_ASKED_HOLD), MAX_HOLDS);
+    const bounds = { from: this.#ranges[0]?.after ?? "", to: endOf(this.#ranges.at(-1)) };
+    const source = { cell: this.#cell, sourceType: this.#sourceType, ...bounds };
+    const touching = this.#store.touchingHolds(source, this.#types, range, limit);
     const last = touching[limit - 1];
     if (last === undefined) return { scanned: range, isLast, touching };
     const upTo: HoldPosition = [last.bucket_type, last.canonical];
     return { scanned: { after: behind, upTo }, isLast: false, touching };
   }
 
-  /** Reads again which holds touch the ranges, as far as the first scan got: others were not asked about. */
-  scanAgain({ scanned, isLast, touching }: HoldScan): HoldScan {
-    this.#count(touching.length);
-    return { scanned, isLast, touching: this.#touching(scanned, this.#scanRows) };
-  }
-
-  #touching(scanned: HoldRange, limit: number): TouchingHoldRow[] {
-    const bounds = { from: this.#ranges[0]?.after ?? "", to: endOf(this.#ranges.at(-1)) };
-    const source = { cell: this.#cell, sourceType: this.#sourceType, ...bounds };
-    return this.#store.touchingHolds(source, this.#types, scanned, limit);
-  }
-
-  #count(rows: number): void {
+  count(rows: number): void {
     this.rows += rows;
     this.#rowsLeft -= rows;
   }

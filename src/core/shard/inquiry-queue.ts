@@ -3,7 +3,7 @@ import type { RangeHoldRow } from "./range-holds.ts";
 import { bucketText, executionKey, type HoldRow } from "./rows.ts";
 
 /** The number of holds that one message asks about. It has one question per execution. */
-const MAX_HOLDS = 1_000;
+export const MAX_HOLDS = 1_000;
 
 /** The number of messages to one ledger that may wait. */
 const MAX_WAITING = 10;

@@ -79,7 +79,7 @@ import type {
 } from "../growth/messages.ts";
 import { placementOf, shardsOf, type Placement } from "../placement.ts";
 import { changesPage } from "./changes-page.ts";
-import { digestRecords } from "./digest-records.ts";
+import { DigestReader } from "./digest-records.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
 import { GrowthSource, type ShardPeer } from "./growth-source.ts";
 import { GrowthTarget, WIPE_ROWS } from "./growth-target.ts";
@@ -146,10 +146,10 @@ interface CarriedOut {
 export class Shard {
   readonly #index: number;
   readonly #ports: Ports;
-  readonly #changes: ChangeCounts;
   readonly #store: ShardStore;
   readonly #pastClaims: PastClaims;
   readonly #audit: Audit;
+  readonly #changes: ChangeCounts;
   readonly #scans: ScanStore;
   readonly #queues: NameQueues;
   readonly #ranges: RangeHolds;
@@ -165,6 +165,7 @@ export class Shard {
   readonly #commits: GroupCommit;
   readonly #inquirer: Inquirer;
   readonly #reader: ShardReader;
+  readonly #digests: DigestReader;
   readonly #sweeper: Sweeper;
   readonly #reconciler: ShardReconciler;
   readonly #scrub: Scrub;
@@ -273,6 +274,14 @@ export class Shard {
       this.#store,
       this.#scans,
       this.#ranges,
+      this.#claimReads,
+      this.#inquirer,
+      limits,
+    );
+    this.#digests = new DigestReader(
+      this.#store,
+      this.#scans,
+      this.#changes,
       this.#claimReads,
       this.#inquirer,
       limits,
@@ -637,16 +646,7 @@ export class Shard {
   /** Returns digests of ranges (R4). */
   digestRecords(message: DigestRecordsRequest): Promise<Reply<DigestRecordsAnswer>> {
     this.#counters.add("recordReads");
-    return this.#readClaims(message, () =>
-      digestRecords(
-        this.#scans,
-        this.#changes,
-        this.#claimReads,
-        this.#inquirer,
-        this.#limits.scanRows,
-        message,
-      ),
-    );
+    return this.#readClaims(message, () => this.#digests.digestRecords(message));
   }
 
   /**

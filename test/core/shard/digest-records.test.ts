@@ -15,7 +15,7 @@ import type { ClaimReads } from "../../../src/core/shard/read-queue.ts";
 import { migrate } from "../../../src/core/meta.ts";
 import { shardSchema } from "../../../src/core/shard/schema.ts";
 import { ChangeCounts } from "../../../src/core/shard/change-counts.ts";
-import { digestRecords } from "../../../src/core/shard/digest-records.ts";
+import { DigestReader } from "../../../src/core/shard/digest-records.ts";
 import { digestStatement, positionStatement, ScanStore } from "../../../src/core/shard/scan-store.ts";
 import { compareBytes, sourceOrder } from "../../../src/core/source-order.ts";
 import { readDigests } from "../../../src/http/digest-parts.ts";
@@ -290,6 +290,28 @@ describe("a digest after an acknowledged decision that no shard has heard of", (
     expect(c.calls.filter(({ method }) => method === "inquire").length).toBeGreaterThan(1);
   });
 
+  test("[R4] no hold that begins while the ledger is asked hides an earlier one", async () => {
+    const c = await Cluster.start({ shards: 1, limits: { scanRows: 8 } });
+    await begin(c, [user("zzz", "5")]);
+    c.fate = ({ method }) => (method === "inquire" ? "lose" : "deliver");
+    const answer = c.shard(0).object.digestRecords({
+      ...c.envelope,
+      cell: "1",
+      sourceType: sourceType("RAILS_TABLE_USERS"),
+      bucketTypes: null,
+      ranges: [upTo("9"), between("9", "99")],
+      cursor: null,
+    });
+    await begin(
+      c,
+      Array.from({ length: 20 }, (_, n) => user(`a${n}`, String(10 + n))),
+    );
+    expect(await c.clock.runUntil(answer)).toMatchObject({
+      ok: true,
+      value: { digests: [{ held: true }, { held: false }] },
+    });
+  });
+
   test("[R4] [M2] is void while the ledger cannot be asked", async () => {
     const c = await decided(names, "COMMITTED");
     c.fate = ({ method }) => (method === "digestRecords" ? "deliver" : "lose");
@@ -438,8 +460,11 @@ test("[M7] the last holds of a scan count against the rows of a message, like th
     },
   };
   const inquirer = { inquire: () => Promise.reject(new Error("no hold touches the range")) };
+  const reader = new DigestReader({ holdsOn: () => new Map() }, scans, changes, reads, inquirer, {
+    scanRows,
+  });
   const read = async (cursor: DigestCursor | null): Promise<DigestRecordsAnswer> => {
-    const answer = await digestRecords(scans, changes, reads, inquirer, scanRows, { ...question, cursor });
+    const answer = await reader.digestRecords({ ...question, cursor });
     if (!answer.ok) throw new Error(answer.refusal.detail);
     return answer.value;
   };

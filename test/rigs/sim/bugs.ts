@@ -1770,8 +1770,8 @@ export const bugs: Record<string, Bug> = {
     "R4",
     ["I21"],
     "src/core/shard/digest-records.ts",
-    "await inquirer.inquire(scan.touching, question.traces);",
-    "void inquirer;",
+    "await this.#inquirer.inquire(scan.touching, question.traces);",
+    "void this.#inquirer;",
   ),
   "a digest leaves out what is held": one(
     "R4",

@@ -53,10 +53,12 @@ export class DigestWatch {
         for (const question of (message as Inquiry).questions) inquired.add(executionOf(question));
   }
 
-  answered(call: Sent, { digests, next }: DigestRecordsAnswer): void {
+  answered(call: Sent, answer: DigestRecordsAnswer | undefined): void {
     const { disk } = this.#shard(call.to);
     const asked = this.#asked.get(call);
     this.#asked.delete(call);
+    if (answer === undefined) return;
+    const { digests, next } = answer;
     const request = call.message as DigestRecordsRequest;
     const { range: first, rest } = request.cursor ?? { range: 0, rest: null };
     const isSteady = disk.pending === 0 && disk.version === asked?.version;

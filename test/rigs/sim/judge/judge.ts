@@ -120,8 +120,8 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     if (call.method === "decide") this.statuses.decided(call.to, call.message as DecideRequest, reply);
     if (call.method === "scrub") this.#scrubs.answered(call.to, reply);
     this.verifications.answered(call.method, call.message, reply);
-    if (call.method === "digestRecords" && reply.ok)
-      this.#digests.answered(call, reply.value as DigestRecordsAnswer);
+    if (call.method === "digestRecords")
+      this.#digests.answered(call, reply.ok ? (reply.value as DigestRecordsAnswer) : undefined);
   }
 
   /** A router has answered. */
