@@ -130,8 +130,8 @@ export class Readers {
     this.#random = new Random(seed, "readers", router);
   }
 
-  get skipped(): number {
-    return this.#requests.skipped;
+  get requests(): Requests {
+    return this.#requests;
   }
 
   async run(perSecond: number, signal: AbortSignal): Promise<void> {

@@ -48,7 +48,7 @@ async function outages(load: Load, rounds: number, chosen: readonly Failure[]): 
   const run = new OutageRun({ ...load, rounds, failures: chosen, router, log: print });
   await run.run();
   for (const line of outageReport(run)) print(line);
-  return run.judge.complaints.length === 0;
+  return run.judge.complaints.length === 0 && !run.requests.isTooSlow;
 }
 
 async function churning({ stage, seed, perSecond }: Load, seconds: number, kills: number): Promise<boolean> {
@@ -67,7 +67,7 @@ async function churning({ stage, seed, perSecond }: Load, seconds: number, kills
   for (const [setup, each] of readers) {
     const complaints = each.judge(churn.owners, setup.bounds);
     for (const line of churnReport(setup, each, churn.owners, complaints)) print(line);
-    isRight = isRight && complaints.length === 0;
+    isRight = isRight && complaints.length === 0 && !each.requests.isTooSlow;
   }
   return isRight;
 }

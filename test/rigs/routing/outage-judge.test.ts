@@ -56,3 +56,18 @@ test.each<[string, Asked, Received, Phase]>([
 ])("accepts that %s", (_, asked, given, phase) => {
   expect(complaintsAbout(asked, given, phase)).toEqual([]);
 });
+
+test.each([
+  { right: 1, hasty: 99, slow: 0, complaints: 1 },
+  { right: 10, hasty: 2, slow: 99, complaints: 0 },
+])("$right right answers, $hasty hasty and $slow slow failures: $complaints complaints", (given) => {
+  const judge = new OutageJudge(2_000);
+  const judgeAll = (count: number, received: Received): void => {
+    for (let n = 0; n < count; n += 1) judge.judge({ kind: "warm", owner: "1" }, received, "down", outage);
+  };
+  judgeAll(given.right, byCell("1"));
+  judgeAll(given.hasty, unreachable);
+  judgeAll(given.slow, { ...unreachable, receivedMs: unreachable.sentMs + 10_000 });
+  judge.judgeShares();
+  expect(judge.complaints).toHaveLength(given.complaints);
+});

@@ -14,6 +14,9 @@ import { refusalOf, type Received } from "./requests.ts";
 export const kinds = ["warm", "page", "start", "unseen", "missing", "unheard"] as const;
 export type Kind = (typeof kinds)[number];
 
+/** The kinds whose cells the router knows all the time. */
+const found = ["warm", "page", "start"] as const;
+
 /** Of the coordinator. `up` and `down`: from the request to its answer. `changing`: all others. */
 export const phases = ["up", "down", "changing"] as const;
 export type Phase = (typeof phases)[number];
@@ -31,6 +34,14 @@ export interface Asked {
   owner?: string | undefined;
 }
 
+/**
+ * A cell that is too slow lets the router wait for at least this long. The cells of the rig refuse and close no
+ * connections, so other answers of this kind hardly happen, however slow the machine is.
+ */
+const SLOW_CELL_MS = 5_000;
+/** The largest part of the answers about found names that may say too soon that the cell does not answer. */
+const MAX_HASTY = 1 / 4;
+
 /** The coordinator certainly did not answer between `fromMs` and `toMs`. */
 export interface Outage {
   /** When it was about to fail. */
@@ -46,6 +57,8 @@ export interface Outage {
 export class OutageJudge {
   readonly complaints: string[] = [];
   readonly #counts = new Map<string, number>();
+  /** The `unreachable` answers about found names that no slow cell explains, by phase. */
+  readonly #hasty: Record<Phase, number> = { up: 0, down: 0, changing: 0 };
   readonly #boundMs: number;
 
   constructor(boundMs: number) {
@@ -69,6 +82,8 @@ export class OutageJudge {
     const result = resultOf(answer, owner);
     const key = [phase, kind, result].join();
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
+    const isHasty = result === "unreachable" && answer.receivedMs - answer.sentMs < SLOW_CELL_MS;
+    if (isHasty && (found as readonly Kind[]).includes(kind)) this.#hasty[phase] += 1;
     const sinceOutageMs = outage === undefined ? 0 : answer.sentMs - outage.fromMs;
     if (this.#allowed(kind, phase, sinceOutageMs).includes(result)) return;
     const { method, path, status, headers, body, sentMs, receivedMs } = answer;
@@ -78,6 +93,19 @@ export class OutageJudge {
         `${cell === undefined ? "" : ` by cell ${String(cell)}`} at ${Math.round(sentMs)} ms, ` +
         `after ${Math.round(receivedMs - sentMs)} ms: ${body.slice(0, 200)}`,
     );
+  }
+
+  /** Complains about a router that has answered for the cells of found names. Call it at the end. */
+  judgeShares(): void {
+    for (const phase of ["up", "down"] as const) {
+      const hasty = this.#hasty[phase];
+      const right = found.reduce((sum, kind) => sum + this.count(phase, kind, "right"), 0);
+      if (hasty > MAX_HASTY * (hasty + right))
+        this.complaints.push(
+          `coordinator ${phase}: for found names, ${hasty} answers said too soon that the cell does not answer, ` +
+            `and only ${right} were right`,
+        );
+    }
   }
 
   #allowed(kind: Kind, phase: Phase, sinceOutageMs: number): readonly Result[] {

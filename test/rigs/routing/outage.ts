@@ -75,8 +75,8 @@ export class OutageRun {
     this.#missing = numbered(`missing-${seed}`, MISSING);
   }
 
-  get skipped(): number {
-    return this.#requests.skipped;
+  get requests(): Requests {
+    return this.#requests;
   }
 
   async run(): Promise<void> {
@@ -101,6 +101,7 @@ export class OutageRun {
       this.#requests.close();
     }
     this.#checkCells();
+    this.judge.judgeShares();
   }
 
   /** Names go to both cells in turn. */

@@ -3,30 +3,31 @@ import type { Owners } from "./churn-judge.ts";
 import type { Readers, RouterSetup } from "./churn.ts";
 import { kinds, phases, results } from "./outage-judge.ts";
 import type { OutageRun } from "./outage.ts";
+import type { Requests } from "./requests.ts";
 
-const endOf = (skipped: number, complaints: readonly string[]): string[] => [
-  `${skipped} requests not sent because too many had no answer yet`,
+const endOf = ({ skipped, isTooSlow }: Requests, complaints: readonly string[]): string[] => [
+  `${skipped} requests not sent because too many had no answer yet${isTooSlow ? ": FAILED, too many" : ""}`,
   ...complaints.slice(0, 20),
   `${complaints.length} complaints`,
   "",
 ];
 
 /** The answers by the state of the coordinator and by what was asked. */
-export function outageReport({ judge, outages, skipped }: OutageRun): string[] {
+export function outageReport({ judge, outages, requests }: OutageRun): string[] {
   const rows = phases.flatMap((phase) =>
     kinds.map((kind) => [`${phase}: ${kind}`, ...results.map((result) => judge.count(phase, kind, result))]),
   );
   return [
     ...renderTable({ title: "coordinator: request", head: [...results], rows }),
     `${outages.length} outages`,
-    ...endOf(skipped, judge.complaints),
+    ...endOf(requests, judge.complaints),
   ];
 }
 
 /** What a router has answered, and how old the oldest answers were. */
 export function churnReport(
   { name, bounds }: RouterSetup,
-  { counts, told, skipped }: Readers,
+  { counts, told, requests }: Readers,
   owners: Owners,
   complaints: readonly string[],
 ): string[] {
@@ -42,6 +43,6 @@ export function churnReport(
       .join(", ")}`,
     `the oldest answer was certainly wrong for: found ${oldestMs(true)} (may be ${bounds.foundMs}), ` +
       `free ${oldestMs(false)} (may be ${bounds.noneMs})`,
-    ...endOf(skipped, complaints),
+    ...endOf(requests, complaints),
   ];
 }

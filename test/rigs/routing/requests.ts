@@ -36,8 +36,10 @@ export function refusalOf({
 
 /** A request without an answer in this time hangs. The router waits for a cell for 100 s. */
 const HANG_MS = 300_000;
-/** A machine that is too slow for the pace gets fewer requests, instead of ever longer queues. */
-const MAX_UNDER_WAY = 200;
+/** A machine that has no answers to the requests of so many seconds gets fewer, instead of ever longer queues. */
+const MAX_UNDER_WAY_S = 4;
+/** With a larger part of its requests skipped, a run shows too little. */
+const MAX_SKIPPED = 1 / 4;
 const TICK_MS = 5;
 
 /** Sends requests at a pace that does not depend on the answers. */
@@ -47,9 +49,15 @@ export class Requests {
   readonly #underWay = new Set<Promise<void>>();
   /** Requests that were not sent, because too many others had no answer yet. */
   skipped = 0;
+  #sent = 0;
 
   constructor(url: string) {
     this.#url = url;
+  }
+
+  /** Whether the pace was not kept. */
+  get isTooSlow(): boolean {
+    return this.skipped > MAX_SKIPPED * (this.skipped + this.#sent);
   }
 
   /** Sends `perSecond` requests until the signal aborts, and waits for their answers. */
@@ -59,10 +67,11 @@ export class Requests {
     while (!signal.aborted) {
       await new Promise((resume) => setTimeout(resume, TICK_MS));
       for (const all = ((performance.now() - startMs) / 1_000) * perSecond; due < all; due += 1) {
-        if (this.#underWay.size >= MAX_UNDER_WAY) {
+        if (this.#underWay.size >= MAX_UNDER_WAY_S * perSecond) {
           this.skipped += 1;
           continue;
         }
+        this.#sent += 1;
         const { received, ...sent } = next();
         const work = this.send(sent)
           .then(received)
