@@ -8,11 +8,16 @@ import {
 
 type Entity = TestCase | TestSuite | TestModule;
 
+interface Repeatable {
+  /** Why a test that passed was repeated with longer timeouts. The same ones in each run show a defect. */
+  repeated?: string[];
+}
+
 type RunEnd = Parameters<DefaultReporter["onTestRunEnd"]>;
 
 /**
  * Prints one line per test file. At the end, it says how to run each failed test alone, and names the tests
- * that were skipped.
+ * that were repeated or skipped. In CI, a skipped test fails the run.
  */
 export default class Reporter extends DefaultReporter {
   protected override printTestCase(moduleState: TestModuleState, test: TestCase): void {
@@ -28,12 +33,19 @@ export default class Reporter extends DefaultReporter {
       this.log(`FAILED outside of a test: ${message}`);
       if (module !== undefined) this.log(`  again: ${commandFor(module)}`);
     }
+    for (const test of modules.flatMap((module) => [...module.children.allTests()]))
+      for (const reason of (test.meta() as Repeatable).repeated ?? [])
+        this.log(`REPEATED ${titleOf(test)}: ${reason}`);
     // Everything that `-t` leaves out counts as skipped.
-    if (this.ctx.config.testNamePattern === undefined)
-      for (const { module, fullName } of modules.flatMap(skippedIn))
-        this.log(`SKIPPED ${module.relativeModuleId} > ${fullName}`);
+    const skipped = this.ctx.config.testNamePattern === undefined ? modules.flatMap(skippedIn) : [];
+    for (const test of skipped) this.log(`SKIPPED ${titleOf(test)}`);
+    if (skipped.length === 0 || !process.env["CI"]) return;
+    this.log(`FAILED because tests were skipped in CI: ${skipped.length}`);
+    process.exitCode = 1;
   }
 }
+
+const titleOf = ({ module, fullName }: TestCase): string => `${module.relativeModuleId} > ${fullName}`;
 
 const skippedIn = (module: TestModule): TestCase[] => [...module.children.allTests("skipped")];
 
