@@ -14,8 +14,8 @@ export const SHARDS = 2;
 const LONG_MS = 130_000;
 /** After this many attempts without a clear answer the scenario is repeated with longer timeouts. */
 const MAX_TRIES = 8;
-/** After this many rounds of alarms a decision that is not applied is lost. */
-const MAX_ROUNDS = 50;
+/** After this many rounds of alarms a decision that is not applied is lost, or timeouts are too short. */
+const MAX_ROUNDS = 8;
 
 /** A call never had a clear answer, because of a defect or of a machine that is too slow for the timeouts. */
 export class UnclearError extends Error {}
@@ -433,16 +433,17 @@ export class Stage {
 
   /**
    * Repeats alarms until every decision is applied. On a slow machine a message may take longer than its
-   * sender waits.
+   * sender waits. Returns whether they are applied.
    */
-  async recover(): Promise<void> {
+  async recover(): Promise<boolean> {
     await this.poke();
     // Rings all alarms again, because one object's work creates work for another.
     await this.ringAll();
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       await this.ringAll();
-      if ((await this.#openDecisions()) === 0) return;
+      if ((await this.#openDecisions()) === 0) return true;
     }
+    return false;
   }
 
   /** The number of decisions that are not applied everywhere. */

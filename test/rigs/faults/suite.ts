@@ -7,6 +7,13 @@ import { isInSlice } from "./slice.ts";
 import { keyOf } from "./armed-fault.ts";
 import type { Scenario } from "./scenarios.ts";
 
+declare module "vitest" {
+  interface TaskMeta {
+    /** Read by the reporter. */
+    repeated?: string[];
+  }
+}
+
 /** Longer than other tests, because a busy machine repeats a row with longer timeouts. */
 const SLOW_MS = 600_000;
 
@@ -27,8 +34,8 @@ export async function matrixSuite(scenarios: readonly Scenario[]): Promise<void>
       });
 
       for (const row of rows.filter(isInSlice)) {
-        test(`${scenario.rules} ${row.fault} at ${row.at}`, { timeout: SLOW_MS }, async () => {
-          await play(scenario, row.arm);
+        test(`${scenario.rules} ${row.fault} at ${row.at}`, { timeout: SLOW_MS }, async ({ task }) => {
+          task.meta.repeated = await play(scenario, row.arm);
         });
       }
     });
