@@ -35,7 +35,7 @@ beforeEach(() => {
     key: "k",
     cell: "1",
     fetch: fake,
-    deadlineMs: 60,
+    deadlineMs: 60_000,
     backoffMs: 1,
     retries: 2,
   });

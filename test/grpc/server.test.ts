@@ -310,9 +310,14 @@ test("[W4] a deadline reaches the coordinator, and ends the call", async () => {
     },
   });
   onTestFinished(() => deployment.close());
-  const error = await failure(callBytes(deployment.connect(), BEGIN, beginOf(), { deadlineMs: 300 }));
-  expect(error.code).toBe(status.DEADLINE_EXCEEDED);
-  expect(Number.parseInt(sent[0] ?? "", 10)).toBeLessThanOrEqual(300);
+  // On a busy machine, a call may end before it is sent.
+  let deadlineMs = 150;
+  while (sent.length === 0) {
+    deadlineMs *= 2;
+    const error = await failure(callBytes(deployment.connect(), BEGIN, beginOf(), { deadlineMs }));
+    expect(error.code).toBe(status.DEADLINE_EXCEEDED);
+  }
+  expect(Number.parseInt(sent[0] ?? "", 10)).toBeLessThanOrEqual(deadlineMs);
   expect(sent[0]).toMatch(/^\d+m$/);
 });
 

@@ -4,17 +4,25 @@ import { begin, decide, env, startFleet, uuidOf } from "./fleet.ts";
 import { faultyD1, type Execution } from "./faulty-d1.ts";
 
 const LEASES = 40;
+const HOUR_MS = 3_600_000;
+/** Longer than decided leases are kept. */
+const LATER_MS = 8 * 24 * HOUR_MS;
 
-beforeEach(() => startFleet("1"));
+/** When the hour of the test's runs begins. */
+let hourMs: number;
+
+beforeEach(async () => {
+  const nowMs = Date.now();
+  hourMs = nowMs - (nowMs % HOUR_MS);
+  await startFleet("1");
+});
 afterEach(() => void vi.useRealTimers());
 
 const all = (work: (n: number) => Promise<unknown>): Promise<unknown> =>
   Promise.all(Array.from({ length: LEASES }, (_, n) => work(n)));
 
-const HOUR_MS = 3_600_000;
-
-/** This hour's run at a minute. The first run of each hour does more than the others. */
-const runAt = (minute: number): number => Date.now() - (Date.now() % HOUR_MS) + minute * 60_000;
+/** The run at a minute. The first run of each hour does more than the others. */
+const runAt = (minute: number): number => hourMs + minute * 60_000;
 
 /** Counts the rows that one run writes: those of leases, and the rest. */
 async function countRun(
@@ -36,8 +44,10 @@ async function countRun(
   };
 }
 
-/** Moves the clock past the time for which decided leases are kept. */
-const later = (): unknown => vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 8 * 86_400_000 });
+function later(): void {
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + LATER_MS });
+  hourMs += LATER_MS;
+}
 
 describe("rows that D1 writes for a lease over its life", () => {
   test("2 if it is decided before the first pull", async () => {

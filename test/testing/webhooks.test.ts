@@ -165,7 +165,7 @@ async function world(variables: Record<string, string> = {}): Promise<World> {
   const coordinator = await startTestCoordinator({
     variables: {
       LEASEHOLD_WEBHOOK_HOSTS: "any",
-      LEASEHOLD_WEBHOOK_TIMEOUT_MS: "300",
+      LEASEHOLD_WEBHOOK_TIMEOUT_MS: "10000",
       ...variables,
     },
   });
@@ -318,9 +318,14 @@ test.each([
     error: "a redirect (302), which is not followed",
     httpStatus: 302,
   },
-  { behaviour: "hangs", become: (() => {}) as Behaviour, error: "no answer within 300 ms", httpStatus: null },
+  {
+    behaviour: "hangs",
+    become: (() => {}) as Behaviour,
+    error: "no answer within 3000 ms",
+    httpStatus: null,
+  },
 ])("a receiver that $behaviour gets the same message again", async ({ become, error, httpStatus }) => {
-  const at = await world();
+  const at = await world({ LEASEHOLD_WEBHOOK_TIMEOUT_MS: "3000" });
   const to = await receiver(become);
   const other = await receiver();
   const { webhook, secret } = await at.add(to.url);
