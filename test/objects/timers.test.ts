@@ -3,7 +3,7 @@ import { Timers } from "../../src/objects/timers.ts";
 
 beforeEach(() => void vi.useFakeTimers({ now: 1_000_001 }));
 afterEach(() => {
-  // First: what a mock brings back is what was there when it was made, which are the timers of the test.
+  // Restore mocks first: they bring back the fake timers.
   vi.restoreAllMocks();
   vi.useRealTimers();
 });
