@@ -8,8 +8,7 @@ const ADDRESS = "http://127.0.0.1:1/services/hidden";
 const input = `${ADDRESS}\n`;
 const ADD = ["webhooks", "add"];
 
-const start = (): Promise<CommandLine> =>
-  startCommandLine({ variables: { LEASEHOLD_WEBHOOK_HOSTS: "any", LEASEHOLD_WEBHOOK_TIMEOUT_MS: "500" } });
+const start = (): Promise<CommandLine> => startCommandLine({ variables: { LEASEHOLD_WEBHOOK_HOSTS: "any" } });
 
 async function add(line: CommandLine, more: readonly string[] = []): Promise<Webhook> {
   const { webhook } = await line.json([...ADD, ...more], { input });
