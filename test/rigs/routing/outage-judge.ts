@@ -35,8 +35,8 @@ export interface Asked {
 }
 
 /**
- * A cell that is too slow lets the router wait for at least this long. The cells of the rig refuse and close no
- * connections, so other answers of this kind hardly happen, however slow the machine is.
+ * A cell that is too slow lets the router wait for at least this long. The cells of the rig refuse and close
+ * no connections, so faster answers of this kind hardly happen, however slow the machine is.
  */
 const SLOW_CELL_MS = 5_000;
 /** The largest part of the answers about found names that may say too soon that the cell does not answer. */
@@ -102,8 +102,8 @@ export class OutageJudge {
       const right = found.reduce((sum, kind) => sum + this.count(phase, kind, "right"), 0);
       if (hasty > MAX_HASTY * (hasty + right))
         this.complaints.push(
-          `coordinator ${phase}: for found names, ${hasty} answers said too soon that the cell does not answer, ` +
-            `and only ${right} were right`,
+          `coordinator ${phase}: for found names, ${hasty} answers said too soon that the cell does not ` +
+            `answer, and only ${right} were right`,
         );
     }
   }

@@ -36,7 +36,7 @@ export function refusalOf({
 
 /** A request without an answer in this time hangs. The router waits for a cell for 100 s. */
 const HANG_MS = 300_000;
-/** A machine that has no answers to the requests of so many seconds gets fewer, instead of ever longer queues. */
+/** Requests of more seconds have no answer on a machine that is too slow for the pace, so it gets fewer. */
 const MAX_UNDER_WAY_S = 4;
 /** With a larger part of its requests skipped, a run shows too little. */
 const MAX_SKIPPED = 1 / 4;

@@ -19,7 +19,7 @@ export function routeSuite(open: Open): void {
     const route: Route = routes[id];
     const { success } = cases[id];
 
-    test("refuses a caller without a key, another role, an unknown query parameter, and a wrong body", async () => {
+    test("refuses no key, another role, an unknown query parameter, and a wrong body", async () => {
       const refuse = (status: number, changes: Request) =>
         api.problem(status, route.method, ...callOf(id, changes));
       if (route.roles !== "anyone") await refuse(401, { key: null });
