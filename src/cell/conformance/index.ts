@@ -66,7 +66,7 @@ export type {
  */
 export function cellConformance<Tx>(runner: TestRunner, target: ConformanceTarget<Tx>): void {
   const suites = suitesOf(runner);
-  const databases = new ReusedDatabases(target as unknown as ConformanceTarget<unknown>);
+  const databases = new ReusedDatabases(target);
   const tested = databases.target;
   const coordinator = target.coordinator ?? testCoordinator;
   suites.describe(target.name, () => {
