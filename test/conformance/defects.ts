@@ -231,6 +231,19 @@ export const defects: readonly Defect[] = [
     },
   },
   {
+    name: "a refusal names the other cell",
+    rule: "B6",
+    plant: () => async (request, forward) => {
+      const answer = await forward();
+      return isBegin(request) && answer.status === 409
+        ? changed(answer, ({ detail, ...rest }: { detail: string }) => ({
+            ...rest,
+            detail: `${detail} It is of cell ${request.path.startsWith("/v1/cells/1/") ? 2 : 1}.`,
+          }))
+        : answer;
+    },
+  },
+  {
     name: "the wire answers another code",
     rule: "W5",
     plant: () => async (request, forward) => {
@@ -317,6 +330,26 @@ export const defects: readonly Defect[] = [
             digests: digests.map((digest) => ({ ...digest, held: true })),
           }))
         : answer;
+    },
+  },
+  {
+    name: "a digest lacks what the last commit changed",
+    rule: "R4",
+    plant: () => {
+      const before = new Map<string, Response>();
+      let isStale = false;
+      return async (request, forward) => {
+        if (isDecision(request, "commit")) isStale = true;
+        if (!request.path.endsWith("/digests")) return forward();
+        const asked = JSON.stringify(request.body);
+        const shown = before.get(asked);
+        if (isStale && shown !== undefined) return shown.clone();
+        isStale = false;
+        const answer = await forward();
+        const { digests = [] } = (await answer.clone().json()) as { digests?: { held: boolean }[] };
+        if (digests.every(({ held }) => !held)) before.set(asked, answer.clone());
+        return answer;
+      };
     },
   },
   {

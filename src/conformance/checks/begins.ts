@@ -1,4 +1,5 @@
 /** What a begin grants, refuses and remembers. */
+import type { Received } from "../api.ts";
 import type { Check } from "../check.ts";
 import type { Batch, CheckContext } from "../check-context.ts";
 import {
@@ -38,6 +39,18 @@ function expectBuckets(json: unknown, batch: Batch): void {
     const type = kind === "leased" ? "number" : "undefined";
     expectEqual(typeof waitMs, type, `the type of retry_after_ms of ${where}`);
   }
+}
+
+/** Neither a field of a conflict nor the text of a refusal says which other cell is in the way. */
+function expectNoCell(context: CheckContext, received: Received): void {
+  const { conflicts = [] } = received.json as { conflicts?: SeenConflict[] };
+  for (const conflict of conflicts) {
+    const wait = conflict.kind === "leased" ? ["retry_after_ms"] : [];
+    const fields = ["bucket", "index", "kind", "list", "owner", ...wait];
+    expectEqual(Object.keys(conflict).toSorted(), fields, "the fields of a conflict");
+  }
+  const named = new RegExp(`cell(_id)?[\\W_]*${context.cellId("other")}(?!\\d)`, "i");
+  expectThat(!named.test(received.text), `${describe(received)}; it must not say which cell is in the way`);
 }
 
 /** How many begins of a race run at a time. */
@@ -284,22 +297,25 @@ export const beginChecks: readonly Check[] = [
       const [theirs = "", held = ""] = context.names(2);
       await context.own([theirs], "other");
       const holding = await context.granted({ creates: [context.op(held)] }, "other");
-      const { received } = await context.begin({
+      const batch = {
         creates: [context.op(held)],
         destroys: [{ bucket: context.bucket(theirs) }],
-      });
+      };
+      const { received } = await context.begin(batch);
       expectRefusal(received, 409, { code: "FAILED_PRECONDITION" });
       expectEqual(
         conflictsOf(received.json),
         ["creates[0] leased other", "destroys[0] not_owner other"],
         "conflicts",
       );
-      const { received: taken } = await context.begin({ creates: [context.op(theirs)] });
+      expectBuckets(received.json, batch);
+      expectNoCell(context, received);
+      const taking = { creates: [context.op(theirs)] };
+      const { received: taken } = await context.begin(taking);
       expectRefusal(taken, 409, { code: "ALREADY_EXISTS" });
       expectEqual(conflictsOf(taken.json), ["creates[0] taken other"], "conflicts");
-      const { conflicts = [] } = taken.json as { conflicts?: object[] };
-      const shown = conflicts.flatMap((conflict) => Object.keys(conflict)).toSorted();
-      expectEqual(shown, ["bucket", "index", "kind", "list", "owner"], "the fields of a conflict");
+      expectBuckets(taken.json, taking);
+      expectNoCell(context, taken);
       await context.rollBack(holding);
     },
   },
