@@ -76,6 +76,13 @@ export function pageSuite(open: Open): void {
 
     test("is bound to its path", () => refused(`page_token=${token}`, "cell 2", "/v1/cells/2/leases"));
 
+    test("is bound to its route", async () => {
+      await refused(`page_token=${token}&source_type=RAILS_TABLE_ROUTES`, "cell 1", "/v1/cells/1/records");
+      // These two have no parameters, so only the route differs.
+      const page = await api.json<LeasePage>(200, "GET", "/v1/admin/cells?page_size=1", {});
+      await refused(`page_token=${page.next_page_token}`, "operator", "/v1/admin/keys");
+    });
+
     test("is bound to its principal", () => refused(`page_token=${token}`, "operator"));
 
     test("is refused if any character is changed, missing or added", async () => {
