@@ -313,3 +313,28 @@ test("a deployment that is unavailable for a quarter of an hour ends the restore
   expect(code).toBe(6);
   expect(err.match(/Trying again in/g)?.length).toBeLessThan(40);
 });
+
+test("a restore goes on after calls that got no answer", async () => {
+  const { path, revoked } = await backedUp();
+  const line = await startCommandLine({ cells: [], shards: 2 });
+  const real = line.coordinator;
+  let isDown = false;
+  let waits = 0;
+  const fetch: typeof real.fetch = async (url, init) => {
+    isDown ||= waits === 0 && String(url instanceof Request ? url.url : url).endsWith("/commit");
+    if (isDown) throw new TypeError("fetch failed");
+    return real.fetch(url, init);
+  };
+  Object.assign(line, { coordinator: { ...real, fetch } });
+  const { code, err } = await line.run(["restore", path, ...REASON, "--yes"], {
+    // The restore waits once the client has given up.
+    wait: async () => {
+      waits += 1;
+      isDown = false;
+    },
+  });
+  expect(code).toBe(0);
+  expect([waits, err]).toEqual([1, expect.stringMatching(/^Not now: .*Trying again in 1s\.$/m)]);
+  Object.assign(line, { coordinator: real });
+  await expectRestored(line, path, revoked);
+});
