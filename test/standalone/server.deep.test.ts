@@ -19,7 +19,7 @@ import { freePort } from "../../scripts/free-port.ts";
 import { leaseId, oneName, Server } from "../scripts/server.ts";
 import { begin, commit, lookUp, useStandalone, type Start } from "./standalone-servers.ts";
 
-const { folder, servers, start, ready } = useStandalone();
+const { folder, servers, start, ready, copyBundle } = useStandalone();
 const root = join(import.meta.dirname, "../..");
 
 test("a projection that is deleted is filled again", async () => {
@@ -168,8 +168,7 @@ test("`npm run copy-state` leaves the folder to --backup", async () => {
 });
 
 test("a bundle that is removed while the server runs doesn't end it", async () => {
-  const bundle = join(folder, "removed");
-  cpSync(join(root, "dist/standalone"), bundle, { recursive: true });
+  const bundle = copyBundle("removed");
   const program = join(bundle, "main.mjs");
   const server = new Server(await freePort(), join(folder, "long"), {}, [], "standalone", program);
   servers.push(server);

@@ -1,6 +1,6 @@
 /** `npm run standalone` as a process: its state folder, its signals, odd requests, and two refusals. */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -8,8 +8,7 @@ import { rawRequestTests } from "../scripts/raw-requests.ts";
 import type { Server } from "../scripts/server.ts";
 import { begin, commit, lookUp, useStandalone } from "./standalone-servers.ts";
 
-const { folder, start, ready } = useStandalone();
-const root = join(import.meta.dirname, "../..");
+const { folder, start, ready, copyBundle } = useStandalone();
 
 describe("the first server", () => {
   let first: Server;
@@ -76,8 +75,7 @@ test("a stop answers the requests that are running", async () => {
 });
 
 test("the bundle needs nothing else of the project", () => {
-  const alone = join(folder, "alone");
-  cpSync(join(root, "dist/standalone"), alone, { recursive: true });
+  const alone = copyBundle("alone");
   const run = spawnSync(process.execPath, ["main.mjs", "--help"], { cwd: alone, encoding: "utf8" });
   expect([run.status, run.stderr]).toEqual([0, ""]);
   expect(readdirSync(alone)).toEqual(expect.arrayContaining(["checkpoint-worker.mjs", "main.mjs"]));

@@ -1,10 +1,13 @@
 /** Processes of `npm run standalone` for tests. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
-import { leaseId, oneName, Server } from "../scripts/server.ts";
+import { leaseId, oneName, scripts, Server } from "../scripts/server.ts";
+
+const root = join(import.meta.dirname, "../..");
 
 export interface Start {
   state?: string;
@@ -27,12 +30,20 @@ export function useStandalone() {
 
   const ready = async (options?: Start): Promise<Server> => (await start(options)).ready();
 
+  /** Returns a folder with a copy of the bundle, which is made first if it is not current. */
+  function copyBundle(name: string): string {
+    const { status, stderr } = spawnSync(process.execPath, [scripts.standalone, "--help"], { cwd: root });
+    if (status !== 0) throw new Error(`the bundle was not made: ${stderr.toString()}`);
+    cpSync(join(root, "dist/standalone"), join(folder, name), { recursive: true });
+    return join(folder, name);
+  }
+
   afterAll(async () => {
     await Promise.all(servers.map((server) => server.end("SIGKILL")));
     rmSync(folder, { recursive: true, force: true });
   });
 
-  return { folder, servers, start, ready };
+  return { folder, servers, start, ready, copyBundle };
 }
 
 export const begin = (server: Server, n: number, name: string) =>
