@@ -1,16 +1,7 @@
 /** More of `npm run standalone` as a process: its state folder, its options, and what ends it. */
 import { spawnSync } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -19,7 +10,7 @@ import { freePort } from "../../scripts/free-port.ts";
 import { leaseId, oneName, Server } from "../scripts/server.ts";
 import { begin, commit, lookUp, useStandalone, type Start } from "./standalone-servers.ts";
 
-const { folder, servers, start, ready, copyBundle } = useStandalone();
+const { folder, servers, start, ready, copyBundle, failingDisk, endsAtDiskFailure } = useStandalone();
 const root = join(import.meta.dirname, "../..");
 
 test("a projection that is deleted is filled again", async () => {
@@ -244,43 +235,8 @@ test("--types declares the types, and --cert and --key turn on TLS", async () =>
   expect((await server.end("SIGTERM")).code).toBe(0);
 });
 
-/** Makes a library to preload, which makes the disk of one process fail. Returns its path. */
-function failingDisk(): string {
-  const library = join(folder, "failing-disk.so");
-  if (existsSync(library)) return library;
-  const source = join(import.meta.dirname, "failing-disk.c");
-  const { status, stderr } = spawnSync("gcc", ["-shared", "-fPIC", "-o", library, source], {
-    encoding: "utf8",
-  });
-  expect(status, stderr).toBe(0);
-  return library;
-}
-
-describe("a disk that fails ends the process, and no call is answered after it", () => {
-  const library = failingDisk();
-
-  test.each([
-    ["s", "a sync", /could not be made durable \(EIO.*Check the disk, then start again/],
-    ["f", "a write without room", /(cell-1|shard-0)\.sqlite: the disk is full \(SQLite/],
-  ])("%s: %s", async (how, what, line) => {
-    const file = join(folder, `failing-${how}`);
-    writeFileSync(file, "-");
-    const state = `disk-${how}`;
-    const server = await ready({ state, variables: { LD_PRELOAD: library, FAILING_DISK_FILE: file } });
-    expect((await begin(server, 1, "before")).status).toBe(201);
-    const fd = openSync(file, "r+");
-    writeSync(fd, how, 0);
-    expect(await begin(server, 2, "during"), what).toMatchObject({ status: 0 });
-    const { code, stderr } = await server.ended;
-    expect(code).toBe(1);
-    expect(stderr).toMatch(line);
-    const again = await ready({ state });
-    // What was answered is there. The other begin was never answered, so it may be there or not.
-    expect((await commit(again, 1)).status).toBe(200);
-    expect([200, 201]).toContain((await begin(again, 2, "during")).status);
-    expect((await commit(again, 2)).status).toBe(200);
-    await again.end("SIGTERM");
-  });
+test("a full disk ends the process", async () => {
+  await endsAtDiskFailure("f", /(cell-1|shard-0)\.sqlite: the disk is full \(SQLite/);
 });
 
 test("a start without room for its files names the folder", async () => {

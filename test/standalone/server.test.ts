@@ -1,6 +1,6 @@
 /** `npm run standalone` as a process: its state folder, its signals, odd requests, and two refusals. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync, truncateSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { rawRequestTests } from "../scripts/raw-requests.ts";
 import type { Server } from "../scripts/server.ts";
 import { begin, commit, lookUp, useStandalone } from "./standalone-servers.ts";
 
-const { folder, start, ready, copyBundle } = useStandalone();
+const { folder, start, ready, copyBundle, endsAtDiskFailure } = useStandalone();
 
 describe("the first server", () => {
   let first: Server;
@@ -72,6 +72,18 @@ test("a stop answers the requests that are running", async () => {
   for (const { status } of await Promise.all(calls)) expect([0, 201]).toContain(status);
   await isClosed;
   expect((await ended).code).toBe(0);
+});
+
+test("a sync that fails ends the process, and no call is answered after it", () =>
+  endsAtDiskFailure("s", /could not be made durable \(EIO.*Check the disk, then start again/));
+
+test("a start with a damaged database is refused with one line", async () => {
+  await (await ready({ state: "damaged" })).end("SIGTERM");
+  const file = join(folder, "damaged/databases/shard-0.sqlite");
+  truncateSync(file, statSync(file).size - 4_096);
+  const { code, stderr } = await (await start({ state: "damaged" })).ended;
+  const line = /^leasehold: .*databases\/shard-0\.sqlite is damaged.*\n$/;
+  expect([code, stderr]).toEqual([1, expect.stringMatching(line)]);
 });
 
 test("the bundle needs nothing else of the project", () => {
