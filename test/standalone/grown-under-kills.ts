@@ -1,8 +1,6 @@
 /**
  * Gets more shards while two cells work, and the server is killed at random moments. In the end, every name
- * has the owner that the rows of the cells say, and is on one shard. With other kills, by hand:
- *
- *     TEST_SLICE=all GROWTH_SEED=7 npx vitest run --silent=false test/standalone/growth.deep.test.ts
+ * has the owner that the rows of the cells say, and is on one shard.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,11 +17,9 @@ const SEED = Number(process.env["GROWTH_SEED"] ?? slice);
 const FROM = 2;
 const TO = 5;
 const NAMES = Array.from({ length: 80 }, (_, index) => `name-${index}`);
-/** The kills while the growth runs, and the operations of each cell between two of them. */
-const KILLS = 8;
+/** The operations of each cell between two kills. */
 const OPERATIONS = 25;
 const CELLS = ["1", "2"];
-const TEST_MS = 180_000;
 const PATH = "/v1/admin/growth";
 const reason = "more load";
 
@@ -146,19 +142,19 @@ function shardsOfNames(table: "claim" | "hold"): Map<string, number[]> {
   return found;
 }
 
-beforeAll(async () => {
-  port = await freePort();
-  await start();
-});
+/** Declares the test. The server is killed this often while the growth runs. */
+export function growthTest(kills: number): void {
+  beforeAll(async () => {
+    port = await freePort();
+    await start();
+  });
 
-afterAll(async () => {
-  await server.end("SIGKILL");
-  rmSync(folder, { recursive: true, force: true });
-});
+  afterAll(async () => {
+    await server.end("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  });
 
-test(
-  `[G5] [G7] [G9] [F6] every name has one owner after a growth with kills, seed ${SEED}`,
-  async () => {
+  test(`[G5] [G7] [G9] [F6] every name has one owner after a growth with kills, seed ${SEED}`, async () => {
     const cells = CELLS.map((id): Cell => ({ id, rows: new Set(), open: new Map() }));
     const load = async (operations: number): Promise<void> => {
       await Promise.all(
@@ -171,9 +167,9 @@ test(
     await load(60);
     const progress = { mayCut: false };
     const grown = grow(progress);
-    for (let kill = 0; kill < KILLS; kill += 1) {
+    for (let kill = 0; kill < kills; kill += 1) {
       // Half of the kills come before the cut, and the others around it.
-      progress.mayCut = kill >= KILLS / 2;
+      progress.mayCut = kill >= kills / 2;
       const working = load(OPERATIONS);
       await new Promise((resume) => setTimeout(resume, random.between(20, 600)));
       await server.end("SIGKILL");
@@ -199,6 +195,5 @@ test(
     expect([...claims.keys()].toSorted()).toEqual([...rows.keys()].toSorted());
     expect([...claims.values()].filter((shards) => shards.length !== 1)).toEqual([]);
     expect(new Set([...claims.values()].flat()).size).toBe(TO);
-  },
-  TEST_MS,
-);
+  });
+}

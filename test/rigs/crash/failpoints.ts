@@ -79,8 +79,7 @@ export const failpoints: readonly Failpoint[] = [
 ];
 
 /** Writes without a failpoint round, and the reason. */
-const GROWTH =
-  "only while the deployment gets more shards; test/standalone/growth.deep.test.ts kills it then";
+const GROWTH = "only while the deployment gets more shards; test/standalone/growth.test.ts kills it then";
 
 export const exempt: Readonly<Record<string, string>> = {
   "directory:keep_name": "the directory does not store its name",
