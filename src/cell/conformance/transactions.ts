@@ -379,6 +379,32 @@ function endSuite({ describe, test, expect }: Suites, world: World): void {
       expect(await one.outstanding()).toEqual([]);
     });
 
+    test("three concurrent runs of reconciliation decide every lease, and none fails", async () => {
+      const { one } = world;
+      const paths = Array.from({ length: 12 }, () => fresh("raced"));
+      one.network.fate = ({ operation }) => (operation === "commit" ? "lose" : "deliver");
+      for (const [index, path] of paths.entries())
+        if (index % 2 === 0) await one.transaction((tx) => tx.insert("organizations", { path }));
+        else
+          await one.client.leases.begin({
+            creates: [
+              {
+                bucket: { type: "ORGANIZATION_PATH", value: path },
+                subject: { type: "ORGANIZATION", id: 1 },
+                source: { type: "RAILS_TABLE_ORGANIZATIONS", id: 1 },
+              },
+            ],
+          });
+      one.network.forget();
+      const options = { commitGraceMs: 0, staleMs: 0, pageSize: 5 };
+      const runs = await Promise.all([1, 2, 3].map(() => one.cell.reconcile(options)));
+      for (const { counters } of runs) expect(counters).toMatchObject({ failed: 0, contradicted: 0 });
+      expect(await one.outstanding()).toEqual([]);
+      expect(await one.granted()).toEqual([]);
+      const owners = paths.map((path, index) => `${path}: ${index % 2 === 0 ? "ACTIVE of 1" : "free"}`);
+      expect(await one.owners("ORGANIZATION_PATH", ...paths)).toEqual(owners);
+    });
+
     test("a deletion that was undone releases nothing, even if COMMIT reported success", async () => {
       const { one } = world;
       const path = fresh("undone");

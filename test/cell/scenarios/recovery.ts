@@ -87,7 +87,7 @@ export function recoverySuite(world: World<AdvancedCoordinator>): void {
       expect(await one.granted()).toEqual([]);
     });
 
-    test("three concurrent runs commit three pages of leases, each lease once", async () => {
+    test("a run commits three pages of leases, each lease once", async () => {
       const { one } = world;
       const uuids = [];
       for (let index = 0; index < 25; index += 1)
@@ -98,13 +98,6 @@ export function recoverySuite(world: World<AdvancedCoordinator>): void {
       expect(one.network.of("list")).toHaveLength(3);
       expect(new Set(one.network.of("commit").map(({ uuid }) => uuid))).toEqual(new Set(uuids));
       expect(one.network.of("commit")).toHaveLength(25);
-
-      for (let index = 0; index < 25; index += 1)
-        await leave(one, fresh("raced"), { local: index % 2 === 0, remote: true });
-      const runs = await Promise.all(
-        [1, 2, 3].map(() => one.cell.reconcile({ commitGraceMs: 0, staleMs: 0, pageSize: 10 })),
-      );
-      for (const { counters } of runs) expect(counters).toMatchObject({ failed: 0, contradicted: 0 });
       expect(await one.outstanding()).toEqual([]);
       expect(await one.granted()).toEqual([]);
     });
