@@ -31,8 +31,9 @@ export function changesPage(
     const chunk = log.changesAfter(through, CHUNK_ROWS);
     if (chunk === undefined) return undefined;
     for (const transaction of chunk) {
+      // The rows up to there may have left the log without a change. The next page must not begin again.
       if (transaction.position > lastPosition)
-        return { page: { after, through, changes, hasMore: true }, visited };
+        return { page: { after, through: lastPosition, changes, hasMore: true }, visited };
       for (const change of transaction.changes) {
         visited += 1;
         if (isWanted(change, filter)) changes.push(change);

@@ -339,6 +339,14 @@ describe("the log", () => {
     }
   });
 
+  test("[F4] a page ends with an incarnation, also if its last rows are no longer in the ring", () => {
+    const store = newLog();
+    for (let n = 0; n < LOG_ROWS + 100; n += 1) store.sql.transaction(["receive"], () => store.log.append());
+    commit(store, "later");
+    const found = changesPage(store.log, 10, everything, 50);
+    expect(found?.page).toEqual({ after: 10, through: 50, changes: [], hasMore: true });
+  });
+
   test("[F4] drops the oldest changes when all are too large, and keeps the reports of routers", () => {
     const store = newLog();
     const long = "x".repeat(1_000);
