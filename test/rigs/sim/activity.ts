@@ -10,7 +10,15 @@ import { bucketTypeName, nameKey, type Name } from "./local.ts";
 import { drawNewRows, drawOwnRows, drawRow } from "./draw-rows.ts";
 import type { Random } from "./random.ts";
 import type { Activity } from "./simulation-settings.ts";
-import { cutRouter, heal, restartRouter, route, routeOwn, setRouterClock } from "./route-activities.ts";
+import {
+  cutRouter,
+  heal,
+  overtake,
+  restartRouter,
+  route,
+  routeOwn,
+  setRouterClock,
+} from "./route-activities.ts";
 import { scanRecords } from "./scan-records.ts";
 import type { Simulation } from "./simulation.ts";
 
@@ -82,6 +90,7 @@ export const activities: Record<
   route: (simulation, _, random) => route(simulation, random),
   route_own: (simulation, _, random) => routeOwn(simulation, random),
   heal_route: (simulation, _, random) => heal(simulation, random),
+  overtake_route: overtake,
   restart_router: (simulation, _, random) => restartRouter(simulation, random),
   set_router_clock: (simulation, _, random) => setRouterClock(simulation, random),
   cut_router: (simulation, _, random) => cutRouter(simulation, random),

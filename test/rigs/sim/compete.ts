@@ -5,8 +5,8 @@ import type { Name } from "./local.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** Names without rows, which the cells take only for some time. */
-const NAMES: readonly Name[] = ["queue-0", "queue-1", "queue-2"].map((canonical) => ({
+/** Names of different shards and without rows, which the cells take only for some time. */
+const NAMES: readonly Name[] = ["queue-0", "queue-3", "queue-4"].map((canonical) => ({
   type: bucketType("ROUTES"),
   canonical,
 }));

@@ -4,6 +4,7 @@ import type { Result } from "../../../src/core/refusal.ts";
 import { operator } from "../../support/ops.ts";
 import type { SimulatedDriver, GrowthModules } from "./projection.ts";
 import type { Random } from "./random.ts";
+import { overtakeByMove } from "./route-activities.ts";
 import type { Simulation } from "./simulation.ts";
 import type { GrowthSettings } from "./simulation-settings.ts";
 import { Violation } from "./violation.ts";
@@ -36,8 +37,11 @@ export class Grower {
     if (!growth.ok) return;
     if (growth.value === null) return this.#start(call);
     const drawn = random.next();
-    if (drawn < aborts) await this.#abort(call, growth.value);
-    else if (drawn > 0.85) await this.#cut(call, growth.value, random.chance(hurries));
+    if (drawn < aborts) {
+      await this.#abort(call, growth.value);
+      // The next growth may begin before the new shards have deleted what this one has sent them.
+      if (random.chance(0.7)) await this.#start(call);
+    } else if (drawn > 0.85) await this.#cut(call, growth.value, random.chance(hurries), random);
     else if (isLazy && drawn > 0.25) await this.#stepOne(call, growth.value, random);
     else await this.#step(call, growth.value, rows);
   }
@@ -98,11 +102,12 @@ export class Grower {
     if (stepped.ok && stepped.value === null) judge.see("a growth has ended");
   }
 
-  async #cut(call: Call, growth: Growth, isForced: boolean): Promise<void> {
+  async #cut(call: Call, growth: Growth, isForced: boolean, random?: Random): Promise<void> {
     const { modules, driver } = call;
     const { judge } = this.#simulation;
     const isReady = modules.isReadyToCut(await modules.readProgress(driver, growth));
     if (growth.phase === "copying" && !isReady && !isForced) return;
+    if (random !== undefined) this.#simulation.spawn(overtakeByMove(this.#simulation, random));
     const ordered = await this.#change(call, "cutGrowth", growth);
     if (ordered?.ok !== true) return;
     const cut = await modules.completeCut(driver, ordered.value);

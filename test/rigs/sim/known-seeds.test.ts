@@ -1,15 +1,22 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { bugs } from "./bugs.ts";
-import { bugsOfSlice, readKnownSeeds } from "./known-seeds.ts";
+import { readKnownSeeds } from "./known-seeds.ts";
 import { sim } from "./process.ts";
-
-const MOST_UNFOUND = 9;
 
 interface Known {
   missing: string[];
   bugsMissed: string[];
 }
+
+/** Planted bugs that only rare runs find. `npm run sim -- --find-known` and `--bugs` look for them. */
+const RARE: readonly string[] = [
+  "a decision counts as applied although its names are not handed over",
+  "a shard lists names before it has deleted those that have moved",
+  "a step says that nothing was left because others released what it listed",
+  "a newcomer passes the queue for slots",
+  "a run forgets the changes of earlier runs",
+];
 
 describe("the known seeds", () => {
   let code: number | null;
@@ -17,9 +24,9 @@ describe("the known seeds", () => {
   let known: Known;
 
   beforeAll(async () => {
-    ({ code, lines } = await sim("--known", "--slice", "--json"));
+    ({ code, lines } = await sim("--known", "--json"));
     if (lines.length > 1) known = JSON.parse(lines.at(-2) ?? "") as Known;
-    // Beside other files, some 100 runs take minutes.
+    // Beside other files, some 300 runs take minutes.
   }, 900_000);
 
   test("case 1: violate nothing and cover every fault, activity, invariant and rule", () => {
@@ -30,16 +37,14 @@ describe("the known seeds", () => {
     expect(code).toBe(0);
   });
 
-  test("there are at least 12 planted bugs", () =>
-    expect(Object.keys(bugs).length).toBeGreaterThanOrEqual(12));
-
-  test("every planted bug has a known seed, or is one of the few that are searched for", () => {
-    const { bugs: seeds, unfound } = readKnownSeeds();
-    expect([...Object.keys(seeds), ...unfound].toSorted()).toEqual(Object.keys(bugs).toSorted());
-    expect(unfound.length).toBeLessThanOrEqual(MOST_UNFOUND);
+  test("there are at least 12 planted bugs, and only a few rare ones have no known seed", () => {
+    expect(Object.keys(bugs).length).toBeGreaterThanOrEqual(12);
+    const listed = [...Object.keys(readKnownSeeds().bugs), ...RARE];
+    expect(listed.toSorted()).toEqual(Object.keys(bugs).toSorted());
   });
 
-  test.for(bugsOfSlice(readKnownSeeds()).map((name) => ({ name, breaks: bugs[name]?.breaks })))(
+  const found = Object.entries(bugs).filter(([name]) => !RARE.includes(name));
+  test.for(found.map(([name, { breaks }]) => ({ name, breaks })))(
     "find the bug that breaks $breaks: $name",
     ({ name }) => {
       expect(lines.filter((line) => line.endsWith(`: ${name}`))).toEqual([
@@ -51,24 +56,24 @@ describe("the known seeds", () => {
 });
 
 describe("the kept regressions", () => {
-  const folder = new URL("./regressions/", import.meta.url);
-  const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
-  const kept = files.map((name) => ({
-    name,
-    ...(JSON.parse(readFileSync(new URL(name, folder), "utf8")) as { bug: string; rule: string }),
-  }));
+  const files = readdirSync(new URL("./regressions/", import.meta.url)).filter((name) =>
+    name.endsWith(".json"),
+  );
+  let code: number | null;
+  let lines: string[];
 
-  test("pass without a planted bug", async () => {
-    const { code, lines } = await sim("--regressions");
-    expect(lines.at(-1)).toBe(`${files.length} regressions, nothing violated`);
+  beforeAll(async () => {
+    ({ code, lines } = await sim("--regressions"));
+  }, 300_000);
+
+  test("are all run", () => {
+    expect(lines).toHaveLength(files.length);
     expect(code).toBe(0);
   });
 
-  test.for(kept)("are found again with the planted bug: $name", async ({ bug }) => {
-    const { code, lines } = await sim("--regressions", "--bug", bug);
-    expect(lines.at(-1)).toBe(
-      `${kept.filter((one) => one.bug === bug).length} regressions, found again: ${bug}`,
-    );
-    expect(code).toBe(0);
-  });
+  test.for(files)("pass without the planted bug, and are found again with it: %s", (file) =>
+    expect(lines).toContainEqual(
+      expect.stringMatching(RegExp(`^${RegExp.escape(file)}: violates I\\d+ with its bug alone$`)),
+    ),
+  );
 });

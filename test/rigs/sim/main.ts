@@ -2,10 +2,10 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { bugs, plant } from "./bugs.ts";
+import { bugs, plantedSources } from "./bugs.ts";
+import { bundleSimulator } from "./bundle.ts";
 import { missing } from "./coverage.ts";
 import {
-  bugsOfSlice,
   findKnownSeeds,
   isExpected,
   mayFind,
@@ -13,9 +13,10 @@ import {
   runKnownBugs,
   writeKnownSeeds,
 } from "./known-seeds.ts";
-import { runAll, type PoolOptions } from "./pool.ts";
+import { Pool, type Jobs } from "./pool.ts";
 import type { RunResult } from "./run.ts";
 import type { Shrunk } from "./shrink.ts";
+import { loadSimulator, type Simulator } from "./simulator.ts";
 import { invariants } from "./violation.ts";
 
 const HELP = `npm run sim -- [options]
@@ -31,11 +32,10 @@ const HELP = `npm run sim -- [options]
   --bugs           plants each bug over --seeds seeds until it is found; fails if one is not
   --list-bugs      lists the bugs that can be planted
   --known          runs the known seeds: the coverage set, then one seed for each bug
-  --slice          with --known: only the bugs of the slice that TEST_SLICE or the commit selects
   --find-known     searches for the known seeds that don't find any more what they found, each bug in
-                   --seeds runs, and writes known-seeds.json
+                   --seeds runs, then for shorter runs, and writes known-seeds.json
   --keep NAME      shrinks a violation and keeps it as a regression with this name
-  --regressions    runs the kept regressions; with --bug, those of that bug, which must be found
+  --regressions    runs the kept regressions: without their bugs, and with them, which must be found
   --json           prints the summary as JSON in the second-to-last line
 
 After a violation, the last line has the seed and the rule, and the exit code is 1.
@@ -54,7 +54,6 @@ const { values } = parseArgs({
     bugs: { type: "boolean", default: false },
     "list-bugs": { type: "boolean", default: false },
     known: { type: "boolean", default: false },
-    slice: { type: "boolean", default: false },
     "find-known": { type: "boolean", default: false },
     keep: { type: "string" },
     regressions: { type: "boolean", default: false },
@@ -82,7 +81,7 @@ interface Summary {
 }
 
 /** The seeds that --from, --seeds and --minutes select, each once, without those that cannot find the bug. */
-function selectedSeeds(steps: number, bug?: string): PoolOptions["next"] {
+function selectedSeeds(steps: number, bug?: string): Jobs["next"] {
   const startedMs = performance.now();
   const minutes = values.minutes === undefined ? undefined : wholeNumber("minutes", values.minutes, 1);
   const from =
@@ -101,18 +100,16 @@ function selectedSeeds(steps: number, bug?: string): PoolOptions["next"] {
     if (isOver()) return undefined;
     runs += 1;
     if (bug !== undefined) while (!mayFind(bug, seed)) seed += 1;
-    return { seed: seed++, steps };
+    return { bug, seed: seed++, steps };
   };
 }
 
 /** Runs seeds until one violates something or no seed is left. */
-async function runSeeds(next: PoolOptions["next"], bug?: string): Promise<Summary> {
+async function runSeeds(pool: Pool, next: Jobs["next"]): Promise<Summary> {
   const startedMs = performance.now();
   const summary: Summary = { runs: 0, steps: 0, seen: {}, found: undefined, seconds: 0 };
   let spokenMs = startedMs;
-  await runAll({
-    threads: threadCount(),
-    bug,
+  await pool.runAll({
     next,
     onResult: (result) => {
       summary.runs += 1;
@@ -132,10 +129,12 @@ async function runSeeds(next: PoolOptions["next"], bug?: string): Promise<Summar
   return summary;
 }
 
+/** The simulator in this thread. */
+const simulator = async (): Promise<Simulator> => loadSimulator(await bundleSimulator());
+
 /** Shrinks a violation and prints the events that remain. */
-async function explain(found: RunResult, steps: number): Promise<void> {
-  const { shrink } = await import("./shrink.ts");
-  const { shrunk, result } = await shrink(found, steps);
+async function explain({ shrink }: Simulator, found: RunResult, steps: number): Promise<void> {
+  const { shrunk, result } = await shrink(found, { bug: values.bug, steps });
   print(
     `seed ${found.seed}, ${shrunk.kept.length} of ${found.actions} ` +
       `actions, without ${shrunk.without.join(", ") || "nothing"}:`,
@@ -148,10 +147,7 @@ async function explain(found: RunResult, steps: number): Promise<void> {
 function keep(name: string, shrunk: Shrunk): void {
   if (!/^[a-z0-9-]+$/.test(name)) throw new Error("--keep takes lower-case letters, digits and dashes");
   mkdirSync(folder, { recursive: true });
-  writeFileSync(
-    new URL(`${name}.json`, folder),
-    `${JSON.stringify({ bug: values.bug, ...shrunk }, null, 2)}\n`,
-  );
+  writeFileSync(new URL(`${name}.json`, folder), `${JSON.stringify(shrunk, null, 2)}\n`);
   print(`kept as test/rigs/sim/regressions/${name}.json`);
 }
 
@@ -161,10 +157,10 @@ const verdictOf = ({ seed, violation }: RunResult): string =>
 
 async function seeds(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
-  const summary = await runSeeds(selectedSeeds(steps, values.bug), values.bug);
+  const summary = await runSeeds(await newPool(), selectedSeeds(steps, values.bug));
   const { runs, found, seen, seconds } = summary;
   print(`${runs} runs, ${summary.steps} events, ${Math.round(summary.steps / seconds)} events/s`);
-  if (found !== undefined && values.bug === undefined) await explain(found, steps);
+  if (found !== undefined && values.bug === undefined) await explain(await simulator(), found, steps);
   const lacking = values.coverage ? missing(seen) : [];
   if (values.json)
     print(
@@ -197,15 +193,18 @@ function printFound(bug: string, runs: number, found: RunResult | undefined): bo
   return wasExpected;
 }
 
-const threadCount = (): number =>
-  values.threads === undefined ? availableParallelism() : wholeNumber("threads", values.threads, 1);
+const newPool = (): Promise<Pool> =>
+  Pool.start(
+    values.threads === undefined ? availableParallelism() : wholeNumber("threads", values.threads, 1),
+  );
 
 /** Runs the known seeds, which takes seconds. */
 async function known(): Promise<boolean> {
   const knownSeeds = readKnownSeeds();
   const { steps, coverage } = knownSeeds;
   const waiting = coverage.map((seed) => ({ seed, steps }));
-  const { found: violated, seen } = await runSeeds(() => waiting.shift());
+  const pool = await newPool();
+  const { found: violated, seen } = await runSeeds(pool, () => waiting.shift());
   if (violated !== undefined) return (print(verdictOf(violated)), false);
   const lacking = missing(seen);
   print(
@@ -213,16 +212,15 @@ async function known(): Promise<boolean> {
       ? `never occurred: ${lacking.join(", ")}`
       : `nothing violated in ${coverage.length} runs; everything occurred`,
   );
-  const planted = values.slice ? bugsOfSlice(knownSeeds) : Object.keys(bugs);
-  const found = await runKnownBugs(knownSeeds, threadCount(), planted);
+  const results = await runKnownBugs(knownSeeds, pool);
   const bugsFound = new Set(
-    found.filter(({ bug, result }) => printFound(bug, 1, result)).map(({ bug }) => bug),
+    [...results].filter(([bug, result]) => printFound(bug, 1, result)).map(([bug]) => bug),
   );
-  const bugsMissed = planted.filter((bug) => !bugsFound.has(bug) && !knownSeeds.unfound.includes(bug));
+  const bugsMissed = [...results.keys()].filter((bug) => !bugsFound.has(bug));
   if (values.json) print(JSON.stringify({ coverageRuns: coverage.length, missing: lacking, bugsMissed }));
   print(
     bugsMissed.length === 0
-      ? `all ${found.length} bugs${values.slice ? " of the slice" : ""} found by their known seeds`
+      ? `all ${bugsFound.size} bugs found by their known seeds`
       : `${bugsMissed.length} bugs not found by their known seeds; --find-known searches for others`,
   );
   return lacking.length === 0 && bugsMissed.length === 0;
@@ -231,9 +229,10 @@ async function known(): Promise<boolean> {
 /** Searches for each planted bug and lists those that no seed found. */
 async function everyBug(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
+  const pool = await newPool();
   const missed: string[] = [];
   for (const bug of Object.keys(bugs)) {
-    const { runs, found } = await runSeeds(selectedSeeds(steps, bug), bug);
+    const { runs, found } = await runSeeds(pool, selectedSeeds(steps, bug));
     if (!printFound(bug, runs, found)) missed.push(bug);
   }
   for (const bug of missed) print(`missed: ${bug}`);
@@ -244,10 +243,9 @@ async function everyBug(): Promise<boolean> {
 async function oneSeed(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
   const seed = wholeNumber("seed", values.seed ?? "", 0);
-  plant(values.bug);
-  const { run } = await import("./run.ts");
-  const result = await run({ seed, steps });
-  if (result.violation !== undefined) await explain(result, steps);
+  const loaded = await simulator();
+  const result = await loaded.run({ bug: values.bug, seed, steps });
+  if (result.violation !== undefined) await explain(loaded, result, steps);
   if (values.json) print(JSON.stringify(result));
   print(
     result.violation === undefined
@@ -259,33 +257,32 @@ async function oneSeed(): Promise<boolean> {
 
 /** Runs each kept regression with its shrunk actions. With its bug planted it must be found again. */
 async function regressions(): Promise<boolean> {
-  plant(values.bug);
-  const { runShrunk } = await import("./shrink.ts");
-  const { run } = await import("./run.ts");
-  const kept = readdirSync(folder)
-    .filter((name) => name.endsWith(".json"))
-    .map((name) => ({ name, shrunk: JSON.parse(readFileSync(new URL(name, folder), "utf8")) as Shrunk }))
-    .filter(({ shrunk }) => values.bug === undefined || shrunk.bug === values.bug);
-  for (const { name, shrunk } of kept) {
-    const results = [await runShrunk(shrunk), ...(values.bug === undefined ? [await run(shrunk)] : [])];
-    const expected = values.bug === undefined ? undefined : shrunk.rule;
-    const other = results.find(({ violation }) => violation?.rule !== expected);
-    if (other === undefined) continue;
-    print(`${name}: ${other.violation?.message ?? "not found any more"}`);
-    print(
-      other.violation === undefined ? `seed ${other.seed} does not violate ${expected}` : verdictOf(other),
-    );
-    return false;
+  const { run, runShrunk } = await simulator();
+  let isRight = true;
+  for (const name of readdirSync(folder).filter((one) => one.endsWith(".json"))) {
+    const shrunk = JSON.parse(readFileSync(new URL(name, folder), "utf8")) as Shrunk;
+    const { bug, ...without } = shrunk;
+    const found = await runShrunk(shrunk);
+    const others = [await runShrunk(without), await run({ seed: shrunk.seed, steps: shrunk.steps })];
+    const violated = others.find(({ violation }) => violation !== undefined);
+    const isFound = bug === undefined || found.violation?.rule === shrunk.rule;
+    if (violated !== undefined) print(`${name}: ${verdictOf(violated)}: ${violated.violation?.message}`);
+    else
+      print(
+        `${name}: ` +
+          (isFound
+            ? `violates ${shrunk.rule} with its bug alone`
+            : `does not violate ${shrunk.rule} with its bug`),
+      );
+    isRight &&= violated === undefined && isFound;
   }
-  print(
-    `${kept.length} regressions, ` +
-      (values.bug === undefined ? "nothing violated" : `found again: ${values.bug}`),
-  );
-  return true;
+  return isRight;
 }
 
 async function main(): Promise<boolean> {
   if (values.help) return (print(HELP), true);
+  // This throws if there is no such bug.
+  plantedSources(values.bug);
   if (values["list-bugs"]) {
     for (const [name, { breaks }] of Object.entries(bugs)) print(`${breaks}  ${name}`);
     return true;
@@ -295,7 +292,7 @@ async function main(): Promise<boolean> {
   if (values.bugs) return everyBug();
   if (values["find-known"]) {
     const [steps, bugRuns] = [wholeNumber("steps", values.steps, 1), wholeNumber("seeds", values.seeds, 1)];
-    writeKnownSeeds(await findKnownSeeds(steps, threadCount(), bugRuns, print));
+    writeKnownSeeds(await findKnownSeeds(steps, await newPool(), bugRuns, print));
     return true;
   }
   return values.seed === undefined ? seeds() : oneSeed();

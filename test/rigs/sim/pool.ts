@@ -1,19 +1,14 @@
 import { Worker } from "node:worker_threads";
-import { simulatorWith } from "./bundle.ts";
-import type { RunResult } from "./run.ts";
+import { bundleSimulator } from "./bundle.ts";
+import type { RunOptions, RunResult } from "./run.ts";
 
-export interface Job {
-  seed: number;
-  steps: number;
-}
+export type Job = Pick<RunOptions, "bug" | "seed" | "steps" | "mostSteps">;
 
-export interface PoolOptions {
-  threads: number;
-  bug?: string | undefined;
-  /** The next seed, or undefined when there is none. */
+export interface Jobs {
+  /** The next run, or undefined when there is none. */
   next: () => Job | undefined;
-  /** Returns false when no further seed needs to run. */
-  onResult: (result: RunResult) => boolean;
+  /** Returns false when no further run is needed. */
+  onResult: (result: RunResult, job: Job) => boolean;
 }
 
 /** A thread that has loaded a simulator. It runs one job at a time. */
@@ -37,52 +32,36 @@ class SimThread {
       this.#worker.postMessage(job);
     });
   }
-
-  async end(): Promise<void> {
-    await this.#worker.terminate();
-  }
 }
 
-/** Runs seeds on several threads until none is left or `onResult` returns false. */
-export async function runAll({ threads, bug, next, onResult }: PoolOptions): Promise<void> {
-  const simulator = await simulatorWith(bug);
-  let isOver = false;
-  const work = async (): Promise<void> => {
-    const thread = new SimThread(simulator);
-    try {
+/**
+ * Threads that run seeds. They end with the process. Each starts with its first job, because Node can hang if
+ * the process ends while a thread is starting.
+ */
+export class Pool {
+  readonly #threads: (SimThread | undefined)[];
+  readonly #simulator: string;
+
+  private constructor(threads: number, simulator: string) {
+    this.#threads = Array.from({ length: threads });
+    this.#simulator = simulator;
+  }
+
+  static async start(threads: number): Promise<Pool> {
+    return new Pool(threads, await bundleSimulator());
+  }
+
+  /** Runs jobs until none is left or `onResult` returns false. */
+  async runAll({ next, onResult }: Jobs): Promise<void> {
+    let isOver = false;
+    const work = async (index: number): Promise<void> => {
       while (!isOver) {
         const job = next();
-        if (job === undefined) break;
-        if (!onResult(await thread.run(job))) isOver = true;
+        if (job === undefined) return;
+        const thread = (this.#threads[index] ??= new SimThread(this.#simulator));
+        if (!onResult(await thread.run(job), job)) isOver = true;
       }
-    } catch (error) {
-      isOver = true;
-      throw error;
-    } finally {
-      await thread.end();
-    }
-  };
-  await Promise.all(Array.from({ length: threads }, work));
-}
-
-/** Runs each job with its own bug, and so with a simulator and a thread of its own. */
-export async function runPlanted(
-  jobs: readonly (Job & { bug: string })[],
-  threads: number,
-): Promise<{ bug: string; result: RunResult }[]> {
-  const results: { bug: string; result: RunResult }[] = [];
-  const waiting = [...jobs];
-  const work = async (): Promise<void> => {
-    for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
-      const { bug, seed, steps } = job;
-      const thread = new SimThread(await simulatorWith(bug));
-      try {
-        results.push({ bug, result: await thread.run({ seed, steps }) });
-      } finally {
-        await thread.end();
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: threads }, work));
-  return results;
+    };
+    await Promise.all(this.#threads.keys().map(work));
+  }
 }

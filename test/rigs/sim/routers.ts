@@ -54,6 +54,8 @@ const UNAVAILABLE = 503;
 export class SimulatedRouter {
   readonly #number: number;
   readonly #context: RouterContext;
+  /** By the spelling of a name, until when answers about it are on their way. */
+  readonly #late = new Map<string, Promise<void>>();
   #starts = 0;
   #owner: Owner = { name: "router", dead: false };
   #routes: CachedRoutes;
@@ -94,6 +96,14 @@ export class SimulatedRouter {
     return answer;
   }
 
+  /** As `find`, but the answer to a question that this needs arrives only when `until` has resolved. */
+  async findLate(question: Question, until: Promise<void>): Promise<RouteAnswer> {
+    const { value } = spelled(question.name, question.isUpperCase);
+    this.#late.set(value, until);
+    void until.then(() => this.#late.delete(value));
+    return this.find(question);
+  }
+
   async findMany(names: readonly Name[]): Promise<void> {
     const ended = this.#began();
     const answers = await this.#routes.findMany(names.map((name) => spelled(name, false)));
@@ -128,7 +138,7 @@ export class SimulatedRouter {
     this.#owner = owner;
     const { count: _, ...options } = settings;
     return new CachedRoutes({
-      source: new SimulatedSource(this.#context, owner),
+      source: new SimulatedSource(this.#context, owner, this.#late),
       clock: {
         now: () => scheduler.nowMs + this.#skewMs,
         after: (delayMs, ring) => scheduler.after(delayMs, owner, ring),
@@ -159,10 +169,12 @@ const spelled = (name: Name, isUpperCase: boolean): RouteName => ({
 class SimulatedSource implements Source {
   readonly #context: RouterContext;
   readonly #owner: Owner;
+  readonly #late: ReadonlyMap<string, Promise<void>>;
 
-  constructor(context: RouterContext, owner: Owner) {
+  constructor(context: RouterContext, owner: Owner, late: ReadonlyMap<string, Promise<void>>) {
     this.#context = context;
     this.#owner = owner;
+    this.#late = late;
   }
 
   async find(name: RouteName, minPositions: Positions): Promise<SourceAnswer> {
@@ -178,13 +190,14 @@ class SimulatedSource implements Source {
         (each) => bucketTypeName(each.type) === type && each.canonical === value.toLowerCase(),
       );
       if (name === undefined) throw new Error(`${type} ${value} is no name of the simulation`);
-      return { name, shard: shardOf(name.type, name.canonical, shards) };
+      return { name, value, shard: shardOf(name.type, name.canonical, shards) };
     });
     const answers = new Map<Name, SourceAnswer>();
     await Promise.all(
       [...Map.groupBy(asked, ({ shard }) => shard)].map(async ([shard, each]) => {
         const keys = [...new Set(each.map(({ name }) => name))];
-        const answer = await this.#ask<LookupAnswer>(shard, "lookup", { keys });
+        const late = Promise.all(each.map(({ value }) => this.#late.get(value)));
+        const answer = await this.#ask<LookupAnswer>(shard, "lookup", { keys }, late);
         for (const [index, key] of keys.entries())
           answers.set(key, routeOf(key, shard, index, answer, minPositions));
       }),
@@ -230,15 +243,17 @@ class SimulatedSource implements Source {
 
   close(): void {}
 
-  #ask<T>(shard: number, method: string, fields: object): Promise<Answer<T>> {
+  #ask<T>(shard: number, method: string, fields: object, late?: Promise<unknown>): Promise<Answer<T>> {
     const { scheduler, coordinator, isolate, settings } = this.#context;
     const clock = {
       after: (delayMs: number, then: () => void) => scheduler.after(delayMs, this.#owner, then),
     };
     const message = { ...coordinator.envelope, placement: isolate.placement, ...fields };
-    return ask(clock, settings.timeoutMs, () =>
-      isolate.send<T>(this.#owner, coordinator.shard(shard), method, message),
-    );
+    return ask(clock, settings.timeoutMs, async () => {
+      const reply = await isolate.send<T>(this.#owner, coordinator.shard(shard), method, message);
+      await late;
+      return reply;
+    });
   }
 }
 

@@ -7,19 +7,24 @@ import { directoryGoesBack } from "./directory-going-back.ts";
 import { goBack } from "./going-back.ts";
 import { checkPastClaims } from "./final-past-claims.ts";
 import { checkVerified, verifyAll } from "./final-verification.ts";
+import { plantings } from "./planted.ts";
 import { Violation } from "./violation.ts";
 import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
 import { removeWhileGoingBack } from "./removal-going-back.ts";
 import { sourcesGoBack } from "./source-going-back.ts";
 import { removeCell } from "./removing.ts";
 import { checkScrubs } from "./scrubbing.ts";
-import { Simulation } from "./simulation.ts";
+import { Simulation, StepsAreOver } from "./simulation.ts";
 import { transfersGoBack } from "./transfers-going-back.ts";
 import { endTransfers, settleTransfers } from "./transferring.ts";
 
 export interface RunOptions {
+  /** The planted bug, if any. */
+  bug?: string | undefined;
   seed: number;
   steps: number;
+  /** The run ends after so many events, with or without a violation. */
+  mostSteps?: number | undefined;
   /** Actions to leave out, by index. Used for shrinking. */
   skipped?: { has: (index: number) => boolean };
   settings?: SimulationSettings;
@@ -38,6 +43,9 @@ export interface RunResult {
 /** The most events that may occur in one long pause without activities. */
 const REST_STEPS = 20_000;
 
+/** A run with more events than this, and than its steps can cause, does not end. */
+const ENDLESS_STEPS = 100_000;
+
 /**
  * How long alarms may take: the latest message, a clock that was set back by twice its largest error, and the
  * longest backoff.
@@ -49,12 +57,16 @@ const WITHOUT_CRON_MS = 600_000;
  * cleaned up.
  */
 export async function run({
+  bug,
   seed,
   steps,
+  mostSteps,
   skipped = new Set(),
   settings = drawSettings(seed),
 }: RunOptions): Promise<RunResult> {
+  for (const plant of plantings) plant(bug);
   const simulation = new Simulation(seed, settings, skipped);
+  simulation.mostSteps = mostSteps ?? ENDLESS_STEPS + 50 * steps;
   let violation: RunResult["violation"];
   const onRejection = (error: unknown): void => simulation.fail(error);
   process.on("unhandledRejection", onRejection);
@@ -73,7 +85,7 @@ export async function run({
     while (simulation.scheduler.steps < last && (await simulation.step()));
     await quiesce(simulation, settings);
   } catch (error) {
-    violation = violationOf(error);
+    if (!(error instanceof StepsAreOver) || mostSteps === undefined) violation = violationOf(error);
   } finally {
     process.off("unhandledRejection", onRejection);
     performance.now = now;

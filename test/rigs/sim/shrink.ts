@@ -3,7 +3,7 @@ import { drawSettings, type SimulationSettings } from "./simulation-settings.ts"
 
 export interface Shrunk {
   /** The planted bug with which it was found. */
-  bug?: string;
+  bug?: string | undefined;
   seed: number;
   steps: number;
   rule: string;
@@ -50,11 +50,16 @@ function settingsWithout(seed: number, without: readonly string[]): SimulationSe
   return settings;
 }
 
-export function runShrunk({ seed, steps, kept, without }: Shrunk): Promise<RunResult> {
+export function runShrunk(
+  { bug, seed, steps, kept, without }: Shrunk,
+  mostSteps?: number,
+): Promise<RunResult> {
   const keep = new Set(kept);
   return run({
+    bug,
     seed,
     steps,
+    mostSteps,
     skipped: { has: (index) => !keep.has(index) },
     settings: settingsWithout(seed, without),
   });
@@ -62,16 +67,17 @@ export function runShrunk({ seed, steps, kept, without }: Shrunk): Promise<RunRe
 
 /**
  * Removes what the violation does not need: kinds of faults, then actions, in ever smaller groups. `mostRuns`
- * bounds the work.
+ * bounds the work. A run that takes much longer than the one that was found is no shrunk run.
  */
 export async function shrink(
   found: RunResult,
-  steps: number,
+  { bug, steps }: Pick<Shrunk, "bug" | "steps">,
   mostRuns = 300,
 ): Promise<{ shrunk: Shrunk; result: RunResult }> {
   const { seed, violation } = found;
   if (violation === undefined) throw new Error("there is nothing to shrink");
   let best: Shrunk = {
+    bug,
     seed,
     steps,
     rule: violation.rule,
@@ -83,7 +89,7 @@ export async function shrink(
   const attempt = async (candidate: Shrunk): Promise<boolean> => {
     if (runsLeft === 0) return false;
     runsLeft -= 1;
-    const tried = await runShrunk(candidate);
+    const tried = await runShrunk(candidate, 2 * found.steps);
     if (tried.violation?.rule !== violation.rule) return false;
     best = candidate;
     result = tried;

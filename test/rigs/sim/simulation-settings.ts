@@ -142,6 +142,7 @@ export const activities = [
   "route",
   "route_own",
   "heal_route",
+  "overtake_route",
   "restart_router",
   "set_router_clock",
   "cut_router",
@@ -275,6 +276,7 @@ const activityWeights: Record<Activity, number> = {
   route: 0,
   route_own: 0,
   heal_route: 0,
+  overtake_route: 0,
   restart_router: 0,
   set_router_clock: 0,
   cut_router: 0,
@@ -462,7 +464,7 @@ function routersOf(random: Random, { activities: weights }: SimulationSettings):
   if (!random.chance(0.3)) return {};
   // With many lookups between two changes, entries live long enough to be wrong.
   const route = random.pick([60, 300, 1_000]);
-  const routing = { route, route_own: 15, heal_route: 5, restart_router: 0.5 };
+  const routing = { route, route_own: 15, heal_route: 5, overtake_route: 5, restart_router: 0.5 };
   const broken = { cut_router: random.pick([0, 1, 3]), set_router_clock: random.pick([0, 0, 2]) };
   const rare = { lookup: 2, scan_leases: 1, scan_records: 1, replay: 1, invalid: 0, cron: 2 };
   const reports = random.chance(0.65);

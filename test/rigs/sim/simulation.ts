@@ -28,7 +28,13 @@ import { reportStatus } from "./report-status.ts";
 import { scrubStep } from "./scrubbing.ts";
 import { MOVING, transferStep } from "./transferring.ts";
 import { Violation } from "./violation.ts";
-import type { Activity, GrowthSettings, PartFault, SimulationSettings } from "./simulation-settings.ts";
+import type {
+  Activity,
+  GrowthSettings,
+  PartFault,
+  RouterSettings,
+  SimulationSettings,
+} from "./simulation-settings.ts";
 
 /** A pause long enough for staleness, retention and the longest backoffs. */
 const LONG_PAUSE_MS = 700_000;
@@ -62,6 +68,13 @@ const WITHOUT_CELL: ReadonlySet<Activity> = new Set([
 /** What a cell does all the time, with the number of the repetition. */
 type Habit = (random: Random, number: number) => Promise<void>;
 
+/** The run has had as many events as it may have. */
+export class StepsAreOver extends Violation {
+  constructor(steps: number) {
+    super("I16", `${steps} events were not enough for the run to end`);
+  }
+}
+
 /** A coordinator, its cells, and the faults that happen to them. */
 export class Simulation {
   readonly scheduler: Scheduler;
@@ -87,6 +100,8 @@ export class Simulation {
   consumer: ChangeConsumer | undefined;
   /** Undefined in most runs. */
   grower: Grower | undefined;
+  /** Events after which the run ends. */
+  mostSteps = Infinity;
   /** Called with each message that is sent. */
   heard: (call: Sent) => void = () => {};
   /** The set of types that an operator has read last. */
@@ -196,12 +211,27 @@ export class Simulation {
   #makeRouters({ routers: settings }: SimulationSettings): SimulatedRouter[] {
     if (settings === undefined) return [];
     const { scheduler, faults, coordinator, judge, routedNames: names } = this;
-    judge.routes = new RouteWatch(judge, settings, names);
+    judge.routes = new RouteWatch(judge, settings, names, (name) => this.#routeLater(name, settings));
     const cache = new SimulatedCache(scheduler, faults);
     const isolate = this.#routerIsolate;
     const parts = { scheduler, faults, coordinator, isolate, judge };
     const context: RouterContext = { ...parts, settings, names, cache, tails: new Map() };
     return Array.from({ length: settings.count }, (_, index) => new SimulatedRouter(index + 1, context));
+  }
+
+  /** Asks a router about a name that has changed, soon after it may no longer show what was before. */
+  #routeLater(name: Name, { reports, boundMs, maxAgeMs }: RouterSettings): void {
+    const random = this.faults.stream("later questions");
+    if (random.chance(0.5)) return;
+    this.scheduler.after((reports ? boundMs : maxAgeMs) + random.exponential(100), undefined, () => {
+      if (!this.#isActing) return;
+      this.spawn(
+        random
+          .pick(this.routers)
+          .find({ name, isUpperCase: false })
+          .then(() => {}),
+      );
+    });
   }
 
   /** The number of actions drawn so far. */
@@ -218,6 +248,7 @@ export class Simulation {
     const isMore = await this.scheduler.step(untilMs);
     if (this.#failure === undefined) this.#watch(() => this.judge.observe());
     if (this.#failure !== undefined) throw this.#failure;
+    if (this.scheduler.steps >= this.mostSteps) throw new StepsAreOver(this.mostSteps);
     return isMore;
   }
 

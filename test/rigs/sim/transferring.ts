@@ -171,9 +171,14 @@ async function transfer(simulation: Simulation, from: Cell, to: Cell, random: Ra
       await pause();
     }
   };
+  const askRouters = (): Promise<unknown> =>
+    Promise.all(simulation.routers.map((router) => router.findMany(MOVING)));
+  // What routers have read before and during a transfer must not outlive its cut.
+  if (random.chance(0.5)) await askRouters();
   const prepared = await sendUntil("prepareTransfer", "from", { from: from.id, scope: SCOPE });
   if (prepared.kind === "refused") return;
   await pause();
+  if (random.chance(0.5)) await askRouters();
   const known = await sendUntil("getTransfer", "operator");
   if (known.kind === "refused") return;
   if (known.kind === "ok") {

@@ -1,14 +1,11 @@
 /** The entry point of a thread that runs seeds with the simulator that it is given. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { Job } from "./pool.ts";
-import type * as simulation from "./run.ts";
+import { loadSimulator } from "./simulator.ts";
 
-const { simulator } = workerData as { simulator: string };
-const { run } = (await import(
-  `data:text/javascript;base64,${Buffer.from(simulator).toString("base64")}`
-)) as typeof simulation;
+const { run } = loadSimulator((workerData as { simulator: string }).simulator);
 
-parentPort?.on("message", ({ seed, steps }: Job) => {
+parentPort?.on("message", (job: Job) => {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-  void run({ seed, steps }).then((result) => parentPort?.postMessage(result));
+  void run(job).then((result) => parentPort?.postMessage(result));
 });

@@ -30,6 +30,9 @@ export interface OwnWrite {
 
 const MOST_WRITES = 12;
 
+/** A memory with room for the floors of all names. */
+const ROOM_BYTES = 100_000;
+
 /** Checks the answers of routers against the whole history of every name. */
 export class RouteWatch {
   /** The last leases whose positions a client knows. */
@@ -38,18 +41,38 @@ export class RouteWatch {
   readonly #settings: RouterSettings;
   readonly #names: readonly Name[];
   readonly #truths: Truths;
+  /** By name, what waits for its next change. */
+  readonly #waiting = new Map<string, (() => void)[]>();
   /**
    * The largest position that each router has shown of each name, and the largest epoch of each spelling.
    * Epochs are by spelling, because hashes of different names may be equal, and their epochs are not ordered.
    */
   readonly #positions = new Map<string, number>();
   readonly #epochs = new Map<string, number>();
+  /** The shard of the last answer that each router has shown of each name. */
+  readonly #shards = new Map<string, number>();
 
-  constructor(evidence: Evidence, settings: RouterSettings, names: readonly Name[]) {
+  /** @param changed called when lookups show something else of a name */
+  constructor(
+    evidence: Evidence,
+    settings: RouterSettings,
+    names: readonly Name[],
+    changed: (name: Name) => void,
+  ) {
     this.#evidence = evidence;
     this.#settings = settings;
     this.#names = names;
-    this.#truths = new Truths(evidence, names);
+    this.#truths = new Truths(evidence, names, (name) => {
+      changed(name);
+      const waiting = this.#waiting.get(nameKey(name)) ?? [];
+      this.#waiting.delete(nameKey(name));
+      for (const each of waiting) each();
+    });
+  }
+
+  /** Calls `then` when lookups show something else of the name. */
+  whenChanged(name: Name, then: () => void): void {
+    this.#waiting.set(nameKey(name), [...(this.#waiting.get(nameKey(name)) ?? []), then]);
   }
 
   /** Must be called whenever something became durable. */
@@ -126,6 +149,9 @@ export class RouteWatch {
       epoch: this.#epochs.get(ids.spelling) ?? 0,
       position: this.#positions.get(ids.key) ?? 0,
     };
+    const shard = this.#shards.get(ids.key) ?? 0;
+    // A router that has no room for all floors may forget that a name has moved.
+    if (answer.shard < shard && this.#settings.memoryBytes < ROOM_BYTES) return;
     const epoch = answer.kind === "found" ? answer.epoch : before.epoch;
     this.#evidence.check(
       "I32",
@@ -136,6 +162,7 @@ export class RouteWatch {
     );
     this.#epochs.set(ids.spelling, epoch);
     this.#positions.set(ids.key, answer.position);
+    this.#shards.set(ids.key, answer.shard);
   }
 
   /** Notes which rules the answer shows at work. */

@@ -15,11 +15,14 @@ const ROUNDING_MS = 0.01;
 export class Truths {
   readonly #evidence: Evidence;
   readonly #names: readonly Name[];
+  readonly #changed: (name: Name) => void;
   readonly #truths = new Map<string, Truth[]>();
 
-  constructor(evidence: Evidence, names: readonly Name[]) {
+  /** @param changed called when lookups show something else of a name */
+  constructor(evidence: Evidence, names: readonly Name[], changed: (name: Name) => void = () => {}) {
     this.#evidence = evidence;
     this.#names = names;
+    this.#changed = changed;
   }
 
   /** Must be called whenever something became durable. */
@@ -29,8 +32,10 @@ export class Truths {
       const key = nameKey(name);
       const shown = this.#shownNow(name);
       const truths = this.#truths.get(key) ?? [];
-      if (truths.at(-1)?.shown !== shown) truths.push({ fromMs, shown });
       this.#truths.set(key, truths);
+      if (truths.at(-1)?.shown === shown) continue;
+      truths.push({ fromMs, shown });
+      if (truths.length > 1) this.#changed(name);
     }
   }
 
