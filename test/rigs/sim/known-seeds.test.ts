@@ -11,8 +11,6 @@ interface Known {
 
 /** Planted bugs that only rare runs find. `npm run sim -- --find-known` and `--bugs` look for them. */
 const RARE: readonly string[] = [
-  "a decision counts as applied although its names are not handed over",
-  "a shard lists names before it has deleted those that have moved",
   "a step says that nothing was left because others released what it listed",
   "a newcomer passes the queue for slots",
   "a run forgets the changes of earlier runs",
