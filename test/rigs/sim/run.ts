@@ -3,6 +3,7 @@ import { thaw } from "./activity.ts";
 import { checkConsumer } from "./change-consumer.ts";
 import { checkAlive, checkHistories, checkRest, checkWithoutCron, lookAtAll } from "./final-checks.ts";
 import { checkDigests, checkEpochs, checkSlots } from "./final-calls.ts";
+import { endingOf, type Ending } from "./ending.ts";
 import { directoryGoesBack } from "./directory-going-back.ts";
 import { goBack } from "./going-back.ts";
 import { checkPastClaims } from "./final-past-claims.ts";
@@ -83,7 +84,7 @@ export async function run({
     simulation.keepHabits();
     const last = simulation.scheduler.steps + steps * settings.stepsFactor;
     while (simulation.scheduler.steps < last && (await simulation.step()));
-    await quiesce(simulation, settings);
+    await quiesce(simulation, settings, endingOf(seed, settings));
   } catch (error) {
     if (!(error instanceof StepsAreOver) || mostSteps === undefined) violation = violationOf(error);
   } finally {
@@ -116,10 +117,8 @@ function violationOf(error: unknown): { rule: string; message: string } {
 }
 
 /** Faults end and time passes, with cron and reconciliation as ever: nothing may be left over. */
-async function quiesce(
-  simulation: Simulation,
-  { scrubMs, transfersMs, sourceGoesBack, losesTransfers }: SimulationSettings,
-): Promise<void> {
+async function quiesce(simulation: Simulation, settings: SimulationSettings, ending: Ending): Promise<void> {
+  const { transfersMs } = settings;
   simulation.stopActing();
   simulation.faults.areOff = true;
   simulation.faults.partitions = [];
@@ -153,14 +152,30 @@ async function quiesce(
   for (const cell of simulation.cells) await simulation.runUntil(checkEpochs(simulation, cell));
   await simulation.runUntil(checkSlots(simulation));
   await checkConsumer(simulation);
-  if (losesTransfers === true) return transfersGoBack(simulation);
-  if (scrubMs !== undefined && simulation.faults.stream("ends with scrubs").chance(0.6))
-    return checkScrubs(simulation);
-  // Other runs end as they did before, so that their seeds still find what they found.
-  if (simulation.faults.stream("removes a cell").chance(0.15)) return removeCell(simulation);
-  if (simulation.faults.stream("removal goes back").chance(0.1)) return removeWhileGoingBack(simulation);
-  if (sourceGoesBack !== undefined) return sourcesGoBack(simulation, sourceGoesBack);
-  const isDirectory = simulation.faults.stream("what goes back").chance(0.2);
-  await (isDirectory ? directoryGoesBack(simulation) : goBack(simulation));
+  await end(simulation, ending, settings);
+}
+
+async function end(
+  simulation: Simulation,
+  ending: Ending,
+  { sourceGoesBack = 0 }: SimulationSettings,
+): Promise<void> {
+  switch (ending) {
+    case "lost transfers":
+      return transfersGoBack(simulation);
+    case "scrubs":
+      return checkScrubs(simulation);
+    case "removal":
+      return removeCell(simulation);
+    case "removal that goes back":
+      return removeWhileGoingBack(simulation);
+    case "sources":
+      return sourcesGoBack(simulation, sourceGoesBack);
+    case "directory":
+      await directoryGoesBack(simulation);
+      break;
+    case "parts":
+      await goBack(simulation);
+  }
   await checkPastClaims(simulation);
 }
