@@ -6,6 +6,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { bugs } from "./bugs.ts";
 import { missing } from "./coverage.ts";
+import { endingOf, type Ending } from "./ending.ts";
 import type { Job, Pool } from "./pool.ts";
 import type { RunResult } from "./run.ts";
 import { drawSettings, type SimulationSettings } from "./simulation-settings.ts";
@@ -94,15 +95,18 @@ export async function findKnownSeeds(
   return { steps, coverage, bugs: runs };
 }
 
-type Has = (run: SimulationSettings) => boolean;
+type Has = (run: SimulationSettings, ending: Ending) => boolean;
 
 /** What only some runs have, and the invariants that only these can violate. */
 const neededBy: readonly (readonly [invariants: readonly string[], has: Has])[] = [
   [["I31", "I32"], ({ routers }) => routers !== undefined],
   [["I45", "I46"], ({ scrubMs }) => scrubMs !== undefined],
   [["I47", "I48", "I49"], ({ growth }) => growth !== undefined],
-  [["I53"], ({ plans }) => plans === true],
-  [["I54"], ({ sourceGoesBack }) => sourceGoesBack !== undefined],
+  [["I26", "I39"], (_, ending) => ending === "directory"],
+  [["I36", "I37"], (_, ending) => ending === "removal" || ending === "removal that goes back"],
+  [["I38"], (_, ending) => ending === "removal that goes back"],
+  [["I53"], ({ plans }, ending) => plans === true && ending === "parts"],
+  [["I54"], (_, ending) => ending === "sources"],
   [["I55"], ({ losesTransfers }) => losesTransfers === true],
   [["I41", "I42", "I43"], ({ queueMs }) => queueMs !== undefined],
   [["I40"], ({ renewalMs }) => renewalMs !== undefined],
@@ -121,11 +125,13 @@ export function mayFind(bug: string, seed: number): boolean {
   const known = bugs[bug];
   if (known === undefined) throw new Error(`unknown bug "${bug}"`);
   const settings = drawSettings(seed);
-  const hasRule = neededFor[known.breaks.charAt(0)]?.(settings) ?? true;
+  const ending = endingOf(seed, settings);
+  const hasRule = neededFor[known.breaks.charAt(0)]?.(settings, ending) ?? true;
   return (
     hasRule &&
     neededBy.every(
-      ([invariants, has]) => !known.violates.every((each) => invariants.includes(each)) || has(settings),
+      ([invariants, has]) =>
+        !known.violates.every((each) => invariants.includes(each)) || has(settings, ending),
     )
   );
 }

@@ -203,7 +203,9 @@ export class Planning {
       }
       const { after, through, incarnations, hasMore } = reply.value;
       const [first, last] = incarnations;
-      if (position !== null)
+      // Some pages of the record are lost, so that changes are missing (J1).
+      const isLost = this.#simulation.faults.stream("recorded pages").chance(0.1);
+      if (position !== null && !isLost)
         recorded.pages.push({
           after: { incarnation: first, position: after },
           through: { incarnation: last, position: through },
