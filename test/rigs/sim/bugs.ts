@@ -1870,6 +1870,11 @@ const SMALL_SIZES: readonly Patch[] = [
     find: "const MOVED_ROWS = 250;",
     put: "const MOVED_ROWS = 1;",
   },
+  {
+    file: "src/core/shard/shard-transfers.ts",
+    find: "const PAGES_PER_ALARM = 20;",
+    put: "const PAGES_PER_ALARM = 1;",
+  },
   { file: "src/core/shard/report.ts", find: "const CHUNK_ROWS = 32;", put: "const CHUNK_ROWS = 1;" },
   { file: "src/core/shard/growth-target.ts", find: "const WIPE_ROWS = 500;", put: "const WIPE_ROWS = 1;" },
 ];

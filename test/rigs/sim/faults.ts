@@ -28,6 +28,7 @@ const RARE_WRITES: ReadonlySet<WritePoint> = new Set([
   "abort_growth",
   "finish_growth",
   "fence",
+  "move_claims",
 ]);
 
 /**
