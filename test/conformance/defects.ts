@@ -66,6 +66,19 @@ async function changed(answer: Response, change: (body: never) => unknown): Prom
   return new Response(JSON.stringify(body), { status: answer.status, headers: answer.headers });
 }
 
+/** Every digest says so, whatever leases there are. */
+function digestsHeld(held: boolean): ReturnType<Defect["plant"]> {
+  return async (request, forward) => {
+    const answer = await forward();
+    return request.path.endsWith("/digests") && answer.status === 200
+      ? changed(answer, ({ digests, ...rest }: { digests: object[] }) => ({
+          ...rest,
+          digests: digests.map((digest) => ({ ...digest, held })),
+        }))
+      : answer;
+  };
+}
+
 interface RecordJson {
   bucket: { type: string; value: string };
   status: string;
@@ -309,28 +322,12 @@ export const defects: readonly Defect[] = [
   {
     name: "a digest is never held",
     rule: "R4",
-    plant: () => async (request, forward) => {
-      const answer = await forward();
-      return request.path.endsWith("/digests") && answer.status === 200
-        ? changed(answer, ({ digests, ...rest }: { digests: object[] }) => ({
-            ...rest,
-            digests: digests.map((digest) => ({ ...digest, held: false })),
-          }))
-        : answer;
-    },
+    plant: () => digestsHeld(false),
   },
   {
     name: "a digest is always held",
     rule: "R4",
-    plant: () => async (request, forward) => {
-      const answer = await forward();
-      return request.path.endsWith("/digests") && answer.status === 200
-        ? changed(answer, ({ digests, ...rest }: { digests: object[] }) => ({
-            ...rest,
-            digests: digests.map((digest) => ({ ...digest, held: true })),
-          }))
-        : answer;
-    },
+    plant: () => digestsHeld(true),
   },
   {
     name: "a digest lacks what the last commit changed",

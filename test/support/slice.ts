@@ -2,8 +2,8 @@ import { execFileSync } from "node:child_process";
 
 /**
  * Suites with too many cases for every change run a slice of them. The hash of the commit's tree selects the
- * slice, so a commit always runs the same cases and `git bisect` works. Changes that are not committed select
- * nothing else. The variable TEST_SLICE repeats another slice, and `all` runs every case.
+ * slice, so a commit always runs the same cases and `git bisect` works. Uncommitted changes
+ * do not change the slice. The variable TEST_SLICE repeats another slice, and `all` runs every case.
  */
 const given = process.env["TEST_SLICE"] ?? "";
 

@@ -102,8 +102,8 @@ async function digestsOf(context: CheckContext, ranges: readonly object[]): Prom
 }
 
 /**
- * Digests of ranges that no open lease touches. They have what was decided and answered before (R4), unless a
- * shard could not ask the ledger. That passes.
+ * Returns the digests of ranges that no open lease touches. They are not held, because a shard asks about its
+ * holds first (R4). If it could not ask, it is called again.
  */
 async function settledDigests(context: CheckContext, ranges: readonly object[]): Promise<Digest[]> {
   for (let attempt = 1; ; attempt += 1) {

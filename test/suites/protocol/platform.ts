@@ -4,6 +4,7 @@
  * in test/core/protocol.test.ts, and what callers can see is checked on every host (src/conformance/checks).
  */
 import { describe, expect, test } from "vitest";
+import type { ListRecordsAnswer } from "../../../src/core/messages.ts";
 import { shardsOf } from "../../../src/core/placement.ts";
 import { beginRequest, decideRequest, keyOf, type OpSpec } from "../../support/ops.ts";
 import { bucketType, sourceType } from "../../support/types.ts";
@@ -162,8 +163,7 @@ export function platformSuite(name: string, start: () => Promise<TestObjects>): 
       await begin(objects, "1", objects.uuid(), [
         { value: "granted", source: { type: "RAILS_TABLE_USERS", id: "11" } },
       ]);
-      const all: string[] = [];
-      for (let shard = 0; shard < shardsOf(objects.envelope.placement); shard += 1) {
+      const listed = async (shard: number, limit: number): Promise<ListRecordsAnswer> => {
         const answer = await objects.runUntil(
           objects.shard(shard).listRecords({
             ...objects.envelope,
@@ -173,29 +173,22 @@ export function platformSuite(name: string, start: () => Promise<TestObjects>): 
             after: "",
             upTo: null,
             cursor: null,
-            limit: 1,
+            limit,
           }),
         );
         if (!answer.ok) throw new Error(answer.refusal.detail);
-        const whole = await objects.runUntil(
-          objects.shard(shard).listRecords({
-            ...objects.envelope,
-            cell: "1",
-            sourceType: sourceType("RAILS_TABLE_USERS"),
-            bucketTypes: [bucketType("ROUTES")],
-            after: "",
-            upTo: null,
-            cursor: null,
-            limit: 100,
-          }),
-        );
-        if (!whole.ok) throw new Error(whole.refusal.detail);
-        expect(whole.value.next).toBeNull();
-        const order = whole.value.records.map(({ source }) => source.id);
+        return answer.value;
+      };
+      const all: string[] = [];
+      for (let shard = 0; shard < shardsOf(objects.envelope.placement); shard += 1) {
+        const page = await listed(shard, 1);
+        const whole = await listed(shard, 100);
+        expect(whole.next).toBeNull();
+        const order = whole.records.map(({ source }) => source.id);
         expect(order).toEqual(order.toSorted(numbersFirst));
         // A page is the beginning of the whole list.
-        const front = answer.value.records.map(({ canonical }) => canonical);
-        expect(whole.value.records.slice(0, front.length).map(({ canonical }) => canonical)).toEqual(front);
+        const front = page.records.map(({ canonical }) => canonical);
+        expect(whole.records.slice(0, front.length).map(({ canonical }) => canonical)).toEqual(front);
         expect(front).toHaveLength(Math.min(1, order.length));
         all.push(...order);
       }
