@@ -1,9 +1,11 @@
 /** The API over real Durable Objects and D1. */
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { runCron } from "../../src/projections/cron.ts";
 import type { Started, StartOptions } from "../suites/conformance/coordinator.ts";
 import { conformanceSuite } from "../suites/conformance/suite.ts";
 import { Api, env, keyOf, startDeployment } from "../support/workerd/api.ts";
 import { counting } from "../support/workerd/counting.ts";
+import { stubsOf } from "../support/workerd/stubs.ts";
 
 async function start({ cells = ["1", "2"], variables = {} }: StartOptions): Promise<Started> {
   await startDeployment(...cells);
@@ -18,6 +20,9 @@ async function start({ cells = ["1", "2"], variables = {} }: StartOptions): Prom
     fetch: isolate.fetch,
     keys: { operator, router, cell: (id) => byCell.get(id) ?? "" },
     cron: async () => void (await runCron(env, Date.now())),
+    ringAlarms: async () => {
+      for (const cell of cells) await runDurableObjectAlarm(stubsOf(env).ledger(cell));
+    },
     asked: () => watched.calls,
     close: async () => {},
   };

@@ -14,6 +14,11 @@ export interface Started {
   keys: { cell(id: string): string; readonly operator: string; readonly router: string };
   /** Runs the cron once. */
   cron(): Promise<void>;
+  /**
+   * Rings the alarms of the cells' ledgers at once. Otherwise they ring seconds after a decision. Absent if
+   * the host cannot.
+   */
+  ringAlarms?: () => Promise<void>;
   /** Returns the calls of objects and databases so far, such as `DIRECTORY.types`, if it can be told. */
   asked?: () => readonly string[];
   close(): Promise<void>;
@@ -37,13 +42,15 @@ export function keyIn(keys: Started["keys"], name: KeyName): string {
 
 export class Coordinator extends Client {
   readonly cron: () => Promise<void>;
+  readonly ringAlarms: () => Promise<void>;
   /** The calls of objects and databases so far. Undefined: the coordinator cannot tell. */
   readonly asked: () => readonly string[] | undefined;
 
   constructor(started: Started) {
-    const { url, fetch, keys, asked = () => undefined } = started;
+    const { url, fetch, keys, ringAlarms = async () => {}, asked = () => undefined } = started;
     super({ url, fetch, keyOf: (name) => keyIn(keys, name) });
     this.cron = () => started.cron();
+    this.ringAlarms = ringAlarms;
     this.asked = asked;
   }
 }

@@ -15,19 +15,20 @@ type List = z.infer<Answers["listTransfers"]["responses"][200]["schema"]>;
 const MOST_READS = 600;
 const READ_EVERY_MS = 100;
 
-async function eventually(isTrue: () => Promise<boolean>): Promise<void> {
-  for (let reads = 0; !(await isTrue()); reads += 1) {
-    expect(reads, "a transfer does not end").toBeLessThan(MOST_READS);
-    await new Promise((resolve) => void setTimeout(resolve, READ_EVERY_MS));
-  }
-}
-
 export function transferSuite(open: Open): void {
   let api: Coordinator;
 
   beforeAll(async () => {
     api = await open({ cells: ["1", "2", "3", "4"] });
   });
+
+  async function eventually(isTrue: () => Promise<boolean>): Promise<void> {
+    for (let reads = 0; !(await isTrue()); reads += 1) {
+      expect(reads, "a transfer does not end").toBeLessThan(MOST_READS);
+      await new Promise((resolve) => void setTimeout(resolve, READ_EVERY_MS));
+      await api.ringAlarms();
+    }
+  }
 
   /** Shards learn of decisions after the caller. */
   async function applied(): Promise<void> {
