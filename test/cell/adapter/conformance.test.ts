@@ -1,6 +1,6 @@
 /**
- * The whole conformance suite with every adapter. The adapters of a server share it. What a cell does with
- * any adapter is in test/cell/scenarios.
+ * The whole conformance suite with every adapter that needs a server. Adapters of the same database share one
+ * server. What a cell does with any adapter is in test/cell/scenarios.
  */
 import * as vitest from "vitest";
 import { cellConformance, type ConformanceTarget } from "../../../src/cell/conformance/index.ts";
@@ -8,10 +8,7 @@ import { isSkipped } from "../../support/databases/available.ts";
 import { startMariadb } from "../../support/databases/mariadb.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
-import { pgliteTarget, testCoordinator } from "../scenarios/starts.ts";
 import { onMariadb, onPostgres } from "./targets.ts";
-
-cellConformance(vitest, { ...pgliteTarget, coordinator: testCoordinator });
 
 function conformanceOn(
   name: "PostgreSQL" | "MariaDB",
