@@ -12,7 +12,7 @@ const USAGE = `npm run test:deep -- [options]
 
 Steps run one after the other. A failed step does not stop the others, but the exit code is 1.
 
-${steps.map(({ name, description }) => `  ${name.padEnd(12)}  ${description}`).join("\n")}
+${steps.map(({ name, description }) => `  ${name.padEnd(16)}  ${description}`).join("\n")}
 `;
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -68,7 +68,7 @@ async function main(): Promise<boolean> {
   }
   print("---");
   for (const { name, isPassed, minutes } of results)
-    print(`${name.padEnd(12)}  ${isPassed ? "passed" : "FAILED"}  ${minutes.toFixed(1)} min`);
+    print(`${name.padEnd(16)}  ${isPassed ? "passed" : "FAILED"}  ${minutes.toFixed(1)} min`);
   const failed = results.filter(({ isPassed }) => !isPassed).length;
   print(`${results.length - failed} steps passed, ${failed} failed${isInterrupted ? ", interrupted" : ""}`);
   return failed === 0 && !isInterrupted;

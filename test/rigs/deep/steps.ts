@@ -34,11 +34,7 @@ export const steps: readonly Step[] = [
   {
     name: "every-case",
     description: "the other tests with all of their cases",
-    command: [
-      "vitest",
-      "run",
-      ...["unit", "workerd", "sim-known", "system"].flatMap((one) => ["--project", one]),
-    ],
+    command: ["vitest", "run", ...["unit", "workerd", "sim", "system"].flatMap((one) => ["--project", one])],
     env: { TEST_SLICE: "all" },
   },
   {
@@ -90,4 +86,10 @@ export const steps: readonly Step[] = [
     command: ["node", "test/rigs/runtimes/main.ts"],
   },
   { name: "mutation", description: "mutation tests of the core", command: ["stryker", "run"] },
+  {
+    name: "mutation-cell",
+    description: "mutation tests of the SDK for cells",
+    command: ["stryker", "run"],
+    env: { MUTATE: "cell" },
+  },
 ];

@@ -3,20 +3,33 @@ import { defineConfig } from "vitest/config";
 
 const at = (path: string): string => fileURLToPath(import.meta.resolve(path));
 
-/**
- * The tests that Stryker runs for each mutant: those of the core, in Node and without the Cloudflare plugin.
- */
+const core = {
+  include: ["test/core/**/*.test.ts"],
+  // rules.test.ts only reads files, and unicode-data.test.ts checks tables at every code point.
+  exclude: ["test/core/rules.test.ts", "test/core/canonical/unicode-data.test.ts"],
+};
+
+const cell = {
+  include: [
+    "test/cell/*.test.ts",
+    "test/cell/verification/*.test.ts",
+    "test/cell/scenarios/{cell,verification}.test.ts",
+    "test/cell/adapter/{pglite,stored-tables}.test.ts",
+    "test/cell/postgres/{failure,nested-transaction}.test.ts",
+  ],
+};
+
+/** The tests that Stryker runs for each mutant, in Node and without the Cloudflare plugin. */
 export default defineConfig({
   root: at("../../.."),
   test: {
-    include: ["test/core/**/*.test.ts"],
-    // rules.test.ts only reads files, and unicode-data.test.ts checks tables at every code point.
-    exclude: ["test/core/rules.test.ts", "test/core/canonical/unicode-data.test.ts"],
+    ...(process.env["MUTATE"] === "cell" ? cell : core),
     setupFiles: [fileURLToPath(import.meta.resolve("./setup.ts"))],
     silent: true,
     // One worker for all files, because starting one for each takes longer than the tests.
     isolate: false,
     // The first run records which test reaches which mutant, and is slow.
-    testTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
   },
 });
