@@ -96,7 +96,7 @@ export default defineConfig({
     // The Worker's log has thousands of lines, which other tests check.
     onConsoleLog: (line) => !line.startsWith('{"event":'),
     // More workers than two cores, because many tests wait for a process, a disk or a browser.
-    maxWorkers: 4,
+    maxWorkers: 5,
     fsModuleCache: true,
     projects: [
       {
@@ -109,13 +109,6 @@ export default defineConfig({
             "test/auth/tokens/**/*.test.ts",
           ],
           exclude: [...system, "test/conformance/workerd/**", ...left],
-        },
-      },
-      {
-        test: {
-          ...patience,
-          name: "sim-known",
-          include: ["test/rigs/sim/known-seeds.test.ts"],
         },
       },
       {
@@ -147,7 +140,7 @@ export default defineConfig({
         test: {
           ...patience,
           name: "sim",
-          include: ["test/rigs/sim/sim.test.ts", "test/rigs/route-load/*.test.ts"],
+          include: ["test/rigs/{sim,route-load}/*.test.ts"],
           exclude: left,
         },
       },
