@@ -66,8 +66,8 @@ async function changed(answer: Response, change: (body: never) => unknown): Prom
   return new Response(JSON.stringify(body), { status: answer.status, headers: answer.headers });
 }
 
-/** Every digest says so, whatever leases there are. */
-function digestsHeld(held: boolean): ReturnType<Defect["plant"]> {
+/** Sets `held` of every digest, whatever leases there are. */
+function setHeld(held: boolean): ReturnType<Defect["plant"]> {
   return async (request, forward) => {
     const answer = await forward();
     return request.path.endsWith("/digests") && answer.status === 200
@@ -322,12 +322,12 @@ export const defects: readonly Defect[] = [
   {
     name: "a digest is never held",
     rule: "R4",
-    plant: () => digestsHeld(false),
+    plant: () => setHeld(false),
   },
   {
     name: "a digest is always held",
     rule: "R4",
-    plant: () => digestsHeld(true),
+    plant: () => setHeld(true),
   },
   {
     name: "a digest lacks what the last commit changed",
