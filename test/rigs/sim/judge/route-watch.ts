@@ -150,15 +150,16 @@ export class RouteWatch {
       position: this.#positions.get(ids.key) ?? 0,
     };
     const shard = this.#shards.get(ids.key) ?? 0;
-    // A router that has no room for all floors may forget that a name has moved.
-    if (answer.shard < shard && this.#settings.memoryBytes < ROOM_BYTES) return;
+    // A router that has no room for all floors may forget that a name has moved, and its epoch.
+    const hasRoom = this.#settings.memoryBytes >= ROOM_BYTES;
+    if (answer.shard < shard && !hasRoom) return;
     const epoch = answer.kind === "found" ? answer.epoch : before.epoch;
     this.#evidence.check(
       "I32",
-      epoch >= before.epoch && answer.position >= before.position,
+      (epoch >= before.epoch || !hasRoom) && answer.position >= before.position,
       () =>
-        `${router} shows ${spelling} with epoch ${epoch} at position ${answer.position}, ` +
-        `after epoch ${before.epoch} at position ${before.position}`,
+        `${router} shows ${spelling} with epoch ${epoch} at position ${answer.position} of shard ` +
+        `${answer.shard}, after epoch ${before.epoch} at position ${before.position} of shard ${shard}`,
     );
     this.#epochs.set(ids.spelling, epoch);
     this.#positions.set(ids.key, answer.position);
