@@ -5,7 +5,7 @@ import type { Name } from "./local.ts";
 import type { Random } from "./random.ts";
 import type { Simulation } from "./simulation.ts";
 
-/** Names of different shards and without rows, which the cells take only for some time. */
+/** Names without rows, which the cells take only for some time. Two to seven shards share them. */
 const NAMES: readonly Name[] = ["queue-0", "queue-3", "queue-4"].map((canonical) => ({
   type: bucketType("ROUTES"),
   canonical,

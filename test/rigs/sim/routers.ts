@@ -79,6 +79,7 @@ export class SimulatedRouter {
 
   restart(): void {
     this.#owner.dead = true;
+    this.#late.clear();
     this.#routes = this.#start();
   }
 
@@ -100,8 +101,11 @@ export class SimulatedRouter {
   async findLate(question: Question, until: Promise<void>): Promise<RouteAnswer> {
     const { value } = spelled(question.name, question.isUpperCase);
     this.#late.set(value, until);
-    void until.then(() => this.#late.delete(value));
-    return this.find(question);
+    try {
+      return await this.find(question);
+    } finally {
+      if (this.#late.get(value) === until) this.#late.delete(value);
+    }
   }
 
   async findMany(names: readonly Name[]): Promise<void> {

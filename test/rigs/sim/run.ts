@@ -67,7 +67,8 @@ export async function run({
 }: RunOptions): Promise<RunResult> {
   for (const plant of plantings) plant(bug);
   const simulation = new Simulation(seed, settings, skipped);
-  simulation.mostSteps = mostSteps ?? ENDLESS_STEPS + 50 * steps;
+  const endlessSteps = ENDLESS_STEPS + 50 * steps;
+  simulation.mostSteps = Math.min(mostSteps ?? endlessSteps, endlessSteps);
   let violation: RunResult["violation"];
   const onRejection = (error: unknown): void => simulation.fail(error);
   process.on("unhandledRejection", onRejection);
@@ -86,7 +87,8 @@ export async function run({
     while (simulation.scheduler.steps < last && (await simulation.step()));
     await quiesce(simulation, settings, endingOf(seed, settings));
   } catch (error) {
-    if (!(error instanceof StepsAreOver) || mostSteps === undefined) violation = violationOf(error);
+    if (!(error instanceof StepsAreOver) || simulation.mostSteps === endlessSteps)
+      violation = violationOf(error);
   } finally {
     process.off("unhandledRejection", onRejection);
     performance.now = now;

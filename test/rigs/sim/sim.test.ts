@@ -26,6 +26,15 @@ test("the output of a violation ends with its seed and rule, after the shrunk ac
   expect(Number(shrunk?.[1])).toBeLessThan(Number(shrunk?.[2]) / 2);
 });
 
+test("--bug and --seeds search the seed that finds a bug", async () => {
+  const bug = "the last decision wins";
+  const { seed, steps } = readKnownSeeds().bugs[bug] ?? { seed: 0, steps: 0 };
+  const range = ["--from", String(seed), "--seeds", "1", "--steps", String(steps)];
+  const { code, lines } = await sim("--bug", bug, ...range);
+  expect(code).toBe(0);
+  expect(lines.at(-1)).toMatch(RegExp(`^found by seed ${seed} as I\\d+: ${bug}$`));
+});
+
 test("invalid options are refused", async () => {
   expect(await sim("--bug", "no such bug", "--seeds", "1")).toMatchObject({ code: 2 });
   expect(await sim("--seed", "abc")).toMatchObject({

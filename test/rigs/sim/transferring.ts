@@ -173,7 +173,7 @@ async function transfer(simulation: Simulation, from: Cell, to: Cell, random: Ra
   };
   const askRouters = (): Promise<unknown> =>
     Promise.all(simulation.routers.map((router) => router.findMany(MOVING)));
-  // What routers have read before and during a transfer must not outlive its cut.
+  // An answer that a router read before or during a transfer must not outlive the cut.
   if (random.chance(0.5)) await askRouters();
   const prepared = await sendUntil("prepareTransfer", "from", { from: from.id, scope: SCOPE });
   if (prepared.kind === "refused") return;
