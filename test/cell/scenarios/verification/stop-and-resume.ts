@@ -1,5 +1,5 @@
 /** How runs end, and where the next run continues. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { claimable } from "../../../../src/cell/claimable.ts";
 import { numbers, type VerifiedCell } from "../../../../src/cell/conformance/verification/verified-cell.ts";
 import { formatReport } from "../../../../src/cell/verification/format.ts";
@@ -83,6 +83,15 @@ export function stopAndResumeSuite(current: () => VerifiedCell): void {
         undefined,
       ]);
       expect(formatReport(report)).not.toContain("next");
+    });
+
+    test("[V5] `maxMs` counts from the start of the run, however old its process is", async () => {
+      const one = current();
+      await one.addAccounts(3, "old");
+      const now = performance.now.bind(performance);
+      const clock = vi.spyOn(performance, "now").mockImplementation(() => 2 * HOUR_MS + now());
+      const report = await one.cell.verify({ maxMs: HOUR_MS }).finally(() => clock.mockRestore());
+      expect(report.status).toBe("done");
     });
   });
 
