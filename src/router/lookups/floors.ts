@@ -7,9 +7,9 @@ const EPOCH_BYTES = 16;
 
 /**
  * What the router has shown of every key: an answer below that is never shown again (Q6). Forgetting a floor
- * raises the floor of the whole shard, so the rule also holds when memory is short. Two facts are forgotten,
- * because all older answers would have to be thrown away instead: that a name has moved to another shard, and
- * its epoch, which decides between two answers of one position.
+ * raises the floor of the whole shard, so the rule also holds when memory is short. Two facts are lost with a
+ * floor: that a name has moved to another shard, and its epoch, which orders two answers of one position. To
+ * keep to them, the router would have to throw away all older answers.
  *
  * Positions are by key, so that they hold for all spellings of a name. Epochs are by name: two keys of one
  * hash have epochs that cannot be compared, and one must not make the other unavailable.
