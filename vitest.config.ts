@@ -44,6 +44,7 @@ const system = [
   "test/auth/certificates/**/*.test.ts",
   "test/{bench,examples,scripts}/**/*.test.ts",
   "test/cell/{adapter,kysely,mysql,postgres,prisma,scenarios}/**/*.test.ts",
+  "test/cli/{backup,restore}.test.ts",
   "test/cli/program/**/*.test.ts",
   "test/conformance/standalone.test.ts",
   "test/console/browser/**/*.test.ts",
@@ -52,7 +53,8 @@ const system = [
   "test/rigs/{cell-crash,crash,fuzz,routing,stale-reads,transfers}/**/*.test.ts",
   "test/router/first-page.test.ts",
   "test/standalone/**/*.test.ts",
-  "test/testing/status.test.ts",
+  "test/testing/{hours,status,webhooks}.test.ts",
+  "test/tracing/{exporter,requests}.test.ts",
 ];
 
 /** Packages whose modules import folders, which workerd doesn't resolve. */

@@ -1,9 +1,11 @@
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { applied, begun, claim, committed, freshName, ownedScope } from "../suites/conformance/leases.ts";
 import { v4 as newUuid } from "uuid";
 import type { MintedKey } from "../suites/conformance/client.ts";
 import { runCron } from "../../src/projections/cron.ts";
 import { env, keyOf, startDeployment, type Api } from "../support/workerd/api.ts";
+import { stubsOf } from "../support/workerd/stubs.ts";
 
 const ORIGIN = "https://leasehold.test";
 
@@ -567,6 +569,13 @@ describe("transfers", () => {
   const textOf = async (path: string, cookie: string): Promise<string> =>
     (await open(path, { cookie })).text();
 
+  /** Waits for the ledger of cell 2. Without an alarm, it goes on only seconds after a decision. */
+  const eventually = (read: () => Promise<string>) =>
+    expect.poll(async () => {
+      await runDurableObjectAlarm(stubsOf(env).ledger("2"));
+      return read();
+    });
+
   test("both pages show one with a hostile scope as text, and a viewer no form", async () => {
     const id = await prepared(SCOPE);
     for (const path of ["/console/transfers", `/console/transfers/${id}`]) {
@@ -610,7 +619,7 @@ describe("transfers", () => {
     await api.json(200, "POST", `/v1/transfers/${id}/accept`, { key: "cell 2" });
     await report(id);
     await api.json(200, "POST", `/v1/transfers/${id}/cut`, { key: "cell 1" });
-    await expect.poll(() => stateOf(id)).toBe("FINISHED");
+    await eventually(() => stateOf(id)).toBe("FINISHED");
     const moved = await textOf(name, viewer);
     expect(moved).toContain("no lease");
     expect(moved).toContain(`move, <a class="id" ${link}`);
@@ -632,7 +641,7 @@ describe("transfers", () => {
     expect(await stateOf(id)).toBe("PREPARED");
     expect(await send({ typed_cell: "2", reason: "a test" })).toBe(303);
     expect(await stateOf(id)).toBe("ABORTED");
-    await expect.poll(() => textOf(path, viewer)).toContain("Nothing is left to do.");
+    await eventually(() => textOf(path, viewer)).toContain("Nothing is left to do.");
     expect(await send({ typed_cell: "2", reason: "a test" })).toBe(422);
     const other = await prepared();
     const listed = await textOf("/console/transfers", viewer);
