@@ -50,14 +50,24 @@ export class StateOnDisk {
   }
 
   /**
-   * Returns the changes since the last call. The first call returns all rows. D1 is read before and after the
-   * objects, so a run of the cron is known if it has written to an object.
+   * Returns the changes since the last call. The first call returns all rows. The objects are read again while
+   * D1 changes, so if a run of the cron has written to an object, one call returns both.
    */
   changes(): Change[] {
     const { d1 = [], objects = [] } = Object.groupBy(this.#files(), (file) =>
       this.#isD1(file) ? "d1" : "objects",
     );
-    return [...d1, ...objects, ...d1].flatMap((file) => {
+    const changes = this.#changesIn(d1);
+    for (;;) {
+      changes.push(...this.#changesIn(objects));
+      const later = this.#changesIn(d1);
+      if (later.length === 0) return changes;
+      changes.push(...later);
+    }
+  }
+
+  #changesIn(files: readonly string[]): Change[] {
+    return files.flatMap((file) => {
       const known = this.#open.get(file);
       if (known === undefined) return this.#openFirst(file);
       // `data_version` changes with every transaction of another connection.
