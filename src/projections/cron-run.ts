@@ -15,6 +15,8 @@ export interface CronRun {
   objects: Objects;
   database: Database;
   runtime: Runtime;
+  /** The time for which the platform has planned the run. */
+  scheduledAtMs: number;
   /** After this time, no page is requested. The next run continues. */
   deadlineMs: number;
   /** The statements that the run keeps for its end. */

@@ -81,6 +81,7 @@ export async function runCron(
     objects: placement.watch(witness.watch(objectsOf(env, configOf(env)))),
     database,
     runtime,
+    scheduledAtMs,
     deadlineMs: startedAtMs + RUN_MS,
     reservedStatements: END_STATEMENTS,
   };

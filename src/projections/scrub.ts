@@ -48,7 +48,7 @@ export async function scrub(run: CronRun, parts: readonly ScrubbedPart[]): Promi
   const due = parts.filter(({ work }) => work.isDue);
   if (due.length === 0) return;
   const { clock, log } = run.runtime;
-  const first = Math.floor(clock.now() / RUN_EVERY_MS) % due.length;
+  const first = Math.floor(run.scheduledAtMs / RUN_EVERY_MS) % due.length;
   const queue = [...due.slice(first), ...due.slice(0, first)].map((part) => ({ part, left: STEPS_PER_PART }));
   const rules = await readRules(run);
   let steps = STEPS_PER_RUN;

@@ -78,7 +78,8 @@ test("[Z5] a run without time says what it has left out, and each begins with an
       log: (event: string, fields: object) => log.push([event, fields]),
     };
     const objects = { directory: () => ({ types: () => ({ ok: true, value: { entries: [] } }) }) };
-    const run = { envelope: envelope(), limits: { fanOut: 1 }, objects, runtime, deadlineMs: nowMs + 40_000 };
+    const times = { scheduledAtMs: nowMs, deadlineMs: nowMs + 40_000 };
+    const run = { envelope: envelope(), limits: { fanOut: 1 }, objects, runtime, ...times };
     await scrub(run as never, parts);
   };
   for (const minute of [0, 1, 2, 3]) await runAt(minute);

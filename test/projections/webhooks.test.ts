@@ -56,6 +56,7 @@ function runOf(clock: Runtime["clock"] = stoppedClock().clock, database = new Wa
     objects: objectsOf(env, configOf(env)),
     database,
     runtime: { ...defaultRuntime, clock, log: () => {} },
+    scheduledAtMs: NOW,
     deadlineMs: NOW + 45_000,
     reservedStatements: 0,
   };

@@ -11,6 +11,11 @@ export interface Received {
 }
 
 const DEAD: Received = { status: 0, json: {} };
+/**
+ * When each run of the cron was planned. The first run of an hour does more, and the minute decides which part
+ * a run scrubs first.
+ */
+const PLANNED_AT_MS = Date.UTC(2026, 0, 1, 1, 30);
 /** The interval for checking whether the Worker is alive. */
 const LOOK_MS = 5;
 
@@ -45,7 +50,7 @@ export class Client {
 
   async cron(): Promise<void> {
     const controller = createScheduledController({
-      scheduledTime: Date.now(),
+      scheduledTime: PLANNED_AT_MS,
       cron: `deployment-${this.#deployment.id}`,
     });
     await this.#unlessDead(async () => {

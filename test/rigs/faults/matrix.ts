@@ -145,8 +145,10 @@ function pairRows(scenario: Scenario, calls: CallRecord[], first: WriteRecord, s
       const earlier = armFault(one, { kind }, { write: written(first, one, kind) });
       // Both shards are asked at once. When the answer of one is lost, the other one has already done its
       // first use.
-      const isMadeBefore = kind === "lose_answer" && isFirstUse(second) && one.to !== other.to;
-      const write = isMadeBefore ? undefined : written(second, other, kind);
+      const isMadeByOther = kind === "lose_answer" && isFirstUse(second) && one.to !== other.to;
+      // The calls are steps of the same work, so the copy of the first one does what the second one would do.
+      const isMadeByCopy = kind === "twice" && first.label === second.label && one.label === other.label;
+      const write = isMadeByOther || isMadeByCopy ? undefined : written(second, other, kind);
       return [
         earlier,
         goesOn
