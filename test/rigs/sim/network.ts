@@ -19,8 +19,8 @@ export interface Witness {
   repeated(call: Sent): void;
   /** A message has arrived. Each time it does, `call` is another object, which its answer names. */
   delivered(call: Sent): void;
-  /** An answer was sent. */
-  answered(call: Sent, reply: Reply<unknown>): void;
+  /** An answer was sent. `isHeard`: to a sender that waits for it, and not to a late copy. */
+  answered(call: Sent, reply: Reply<unknown>, isHeard: boolean): void;
 }
 
 /** The number of recent messages that an echo may deliver again. */
@@ -151,7 +151,7 @@ export class Network {
         if (instance.dead) return;
         instance.onDeath.delete(died);
         if (reply.ok) instance.isAdmitted = true;
-        this.#witness.answered(call, reply);
+        this.#witness.answered(call, reply, answer !== ignore);
         answer(reply);
       },
       (error: unknown) => {

@@ -141,7 +141,7 @@ export class Simulation {
       },
       repeated: (call) => this.#recordRepeated(call),
       delivered: (call) => this.#watch(() => this.judge.delivered(call)),
-      answered: (call, reply) => this.#watch(() => this.judge.answered(call, reply)),
+      answered: (call, reply, isHeard) => this.#watch(() => this.judge.answered(call, reply, isHeard)),
     };
     const network = new Network(this.scheduler, this.faults, witness);
     this.#network = network;

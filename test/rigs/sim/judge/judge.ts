@@ -111,11 +111,11 @@ export class Judge extends Evidence implements Pick<Witness, "sent" | "answered"
     this.queues.delivered(call);
   }
 
-  answered(call: Sent, reply: Reply<unknown>): void {
+  answered(call: Sent, reply: Reply<unknown>, isHeard: boolean): void {
     this.#refresh();
     this.#messages.answered(call, reply);
     this.renewals.answered(call, reply);
-    this.queues.answered(call, reply);
+    this.queues.answered(call, reply, isHeard);
     if (call.method === "reportStatus") this.statuses.answered(call.to, reply);
     if (call.method === "decide") this.statuses.decided(call.to, call.message as DecideRequest, reply);
     if (call.method === "scrub") this.#scrubs.answered(call.to, reply);

@@ -44,6 +44,8 @@ export class QueueWatch {
   readonly #open = new WeakMap<Sent, { wait: OpenWait; of: Awaited }>();
   /** When the last prepare of an attempt was granted, by attempt and shard. */
   readonly #grantedAtMs = new Map<string, Map<string, number>>();
+  /** The prepares whose ledger was refused, by attempt and shard. */
+  readonly #refused = new Set<string>();
   /** The last attempt of each lease. */
   readonly #attempts = new Map<string, string>();
   #messages = 0;
@@ -109,9 +111,10 @@ export class QueueWatch {
     return shardsOf((message as Envelope).placement) !== shards;
   }
 
-  answered(call: Sent, reply: Reply<unknown>): void {
+  /** @param isHeard false: a late copy is answered, or the answer is lost */
+  answered(call: Sent, reply: Reply<unknown>, isHeard: boolean): void {
     if (call.method === "exchange" && reply.ok)
-      this.#answeredExchange(call.to, call.message as Exchange, reply.value as ExchangeAnswer);
+      this.#answeredExchange(call.to, call.message as Exchange, reply.value as ExchangeAnswer, isHeard);
     const found = this.#open.get(call);
     if (call.method !== "wait" || found === undefined) return;
     const { wait, of } = found;
@@ -125,15 +128,24 @@ export class QueueWatch {
     }
   }
 
-  #answeredExchange(shard: string, { prepares }: Exchange, answer: ExchangeAnswer): void {
+  #answeredExchange(
+    shard: string,
+    { prepares }: Exchange,
+    answer: ExchangeAnswer,
+    isHeard: boolean,
+  ): void {
     for (const [index, { cell, ...attempt }] of prepares.entries()) {
       const prepared = answer.prepares[index];
       const id = attemptOf(cell, attempt);
       const granted = this.#grantedAtMs.get(id) ?? new Map<string, number>();
       this.#grantedAtMs.set(id, granted);
-      if (prepared?.granted && prepared.epoch > 0) granted.set(shard, this.#nowMs());
-      // Another copy of the message was granted, and this answer may be the one that the ledger gets.
-      else granted.delete(shard);
+      const prepare = `${id}@${shard}`;
+      const isGranted = prepared?.granted === true && prepared.epoch > 0;
+      // A late copy that is granted after its ledger was refused leaves a hold that the shard asks about (B8).
+      if (isGranted && (isHeard || !this.#refused.has(prepare))) granted.set(shard, this.#nowMs());
+      if (isGranted || !isHeard) continue;
+      this.#refused.add(prepare);
+      granted.delete(shard);
     }
   }
 
