@@ -75,6 +75,8 @@ export class History {
   /** The newest incarnation on disk when this instance started. */
   readonly #previous: number;
   readonly #firstPosition: number;
+  /** The newest point on disk when this instance started. */
+  readonly before: HistoryPoint | undefined;
   #own: number | undefined;
   /** The newest point that is durable. No other point is ever told to a peer (H2). */
   #point: HistoryPoint | undefined;
@@ -95,7 +97,8 @@ export class History {
     this.#name = name;
     this.#firstPosition = lastPosition + 1;
     this.#previous = newestIncarnation(ports.sql);
-    if (this.#previous > 0) this.#point = { incarnation: this.#previous, position: lastPosition };
+    this.before = this.#previous > 0 ? { incarnation: this.#previous, position: lastPosition } : undefined;
+    this.#point = this.before;
     this.#loadLoss();
   }
 
@@ -206,18 +209,6 @@ export class History {
     if (!this.isLost) {
       if (this.#isSuperseded) return superseded(this.#name);
       this.#notice(null, noticedBy);
-    }
-    return this.refusal;
-  }
-
-  /**
-   * Does the same with the incarnations of attempts that a peer asks about. An incarnation is durable before
-   * its first attempt starts (B3), so one that is missing is lost.
-   */
-  refuseAttempts(incarnations: Iterable<number>, noticedBy: string): Refusal | undefined {
-    for (const incarnation of new Set(incarnations)) {
-      const refusal = this.refuse({ incarnation, position: 0 }, noticedBy);
-      if (refusal !== undefined) return refusal;
     }
     return this.refusal;
   }
@@ -386,18 +377,21 @@ export function raiseIncarnation(sql: Sql, uuid: string, firstPosition: number, 
 }
 
 /**
- * Returns whether a peer may replace the point that it knows of a part (H5). A point of another incarnation
- * replaces the known one only if the part has confirmed that it has the known one. Otherwise, a part that has
- * gone back in time could make its peers forget what they know.
+ * Returns the point of a part that a peer knows once the part has told it `point` (H5). A point of another
+ * incarnation replaces the known one only if the part says that it has the known one. Otherwise, a part that
+ * has gone back in time could make its peers forget what they know. Undefined: the part has not said so.
+ *
+ * @param confirmed a point that the part says it has
  */
-export function mayReplace(
+export function nextPoint(
   known: HistoryPoint | undefined,
-  point: HistoryPoint,
+  point: HistoryPoint | null,
   confirmed: HistoryPoint | null,
-): boolean {
-  if (known === undefined) return true;
-  if (known.incarnation === point.incarnation) return point.position > known.position;
-  return isSamePoint(confirmed, known);
+): HistoryPoint | undefined {
+  if (known === undefined) return point ?? undefined;
+  if (point?.incarnation === known.incarnation) return point.position > known.position ? point : known;
+  const hasKnown = confirmed?.incarnation === known.incarnation && confirmed.position >= known.position;
+  return hasKnown && point !== null ? point : undefined;
 }
 
 /** Returns the later of two points of one part. */

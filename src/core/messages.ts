@@ -144,7 +144,10 @@ export interface Exchange extends Envelope {
   cell: string;
   /** The newest durable point of the ledger. Null before its first change. */
   point: HistoryPoint | null;
-  /** The newest point of the ledger that the shard has answered and the ledger has checked (H5). */
+  /**
+   * A point that the ledger has: the one that the shard has answered, or the newest one that was there when
+   * this instance of the ledger started (H5). Null: there was none.
+   */
   confirmed: HistoryPoint | null;
   /** The shard applies them before the prepares (N2). */
   decisions: Decision[];
@@ -178,6 +181,8 @@ export interface ExchangeAnswer {
   seen: HistoryPoint | null;
   /** The newest durable point of the shard. Null before its first change. */
   point: HistoryPoint | null;
+  /** Present if the shard has carried out nothing until the ledger says that it has `seen` (H5). */
+  isUnchecked?: true;
   prepares: (PrepareAnswer | RefusedPrepare)[];
   /**
    * The leases whose decisions the shard has not applied: transfers that were cut and whose claims it has not

@@ -554,19 +554,22 @@ test("[B4] [C2] a decision touches only holds of its own cell, lease, attempt an
     { counter: counter + 1 },
     { epoch: 2 },
   ];
+  const { point = null } = c.ledger("1").object.told();
   for (const difference of wrong) {
     for (const outcome of ["COMMITTED", "ROLLED_BACK"] as const) {
       await c.clock.runUntil(
         c
           .shard(0)
           .object.exchange(
-            exchangeOf(c.envelope, "1", { decisions: [{ ...right, ...difference, outcome }] }),
+            exchangeOf(c.envelope, "1", { point, decisions: [{ ...right, ...difference, outcome }] }),
           ),
       );
     }
   }
   expect([c.holds().length, c.claims().length]).toEqual([1, 0]);
-  await c.clock.runUntil(c.shard(0).object.exchange(exchangeOf(c.envelope, "1", { decisions: [right] })));
+  await c.clock.runUntil(
+    c.shard(0).object.exchange(exchangeOf(c.envelope, "1", { point, decisions: [right] })),
+  );
   expect([c.holds().length, c.claims().length]).toEqual([0, 1]);
 });
 

@@ -1023,6 +1023,38 @@ test("[Y10] [H7] a ledger that has lost a cut leaves the transfer to an operator
   expect([rangeHolds(c), await owners(c)]).toEqual([0, all("1")]);
 });
 
+test("[Y6] [H3] a ledger that has lost a cut finds that out before it answers an abort", async () => {
+  const c = await start();
+  const transfer = await preparedToFirst(c, NAMES);
+  c.ledger("1").restart();
+  const goBack = saveLedger(c);
+  await verified(c, transfer);
+  // The new instance has sent nothing to the shards before the cut.
+  await value(c, decide(c, transfer, "CUT"));
+  await c.pass(20_000);
+  goBack();
+  expect(await get(c, transfer)).toMatchObject({ state: "PREPARED" });
+  for (const party of ["to", "operator"] as const)
+    expect(await decide(c, transfer, "ABORTED", party)).toMatchObject({
+      refusal: { reason: "HISTORY_LOST" },
+    });
+  expect(await owners(c)).toEqual(all("1"));
+});
+
+test("[Y6] a new instance decides a transfer only once every shard has told what it knows", async () => {
+  const c = await start();
+  const transfer = await preparedToFirst(c, NAMES);
+  c.ledger("1").restart();
+  c.fate = ({ method, to }) => (method === "exchange" && to === "shard 1" ? "lose" : "deliver");
+  expect(await decide(c, transfer, "ABORTED")).toMatchObject({
+    refusal: { code: "UNAVAILABLE", detail: "shard 1 has not told what it knows of this cell; retry" },
+  });
+  c.fate = () => "deliver";
+  await value(c, decide(c, transfer, "ABORTED"));
+  await c.pass(20_000);
+  expect([rangeHolds(c), await owners(c)]).toEqual([0, all("2")]);
+});
+
 test.each([
   ["ABORTED", "kept", "2"],
   ["ABORTED", "forgotten", "2"],

@@ -1,4 +1,4 @@
-import { isSamePoint, mayReplace } from "../history.ts";
+import { isSamePoint, nextPoint } from "../history.ts";
 import type { HistoryPoint, ToldDirectory } from "../messages.ts";
 import type { LedgerStore } from "./store.ts";
 
@@ -25,6 +25,6 @@ export class SeenDirectory {
   }
 
   learn({ point, confirmed }: ToldDirectory): void {
-    if (mayReplace(this.#point, point, confirmed)) this.#point = point;
+    this.#point = nextPoint(this.#point, point, confirmed) ?? this.#point;
   }
 }

@@ -1,5 +1,5 @@
 import { ask } from "../ask.ts";
-import { Semaphore } from "../fan-out.ts";
+import { fanOut, Semaphore } from "../fan-out.ts";
 import type { Limits } from "../limits.ts";
 import {
   MESSAGE_VERSION,
@@ -25,7 +25,7 @@ import type { Answer, Clock } from "../ports.ts";
 import type { PlacementGuard } from "../placement-guard.ts";
 import { isSamePoint, type History } from "../history.ts";
 import { shardOf, shardsOf, type Placement } from "../placement.ts";
-import type { Refusal } from "../refusal.ts";
+import { refused, type Refusal } from "../refusal.ts";
 import { sharedTraces, type Traces } from "../traces.ts";
 import type { Executions } from "./executions.ts";
 import { waitTimeoutMs } from "../wait-timeout.ts";
@@ -60,7 +60,7 @@ export class ShardLinks {
   readonly #incarnations = new Map<number, number>();
   /** The shards whose points have changed since `takeNews`. */
   readonly #news = new Set<number>();
-  /** The newest point of this ledger that each shard has answered and this ledger has checked (H5). */
+  /** The newest point of this ledger that each shard has answered, and that this ledger has (H5). */
   readonly #confirmed = new Map<number, HistoryPoint>();
 
   /** @param points the points of shards that previous instances have stored */
@@ -160,6 +160,27 @@ export class ShardLinks {
     void ask(this.#clock, this.#limits.exchangeTimeoutMs, () => this.#peer.leave(shard, message));
   }
 
+  /**
+   * Compares what the shards have seen of this ledger with what it has, once for each instance: only an
+   * instance that has just started can have gone back in time. Returns why it has (H4), or why a shard has not
+   * told.
+   */
+  async compare(): Promise<Refusal | undefined> {
+    const { placement } = this;
+    const left = [...Array(shardsOf(placement)).keys()].filter((shard) => !this.#incarnations.has(shard));
+    const answers = await fanOut(left, this.#limits.fanOut, (shard) =>
+      ask(this.#clock, this.#limits.exchangeTimeoutMs, () =>
+        this.#exchange(shard, placement, { decisions: [], prepares: [] }, []),
+      ),
+    );
+    const { refusal } = this.#history;
+    if (refusal !== undefined) return refusal;
+    const silent = left.find((_, index) => answers[index]?.kind !== "ok");
+    if (silent === undefined) return undefined;
+    const detail = `shard ${silent} has not told what it knows of this cell; retry`;
+    return refused("UNAVAILABLE", detail, { retryAfterMs: 1_000 }).refusal;
+  }
+
   #linkTo(shard: number): ShardLink {
     const known = this.#links.get(shard);
     if (known !== undefined) return known;
@@ -190,13 +211,30 @@ export class ShardLinks {
     // A ledger that has gone back in time sends nothing more (H4).
     const lost = this.#history.refusal;
     if (lost !== undefined) return { ok: false, refusal: lost };
+    const send = (confirmed: HistoryPoint | null) => this.#send(shard, placement, content, traces, confirmed);
+    const { before = null } = this.#history;
+    const first = await send(this.#confirmed.get(shard) ?? before);
+    // The shard has carried out nothing, and knows a point of an instance that was not the last one (H5).
+    if (!first.ok || first.value.isUnchecked !== true) return first;
+    const second = await send(first.value.seen);
+    if (!second.ok || second.value.isUnchecked !== true) return second;
+    return refused("UNAVAILABLE", `shard ${shard} gets messages of another instance of this ledger`);
+  }
+
+  async #send(
+    shard: number,
+    placement: Placement,
+    content: Pick<Exchange, "decisions" | "prepares">,
+    traces: readonly Traces[],
+    confirmed: HistoryPoint | null,
+  ): Promise<Reply<ExchangeAnswer>> {
     const envelope = this.#envelope(shard, placement);
     const reply = await this.#peer.exchange(shard, {
       ...envelope,
       ...sharedTraces(traces),
       cell: this.#cell,
       point: this.#history.point ?? null,
-      confirmed: this.#confirmed.get(shard) ?? null,
+      confirmed,
       ...content,
     });
     if (!reply.ok) {
@@ -212,7 +250,7 @@ export class ShardLinks {
 
   /**
    * Checks the point of this ledger that a shard has stored (H4). If this ledger has it, the next exchange
-   * tells the shard so, and the shard replaces it (H5).
+   * tells the shard so (H5).
    */
   confirm(shard: number, seen: HistoryPoint | null): Refusal | undefined {
     if (seen === null) return undefined;

@@ -24,6 +24,7 @@ import type { Deliveries } from "./deliveries.ts";
 import { cellRemoved } from "../cell-removed.ts";
 import { leaseIdReused, rolledBack } from "./begins.ts";
 import type { Decisions } from "./decisions.ts";
+import type { ShardLinks } from "./shard-links.ts";
 import { msOf } from "./position.ts";
 import type { LedgerStore } from "./store.ts";
 import type {
@@ -56,6 +57,7 @@ export class Transfers {
   readonly #decisions: Decisions;
   readonly #deliveries: Deliveries;
   readonly #audit: Audit;
+  readonly #links: Pick<ShardLinks, "compare">;
 
   constructor(
     cell: string,
@@ -68,6 +70,7 @@ export class Transfers {
     decisions: Decisions,
     deliveries: Deliveries,
     audit: Audit,
+    links: Pick<ShardLinks, "compare">,
   ) {
     this.#cell = cell;
     this.#clock = clock;
@@ -79,6 +82,7 @@ export class Transfers {
     this.#decisions = decisions;
     this.#deliveries = deliveries;
     this.#audit = audit;
+    this.#links = links;
   }
 
   /**
@@ -213,6 +217,9 @@ export class Transfers {
     // A decision may be repeated, also when its lease is forgotten.
     if (known.state === call.outcome) return this.#answer(call.transfer);
     if (known.state !== "PREPARED") return decidedTransfer(known);
+    // Shards may know of a decision that this ledger has lost.
+    const behind = await this.#links.compare();
+    if (behind !== undefined) return { ok: false, refusal: behind };
     const { version, placement, caller, requestId, reason, traces } = call;
     const request: DecideRequest = {
       version,

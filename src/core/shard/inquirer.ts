@@ -45,8 +45,11 @@ type LedgerAnswer = InquiryAnswer & { confirmed: HistoryPoint | null };
 interface CarriedOut {
   /** By `executionKey`. */
   verdicts: ReadonlyMap<string, Verdict>;
-  /** Resolves when the holds whose executions are over have been durably applied or dropped. */
-  cleared: Promise<unknown>;
+  /**
+   * Resolves when the holds whose executions are over have been durably applied or dropped. False: the answer
+   * was not carried out.
+   */
+  cleared: Promise<boolean>;
 }
 
 /** Asks the ledgers that own holds about them, and carries out their answers (B8). */
@@ -122,8 +125,8 @@ export class Inquirer {
     const byCell = Map.groupBy(served, ({ cell }) => cell);
     await fanOut([...byCell], this.#limits.fanOut, async ([cell, holds]) => {
       const answers = await this.#queue.ask(cell, holds, traces);
-      await Promise.all(answers.map(({ cleared }) => cleared));
-      for (const answer of answers) for (const [key, verdict] of answer.verdicts) verdicts.set(key, verdict);
+      for (const answer of answers)
+        if (await answer.cleared) for (const [key, verdict] of answer.verdicts) verdicts.set(key, verdict);
     });
     return verdicts;
   }
@@ -141,7 +144,7 @@ export class Inquirer {
         weight: chunk.reduce((sum, hold) => sum + clearWeight(hold), 0),
       }),
     );
-    const cleared = Promise.all(clears);
+    const cleared = Promise.all(clears).then((all) => all.every(Boolean));
     // A caller that fails by another message does not wait for this one.
     cleared.catch(() => {});
     return { verdicts, cleared };
@@ -176,15 +179,18 @@ export class Inquirer {
       : undefined;
   }
 
-  /** Reads the holds again after the wait, and changes only those that are still the same (M1). */
+  /**
+   * Reads the holds again after the wait, and changes only those that are still the same (M1). Returns false
+   * if it changes nothing, because another instance of the ledger has told its point during the wait (H5).
+   */
   #clear(
     cell: string,
     over: readonly AskedHold[],
     verdicts: ReadonlyMap<string, Verdict>,
     answer: LedgerAnswer | undefined,
-  ): void {
-    if (this.#history.isLost) return;
-    if (answer?.point) this.#log.note(cell, answer.point, answer.confirmed);
+  ): boolean {
+    if (this.#history.isLost) return false;
+    if (answer !== undefined && !this.#log.note(cell, answer.point, answer.confirmed)) return false;
     const now = this.#ports.clock.now();
     const holds = over.flatMap((asked) => (isRange(asked) ? [] : [asked]));
     const found = this.#store.holdsOn(holds.map(keyOf));
@@ -201,6 +207,7 @@ export class Inquirer {
       ended.push({ hold, as });
     }
     endHolds(this.#store, this.#log, ended, true, now);
+    return true;
   }
 
   #clearRange(asked: RangeHoldRow, verdicts: ReadonlyMap<string, Verdict>, nowMs: number): void {

@@ -1,4 +1,4 @@
-import { laterPoint, mayReplace } from "../history.ts";
+import { laterPoint, nextPoint } from "../history.ts";
 import { bytesOf } from "../ids.ts";
 import { defaultLimits, type Limits } from "../limits.ts";
 import { splitKeyHashes } from "../key-hash.ts";
@@ -172,9 +172,15 @@ export class ShardLog {
     this.#noted.set(cell, laterPoint(this.ledgerPoint(cell), point));
   }
 
-  /** Notes the point of a ledger whose message is carried out in this transaction (H5). */
-  note(cell: string, point: HistoryPoint, confirmed: HistoryPoint | null): void {
-    if (mayReplace(this.ledgerPoint(cell), point, confirmed)) this.#noted.set(cell, point);
+  /**
+   * Notes the point of a ledger whose message is carried out in this transaction (H3). Returns false if the
+   * message must not be carried out, because the ledger has not said that it has the stored point (H5).
+   */
+  note(cell: string, point: HistoryPoint | null, confirmed: HistoryPoint | null): boolean {
+    const known = this.ledgerPoint(cell);
+    const next = nextPoint(known, point, confirmed);
+    if (next !== undefined && next !== known) this.#noted.set(cell, next);
+    return next !== undefined || known === undefined;
   }
 
   /** Notes the hash of a key that this transaction puts on hold (Q1). */

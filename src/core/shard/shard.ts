@@ -134,6 +134,8 @@ const MOST_HOLDS = 1_000;
 
 /** What a part of an exchange has done, to be answered with the others. */
 interface CarriedOut {
+  /** Present if nothing was carried out, because the ledger has not said that it has the stored point (H5). */
+  isUnchecked?: true;
   prepares: ExchangeAnswer["prepares"];
   /** The leases whose decisions wait. */
   unapplied: string[];
@@ -335,7 +337,7 @@ export class Shard {
   #exchange(message: Exchange): Promise<Reply<ExchangeAnswer>> {
     return this.#answer(
       message,
-      async () => {
+      async (): Promise<Reply<ExchangeAnswer>> => {
         if (this.#commits.waitingOf(message.cell) >= MAX_WAITING_PARTS) {
           return refused("UNAVAILABLE", "the shard still has earlier messages of this cell to carry out", {
             retryAfterMs: 1_000,
@@ -351,6 +353,11 @@ export class Shard {
         const { refusal } = this.#history;
         if (refusal !== undefined) return { ok: false, refusal };
         const seen = this.#log.ledgerPoint(message.cell) ?? null;
+        const unchecked = done.filter(({ isUnchecked }) => isUnchecked === true).length;
+        if (unchecked === done.length)
+          return ok({ seen, point: this.#point, isUnchecked: true, prepares: [] });
+        // A message of another instance has come in between, so nobody knows what this one has changed.
+        if (unchecked > 0) return refused("UNAVAILABLE", "the shard has carried out a part of the message");
         const prepares = done.flatMap((part) => part.prepares);
         const unapplied = [...done.flatMap((part) => part.unapplied), ...this.#movingOf(message)];
         return ok({ seen, point: this.#point, prepares, ...(unapplied.length === 0 ? {} : { unapplied }) });
@@ -392,7 +399,7 @@ export class Shard {
     if (this.#history.isLost || this.#placementGuard.refuseOutdated(message) !== undefined)
       return { prepares: [], unapplied: [] };
     const now = this.#ports.clock.now();
-    if (point !== null) this.#log.note(cell, point, confirmed);
+    if (!this.#log.note(cell, point, confirmed)) return { isUnchecked: true, prepares: [], unapplied: [] };
     // Names that are not handed over yet keep their decisions waiting, and nobody else's (N2, G5).
     const decided = Map.groupBy(decisions, ({ keys }) => this.#servesAll(keys));
     this.#decide(decided.get(true) ?? [], now);

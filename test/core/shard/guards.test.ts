@@ -93,8 +93,9 @@ test("[T1] a shard knows types as numbers only, so it stores names of any type",
     lease: c.uuid(),
     ops: last.ops.map((op) => ({ ...op, type: strange.type, subject: strange, source: strange })),
   };
+  const { point = null } = c.ledger("1").object.told();
   const answer = await c.clock.runUntil(
-    c.shard(0).object.exchange(exchangeOf(c.envelope, "1", { prepares: [prepare] })),
+    c.shard(0).object.exchange(exchangeOf(c.envelope, "1", { point, prepares: [prepare] })),
   );
   // The same name of another type is another name.
   expect(answer).toMatchObject({ ok: true, value: { prepares: [{ granted: true }] } });

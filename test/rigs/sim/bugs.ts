@@ -1126,13 +1126,6 @@ export const bugs: Record<string, Bug> = {
     "const seen = this.#log.ledgerPoint(cell);",
     "const seen = undefined;",
   ),
-  "a ledger answers about instances that it has forgotten": one(
-    "B8",
-    ["I24"],
-    "src/core/ledger/ledger.ts",
-    "this.#history.refuseAttempts(incarnations, `shard ${message.shard}`);",
-    "this.#history.refuseAttempts(incarnations.slice(0, 0), `shard ${message.shard}`);",
-  ),
   "the cron does not tell the shards what ledgers have seen": one(
     "H2",
     ["I24"],
@@ -1158,14 +1151,14 @@ export const bugs: Record<string, Bug> = {
     "H3",
     ["I24"],
     "src/core/shard/inquirer.ts",
-    "if (answer?.point) this.#log.note(",
-    "if (answer?.point === undefined) this.#log.note(",
+    "if (answer !== undefined && !this.#log.note(",
+    "if (answer === undefined && !this.#log.note(",
   ),
   "a shard stores no point of a ledger": one(
     "H3",
     ["I24"],
     "src/core/shard/shard-log.ts",
-    "if (mayReplace(this.ledgerPoint(cell), point, confirmed)) this.#noted.set(cell, point);",
+    "if (next !== undefined && next !== known) this.#noted.set(cell, next);",
     "",
   ),
   "a restart forgets the points of shards": one(
@@ -1221,8 +1214,8 @@ export const bugs: Record<string, Bug> = {
     "H5",
     ["I26"],
     "src/core/ledger/seen-directory.ts",
-    "if (mayReplace(this.#point, point, confirmed)) this.#point = point;",
-    "if (mayReplace(undefined, point, confirmed)) this.#point = point;",
+    "nextPoint(this.#point, point, confirmed)",
+    "nextPoint(undefined, point, confirmed)",
   ),
   "an accepted loss leaves the identities": one(
     "A4",
@@ -1256,7 +1249,14 @@ export const bugs: Record<string, Bug> = {
     "H5",
     ["I24"],
     "src/core/history.ts",
-    "return isSamePoint(confirmed, known);",
+    "return hasKnown && point !== null ? point : undefined;",
+    "return point ?? undefined;",
+  ),
+  "a shard carries out a message of a new instance, and keeps the point of the last one": one(
+    "H5",
+    ["I24", "I55"],
+    "src/core/shard/shard-log.ts",
+    "return next !== undefined || known === undefined;",
     "return true;",
   ),
   "a key whose revocation is forgotten is let in": one(

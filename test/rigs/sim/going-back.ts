@@ -50,18 +50,10 @@ export async function goBack(simulation: Simulation): Promise<void> {
 /**
  * - some: some parts go back, and some others were restarted before.
  * - whole: all parts go back to one moment. Then no part knows more than another.
- * - late restarts: ledgers go back, and lose instances that made only one lease, of which their shards have
- *   stored no point.
+ * - late restarts: ledgers go back, and lose instances that sent only one message.
  * - one knows: shards go back, and only one ledger knows it. It says nothing, but the Worker has heard it.
  */
 const KINDS = { some: 5, whole: 3, "late restarts": 2, "one knows": 2 } as const;
-
-/** A message from a ledger to a shard. */
-interface LastMessage {
-  incarnation: number;
-  /** The number of the ledger's instance. */
-  serial: number | undefined;
-}
 
 class Stage {
   readonly #simulation: Simulation;
@@ -69,13 +61,8 @@ class Stage {
   made: Made[] = [];
   /** The parts that lost something that another part knows. */
   readonly #mustNotice = new Map<Part<object>, Set<Part<object>>>();
-  /**
-   * The leases whose ledger has lost the instance that made them, so that it notices the loss when their
-   * shard asks about their holds (B8).
-   */
-  readonly #lostAttempts = new Set<Made>();
-  /** For each ledger and shard, the ledger's instance at the last message about a lease. */
-  readonly #lastMessages = new Map<string, LastMessage>();
+  /** For each ledger and shard, the number of the ledger's instance at the last message about a lease. */
+  readonly #lastMessages = new Map<string, number | undefined>();
   /** The instances of each shard that the isolate may have seen. */
   readonly #seenInstances = new Map<number, Set<number>>();
   /** The restored parts that have lost a lease. */
@@ -175,20 +162,14 @@ class Stage {
     return !isHeld();
   }
 
-  /**
-   * A shard stores the point of a new instance from the second message on, because the ledger must first
-   * confirm the stored point (H5). Then the point includes all grants that were made before.
-   */
+  /** A shard stores the point of the message, which includes all grants that were made before (H3). */
   #noteMessage(cell: Cell, shard: number): void {
     const ledger = this.#ledger(cell);
-    const incarnation = incarnationOf(ledger);
     const instances = this.#seenInstances.get(shard) ?? new Set();
     instances.add(incarnationOf(this.#simulation.coordinator.shard(shard)));
     this.#seenInstances.set(shard, instances);
-    const link = `${cell.id} ${shard}`;
-    if (this.#lastMessages.get(link)?.incarnation === incarnation)
-      for (const made of this.made) if (made.cell === cell && made.shard === shard) made.isGrantTold = true;
-    this.#lastMessages.set(link, { incarnation, serial: ledger.current?.serial });
+    for (const made of this.made) if (made.cell === cell && made.shard === shard) made.isGrantTold = true;
+    this.#lastMessages.set(`${cell.id} ${shard}`, ledger.current?.serial);
   }
 
   /** Zero if the shard has not applied the decision yet and its hold is gone. */
@@ -256,8 +237,8 @@ class Stage {
       const isLost = !onShard && (inLedger === "GRANTED" || inLedger === "applied" || !this.#hasHold(made));
       if (this.#restored.has(shard) && !this.#restored.has(ledger) && isLost) this.#expect(shard, ledger);
       if (!this.#restored.has(ledger) || this.#restored.has(shard) || inLedger !== undefined) continue;
-      if (made.isGrantTold) this.#expect(ledger, shard);
-      if (!made.isCommitted && !this.#hasIncarnation(made)) this.#lostAttempts.add(made);
+      // The shard has stored a point of the instance that made the lease, together with its holds.
+      if (made.isGrantTold || !this.#hasIncarnation(made)) this.#expect(ledger, shard);
     }
   }
 
@@ -310,7 +291,7 @@ class Stage {
     if (this.#seenInstances.get(shard)?.size !== 1) return undefined;
     return this.#simulation.cells.find((cell) => {
       const ledger = this.#ledger(cell);
-      const serial = this.#lastMessages.get(`${cell.id} ${shard}`)?.serial;
+      const serial = this.#lastMessages.get(`${cell.id} ${shard}`);
       return !this.#restored.has(ledger) && serial !== undefined && serial === ledger.current?.serial;
     });
   }
@@ -448,7 +429,7 @@ class Stage {
         );
         if (begun?.ok === true && this.#restored.has(shard)) this.#grantedSince.add(shard);
         this.#checkTaken(name, begun);
-        this.#tellOfAttempt(name, begun);
+        this.#tellByInquiry(name, begun);
         this.#tell(shard, ledger, begun);
         const told = [shard, ledger].filter((part) => this.#told.has(part));
         judge.check(
@@ -470,8 +451,7 @@ class Stage {
     const shard = this.#simulation.coordinator.shard(made.shard);
     this.#simulation.judge.check(
       "I24",
-      this.#restored.has(shard) ||
-        (this.#mustNotice.get(this.#ledger(made.cell))?.has(shard) !== true && !this.#lostAttempts.has(made)),
+      this.#restored.has(shard) || this.#mustNotice.get(this.#ledger(made.cell))?.has(shard) !== true,
       () => `${canonical} of cell ${made.cell.id}, whose ledger has gone back, was granted again`,
     );
   }
@@ -486,13 +466,15 @@ class Stage {
   }
 
   /** A begin that met a hold has made its shard ask about it. */
-  #tellOfAttempt({ canonical }: Name, begun: Reply<unknown> | undefined): void {
+  #tellByInquiry({ canonical }: Name, begun: Reply<unknown> | undefined): void {
     if (begun?.ok !== false || begun.refusal.code !== "ABORTED") return;
-    for (const made of this.#lostAttempts)
-      if (made.name.canonical === canonical) {
-        this.#told.add(this.#ledger(made.cell));
-        this.#simulation.judge.see("a lost attempt was asked about");
-      }
+    for (const { name, cell, shard } of this.made) {
+      const ledger = this.#ledger(cell);
+      const knows = this.#mustNotice.get(ledger)?.has(this.#simulation.coordinator.shard(shard)) === true;
+      if (name.canonical !== canonical || !knows) continue;
+      this.#told.add(ledger);
+      this.#simulation.judge.see("an inquiry told a ledger");
+    }
   }
 
   async #checkLookup(shard: Part<object>, { type, canonical }: Name): Promise<void> {

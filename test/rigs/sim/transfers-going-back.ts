@@ -1,12 +1,16 @@
 import type {
   BeginAnswer,
+  Envelope,
   Exchange,
+  ExchangeAnswer,
+  Inquiry,
   LookupAnswer,
   Op,
   PartStatus,
   PlacedLease,
   Reply,
 } from "../../../src/core/messages.ts";
+import type { Ledger } from "../../../src/core/ledger/ledger.ts";
 import type { StoredTransfer } from "../../../src/core/ledger/transfer-store.ts";
 import type { RangeHoldRow } from "../../../src/core/shard/range-holds.ts";
 import type { Shard } from "../../../src/core/shard/shard.ts";
@@ -14,7 +18,7 @@ import type { ClaimRow } from "../../../src/core/shard/rows.ts";
 import type { Transfer, TransferCall } from "../../../src/core/transfer/messages.ts";
 import type { TransferSide } from "../../../src/core/transfer/range.ts";
 import { copied } from "../../support/copied.ts";
-import { operator } from "../../support/ops.ts";
+import { exchangeOf, operator } from "../../support/ops.ts";
 import { bucketType } from "../../support/types.ts";
 import type { Cell } from "./cell.ts";
 import type { LedgerRow } from "./judge/rows.ts";
@@ -61,6 +65,7 @@ export async function transfersGoBack(simulation: Simulation): Promise<void> {
   await stage.claim();
   await stage.move();
   stage.goBack();
+  await stage.compare();
   await stage.reconcile();
   await stage.decide();
   await stage.sweep();
@@ -72,7 +77,7 @@ export async function transfersGoBack(simulation: Simulation): Promise<void> {
 class Stage {
   readonly #simulation: Simulation;
   readonly #random: Random;
-  readonly #ledgers: ReadonlyMap<string, Part<object>>;
+  readonly #ledgers: ReadonlyMap<string, Part<Ledger>>;
   readonly #shards: readonly Part<Shard>[];
   readonly #names: Name[] = [];
   /** The cell that works with each name, by canonical form. */
@@ -262,6 +267,32 @@ class Stage {
     return claim?.cell === this.#owners.get(canonical) && !isUnderWay;
   }
 
+  /**
+   * A ledger that has lost a cut notices that from the first answer of a shard that has begun to carry it out
+   * (H3, H4).
+   */
+  async compare(): Promise<void> {
+    for (const { id, to, decided } of this.#moves) {
+      const ledger = this.#ledger(to);
+      const [row] = read<StoredTransfer>(ledger, "transfer", "id = ?", id);
+      if (decided !== "CUT" || row?.state === "CUT") continue;
+      for (const shard of this.#shards) {
+        const hasBegun = !rangesOf(shard).some((range) => range.lease === id && range.cut_at_ms === null);
+        if (!hasBegun || this.#restored.has(shard) || this.#random.chance(0.5)) continue;
+        const message = exchangeOf(this.#simulation.coordinator.envelope, to);
+        const answer = await this.#run(shard.instance().object.exchange(message));
+        const asked = answer.ok
+          ? await this.#run(ledger.instance().object.inquire(inquiryOf(message, answer.value)))
+          : answer;
+        this.#expect(
+          !asked.ok && asked.refusal.reason === "HISTORY_LOST",
+          () => `the ledger of cell ${to} has lost the cut ${id}, and ${shard.name} has not told it so`,
+        );
+        this.#simulation.judge.see("a lost cut was noticed");
+      }
+    }
+  }
+
   /** An operator accepts all losses, those that the parts have noticed and the others (H4). */
   async reconcile(): Promise<void> {
     if (this.#random.chance(0.5)) await this.#simulation.isolate.restart();
@@ -306,6 +337,8 @@ class Stage {
 
   /** An operator decides what is prepared, by what the cells work with (Y10). */
   async decide(): Promise<void> {
+    // A new instance of a ledger asks all shards first (Y6).
+    this.#simulation.faults.stopsExchanges = false;
     for (const move of this.#moves) {
       if (this.#storedOf(move)[0]?.state !== "PREPARED") continue;
       const known = await this.#get(move);
@@ -346,9 +379,7 @@ class Stage {
 
   /** All messages arrive again, and every transfer ends. */
   async sweep(): Promise<void> {
-    const { faults } = this.#simulation;
-    faults.stopsExchanges = false;
-    faults.stopsInquiries = false;
+    this.#simulation.faults.stopsInquiries = false;
     await this.#pass(SWEPT_MS);
     for (const shard of this.#shards)
       this.#expect(
@@ -422,7 +453,7 @@ class Stage {
     return cell;
   }
 
-  #ledger(id: string): Part<object> {
+  #ledger(id: string): Part<Ledger> {
     return this.#simulation.coordinator.ledger(id);
   }
 
@@ -508,6 +539,15 @@ const rowOf = ({ type, canonical }: Name): object => ({
   subject: { type: "GROUP", id: canonical },
   source: { type: "RAILS_TABLE_PROJECTS", id: canonical },
   scope: SCOPE,
+});
+
+/** A shard asks a ledger nothing, and tells it what it has seen of it. */
+const inquiryOf = ({ version, placement }: Envelope, { seen }: ExchangeAnswer): Inquiry => ({
+  version,
+  placement,
+  ...(seen === null ? {} : { seen }),
+  shard: 0,
+  questions: [],
 });
 
 const rangesOf = (shard: Part<object>): RangeHoldRow[] =>

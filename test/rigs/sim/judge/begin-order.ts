@@ -64,9 +64,11 @@ export class BeginOrder {
     for (const [index, { cell, lease, ops, ...attempt }] of prepares.entries()) {
       const asking = this.#asking.get(factKey(cell, lease));
       // A duplicate is answered too. Only the first answer counts.
-      const isFirst =
-        asking?.attempt === attemptOf(cell, attempt) && asking.waiting.delete(ops[0]?.shard ?? 0);
-      if (isFirst) asking.wasRefused ||= !(answer.prepares[index]?.granted ?? false);
+      const shard = ops[0]?.shard ?? 0;
+      const isFirst = asking?.attempt === attemptOf(cell, attempt) && asking.waiting.delete(shard);
+      // The shard has carried out nothing, and is asked again (H5).
+      if (isFirst && answer.isUnchecked === true) asking.last = shard - 1;
+      else if (isFirst) asking.wasRefused ||= !(answer.prepares[index]?.granted ?? false);
     }
   }
 

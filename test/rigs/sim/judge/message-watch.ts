@@ -64,7 +64,7 @@ export class MessageWatch {
       if (/a transfer holds a scope/.test(reply.refusal.detail)) this.#evidence.see("G10");
       return;
     }
-    if (method === "exchange") this.#answeredExchange(message as Exchange, reply.value as ExchangeAnswer);
+    if (method === "exchange") this.#answeredExchange(to, message as Exchange, reply.value as ExchangeAnswer);
     if (method === "inquire") this.#answeredInquiry(to, message as Inquiry, reply.value as InquiryAnswer);
     if (method === "settle")
       for (const state of (reply.value as SettleAnswer).states) this.#evidence.see(`settled ${state}`);
@@ -120,9 +120,16 @@ export class MessageWatch {
     if (transfer === undefined) this.#order.asks(factKey(cell, lease), name, from.serial, shard);
   }
 
-  #answeredExchange(exchange: Exchange, answer: ExchangeAnswer): void {
+  #answeredExchange(to: string, exchange: Exchange, answer: ExchangeAnswer): void {
     const { prepares } = exchange;
     this.#order.answered(exchange, answer);
+    // The shard has carried out nothing, so the ledger may send the prepares again (H5).
+    if (answer.isUnchecked === true) {
+      for (const { cell, ...attempt } of prepares)
+        this.#prepared.delete(`${attemptOf(cell, attempt)}@${to.slice("shard ".length)}`);
+      this.#evidence.see("unchecked");
+      return;
+    }
     const kinds = new Set(answer.prepares.map(({ granted }) => granted));
     if (kinds.has(false)) this.#evidence.see("B4");
     if (kinds.size > 1 && new Set(prepares.map(({ lease }) => lease)).size > 1) this.#evidence.see("N2");
