@@ -11,6 +11,9 @@ const RETENTION_FACTOR = 1.1;
 /** More events than the objects have between two pings. */
 const STEPS = 10_000;
 
+/** Longer than what an alarm writes takes to be durable. */
+const DURABLE_MS = 2_000;
+
 /**
  * Reads the periods of every name, erases those of one, and lets the rest become too old (K2 to K5). It comes
  * last, because it takes months.
@@ -26,7 +29,7 @@ export async function checkPastClaims(simulation: Simulation): Promise<void> {
   for (let round = 0; round < 3; round += 1) {
     for (const shard of coordinator.shards.keys())
       await simulation.runUntil(simulation.operator.toShard(shard, "ping", {}));
-    await simulation.pass(coordinator.limits.sweepAfterMs, STEPS);
+    await simulation.pass(coordinator.limits.sweepAfterMs + DURABLE_MS, STEPS);
   }
   for (const part of coordinator.shards) {
     // A shard that is lost does nothing until an operator has reconciled it (H4).

@@ -140,7 +140,7 @@ export class QueueWatch {
       const granted = this.#grantedAtMs.get(id) ?? new Map<string, number>();
       this.#grantedAtMs.set(id, granted);
       const prepare = `${id}@${shard}`;
-      const isGranted = prepared?.granted === true && prepared.epoch > 0;
+      const isGranted = prepared?.granted && prepared.epoch > 0;
       // A late copy that is granted after its ledger was refused leaves a hold that the shard asks about (B8).
       if (isGranted && (isHeard || !this.#refused.has(prepare))) granted.set(shard, this.#nowMs());
       if (isGranted || !isHeard) continue;
