@@ -8,6 +8,7 @@ import { wrongEffect } from "./effects.ts";
 import { isStandalone } from "./hosts.ts";
 import { NAME_MARK } from "./pools.ts";
 import type { FuzzServer, Received, Sent } from "./server.ts";
+import type { StateOnDisk } from "./state.ts";
 import { isObject } from "./tree.ts";
 import {
   bodyOf,
@@ -51,7 +52,7 @@ export async function sendAndCheck(server: FuzzServer, request: FuzzRequest): Pr
         received === undefined ? "" : shownAnswer(received),
       ].join("\n\n"),
     );
-  server.state.changes();
+  await untilDone(server);
   const received = await server.send(sent).catch((error: unknown) => {
     throw complain(`no answer: ${error instanceof Error ? error.message : String(error)}`);
   });
@@ -64,6 +65,37 @@ export async function sendAndCheck(server: FuzzServer, request: FuzzRequest): Pr
   await finishShard(server, received);
   return received;
 }
+
+/** A part that a request has stopped does nothing in the background, so something may stay. */
+const MOST_LOOKS = 100;
+const LOOK_AGAIN_MS = 20;
+
+/** Waits for what earlier requests have left to do, so that its rows do not count as those of the next one. */
+async function untilDone({ state }: FuzzServer): Promise<void> {
+  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+    state.changes();
+    if (!hasUnapplied(state) && !hasUntoldAbort(state)) return;
+    await new Promise((resume) => setTimeout(resume, LOOK_AGAIN_MS));
+  }
+}
+
+/** Shards apply decisions after the answer (C3). */
+function hasUnapplied(state: StateOnDisk): boolean {
+  const decided = new Set(
+    state
+      .rows(/^cell-/, "lease")
+      .filter((row) => row["state"] !== "GRANTED")
+      .map((row) => row["lease"]),
+  );
+  return state.rows(/^shard-/, "hold").some((row) => decided.has(row["lease"]));
+}
+
+/** All shards are told of the abort of a growth after the answer (G1). */
+const hasUntoldAbort = (state: StateOnDisk): boolean =>
+  state.rows(/^d1$/, "growths").some((row) => {
+    const growth = String(row["growth"]);
+    return growth.includes('"isAborted":true') && !growth.includes('"isDropped":true');
+  });
 
 /**
  * Finishes a shard that has just accepted its loss, because a shard that is being reconciled refuses begins
