@@ -147,7 +147,7 @@ const statements: readonly [RegExp, string | null][] = [
   [/^\s*DELETE FROM keys/, "forget keys"],
   [/^(?:insert into|update) "seen_points"/, "save point"],
   [/^insert into "leases"/, "save leases"],
-  [/^\s*UPDATE cells SET\s+last_pulled_at_ms/, "mark cells"],
+  [/^\s*UPDATE cells SET\s+contradiction_seen_at_ms/, "mark cells"],
   [/^update "cells" set "pulled_position" = \?, "lost_at_ms"/, "mark lost"],
   [/^update "cells" set "lost_at_ms"/, "unmark lost"],
   [/^update "cells" set "pulled_position"/, "save leases"],
@@ -163,10 +163,13 @@ const statements: readonly [RegExp, string | null][] = [
   [/^\s*DELETE FROM audit WHERE \(at_ms, id\) IN/, "prune audit"],
 ];
 
+/** The error of a statement that has no name. The cron reports it, and no failpoint of later writes is reached. */
+export const UNNAMED = "a statement of the cron has no name in failpoints.ts";
+
 /** Returns undefined for a read. Throws for an unknown statement, because a new write needs a failpoint. */
 export function cronWriteOf(sql: string): string | undefined {
   const known = statements.find(([pattern]) => pattern.test(sql));
   if (known === undefined)
-    throw new Error(`a statement of the cron has no name in failpoints.ts: ${sql.slice(0, 80)}`);
+    throw new Error(`${UNNAMED}: ${sql.slice(0, 80)}`);
   return known[1] === null ? undefined : `cron:${known[1]}`;
 }

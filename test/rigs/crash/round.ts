@@ -10,7 +10,7 @@ import { readHistory, Recorder as History } from "../../../src/conformance/histo
 import { shipped } from "../../support/types.ts";
 import { freePort } from "../../../scripts/free-port.ts";
 import { cellIds, Clients } from "./clients.ts";
-import { armVariables, CRON_PATH, type Failpoint, type Side } from "./failpoints.ts";
+import { armVariables, CRON_PATH, UNNAMED, type Failpoint, type Side } from "./failpoints.ts";
 import { LocalDatabase } from "./local-database.ts";
 import { nowMs, readRecords, type Records } from "./record.ts";
 import { Server, type HostKind, type KillTarget, type ServerOptions } from "./server.ts";
@@ -218,6 +218,7 @@ class Round {
     }
     const isReached = await Promise.race([killed, sleep(PATIENCE_MS).then(() => false)]);
     cron.over = true;
+    if (server.output.includes(UNNAMED)) this.#complaints.push(UNNAMED);
     if (!isReached) {
       this.#complaints.push("the failpoint was not reached");
       await server.kill("group");
