@@ -29,7 +29,8 @@ const HELP = `npm run sim -- [options]
   --threads N      number of threads (default: all cores)
   --coverage       fails unless every fault, activity, invariant and rule occurred
   --bug NAME       plants a bug; fails unless it is found as an invariant that it may violate
-  --bugs           plants each bug over --seeds seeds until it is found; fails if one is not
+  --bugs           plants each bug over --seeds seeds until it is found, then over its known seed; fails
+                   if one is not found
   --list-bugs      lists the bugs that can be planted
   --known          runs the known seeds: the coverage set, then one seed for each bug
   --find-known     searches for the known seeds that don't find any more what they found, each bug in
@@ -227,19 +228,23 @@ async function known(): Promise<boolean> {
 }
 
 /**
- * Searches for each planted bug and lists those that no seed found. The known runs must violate nothing
+ * Searches for each planted bug and lists those that no seed has found. The known runs must violate nothing
  * without their bugs: otherwise they would find a defect of the simulator instead.
  */
 async function everyBug(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
   const pool = await newPool();
-  const withoutBug = Object.values(readKnownSeeds().bugs);
+  const knownSeeds = readKnownSeeds().bugs;
+  const withoutBug = Object.values(knownSeeds);
   const { found: violated } = await runSeeds(pool, () => withoutBug.shift());
   if (violated !== undefined) return (print(`without a bug, ${verdictOf(violated)}`), false);
   const missed: string[] = [];
   for (const bug of Object.keys(bugs)) {
     const { runs, found } = await runSeeds(pool, selectedSeeds(steps, bug));
-    if (!printFound(bug, runs, found)) missed.push(bug);
+    // Few runs find a rare bug, so its known seed comes after the others.
+    const left = found === undefined && knownSeeds[bug] !== undefined ? [{ bug, ...knownSeeds[bug] }] : [];
+    const { found: foundByKnown } = await runSeeds(pool, () => left.shift());
+    if (!printFound(bug, runs, found ?? foundByKnown)) missed.push(bug);
   }
   for (const bug of missed) print(`missed: ${bug}`);
   print(`${Object.keys(bugs).length - missed.length} bugs found, ${missed.length} missed`);
