@@ -1,5 +1,5 @@
 /** Tests of transfers of a scope from one cell to another (Y1 to Y10). */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Limits } from "../../src/core/limits.ts";
 import type {
   ClaimRecord,
@@ -1149,6 +1149,26 @@ test("[Y1] [B2] a late prepare changes no transfer that was decided, whose lease
   });
   expect(await prepare(c, { id: transfer.id })).toMatchObject({ ok: true, value: { state: "FINISHED" } });
   expect([rangeHolds(c), await get(c, transfer)]).toMatchObject([0, { state: "FINISHED", from: "1" }]);
+});
+
+test("[G10] [M3] a shard that waits for a transfer before it hands over is idle", async () => {
+  const c = await start();
+  await claimed(c);
+  const growing = new Growing(c);
+  const transfer = await prepared(c);
+  await growing.start(5);
+  // No operator can cut before the shards have copied their names. But a loss may bring a range hold back.
+  await growing.cut();
+  growing.learn();
+  for (const shard of [0, 1, 2]) await growing.step(shard);
+  const shards = [0, 1, 2].map((shard) => c.shard(shard).object);
+  const rings = shards.map((object) => vi.spyOn(object, "alarm"));
+  await c.pass(600_000);
+  // Only to ask about their range holds, with longer and longer pauses.
+  for (const { mock } of rings) expect(mock.calls.length).toBeLessThan(20);
+  await value(c, decide(c, transfer, "ABORTED"));
+  await c.pass(20_000);
+  expect(await owners(c)).toEqual(all("1"));
 });
 
 test("[G10] a growth waits for the end of a transfer, and a transfer for the end of a growth", async () => {

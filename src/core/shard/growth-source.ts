@@ -158,10 +158,14 @@ export class GrowthSource {
     return this.#growth?.isFenced !== true || this.#growth.isCleaned;
   }
 
-  /** Whether names wait here that nobody serves, rows are left to delete, or a loss is to be told. */
+  /**
+   * Whether names wait here that nobody serves, rows are left to delete, or a loss is to be told. A range hold
+   * comes first (G10).
+   */
   get hasWork(): boolean {
     const growth = this.#growth;
-    return growth?.isFenced === true && !this.#isDone(growth) && !this.#history.isLost;
+    if (growth?.isFenced !== true || this.#isDone(growth) || this.#history.isLost) return false;
+    return growth.isCleaned || this.#ranges.size === 0;
   }
 
   /** Whether names are copied, handed over or deleted. Then no transfer can get a range hold (G10). */

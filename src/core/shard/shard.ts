@@ -434,7 +434,8 @@ export class Shard {
     for (const [index, request] of prepares.entries())
       this.#queues.prepared(request, answers[index]?.granted ?? false);
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
-    if (prepares.length > 0 || this.#ranges.hasCut) this.#sweeper.arm();
+    // A growth may have waited for the range hold that has ended.
+    if (prepares.length > 0 || this.#ranges.hasCut || this.#source.hasWork) this.#sweeper.arm();
     return { prepares: answers, unapplied: waiting.map(({ lease }) => lease) };
   }
 
