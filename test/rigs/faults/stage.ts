@@ -1,5 +1,5 @@
 /** The steps of the scenarios. Each repeats its call, as a careful caller does, until its answer is clear. */
-import type { OperatorCall } from "../../../src/core/messages.ts";
+import type { ExchangeAnswer, OperatorCall, Reply } from "../../../src/core/messages.ts";
 import { MESSAGE_VERSION, type Envelope } from "../../../src/core/messages.ts";
 import { placementOf, shardOf } from "../../../src/core/placement.ts";
 import type { TypesDocument } from "../../../src/core/types/document.ts";
@@ -378,17 +378,18 @@ export class Stage {
     };
     for (const [shard, ops] of Map.groupBy(opsOf(this.envelope.placement, names), (op) => op.shard)) {
       const stub = stubOf(this.deployment, `shard${shard}`) as unknown as {
-        exchange(message: unknown): Promise<{ ok: boolean }>;
+        exchange(message: unknown): Promise<Reply<ExchangeAnswer>>;
       };
       const answer = await stub.exchange({
         ...this.envelope,
         cell: holder.cell,
-        point: null,
+        point: { incarnation: newest.incarnation, position: 0 },
         confirmed: null,
         decisions: [],
         prepares: [{ ...holder, ops, allowMissing: false }],
       });
-      if (!answer.ok) throw new Error("the shard refused an orphaned hold");
+      if (!answer.ok || answer.value.prepares[0]?.granted !== true)
+        throw new Error("the shard refused an orphaned hold");
     }
   }
 
