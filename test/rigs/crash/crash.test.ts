@@ -11,7 +11,7 @@ import type { Batch } from "../../../src/client/index.ts";
 import { inSlice, slice } from "../../support/slice.ts";
 import { buildWorker } from "../../../scripts/bundle.ts";
 import { freePort } from "../../../scripts/free-port.ts";
-import { armVariables, CRON_PATH, exempt, failpoints, objectWrites } from "./failpoints.ts";
+import { armVariables, CRON_PATH, exempt, failpoints, namedWrites, objectWrites } from "./failpoints.ts";
 import { claimOf, LocalDatabase, type Row } from "./local-database.ts";
 import { describeRound, matrix, drawRoundSettings } from "./round-settings.ts";
 import type { Answered, Call, Kind } from "./record.ts";
@@ -103,6 +103,7 @@ test("every write of the cron to D1 has a failpoint round, or a reason to have n
     name.startsWith("cron:"),
   );
   expect(named.toSorted()).toEqual(writes.map((task) => `cron:${task}`).toSorted());
+  expect(namedWrites.toSorted()).toEqual(named.toSorted());
 });
 
 type Asked = [method: string, path: string, body?: string | null];

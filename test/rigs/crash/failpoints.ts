@@ -161,6 +161,12 @@ const statements: readonly [RegExp, string | null][] = [
   [/^\s*UPDATE webhooks SET given_up/, "give up messages"],
   [/^\s*UPDATE webhook_alerts SET\s+held_since_ms/, "save sightings"],
   [/^\s*DELETE FROM audit WHERE \(at_ms, id\) IN/, "prune audit"],
+  [/^\s*DELETE FROM credential_uses/, "prune credential uses"],
+];
+
+/** Every write of the cron that has a pattern, named as failpoints are. */
+export const namedWrites: readonly string[] = [
+  ...new Set(statements.flatMap(([, name]) => (name === null ? [] : `cron:${name}`))),
 ];
 
 /** The error of a statement that has no name. The cron reports it, and no failpoint of later writes is reached. */
