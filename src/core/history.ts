@@ -197,7 +197,7 @@ export class History {
    * @param noticedBy the peer, such as `cell 1`
    */
   refuse(seen: HistoryPoint | null | undefined, noticedBy: string): Refusal | undefined {
-    if (!this.isLost && seen !== null && seen !== undefined && !this.includes(seen)) {
+    if (!this.isLost && seen !== null && seen !== undefined && !this.#has(seen)) {
       if (this.#isSuperseded) return superseded(this.#name);
       this.#notice(seen, noticedBy);
     }
@@ -211,6 +211,23 @@ export class History {
       this.#notice(null, noticedBy);
     }
     return this.refusal;
+  }
+
+  /**
+   * Does the same with the incarnations of attempts that a peer asks about. An incarnation is durable before
+   * its first attempt starts (B3), so one that is missing is lost.
+   */
+  refuseAttempts(incarnations: Iterable<number>, noticedBy: string): Refusal | undefined {
+    for (const incarnation of new Set(incarnations)) {
+      const refusal = this.refuse({ incarnation, position: 0 }, noticedBy);
+      if (refusal !== undefined) return refusal;
+    }
+    return this.refusal;
+  }
+
+  /** An instance that was replaced has nothing of its successors, although their rows are on its disk. */
+  #has(seen: HistoryPoint): boolean {
+    return seen.incarnation <= (this.#own ?? this.#previous) && this.includes(seen);
   }
 
   /**
@@ -379,7 +396,8 @@ export function raiseIncarnation(sql: Sql, uuid: string, firstPosition: number, 
 /**
  * Returns the point of a part that a peer knows once the part has told it `point` (H5). A point of another
  * incarnation replaces the known one only if the part says that it has the known one. Otherwise, a part that
- * has gone back in time could make its peers forget what they know. Undefined: the part has not said so.
+ * has gone back in time could make its peers forget what they know. Undefined: the part has not said so, or
+ * no point is known or told.
  *
  * @param confirmed a point that the part says it has
  */

@@ -181,7 +181,7 @@ export interface ExchangeAnswer {
   seen: HistoryPoint | null;
   /** The newest durable point of the shard. Null before its first change. */
   point: HistoryPoint | null;
-  /** Present if the shard has carried out nothing until the ledger says that it has `seen` (H5). */
+  /** Present if the shard has carried out nothing: the ledger must first say that it has `seen` (H5). */
   isUnchecked?: true;
   prepares: (PrepareAnswer | RefusedPrepare)[];
   /**

@@ -277,6 +277,20 @@ describe("a ledger that went back in time", () => {
     expect(await begin(c, "1", c.uuid(), ["other"])).toEqual(LOST);
   });
 
+  test("[B8] [H4] learns it from a question about an attempt of an instance that it has lost", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const restore = saveLedger(c);
+    c.ledger("1").restart();
+    await begin(c, "1", c.uuid(), ["late"]);
+    const questions = c.shard(0).sql.all<Question>("SELECT lease, incarnation, counter, epoch FROM hold");
+    restore();
+    // A new shard may have stored a later point of the ledger, which came from another shard (G7).
+    const message = { ...c.envelope, shard: 0, questions };
+    expect(await c.clock.runUntil(c.ledger("1").object.inquire(message))).toEqual(LOST);
+    expect(events(c)[0]?.fields).toMatchObject({ seen_incarnation: questions[0]?.incarnation });
+  });
+
   test("[H3] learns it from a shard to which the lost instance has sent one decision", async () => {
     const c = await Cluster.start({ shards: 1 });
     const lease = c.uuid();
@@ -322,10 +336,14 @@ describe("a ledger that went back in time", () => {
     await own(c, "1", "early");
     const replaced = c.ledger("1").restart({ keepsStorage: true });
     await own(c, "1", "late");
-    const request = beginRequest(c.envelope, c.uuid(), ["other"]);
-    expect(await c.clock.runUntil(replaced.begin(request))).toMatchObject({ ok: false });
-    expect(c.holds()).toEqual([]);
-    expect(events(c)).toEqual([]);
+    for (const restarts of [0, 1]) {
+      for (let n = 0; n < restarts; n += 1) c.ledger("1").restart();
+      await own(c, "1", `late-${restarts}`);
+      const request = beginRequest(c.envelope, c.uuid(), ["other"]);
+      expect(await c.clock.runUntil(replaced.begin(request))).toMatchObject({ ok: false });
+      expect(c.holds()).toEqual([]);
+      expect(events(c)).toEqual([]);
+    }
   });
 
   test("[H5] does not make the shard forget, even if the shard's answers are lost", async () => {

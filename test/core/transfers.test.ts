@@ -1041,14 +1041,19 @@ test("[Y6] [H3] a ledger that has lost a cut finds that out before it answers an
   expect(await owners(c)).toEqual(all("1"));
 });
 
-test("[Y6] a new instance decides a transfer only once every shard has told what it knows", async () => {
+test("[Y6] [M6] a new instance decides a transfer only once every shard has told what it knows", async () => {
   const c = await start();
   const transfer = await preparedToFirst(c, NAMES);
   c.ledger("1").restart();
   c.fate = ({ method, to }) => (method === "exchange" && to === "shard 1" ? "lose" : "deliver");
-  expect(await decide(c, transfer, "ABORTED")).toMatchObject({
-    refusal: { code: "UNAVAILABLE", detail: "shard 1 has not told what it knows of this cell; retry" },
-  });
+  const sent = c.messages("exchange").length;
+  const refused = await Promise.all([1, 2, 3].map(() => decide(c, transfer, "ABORTED")));
+  for (const answer of refused)
+    expect(answer).toMatchObject({
+      refusal: { code: "UNAVAILABLE", detail: "shard 1 has not told what it knows of this cell; retry" },
+    });
+  // Calls at the same time share the messages.
+  expect(c.messages("exchange")).toHaveLength(sent + 3);
   c.fate = () => "deliver";
   await value(c, decide(c, transfer, "ABORTED"));
   await c.pass(20_000);

@@ -413,13 +413,16 @@ export class Ledger {
   }
 
   /**
-   * Answers a shard's inquiry. It reads rows and running begins in one turn, and answers once the rows are
-   * durable (B8).
+   * Answers a shard's inquiry, unless it shows that this ledger has lost the attempts of an instance (H4). It
+   * reads rows and running begins in one turn, and answers once the rows are durable (B8).
    */
   inquire(message: Inquiry): Promise<Reply<InquiryAnswer>> {
     return this.#answer(
       message,
       async () => {
+        const incarnations = message.questions.map(({ incarnation }) => incarnation);
+        const lost = this.#history.refuseAttempts(incarnations, `shard ${message.shard}`);
+        if (lost !== undefined) return { ok: false, refusal: lost };
         const verdicts = message.questions.map((question) =>
           answerQuestion(this.#store, this.#begins, this.#history, message.shard, question),
         );

@@ -62,6 +62,8 @@ export class ShardLinks {
   readonly #news = new Set<number>();
   /** The newest point of this ledger that each shard has answered, and that this ledger has (H5). */
   readonly #confirmed = new Map<number, HistoryPoint>();
+  /** The comparison that is running. */
+  #comparing: Promise<Refusal | undefined> | undefined;
 
   /** @param points the points of shards that previous instances have stored */
   constructor(
@@ -165,7 +167,14 @@ export class ShardLinks {
    * instance that has just started can have gone back in time. Returns why it has (H4), or why a shard has not
    * told.
    */
-  async compare(): Promise<Refusal | undefined> {
+  compare(): Promise<Refusal | undefined> {
+    this.#comparing ??= this.#compare().finally(() => {
+      this.#comparing = undefined;
+    });
+    return this.#comparing;
+  }
+
+  async #compare(): Promise<Refusal | undefined> {
     const { placement } = this;
     const left = [...Array(shardsOf(placement)).keys()].filter((shard) => !this.#incarnations.has(shard));
     const answers = await fanOut(left, this.#limits.fanOut, (shard) =>
@@ -213,12 +222,17 @@ export class ShardLinks {
     if (lost !== undefined) return { ok: false, refusal: lost };
     const send = (confirmed: HistoryPoint | null) => this.#send(shard, placement, content, traces, confirmed);
     const { before = null } = this.#history;
+    const untilMs = this.#clock.now() + this.#limits.exchangeTimeoutMs;
     const first = await send(this.#confirmed.get(shard) ?? before);
     // The shard has carried out nothing, and knows a point of an instance that was not the last one (H5).
     if (!first.ok || first.value.isUnchecked !== true) return first;
-    const second = await send(first.value.seen);
+    // Nobody waits for it any more, or this instance has ended (B5).
+    const isOver = this.#isHalted() || this.#clock.now() >= untilMs;
+    const second = isOver ? first : await send(first.value.seen);
     if (!second.ok || second.value.isUnchecked !== true) return second;
-    return refused("UNAVAILABLE", `shard ${shard} gets messages of another instance of this ledger`);
+    return refused("UNAVAILABLE", `shard ${shard} knows another instance of this ledger; retry`, {
+      retryAfterMs: 1_000,
+    });
   }
 
   async #send(
@@ -241,11 +255,12 @@ export class ShardLinks {
       await this.#placementGuard.learn(reply.refusal);
       return reply;
     }
+    const refusal = this.confirm(shard, reply.value.seen);
+    if (refusal !== undefined) return { ok: false, refusal };
     const { incarnation = 0 } = reply.value.point ?? {};
     this.#incarnations.set(shard, Math.max(this.#incarnations.get(shard) ?? 0, incarnation));
     this.#see(shard, reply.value.point, envelope.seen);
-    const refusal = this.confirm(shard, reply.value.seen);
-    return refusal === undefined ? reply : { ok: false, refusal };
+    return reply;
   }
 
   /**

@@ -159,13 +159,13 @@ export class GrowthSource {
   }
 
   /**
-   * Whether names wait here that nobody serves, rows are left to delete, or a loss is to be told. A range hold
-   * comes first (G10).
+   * Whether names wait here that nobody serves, rows are left to delete, or a loss is to be told. Names are
+   * handed over after the end of each range hold (G10).
    */
   get hasWork(): boolean {
     const growth = this.#growth;
     if (growth?.isFenced !== true || this.#isDone(growth) || this.#history.isLost) return false;
-    return growth.isCleaned || this.#ranges.size === 0;
+    return this.#isHandedOver(growth) || this.#ranges.size === 0;
   }
 
   /** Whether names are copied, handed over or deleted. Then no transfer can get a range hold (G10). */

@@ -181,7 +181,8 @@ export class Inquirer {
 
   /**
    * Reads the holds again after the wait, and changes only those that are still the same (M1). Returns false
-   * if it changes nothing, because another instance of the ledger has told its point during the wait (H5).
+   * if it changes nothing: this shard is lost, or another instance of the ledger has told its point during
+   * the wait (H5).
    */
   #clear(
     cell: string,

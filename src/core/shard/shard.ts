@@ -357,7 +357,10 @@ export class Shard {
         if (unchecked === done.length)
           return ok({ seen, point: this.#point, isUnchecked: true, prepares: [] });
         // A message of another instance has come in between, so nobody knows what this one has changed.
-        if (unchecked > 0) return refused("UNAVAILABLE", "the shard has carried out a part of the message");
+        if (unchecked > 0)
+          return refused("UNAVAILABLE", "the shard has carried out only a part of the message; retry", {
+            retryAfterMs: 1_000,
+          });
         const prepares = done.flatMap((part) => part.prepares);
         const unapplied = [...done.flatMap((part) => part.unapplied), ...this.#movingOf(message)];
         return ok({ seen, point: this.#point, prepares, ...(unapplied.length === 0 ? {} : { unapplied }) });

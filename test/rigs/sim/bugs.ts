@@ -1121,7 +1121,7 @@ export const bugs: Record<string, Bug> = {
   ),
   "an inquiry does not say what the shard has seen": one(
     "H2",
-    ["I24"],
+    ["I24", "I55"],
     "src/core/shard/inquirer.ts",
     "const seen = this.#log.ledgerPoint(cell);",
     "const seen = undefined;",

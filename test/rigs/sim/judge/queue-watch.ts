@@ -128,12 +128,9 @@ export class QueueWatch {
     }
   }
 
-  #answeredExchange(
-    shard: string,
-    { prepares }: Exchange,
-    answer: ExchangeAnswer,
-    isHeard: boolean,
-  ): void {
+  #answeredExchange(shard: string, { prepares }: Exchange, answer: ExchangeAnswer, isHeard: boolean): void {
+    // The shard has carried out nothing, and the ledger sends the prepares again (H5).
+    if (answer.isUnchecked === true) return;
     for (const [index, { cell, ...attempt }] of prepares.entries()) {
       const prepared = answer.prepares[index];
       const id = attemptOf(cell, attempt);
