@@ -306,7 +306,7 @@ describe("a ledger that went back in time", () => {
     expect(c.messages("exchange")).toHaveLength(prepares + 1);
   });
 
-  test("[H5] [B3] repeats a message for a shard that knows only an instance before the last one", async () => {
+  test("[H5] [B3] repeats a message for a shard that knows only an older instance", async () => {
     const c = await Cluster.start({ shards: 1 });
     await own(c, "1", "early");
     const sent = (): Exchange[] => c.messages("exchange").map(({ message }) => message as Exchange);

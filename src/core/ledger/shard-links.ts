@@ -164,8 +164,8 @@ export class ShardLinks {
 
   /**
    * Compares what the shards have seen of this ledger with what it has, once for each instance: only an
-   * instance that has just started can have gone back in time. Returns why it has (H4), or why a shard has not
-   * told.
+   * instance that has just started can have gone back in time. Returns why it has (H4), or which shard has
+   * not told.
    */
   compare(): Promise<Refusal | undefined> {
     this.#comparing ??= this.#compare().finally(() => {

@@ -134,7 +134,7 @@ const MOST_HOLDS = 1_000;
 
 /** What a part of an exchange has done, to be answered with the others. */
 interface CarriedOut {
-  /** Present if nothing was carried out, because the ledger has not said that it has the stored point (H5). */
+  /** Present if nothing was carried out: the ledger has not said that it has the stored point (H5). */
   isUnchecked?: true;
   prepares: ExchangeAnswer["prepares"];
   /** The leases whose decisions wait. */

@@ -169,13 +169,12 @@ export const namedWrites: readonly string[] = [
   ...new Set(statements.flatMap(([, name]) => (name === null ? [] : `cron:${name}`))),
 ];
 
-/** The error of a statement that has no name. The cron reports it, and no failpoint of later writes is reached. */
+/** The error of a statement that has no name. Then the cron ends, and reaches no failpoint behind it. */
 export const UNNAMED = "a statement of the cron has no name in failpoints.ts";
 
 /** Returns undefined for a read. Throws for an unknown statement, because a new write needs a failpoint. */
 export function cronWriteOf(sql: string): string | undefined {
   const known = statements.find(([pattern]) => pattern.test(sql));
-  if (known === undefined)
-    throw new Error(`${UNNAMED}: ${sql.slice(0, 80)}`);
+  if (known === undefined) throw new Error(`${UNNAMED}: ${sql.slice(0, 80)}`);
   return known[1] === null ? undefined : `cron:${known[1]}`;
 }

@@ -12,8 +12,8 @@ export interface Received {
 
 const DEAD: Received = { status: 0, json: {} };
 /**
- * When each run of the cron was planned. The first run of an hour does more, and the minute decides which part
- * a run scrubs first.
+ * When each run of the cron was planned. The first run of an hour does more, and the minute decides which
+ * part a run scrubs first.
  */
 const PLANNED_AT_MS = Date.UTC(2026, 0, 1, 1, 30);
 /** The interval for checking whether the Worker is alive. */

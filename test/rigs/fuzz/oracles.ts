@@ -70,7 +70,7 @@ export async function sendAndCheck(server: FuzzServer, request: FuzzRequest): Pr
 const MOST_LOOKS = 100;
 const LOOK_AGAIN_MS = 20;
 
-/** Waits for what earlier requests have left to do, so that its rows do not count as those of the next one. */
+/** Waits for what earlier requests have left to do. Its rows would count as those of the next request. */
 async function untilDone({ state }: FuzzServer): Promise<void> {
   for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
     state.changes();

@@ -50,8 +50,8 @@ export class StateOnDisk {
   }
 
   /**
-   * Returns the changes since the last call. The first call returns all rows. The objects are read again while
-   * D1 changes, so if a run of the cron has written to an object, one call returns both.
+   * Returns the changes since the last call. The first call returns all rows. The objects are read again
+   * while D1 changes, so if a run of the cron has written to an object, one call returns both.
    */
   changes(): Change[] {
     const { d1 = [], objects = [] } = Object.groupBy(this.#files(), (file) =>

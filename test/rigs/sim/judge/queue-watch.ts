@@ -138,7 +138,7 @@ export class QueueWatch {
       this.#grantedAtMs.set(id, granted);
       const prepare = `${id}@${shard}`;
       const isGranted = prepared?.granted && prepared.epoch > 0;
-      // A late copy that is granted after its ledger was refused leaves a hold that the shard asks about (B8).
+      // A late copy that is granted after its ledger was refused leaves a hold, which its shard drops (B8).
       if (isGranted && (isHeard || !this.#refused.has(prepare))) granted.set(shard, this.#nowMs());
       if (isGranted || !isHeard) continue;
       this.#refused.add(prepare);
