@@ -217,7 +217,8 @@ export class ShardLinks {
     content: Pick<Exchange, "decisions" | "prepares">,
     traces: readonly Traces[],
   ): Promise<Reply<ExchangeAnswer>> {
-    // A ledger that has gone back in time sends nothing more (H4).
+    // An instance that has ended sends nothing more (B5), and one that has gone back in time neither (H4).
+    if (this.#isHalted()) throw new Error("this instance has ended");
     const lost = this.#history.refusal;
     if (lost !== undefined) return { ok: false, refusal: lost };
     const send = (confirmed: HistoryPoint | null) => this.#send(shard, placement, content, traces, confirmed);

@@ -159,8 +159,8 @@ export class GrowthSource {
   }
 
   /**
-   * Whether names wait here that nobody serves, rows are left to delete, or a loss is to be told. Names are
-   * handed over after the end of each range hold (G10).
+   * Whether names wait here that nobody serves, rows are left to delete, or a loss is to be told. The
+   * hand-over waits until no range hold is left (G10).
    */
   get hasWork(): boolean {
     const growth = this.#growth;

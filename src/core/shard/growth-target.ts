@@ -1,5 +1,5 @@
 import type { AbortedGrowth, Growth, Receive, Received } from "../growth/messages.ts";
-import { isSamePoint, type History } from "../history.ts";
+import { isSamePoint, nextPoint, type History } from "../history.ts";
 import type { BucketKey, HandedOver, HistoryPoint, Reply } from "../messages.ts";
 import { deleteMeta, readMeta, writeMeta } from "../meta.ts";
 import { placementOf, shardOf } from "../placement.ts";
@@ -319,17 +319,8 @@ export class GrowthTarget {
  * Whether names were read earlier than those that are stored, or by an incarnation that has not said that it
  * has the stored point (H5).
  */
-function isOutdated(
-  known: HistoryPoint | null,
-  point: HistoryPoint | null,
-  checked: HistoryPoint | null,
-): boolean {
-  if (known === null) return false;
-  if (point === null) return true;
-  return point.incarnation === known.incarnation
-    ? point.position < known.position
-    : !isSamePoint(checked, known);
-}
+const isOutdated = (known: HistoryPoint | null, point: HistoryPoint | null, checked: HistoryPoint | null) =>
+  known !== null && (point === null || !isSamePoint(nextPoint(known, point, checked), point));
 
 /** Whether all earlier messages of the copy were received. The answer to the last one may be lost. */
 const isNext = ({ count }: SourceCopy, { confirmed }: Receive): boolean =>

@@ -71,7 +71,7 @@ const MOST_LOOKS = 100;
 const LOOK_AGAIN_MS = 20;
 
 /** Waits for what earlier requests have left to do. Its rows would count as those of the next request. */
-async function untilDone({ state }: FuzzServer): Promise<void> {
+export async function untilDone({ state }: FuzzServer): Promise<void> {
   for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
     state.changes();
     if (!hasUnapplied(state) && !hasUntoldAbort(state)) return;

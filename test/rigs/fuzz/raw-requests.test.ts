@@ -9,7 +9,15 @@ import { routeIds } from "../../../src/http/contract.ts";
 import { wrongEffect } from "./effects.ts";
 import { isStandalone, SETTLE_MS } from "./hosts.ts";
 import { nearlyValidRequests } from "./mutations.ts";
-import { asksForPosition, finishShard, isBehind, printable, wrongLog, wrongProblem } from "./oracles.ts";
+import {
+  asksForPosition,
+  finishShard,
+  isBehind,
+  printable,
+  untilDone,
+  wrongLog,
+  wrongProblem,
+} from "./oracles.ts";
 import { FuzzServer, type Received, type Sent } from "./server.ts";
 import { fuzz, TEST_MS, tooFewRuns } from "./settings.ts";
 import { routeOf, sentOf, validRequests, type FuzzRequest } from "./fuzz-request.ts";
@@ -369,7 +377,7 @@ test(
       twisted.add(twist.note);
       const sent = sentOf(server, request);
       const message = twist.apply(messageOf(sent), sent);
-      server.state.changes();
+      await untilDone(server);
       const answers = await exchange(server.port, bytesOf(message)).catch((error: unknown) => {
         throw new Error(
           `${error instanceof Error ? error.message : String(error)}\n\n${shown(twist, message)}`,
@@ -459,7 +467,7 @@ test(
     const headers = fc.uniqueArray(fc.constantFrom(...IDLE_HEADERS), { minLength: 1, maxLength: 6 });
     await fuzz(60, fc.record({ request: requests, headers }), async ({ request, headers: more }) => {
       const plain = sentOf(server, request);
-      server.state.changes();
+      await untilDone(server);
       const one = await server.send(plain);
       const two = await server.send({ ...plain, headers: [...plain.headers, ...more] });
       expect(steady(two), `${plain.method} ${plain.target} with ${JSON.stringify(more)}`).toBe(steady(one));
