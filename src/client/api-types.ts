@@ -2330,6 +2330,8 @@ export interface Operations {
     answer: {
       /** `no_cells`: there is no cell, or all were removed. An operator has to register one. */
       status: "ok" | "no_cells";
+      /** The ledgers that don't answer, or have lost history, such as `ledger of cell 7`. */
+      failed: readonly string[];
       d1: "up" | "down";
       /** The last run of the cron that finished. Null: none, or D1 is down. */
       last_cron_run: {
@@ -3092,6 +3094,6 @@ export const operations = {
   getReadiness: {
     method: "GET",
     path: "/readyz",
-    shape: { status: "string", d1: "string", last_cron_run: "any" },
+    shape: { status: "string", failed: ["string"], d1: "string", last_cron_run: "any" },
   },
 } as const;

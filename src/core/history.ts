@@ -41,6 +41,15 @@ export const TOLD_INCARNATIONS = 1_000;
 /** The number of incarnations that operators are told of a part that has gone back. */
 const STATED_INCARNATIONS = 100;
 
+/**
+ * How many instances a part can have lost. One that starts every second needs seven weeks for them, and a
+ * backup that is restored is younger. A cell that names a later incarnation has made it up (L7).
+ */
+const MAX_LOST_INSTANCES = 2 ** 22;
+
+/** The header of the API in which a cell tells its ledger what it has seen of it (L7). */
+export const HISTORY_HEADER = "leasehold-history";
+
 /** The loss as it is stored. */
 interface StoredLoss extends LostHistory {
   /** True once the loss was accepted, until the reconciliation is finished (H6). */
@@ -202,6 +211,24 @@ export class History {
       this.#notice(seen, noticedBy);
     }
     return this.refusal;
+  }
+
+  /**
+   * Returns why a point from a cell is refused that this part cannot have had, whatever it has lost (L7).
+   *
+   * @param reachable the largest position that the part could have assigned by the time of its clock
+   */
+  refuseImpossible(seen: HistoryPoint | undefined, reachable: number): Refusal | undefined {
+    if (seen === undefined) return undefined;
+    const last = this.#point ?? { incarnation: 0, position: 0 };
+    const isPossible =
+      seen.incarnation <= last.incarnation + MAX_LOST_INSTANCES * RANDOM_PART &&
+      seen.position <= Math.max(last.position, reachable) + POSITION_MARGIN;
+    if (isPossible) return undefined;
+    const detail = `\`${HISTORY_HEADER}\` names a point that ${this.#name} cannot have reached`;
+    return refused("INVALID_ARGUMENT", `${detail}; send a value that this API answered, or leave it out`, {
+      field: HISTORY_HEADER,
+    }).refusal;
   }
 
   /** Call this when a copy of this part is newer than the part. Returns why it must refuse (H4). */

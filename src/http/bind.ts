@@ -1,6 +1,7 @@
 import type { Context } from "hono";
 import { isAllowed } from "../auth/policy.ts";
 import type { Principal } from "../auth/principal.ts";
+import { HISTORY_HEADER } from "../core/history.ts";
 import type { HistoryPoint } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
@@ -14,7 +15,7 @@ import type { Route } from "./contract/route.ts";
 import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
 import type { Handler } from "./handler.ts";
 import { secured } from "./headers.ts";
-import { HISTORY_HEADER, readHistoryHeader } from "./history-header.ts";
+import { readHistoryHeader } from "./history-header.ts";
 import { jsonAnswer } from "./json-answer.ts";
 import { jsonLines, openLines, type Lines } from "./lines.ts";
 import { boundsOf } from "./list-limits.ts";

@@ -1,14 +1,13 @@
 import type { Principal } from "../auth/principal.ts";
+import { HISTORY_HEADER } from "../core/history.ts";
 import type { HistoryPoint, Reply, Told } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { reach } from "./reach.ts";
 
 /**
- * The header with which a ledger tells its cell how far it has got, and the cell sends it back (L7). Callers
- * compare and store it, so its form must not change.
+ * The form of the header with which a ledger tells its cell how far it has got, and the cell sends it back
+ * (L7). Callers compare and store it, so the form must not change.
  */
-export const HISTORY_HEADER = "leasehold-history";
-
 export const HISTORY_FORM = /^([1-9]\d{0,15})\.(0|[1-9]\d{0,15})$/;
 
 export const historyHeaderOf = ({ incarnation, position }: HistoryPoint): string =>

@@ -1,8 +1,9 @@
 import * as z from "zod";
+import { HISTORY_HEADER } from "../core/history.ts";
 import { errorCodes } from "../core/refusal.ts";
 import { shippedTypes } from "../core/types/shipped.ts";
 import { TYPE_SCHEMAS } from "./deployment-types.ts";
-import { HISTORY_FORM, HISTORY_HEADER } from "./history-header.ts";
+import { HISTORY_FORM } from "./history-header.ts";
 import { errorsOf, routeIds, routes } from "./contract.ts";
 import { codeAdvice, guide } from "./contract/guide.ts";
 import { parameterNames, type Group, type Route, type RouteError } from "./contract/route.ts";

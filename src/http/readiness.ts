@@ -22,8 +22,12 @@ interface CheckedDeployment {
   objects: Objects;
 }
 
-/** `no_cells`: everything answers, but an operator has to register a cell. */
-type Ready = Pick<ProjectionHealth, "d1" | "cron"> & { status: "ok" | "no_cells" };
+interface Ready extends Pick<ProjectionHealth, "d1" | "cron"> {
+  /** `no_cells`: everything answers, but an operator has to register a cell. */
+  status: "ok" | "no_cells";
+  /** The ledgers that failed. Each of them matters to its own cell only. */
+  failed: string[];
+}
 export type ReadinessReport = Result<Ready>;
 
 /** One part that requests need, and how it is asked whether it works. */
@@ -46,10 +50,12 @@ const FAILED_LEDGERS = 8;
 const STEPS = 2;
 
 /**
- * Checks whether the parts that requests need can be reached. The cost of a check is bounded, because it
- * needs no key: one call to the directory, one to each shard (at most 256), 16 to ledgers, and two reads of
- * D1. Ledgers are checked in turn. Those that failed in the last check, or in the last run of the cron, which
- * visits all of them every minute, are called again first.
+ * Checks whether the parts that all callers need can be reached: the directory, every shard, and at least
+ * one ledger. A ledger that fails is reported, but does not fail the check, because its own cell can bring
+ * that about. The cost of a check is bounded, because it needs no key: one call to the directory, one to
+ * each shard (at most 256), 16 to ledgers, and two reads of D1. Ledgers are checked in
+ * turn. Those that failed in the last check, or in the last run of the cron, which visits all of them every
+ * minute, are called again first.
  */
 export class Readiness {
   readonly #deployment: CheckedDeployment;
@@ -83,14 +89,16 @@ export class Readiness {
       this.#projection(),
     ]);
     const cells = read.ok ? [...read.value.cells.keys()] : [];
+    // Before the first cell is registered, no shard answers (P2).
+    const called = read.ok && !read.value.isPlaced ? [] : this.#partsToCall(cells, suspects);
     const failed: FailedPart[] = [
       ...(read.ok ? [] : [{ name: "directory", refusal: read.refusal }]),
-      // Before the first cell is registered, no shard answers (P2).
-      ...(read.ok && !read.value.isPlaced ? [] : await this.#failedOf(this.#partsToCall(cells, suspects))),
+      ...(await this.#failedOf(called)),
     ];
     this.#failedCells = failed.flatMap(({ cell }) => cell ?? []);
+    if (failsAll(called, failed)) return { ok: false, refusal: notReady(failed) };
     const status = read.ok && cells.length === 0 ? "no_cells" : "ok";
-    return failed.length === 0 ? ok({ status, d1, cron }) : { ok: false, refusal: notReady(failed) };
+    return ok({ status, failed: failed.map(({ name }) => name), d1, cron });
   }
 
   #partsToCall(cells: readonly string[], suspects: readonly string[]): Part[] {
@@ -127,6 +135,16 @@ export class Readiness {
       return answer === undefined || answer.ok ? [] : [{ ...part, refusal: answer.refusal }];
     });
   }
+}
+
+/** A ledger that has lost a part of its history answers, so one cell alone cannot make this true (L7). */
+function failsAll(called: readonly Part[], failed: readonly FailedPart[]): boolean {
+  const ledgers = called.filter(({ cell }) => cell !== undefined);
+  const silent = failed.filter(
+    ({ cell, refusal }) => cell !== undefined && refusal.reason !== "HISTORY_LOST",
+  );
+  const isAnyOther = failed.some(({ cell }) => cell === undefined);
+  return isAnyOther || (ledgers.length > 0 && silent.length === ledgers.length);
 }
 
 /** A part that has lost a part of its history answers, but nothing that could be used (H4). */

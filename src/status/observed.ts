@@ -73,11 +73,10 @@ export interface Observed {
   placement: string | null;
   /** `ok`, `no_cells`, or `failed`. */
   readiness: string;
-  /** The parts that do not answer. */
+  /** The parts that fail. If the deployment is ready, these are ledgers. */
   failed_parts: readonly string[];
   /** Why the deployment is not ready, in its own words. */
   failure: string | null;
-  has_lost_history: boolean;
   d1: string | null;
   cron: { finished_at: string; age_ms: number; cells_failed: number } | null;
   failed_copies: readonly FailedCopy[];
@@ -114,10 +113,7 @@ interface ObservedLease {
   age_ms: number;
 }
 
-type Readiness = Pick<
-  Observed,
-  "readiness" | "failed_parts" | "failure" | "has_lost_history" | "d1" | "cron"
->;
+type Readiness = Pick<Observed, "readiness" | "failed_parts" | "failure" | "d1" | "cron">;
 
 /** Reads the answer of `/v1/admin/growth`. */
 export function shardsOf(
@@ -155,15 +151,13 @@ export function readinessOf(
       readiness: "failed",
       failed_parts: failed,
       failure: textOf(body["detail"]) ?? `HTTP ${status}`,
-      has_lost_history: body["reason"] === "HISTORY_LOST",
       d1: null,
       cron: null,
     };
   return {
     readiness: textOf(body["status"]) ?? "ok",
-    failed_parts: [],
+    failed_parts: failed,
     failure: null,
-    has_lost_history: false,
     d1: textOf(body["d1"]),
     cron: cronOf(body["last_cron_run"], nowMs),
   };

@@ -67,12 +67,7 @@ export const reasonsOf = (observed: Observed): Reason[] => [
   ...keyReasons(observed),
 ];
 
-function partReasons({
-  readiness,
-  failed_parts: parts,
-  failure,
-  has_lost_history: isLost,
-}: Observed): Reason[] {
+function partReasons({ readiness, failed_parts: parts, failure }: Observed): Reason[] {
   if (readiness === "no_cells")
     return [
       {
@@ -81,7 +76,6 @@ function partReasons({
         about: { part: "cells" },
       },
     ];
-  if (readiness !== "failed") return [];
   if (parts.length === 0 && failure === null) return [];
   if (parts.length === 0)
     return [
@@ -92,9 +86,7 @@ function partReasons({
       },
     ];
   return parts.map((part) => ({
-    problem: isLost
-      ? `Of the parts that fail, at least one has lost history. This part fails: ${escapeControls(part)}.`
-      : `This part does not answer: ${escapeControls(part)}.`,
+    problem: `This part does not answer, or has lost history: ${escapeControls(part)}.`,
     next: nextOfPart(part),
     about: DEPLOYMENT,
   }));

@@ -81,6 +81,9 @@ describe("finds", () => {
     const line = await startHealthy();
     spoil(line, "/readyz", () => Response.json({ failed: ["shard 2"] }, { status: 503 }));
     expect((await checksOf(line)).get("parts")).toMatchObject({ state: "fail", next: "leasehold status" });
+    const failed = ["ledger of cell 2"];
+    spoil(line, "/readyz", () => Response.json({ status: "ok", failed, d1: "up", last_cron_run: null }));
+    expect((await checksOf(line)).get("parts")).toMatchObject({ state: "warn", next: "leasehold status" });
     spoil(line, "/readyz", () => Response.json({ status: "ok", d1: "down", last_cron_run: null }));
     expect((await checksOf(line)).get("d1")).toMatchObject({ state: "fail" });
   });

@@ -282,11 +282,24 @@ describe("is not green, and says why", () => {
     const line = await startGreen();
     spoil(line, "/readyz", () => problem({ detail: "2 parts", failed: ["shard 3", "ledger of cell 2"] }));
     expect((await statusOf(line)).reasons).toEqual([
-      { problem: "This part does not answer: shard 3.", next: "leasehold parts show shard-3" },
       {
-        problem: "This part does not answer: ledger of cell 2.",
+        problem: "This part does not answer, or has lost history: shard 3.",
+        next: "leasehold parts show shard-3",
+      },
+      {
+        problem: "This part does not answer, or has lost history: ledger of cell 2.",
         next: "leasehold parts show ledger-2",
       },
+    ]);
+  });
+
+  test("a ledger that fails in a deployment that is ready", async () => {
+    const line = await startGreen();
+    const failed = ["ledger of cell 2"];
+    spoil(line, "/readyz", () => Response.json({ status: "ok", failed, d1: "down", last_cron_run: null }));
+    expect((await statusOf(line)).reasons).toMatchObject([
+      { next: "leasehold parts show ledger-2" },
+      { problem: expect.stringMatching(/^D1 does not answer/) },
     ]);
   });
 

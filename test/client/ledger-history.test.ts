@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import { LedgerHistory } from "../../src/client/ledger-history.ts";
 import { transferRoutes } from "../../src/http/contract/transfer-routes.ts";
-import { historyHeaderOf, HISTORY_HEADER, readHistoryHeader } from "../../src/http/history-header.ts";
+import { HISTORY_HEADER } from "../../src/core/history.ts";
+import { historyHeaderOf, readHistoryHeader } from "../../src/http/history-header.ts";
 import * as client from "../../src/client/ledger-history.ts";
 import { committed, fakeClient, granted, leaseOf, problem, unavailable, UUID, type Reply } from "./fake.ts";
 

@@ -13,6 +13,9 @@ const lookup = (c: Cluster, name: string) =>
 /** The refusal of an instance that finds that another one has replaced it (B8). */
 const REPLACED = no("UNAVAILABLE", { retryAfterMs: 1_000 });
 
+/** A ledger has 1,024 positions for each millisecond. */
+const DAY_POSITIONS = 86_400_000 * 1_024;
+
 const events = (c: Cluster) => c.logged.filter(({ event }) => event === "history_lost");
 
 describe("a shard that went back in time", () => {
@@ -184,7 +187,7 @@ describe("a ledger that went back in time", () => {
   test("[H7] can go on after a point that only a lie can contain was accepted", async () => {
     const c = await Cluster.start({ shards: 1 });
     const seen = { incarnation: Number.MAX_SAFE_INTEGER, position: Number.MAX_SAFE_INTEGER };
-    const lost = c.ledger("1").object.begin(beginRequest(c.envelope, c.uuid(), ["other"], { seen }));
+    const lost = c.ledger("1").object.inquire({ ...c.envelope, seen, shard: 0, questions: [] });
     expect(await c.clock.runUntil(lost)).toEqual(LOST);
     const message = { ...c.envelope, dryRun: false, operator, revokedKeys: [], removedAtMs: null };
     await c.clock.runUntil(c.ledger("1").object.reconcile(message));
@@ -414,6 +417,31 @@ describe("a cell that tells its ledger what it has seen", () => {
     const request = { ...beginRequest(c.envelope, c.uuid(), ["free"]), ...known };
     expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toMatchObject({ ok: true });
     expect(events(c)).toEqual([]);
+  });
+
+  test.each([
+    ["a later day", (point: HistoryPoint) => ({ ...point, position: point.position + 2 * DAY_POSITIONS })],
+    [
+      "2^23 instances later",
+      (point: HistoryPoint) => ({ ...point, incarnation: point.incarnation + 2 ** 47 }),
+    ],
+    ["every number at its end", () => ({ incarnation: 2 ** 53 - 1, position: 2 ** 53 - 1 })],
+  ])("[L7] a point that the ledger cannot have had is refused and no loss: %s", async (_, forge) => {
+    const c = await Cluster.start({ shards: 1 });
+    await own(c, "1", "early");
+    const { seen = { incarnation: 0, position: 0 } } = seenBy(c);
+    const request = beginRequest(c.envelope, c.uuid(), ["free"]);
+    const forged = c.ledger("1").object.begin({ ...request, seen: forge(seen) });
+    expect(await c.clock.runUntil(forged)).toEqual(no("INVALID_ARGUMENT", { field: "leasehold-history" }));
+    expect(events(c)).toEqual([]);
+    expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toMatchObject({ ok: true });
+  });
+
+  test("[L7] a ledger whose storage is empty notices the point of a long history", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    const seen = { incarnation: 10_000 * 16 ** 6, position: c.clock.now() * 1_024 + DAY_POSITIONS / 2 };
+    const request = { ...beginRequest(c.envelope, c.uuid(), ["free"]), seen };
+    expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toEqual(LOST);
   });
 
   test("[A1] [L7] a revoked key cannot make the ledger refuse everything", async () => {

@@ -233,7 +233,6 @@ describe("readiness", () => {
 
   test.each([
     ["CLAIM_SHARD", "shard-3", ["shard 3"]],
-    ["CELL_LEDGER", "cell-2", ["ledger of cell 2"]],
     ["DIRECTORY", "directory", ["directory"]],
   ] as const)("without %s %s: 503, and the failed part", async (binding, object, failed) => {
     const refused = await broken(binding, "fails", (_, hit) => hit === object).problem(
@@ -243,6 +242,21 @@ describe("readiness", () => {
       { key: null },
     );
     expect(refused).toMatchObject({ code: "UNAVAILABLE", failed });
+  });
+
+  test("without one ledger: 200, and the failed part", async () => {
+    const cut = broken("CELL_LEDGER", "fails", (_, hit) => hit === "cell-2");
+    expect(await cut.json(200, "GET", "/readyz", { key: null })).toMatchObject({
+      status: "ok",
+      failed: ["ledger of cell 2"],
+    });
+  });
+
+  test("without any ledger: 503, and the failed parts", async () => {
+    const cut = broken("CELL_LEDGER", "fails", () => true);
+    const { failed } = await cut.problem(503, "GET", "/readyz", { key: null });
+    expect(failed).toContain("ledger of cell 1");
+    expect(failed).toContain("ledger of cell 2");
   });
 });
 
@@ -258,6 +272,7 @@ describe("D1", () => {
     const cut = new Api({ DB });
     expect(await cut.json(200, "GET", "/readyz", { key: null })).toEqual({
       status: "ok",
+      failed: [],
       d1: "down",
       last_cron_run: null,
     });

@@ -71,6 +71,36 @@ describe("a shard that has gone back in time", () => {
   });
 });
 
+describe("a point that a cell has made up", () => {
+  const callWith = (point: string) =>
+    api.send("GET", "/v1/cells/1/leases", { key: "cell 1", headers: { "leasehold-history": point } });
+  const readyFailed = async (): Promise<unknown> =>
+    (await api.json<{ failed: unknown }>(200, "GET", "/readyz", { key: null })).failed;
+
+  test.each(["4007199254740001.1", "9007199254740991.9007199254740991", `16777217.${2 ** 52}`])(
+    "[L7] is refused if no ledger can have had it: %s",
+    async (point) => {
+      const refused = await callWith(point);
+      expect(refused.status).toBe(400);
+      expect(refused.json).toMatchObject({ code: "INVALID_ARGUMENT", field: "leasehold-history" });
+      expect(await partOf("ledger-1")).toMatchObject({ state: "complete" });
+      expect(await readyFailed()).toEqual([]);
+    },
+  );
+
+  test("[L7] stops only the cell's own ledger, until an operator reconciles it", async () => {
+    expect((await callWith(`${99 * 16 ** 6}.1`)).json).toMatchObject({ reason: "HISTORY_LOST" });
+    api = new Api();
+    expect(await readyFailed()).toEqual(["ledger of cell 1"]);
+    await api.json(201, "POST", "/v1/cells/2/leases", {
+      key: "cell 2",
+      body: { creates: [claim(freshName())] },
+    });
+    expect(await reconcile("ledger-1", false)).toMatchObject({ part: { state: "complete" } });
+    expect((await begin(false)).status).toBe(201);
+  });
+});
+
 describe("a ledger that has gone back in time", () => {
   test("is reconciled in one step, with the keys that the directory knows to be revoked", async () => {
     const key = await api.json<{ id: string; key: `lhk_${string}` }>(201, "POST", "/v1/admin/keys", {

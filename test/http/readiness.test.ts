@@ -21,6 +21,7 @@ class Fixture {
   calls: string[] = [];
   failing = new Set<string>();
   hanging = new Set<string>();
+  lost = new Set<string>();
   projection: ProjectionHealth = { d1: "up", cron: null, suspects: [] };
   readonly kept: Promise<unknown>[] = [];
 
@@ -60,16 +61,17 @@ class Fixture {
   async #ask(part: string) {
     this.calls.push(part);
     if (this.hanging.has(part)) await new Promise(() => {});
+    if (this.lost.has(part)) return refused("UNAVAILABLE", "lost", { reason: "HISTORY_LOST" });
     return this.failing.has(part) ? refused("UNAVAILABLE", "down") : ok(null);
   }
 
   /** The parts that a new check calls, and those that it reports. */
-  async check(): Promise<{ called: string[]; failed: readonly string[] }> {
+  async check(): Promise<{ called: string[]; failed: readonly string[]; isReady: boolean }> {
     this.calls = [];
     this.nowMs += LATER_MS;
     const report = await this.readiness.check((work) => this.kept.push(work));
-    const failed = report.ok ? [] : (report.refusal as { failed?: readonly string[] }).failed;
-    return { called: this.calls, failed: failed ?? [] };
+    const { failed = [] } = report.ok ? report.value : (report.refusal as { failed?: readonly string[] });
+    return { called: this.calls, failed, isReady: report.ok };
   }
 }
 
@@ -109,7 +111,7 @@ test("[P2] no shard is called before the first cell, but all are when every cell
   fixture.failing = new Set(["shard 7"]);
   expect((await fixture.check()).failed).toEqual(["shard 7"]);
   fixture.isPlaced = false;
-  expect(await fixture.check()).toEqual({ called: ["directory"], failed: [] });
+  expect(await fixture.check()).toEqual({ called: ["directory"], failed: [], isReady: true });
 });
 
 test("a ledger that fails is called again by every check until it answers", async () => {
@@ -139,7 +141,37 @@ test("the last run of the cron is reported and fails nothing", async () => {
   fixture.projection = { d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 }, suspects: [] };
   expect(await fixture.readiness.check(() => {})).toEqual({
     ok: true,
-    value: { status: "ok", d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 } },
+    value: { status: "ok", failed: [], d1: "up", cron: { finishedAtMs: 5, cellsFailed: 3 } },
+  });
+});
+
+describe("ledgers that fail", () => {
+  const ledgers = (count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `ledger of cell ${index + 1}`);
+
+  beforeEach(() => void (fixture.cells.length = 3));
+
+  test.each([
+    ["one does not answer", 1, "down"],
+    ["all but one do not answer", 2, "down"],
+    ["all have lost history, and answer that", 3, "lost"],
+  ] as const)("fail no check: %s", async (_, count, kind) => {
+    fixture[kind === "down" ? "failing" : "lost"] = new Set(ledgers(count));
+    const { failed, isReady } = await fixture.check();
+    expect(failed.toSorted()).toEqual(ledgers(count));
+    expect(isReady).toBe(true);
+  });
+
+  test("fail the check if none answers", async () => {
+    fixture.failing = new Set(ledgers(3));
+    expect(await fixture.check()).toMatchObject({ isReady: false });
+  });
+
+  test("are listed with the part that fails it", async () => {
+    fixture.failing = new Set(["shard 7"]);
+    fixture.lost = new Set(ledgers(1));
+    const { failed, isReady } = await fixture.check();
+    expect({ failed, isReady }).toEqual({ failed: ["shard 7", ...ledgers(1)], isReady: false });
   });
 });
 

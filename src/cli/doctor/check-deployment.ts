@@ -34,9 +34,11 @@ export async function checkDeployment(context: Context, nowMs: number, canList: 
       ...(canList ? await checkStale(context, nowMs) : []),
     ];
   const parts =
-    body["status"] === "no_cells"
-      ? warn("parts", "all parts answer, but there is no cell", "leasehold cells add --help")
-      : ok("parts", "all parts answer");
+    failed.length > 0
+      ? warn("parts", `ready, but these fail: ${failed.join(", ")}`, "leasehold status")
+      : body["status"] === "no_cells"
+        ? warn("parts", "all parts answer, but there is no cell", "leasehold cells add --help")
+        : ok("parts", "all parts answer");
   const d1 = body["d1"] === "up" ? ok("d1", "it answers") : fail("d1", "it does not answer", READYZ);
   return [
     parts,

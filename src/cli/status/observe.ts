@@ -90,7 +90,6 @@ const nothing = (url: string, unread: readonly Unread[]): Observed => ({
   readiness: "failed",
   failed_parts: [],
   failure: null,
-  has_lost_history: false,
   d1: null,
   cron: null,
   failed_copies: [],

@@ -52,9 +52,7 @@ export async function healthPage({ api, nowMs }: View): Promise<Page> {
   const failed = parts.filter(({ isUp }) => !isUp);
   return {
     title: "Health",
-    main: html`<p class="panel banner ${ready.ok ? "good" : "bad"}" role="status">
-        ${ready.ok ? "Ready: all parts answer." : "Not ready: some part fails."}
-      </p>
+    main: html`<p class="panel banner ${ready.ok ? "good" : "bad"}" role="status">${readyText(ready)}</p>
       ${ready.ok ? undefined : problemNote(ready.problem)}
       ${
         failed.length === 0
@@ -82,6 +80,12 @@ export async function healthPage({ api, nowMs }: View): Promise<Page> {
         Run <code>leasehold doctor</code> for a check from outside, with what to do about each finding.
       </p>`,
   };
+}
+
+function readyText(ready: { ok: true; value: { failed: readonly string[] } } | { ok: false }): string {
+  if (!ready.ok) return "Not ready: some part fails.";
+  const { failed } = ready.value;
+  return failed.length === 0 ? "Ready: all parts answer." : `Ready, but these fail: ${failed.join(", ")}.`;
 }
 
 const stateText = (d1: string): Markup => html`<span class="${d1 === "up" ? "good" : "bad"}">${d1}</span>`;

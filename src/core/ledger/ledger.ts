@@ -93,6 +93,9 @@ export interface LedgerPeers {
   shard: ShardPeer & HoldsPeer & ClaimsPeer & HoldCheckPeer;
 }
 
+/** How far ahead a ledger's clock can have been when it answered a point that it has lost since (L7). */
+const MAX_CLOCK_AHEAD_MS = 86_400_000;
+
 /** The pause before work that one alarm did not finish is continued. */
 const TIDY_AGAIN_MS = 1_000;
 
@@ -337,7 +340,7 @@ export class Ledger {
   ): Promise<Reply<T>> {
     const durably = async (): Promise<Reply<T>> => this.#durable(await work());
     return this.#answer(call, durably, `cell ${this.#cell}`, () =>
-      call.party === "to" ? keyRefusal(this.#store, call.caller) : undefined,
+      call.party === "to" ? this.#callRefusal(call) : undefined,
     );
   }
 
@@ -709,12 +712,18 @@ export class Ledger {
     return work();
   }
 
-  /**
-   * Carries out the call of a cell or an operator, unless the key was revoked. That is checked first, so that
-   * a revoked key cannot make the ledger refuse everything (H4, L7).
-   */
+  /** Carries out the call of a cell or an operator. */
   #answerCall<T>(call: CellCall, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
-    return this.#answer(call, work, `cell ${this.#cell}`, () => keyRefusal(this.#store, call.caller));
+    return this.#answer(call, work, `cell ${this.#cell}`, () => this.#callRefusal(call));
+  }
+
+  /**
+   * Returns why a call is refused before its point is compared, so that neither a revoked key nor an
+   * impossible point can make the ledger refuse everything (H4, L7).
+   */
+  #callRefusal({ caller, seen }: CellCall): Refusal | undefined {
+    const reachable = positionAt(this.#ports.clock.now() + MAX_CLOCK_AHEAD_MS);
+    return keyRefusal(this.#store, caller) ?? this.#history.refuseImpossible(seen, reachable);
   }
 
   /** Carries out a message, unless it does not fit or its sender has seen more than this ledger has (H4). */

@@ -116,21 +116,25 @@ export const serviceRoutes = {
     group: "service",
     method: "GET",
     path: "/readyz",
-    summary: "Check that all parts answer",
+    summary: "Check that the parts which all callers need answer",
     about:
       "Calls the directory, every shard and 16 ledgers: those that failed in the last check or in the last " +
-      "run of the cron, then others in turn. Calls within 5 seconds share one check. D1 and the cron are " +
-      "only reported, because requests other than the stale listing don't need them.",
+      "run of the cron, then others in turn. A ledger that fails is only reported, unless none of them " +
+      "answers, because only its own cell needs it. Calls within 5 seconds share one check. D1 and the " +
+      "cron are only reported, because requests other than the stale listing don't need them.",
     roles: "anyone",
     params: nothing,
     query: nothing,
     responses: {
       200: {
-        about: "All parts that requests need answered.",
+        about: "The parts that all callers need answered.",
         schema: z.strictObject({
           status: z.enum(["ok", "no_cells"]).meta({
             description:
               "`no_cells`: there is no cell, or all were removed. An operator has to register one.",
+          }),
+          failed: z.array(z.string()).meta({
+            description: "The ledgers that don't answer, or have lost history, such as `ledger of cell 7`.",
           }),
           d1: z.enum(["up", "down"]),
           last_cron_run: z
@@ -145,7 +149,12 @@ export const serviceRoutes = {
         }),
       },
     },
-    errors: [{ code: "UNAVAILABLE", when: "At least one part does not answer. `failed` lists them." }],
+    errors: [
+      {
+        code: "UNAVAILABLE",
+        when: "The directory, a shard, or every ledger does not answer. `failed` lists the parts.",
+      },
+    ],
     example: {},
   }),
   listFailedCopies: route({

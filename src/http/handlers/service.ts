@@ -69,10 +69,10 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   async getReadiness({ deployment, waitUntil }) {
     const report = await deployment.readiness.check(waitUntil);
     if (!report.ok) return report;
-    const { status, d1, cron } = report.value;
+    const { status, failed, d1, cron } = report.value;
     const lastRun =
       cron === null ? null : { finished_at: timeOf(cron.finishedAtMs), cells_failed: cron.cellsFailed };
-    return ok({ status: 200, body: { status, d1, last_cron_run: lastRun } });
+    return ok({ status: 200, body: { status, failed, d1, last_cron_run: lastRun } });
   },
 
   async listFailedCopies(call) {
