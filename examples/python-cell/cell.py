@@ -229,11 +229,14 @@ class Coordinator:
 
     def lookup(self, buckets: list[dict]) -> list[Record | None]:
         """Who has each name, whatever its spelling. Another cell's record has no `uuid` and no `source`."""
-        results = []
+        found: list[Record | None] = []
         for at in range(0, len(buckets), 100):
             body = {"buckets": buckets[at : at + 100]}
-            results += needed(self._call("POST", "/v1/records/lookup", body, 10.0))["results"]
-        return [result.get("record") for result in results]
+            for result in needed(self._call("POST", "/v1/records/lookup", body, 10.0))["results"]:
+                # A batch of one name is refused if its answer is unknown, and repeated.
+                is_unknown = "unavailable" in result
+                found += self.lookup([result["bucket"]]) if is_unknown else [result.get("record")]
+        return found
 
     def records(self, table: ClaimedTable, after: str, upto: str | None) -> tuple[datetime, list[Record]]:
         """The cell's claims of source ids in (after, upto], and the time of the reading."""

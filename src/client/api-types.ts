@@ -1635,6 +1635,35 @@ export interface TypesChange {
  * A name whose answer is unknown, with the fields of the problem that a call for it alone would get.
  * Don't treat it as 'not found'.
  */
+export interface UnavailableName {
+  bucket: Bucket;
+  unavailable: {
+    code:
+      | "INVALID_ARGUMENT"
+      | "UNAUTHENTICATED"
+      | "PERMISSION_DENIED"
+      | "NOT_FOUND"
+      | "ALREADY_EXISTS"
+      | "FAILED_PRECONDITION"
+      | "ABORTED"
+      | "RESOURCE_EXHAUSTED"
+      | "INTERNAL"
+      | "UNAVAILABLE"
+      | "DEADLINE_EXCEEDED";
+    /** A finer constant than the code, such as `LEASE_COMMITTED`. */
+    reason?: string | undefined;
+    /** The wrong part of the request, such as `creates[3].bucket.value`. */
+    field?: string | undefined;
+    detail: string;
+    /** Milliseconds to wait before asking again. */
+    retry_after_ms: number;
+  };
+}
+
+/**
+ * A name whose answer is unknown, with the fields of the problem that a call for it alone would get.
+ * Don't treat it as 'not found'.
+ */
 export interface UnavailableRoute {
   name: Bucket;
   /** The number of the name's shard. */
@@ -1907,7 +1936,7 @@ export interface Operations {
   lookupRecords: {
     body: Lookup;
     answer: {
-      results: readonly LookupResult[];
+      results: readonly (LookupResult | UnavailableName)[];
     };
   };
   listRecords: {
@@ -2438,11 +2467,7 @@ export const operations = {
     path: "/v1/records/{bucket_type}/{value}",
     shape: { record: "any", cell: { id: "string", address: "string" } },
   },
-  lookupRecords: {
-    method: "POST",
-    path: "/v1/records/lookup",
-    shape: { results: [{ bucket: { type: "string", value: "string" }, found: "boolean" }] },
-  },
+  lookupRecords: { method: "POST", path: "/v1/records/lookup", shape: { results: ["any"] } },
   listRecords: {
     method: "GET",
     path: "/v1/cells/{cell}/records",

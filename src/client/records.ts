@@ -117,7 +117,12 @@ export class Records {
     return { bucket, epoch: record.epoch };
   }
 
-  /** Looks up many names, with one call per 100. Results are in the order of `buckets`. */
+  /**
+   * Looks up many names, with one call per 100. Results are in the order of `buckets`. A name whose answer is
+   * unknown is asked for again, alone.
+   *
+   * @throws UnavailableError if the answer about a name stays unknown
+   */
   async lookup(buckets: readonly Bucket[], options: CallOptions = {}): Promise<LookupResult[]> {
     const results: LookupResult[] = [];
     for (let at = 0; at < buckets.length; at += LOOKUP_BUCKETS) {
@@ -128,7 +133,12 @@ export class Records {
         throw errorOf(
           unknown(`the coordinator returned ${found.length} results for ${body.buckets.length} names`),
         );
-      results.push(...found);
+      for (const result of found) {
+        if (!("unavailable" in result)) results.push(result);
+        // A batch of one name is refused if its answer is unknown, and repeated like every other call.
+        else if (found.length > 1) results.push(...(await this.lookup([result.bucket], options)));
+        else throw errorOf(unknown(result.unavailable.detail));
+      }
     }
     return results;
   }

@@ -1,3 +1,4 @@
+import type * as z from "zod";
 import { Semaphore } from "../core/fan-out.ts";
 import type { Cell } from "../core/directory/messages.ts";
 import type { BucketKey, ClaimRecord } from "../core/messages.ts";
@@ -5,7 +6,9 @@ import { shardOf } from "../core/placement.ts";
 import { ok, refused, type Refusal, type Result } from "../core/refusal.ts";
 import { wallClock, type WaitUntil } from "../runtime.ts";
 import { keyOf } from "./batch.ts";
+import type { unavailable } from "./contract/unavailable.ts";
 import type { Deployment } from "./deployment.ts";
+import { sentence } from "./problem.ts";
 import { reach, readTimeoutMs } from "./reach.ts";
 
 export interface ApiBucket {
@@ -92,12 +95,70 @@ export async function lookUp(deployment: Deployment, keys: readonly BucketKey[])
  */
 const PATIENCE = 1.5;
 
+interface LookedUp {
+  /** In the order of the keys. */
+  answers: KeyAnswer[];
+  /** The owners of all records. */
+  cells: ReadonlyMap<string, Cell>;
+}
+
 /**
- * Looks up keys, in order, each with an answer of its own. Once a shard has answered, the others have only
- * some time left. Otherwise callers would give up before a shard that hangs has its timeout, and would have
- * no answer at all.
+ * Looks up keys, each with an answer of its own. It is refused only without any answer, or if it has computed
+ * the shards before the deployment grew.
+ *
+ * @param refuse says why an answer can't be used
  */
-export async function lookUpMany(deployment: Deployment, keys: readonly BucketKey[]): Promise<KeyAnswer[]> {
+export async function lookUpMany(
+  deployment: Deployment,
+  waitUntil: WaitUntil,
+  keys: readonly BucketKey[],
+  refuse: (looked: Looked) => Result<never> | undefined = () => undefined,
+): Promise<Result<LookedUp>> {
+  const asked = await askPatiently(deployment, keys);
+  const looked = asked.flatMap((each) => (each.ok ? [each.value] : []));
+  const cells = await cellsOf(deployment, waitUntil, looked);
+  if (!cells.ok) return cells;
+  const answers = asked.map((each): KeyAnswer => {
+    if (!each.ok) return each;
+    const { shard, record } = each.value;
+    const hasOwner = record === null || cells.value.has(record.cell);
+    const refusal = refuse(each.value) ?? (hasOwner ? undefined : unknownOwner);
+    return refusal?.ok === false ? { ...refusal, shard } : each;
+  });
+  return refusalOfAll(answers) ?? ok({ answers, cells: cells.value });
+}
+
+/**
+ * Only if all shards were read, it is about `min_position`: then a router knows that the coordinator works.
+ */
+function refusalOfAll(answers: readonly KeyAnswer[]): Result<never> | undefined {
+  const refusals = answers.filter((each) => !each.ok);
+  const outdated = refusals.find(({ refusal }) => refusal.reason === "PLACEMENT_MISMATCH");
+  if (outdated !== undefined) return outdated;
+  if (refusals.length < answers.length) return undefined;
+  return refusals.find(({ refusal }) => refusal.field === undefined) ?? refusals[0];
+}
+
+/** What a batch says of a name without an answer. */
+export const toUnavailable = ({
+  code,
+  reason,
+  field,
+  detail,
+  retryAfterMs = 1_000,
+}: Refusal): z.input<typeof unavailable> => ({
+  code,
+  reason,
+  field,
+  detail: sentence(detail),
+  retry_after_ms: retryAfterMs,
+});
+
+/**
+ * Once a shard has answered, the others have only some time left. Otherwise callers would give up before a
+ * shard that hangs has its timeout, and would have no answer at all.
+ */
+async function askPatiently(deployment: Deployment, keys: readonly BucketKey[]): Promise<KeyAnswer[]> {
   const patienceMs = PATIENCE * deployment.config.limits.inquiryTimeoutMs;
   const isLate = Promise.withResolvers<typeof late>();
   let cancel: (() => void) | undefined;
@@ -165,7 +226,7 @@ const late = refused("DEADLINE_EXCEEDED", "the name's shard did not answer in ti
  * The cells that own these records. If this isolate's copy of the directory lacks one, which may have been
  * registered a moment ago, the directory is read. A cell that is still missing has no entry.
  */
-export async function cellsOf(
+async function cellsOf(
   { directory }: Deployment,
   waitUntil: WaitUntil,
   looked: readonly Looked[],
@@ -196,7 +257,7 @@ export async function ownersOf(
 const missingOwner = (looked: readonly Looked[], cells: ReadonlyMap<string, Cell>): Looked | undefined =>
   looked.find(({ record }) => record !== null && !cells.has(record.cell));
 
-export const unknownOwner: Result<never> = refused(
+const unknownOwner: Result<never> = refused(
   "UNAVAILABLE",
   "the directory doesn't have the address of the cell that owns the name",
   { retryAfterMs: 1_000 },

@@ -44,20 +44,16 @@ export const claimService: WireService<typeof ClaimService> = {
   getCells,
 
   async getRecord(request, context) {
-    const call = await callOf(context, "lookupRecords");
+    const call = await callOf(context, "getRecord");
     const name = call.value(nameOf(request, ""));
     const { nameOf: nameOfType } = call.value(
       await typesOf(call.deployment, [{ kind: "bucket", number: name.number, field: name.field }]),
     );
-    const bucket = { type: nameOfType("bucket", name.number), value: name.value };
-    const { results } = await call.send("lookupRecords", { body: { buckets: [bucket] } });
-    const [result] = results;
-    if (result?.found !== true || result.record === undefined)
-      return call.fail("NOT_FOUND", "no cell has this name");
-    const { record, cell } = result;
+    const params = { bucket_type: nameOfType("bucket", name.number), value: name.value };
+    const { record, cell } = await call.send("getRecord", { params });
     return create(GetRecordResponseSchema, {
       record: await recordOf(call, record, name.form),
-      ...(cell === undefined ? {} : { cellInfo: infoOf(cell) }),
+      cellInfo: infoOf(cell),
     });
   },
 

@@ -32,7 +32,6 @@ it("has the types of the contract", () => {
   expectTypeOf<Shown<typeof schemas.lease>>().toEqualTypeOf<Json<api.Lease>>();
   expectTypeOf<Shown<typeof schemas.wholeRecord>>().toEqualTypeOf<Json<api.Record>>();
   expectTypeOf<Shown<typeof schemas.foreignRecord>>().toEqualTypeOf<Json<api.ForeignRecord>>();
-  expectTypeOf<Shown<typeof schemas.lookupResult>>().toEqualTypeOf<Json<api.LookupResult>>();
   expectTypeOf<Shown<typeof schemas.problem>>().toEqualTypeOf<Json<api.Problem>>();
   expectTypeOf<NonNullable<Shown<typeof schemas.problem>["conflicts"]>[number]>().toEqualTypeOf<
     Json<api.Conflict>

@@ -75,6 +75,26 @@ describe("lookup", () => {
     expect(sent).toEqual([]);
   });
 
+  it("asks again, alone, for a name whose answer is unknown", async () => {
+    const [first, second, third] = names(3);
+    const unsure = { code: "UNAVAILABLE", detail: "No answer.", retry_after_ms: 1_000 };
+    const partly: Reply = {
+      status: 200,
+      json: {
+        results: [
+          { bucket: first, found: false },
+          { bucket: second, unavailable: unsure },
+          { bucket: third, found: false },
+        ],
+      },
+    };
+    const { client, sent } = fakeClient([partly, unavailable, answering]);
+    expect(await client.records.lookup(names(3))).toEqual(
+      names(3).map((each) => ({ bucket: each, found: false })),
+    );
+    expect(sent.map(bucketsOf)).toEqual([names(3), [second], [second]]);
+  });
+
   it("fails as a whole when one of its calls fails", async () => {
     const { client } = fakeClient([answering, unavailable], { retries: 0 });
     expect(await errorOf(client.records.lookup(names(101)))).toMatchObject({ code: "UNAVAILABLE" });

@@ -85,14 +85,18 @@ describe.each([
     });
   });
 
-  test("one shard of many: lookups, lists and digests fail, instead of a partial answer", async () => {
-    const { value } = await committed(api);
+  test("one shard of many: lists and digests fail, and a batch answers for the other names", async () => {
+    const { value } = await committed(api, nameOnShard(1));
     const names = [value, nameOnShard(3)];
     const partly = broken("CLAIM_SHARD", fate, (_, object) => object === "shard-3");
-    await partly.problem(status, "POST", "/v1/records/lookup", {
-      key: "router",
-      body: { buckets: names.map((name) => ({ type: "ROUTES", value: name })) },
-    });
+    const buckets = names.map((name) => ({ type: "ROUTES", value: name }));
+    const lookup = { key: "router", body: { buckets } } as const;
+    const { results } = await partly.json<{ results: object[] }>(200, "POST", "/v1/records/lookup", lookup);
+    const unavailable = { code, retry_after_ms: expect.any(Number) as number };
+    expect(results).toMatchObject([{ found: true }, { bucket: buckets[1], unavailable }]);
+    expect(results[1]).not.toHaveProperty("found");
+    lookup.body.buckets.shift();
+    await partly.problem(status, "POST", "/v1/records/lookup", lookup);
     await partly.problem(status, "GET", "/v1/cells/1/records?source_type=RAILS_TABLE_ROUTES", {
       key: "cell 1",
     });

@@ -1,6 +1,7 @@
 /** How long a call about many names waits for each shard, with a clock of the test. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { BucketKey } from "../../src/core/messages.ts";
+import { ok } from "../../src/core/refusal.ts";
 import { shardOf } from "../../src/core/placement.ts";
 import { defaultLimits } from "../../src/core/limits.ts";
 import type { Deployment } from "../../src/http/deployment.ts";
@@ -35,10 +36,14 @@ async function lookUpWith(delayMs: number): Promise<(number | string)[]> {
     },
   });
   const config = { limits: defaultLimits };
-  const deployment = { objects: { shard }, envelope: {}, shards: SHARDS, config } as unknown as Deployment;
-  const answers = lookUpMany(deployment, [keyOn(0), keyOn(1)]);
+  const directory = { view: async () => ok({ cells: new Map(), removedCells: new Map() }) };
+  const parts = { objects: { shard }, envelope: {}, shards: SHARDS, config, directory };
+  const deployment = parts as unknown as Deployment;
+  const looked = lookUpMany(deployment, () => {}, [keyOn(0), keyOn(1)]);
   await vi.runAllTimersAsync();
-  return (await answers).map((each) => (each.ok ? each.value.position : each.refusal.code));
+  const answered = await looked;
+  const answers = answered.ok ? answered.value.answers : [];
+  return answers.map((each) => (each.ok ? each.value.position : each.refusal.code));
 }
 
 test("a shard that has waited for a ledger in vain can still answer about its other names", async () => {

@@ -18,11 +18,13 @@ import {
   digestAnswer,
   digestQuery,
   exportLine,
-  lookupResult,
+  owner,
+  record,
   recordAnswer,
   recordPage,
   wholeRecord,
 } from "./schemas.ts";
+import { UNAVAILABLE_NAME, unavailable } from "./unavailable.ts";
 
 const everyone = ["cell", "router", "operator", "viewer"] as const;
 
@@ -43,6 +45,21 @@ const exampleRecord = {
   created_at: "2026-11-20T12:00:00.000Z",
   updated_at: "2026-11-20T12:00:01.250Z",
 };
+const lookupResult = z
+  .strictObject({
+    bucket,
+    found: z.boolean(),
+    record: record.optional(),
+    cell: owner.optional(),
+  })
+  .meta({ id: "LookupResult", description: "`record` and `cell` are present if the name was found." });
+
+const unavailableName = z
+  .strictObject({ bucket, unavailable })
+  .meta({ id: "UnavailableName", description: UNAVAILABLE_NAME });
+
+export const lookupResults = z.array(z.union([lookupResult, unavailableName]));
+
 const exampleOwner = { id: "7", address: "https://cell-7.example.com" };
 
 const unsure: RouteError = {
@@ -108,7 +125,8 @@ export const recordRoutes = {
     summary: "Look up many names",
     about:
       `Looks up as many as ${limitTable.lookupBuckets.default} names in one call. The results are in the ` +
-      "order of the request. The call fails if the answer for any name is unknown.",
+      "order of the request. A name whose answer is unknown has `unavailable` instead of `found`. If that " +
+      "is so for every name, the call fails like a call for one name.",
     roles: everyone,
     params: nothing,
     query: nothing,
@@ -123,7 +141,7 @@ export const recordRoutes = {
     responses: {
       200: {
         about: "One result per bucket, in the order of the request.",
-        schema: z.strictObject({ results: z.array(lookupResult) }),
+        schema: z.strictObject({ results: lookupResults }),
         example: { results: [{ bucket: { type: "USERNAMES", value: "alice" }, found: false }] },
       },
     },

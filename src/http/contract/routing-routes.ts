@@ -4,7 +4,8 @@ import { bucketType, nothing, wholeNumber } from "./fields.ts";
 import { boundedList } from "./lists.ts";
 import { minPosition } from "./min-position.ts";
 import { route, type RouteError } from "./route.ts";
-import { bucket, owner, problem, routeFacts } from "./schemas.ts";
+import { bucket, owner, routeFacts } from "./schemas.ts";
+import { UNAVAILABLE_NAME, unavailable } from "./unavailable.ts";
 
 const everyone = ["cell", "router", "operator", "viewer"] as const;
 const routers = ["router", "operator", "viewer"] as const;
@@ -34,26 +35,13 @@ const routeResult = z
   })
   .meta({ id: "RouteResult", description: "`cell` and `epoch` are present only if the name was found." });
 
-const { code, reason, field, detail } = problem.shape;
-
 const unavailableRoute = z
   .strictObject({
     name: bucket,
     shard: wholeNumber.meta({ description: "The number of the name's shard." }),
-    unavailable: z.strictObject({
-      code,
-      reason,
-      field,
-      detail,
-      retry_after_ms: wholeNumber.meta({ description: "Milliseconds to wait before asking again." }),
-    }),
+    unavailable,
   })
-  .meta({
-    id: "UnavailableRoute",
-    description:
-      "A name whose answer is unknown, with the fields of the problem that a call for it alone would get. " +
-      "Don't treat it as 'not found'.",
-  });
+  .meta({ id: "UnavailableRoute", description: UNAVAILABLE_NAME });
 
 export const routeResults = z.array(z.union([routeResult, unavailableRoute]));
 

@@ -242,7 +242,7 @@ export const foreignRecord = z
   .strictObject({ bucket, cell_id: cellId, status })
   .meta({ id: "ForeignRecord", description: "The part of another cell's record that a cell may see." });
 
-const record = z.union([wholeRecord, foreignRecord]);
+export const record = z.union([wholeRecord, foreignRecord]);
 
 export const owner = z
   .strictObject({
@@ -252,15 +252,6 @@ export const owner = z
   .meta({ id: "OwnerCell", description: "The cell that owns the name." });
 
 export const recordAnswer = z.strictObject({ record, cell: owner });
-
-export const lookupResult = z
-  .strictObject({
-    bucket,
-    found: z.boolean(),
-    record: record.optional(),
-    cell: owner.optional(),
-  })
-  .meta({ id: "LookupResult", description: "`record` and `cell` are present if the name was found." });
 
 /** What a router needs to know about an answer to decide whether to keep it. */
 export const routeFacts = z

@@ -4,10 +4,10 @@ import type { Cell } from "../../core/directory/messages.ts";
 import type { ClaimRecord, RecordPosition } from "../../core/messages.ts";
 import { ok, refused } from "../../core/refusal.ts";
 import type { Types } from "../../core/types/types.ts";
-import type { recordRoutes } from "../contract/record-routes.ts";
+import type { lookupResults, recordRoutes } from "../contract/record-routes.ts";
 import type * as schemas from "../contract/schemas.ts";
 import type { Handlers } from "../handler.ts";
-import { keyInPath, keysInBody, lookUp, ownersOf } from "../lookup.ts";
+import { keyInPath, keysInBody, lookUp, lookUpMany, ownersOf, toUnavailable } from "../lookup.ts";
 import { pageOf } from "../paging.ts";
 import { storedTypes, toApiRecordFor, timeOf, toApiRecord } from "../answers.ts";
 import { isSplit } from "../record-merge.ts";
@@ -33,18 +33,19 @@ export const recordHandlers: Handlers<Exclude<keyof typeof recordRoutes, "export
   async lookupRecords({ deployment, waitUntil, principal, body: { buckets } }) {
     const keys = await keysInBody(deployment, buckets, "buckets");
     if (!keys.ok) return keys;
-    const looked = await lookUp(deployment, keys.value);
+    const looked = await lookUpMany(deployment, waitUntil, keys.value);
     if (!looked.ok) return looked;
-    const owners = await ownersOf(deployment, waitUntil, looked.value);
-    if (!owners.ok) return owners;
-    const records = looked.value.map(({ record }) => record);
-    const known = await deployment.types.forAnswer(storedTypes(records.filter((each) => each !== null)));
+    const { answers, cells } = looked.value;
+    const records = answers.flatMap((each) => (each.ok ? (each.value.record ?? []) : []));
+    const known = await deployment.types.forAnswer(storedTypes(records));
     if (!known.ok) return known;
-    const results = buckets.map((bucket, index) => {
-      const record = records[index] ?? null;
-      return record === null
-        ? { bucket, found: false }
-        : { bucket, found: true, ...shown(record, principal, owners.value, known.value) };
+    const results = buckets.flatMap((bucket, index): z.input<typeof lookupResults> => {
+      const answer = answers[index];
+      if (answer === undefined) return [];
+      if (!answer.ok) return [{ bucket, unavailable: toUnavailable(answer.refusal) }];
+      const { record } = answer.value;
+      if (record === null) return [{ bucket, found: false }];
+      return [{ bucket, found: true, ...shown(record, principal, cells, known.value) }];
     });
     return ok({ status: 200, body: { results } });
   },

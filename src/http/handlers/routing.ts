@@ -11,19 +11,17 @@ import type { Deployment } from "../deployment.ts";
 import type { Handlers } from "../handler.ts";
 import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../kept.ts";
 import {
-  cellsOf,
   keyInPath,
   keysInBody,
   lookUp,
   lookUpMany,
   ownersOf,
-  unknownOwner,
+  toUnavailable,
   type ApiBucket,
   type KeyAnswer,
   type Looked,
 } from "../lookup.ts";
 import { unknownPositionIn, unknownShard } from "../known-shards.ts";
-import { sentence } from "../problem.ts";
 import { reach, readTimeoutMs, withFailure } from "../reach.ts";
 
 /** How long the newest page of a report may be kept. */
@@ -60,16 +58,12 @@ export const routingHandlers: Handlers<keyof typeof routingRoutes> = {
     if (fault !== undefined) return fault;
     const keys = await keysInBody(deployment, names, "names");
     if (!keys.ok) return keys;
-    const answers = await lookUpMany(deployment, keys.value);
-    const looked = answers.flatMap((each) => (each.ok ? [each.value] : []));
-    const cells = await cellsOf(deployment, waitUntil, looked);
-    if (!cells.ok) return cells;
-    const checked = answers.map((each) => withOwner(each, wanted, cells.value));
-    const refusal = refusalOfAll(checked);
-    if (refusal !== undefined) return refusal;
+    const looked = await lookUpMany(deployment, waitUntil, keys.value, (one) => behindOf(one, wanted));
+    if (!looked.ok) return looked;
+    const { answers, cells } = looked.value;
     const results = names.flatMap((name, index) => {
-      const each = checked[index];
-      return each === undefined ? [] : [resultOf(name, each, principal, cells.value)];
+      const each = answers[index];
+      return each === undefined ? [] : [resultOf(name, each, principal, cells)];
     });
     return ok({ status: 200, body: { results } });
   },
@@ -130,42 +124,13 @@ function behindOf({ shard, position }: Looked, wanted: Positions | undefined): R
       });
 }
 
-/** Refuses an answer that is too old, or whose cell has no known address. */
-function withOwner(
-  answer: KeyAnswer,
-  wanted: Positions | undefined,
-  cells: ReadonlyMap<string, Cell>,
-): KeyAnswer {
-  if (!answer.ok) return answer;
-  const { shard, record } = answer.value;
-  const refusal =
-    behindOf(answer.value, wanted) ?? (record === null || cells.has(record.cell) ? undefined : unknownOwner);
-  return refusal?.ok === false ? { ...refusal, shard } : answer;
-}
-
-/**
- * The refusal of a call without any answer, or that has computed its shards before the deployment grew. Only
- * if all shards were read is it about `min_position`: then a router knows that the coordinator works.
- */
-function refusalOfAll(answers: readonly KeyAnswer[]): Result<never> | undefined {
-  const refusals = answers.filter((each) => !each.ok);
-  const outdated = refusals.find(({ refusal }) => refusal.reason === "PLACEMENT_MISMATCH");
-  if (outdated !== undefined) return outdated;
-  if (refusals.length < answers.length) return undefined;
-  return refusals.find(({ refusal }) => refusal.field === undefined) ?? refusals[0];
-}
-
 function resultOf(
   name: ApiBucket,
   answer: KeyAnswer,
   principal: Principal,
   cells: ReadonlyMap<string, Cell>,
 ): z.input<typeof routeResults>[number] {
-  if (!answer.ok) {
-    const { code, reason, field, detail, retryAfterMs = 1_000 } = answer.refusal;
-    const unavailable = { code, reason, field, detail: sentence(detail), retry_after_ms: retryAfterMs };
-    return { name, shard: answer.shard, unavailable };
-  }
+  if (!answer.ok) return { name, shard: answer.shard, unavailable: toUnavailable(answer.refusal) };
   const route = found(answer.value, principal, cells);
   return { name, found: route !== undefined, ...route, ...factsOf(answer.value) };
 }
