@@ -101,4 +101,8 @@ async function make(
   return keys;
 }
 
-export const devKeys = { read, make, fileOf };
+/** Says where the keys are. Only the owner of the file can read it. */
+const describe = (stateFolder: string, keys: DevKeys): string =>
+  `${fileOf(stateFolder)}: operator, router, cells ${Object.keys(keys.cells).join(", ")}`;
+
+export const devKeys = { read, make, describe };

@@ -60,10 +60,8 @@ async function main(): Promise<void> {
     `Leasehold is ready at ${url}`,
     "",
     `  state      ${stateFolder}`,
-    `  keys       ${devKeys.fileOf(stateFolder)}${isFirstStart ? " (new)" : ""}`,
-    // The keys are printed only once, because output is often kept in logs.
-    ...(isFirstStart ? [`  operator   ${keys.operator}`, `  router     ${keys.router}`] : []),
-    ...(isFirstStart ? Object.entries(keys.cells).map(([cell, key]) => `  cell ${cell}     ${key}`) : []),
+    // The keys themselves are not printed, because output is often kept in logs.
+    `  keys       ${devKeys.describe(stateFolder, keys)}${isFirstStart ? " (new)" : ""}`,
     "",
     `  API reference  ${url}/docs`,
     `  Try it         curl -H "Authorization: Bearer $KEY" ${url}/v1/limits`,

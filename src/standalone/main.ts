@@ -122,10 +122,8 @@ function banner({ url, grpcAddress, keys, isFirstStart }: Standalone): string {
     "",
     ...(grpcAddress === undefined ? [] : [`  gRPC       ${grpcAddress}`]),
     `  state      ${stateFolder}`,
-    `  keys       ${devKeys.fileOf(stateFolder)}${isFirstStart ? " (new)" : ""}`,
-    // The keys are printed only once, because output is often kept in logs.
-    ...(isFirstStart ? [`  operator   ${keys.operator}`, `  router     ${keys.router}`] : []),
-    ...(isFirstStart ? Object.entries(keys.cells).map(([cell, key]) => `  cell ${cell}     ${key}`) : []),
+    // The keys themselves are not printed, because output is often kept in logs.
+    `  keys       ${devKeys.describe(stateFolder, keys)}${isFirstStart ? " (new)" : ""}`,
     "",
     `  API reference  ${url}/docs`,
     "",

@@ -31,18 +31,22 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Nothing that a server logs has a secret in it. The keys are printed only once, to standard output. */
+/** Nothing that a server prints or logs has a secret in it. */
 function expectNoSecrets(text: string): void {
   const secret = readFileSync(join(state, "signing-secret"), "utf8");
   for (const each of [secret, keys.operator, keys.router, ...Object.values(keys.cells)])
     expect(text).not.toContain(each);
 }
 
-test("the first start makes private keys, and prints them", async () => {
+test("the first start makes private keys, and prints where they are, but no key", async () => {
   expect(Object.keys(keys.cells)).toEqual(["1", "2", "3", "4"]);
   for (const name of ["dev-keys.json", "signing-secret"])
     expect(statSync(join(state, name)).mode & 0o777, name).toBe(0o600);
-  await expect.poll(() => server.stdout).toContain(keys.operator);
+  await expect.poll(() => server.stdout).toContain("Ctrl-C stops it");
+  expect(server.stdout).toContain(
+    `${join(state, "dev-keys.json")}: operator, router, cells 1, 2, 3, 4 (new)`,
+  );
+  expectNoSecrets(server.stdout);
 });
 
 describe("odd requests", () => rawRequestTests("start", () => server));
