@@ -8,6 +8,7 @@ import { readSettings, settingNames } from "../router/settings.ts";
 import { compileRuleset, RulesetError } from "../src/router/index.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { startDemoCells } from "./demo-cells.ts";
+import { onStopSignal } from "./on-stop-signal.ts";
 import { startRouterWorker } from "./router-worker.ts";
 import { log, runServer } from "./server-process.ts";
 import { endWithNpm } from "./settings.ts";
@@ -50,8 +51,7 @@ async function main(): Promise<void> {
   const rules = await readRules(values.rules === undefined ? DEFAULT_RULES : resolve(values.rules));
   const ended = new Promise<undefined>((then) => {
     const end = (): void => then(undefined);
-    process.once("SIGINT", end);
-    process.once("SIGTERM", end);
+    onStopSignal(end);
     endWithNpm("router", resolve(import.meta.dirname, ".."), end);
   });
   const parts: Part[] = [];

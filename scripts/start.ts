@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { createClient } from "../src/client/index.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { devKeys } from "./dev-keys.ts";
+import { onStopSignal } from "./on-stop-signal.ts";
 import { openFilesWarning } from "./open-files.ts";
 import { log, runServer } from "./server-process.ts";
 import { endWithNpm, portOf, variablesOf } from "./settings.ts";
@@ -35,8 +36,7 @@ async function main(): Promise<void> {
   if (warning !== undefined) process.stderr.write(`leasehold: ${warning}\n`);
   const ended = new Promise<undefined>((then) => {
     const end = (): void => then(undefined);
-    process.once("SIGINT", end);
-    process.once("SIGTERM", end);
+    onStopSignal(end);
     endWithNpm("start", resolve(import.meta.dirname, ".."), end);
   });
   const coordinator = await startCoordinator({

@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { onStopSignal } from "../../scripts/on-stop-signal.ts";
 import { startExample, type Example } from "./launcher/example.ts";
 import { readOptions, usage, type Options } from "./launcher/options.ts";
 import { readTypes } from "./launcher/types.ts";
@@ -37,13 +38,7 @@ async function run(options: Options, folder: string): Promise<number> {
   // A wrong file is refused before anything is started.
   const types = await readTypes(options.types);
   const ended = new Promise<undefined>((then) => {
-    // A second Ctrl-C ends the process at once.
-    const end = (): void => {
-      process.once("SIGINT", () => process.exit(130));
-      then(undefined);
-    };
-    process.once("SIGINT", end);
-    process.once("SIGTERM", end);
+    onStopSignal(() => then(undefined));
   });
   process.stdout.write("Starting a coordinator, two cells and a router …\n");
   const { port, timing } = options;

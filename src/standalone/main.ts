@@ -3,6 +3,7 @@ import { writeSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { devKeys } from "../../scripts/dev-keys.ts";
+import { onStopSignal } from "../../scripts/on-stop-signal.ts";
 import { log, runServer } from "../../scripts/server-process.ts";
 import { endWithNpm, portOf, variablesOf } from "../../scripts/settings.ts";
 import { readAuthorities, readTls } from "../../scripts/tls-files.ts";
@@ -144,7 +145,7 @@ async function main(): Promise<void> {
   // A wrong file is refused before anything is started.
   const types = options.types === undefined ? undefined : await readTypesFile(options.types);
   const ended = new Promise<void>((end) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => end());
+    onStopSignal(end);
     endWithNpm("standalone", process.cwd(), end);
   });
   const server = await startStandalone({

@@ -64,7 +64,7 @@ describe("the first server", () => {
   });
 });
 
-test("a stop answers the requests that are running", async () => {
+test("a stop answers the requests that are running, also if its signal comes twice", async () => {
   const server = await ready({ state: "stopping" });
   const calls = Array.from({ length: 50 }, (_, n) => begin(server, n, `name-${n}`));
   await calls[0];
@@ -73,6 +73,9 @@ test("a stop answers the requests that are running", async () => {
   const isClosed = new Promise((resolve) => silent.once("close", resolve).once("error", () => {}));
   await new Promise((resolve) => silent.once("connect", resolve));
   const ended = server.end("SIGTERM");
+  // npm passes on the Ctrl-C that the terminal has sent to the server as well.
+  void server.end("SIGINT");
+  void server.end("SIGTERM");
   // Requests that the server has not accepted yet get no connection: 0.
   for (const { status } of await Promise.all(calls)) expect([0, 201]).toContain(status);
   await isClosed;
