@@ -36,7 +36,27 @@ const TEST_DATA = "test/core/canonical/data";
 /**
  * Reasons for refusing a code point. The table stores the index of the reason in this list; 0 means accepted.
  */
-const REFUSALS = ["", "control", "bidi", "zero_width", "unassigned", "ill_formed"];
+const REFUSALS = ["", "control", "bidi", "zero_width", "unassigned", "ill_formed", "private_use"];
+
+/**
+ * Characters that draw nothing, although no property says so. Joiners and modifiers only change how a
+ * character of their script is drawn, as variation selectors do.
+ */
+const BLANK = new Set([
+  0x1680, // the space of Ogham, which only fonts with stem lines draw; it does not normalize to a space
+  0x2800, // the Braille pattern without dots
+  0xfffc, // stands for an object that a plain text does not have
+  0x13441, // the blanks of Egyptian hieroglyphs
+  0x13442,
+  0x16fe4, // the filler of Khitan
+  0x1d159, // the null notehead
+  0x2d7f, // the joiners of Tifinagh consonants and Brahmi numbers
+  0x1107f,
+  0x13440, // mirrors a hieroglyph
+  0x1bc9d, // makes a letter of Duployan thick
+  ...between(0x1da9b, 0x1da9f), // fills and rotates symbols of SignWriting
+  ...between(0x1daa1, 0x1daaf),
+]);
 
 main();
 
@@ -138,23 +158,26 @@ ${wrap(readingTokens(found))}
 `;
 }
 
+function between(first, last) {
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+}
+
 // ---- refused code points ----------------------------------------------------------------------------------
 
 function refusalPerCodePoint(category) {
   const bidiControl = codePointSet("PropList.txt", "Bidi_Control");
   const defaultIgnorable = codePointSet("DerivedCoreProperties.txt", "Default_Ignorable_Code_Point");
   const prepended = codePointSet("PropList.txt", "Prepended_Concatenation_Mark");
-  // This filler has no width, but Default_Ignorable_Code_Point does not contain it.
-  const KHITAN_FILLER = 0x16fe4;
 
   const nameOf = (codePoint) => {
     const gc = category[codePoint];
     if (gc === "Cs") return "ill_formed";
     if (gc === "Cc" || gc === "Zl" || gc === "Zp") return "control";
     if (bidiControl.has(codePoint)) return "bidi";
-    if (defaultIgnorable.has(codePoint) || codePoint === KHITAN_FILLER) return "zero_width";
+    if (defaultIgnorable.has(codePoint) || BLANK.has(codePoint)) return "zero_width";
     // Only prepended concatenation marks are visible. All other format characters have no width.
     if (gc === "Cf" && !prepended.has(codePoint)) return "zero_width";
+    if (gc === "Co") return "private_use";
     return gc === "Cn" ? "unassigned" : "";
   };
   return Array.from({ length: CODE_POINTS }, (_, codePoint) => REFUSALS.indexOf(nameOf(codePoint)));

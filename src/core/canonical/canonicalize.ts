@@ -51,6 +51,7 @@ const WHAT: Record<AnyCharacterRefusal, string> = {
   bidi: "changes the direction of text",
   zero_width: "is invisible",
   unassigned: `is not assigned in Unicode ${UNICODE_VERSION}`,
+  private_use: "is for private use, so a font may draw nothing",
   restricted: `is not allowed in names: Unicode ${UNICODE_VERSION} restricts it`,
   mark: "is a mark that readers may overlook, or not on a letter",
   not_ascii: "is outside of ASCII, where names cannot tell capitals from their look-alikes",

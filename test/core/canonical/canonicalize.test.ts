@@ -57,7 +57,7 @@ describe("any text", () => {
 
   it("is refused with a reason or has a canonical form within the limits, and never throws", () => {
     const refusals: CanonicalRefusal[] = ["empty", "too_long", "ill_formed", "control", "bidi", "zero_width"];
-    refusals.push("unassigned", "mixed_script", "bad_segment", "restricted", "mark", "space");
+    refusals.push("private_use", "unassigned", "mixed_script", "bad_segment", "restricted", "mark", "space");
     check(
       fc.property(anyType, text, (type, value) => {
         const result = canonicalize(ruleOf(type), value, 48);
@@ -179,6 +179,13 @@ describe("characters that no name may contain", () => {
       "\ufe00 \ufe0f \u{e0100} \u{e01ef} \u{e0001} \u{e0061} \u180b",
     ],
     ["zero_width", "other formats", "\ufff9 \ufffb \u{13430} \u{1bca0} \u{1d173} \u206a"],
+    ["zero_width", "characters that are blank", "\u1680 \u2800 \ufffc \u{13441} \u{13442} \u{1d159}"],
+    [
+      "zero_width",
+      "joiners and modifiers of a script",
+      "\u2d7f \u{1107f} \u{13440} \u{1bc9d} \u{1da9b} \u{1da9f} \u{1daa1} \u{1daaf}",
+    ],
+    ["private_use", "characters for private use", "\ue000 \uf8ff \u{f0000} \u{10fffd}"],
     ["unassigned", "code points that are not assigned", "\u0378 \u2fff \u31e5 \u{1fae9} \u{1c000} \u{2fffd}"],
     ["unassigned", "noncharacters", "\ufdd0 \ufdef \ufffe \uffff \u{1ffff} \u{10fffe} \u{10ffff}"],
   ])("%s: %s", (refusal, _, characters) => {
@@ -196,6 +203,9 @@ describe("characters that no name may contain", () => {
     expect(detailOf("EMAILS", "\u{1f600}\u{1f600}\u200b")).toBe("U+200B at index 2 is invisible.");
     expect(detailOf("EMAILS", "\u{1f600}\ud83d")).toBe("U+D83D at index 1 is a lone surrogate.");
     expect(detailOf("EMAILS", "a\u{10ffff}")).toBe("U+10FFFF at index 1 is not assigned in Unicode 15.0.0.");
+    expect(detailOf("EMAILS", "a\ue000")).toBe(
+      "U+E000 at index 1 is for private use, so a font may draw nothing.",
+    );
     expect(detailOf("EMAILS", "a\u202e")).toBe("U+202E at index 1 changes the direction of text.");
     expect(detailOf("USERNAMES", "P\u0430ypal")).toBe(
       "U+0430 at index 1 of the canonical form has another script than the rest of its value.",
