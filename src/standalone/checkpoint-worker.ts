@@ -11,8 +11,8 @@ function checkpoint(path: string): CheckpointResult {
   try {
     // Passive: it waits for nobody, and nobody waits for it.
     database.exec("PRAGMA synchronous = NORMAL");
-    const row = database.prepare("PRAGMA wal_checkpoint(PASSIVE)").get() as { log: number };
-    return { path, frames: row.log };
+    database.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    return { path };
   } finally {
     database.close();
   }

@@ -15,28 +15,25 @@ export type CheckpointMessage = "loaded" | CheckpointResult;
 
 export interface CheckpointResult {
   path: string;
-  /** The frames (pages) that the log has. */
-  frames?: number;
   error?: { message: string; errcode: number | undefined; code: string | undefined };
 }
 
-/** A log of this size is moved into its database: 16 MB of pages. It is read again at the next start. */
-const FRAMES = 4_000;
-/** What the first checkpoint of a file assumes. Later ones know it from the log. */
-const FRAMES_PER_WRITE = 8;
+/** A page of SQLite's default size, with its header. */
+const FRAME_BYTES = 4_120;
+/** A longer log is moved into its database: 16 MB of pages. It is read again at the next start. */
+export const LOG_BYTES = 32 + 4_000 * FRAME_BYTES;
 /** The main thread moves the rest itself if it is this small. Otherwise the other thread goes on. */
-const FRAMES_OF_REST = 256;
+const BYTES_OF_REST = 256 * FRAME_BYTES;
 /** As often as the other thread goes on in a row. While writes are faster than it, the log grows. */
 const ATTEMPTS = 4;
 
 /** The log of one database. */
 interface Log {
-  framesPerWrite: number;
-  /** Writes since the log was empty. */
-  writes: number;
-  /** The writes at which a checkpoint is due. */
+  /** The size of its file. SQLite cuts it to `LOG_BYTES` when it uses the log from its start again. */
+  bytes: number;
+  /** The size at which a checkpoint is due. */
   dueAt: number;
-  /** The writes that the other thread has found in the log. */
+  /** The size when the other thread began. */
   foundAt: number;
   attempts: number;
   isRunning: boolean;
@@ -45,7 +42,8 @@ interface Log {
 /**
  * Keeps write-ahead logs short, without holding up the main thread for long. Another thread moves most of a
  * log into its database, and the main thread the few pages that were written meanwhile. Then SQLite uses the
- * log from its start again.
+ * log from its start again, and cuts its file to `LOG_BYTES` (`journal_size_limit`). So a file that is longer
+ * tells how long the log is.
  */
 export class Checkpointer {
   readonly #logs = new Map<LoggedFile, Log>();
@@ -69,11 +67,13 @@ export class Checkpointer {
     this.#worker.unref();
   }
 
-  /** Must be called after each write. */
-  wrote(file: LoggedFile): void {
+  /** Must be called after each write, with the size of the log's file. */
+  wrote(file: LoggedFile, bytes: number): void {
     const log = this.#logOf(file);
-    log.writes += 1;
-    if (log.writes >= log.dueAt) this.#checkpoint(file, log);
+    // SQLite has used the log from its start again.
+    if (bytes < log.bytes) log.dueAt = LOG_BYTES;
+    log.bytes = bytes;
+    if (bytes > log.dueAt) this.#checkpoint(file, log);
   }
 
   forget(file: LoggedFile): void {
@@ -84,6 +84,8 @@ export class Checkpointer {
   async stop(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
+    // The process must not end here.
+    worker.ref();
     while ([...this.#logs.values()].some(({ isRunning }) => isRunning)) await once(worker, "message");
     await worker.terminate();
     this.#worker = undefined;
@@ -92,14 +94,7 @@ export class Checkpointer {
   #logOf(file: LoggedFile): Log {
     const known = this.#logs.get(file);
     if (known !== undefined) return known;
-    const log: Log = {
-      framesPerWrite: FRAMES_PER_WRITE,
-      writes: 0,
-      dueAt: FRAMES / FRAMES_PER_WRITE,
-      foundAt: 0,
-      attempts: 0,
-      isRunning: false,
-    };
+    const log: Log = { bytes: 0, dueAt: LOG_BYTES, foundAt: 0, attempts: 0, isRunning: false };
     this.#logs.set(file, log);
     return log;
   }
@@ -108,7 +103,7 @@ export class Checkpointer {
     if (log.isRunning) return;
     log.isRunning = true;
     log.attempts += 1;
-    log.foundAt = log.writes;
+    log.foundAt = log.bytes;
     this.#worker ??= this.#startWorker();
     this.#worker.postMessage(file.path);
   }
@@ -128,7 +123,7 @@ export class Checkpointer {
     return worker;
   }
 
-  #finish({ path, frames = 0, error }: CheckpointResult): void {
+  #finish({ path, error }: CheckpointResult): void {
     const [file, log] = [...this.#logs].find(([each]) => each.path === path) ?? [];
     if (file === undefined || log === undefined) return;
     log.isRunning = false;
@@ -136,13 +131,12 @@ export class Checkpointer {
       const failure = failureOf(path, error) ?? new StorageFailure(`${path}: ${error.message}`);
       return this.#onFailure(failure);
     }
-    log.framesPerWrite = Math.max(1, frames / Math.max(1, log.foundAt));
     void this.#finishRest(file, log);
   }
 
   async #finishRest(file: LoggedFile, log: Log): Promise<void> {
-    const rest = (log.writes - log.foundAt) * log.framesPerWrite;
-    if (rest > FRAMES_OF_REST && log.attempts < ATTEMPTS) return this.#checkpoint(file, log);
+    if (log.bytes - log.foundAt > BYTES_OF_REST && log.attempts < ATTEMPTS)
+      return this.#checkpoint(file, log);
     try {
       // What is synced here, the checkpoint does not have to sync.
       await file.database.flush();
@@ -151,12 +145,9 @@ export class Checkpointer {
       return;
     }
     if (!this.#logs.has(file)) return;
-    const [result] = file.database.all<{ log: number; checkpointed: number }>(
-      "PRAGMA wal_checkpoint(PASSIVE)",
-    );
+    file.database.all("PRAGMA wal_checkpoint(PASSIVE)");
     log.attempts = 0;
-    if (result !== undefined && result.log === result.checkpointed) log.writes = 0;
-    // A backup reads an earlier state, so the log cannot be emptied yet.
-    log.dueAt = log.writes + Math.ceil(FRAMES / log.framesPerWrite);
+    // While a backup reads an earlier state, the log cannot be used from its start again.
+    log.dueAt = log.bytes + LOG_BYTES;
   }
 }

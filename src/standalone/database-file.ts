@@ -1,7 +1,7 @@
 import { openSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { SqliteDatabase } from "../node-host/sqlite-database.ts";
-import type { Checkpointer } from "./checkpointer.ts";
+import { LOG_BYTES, type Checkpointer } from "./checkpointer.ts";
 import type { Disk } from "./disk.ts";
 import { StorageFailure, type OnStorageFailure } from "./storage-failure.ts";
 import { WalSync } from "./wal-sync.ts";
@@ -26,7 +26,7 @@ export class DatabaseFile {
     const sync = new WalSync(path, {
       disk,
       onFailure,
-      onWrite: () => checkpointer.wrote(this),
+      onWrite: (logBytes) => checkpointer.wrote(this, logBytes),
       onClose: () => checkpointer.forget(this),
     });
     this.database = new SqliteDatabase(openConnection(path), sync);
@@ -44,6 +44,7 @@ function openConnection(path: string): DatabaseSync {
     // nothing.
     connection.exec("PRAGMA synchronous = FULL; PRAGMA journal_mode = WAL");
     connection.exec("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY");
+    connection.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`);
     // The first access makes the log.
     connection.prepare("SELECT count(*) FROM sqlite_schema").get();
     return connection;

@@ -1,4 +1,4 @@
-import { closeSync } from "node:fs";
+import { closeSync, fstatSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Durability } from "../node-host/sqlite-database.ts";
 import type { Disk } from "./disk.ts";
@@ -7,7 +7,8 @@ import { failureOf, syncFailure, type OnStorageFailure } from "./storage-failure
 interface WalSyncOptions {
   disk: Disk;
   onFailure: OnStorageFailure;
-  onWrite: () => void;
+  /** Gets the size of the log's file. */
+  onWrite: (logBytes: number) => void;
   onClose: () => void;
 }
 
@@ -23,7 +24,7 @@ export class WalSync implements Durability {
   readonly #path: string;
   readonly #disk: Disk;
   readonly #onFailure: OnStorageFailure;
-  readonly #onWrite: () => void;
+  readonly #onWrite: WalSyncOptions["onWrite"];
   readonly #onClose: () => void;
   #logFd: number | undefined;
   /** The log is new, so its name in the folder has to survive as well. */
@@ -55,7 +56,7 @@ export class WalSync implements Durability {
 
   written(): void {
     this.#written += 1;
-    this.#onWrite();
+    if (this.#logFd !== undefined) this.#onWrite(fstatSync(this.#logFd).size);
   }
 
   async flush(): Promise<void> {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SqliteDatabase } from "../../src/node-host/sqlite-database.ts";
+import { LOG_BYTES } from "../../src/standalone/checkpointer.ts";
 import type { Disk } from "../../src/standalone/disk.ts";
 import { Storage } from "../../src/standalone/storage.ts";
 import type { StorageFailure } from "../../src/standalone/storage-failure.ts";
@@ -244,23 +245,24 @@ test("errors of the storage are reported, and those of a statement are not", () 
 describe("checkpoints", () => {
   const log = (): string => join(folder, "cell-1.sqlite-wal");
 
-  /** More than 16 MB, the length of a log that asks for a checkpoint. */
-  const ROWS = 600;
-
-  async function writeMuch(database: SqliteDatabase): Promise<number> {
-    for (let n = 0; n < ROWS; n += 1) insert(database, "x".repeat(30_000));
+  /** Writes more than 16 MB, the length of a log that asks for a checkpoint. */
+  async function writeMuch(database: SqliteDatabase, rows = 600): Promise<number> {
+    for (let n = 0; n < rows; n += 1) insert(database, "x".repeat(18_000_000 / rows));
     await database.flush();
     // The result of the other thread arrives between two turns.
     await new Promise((resume) => setTimeout(resume, 20));
-    return ROWS;
+    return rows;
   }
 
-  /** Writes until the log is used from its start again. Without checkpoints, that never happens. */
-  async function writeUntilReused(database: SqliteDatabase): Promise<number> {
+  /** Writes until the log is used from its start again and cut. Without checkpoints, that never happens. */
+  async function writeUntilCut(database: SqliteDatabase, rows?: number): Promise<number> {
     for (let written = 0; ;) {
+      written += (await writeMuch(database, rows)) + 1;
       const before = statSync(log()).size;
-      written += await writeMuch(database);
-      if (statSync(log()).size === before) return written;
+      insert(database, "x");
+      const { size } = statSync(log());
+      if (size === LOG_BYTES) return written;
+      expect(size).toBeGreaterThanOrEqual(before);
     }
   }
 
@@ -268,13 +270,21 @@ describe("checkpoints", () => {
     const storage = open();
     const { database } = storage.store("cell-1");
     database.all("CREATE TABLE t (a TEXT)");
-    const written = (await writeUntilReused(database)) + (await writeUntilReused(database));
+    const written = (await writeUntilCut(database)) + (await writeUntilCut(database));
     expect(failures).toEqual([]);
     await close(storage);
     expect(existsSync(log())).toBe(false);
     const reader = new DatabaseSync(join(folder, "cell-1.sqlite"), { readOnly: true });
     expect(reader.prepare("SELECT count(*) AS n FROM t").get()).toEqual({ n: written });
     reader.close();
+  });
+
+  test("follow the length of the log, also if each write is large", async () => {
+    const { database } = open().store("cell-1");
+    database.all("CREATE TABLE t (a TEXT)");
+    const written = (await writeUntilCut(database, 6)) + (await writeUntilCut(database, 6));
+    expect(textsIn(database)).toHaveLength(written);
+    expect(failures).toEqual([]);
   });
 
   test("wait for a reader of an earlier state, and go on after it", async () => {
@@ -290,7 +300,7 @@ describe("checkpoints", () => {
     expect(seen()).toEqual({ n: 1 });
     reader.exec("COMMIT");
     reader.close();
-    written += await writeUntilReused(database);
+    written += await writeUntilCut(database);
     expect(textsIn(database)).toHaveLength(written);
     expect(failures).toEqual([]);
   });
