@@ -23,7 +23,7 @@ import { isOwnOrigin, isPlain } from "./origin.ts";
 import { pageAt } from "./pages.ts";
 import { signInPage } from "./pages/sign-in.ts";
 import { SignInLimit } from "./sign-in-limit.ts";
-import { style, stylePath } from "./style.ts";
+import { styleBytes, stylePath } from "./style.ts";
 import type { Outcome } from "./view.ts";
 
 /** A request of the console, and what it runs in. */
@@ -38,14 +38,16 @@ export interface ConsoleRequest {
 /** The largest form, sign-in included. */
 const MAX_FORM_BYTES = 16_384;
 
+type Body = string | Uint8Array | null;
+
 /** Serves every path under `/console`. */
 export async function serveConsole({ request, env, trace, serve }: ConsoleRequest): Promise<Response> {
   trace.route = "console";
   const path = rawPath(request.url);
-  const send = (status: number, body: string | null, headers: Record<string, string>): Response =>
+  const send = (status: number, body: Body, headers: Record<string, string>): Response =>
     new Response(request.method === "HEAD" ? null : body, { status, headers: ofConsole(headers, trace) });
   if (path === stylePath)
-    return send(200, style, {
+    return send(200, styleBytes, {
       "content-type": "text/css; charset=utf-8",
       "cache-control": "public, max-age=31536000, immutable",
     });

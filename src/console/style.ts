@@ -1,7 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 
-export const style = `
+const style = `
 :root {
   color-scheme: light dark;
   --ink: light-dark(#1b2430, #e4e8ee); --soft: light-dark(#566273, #a2adbb);
@@ -135,7 +135,9 @@ svg rect { fill: var(--bar); }
 }
 `;
 
-const version = bytesToHex(sha256(new TextEncoder().encode(style))).slice(0, 16);
+export const styleBytes = new TextEncoder().encode(style);
+
+const version = bytesToHex(sha256(styleBytes)).slice(0, 16);
 
 /** The address changes with the style sheet, so browsers may keep it forever. */
 export const stylePath = `/console/style-${version}.css`;

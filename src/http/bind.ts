@@ -16,7 +16,7 @@ import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
 import type { Handler } from "./handler.ts";
 import { secured } from "./headers.ts";
 import { readHistoryHeader } from "./history-header.ts";
-import { jsonAnswer } from "./json-answer.ts";
+import { JSON_TYPE, jsonAnswer } from "./json-answer.ts";
 import { jsonLines, openLines, type Lines } from "./lines.ts";
 import { boundsOf } from "./list-limits.ts";
 import type { PageTokens } from "./page-token.ts";
@@ -77,15 +77,18 @@ export function bind<Id extends RouteId>(
     if ("events" in result.value) return openEvents(result.value.events, trace, context);
     const { status, body, headers } = result.value;
     const { mediaType, lines } = route.responses[status] ?? {};
-    if (mediaType === undefined) return jsonAnswer(body, status, headers ?? {}, trace.requestId);
+    const isEncoded = body instanceof Uint8Array;
+    if (mediaType === undefined && !isEncoded)
+      return jsonAnswer(body, status, headers ?? {}, trace.requestId);
     const made =
       lines === true
         ? await openLines(body as Lines<unknown>, jsonLines, trace, logOf(context.env))
-        : ok(String(body));
+        : ok(isEncoded ? body : String(body));
     if (!made.ok) return fail(made.refusal, trace);
+    const type = mediaType === undefined ? JSON_TYPE : `${mediaType}; charset=utf-8`;
     return new Response(made.value, {
       status,
-      headers: secured({ "content-type": `${mediaType}; charset=utf-8`, ...headers }, trace.requestId),
+      headers: secured({ "content-type": type, ...headers }, trace.requestId),
     });
   };
 }

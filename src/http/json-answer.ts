@@ -1,13 +1,17 @@
 import { secured } from "./headers.ts";
 
-/** Like `Response.json`, but the text ends with a line feed, so that answers to curl don't run together. */
+export const JSON_TYPE = "application/json";
+
+/** Ends with a line feed, so that answers to curl don't run together. */
+export const jsonText = (body: unknown): string => `${JSON.stringify(body)}\n`;
+
 export const jsonAnswer = (
   body: unknown,
   status: number,
   headers: Readonly<Record<string, string>>,
   requestId: string,
 ): Response =>
-  new Response(`${JSON.stringify(body)}\n`, {
+  new Response(jsonText(body), {
     status,
-    headers: secured({ "content-type": "application/json", ...headers }, requestId),
+    headers: secured({ "content-type": JSON_TYPE, ...headers }, requestId),
   });

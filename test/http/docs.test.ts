@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import openapi from "../../openapi.json";
 import { version } from "../../package.json";
 import { errorCodes } from "../../src/core/refusal.ts";
@@ -24,6 +24,16 @@ describe("openapi.json", () => {
     const { json, headers } = await new Api().send("GET", "/openapi.json", { key: null });
     expect(json).toEqual(openapi);
     expect(headers.get("cache-control")).toContain("max-age");
+  });
+
+  test("is encoded once for all callers", async () => {
+    const api = new Api();
+    const read = async (): Promise<string> => (await api.send("GET", "/openapi.json", { key: null })).text;
+    const first = await read();
+    const stringify = vi.spyOn(JSON, "stringify");
+    onTestFinished(() => stringify.mockRestore());
+    expect(await read()).toBe(first);
+    expect(stringify.mock.results.filter(({ value }) => first.startsWith(value as string))).toHaveLength(0);
   });
 
   test("has every route, and no broken references", () => {

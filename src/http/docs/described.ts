@@ -2,7 +2,12 @@ import type { Types } from "../../core/types/types.ts";
 import type { Deployment } from "../deployment.ts";
 import { withTypes } from "../deployment-types.ts";
 import type { WaitUntil } from "../../runtime.ts";
+import { jsonText } from "../json-answer.ts";
+import { encodedOnce } from "../encoded-once.ts";
 import { shippedDocument, type Document } from "./document.ts";
+
+/** `openapi.json` in bytes. */
+export const openApiBody = encodedOnce<Document>(jsonText);
 
 let made: { types: Types; document: Document } | undefined;
 

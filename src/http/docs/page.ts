@@ -1,4 +1,5 @@
 import { sha256 } from "@noble/hashes/sha2.js";
+import { encodedOnce } from "../encoded-once.ts";
 import { entriesOf, type Document, type Entry } from "./document.ts";
 import { choices, fieldList, fieldsOf } from "./fields.ts";
 import { html, Markup } from "./markup.ts";
@@ -9,26 +10,18 @@ import { style } from "./style.ts";
 /** Made as one string, because the content security policy contains the hash of these exact bytes. */
 const styleElement = new Markup(`<style>${style}</style>`);
 
-let made: { document: Document; text: string } | undefined;
+/** The API reference page. It has no scripts and loads nothing. */
+export const docsBody = encodedOnce<Document>((document) => render(document).text);
 
-/**
- * The API reference page, made at the first request and kept until the document changes. It has no scripts
- * and loads nothing.
- */
-export function docsPage(document: Document): string {
-  if (made?.document !== document) made = { document, text: render(document).text };
-  return made.text;
-}
+const styleHash = btoa(String.fromCharCode(...sha256(new TextEncoder().encode(style))));
 
 /** The policy allows only this page's own style sheet. */
-export const docsHeaders = (): Record<string, string> => ({
+export const docsHeaders: Readonly<Record<string, string>> = {
   "content-security-policy":
-    `default-src 'none'; style-src 'sha256-${styleHash()}'; base-uri 'none'; ` +
+    `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; ` +
     "form-action 'none'; frame-ancestors 'none'",
   "cache-control": "public, max-age=300",
-});
-
-const styleHash = (): string => btoa(String.fromCharCode(...sha256(new TextEncoder().encode(style))));
+};
 
 function render(document: Document): Markup {
   const { info, tags } = document;

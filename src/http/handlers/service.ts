@@ -94,18 +94,18 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   },
 
   async getOpenApi({ deployment, waitUntil }) {
-    const { describedApi } = await import("../docs/described.ts");
-    const body = await describedApi(deployment, waitUntil);
-    return ok({ status: 200, body: { ...body }, headers: { "cache-control": "public, max-age=300" } });
+    const { describedApi, openApiBody } = await import("../docs/described.ts");
+    const body = openApiBody(await describedApi(deployment, waitUntil));
+    return ok({ status: 200, body, headers: { "cache-control": "public, max-age=300" } });
   },
 
   async getDocs({ deployment, waitUntil }) {
-    const [{ describedApi }, { docsPage, docsHeaders }] = await Promise.all([
+    const [{ describedApi }, { docsBody, docsHeaders }] = await Promise.all([
       import("../docs/described.ts"),
       import("../docs/page.ts"),
     ]);
-    const page = docsPage(await describedApi(deployment, waitUntil));
-    return ok({ status: 200, body: page, headers: docsHeaders() });
+    const body = docsBody(await describedApi(deployment, waitUntil));
+    return ok({ status: 200, body, headers: docsHeaders });
   },
 
   getRoot: () => ok({ status: 200, body: { service: "leasehold", docs: "/docs", openapi: "/openapi.json" } }),
