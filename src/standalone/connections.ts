@@ -4,13 +4,19 @@ import type { Readable } from "node:stream";
 
 /** A connection that is ready for requests. */
 interface Connection {
-  /** The answers that are not complete, in the order of their requests. */
-  answers: Set<ServerResponse>;
+  /**
+   * The requests that are not answered, in their order, by their answers. Only the first is carried out:
+   * the callers of the others get nothing before its answer.
+   */
+  answers: Map<ServerResponse, () => void>;
   /** The last request. Its body may be incomplete. */
   last: IncomingMessage | undefined;
   /** Nothing more is parsed or carried out. */
   isEnding: boolean;
 }
+
+/** Programs that send requests without waiting for answers (pipelining) have some ten of them under way. */
+const MAX_PIPELINED = 32;
 
 /** How long the rest of what a caller sends is read after the last answer. */
 const LINGER_MS = 1_000;
@@ -30,26 +36,49 @@ export class Connections {
   }
 
   opened(socket: Socket): void {
-    this.#ready.set(socket, { answers: new Set(), last: undefined, isEnding: false });
+    const connection: Connection = { answers: new Map(), last: undefined, isEnding: false };
+    this.#ready.set(socket, connection);
     socket.once("close", () => this.#ready.delete(socket));
+    // Node reads on when a request is answered. Requests are only read as they are answered.
+    socket.on("resume", () => {
+      if (connection.answers.size > 1 && socket.writable) socket.pause();
+    });
     // Node calls it after the last answer. If the caller were still sending, the system would reset the
     // connection, and the answer could be lost.
     socket.destroySoon = () => this.end(socket);
     if (this.#isClosing) socket.destroy();
   }
 
-  /** Returns whether the request is to be carried out. */
-  began(incoming: IncomingMessage, answer: ServerResponse): boolean {
+  /** Calls `carryOut` once the caller has taken the answers to its earlier requests. */
+  began(incoming: IncomingMessage, answer: ServerResponse, carryOut: () => void): void {
     const { socket } = incoming;
     const connection = this.#ready.get(socket);
-    if (connection === undefined || connection.isEnding) return false;
-    connection.answers.add(answer);
+    if (connection === undefined || connection.isEnding) return;
+    const { answers } = connection;
+    answers.set(answer, carryOut);
     connection.last = incoming;
     answer.once("close", () => {
-      connection.answers.delete(answer);
-      if (connection.isEnding && connection.answers.size === 0) this.end(socket);
+      answers.delete(answer);
+      if (!socket.writable) return;
+      if (connection.isEnding && answers.size === 0) this.end(socket);
+      if (answers.size <= 1) socket.resume();
+      const [next] = answers.values();
+      next?.();
     });
-    return true;
+    if (answers.size === 1) carryOut();
+    else socket.pause();
+  }
+
+  /** Whether no other request of the connection is to be read. */
+  isFull(socket: Socket): boolean {
+    const { answers } = this.#ready.get(socket) ?? {};
+    return answers !== undefined && answers.size >= MAX_PIPELINED;
+  }
+
+  /** Closes a connection that has been silent if it is idle, or if its caller takes no more of an answer. */
+  silent(socket: Socket): void {
+    const pending = this.#ready.get(socket)?.answers.size ?? 0;
+    if (pending === 0 || socket.writableLength > 0) socket.destroy();
   }
 
   /**
@@ -112,8 +141,8 @@ export function announceClose(answer: ServerResponse): void {
 }
 
 /** The answers before it are sent, too. */
-function announceCloseOfLast(answers: ReadonlySet<ServerResponse>): void {
-  const last = [...answers].at(-1);
+function announceCloseOfLast(answers: Connection["answers"]): void {
+  const last = [...answers.keys()].at(-1);
   if (last !== undefined) announceClose(last);
 }
 

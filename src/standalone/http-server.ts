@@ -11,10 +11,13 @@ import {
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket, TlsOptions } from "node:tls";
+import { MessageBudget } from "../grpc/message-budget.ts";
 import { presentCertificate } from "../http/certificate.ts";
 import type { Failure } from "../http/problem.ts";
 import { MAX_CONNECTIONS } from "./connection-limit.ts";
+import { boundedBy } from "./bounded-request.ts";
 import { announceClose, Connections } from "./connections.ts";
+import { countedIn } from "./counted-answer.ts";
 
 interface Application {
   /** Carries out a request, as the Worker does. */
@@ -40,6 +43,10 @@ interface ConnectionLimits {
   checkMs: number;
   headerBytes: number;
   connections: number;
+  /** How long a caller may take nothing of an answer. */
+  unreadMs: number;
+  /** Of all answers that callers have not taken. */
+  unreadBytes: number;
 }
 
 export interface HttpOptions {
@@ -59,6 +66,8 @@ const LIMITS: ConnectionLimits = {
   checkMs: 1_000,
   headerBytes: 32_768,
   connections: MAX_CONNECTIONS,
+  unreadMs: 60_000,
+  unreadBytes: 128 * 1024 * 1024,
 };
 /** Node ends late requests. The application answers the limit of a body itself, so it comes first. */
 const LATER_MS = 5_000;
@@ -101,15 +110,16 @@ export class HttpServer {
       { errorHandler: (error) => application.dispatch(refusedRequest(error)) },
     );
     const connections = new Connections();
-    const listener: RequestListener = (incoming, outgoing) => {
-      if (connections.began(incoming, outgoing)) void answer(incoming, outgoing);
-    };
+    const listener: RequestListener = (incoming, outgoing) =>
+      connections.began(incoming, outgoing, () => void answer(incoming, outgoing));
     const options: ServerOptions = {
       headersTimeout: limits.headersMs,
       requestTimeout: limits.headersMs + bodyReadMs + LATER_MS,
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: limits.checkMs,
       maxHeaderSize: limits.headerBytes,
+      IncomingMessage: boundedBy((socket) => connections.isFull(socket)),
+      ServerResponse: countedIn(new MessageBudget(Infinity, limits.unreadBytes)),
       // The application refuses such a request, with a problem.
       requireHostHeader: false,
     };
@@ -118,6 +128,7 @@ export class HttpServer {
     const server =
       tls === undefined ? createServer(options, listener) : createTlsServer(tlsOptions, listener);
     server.maxConnections = limits.connections;
+    server.setTimeout(limits.unreadMs, (socket) => connections.silent(socket));
     // A caller may end its side of the connection once it has sent its requests, and gets the answers. Node
     // would carry the requests out and answer nothing.
     Object.assign(server, { httpAllowHalfOpen: true });

@@ -1,12 +1,13 @@
 /** What callers may do with connections, headers and bodies, and that they don't harm others. */
 import { spawnSync } from "node:child_process";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { connect as connectTls } from "node:tls";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { configOf } from "../../src/env.ts";
 import type { Failure } from "../../src/http/problem.ts";
 import { connectionLimit } from "../../src/standalone/connection-limit.ts";
@@ -20,7 +21,7 @@ afterEach(async () => {
 
 async function listen(
   limits: HttpOptions["limits"] = {},
-  dispatch = async (): Promise<Response> => new Response("served"),
+  dispatch: (request: Request) => Promise<Response> = async () => new Response("served"),
   tls?: HttpOptions["tls"],
 ): Promise<HttpServer> {
   const refuse = ({ status = 400, detail }: Failure): Response => new Response(detail, { status });
@@ -31,6 +32,9 @@ async function listen(
   ends.push(() => server.close(0));
   return server;
 }
+
+/** More than the system takes of an answer whose caller doesn't read it. */
+const LARGE = new Uint8Array(32 * 1024 * 1024);
 
 /** A connection, with everything that it has received. */
 class Connection {
@@ -44,6 +48,17 @@ class Connection {
     this.#socket.once("end", () => this.#socket.end());
     this.closed = new Promise((resolve) => this.#socket.once("close", () => resolve(this.received)));
     ends.push(() => this.#socket.destroy());
+  }
+
+  /** Reads nothing more until `read`. */
+  unread(): this {
+    this.#socket.pause();
+    return this;
+  }
+
+  read(): this {
+    this.#socket.resume();
+    return this;
   }
 
   send(text: string): this {
@@ -169,16 +184,117 @@ test("a stop answers all requests that a connection has sent, and carries out no
   );
   const request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
   const connection = new Connection(server.url).send(request + request);
-  await expect.poll(() => answers.length).toBe(2);
+  await expect.poll(() => answers.length).toBe(1);
   const stopped = server.close(60_000);
   connection.send(request);
   await new Promise((resume) => setTimeout(resume, 50));
-  for (const answer of answers) answer();
+  answers[0]?.();
+  await expect.poll(() => answers.length).toBe(2);
+  answers[1]?.();
   const received = await connection.closed;
   expect(received.match(/served/g)).toHaveLength(2);
   expect(received).toMatch(/served[^]*connection: close[^]*served/i);
   expect(answers).toHaveLength(2);
   await stopped;
+});
+
+describe("a connection", () => {
+  const requests = (count: number): string => "GET / HTTP/1.1\r\nhost: a\r\n\r\n".repeat(count);
+
+  test("has one request at a time, in the order in which they were sent", async () => {
+    const answers: (() => void)[] = [];
+    const { url } = await listen(
+      {},
+      () => new Promise((resolve) => answers.push(() => resolve(new Response("served")))),
+    );
+    const connection = new Connection(url).send(requests(10));
+    const served = (): number => connection.received.split("served").length - 1;
+    for (let n = 0; n < 10; n += 1) {
+      await expect.poll(() => answers.length).toBe(n + 1);
+      expect(served()).toBe(n);
+      answers[n]?.();
+    }
+    await expect.poll(served).toBe(10);
+  });
+
+  test("has its last request carried out, too, if its body follows later", async () => {
+    const bodies: string[] = [];
+    const { url } = await listen({}, async (request) => {
+      bodies.push(await request.text());
+      return new Response("served");
+    });
+    const post = (body: string): string => `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\n${body}`;
+    const connection = new Connection(url).send(post("ab12") + post("cd34") + post("ef"));
+    await expect.poll(() => bodies).toEqual(["ab12", "cd34"]);
+    connection.finish("56");
+    await connection.closed;
+    expect(bodies).toEqual(["ab12", "cd34", "ef56"]);
+  });
+
+  test("whose caller reads nothing has nothing more carried out", async () => {
+    let begun = 0;
+    const { url } = await listen({}, async () => {
+      begun += 1;
+      return new Response(LARGE);
+    });
+    const connection = new Connection(url).unread().send(requests(3));
+    await expect.poll(() => begun).toBe(1);
+    const other = new Connection(url).finish(requests(1));
+    expect((await other.closed).length).toBeGreaterThan(LARGE.length);
+    expect(begun).toBe(2);
+    connection.read();
+    await expect.poll(() => begun).toBe(4);
+  });
+
+  test("with too many requests under way is closed, and the others are not even parsed", async () => {
+    let parsed = 0;
+    const count = (): void => void (parsed += 1);
+    subscribe("http.server.request.start", count);
+    onTestFinished(() => void unsubscribe("http.server.request.start", count));
+    const { url } = await listen({}, async () => new Promise(() => {}));
+    const others = new Connection(url).send(requests(32));
+    await expect.poll(() => parsed).toBe(32);
+    expect(await new Connection(url).send(requests(2_000)).closed).toBe("");
+    expect(parsed).toBe(64);
+    others.end();
+  });
+
+  test("is closed if its answer is unread for the longest time when all take up too much", async () => {
+    let begun = 0;
+    const { url } = await listen({ unreadBytes: 2.5 * LARGE.length }, async () => {
+      begun += 1;
+      return new Response(LARGE);
+    });
+    const ask = async (): Promise<Connection> => {
+      const before = begun;
+      const connection = new Connection(url).unread().send(requests(1));
+      await expect.poll(() => begun).toBe(before + 1);
+      return connection;
+    };
+    const connections = [await ask(), await ask(), await ask()];
+    const received = connections.map((connection) => connection.read().finish("").closed);
+    const isWhole = (await Promise.all(received)).map(({ length }) => length > LARGE.length);
+    expect(isWhole).toEqual([false, true, true]);
+  });
+
+  test("whose caller takes nothing of an answer is closed, unlike one that waits for an answer", async () => {
+    let answer = (): void => {};
+    let cancelled = 0;
+    const stream = (): ReadableStream =>
+      new ReadableStream(
+        { pull: (controller) => controller.enqueue(LARGE), cancel: () => void (cancelled += 1) },
+        { highWaterMark: 0 },
+      );
+    const { url } = await listen({ unreadMs: 100 }, async (request) => {
+      if (request.url.endsWith("/stream")) return new Response(stream());
+      return new Promise((resolve) => (answer = () => resolve(new Response("served"))));
+    });
+    const waiting = new Connection(url).send(requests(1));
+    new Connection(url).unread().send(requests(1).replace("/", "/stream"));
+    await expect.poll(() => cancelled).toBe(1);
+    answer();
+    await expect.poll(() => waiting.received).toContain("served");
+  });
 });
 
 describe("what is no valid request", () => {
