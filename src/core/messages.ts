@@ -130,10 +130,11 @@ export type Outcome = "COMMITTED" | "ROLLED_BACK";
 
 /**
  * A commit or rollback, sent to one shard. It applies only to holds with this `epoch`. An `epoch` of null
- * releases an attempt that was never granted, whatever the epoch of its holds.
+ * releases an attempt that was never granted, whatever the epoch of its holds. `PRECOMMITTED`: nothing is
+ * decided yet, but the transfer may be cut from now on (Y6).
  */
 export interface Decision extends Holder {
-  outcome: Outcome;
+  outcome: Outcome | "PRECOMMITTED";
   epoch: number | null;
   keys: BucketKey[];
   /** Present in the decision of a transfer. */

@@ -19,7 +19,7 @@ import type {
   TransferCall,
 } from "../../src/core/transfer/messages.ts";
 import type { TransferParty } from "../../src/core/transfer/range.ts";
-import { Cluster } from "../support/cluster.ts";
+import { Cluster, type Call, type Fate } from "../support/cluster.ts";
 import { saveLedger, saveShard } from "../support/go-back.ts";
 import {
   beginRequest,
@@ -152,6 +152,15 @@ const rangeHolds = (c: Cluster): number =>
     (sum, shard) => sum + c.shard(shard).database.prepare("SELECT 1 FROM range_hold").all().length,
     0,
   );
+
+/** A message that tells a shard of a decision. */
+const isDecision = ({ method, message }: Call): boolean =>
+  method === "exchange" && (message as Exchange).decisions.some(({ outcome }) => outcome !== "PRECOMMITTED");
+
+/** Shards hear of decisions only when they ask. */
+const losesDecisions = (sent: Call): Fate => (isDecision(sent) ? "lose" : "deliver");
+
+const losesAnswers = ({ method }: Call): Fate => (method === "exchange" ? "lose_answer" : "deliver");
 
 const all = (owner: string): string[] => NAMES.map(() => owner);
 
@@ -292,16 +301,58 @@ test("[Y2] transfers of one source that wait for an acceptance leave room for th
   expect(await from("3", "b")).toMatchObject({ refusal: { reason: "TOO_MANY_TRANSFERS" } });
 });
 
-test("[Y2] the log row of a prepare has the hashes of all names, so that routers drop them", async () => {
+test("[Y6] the log row of a precommit has the hashes of all names, so that routers drop them", async () => {
   const c = await start();
   await claimed(c);
-  const before = c.shard(0).object;
-  const newest = await value(c, before.report({ ...c.envelope, after: null }));
+  const { object } = c.shard(0);
+  const newest = await value(c, object.report({ ...c.envelope, after: null }));
+  const heldSince = async (): Promise<number> => {
+    const { held } = await value(c, object.report({ ...c.envelope, after: newest.through }));
+    return new Set(held.flatMap(({ keys }) => keys)).size;
+  };
   const transfer = await prepared(c);
-  const report = await value(c, before.report({ ...c.envelope, after: newest.through }));
+  await verified(c, transfer);
+  // Nothing that routers know can change before.
+  expect(await heldSince()).toBe(0);
   const count = transfer.shards.find(({ shard }) => shard === 0)?.from.count ?? 0;
   expect(count).toBeGreaterThan(0);
-  expect(new Set(report.held.flatMap(({ keys }) => keys)).size).toBe(count);
+  c.fate = losesDecisions;
+  await value(c, decide(c, transfer, "CUT"));
+  expect(await heldSince()).toBe(count);
+});
+
+test("[Y6] a cut is not decided unless every shard has stored that it may follow", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  await verified(c, transfer);
+  c.fate = ({ method, to }) => (method === "exchange" && to === "shard 1" ? "lose" : "deliver");
+  expect(await decide(c, transfer, "CUT")).toMatchObject({
+    refusal: {
+      code: "UNAVAILABLE",
+      detail: "shard 1 has not stored that the transfer may be cut; retry",
+    },
+  });
+  expect(await get(c, transfer)).toMatchObject({ state: "PREPARED" });
+  expect(await owners(c)).toEqual(all("1"));
+  c.fate = () => "deliver";
+  await value(c, decide(c, transfer, "CUT"));
+  expect(await owners(c)).toEqual(all("2"));
+});
+
+test("[Y6] a transfer that was precommitted can be aborted, and the scope is as before", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  await verified(c, transfer);
+  c.fate = ({ method, to }) => (method === "exchange" && to === "shard 1" ? "lose" : "deliver");
+  await decide(c, transfer, "CUT");
+  c.fate = () => "deliver";
+  await value(c, decide(c, transfer, "ABORTED"));
+  await c.pass(500);
+  expect([rangeHolds(c), await owners(c)]).toEqual([0, all("1")]);
+  expect(await lookUp(c, "name-1")).toMatchObject({ isSettled: true });
+  await commit(c, "1", [{ kind: "replace", value: "name-1", scope: SCOPE }]);
 });
 
 test("[Y3] ops of both cells on the scope are leased, those of others are not affected", async () => {
@@ -346,17 +397,55 @@ test("[Y3] no begin waits for a transfer", async () => {
   expect(c.messages("wait")).toEqual([]);
 });
 
-test("[Y4] a lookup under a range hold asks the destination's ledger, and is not settled", async () => {
+test("[Y4] a lookup asks the destination's ledger once a cut may follow, and is not settled", async () => {
   const c = await start();
   await claimed(c);
-  expect(await lookUp(c, "name-1")).toMatchObject({ isSettled: true });
   const transfer = await prepared(c);
-  expect(await lookUp(c, "name-1")).toMatchObject({
-    isSettled: false,
-    found: { record: { cell: "1", status: "ACTIVE", lease: transfer.id, transferTo: "2" } },
-  });
+  await verified(c, transfer);
+  const inquiries = c.messages("inquire").length;
+  const record = { cell: "1", status: "ACTIVE", lease: transfer.id, transferTo: "2" };
+  expect(await lookUp(c, "name-1")).toMatchObject({ isSettled: true, found: { record } });
+  expect(c.messages("inquire")).toHaveLength(inquiries);
+  // The precommit is stored on every shard, and the cut fails.
+  c.fate = losesAnswers;
+  expect(await decide(c, transfer, "CUT")).toMatchObject({ refusal: { code: "UNAVAILABLE" } });
+  c.fate = () => "deliver";
+  expect(await lookUp(c, "name-1")).toMatchObject({ isSettled: false, found: { record } });
+  expect(c.messages("inquire").length).toBeGreaterThan(inquiries);
   c.fate = ({ method }) => (method === "inquire" ? "lose" : "deliver");
   expect(await lookUp(c, "name-1")).toMatchObject({ found: { kind: "unknown" } });
+  expect(await countsOf(c, ["1", "2"])).toEqual(["UNAVAILABLE", "UNAVAILABLE"]);
+});
+
+test.each(["is lost", "does not answer"])(
+  "[Y4] before a cut may follow, no read depends on the destination's ledger: it %s",
+  async (how) => {
+    const c = await start();
+    await claimed(c);
+    const transfer = await prepared(c);
+    await verified(c, transfer);
+    if (how === "is lost") {
+      const seen = { incarnation: 99 * 16 ** 6, position: 1 };
+      const asked = c.ledger("2").object.inquire({ ...c.envelope, seen, shard: 0, questions: [] });
+      expect(await c.clock.runUntil(asked)).toMatchObject({ refusal: { reason: "HISTORY_LOST" } });
+    } else c.fate = ({ to }) => (to === "ledger 2" ? "lose" : "deliver");
+    expect(await owners(c, [...NAMES, "outside"])).toEqual([...all("1"), "1"]);
+    expect(await countsOf(c, ["1", "2"])).toEqual([13, 0]);
+    expect(await lookUp(c, "name-1")).toMatchObject({ isSettled: true });
+    expect(await begin(c, "1", [{ value: "elsewhere", scope: "org-2" }])).toMatchObject({ ok: true });
+  },
+);
+
+test("[Y4] [H6] a shard that accepts a loss may have lost that a cut may follow", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  await verified(c, transfer);
+  const goBack = saveShard(c);
+  await value(c, decide(c, transfer, "CUT"));
+  goBack();
+  await acceptShardLoss(c);
+  expect(await owners(c)).toEqual(all("2"));
 });
 
 test("[Y4] reads of both cells' claims are right while prepared, and refused until rewritten", async () => {
@@ -368,7 +457,7 @@ test("[Y4] reads of both cells' claims are right while prepared, and refused unt
   expect(await countsOf(c, ["1", "2"])).toEqual([1_013, 0]);
   await verified(c, transfer);
   // The cut is durable, and shards hear of it only when they ask.
-  c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
+  c.fate = losesDecisions;
   await value(c, decide(c, transfer, "CUT"));
   expect(await countsOf(c, ["1", "2", "3"])).toEqual(["UNAVAILABLE", "UNAVAILABLE", 0]);
   expect(await owners(c)).toEqual(all("2"));
@@ -408,8 +497,9 @@ test("[Y5] the alarms of a shard that no message reaches ask, and rewrite all cl
   for (let from = 0; from < many.length; from += 1_000) await commit(c, "1", many.slice(from, from + 1_000));
   const transfer = await prepared(c);
   await verified(c, transfer);
-  c.fate = ({ to }) => (to === "shard 0" ? "lose" : "deliver");
+  c.fate = losesDecisions;
   await value(c, decide(c, transfer, "CUT"));
+  c.fate = ({ to }) => (to === "shard 0" ? "lose" : "deliver");
   const left = new Set<number>();
   for (let seconds = 0; rangeHolds(c) > 0 && seconds < 120; seconds += 1) {
     c.shard(0).restart();
@@ -782,10 +872,10 @@ test("[M7] an inquiry that ends many range holds rewrites few claims in one tran
   };
   const transfers: Transfer[] = [];
   for (const scope of scopes) transfers.push(await value(c, prepare(c, { scope, party: "operator" })));
-  c.fate = ({ method }) => (method === "exchange" ? "lose" : "deliver");
+  c.fate = losesDecisions;
   for (const transfer of transfers) {
     await verified(c, transfer);
-    await value(c, decide(c, transfer, "CUT"));
+    expect(await decide(c, transfer, "CUT")).toMatchObject({ ok: true });
   }
   await c.pass(20_000);
   expect([rangeHolds(c), c.claims().filter(({ cell }) => cell === "2").length]).toEqual([0, 2_600]);
@@ -830,7 +920,7 @@ test("[Y2] [M6] a shard has a limited number of range holds", async () => {
   const { database } = c.shard(0);
   database.exec(
     `INSERT INTO range_hold
-     SELECT 'scope-' || n, '8', '9', 'lease-' || n, 1, n, n, ${c.clock.now()}, '{}', NULL
+     SELECT 'scope-' || n, '8', '9', 'lease-' || n, 1, n, n, ${c.clock.now()}, '{}', 0, NULL
        FROM (WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1000)
              SELECT n FROM count)`,
   );
@@ -963,7 +1053,9 @@ test("[Y10] [H7] a ledger that went back gets its transfer again, and an operato
   // Every shard hears of the grant.
   await commit(c, "1", ["a", "b", "c", "d", "e", "f", "g", "h"]);
   goBack();
-  expect((await lookUp(c, "name-1")).found).toMatchObject({ kind: "unknown" });
+  // No shard was told that a cut may follow, so the claims have not moved.
+  expect(await owners(c)).toEqual(all("2"));
+  expect(await begin(c, "1", ["noticed"])).toMatchObject({ refusal: { reason: "HISTORY_LOST" } });
   expect(await reconcile(c)).toMatchObject({ ok: true, value: { leases: 1 } });
   expect(await get(c, transfer)).toMatchObject({
     state: "PREPARED",

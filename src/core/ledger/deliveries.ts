@@ -404,6 +404,22 @@ interface SentDecision {
   decision: Decision;
 }
 
+/** Returns what tells each shard that has the range hold of a transfer that it may be cut (Y6). */
+export const precommitsOf = (cell: string, row: LeaseRow | undefined): SentDecision[] =>
+  row === undefined ? [] : transferDecisionsOf(cell, row, "PRECOMMITTED");
+
+function transferDecisionsOf(cell: string, row: LeaseRow, outcome: Decision["outcome"]): SentDecision[] {
+  const { lease, incarnation, counter, epochs, transfer } = row;
+  if (epochs === null || transfer === null) return [];
+  const decided = { cell, lease, incarnation, counter, outcome, transfer: decodeRange(transfer) };
+  // A range hold stays where it was granted: no shard hands names over while it has one (G10).
+  return [...decodeExecutions(epochs)].map(([shard, { epoch }]) => ({
+    key: `${shard}>${shard}`,
+    shard,
+    decision: { ...decided, epoch, keys: [] },
+  }));
+}
+
 /**
  * Returns the decisions for each shard that may have a hold of the lease. None for a fence, which has no
  * holds.
@@ -411,18 +427,10 @@ interface SentDecision {
 function decisionsOf(cell: string, row: LeaseRow, shardNow: (op: Op) => number): SentDecision[] {
   if (row.payload === null || row.epochs === null || row.state === "GRANTED") return [];
   const outcome: Outcome = row.state;
+  if (row.transfer !== null) return transferDecisionsOf(cell, row, outcome);
   const { lease, incarnation, counter } = row;
   const executions = decodeExecutions(row.epochs);
   const decided = { cell, lease, incarnation, counter, outcome };
-  if (row.transfer !== null) {
-    const transfer = decodeRange(row.transfer);
-    // A range hold stays where it was granted: no shard hands names over while it has one (G10).
-    return [...executions].map(([shard, { epoch }]) => ({
-      key: `${shard}>${shard}`,
-      shard,
-      decision: { ...decided, epoch, keys: [], transfer },
-    }));
-  }
   const sent = new Map<string, SentDecision>();
   for (const op of decodePayload(row.payload)) {
     const { shard: grantedBy, type, canonical } = op;

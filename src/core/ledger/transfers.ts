@@ -20,7 +20,7 @@ import type {
   TransferStep,
 } from "../transfer/messages.ts";
 import type { BySide, DigestedClaims, MovedClaims, TransferParty, TransferSide } from "../transfer/range.ts";
-import type { Deliveries } from "./deliveries.ts";
+import { precommitsOf, type Deliveries } from "./deliveries.ts";
 import { cellRemoved } from "../cell-removed.ts";
 import { leaseIdReused, rolledBack } from "./begins.ts";
 import type { Decisions } from "./decisions.ts";
@@ -57,7 +57,7 @@ export class Transfers {
   readonly #decisions: Decisions;
   readonly #deliveries: Deliveries;
   readonly #audit: Audit;
-  readonly #links: Pick<ShardLinks, "compare">;
+  readonly #links: Pick<ShardLinks, "compare" | "decide">;
 
   constructor(
     cell: string,
@@ -70,7 +70,7 @@ export class Transfers {
     decisions: Decisions,
     deliveries: Deliveries,
     audit: Audit,
-    links: Pick<ShardLinks, "compare">,
+    links: Pick<ShardLinks, "compare" | "decide">,
   ) {
     this.#cell = cell;
     this.#clock = clock;
@@ -218,8 +218,8 @@ export class Transfers {
     if (known.state === call.outcome) return this.#answer(call.transfer);
     if (known.state !== "PREPARED") return decidedTransfer(known);
     // Shards may know of a decision that this ledger has lost.
-    const behind = await this.#links.compare();
-    if (behind !== undefined) return { ok: false, refusal: behind };
+    const unready = (await this.#links.compare()) ?? (await this.#precommit(call));
+    if (unready !== undefined) return { ok: false, refusal: unready };
     const { version, placement, caller, requestId, reason, traces } = call;
     const request: DecideRequest = {
       version,
@@ -245,7 +245,26 @@ export class Transfers {
     return this.#answer(call.transfer);
   }
 
-  /** Runs in the transaction of the decision. */
+  /**
+   * Tells every shard that the transfer may be cut, before it is (Y6). Until a shard has stored that, it
+   * knows by itself that its claims have not moved. Returns why the transfer can't be cut now.
+   */
+  async #precommit(call: DecideTransfer): Promise<Refusal | undefined> {
+    if (call.outcome !== "CUT") return undefined;
+    const refusal = this.#decisionRefusal(call);
+    if (refusal !== undefined) return refusal;
+    const sent = precommitsOf(this.#cell, this.#store.findWhole(call.transfer));
+    const signal = { isOver: false };
+    const answers = await Promise.all(
+      sent.map(({ shard, decision }) => this.#links.decide(shard, decision, signal, call.traces)),
+    );
+    const silent = answers.findIndex(({ kind }) => kind !== "ok");
+    if (silent === -1) return undefined;
+    const detail = `shard ${sent[silent]?.shard} has not stored that the transfer may be cut; retry`;
+    return this.#history.refusal ?? refused("UNAVAILABLE", detail, { retryAfterMs: 1_000 }).refusal;
+  }
+
+  /** Runs before a precommit, and again in the transaction of the decision. */
   #decisionRefusal(call: DecideTransfer): Refusal | undefined {
     const full = this.#auditRefusal(call);
     if (full !== undefined) return full;

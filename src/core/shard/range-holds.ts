@@ -13,6 +13,7 @@ export const RANGE_HOLD_TABLE = `CREATE TABLE range_hold (
    epoch INTEGER NOT NULL,
    held_at_ms INTEGER NOT NULL,
    counted TEXT NOT NULL,
+   is_precommitted INTEGER NOT NULL,
    cut_at_ms INTEGER
  ) STRICT, WITHOUT ROWID`;
 
@@ -23,6 +24,8 @@ export interface RangeHoldRow extends ExecutionId {
   held_at_ms: number;
   /** What each cell had when the transfer was prepared, as JSON (`countedIn`). */
   counted: string;
+  /** 1: the ledger may have cut the transfer. 0: it has not (Y6). */
+  is_precommitted: 0 | 1;
   /** When the shard learned that the transfer was cut. Null: it was not, as far as the shard knows. */
   cut_at_ms: number | null;
 }
@@ -87,8 +90,8 @@ export class RangeHolds {
   insert(row: RangeHoldRow): void {
     this.#sql.all(
       `INSERT INTO range_hold (scope, from_cell, cell, lease, incarnation, counter, epoch, held_at_ms,
-                               counted)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+                               counted, is_precommitted)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       row.scope,
       row.from_cell,
       row.cell,
@@ -98,8 +101,15 @@ export class RangeHolds {
       row.epoch,
       row.held_at_ms,
       row.counted,
+      row.is_precommitted,
     );
     this.#set(row);
+  }
+
+  /** Stores that the ledger may cut the transfer from now on. */
+  precommit(row: RangeHoldRow): void {
+    this.#sql.all("UPDATE range_hold SET is_precommitted = 1 WHERE scope = ?", row.scope);
+    this.#set({ ...row, is_precommitted: 1 });
   }
 
   /** Stores that the transfer was cut. */
@@ -130,6 +140,10 @@ export class RangeHolds {
 
 export const countedIn = ({ counted }: RangeHoldRow): BySide<DigestedClaims> =>
   JSON.parse(counted) as BySide<DigestedClaims>;
+
+/** Whether only the ledger knows if the transfer was cut (Y4). */
+export const mayBeCut = (range: RangeHoldRow): boolean =>
+  range.is_precommitted === 1 && range.cut_at_ms === null;
 
 export const involves = (range: RangeHoldRow, cell: string): boolean =>
   range.from_cell === cell || range.cell === cell;

@@ -15,7 +15,7 @@ import type { Traces } from "../traces.ts";
 import type { Inquirer } from "./inquirer.ts";
 import type { AskedHold } from "./inquiry-queue.ts";
 import type { ClaimReads } from "./read-queue.ts";
-import type { RangeHoldRow, RangeHolds } from "./range-holds.ts";
+import { mayBeCut, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import { bySource, comparePositions, recordOfClaim, recordOfHold } from "./record.ts";
 import {
   executionKey,
@@ -125,7 +125,7 @@ export class ShardReader {
     const claim = this.#store.claim(key);
     const range = this.#ranges.over(claim);
     if (claim !== undefined && range !== undefined)
-      return { read: shownInRange(claim, range, verdicts), isHeld: true };
+      return { read: shownInRange(claim, range, verdicts), isHeld: range.is_precommitted === 1 };
     const hold = claim?.is_held === 0 ? undefined : this.#store.holdOn(key.type, key.canonical);
     return { read: shown({ claim, hold }, verdicts), isHeld: hold !== undefined };
   }
@@ -279,8 +279,9 @@ function shown({ claim, hold }: Stored, verdicts: ReadonlyMap<string, Verdict>):
 }
 
 /**
- * What a claim shows that a transfer moves (Y4). Only the destination's ledger knows whether it was cut,
- * unless the shard has learned it. Then the claim shows as it will be when it is rewritten.
+ * What a claim shows that a transfer moves (Y4). Once the transfer is precommitted, only the destination's
+ * ledger knows whether it was cut, unless the shard has learned it. Then the claim shows as it will be when
+ * it is rewritten.
  */
 function shownInRange(
   claim: ClaimRow,
@@ -294,9 +295,11 @@ function shownInRange(
     return { kind: "record", record: { ...record, cell, epoch, updatedAtMs } };
   }
   const without: LookupFound = { kind: "record", record };
+  const held: LookupFound = { kind: "record", record: { ...record, lease, transferTo: cell } };
+  if (!mayBeCut(range)) return held;
   switch (verdicts.get(executionKey(range))) {
     case "granted":
-      return { kind: "record", record: { ...record, lease, transferTo: cell } };
+      return held;
     case "running":
       return without;
     case "unknown":

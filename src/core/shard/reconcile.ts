@@ -48,7 +48,7 @@ export class ShardReconciler {
   readonly #ports: Pick<Ports, "clock" | "log">;
   readonly #limits: Limits;
   readonly #store: ShardStore;
-  readonly #ranges: Pick<RangeHolds, "all">;
+  readonly #ranges: Pick<RangeHolds, "all" | "precommit">;
   readonly #log: ShardLog;
   readonly #history: History;
   readonly #commits: GroupCommit;
@@ -63,7 +63,7 @@ export class ShardReconciler {
     ports: Pick<Ports, "clock" | "log">,
     limits: Limits,
     store: ShardStore,
-    ranges: Pick<RangeHolds, "all">,
+    ranges: Pick<RangeHolds, "all" | "precommit">,
     log: ShardLog,
     history: History,
     commits: GroupCommit,
@@ -170,6 +170,8 @@ export class ShardReconciler {
       this.#log.jumpTo(Math.max(before, seen.position) + POSITION_MARGIN);
       this.#log.loseChanges();
       this.#pastClaims.incompleteBefore(this.#ports.clock.now());
+      // That a transfer may have been cut is among what was lost (Y6).
+      for (const range of this.#ranges.all()) this.#ranges.precommit(range);
       // It needs no room (O3), because a shard that is lost hands out no entries.
       this.#append(operator, "reconcile_part", "reconciling");
       const { position } = this.#log;

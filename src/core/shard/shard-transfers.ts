@@ -72,10 +72,9 @@ export class ShardTransfers {
       from_cell: from,
       held_at_ms: nowMs,
       counted: JSON.stringify(counted),
+      is_precommitted: 0,
       cut_at_ms: null,
     });
-    // Routers drop what they know of these names, as if each of them had a hold (Q1).
-    for (const key of this.#scopes.keys(from, scope)) this.#log.noteHeld(keyHash(key));
     return { granted: true, epoch, missing: 0, counted };
   }
 
@@ -139,6 +138,14 @@ export class ShardTransfers {
       leases: behind === null && isSmall ? this.#leasesIn(from, to, scope) : [],
       transfer: range === undefined ? null : { to: range.cell, id: range.lease },
     };
+  }
+
+  /** From now on, the transfer may be cut (Y6). Runs inside a transaction. */
+  precommit(range: RangeHoldRow): void {
+    if (range.is_precommitted === 1) return;
+    this.#ranges.precommit(range);
+    // Routers drop what they know of these names, as if each of them had a hold (Q1).
+    for (const key of this.#scopes.keys(range.from_cell, range.scope)) this.#log.noteHeld(keyHash(key));
   }
 
   /** Ends a range hold, or begins to carry out its transfer. Runs inside a transaction. */

@@ -88,7 +88,7 @@ import { holdPage } from "./hold-page.ts";
 import { ShardReconciler, type KnowledgePeer } from "./reconcile.ts";
 import { MovedNames } from "./moved-names.ts";
 import { PastClaims } from "./past-claims.ts";
-import { RangeHolds } from "./range-holds.ts";
+import { mayBeCut, RangeHolds } from "./range-holds.ts";
 import { readPeriods } from "./periods.ts";
 import { ShardLog } from "./shard-log.ts";
 import { NameQueues } from "./name-queues.ts";
@@ -465,7 +465,10 @@ export class Shard {
     const ended: { hold: HoldRow; as: EndedAs }[] = [];
     for (const decision of decisions) {
       const range = this.#ranges.on(decision.transfer?.scope);
-      if (range !== undefined && decides(decision, range)) this.#transfers.end(range, endedAs(decision), now);
+      if (range !== undefined && decides(decision, range)) {
+        if (decision.outcome === "PRECOMMITTED") this.#transfers.precommit(range);
+        else this.#transfers.end(range, endedAs(decision), now);
+      }
       for (const { type, canonical } of decision.keys) {
         const bucket = bucketText(type, canonical);
         const hold = holds.get(bucket);
@@ -1053,12 +1056,12 @@ export class Shard {
   }
 
   /**
-   * Reads claims of a cell. It first asks about the transfers from and to the cell, so that an answer shows
-   * what an acknowledged cut has moved (Y4).
+   * Reads claims of a cell. It first asks about the transfers from and to the cell that may have been cut, so
+   * that an answer shows what an acknowledged cut has moved (Y4).
    */
   #readClaims<T>(message: Envelope & { cell: string }, work: () => Promise<Reply<T>>): Promise<Reply<T>> {
     return this.#readAll(message, async () => {
-      const open = this.#ranges.involving(message.cell).filter(({ cut_at_ms: cutAtMs }) => cutAtMs === null);
+      const open = this.#ranges.involving(message.cell).filter(mayBeCut);
       if (open.length > 0) {
         const verdicts = await this.#inquirer.inquire(open, message.traces);
         if ([...verdicts.values()].includes("unknown")) return unknownTransfer;

@@ -358,11 +358,32 @@ export const bugs: Record<string, Bug> = {
     "(cell, epoch, updated_at_ms) = (?, ?, max",
     "(cell, epoch, updated_at_ms) = (?, iif(? > 0, epoch, 0), max",
   ),
-  "routers are not told which names a transfer holds": one(
-    "Y2",
+  "routers are not told which names a transfer may move": one(
+    "Y6",
     ["I31"],
     "src/core/shard/shard-transfers.ts",
-    "for (const key of this.#scopes.keys(from, scope)) this.#log.noteHeld(keyHash(key));",
+    "for (const key of this.#scopes.keys(range.from_cell, range.scope)) this.#log.noteHeld(keyHash(key));",
+    "",
+  ),
+  "a transfer is cut before the shards know that it may be": one(
+    "Y6",
+    ["I31", "I52"],
+    "src/core/ledger/transfers.ts",
+    "(await this.#links.compare()) ?? (await this.#precommit(call));",
+    "await this.#links.compare();",
+  ),
+  "a transfer is cut although a shard has not stored that it may be": one(
+    "Y6",
+    ["I31", "I52"],
+    "src/core/ledger/transfers.ts",
+    "if (silent === -1) return undefined;",
+    "if (silent < sent.length) return undefined;",
+  ),
+  "a shard that accepts a loss forgets that a transfer may have been cut": one(
+    "Y4",
+    ["I52", "I55"],
+    "src/core/shard/reconcile.ts",
+    "for (const range of this.#ranges.all()) this.#ranges.precommit(range);",
     "",
   ),
   "an aborted transfer leaves its range holds": one(
@@ -444,11 +465,11 @@ export const bugs: Record<string, Bug> = {
     'return { kind: "ask", hold: range, without };',
     "return without;",
   ),
-  "an answer about a name that a transfer holds counts as settled": one(
+  "an answer about a name that a transfer may have moved counts as settled": one(
     "Y4",
     ["I31"],
     "src/core/shard/reader.ts",
-    "isHeld: true };",
+    "isHeld: range.is_precommitted === 1 };",
     "isHeld: false };",
   ),
   "a list does not ask about the transfers of its cell": one(

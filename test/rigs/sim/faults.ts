@@ -1,3 +1,4 @@
+import type { Exchange } from "../../../src/core/messages.ts";
 import type { WritePoint } from "../../../src/core/write-points.ts";
 import { Random } from "./random.ts";
 import type {
@@ -37,6 +38,9 @@ const RARE_WRITES: ReadonlySet<WritePoint> = new Set([
  */
 const STREAM_NAMES: Partial<Record<CellCrash, string>> = { before_verify_repair: "before_verify_mend" };
 
+const hasOutcome = ({ decisions }: Exchange): boolean =>
+  decisions.some(({ outcome }) => outcome !== "PRECOMMITTED");
+
 /** Draws faults and counts them. `areOff` ends all faults. */
 export class Faults {
   readonly counts = new Map<string, number>();
@@ -45,6 +49,8 @@ export class Faults {
   losesExchanges = false;
   /** Whether no exchange arrives, also while `areOff`. */
   stopsExchanges = false;
+  /** Whether no shard hears of a decision by an exchange, also while `areOff`. */
+  stopsDecisions = false;
   /** Whether no inquiry arrives, also while `areOff`. */
   stopsInquiries = false;
   /** Parts that get no names of other shards, also while `areOff`. */
@@ -69,8 +75,9 @@ export class Faults {
     this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
   }
 
-  message(from: string, to: string, method: string): MessageFault | undefined {
+  message(from: string, to: string, method: string, message: unknown): MessageFault | undefined {
     if (this.stopsExchanges && method === "exchange") return "lose";
+    if (this.stopsDecisions && method === "exchange" && hasOutcome(message as Exchange)) return "lose";
     if (this.stopsInquiries && method === "inquire") return "lose";
     if (method === "receive" && this.getNoNames.has(to)) return "lose";
     if (this.losesExchanges && method === "exchange") return "lose_answer";

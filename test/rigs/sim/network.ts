@@ -79,7 +79,7 @@ export class Network {
       const late = this.#faults.stream("late");
       const lateMs = Math.min(MOST_LATE_MS, late.exponential(late.pick(LATE_MS)));
       const deliver = (got: Sent): void => this.#carryOut(to, got, answer, fail);
-      switch (this.#faults.message(from.name, to.name, method)) {
+      switch (this.#faults.message(from.name, to.name, method, message)) {
         case "lose":
           return;
         case "lose_answer":

@@ -166,9 +166,9 @@ class Stage {
     }
     await this.#verify(move);
     this.#mark();
-    faults.stopsExchanges = this.#random.chance(0.5);
+    faults.stopsDecisions = this.#random.chance(0.5);
     if ((await this.#until(() => this.#decideBy(move, "from", "CUT")))?.ok !== true) {
-      faults.stopsExchanges = false;
+      faults.stopsDecisions = false;
       return false;
     }
     this.#cut(move);
@@ -180,10 +180,10 @@ class Stage {
     }
     if (isLast && this.#random.chance(0.4)) {
       const isBegun = this.#shards.some((shard) => rangesOf(shard).some((range) => range.cut_at_ms !== null));
-      faults.stopsExchanges = false;
+      faults.stopsDecisions = false;
       return this.#see(isBegun ? "being rewritten" : "cut");
     }
-    faults.stopsExchanges = false;
+    faults.stopsDecisions = false;
     for (let tries = MOST_TRIES; (await this.#get(move))?.state !== "FINISHED" && tries > 0; tries -= 1)
       await this.#pass(PAUSE_MS);
     this.#mark();

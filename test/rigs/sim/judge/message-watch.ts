@@ -79,7 +79,9 @@ export class MessageWatch {
   #sentDecision({ cell, lease, outcome, epoch, ...attempt }: Decision): void {
     const fact = this.#evidence.facts.get(factKey(cell, lease));
     if (epoch !== null) {
-      const isDurable = fact?.state === outcome || this.#evidence.pruned.has(factKey(cell, lease));
+      // While a precommit waits for its message, another call may abort the transfer.
+      const isSame = outcome === "PRECOMMITTED" ? fact !== undefined : fact?.state === outcome;
+      const isDurable = isSame || this.#evidence.pruned.has(factKey(cell, lease));
       this.#evidence.check(
         "I7",
         isDurable,
