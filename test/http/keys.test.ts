@@ -1,6 +1,7 @@
-import { v4 as newUuid } from "uuid";
+import { v4 as newUuid, v7 as newKeyId } from "uuid";
 import { beforeEach, describe, expect, test } from "vitest";
 import type * as z from "zod";
+import { limitTable } from "../../src/core/limits.ts";
 import type * as schemas from "../../src/http/contract/schemas.ts";
 import { runCron } from "../../src/projections/cron.ts";
 import type { Sent } from "../suites/conformance/client.ts";
@@ -123,12 +124,14 @@ describe("revoking", () => {
   });
 
   test("works by id for a key that was made offline", async () => {
-    const [operatorId, cellId] = [newUuid(), newUuid()];
+    const [operatorId, cellId] = [newKeyId(), newUuid()];
     const operator = await signedKey({ id: operatorId });
     const cell = await signedKey({ id: cellId, role: "cell", cell: "1" });
     expect((await listsLeases(operator)).status).toBe(200);
     expect((await listsLeases(cell)).status).toBe(200);
-    await revoke(operatorId);
+    const { key: revoked } = await revoke(operatorId);
+    const latest = Date.now() + limitTable.keyLifetimeS.default * 1_000;
+    expect(Date.parse(revoked.expires_at)).toBeLessThanOrEqual(latest);
     expect(await revoke(cellId, { cell_id: 1 })).toMatchObject({
       key: { id: cellId, role: "cell", cell_id: "1" },
     });

@@ -108,13 +108,19 @@ export const keyHandlers: Handlers<keyof typeof keyRoutes> = {
 /** The note of keys that were made offline and revoked here. */
 const NOT_MADE_HERE = "not made here";
 
+/** Ids of keys are UUIDs of version 7. All others are of certificates, of subjects and of users of Access. */
+const KEY_ID = /^[\da-f]{8}-[\da-f]{4}-7/i;
+/** The last time that RFC 3339 can represent. */
+const NEVER_MS = Date.UTC(10_000, 0) - 1;
+
 /**
- * The entry of a key that was made offline. It stays revoked for the longest lifetime of a key, because its
- * expiry is unknown.
+ * The entry of a key that was made offline, or of a certificate or subject (A4). A key stays revoked for the
+ * longest lifetime of a key, because its expiry is unknown. A subject can get a new token at any time, so it
+ * stays revoked for good.
  */
 function keyMadeElsewhere({ config, clock }: Deployment, keyId: string, cell: string | null): MintedKey {
   const now = clock.now();
-  const expiresAtMs = now + config.limits.keyLifetimeS * 1_000;
+  const expiresAtMs = KEY_ID.test(keyId) ? now + config.limits.keyLifetimeS * 1_000 : NEVER_MS;
   return {
     keyId,
     role: cell === null ? "operator" : "cell",
@@ -144,7 +150,11 @@ async function revoke(
     // The first call of a ledger creates it, so none is called for a cell that is not registered.
     const registered = await deployment.directory.cell(cell, waitUntil);
     if (!registered.ok) return registered;
-    const message = { ...envelope, operator, keyId: key.keyId, expiresAtMs: key.expiresAtMs };
+    // Isolates refuse a subject for good. Its ledger only has to refuse the tokens that it has by now, so
+    // that the entries of a full ledger give way (A1).
+    const latestMs = deployment.clock.now() + deployment.config.limits.keyLifetimeS * 1_000;
+    const expiresAtMs = Math.min(key.expiresAtMs, latestMs);
+    const message = { ...envelope, operator, keyId: key.keyId, expiresAtMs };
     const revokedByLedger = await reach(
       readTimeoutMs(deployment.config.limits),
       { name: LEDGER, advice },
