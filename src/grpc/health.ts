@@ -13,7 +13,8 @@ type Watcher = ServerWritableStream<HealthCheckRequest, Answer>;
 
 /** The coordinator shares the result of a check among all who ask within 5 s. */
 const LOOK_EVERY_MS = 5_000;
-const MAX_WATCHERS = 100;
+/** A watch takes some 10 KB. */
+const MAX_WATCHERS = 1_000;
 
 export class HealthOfCoordinator {
   readonly #isReady: () => Promise<boolean>;
@@ -40,20 +41,25 @@ export class HealthOfCoordinator {
 
   /** Writes the status to the stream now, and whenever it changes. */
   watch(watcher: Watcher): void {
-    if (this.#watchers.size >= MAX_WATCHERS) {
-      watcher.emit("error", {
-        code: status.RESOURCE_EXHAUSTED,
-        details: `${MAX_WATCHERS} clients watch this server already; use Check`,
-      });
-      return;
-    }
+    if (this.#watchers.size >= MAX_WATCHERS) this.#makeRoom();
     this.#watchers.set(watcher, undefined);
     const leave = (): void => void this.#watchers.delete(watcher);
     watcher.on("cancelled", leave);
     watcher.on("close", leave);
     watcher.on("error", leave);
-    void this.#tell();
-    this.#timer ??= setInterval(() => void this.#tell(), LOOK_EVERY_MS).unref();
+    void this.#tell([watcher]);
+    this.#timer ??= setInterval(() => void this.#tell(this.#watchers.keys()), LOOK_EVERY_MS).unref();
+  }
+
+  /** Ends the first watch of the connection that has most, so that one client cannot keep others away. */
+  #makeRoom(): void {
+    const byConnection = Map.groupBy(this.#watchers.keys(), (watcher) => watcher.getPeer());
+    let most: readonly Watcher[] = [];
+    for (const watchers of byConnection.values()) if (watchers.length > most.length) most = watchers;
+    most[0]?.emit("error", {
+      code: status.RESOURCE_EXHAUSTED,
+      details: `${MAX_WATCHERS} watches run here, most of them of this connection; use Check, or watch again`,
+    });
   }
 
   /** Tells everybody that the server stops, and ends all watches. */
@@ -67,16 +73,17 @@ export class HealthOfCoordinator {
     this.#watchers.clear();
   }
 
-  async #tell(): Promise<void> {
+  async #tell(watchers: Iterable<Watcher>): Promise<void> {
     if (this.#watchers.size === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
       return;
     }
     const serving = await this.#serving();
-    for (const [watcher, told] of this.#watchers) {
+    for (const watcher of watchers) {
+      if (!this.#watchers.has(watcher)) continue;
       const now = isKnown(watcher.request.service) ? serving : Serving.SERVICE_UNKNOWN;
-      if (now === told) continue;
+      if (now === this.#watchers.get(watcher)) continue;
       this.#watchers.set(watcher, now);
       watcher.write({ status: now });
     }

@@ -1,13 +1,13 @@
-/** A call whose request is incomplete. */
+/** A call whose request is incomplete, or an answer that its client has not taken. */
 export interface Incomplete {
   bytes: number;
-  /** Ends the call, because another one needs its place. */
+  /** Ends the call or the connection, because another one needs its place. */
   evict: () => void;
 }
 
 /**
- * Bounds the bytes of messages, and the number of calls whose requests are incomplete. Those that began first
- * make room for others, so a client that never ends its calls holds up nobody.
+ * Bounds the bytes of messages, and the number of those that are incomplete. Those that began first make room
+ * for others, so a client that never ends its calls, or never reads its answers, holds up nobody.
  */
 export class MessageBudget {
   readonly #maxCalls: number;

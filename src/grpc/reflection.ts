@@ -12,12 +12,15 @@ type Answer = MessageInitShape<typeof ServerReflectionResponseSchema>;
 
 /** The files of the services and everything that these import, by their paths. */
 const files = new Map<string, DescFile>();
+/** Anybody may ask for the files, so they are encoded once. */
+const encoded = new Map<DescFile, Uint8Array>();
 /** The file that declares a service, method, message or enum, by its full name. */
 const declaredIn = new Map<string, DescFile>();
 
 function add(file: DescFile): void {
   if (files.has(file.proto.name)) return;
   files.set(file.proto.name, file);
+  encoded.set(file, toBinary(FileDescriptorProtoSchema, file.proto));
   const addMessages = (messages: DescFile["messages"]): void => {
     for (const { typeName, nestedMessages, nestedEnums } of messages) {
       declaredIn.set(typeName, file);
@@ -84,7 +87,7 @@ function described(file: DescFile | undefined, name: string): Answered {
     needed.add(each);
   };
   visit(file);
-  const protos = [...needed].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+  const protos = [...needed].flatMap((each) => encoded.get(each) ?? []);
   return { case: "fileDescriptorResponse", value: { fileDescriptorProto: protos } };
 }
 

@@ -1,4 +1,4 @@
-/** Bounds what requests take up before a handler gets them (W8). */
+/** Bounds requests until a handler gets them, and answers until clients have taken them (W8). */
 import {
   ServerInterceptingCall,
   status,
@@ -27,11 +27,54 @@ const INFLATE_BYTES = 64 * 1024;
 /** A decompression goes on after its call has ended, but for no longer than this. */
 const INFLATE_MS = 10_000;
 
+/** A message that its client has not taken. */
+class UnreadMessage implements Incomplete {
+  bytes = 0;
+  readonly #stream: ServerHttp2Stream;
+
+  constructor(stream: ServerHttp2Stream) {
+    this.#stream = stream;
+  }
+
+  evict(): void {
+    this.#stream.close(constants.NGHTTP2_CANCEL);
+  }
+}
+
+/** A call whose answers count in `unread` until its client has taken them. */
+class AnsweringCall extends ServerInterceptingCall {
+  readonly #stream: ServerHttp2Stream;
+  readonly #unread: MessageBudget;
+
+  constructor(call: Call, listener: ServerListener, unread: MessageBudget) {
+    super(call, { start: (next) => next(listener) });
+    this.#stream = streamOf(call);
+    this.#unread = unread;
+  }
+
+  override sendMessage(message: unknown, taken: () => void): void {
+    const before = this.#stream.writableLength;
+    const unread = new UnreadMessage(this.#stream);
+    const leave = (): void => {
+      this.#stream.off("close", leave);
+      this.#unread.remove(unread);
+    };
+    this.#stream.on("close", leave);
+    super.sendMessage(message, () => {
+      leave();
+      taken();
+    });
+    this.#unread.add(unread);
+    this.#unread.grow(unread, this.#stream.writableLength - before);
+  }
+}
+
 export class RequestGuard {
   /** For calls that go to the coordinator. */
   readonly messages: MessageBudget;
   readonly #keyless: MessageBudget;
   readonly #inflating: MessageBudget;
+  readonly #unread: MessageBudget;
   readonly #readMs: number;
   readonly #needsKey: (path: string) => boolean;
 
@@ -40,6 +83,7 @@ export class RequestGuard {
     this.messages = new MessageBudget(limits.calls, limits.bytes);
     this.#keyless = new MessageBudget(limits.keylessCalls, limits.keylessBytes);
     this.#inflating = new MessageBudget(0, limits.inflatingBytes);
+    this.#unread = new MessageBudget(limits.calls, limits.bytes);
     this.#readMs = limits.readMs;
     this.#needsKey = needsKey;
   }
@@ -69,7 +113,7 @@ export class RequestGuard {
       },
       onCancel: () => request.ended(),
     };
-    return new ServerInterceptingCall(call, { start: (next) => next(listener) });
+    return new AnsweringCall(call, listener, this.#unread);
   };
 }
 

@@ -19,6 +19,7 @@ import {
 import { callBytes } from "./native-transport.ts";
 
 const BEGIN = "/gitlab.cells.topology_service.claims.v1.ClaimService/BeginUpdate";
+const WATCH = "/grpc.health.v1.Health/Watch";
 const CHECK = "/grpc.health.v1.Health/Check";
 const REFLECT = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const KEY = { authorization: "Bearer lhk_of_nobody" };
@@ -32,15 +33,19 @@ interface Serving {
   client: NativeClient;
 }
 
-/** A server without TLS. Its coordinator answers every call with an empty message. */
-async function serve(limits: GrpcOptions["limits"], answered?: Promise<void>): Promise<Serving> {
+/** A server without TLS. Its coordinator answers every call with a message of zeros. */
+async function serve(
+  limits: GrpcOptions["limits"],
+  answered?: Promise<void>,
+  answerBytes = 0,
+): Promise<Serving> {
   const asked: WebRequest[] = [];
   const send: Send = async (request) => {
     if (request.method === "GET") return { status: 200, headers: {}, body: undefined };
     asked.push(request);
     await answered;
     const headers = { "content-type": "application/grpc-web+proto", "grpc-status": "0" };
-    return { status: 200, headers, body: Buffer.alloc(5) };
+    return { status: 200, headers, body: frame(Buffer.alloc(answerBytes)) };
   };
   const grpc = await GrpcServer.listen({ host: "127.0.0.1", port: 0, connections: 100, send, limits });
   const session = connectHttp2(`http://127.0.0.1:${grpc.port}`);
@@ -224,6 +229,64 @@ test("[W8] the messages of calls that run count until their answer", async () =>
   await Promise.all(running);
   await answer(client, 300 * KIB);
   expect(asked).toHaveLength(4);
+});
+
+/** A connection on which the server may send nothing of a message until `read` is called. */
+function unread(port: number): { session: ClientHttp2Session; read: () => void } {
+  const session = connectHttp2(`http://127.0.0.1:${port}`, { settings: { initialWindowSize: 0 } });
+  onTestFinished(() => session.destroy());
+  return { session, read: () => session.settings({ initialWindowSize: KIB * KIB }) };
+}
+
+test.each([
+  ["bytes", { bytes: 750 * KIB }, 300 * KIB],
+  ["calls", { calls: 2 }, 10],
+])(
+  "[W8] answers that are not read share a number of %s, and the first are ended",
+  async (_, limits, bytes) => {
+    const { port, client } = await serve(limits, undefined, bytes);
+    const { session, read } = unread(port);
+    const calls: RawCall[] = [];
+    for (let count = 0; count < 3; count += 1) {
+      const call = new RawCall(session);
+      call.stream.end(frame(Buffer.alloc(10)));
+      await once(call.stream, "response");
+      calls.push(call);
+    }
+    await calls[0]?.closed();
+    expect(calls.map(({ isClosed }) => isClosed)).toEqual([true, false, false]);
+    expect(calls[0]?.stream.rstCode).toBe(8);
+    read();
+    await Promise.all(calls.map((call) => call.closed()));
+    expect(calls.map(({ code }) => code)).toEqual([undefined, 0, 0]);
+    expect(await answer(client)).toHaveLength(bytes);
+  },
+);
+
+test("[W8] answers that were read don't count", async () => {
+  const { client } = await serve({ bytes: 750 * KIB, calls: 2 }, undefined, 300 * KIB);
+  for (let count = 0; count < 10; count += 1) expect(await answer(client)).toHaveLength(300 * KIB);
+});
+
+test("the watches of one client keep no other client from watching", async () => {
+  const { port, client } = await serve({ keylessCalls: 1_000 });
+  const watches: RawCall[] = [];
+  const watch = async (count: number): Promise<void> => {
+    const session = connectHttp2(`http://127.0.0.1:${port}`);
+    onTestFinished(() => session.destroy());
+    const calls = Array.from({ length: count }, () => new RawCall(session, WATCH, {}));
+    for (const { stream } of calls) stream.end(frame(new Uint8Array()));
+    await Promise.all(calls.map(({ stream }) => once(stream, "data")));
+    watches.push(...calls);
+  };
+  for (const count of [250, 250, 200, 250, 49, 1]) await watch(count);
+  const asIs = (bytes: Buffer): Buffer => bytes;
+  const other = client.makeServerStreamRequest(WATCH, asIs, asIs, Buffer.alloc(0));
+  await once(other, "data");
+  await expect.poll(() => watches.filter(({ isClosed }) => isClosed).length).toBe(1);
+  expect(watches.findIndex(({ code }) => code === status.RESOURCE_EXHAUSTED)).toBe(0);
+  other.on("error", () => {});
+  other.cancel();
 });
 
 test("[W8] compressed messages count for what they may become", async () => {
