@@ -10,6 +10,7 @@ import { openObjects } from "../growth/objects.ts";
 import { setUp, type Keys } from "../growth/set-up.ts";
 import { variantOf } from "../growth/variants.ts";
 import { Peer } from "../peers.ts";
+import { documentReaders, pipelines, type Turn } from "./anonymous.ts";
 
 export interface Scale {
   /** Stored claims of the cell that causes the load. */
@@ -22,9 +23,11 @@ export interface Scale {
 
 /**
  * `readers`: four readers, two of which list with a filter that matches nothing, and two of which ask for a
- * digest of everything. `batches`: 100 begins of 1,000 claims at a time, each rolled back.
+ * digest of everything. `batches`: 100 begins of 1,000 claims at a time, each rolled back. `documents`: 32
+ * callers without a key read `openapi.json`. `pipelines`: ten connections without a key send 64 KiB of
+ * requests for it at once, and read nothing.
  */
-export const loads = ["readers", "batches"] as const;
+export const loads = ["readers", "batches", "documents", "pipelines"] as const;
 export type Load = (typeof loads)[number];
 
 /** The latencies of the other cell's begins in one round, with and without the load. */
@@ -104,7 +107,12 @@ export class Isolation {
   }
 
   #disturb(load: Load): { stop: () => Promise<number> } {
-    const turns = load === "readers" ? this.#readers() : this.#batches();
+    const turns = {
+      readers: () => this.#readers(),
+      batches: () => this.#batches(),
+      documents: documentReaders,
+      pipelines: () => pipelines(this.#url),
+    }[load]();
     const http = new HttpClient(this.#url, turns.length);
     const over = new AbortController();
     let calls = 0;
@@ -124,7 +132,7 @@ export class Isolation {
     };
   }
 
-  #readers(): ((http: HttpClient) => Promise<unknown>)[] {
+  #readers(): Turn[] {
     const key = this.#keys.cells[LOAD_CELL] ?? "";
     const path = `/v1/cells/${LOAD_CELL}/records`;
     const list = (http: HttpClient): Promise<number> =>
@@ -134,7 +142,7 @@ export class Isolation {
     return [list, list, digest, digest];
   }
 
-  #batches(): ((http: HttpClient) => Promise<unknown>)[] {
+  #batches(): Turn[] {
     const key = this.#keys.cells[LOAD_CELL] ?? "";
     const begin = async (http: HttpClient): Promise<void> => {
       const creates = this.#fresh.fresh(BATCH_CLAIMS).map((value, index) => ({

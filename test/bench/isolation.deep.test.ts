@@ -6,11 +6,14 @@ import { expect, test } from "vitest";
 const PROGRAM = join(import.meta.dirname, "../../bench/isolation/main.ts");
 const run = (...argv: string[]) => spawnSync(process.execPath, [PROGRAM, ...argv], { encoding: "utf8" });
 
-test("the readers of a small state are answered, and the other cell has no errors", () => {
-  const { status, stdout, stderr } = run("--small", "--load", "readers");
-  expect([status, stderr]).toEqual([0, ""]);
-  expect(stdout).toMatch(/\n[1-9]\d* calls of the load, 0 errors of the other cell/);
-});
+test.each(["readers", "documents", "pipelines"])(
+  "the %s of a small state are answered, and the other cell has no errors",
+  (load) => {
+    const { status, stdout, stderr } = run("--small", "--load", load);
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(stdout).toMatch(/\n[1-9]\d* calls of the load, 0 errors of the other cell/);
+  },
+);
 
 test("a wrong option is refused with an error that names it", () => {
   for (const [option, value] of [
