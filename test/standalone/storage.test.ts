@@ -246,20 +246,26 @@ describe("checkpoints", () => {
   const log = (): string => join(folder, "cell-1.sqlite-wal");
 
   /** Writes more than 16 MB, the length of a log that asks for a checkpoint. */
-  async function writeMuch(database: SqliteDatabase, rows = 600): Promise<number> {
-    for (let n = 0; n < rows; n += 1) insert(database, "x".repeat(18_000_000 / rows));
+  async function writeMuch(
+    database: SqliteDatabase,
+    rows = 600,
+    text = "x".repeat(18_000_000 / rows),
+  ): Promise<number> {
+    for (let n = 0; n < rows; n += 1) insert(database, text);
     await database.flush();
     // The result of the other thread arrives between two turns.
     await new Promise((resume) => setTimeout(resume, 20));
     return rows;
   }
 
-  /** Writes until the log is used from its start again and cut. Without checkpoints, that never happens. */
+  /**
+   * Writes so much that a checkpoint is due, then a little at a time until the log is used from its start
+   * again and cut. Without checkpoints, that never happens.
+   */
   async function writeUntilCut(database: SqliteDatabase, rows?: number): Promise<number> {
-    for (let written = 0; ;) {
-      written += (await writeMuch(database, rows)) + 1;
+    for (let written = await writeMuch(database, rows); ;) {
       const before = statSync(log()).size;
-      insert(database, "x");
+      written += await writeMuch(database, 1, "x");
       const { size } = statSync(log());
       if (size === LOG_BYTES) return written;
       expect(size).toBeGreaterThanOrEqual(before);
