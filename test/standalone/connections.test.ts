@@ -1,12 +1,13 @@
 /** What callers may do with connections, headers and bodies, and that they don't harm others. */
 import { spawnSync } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, type TLSSocket } from "node:tls";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { configOf } from "../../src/env.ts";
 import type { Failure } from "../../src/http/problem.ts";
@@ -147,14 +148,19 @@ test("a caller that ends its side of the connection gets its answer", async () =
   await server.close(0);
 });
 
-test("so does one with TLS", async () => {
+/** A certificate of this machine, and its key. */
+function certified(): { cert: Buffer; key: Buffer } {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-tls-"));
   ends.push(() => rmSync(folder, { recursive: true }));
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   const options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost";
   const made = spawnSync("openssl", [...options.split(" "), "-keyout", key, "-out", cert]);
   expect(made.status, String(made.stderr)).toBe(0);
-  const tls = { cert: readFileSync(cert), key: readFileSync(key) };
+  return { cert: readFileSync(cert), key: readFileSync(key) };
+}
+
+test("so does one with TLS", async () => {
+  const tls = certified();
   const server = await listen({}, slowly, tls);
   const halfOpen = { ca: tls.cert, checkServerIdentity: () => undefined, allowHalfOpen: true };
   const caller = connectTls(Number(new URL(server.url).port), "127.0.0.1", halfOpen);
@@ -257,6 +263,31 @@ describe("a connection", () => {
     expect(await new Connection(url).send(requests(2_000)).closed).toBe("");
     expect(parsed).toBe(64);
     others.end();
+  });
+
+  test("with TLS has the same bounds", async () => {
+    const answers: (() => void)[] = [];
+    const tls = certified();
+    const dispatch = (): Promise<Response> =>
+      new Promise((resolve) => answers.push(() => resolve(new Response("served"))));
+    const { url } = await listen({}, dispatch, tls);
+    const open = (): TLSSocket => {
+      const trusted = { ca: tls.cert, checkServerIdentity: () => undefined };
+      const caller = connectTls(Number(new URL(url).port), "127.0.0.1", trusted).on("error", () => {});
+      ends.push(() => caller.destroy());
+      return caller;
+    };
+    const caller = open();
+    caller.write(requests(3));
+    for (let n = 0; n < 3; n += 1) {
+      await expect.poll(() => answers.length).toBe(n + 1);
+      answers[n]?.();
+      await once(caller, "data");
+    }
+    const greedy = open().resume();
+    greedy.write(requests(1_000));
+    await once(greedy, "close");
+    expect(answers).toHaveLength(4);
   });
 
   test("is closed if its answer is unread for the longest time when all take up too much", async () => {
