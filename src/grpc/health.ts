@@ -13,7 +13,7 @@ type Watcher = ServerWritableStream<HealthCheckRequest, Answer>;
 
 /** The coordinator shares the result of a check among all who ask within 5 s. */
 const LOOK_EVERY_MS = 5_000;
-/** A watch takes some 10 KB. */
+/** They take some 40 MB. */
 const MAX_WATCHERS = 1_000;
 
 export class HealthOfCoordinator {
