@@ -60,14 +60,14 @@ export const limitTable = {
     min: 1,
     max: 100,
     unit: "items",
-    about: "transfers to one cell that are prepared",
+    about: "transfers from one cell that are prepared",
   },
   keptTransfers: {
     default: 1_000,
     min: 10,
     max: 10_000,
     unit: "items",
-    about: "transfers to one cell that are remembered",
+    about: "transfers from one cell that the ledger of another remembers, besides those that can be undone",
   },
   transferVerifiedS: {
     default: 900,

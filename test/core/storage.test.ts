@@ -435,7 +435,7 @@ const proofs: Record<string, Proof> = {
   "lease: outcomes": outcomes,
   transfer: at(
     "test/core/transfers.test.ts",
-    "[M6] a ledger forgets the oldest transfers, but none that is open",
+    "[Y2] [M6] a ledger forgets the oldest transfers of a source, and none that can be undone",
   ),
   revoked_key: async () => [rowsOf((await revokedKeys()).ledger("1").database, "revoked_key"), 5],
   "meta.applied": "after work",
@@ -466,6 +466,10 @@ const proofs: Record<string, Proof> = {
       await c.clock.runUntil(object.giveUp({ ...c.envelope, lease: "none", call: `call ${n}` }));
     return [sizeOf(object, "#begins.#givenUp"), 7];
   },
+  "CountByCell.#counts": at(
+    "test/core/transfers.test.ts",
+    "[Y2] [B2] [M6] prepares use up none of the begins and leases of the destination",
+  ),
   "WaitTime.over": async () => {
     const { object } = (await running({ concurrentBegins: 7 }, 20, 1, { waitMs: 10_000 })).ledger("1");
     const begins = [

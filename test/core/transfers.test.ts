@@ -274,31 +274,58 @@ test("[Y2] one transfer of a scope at a time, and no more claims than the limit"
   expect(await prepare(c, { scope: "other" })).toMatchObject({ refusal: { reason: "TOO_MANY_TRANSFERS" } });
 });
 
-test("[Y2] transfers of one source that wait for an acceptance leave room for those of others", async () => {
-  const c = await start({ openTransfers: 4 });
-  const scopes = ["a", "b", "c", "d"];
-  for (const cell of ["1", "3"])
+/** Claims a name in a scope of its own for each of these cells, and returns the names of the scopes. */
+async function claimedScopes(c: Cluster, cells: readonly string[], count: number): Promise<void> {
+  for (const cell of cells)
     await commit(
       c,
       cell,
-      scopes.map((scope) => ({ value: `${scope}-of-${cell}`, scope: `${scope}-of-${cell}` })),
+      Array.from({ length: count }, (_, n) => ({ value: `${n}-of-${cell}`, scope: `${n}-of-${cell}` })),
     );
-  const from = (cell: string, scope: string, party: TransferParty = "from") =>
-    prepare(c, { from: cell, scope: `${scope}-of-${cell}`, party });
-  const first = await value(c, from("1", "a"));
-  await value(c, from("1", "b"));
-  const refusal = { reason: "TOO_MANY_TRANSFERS", detail: expect.stringContaining("accept") as string };
-  expect(await from("1", "c")).toMatchObject({ refusal });
+}
+
+const prepareFrom = (
+  c: Cluster,
+  cell: string,
+  n: number,
+  more: Partial<PrepareTransfer> & { to?: string } = {},
+) => prepare(c, { from: cell, scope: `${n}-of-${cell}`, ...more });
+
+test("[Y2] the transfers of one source leave room for those of others, to every destination", async () => {
+  const c = await Cluster.start({ cells: ["1", "2", "3", "4"], shards: 3, limits: { openTransfers: 2 } });
+  await claimedScopes(c, ["1", "3"], 4);
+  const first = await value(c, prepareFrom(c, "1", 0));
+  await value(c, prepareFrom(c, "1", 1, { to: "4" }));
+  const refusal = { reason: "TOO_MANY_TRANSFERS", detail: expect.stringContaining("cell 1 has") as string };
+  for (const to of ["2", "3", "4"])
+    for (const party of ["from", "operator"] as const)
+      expect(await prepareFrom(c, "1", 2, { to, party })).toMatchObject({ refusal });
   expect(rangeHolds(c)).toBe(2 * 3);
-  // Another source has room, and so has the same one once the destination has accepted a transfer.
-  await value(c, from("3", "a"));
-  await value(c, c.ledger("2").object.acceptTransfer(call(c, "to", first.id)));
-  const third = await value(c, from("1", "c"));
-  expect(await from("1", "d")).toMatchObject({ refusal });
-  await value(c, decide(c, third, "ABORTED", "to"));
-  // An operator needs no acceptance.
-  await value(c, from("1", "d", "operator"));
-  expect(await from("3", "b")).toMatchObject({ refusal: { reason: "TOO_MANY_TRANSFERS" } });
+  for (const [n, to] of ["2", "4"].entries()) await value(c, prepareFrom(c, "3", n, { to }));
+  await value(c, decide(c, first, "ABORTED"));
+  await c.pass(1_000);
+  await value(c, prepareFrom(c, "1", 2));
+});
+
+test("[Y2] [B2] [M6] prepares use up none of the begins and leases of the destination", async () => {
+  const limits = { openTransfers: 2, concurrentBegins: 1, outstandingLeases: 1 };
+  const c = await start(limits);
+  await claimedScopes(c, ["1", "3"], 3);
+  const { object } = c.ledger("2");
+  const send = (cell: string, n: number, id = c.uuid()) =>
+    object.prepareTransfer({ ...call(c, "from", id), from: cell, scope: `${n}-of-${cell}` });
+  const id = c.uuid();
+  const running = [send("1", 0, id), send("1", 1)];
+  // A source has its own share of running prepares, and of calls that wait for their results.
+  expect(await send("1", 2)).toMatchObject({ refusal: { reason: "TOO_MANY_TRANSFERS" } });
+  const joined = [send("1", 0, id), send("1", 0, id)];
+  expect(await send("1", 0, id)).toMatchObject({ refusal: { code: "UNAVAILABLE" } });
+  running.push(send("3", 0));
+  const begun = object.begin(beginRequest(c.envelope, c.uuid(), ["own"]));
+  for (const each of [...running, ...joined, begun]) await value<unknown>(c, each);
+  expect(rangeHolds(c)).toBe(3 * 3);
+  // The prepared transfers are no leases of the cell, whose own lease is counted as ever.
+  expect(await begin(c, "2", ["another"])).toMatchObject({ refusal: { reason: "TOO_MANY_LEASES" } });
 });
 
 test("[Y6] the log row of a precommit has the hashes of all names, so that routers drop them", async () => {
@@ -929,22 +956,31 @@ test("[Y2] [M6] a shard has a limited number of range holds", async () => {
   expect(database.prepare("SELECT 1 FROM range_hold").all()).toHaveLength(1_000);
 });
 
-test("[M6] a ledger forgets the oldest transfers, but none that is open", async () => {
-  const c = await start({ keptTransfers: 10 });
-  await commit(c, "1", [
-    { value: "moving", scope: SCOPE },
-    { value: "waiting", scope: "open" },
-  ]);
-  const open = await value(c, prepare(c, { scope: "open" }));
-  for (let n = 0; n < 15; n += 1) {
-    const transfer = await prepared(c);
-    await value(c, decide(c, transfer, "ABORTED"));
+test("[Y2] [M6] a ledger forgets the oldest transfers of a source, and none that can be undone", async () => {
+  const c = await start({ keptTransfers: 10, switchBackS: 3_600 });
+  await claimedScopes(c, ["1", "3"], 2);
+  const open = await value(c, prepareFrom(c, "1", 0));
+  const aborted = await value(c, prepareFrom(c, "3", 0));
+  await value(c, decide(c, aborted, "ABORTED"));
+  await claimed(c);
+  const done = await moved(c);
+  const { object } = c.ledger("2");
+  const ids = async (): Promise<string[]> => {
+    const page = { ...call(c, "operator", ""), before: null, from: null, limit: 100 };
+    return (await value(c, object.listTransfers(page))).transfers.map((each) => each.id);
+  };
+  const prepareAndAbort = async (): Promise<void> => {
+    await value(c, decide(c, await value(c, prepareFrom(c, "1", 1)), "ABORTED"));
     await c.pass(1_000);
-  }
-  const page = { ...call(c, "operator", ""), before: null, from: null, limit: 100 };
-  const { transfers } = await value(c, c.ledger("2").object.listTransfers(page));
-  expect(transfers).toHaveLength(11);
-  expect(transfers.at(-1)).toMatchObject({ id: open.id, state: "PREPARED" });
+  };
+  for (let n = 0; n < 15; n += 1) await prepareAndAbort();
+  // The latest 10 of cell 1, the one that is open, the one that can be undone, and the one of cell 3.
+  expect(await ids()).toHaveLength(13);
+  expect(await ids()).toEqual(expect.arrayContaining([open.id, done.id, aborted.id]));
+  await value(c, prepare(c, { from: "2", to: "1", switchBackOf: done }));
+  await c.pass(3_600_000);
+  await prepareAndAbort();
+  expect(await ids()).not.toContain(done.id);
 });
 
 /** Accepts the loss of the ledger of cell 1. */

@@ -28,6 +28,7 @@ import type { Positions } from "./position.ts";
 import { encodeRange, plainLease, type LeaseRow, type LedgerStore } from "./store.ts";
 import { recordOfGrant, type TransferStore } from "./transfer-store.ts";
 import { Attempt, type AttemptEnd } from "./attempt.ts";
+import { CountByCell } from "./count-by-cell.ts";
 import type { LeaseAudit } from "./lease-audit.ts";
 import { Waits, WaitTime, type Awaited } from "./waits.ts";
 
@@ -88,14 +89,14 @@ export class Begins {
   readonly #waitDurations: Histogram;
   #attempts = 0;
   #outstanding: number;
-  /** The number of begins that still work, including fenced ones, and the bytes of their payloads. */
-  #executing = 0;
+  /** The begins that still work, including fenced ones, and the bytes of their payloads. */
+  readonly #executing = new CountByCell();
   #executingBytes = 0;
   readonly #waits: Waits;
   /** Calls that were given up before they arrived: the last ones, at most `concurrentBegins`. */
   readonly #givenUp = new Set<string>();
-  /** The number of calls that wait for the result of another call's begin. */
-  #joined = 0;
+  /** The calls that wait for the result of another call's begin. */
+  readonly #joined = new CountByCell();
 
   constructor(
     ports: Ports,
@@ -150,7 +151,7 @@ export class Begins {
       staleLeases: leases.filter((lease) => idleMsOf(lease) >= this.#limits.staleS * 1_000).length,
       oldestLeaseMs: agesMs[0] ?? 0,
       leaseAges: agesIn(agesMs),
-      runningBegins: this.#executing,
+      runningBegins: this.#executing.of(this.#cell),
       waitingBegins: this.#waits.begins,
       waitDurations: this.#waitDurations.durations,
     };
@@ -214,22 +215,21 @@ export class Begins {
    * nothing waits.
    */
   begin(request: BeginRequest): Promise<Result<BeginAnswer>> | Refusal {
-    const { lease, call } = request;
+    const { lease, call, transfer } = request;
+    // What a source asks for uses up none of the limits of this cell (Y2).
+    const asker = transfer?.from ?? this.#cell;
     if (call !== undefined && this.#givenUp.delete(call)) return givenUp();
     const same = this.#running.get(lease);
     if (same !== undefined) {
       if (same.request.payloadHash !== request.payloadHash) return leaseIdReused();
-      if (this.#joined >= this.#limits.concurrentBegins) return tooManyJoined();
+      if (this.#joined.of(asker) >= this.#mostAtOnce(request)) return tooManyJoined();
       // A second call that arrives while the first runs gets the same result (B2).
-      this.#joined += 1;
       same.calls.add(request.call);
-      return same.result.then(joined).finally(() => {
-        this.#joined -= 1;
-      });
+      return same.result.then(joined).finally(this.#joined.add(asker));
     }
     const payload = encodePayload(request.ops);
     const bytes = new TextEncoder().encode(payload).length;
-    const refusal = this.#refuseOverLimits(bytes);
+    const refusal = this.#refuseOverLimits(request, bytes);
     if (refusal !== undefined) return refusal;
     const { promise, resolve, reject } = Promise.withResolvers<Result<BeginAnswer>>();
     const { waitMs = 0 } = request;
@@ -245,10 +245,10 @@ export class Begins {
       result: promise,
     };
     this.#running.set(lease, running);
-    this.#executing += 1;
+    const stopCounting = this.#executing.add(asker);
     this.#executingBytes += bytes;
     const ended = this.#run(running).finally(() => {
-      this.#executing -= 1;
+      stopCounting();
       this.#executingBytes -= bytes;
       waitTime?.end();
       if (this.#running.get(lease) === running) this.#running.delete(lease);
@@ -270,7 +270,7 @@ export class Begins {
    */
   neededBytes(bytes = 0): number {
     const { auditEntries, fences, reasonBytes } = this.#limits;
-    const grants = this.#executing + 1;
+    const grants = this.#executing.total + 1;
     const decisions = grants + this.#outstanding;
     return (
       this.#ports.sql.sizeBytes() +
@@ -284,7 +284,12 @@ export class Begins {
     );
   }
 
-  #refuseOverLimits(bytes: number): Refusal | undefined {
+  /** How many begins of its own a cell may have running, or how many prepares of transfers a source may. */
+  #mostAtOnce({ transfer }: BeginRequest): number {
+    return transfer === undefined ? this.#limits.concurrentBegins : this.#limits.openTransfers;
+  }
+
+  #refuseOverLimits(request: BeginRequest, bytes: number): Refusal | undefined {
     const { concurrentBegins, outstandingLeases, leaseBytes, beginBytes, ledgerBytes } = this.#limits;
     if (bytes > leaseBytes) {
       return refused(
@@ -299,14 +304,18 @@ export class Begins {
         "open leases need to be decided; decide some, or retry when decided leases are forgotten";
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "LEDGER_FULL", retryAfterMs: 60_000 }).refusal;
     }
-    if (this.#executing >= concurrentBegins || this.#executingBytes + bytes > beginBytes) {
+    if (request.transfer !== undefined) return this.#prepareRefusal(request.transfer.from);
+    const begins = this.#executing.of(this.#cell);
+    if (begins >= concurrentBegins || this.#executingBytes + bytes > beginBytes) {
       const detail =
         `the cell has too many running begins (limit: ${concurrentBegins} begins and ${beginBytes} bytes ` +
         "of payload); retry when some have ended";
       return refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_BEGINS", retryAfterMs: 1_000 })
         .refusal;
     }
-    if (this.#outstanding + this.#executing >= outstandingLeases) {
+    // Most ledgers are far from the limit, so that their transfers need not be counted.
+    const leases = this.#outstanding + begins;
+    if (leases >= outstandingLeases && leases - this.#transfers.countOpen() >= outstandingLeases) {
       const detail =
         `the cell has reached its limit of ${outstandingLeases} outstanding leases; ` +
         "commit or roll back some of them";
@@ -314,6 +323,16 @@ export class Begins {
         .refusal;
     }
     return undefined;
+  }
+
+  #prepareRefusal(from: string): Refusal | undefined {
+    const { openTransfers } = this.#limits;
+    if (this.#executing.of(from) < openTransfers) return undefined;
+    return refused(
+      "RESOURCE_EXHAUSTED",
+      `cell ${from} already prepares ${openTransfers} transfers to this cell; retry when some are prepared`,
+      { reason: "TOO_MANY_TRANSFERS", retryAfterMs: 1_000 },
+    ).refusal;
   }
 
   async #run(running: Running): Promise<Result<BeginAnswer>> {
@@ -465,7 +484,8 @@ export class Begins {
     this.#running.delete(request.lease);
     this.#store.insert(row);
     if (request.transfer !== undefined) {
-      this.#transfers.forget(this.#limits.keptTransfers - 1);
+      const { keptTransfers, switchBackS } = this.#limits;
+      this.#transfers.forget(request.transfer.from, keptTransfers - 1, now - switchBackS * 1_000);
       this.#transfers.write(recordOfGrant(request, row, end.prepared));
     }
     this.#audit.begun(request, row);
@@ -484,28 +504,9 @@ export class Begins {
     // The ledger of the source knows its revoked keys, and the Worker has asked it (Y7).
     const isForeign = request.transfer?.party === "from";
     const refusal =
-      (isForeign ? undefined : keyRefusal(this.#store, request.caller)) ??
-      this.#audit.refusalOf(request) ??
-      this.#transferRefusal(request);
+      (isForeign ? undefined : keyRefusal(this.#store, request.caller)) ?? this.#audit.refusalOf(request);
     if (refusal !== undefined) return refusal;
     return stateRefusal(this.#store.cellState(), request);
-  }
-
-  #transferRefusal({ transfer }: BeginRequest): Refusal | undefined {
-    const { openTransfers } = this.#limits;
-    if (transfer === undefined) return undefined;
-    const { from, party } = transfer;
-    // The destination has not agreed to them, so they must leave room for those of other cells.
-    const most = Math.ceil(openTransfers / 2);
-    if (party === "from" && this.#transfers.countUnaccepted(from, most) >= most)
-      return tooManyTransfers(
-        `cell ${from} has prepared ${most} transfers that cell ${this.#cell} has not accepted; accept or ` +
-          "abort some of them",
-      );
-    if (this.#transfers.countOpen() < openTransfers) return undefined;
-    return tooManyTransfers(
-      `the cell has reached its limit of ${openTransfers} prepared transfers; cut or abort some of them`,
-    );
   }
 
   /** Whether the names of a begin may have other shards by now (G3). */
@@ -605,9 +606,6 @@ const tooManyJoined = (): Refusal =>
     "too many calls wait for begins with the same lease ids; repeat this call with the same lease id",
     { retryAfterMs: 1_000 },
   ).refusal;
-
-const tooManyTransfers = (detail: string): Refusal =>
-  refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_TRANSFERS", retryAfterMs: 10_000 }).refusal;
 
 /** It says nothing about the lease: another call under its UUID may be running, or may come. */
 const givenUp = (): Refusal =>

@@ -18,6 +18,7 @@ export const TRANSFER_TABLES = [
      record TEXT NOT NULL
    ) STRICT, WITHOUT ROWID`,
   "CREATE UNIQUE INDEX transfer_by_position ON transfer (position)",
+  "CREATE INDEX transfer_by_source ON transfer (from_cell, position)",
   "CREATE INDEX open_transfer ON transfer (id) WHERE state = 'PREPARED'",
 ];
 
@@ -102,18 +103,7 @@ export class TransferStore {
     return this.openPositions().length;
   }
 
-  /** Counts the transfers that a source has prepared itself, and that were not accepted: `most` or fewer. */
-  countUnaccepted(from: string, most: number): number {
-    return this.#sql.all(
-      `SELECT 1 FROM transfer INDEXED BY open_transfer
-        WHERE state = 'PREPARED' AND from_cell = ? AND record ->> '$.prepared.by' = 'from'
-          AND record ->> '$.accepted' IS NULL LIMIT ?`,
-      from,
-      most,
-    ).length;
-  }
-
-  /** Returns the positions at which the prepared transfers began. There are `openTransfers` at most. */
+  /** Returns the positions at which the prepared transfers began. Shards hold few scopes (Y2). */
   openPositions(): number[] {
     return this.#sql
       .all<{ position: number }>(
@@ -139,12 +129,20 @@ export class TransferStore {
     );
   }
 
-  /** Forgets the oldest decided transfers, so that no more than `most` are left. */
-  forget(most: number): void {
+  /**
+   * Forgets the oldest decided transfers of a source beyond the latest `most`. Those that were cut since
+   * `sinceMs` stay, because they may be switched back (Y9).
+   */
+  forget(from: string, most: number, sinceMs: number): void {
     this.#sql.all(
-      `DELETE FROM transfer WHERE state <> 'PREPARED' AND position <= coalesce(
-         (SELECT position FROM transfer ORDER BY position DESC LIMIT 1 OFFSET ?), 0)`,
+      `DELETE FROM transfer
+        WHERE from_cell = ?1 AND state <> 'PREPARED'
+          AND (state = 'ABORTED' OR record ->> '$.decided.atMs' < ?3)
+          AND position <= (SELECT position FROM transfer INDEXED BY transfer_by_source
+                            WHERE from_cell = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?2)`,
+      from,
       most,
+      sinceMs,
     );
   }
 }

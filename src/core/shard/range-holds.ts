@@ -80,6 +80,11 @@ export class RangeHolds {
     return this.all().filter((range) => involves(range, cell));
   }
 
+  /** Counts the range holds of transfers from a cell. */
+  countFrom(cell: string): number {
+    return this.all().filter(({ from_cell: from }) => from === cell).length;
+  }
+
   /** Returns whether range holds were changed since the last call. */
   takeChanged(): boolean {
     const hasChanged = this.#hasChanged;

@@ -84,12 +84,15 @@ export class ShardTransfers {
       return blocked(
         `shard ${this.#shard}: the transfer ${range.lease} to cell ${range.cell} holds the scope`,
       );
+    const { openTransfers } = this.#limits;
+    if (this.#ranges.countFrom(from) >= openTransfers)
+      return tooMany(
+        `cell ${from} has ${openTransfers} prepared transfers, which is the limit; cut or abort some of them`,
+      );
     if (this.#ranges.size >= MOST_RANGE_HOLDS)
-      return refused(
-        "RESOURCE_EXHAUSTED",
+      return tooMany(
         `shard ${this.#shard} has range holds of ${MOST_RANGE_HOLDS} transfers; end some of them, and retry`,
-        { reason: "TOO_MANY_TRANSFERS", retryAfterMs: 60_000 },
-      ).refusal;
+      );
     const most = this.#limits.transferClaims;
     const claims = [from, to].reduce((sum, cell) => sum + this.#scopes.count(cell, scope, most + 1), 0);
     if (claims > most)
@@ -226,6 +229,9 @@ const movingRefusal = refused(
   "claims of the cell are being moved by a transfer that was cut; retry the call",
   { retryAfterMs: RETRY_AFTER_MS },
 ).refusal;
+
+const tooMany = (detail: string): Refusal =>
+  refused("RESOURCE_EXHAUSTED", detail, { reason: "TOO_MANY_TRANSFERS", retryAfterMs: 60_000 }).refusal;
 
 const blocked = (detail: string): Refusal =>
   refused("ABORTED", `${detail}; retry when they have ended`, {

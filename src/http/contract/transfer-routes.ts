@@ -352,7 +352,7 @@ export const transferRoutes = {
       {
         code: "RESOURCE_EXHAUSTED",
         reason: "TOO_MANY_TRANSFERS",
-        when: "Too many transfers are prepared. Cut or abort some of them.",
+        when: "Too many transfers of the source are prepared. Cut or abort some of them.",
       },
       {
         code: "RESOURCE_EXHAUSTED",

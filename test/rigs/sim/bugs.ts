@@ -1512,8 +1512,8 @@ export const bugs: Record<string, Bug> = {
     "M6",
     ["I16"],
     "src/core/ledger/begins.ts",
-    "this.#outstanding + this.#executing >= outstandingLeases",
-    "this.#outstanding >= outstandingLeases",
+    "const leases = this.#outstanding + begins;",
+    "const leases = this.#outstanding;",
   ),
   // Reading
   "a lookup shows what is not granted": one(
