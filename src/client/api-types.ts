@@ -1463,11 +1463,11 @@ export interface Transfer {
   is_rebuilt: boolean;
   /**
    * What each cell must report: the source the claims that it has, and the destination those that it will
-   * have in the scope.
+   * have in the scope. A cell gets only its own, and null for the other one.
    */
   expected: {
-    from: DigestedClaims;
-    to: DigestedClaims;
+    from: DigestedClaims | null;
+    to: DigestedClaims | null;
   };
   /** What each cell has reported last. Null: nothing. */
   reports: {
@@ -1517,8 +1517,8 @@ export interface TransferPlan {
   }[];
   /** The sum of the counts. */
   claims_total: number;
-  /** The claims that the destination has in the scope already. It keeps them. */
-  present_claims: number;
+  /** The claims that the destination has in the scope already. It keeps them. Null for a cell. */
+  present_claims: number | null;
   /**
    * Some leases that hold names of the scope. They must end before the prepare. A cell gets only its own.
    */
@@ -1547,12 +1547,10 @@ export interface TransferPlanGiven {
   cursor?: string | undefined;
 }
 
-/** What a cell has reported of its rows. */
+/** What a cell has reported of its rows. The other cell gets neither `count` nor `hash`. */
 export interface TransferReport {
-  /** The number of claims, or of rows that have one. */
-  count: number;
-  /** Their digest, computed as for `POST …/records/digests`. */
-  hash: string;
+  count: number | null;
+  hash: string | null;
   /** True if it equals what the shards have counted. */
   is_equal: boolean;
   /** RFC 3339, in UTC, with milliseconds. */
@@ -1561,8 +1559,8 @@ export interface TransferReport {
   age_ms: number;
   /** Who did it: an operator, the source (`from`) or the destination (`to`). */
   by: "operator" | "from" | "to";
-  /** The id of the key. */
-  key_id: string;
+  /** The id of the key. Null: a key of somebody else, which a cell does not get. */
+  key_id: string | null;
   reason: string | null;
 }
 
@@ -1584,8 +1582,8 @@ export interface TransferStep {
   age_ms: number;
   /** Who did it: an operator, the source (`from`) or the destination (`to`). */
   by: "operator" | "from" | "to";
-  /** The id of the key. */
-  key_id: string;
+  /** The id of the key. Null: a key of somebody else, which a cell does not get. */
+  key_id: string | null;
   reason: string | null;
 }
 
@@ -2538,7 +2536,7 @@ export const operations = {
         scope: "string",
         claims: [{ source_type: "string", bucket_type: "string", count: "number" }],
         claims_total: "number",
-        present_claims: "number",
+        present_claims: "any",
         leases: [{ cell_id: "string", uuid: "string" }],
         obstacles: ["string"],
         cursor: "any",
@@ -2556,12 +2554,12 @@ export const operations = {
         to: "string",
         scope: "string",
         state: "string",
-        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "any", reason: "any" },
         accepted: "any",
         decided: "any",
         switch_back_of: "any",
         is_rebuilt: "boolean",
-        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        expected: { from: "any", to: "any" },
         reports: { from: "any", to: "any" },
         missing: ["string"],
         unfinished_shards: "any",
@@ -2580,12 +2578,12 @@ export const operations = {
           to: "string",
           scope: "string",
           state: "string",
-          prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+          prepared: { at: "string", age_ms: "number", by: "string", key_id: "any", reason: "any" },
           accepted: "any",
           decided: "any",
           switch_back_of: "any",
           is_rebuilt: "boolean",
-          expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+          expected: { from: "any", to: "any" },
           reports: { from: "any", to: "any" },
           missing: ["string"],
           unfinished_shards: "any",
@@ -2605,12 +2603,12 @@ export const operations = {
         to: "string",
         scope: "string",
         state: "string",
-        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "any", reason: "any" },
         accepted: "any",
         decided: "any",
         switch_back_of: "any",
         is_rebuilt: "boolean",
-        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        expected: { from: "any", to: "any" },
         reports: { from: "any", to: "any" },
         missing: ["string"],
         unfinished_shards: "any",
@@ -2628,12 +2626,12 @@ export const operations = {
         to: "string",
         scope: "string",
         state: "string",
-        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "any", reason: "any" },
         accepted: "any",
         decided: "any",
         switch_back_of: "any",
         is_rebuilt: "boolean",
-        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        expected: { from: "any", to: "any" },
         reports: { from: "any", to: "any" },
         missing: ["string"],
         unfinished_shards: "any",
@@ -2651,12 +2649,12 @@ export const operations = {
         to: "string",
         scope: "string",
         state: "string",
-        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "any", reason: "any" },
         accepted: "any",
         decided: "any",
         switch_back_of: "any",
         is_rebuilt: "boolean",
-        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        expected: { from: "any", to: "any" },
         reports: { from: "any", to: "any" },
         missing: ["string"],
         unfinished_shards: "any",
@@ -2674,12 +2672,12 @@ export const operations = {
         to: "string",
         scope: "string",
         state: "string",
-        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "any", reason: "any" },
         accepted: "any",
         decided: "any",
         switch_back_of: "any",
         is_rebuilt: "boolean",
-        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        expected: { from: "any", to: "any" },
         reports: { from: "any", to: "any" },
         missing: ["string"],
         unfinished_shards: "any",
@@ -2697,12 +2695,12 @@ export const operations = {
         to: "string",
         scope: "string",
         state: "string",
-        prepared: { at: "string", age_ms: "number", by: "string", key_id: "string", reason: "any" },
+        prepared: { at: "string", age_ms: "number", by: "string", key_id: "any", reason: "any" },
         accepted: "any",
         decided: "any",
         switch_back_of: "any",
         is_rebuilt: "boolean",
-        expected: { from: { count: "number", hash: "string" }, to: { count: "number", hash: "string" } },
+        expected: { from: "any", to: "any" },
         reports: { from: "any", to: "any" },
         missing: ["string"],
         unfinished_shards: "any",

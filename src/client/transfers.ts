@@ -157,7 +157,10 @@ function sumOf(parts: readonly TransferPlan[], { from, to, scope }: TransferPlan
     scope,
     claims: [...claims.values()],
     claims_total: parts.reduce((sum, part) => sum + part.claims_total, 0),
-    present_claims: parts.reduce((sum, part) => sum + part.present_claims, 0),
+    present_claims: parts.reduce<number | null>(
+      (sum, { present_claims: present }) => (sum === null || present === null ? null : sum + present),
+      0,
+    ),
     leases: parts.flatMap((part) => part.leases),
     obstacles: [...new Set(parts.flatMap((part) => part.obstacles))],
   };

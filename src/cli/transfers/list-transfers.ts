@@ -24,7 +24,7 @@ export async function listTransfers(context: Context, { from, to, limit }: ListO
       { title: "TO", value: (transfer) => transfer.to },
       { title: "SCOPE", value: ({ scope }) => scope },
       { title: "STATE", value: ({ state }) => state },
-      { title: "CLAIMS", value: ({ expected }) => expected.from.count, isNumber: true },
+      { title: "CLAIMS", value: ({ expected }) => expected.from?.count, isNumber: true },
       { title: "AGE", value: ({ prepared }) => durationText(prepared.age_ms), isNumber: true },
     ],
     empty: "There are no transfers.",

@@ -30,8 +30,8 @@ const steps: Readonly<Record<Step, About>> = {
     isDone: ({ state }) => state === "CUT" || state === "FINISHED",
     becomes: "cut",
     effect: ({ from, to, expected }) =>
-      `${expected.from.count} names belong to cell ${to} at once. Cell ${from} must write no row of them ` +
-      "any more.",
+      `${expected.from?.count ?? "The"} names belong to cell ${to} at once. ` +
+      `Cell ${from} must write no row of them any more.`,
     undo: ({ id }) => `${commandLine("transfers", "switch-back", id)} --reason TEXT`,
   },
   abort: {

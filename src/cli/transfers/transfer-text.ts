@@ -35,9 +35,9 @@ export function transferText(transfer: Transfer, style: Style): string {
     sides,
     [
       { title: "CELL", value: ({ cell }) => cell },
-      { title: "CLAIMS", value: ({ expected }) => expected.count, isNumber: true },
+      { title: "CLAIMS", value: ({ expected }) => expected?.count, isNumber: true },
       { title: "ROWS", value: ({ report }) => report?.count, isNumber: true },
-      { title: "DIGEST OF CLAIMS", value: ({ expected }) => expected.hash },
+      { title: "DIGEST OF CLAIMS", value: ({ expected }) => expected?.hash },
       { title: "DIGEST OF ROWS", value: ({ report }) => report?.hash },
       { title: "EQUAL", value: ({ report }) => report && (report.is_equal ? "yes" : "no") },
       { title: "AGE", value: ({ report }) => report && durationText(report.age_ms), isNumber: true },

@@ -59,7 +59,7 @@ export async function transfersPage(view: View): Promise<Page> {
         { title: "To", value: (transfer) => cellLink(transfer.to) },
         { title: "State", value: transferState },
         { title: "Since", value: (transfer) => agoSince(transfer) },
-        { title: "Names", value: ({ expected }) => expected.from.count, isNumber: true },
+        { title: "Names", value: ({ expected }) => expected.from?.count, isNumber: true },
         { title: "Shards left", value: (transfer) => transfer.unfinished_shards, isNumber: true },
         { title: "Accepted", value: ({ accepted }) => accepted && whenOf(accepted.at, nowMs) },
         { title: "Source's rows", value: ({ reports }) => equalityOf(reports.from) },
@@ -106,7 +106,7 @@ const transferFacts = (transfer: Transfer, nowMs: number): Markup =>
     ["To", html`cell ${cellLink(transfer.to)}`],
     ["State", transferState(transfer)],
     ["Undoes", transfer.switch_back_of && transferLink(transfer.switch_back_of)],
-    ["Names that move", transfer.expected.from.count],
+    ["Names that move", transfer.expected.from?.count],
     ["Shards left", transfer.unfinished_shards],
     ["Prepared", stepOf(transfer.prepared, nowMs)],
     ["Accepted", transfer.accepted ? stepOf(transfer.accepted, nowMs) : "not yet"],
@@ -213,7 +213,7 @@ function letGoOf(left: number | null): string {
 const reportsOf = ({ expected, reports, ...cells }: Transfer, nowMs: number): Markup =>
   tableOf("What both cells have reported", SIDES, [
     { title: "Cell", value: (side) => html`${cellLink(cells[side])} (${BY[side]})` },
-    { title: "Claims", value: (side) => expected[side].count, isNumber: true },
+    { title: "Claims", value: (side) => expected[side]?.count, isNumber: true },
     { title: "Rows", value: (side) => reports[side]?.count, isNumber: true },
     { title: "Verified", value: (side) => equalityOf(reports[side]) },
     {

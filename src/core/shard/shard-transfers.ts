@@ -102,12 +102,12 @@ export class ShardTransfers {
         { reason: "TRANSFER_TOO_LARGE" },
       ).refusal;
     const leases = this.#leasesIn(from, to, scope);
+    // The source does not learn which leases the destination has (Y7).
+    const own = leases.flatMap(({ cell, lease }) => (cell === from ? [lease] : []));
+    const which = own.length === 0 ? `leases of cell ${to}` : `leases ${own.join(", ")} of cell ${from}`;
     return leases.length === 0
       ? undefined
-      : blocked(
-          `shard ${this.#shard}: leases hold names of the scope: ` +
-            leases.map(({ cell, lease }) => `${lease} of cell ${cell}`).join(", "),
-        );
+      : blocked(`shard ${this.#shard}: ${which} hold names of the scope`);
   }
 
   #leasesIn(from: string, to: string, scope: string): ScopeLease[] {

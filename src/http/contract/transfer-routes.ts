@@ -60,19 +60,25 @@ const stepFields = {
   by: z
     .enum(["operator", "from", "to"])
     .meta({ description: "Who did it: an operator, the source (`from`) or the destination (`to`)." }),
-  key_id: z.string().meta({ description: "The id of the key." }),
+  key_id: z
+    .string()
+    .nullable()
+    .meta({ description: "The id of the key. Null: a key of somebody else, which a cell does not get." }),
   reason: z.string().nullable(),
 };
 const step = z.strictObject(stepFields).meta({ id: "TransferStep" });
 
 const report = z
   .strictObject({
-    count,
-    hash,
+    count: count.nullable(),
+    hash: hash.nullable(),
     is_equal: z.boolean().meta({ description: "True if it equals what the shards have counted." }),
     ...stepFields,
   })
-  .meta({ id: "TransferReport", description: "What a cell has reported of its rows." });
+  .meta({
+    id: "TransferReport",
+    description: "What a cell has reported of its rows. The other cell gets neither `count` nor `hash`.",
+  });
 
 const transfer = z
   .strictObject({
@@ -98,10 +104,10 @@ const transfer = z
       description:
         "True if the ledger has lost the transfer and got it back from the shards: an operator decides it.",
     }),
-    expected: z.strictObject({ from: digested, to: digested }).meta({
+    expected: z.strictObject({ from: digested.nullable(), to: digested.nullable() }).meta({
       description:
         "What each cell must report: the source the claims that it has, and the destination those that it " +
-        "will have in the scope.",
+        "will have in the scope. A cell gets only its own, and null for the other one.",
     }),
     reports: z.strictObject({ from: report.nullable(), to: report.nullable() }).meta({
       description: "What each cell has reported last. Null: nothing.",
@@ -128,8 +134,9 @@ const plan = z
       .array(z.strictObject({ source_type: sourceType, bucket_type: bucketType, count: wholeNumber }))
       .meta({ description: "The claims that would be moved, by their types." }),
     claims_total: wholeNumber.meta({ description: "The sum of the counts." }),
-    present_claims: wholeNumber.meta({
-      description: "The claims that the destination has in the scope already. It keeps them.",
+    present_claims: wholeNumber.nullable().meta({
+      description:
+        "The claims that the destination has in the scope already. It keeps them. Null for a cell.",
     }),
     leases: z.array(z.strictObject({ cell_id: cellId, uuid: z.uuid() })).meta({
       description:
@@ -171,7 +178,7 @@ const exampleTransfer = {
     decided: null,
     switch_back_of: null,
     is_rebuilt: false,
-    expected: { from: counted, to: counted },
+    expected: { from: counted, to: null },
     reports: { from: { ...counted, is_equal: true, ...exampleStep, age_ms: 30_000 }, to: null },
     missing: ["cell 7 has not accepted it", "cell 7 has not reported its rows"],
     unfinished_shards: null,
@@ -296,8 +303,8 @@ export const transferRoutes = {
         code: "ABORTED",
         reason: "TRANSFER_BLOCKED",
         when:
-          "Leases hold names of the scope, or another transfer does. `detail` names some of them. Try " +
-          "again when they have ended, with the same UUID or a new one.",
+          "Leases hold names of the scope, or another transfer does. `detail` names some leases of the " +
+          "source. Try again when they have ended, with the same UUID or a new one.",
       },
       {
         code: "FAILED_PRECONDITION",

@@ -33,7 +33,10 @@ export const listTransfers: Handler<"listTransfers"> = async (call) => {
   const { transfers, position: last, headers } = found.value;
   return ok({
     status: 200,
-    body: { transfers: transfers.map(toApiTransfer), next_page_token: await next(last) },
+    body: {
+      transfers: transfers.map((each) => toApiTransfer(each, call.principal.cell)),
+      next_page_token: await next(last),
+    },
     headers,
   });
 };

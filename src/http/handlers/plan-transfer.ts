@@ -70,7 +70,8 @@ export const planTransfer: Handler<"planTransfer"> = async (call) => {
       count: claims,
     })),
     claims_total: counts.reduce((sum, { claims }) => sum + claims, 0),
-    present_claims: present,
+    // The claims of the destination are only for operators, like its leases (Y7).
+    present_claims: principal.cell === null ? present : null,
     leases: leases
       .filter(({ cell }) => principal.cell === null || cell === principal.cell)
       .slice(0, MOST_LEASES)

@@ -49,7 +49,7 @@ export const transferHandlers: Handlers<TransferRoute> = {
       { name: LEDGER, advice: "repeat the call with the same UUID" },
       () => deployment.objects.ledger(to).prepareTransfer(request),
     );
-    return prepared.ok ? answerOf(prepared.value, before?.value.headers) : prepared;
+    return prepared.ok ? answerOf(call, prepared.value, before?.value.headers) : prepared;
   },
 
   getTransfer: (call) => answerTo(call, (ledger, message) => ledger.getTransfer(message)),
@@ -159,7 +159,7 @@ async function answerTo(
   }
   const target = { name: LEDGER, ...(advice === undefined ? {} : { advice }) };
   const found = await askDestination(principal, party, timeoutMs, target, () => work(ledger, message));
-  return found.ok ? answerOf(found.value.value, found.value.headers) : found;
+  return found.ok ? answerOf(call, found.value.value, found.value.headers) : found;
 }
 
 /**
@@ -184,5 +184,9 @@ async function asSource(
 const unknownTransfer = (id: string): Result<never> =>
   refused("NOT_FOUND", `your cell has no part in a transfer ${id}, or it was forgotten`);
 
-const answerOf = (transfer: Transfer, headers: Record<string, string> = {}): Result<Answer> =>
-  ok({ status: 200, body: { transfer: toApiTransfer(transfer) }, headers });
+const answerOf = (
+  { principal }: Call<StepRoute | "prepareTransfer">,
+  transfer: Transfer,
+  headers: Record<string, string> = {},
+): Result<Answer> =>
+  ok({ status: 200, body: { transfer: toApiTransfer(transfer, principal.cell) }, headers });

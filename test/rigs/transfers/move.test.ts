@@ -158,8 +158,11 @@ describe.skipIf(isSkipped("PostgreSQL"))("an organization moves", () => {
     const transfer = await prepare(cells, "brew");
     await to.copy("brew", (await from.rowsOf("brew")).slice(1));
     await from.cell.reportTransfer(transfer.id);
-    const { missing } = await to.cell.reportTransfer(transfer.id);
-    expect(missing).toEqual(["cell 2 has reported 19 rows, and the shards have 20 claims"]);
+    expect(await to.cell.reportTransfer(transfer.id)).toMatchObject({
+      missing: ["the rows that cell 2 has reported differ from the claims"],
+      expected: { to: { count: 20 } },
+      reports: { to: { count: 19 } },
+    });
     await expect(from.client.transfers.cut(transfer.id)).rejects.toMatchObject({
       reason: "TRANSFER_NOT_READY",
     });

@@ -205,8 +205,9 @@ async function preparedTransfer(api: Client): Promise<{ params: { id: string } }
 
 /** Prepares a transfer that may be cut. */
 async function verifiedTransfer(api: Client): Promise<{ params: { id: string } }> {
-  const { id, expected } = await prepareTransfer(api);
+  const { id } = await prepareTransfer(api);
   const path = `/v1/transfers/${id}`;
+  const { expected } = (await api.json<Prepared>(200, "GET", path, {})).transfer;
   await api.json(200, "POST", `${path}/accept`, { key: "cell 2" });
   await api.json(200, "POST", `${path}/report`, { key: "cell 1", body: expected.from });
   await api.json(200, "POST", `${path}/report`, { key: "cell 2", body: expected.to });

@@ -44,9 +44,12 @@ export function transferSuite(open: Open): void {
   /** No ledger may still tell shards a decision when the next suite begins with empty objects. */
   afterAll(applied);
 
-  /** Gives a cell so many claims of a new scope. */
-  async function owned(cell: string, count: number): Promise<{ scope: string; values: string[] }> {
-    const scope = freshName();
+  /** Gives a cell so many claims of a scope, a new one by default. */
+  async function owned(
+    cell: string,
+    count: number,
+    scope = freshName(),
+  ): Promise<{ scope: string; values: string[] }> {
     const values = Array.from({ length: count }, freshName);
     const [lease, key] = [`/v1/cells/${cell}/leases/${newUuid()}`, `cell ${cell}`] as const;
     const creates = values.map((value, index) => ({ ...claim(value, index + 1), scope }));
@@ -76,10 +79,13 @@ export function transferSuite(open: Open): void {
   const list = (key: KeyName, query = ""): Promise<List> =>
     api.json<List>(200, "GET", `/v1/transfers${query}`, { key });
 
-  async function verified({ id, from, to, expected }: Transfer): Promise<void> {
+  async function verified(transfer: Transfer): Promise<void> {
+    const { id, from, to } = transfer;
     await call(`cell ${to}`, `/${id}/accept`);
-    await call(`cell ${from}`, `/${id}/report`, expected.from);
-    await call(`cell ${to}`, `/${id}/report`, expected.to);
+    // Only an operator gets what both cells must report.
+    const { expected } = await read(transfer);
+    await call(`cell ${from}`, `/${id}/report`, { ...expected.from });
+    await call(`cell ${to}`, `/${id}/report`, { ...expected.to });
   }
 
   async function finished(transfer: Transfer): Promise<Transfer> {
@@ -116,7 +122,7 @@ export function transferSuite(open: Open): void {
     });
     expect(planned.plan).toMatchObject({
       claims_total: 0,
-      present_claims: 1,
+      present_claims: null,
       obstacles: ["cell 1 has no claims of the scope"],
     });
   });
@@ -133,7 +139,7 @@ export function transferSuite(open: Open): void {
       prepared: { by: "from", reason: null },
       accepted: null,
       decided: null,
-      expected: { from: { count: 12 }, to: { count: 12 } },
+      expected: { from: { count: 12 }, to: null },
       reports: { from: null, to: null },
     });
     expect(transfer.missing).toHaveLength(3);
@@ -184,7 +190,7 @@ export function transferSuite(open: Open): void {
       obstacles: [],
       cursor: null,
     };
-    expect(await plan("cell 1", { to: "2", scope })).toEqual(expected);
+    expect(await plan("cell 1", { to: "2", scope })).toEqual({ ...expected, present_claims: null });
     expect(await plan("operator", { from: "1", to: "2", scope })).toEqual(expected);
     const lease = `/v1/cells/1/leases/${newUuid()}`;
     const destroys = [{ bucket: { type: "ROUTES", value: values[0] } }];
@@ -262,7 +268,7 @@ export function transferSuite(open: Open): void {
       ["cell 2", "cut"],
     ] as const)
       await refused(403, key, `/${id}/${step}`);
-    await refused(403, "cell 1", `/${id}/report`, { side: "to", ...expected.to });
+    await refused(403, "cell 1", `/${id}/report`, { side: "to", ...expected.from });
     const unknown = `2-${newUuid()}`;
     const answers: unknown[] = [];
     for (const each of [id, unknown]) {
@@ -274,6 +280,50 @@ export function transferSuite(open: Open): void {
     await refused(404, "operator", `/77-${newUuid()}/accept`, { reason: "a test" });
     await refused(404, "operator", "", { ...body, to: "77", from: "1", reason: "a test" });
     await call("cell 1", `/${id}/abort`);
+  });
+
+  test("[Y7] neither cell learns of the other's leases, claims, rows and keys", async () => {
+    const { scope } = await owned("1", 1);
+    await owned("2", 2, scope);
+    const lease = `/v1/cells/2/leases/${newUuid()}`;
+    const body = { creates: [{ ...claim(freshName()), scope }] };
+    await api.json(201, "PUT", lease, { key: "cell 2", body });
+    const { reason, detail } = await refused(409, "cell 1", "", { uuid: newUuid(), to: "2", scope });
+    expect(reason).toBe("TRANSFER_BLOCKED");
+    expect(detail).toMatch(/: leases of cell 2 hold names of the scope; retry when they have ended$/);
+    await api.json(200, "POST", `${lease}/rollback`, { key: "cell 2" });
+    await applied();
+    const transfer = await prepare(scope);
+    const hash = "0".repeat(32);
+    await call("cell 2", `/${transfer.id}/accept`);
+    for (const key of ["cell 1", "cell 2"] as const)
+      await call(key, `/${transfer.id}/report`, { count: 7, hash });
+    const all = await read(transfer);
+    expect(all).toMatchObject({ expected: { from: { count: 1 }, to: { count: 3 } } });
+    const none = { count: null, hash: null, key_id: null, is_equal: false };
+    const rows = { count: 7, hash, is_equal: false };
+    expect(await read(transfer, "cell 1")).toMatchObject({
+      expected: { from: all.expected.from, to: null },
+      reports: { from: { ...rows, key_id: all.prepared.key_id }, to: none },
+      prepared: { key_id: all.prepared.key_id },
+      accepted: { by: "to", key_id: null },
+    });
+    expect(await read(transfer, "cell 2")).toMatchObject({
+      expected: { from: null, to: all.expected.to },
+      reports: { from: none, to: { ...rows, key_id: all.accepted?.key_id } },
+      prepared: { by: "from", key_id: null },
+      accepted: { key_id: all.accepted?.key_id },
+    });
+    for (const key of ["cell 1", "cell 2"] as const) {
+      const answer = await call(key, `/${transfer.id}/abort`);
+      const listed = (await list(key)).transfers.find(({ id }) => id === transfer.id);
+      for (const shown of [answer, listed])
+        expect([shown?.expected.from === null, shown?.expected.to === null]).toEqual([
+          key === "cell 2",
+          key === "cell 1",
+        ]);
+    }
+    await applied();
   });
 
   test("[Y7] [O1] operators may do every step, and the audit has them", async () => {
