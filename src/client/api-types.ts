@@ -1519,9 +1519,7 @@ export interface TransferPlan {
   claims_total: number;
   /** The claims that the destination has in the scope already. It keeps them. Null for a cell. */
   present_claims: number | null;
-  /**
-   * Some leases that hold names of the scope. They must end before the prepare. A cell gets only its own.
-   */
+  /** Some leases of the source that hold names of the scope. They must end before the prepare. */
   leases: readonly {
     /** The id of a cell: a decimal int64 above 0. */
     cell_id: string;

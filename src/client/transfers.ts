@@ -75,10 +75,10 @@ export class Transfers {
   }
 
   /**
-   * Holds a scope on all shards, or on none. Until the transfer is cut or aborted, no cell can claim, change
-   * or release names of it.
+   * Holds the names that the source has in a scope on all shards, or on none. Until the transfer is cut or
+   * aborted, they can't be changed or released, and the source can't claim more.
    *
-   * @throws ClaimLeasedError while leases hold names of the scope. Nothing was prepared.
+   * @throws ClaimLeasedError while leases of the source hold names of the scope. Nothing was prepared.
    * @example
    * ```ts
    * const { id } = await client.transfers.prepare({ to: "7", scope: "9970" });

@@ -155,8 +155,8 @@ export interface Exchange extends Envelope {
   prepares: Prepare[];
 }
 
-/** A name that is leased. `scope`: the range hold on this scope is in the way (Y3). */
-export type HeldKey = BucketKey & { scope?: string };
+/** A name that is leased. `range`: a range hold is in the way (Y3). */
+export type HeldKey = BucketKey & { range?: TransferRange };
 
 /**
  * A shard's answer to one prepare. `epoch` identifies the execution; 0 means that the shard holds nothing for
@@ -1209,8 +1209,8 @@ export interface HeldExecution extends AttemptId {
   /** The shard that granted it (G6). */
   grantedBy: number;
   keys: BucketKey[];
-  /** The scope that the lease of a transfer holds instead of keys. */
-  scope?: string;
+  /** What the lease of a transfer holds instead of keys. */
+  range?: TransferRange;
 }
 
 /** Asks which holds of a cell's executions are there. It reads one row for each key. */
@@ -1220,7 +1220,7 @@ export interface CheckHolds extends Envelope {
 }
 
 export interface HoldCheck {
-  /** For each execution, in order: the indexes of the keys that it does not hold. A scope has the index 0. */
+  /** For each execution, in order: the indexes of the keys that it does not hold. A range has the index 0. */
   missing: number[][];
   /** Whether the shard is reconciling after a loss, so that holds may be lost (H6). */
   isReconciling: boolean;

@@ -129,7 +129,7 @@ test("a plan names the leases that are in the way, and a dry run of a prepare ho
   const { leases } = line.client("1");
   const { uuid } = await leases.begin({ destroys: [{ bucket: { type: "USERNAMES", value: "ada" } }] });
   const plan = await line.run(["transfers", "plan", ...MOVE]);
-  expect(plan.err).toContain("In the way: leases hold names of the scope.");
+  expect(plan.err).toContain("In the way: leases of the source hold names of the scope.");
   expect(plan.err).toContain(`Next: leasehold leases show ${uuid} --cell 1`);
   expect((await line.run(["transfers", "prepare", ...MOVE, ...YES])).code).toBe(3);
   await leases.rollback(uuid);

@@ -323,7 +323,7 @@ const proofs: Record<string, Proof> = {
     return [c.holds().length, 3 * 2];
   },
   range_hold: at("test/core/transfers.test.ts", "[Y2] [M6] a shard has a limited number of range holds"),
-  "RangeHolds.#byScope": at(
+  "RangeHolds.#byRange": at(
     "test/core/transfers.test.ts",
     "[Y2] [M6] a shard has a limited number of range holds",
   ),

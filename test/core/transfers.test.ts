@@ -221,13 +221,12 @@ test("[Y1] a prepare may be repeated, and another one under its id is refused", 
   });
 });
 
-test("[Y2] a prepare is refused while a lease holds a name of the scope, and names it", async () => {
+test("[Y2] a prepare is refused while a lease of the source holds a name of the scope", async () => {
   const c = await start();
   await claimed(c);
   for (const [cell, op] of [
     ["1", { kind: "destroy", value: "name-3", subject: null, source: null }],
     ["1", { value: "new", scope: SCOPE }],
-    ["2", { value: "new", scope: SCOPE }],
     ["1", { kind: "replace", value: "outside", scope: SCOPE }],
   ] satisfies [string, OpSpec][]) {
     const lease = c.uuid();
@@ -235,16 +234,89 @@ test("[Y2] a prepare is refused while a lease holds a name of the scope, and nam
     expect(await prepare(c)).toMatchObject({
       refusal: {
         reason: "TRANSFER_BLOCKED",
-        // The source does not get the leases of the destination (Y7).
-        detail: expect.stringContaining(cell === "1" ? `leases ${lease} of` : "leases of cell 2") as string,
+        detail: expect.stringContaining(`leases of cell 1 hold names of the scope: ${lease}`) as string,
       },
     });
     expect(rangeHolds(c)).toBe(0);
     await value(c, c.ledger(cell).object.decide(decideRequest(c.envelope, lease, "ROLLED_BACK")));
     await c.pass(500);
   }
-  expect(await begin(c, "3", [{ value: "elsewhere", scope: SCOPE }])).toMatchObject({ ok: true });
+  // What the destination and other cells do in the scope is not in the way.
+  for (const cell of ["2", "3"])
+    expect(await begin(c, cell, [{ value: `of ${cell}`, scope: SCOPE }])).toMatchObject({ ok: true });
   await prepared(c);
+});
+
+test("[Y2] [Y7] a stranger's transfer of the same scope is in no other cell's way", async () => {
+  const c = await Cluster.start({ cells: ["1", "2", "3", "4"], shards: 3 });
+  await claimed(c);
+  // Cell 4 gives the scope of cell 1 to a claim of its own.
+  await commit(c, "4", [{ value: "label", scope: SCOPE }]);
+  const own = { kind: "destroy", value: "name-0", subject: null, source: null } satisfies OpSpec;
+  const abort = async (transfer: Transfer): Promise<void> => {
+    await value(c, decide(c, transfer, "ABORTED"));
+    await c.pass(1_000);
+  };
+  for (const to of ["2", "3"]) {
+    const strange = await value(c, prepare(c, { from: "4", to }));
+    const transfer = await prepared(c);
+    await verified(c, transfer);
+    expect(rangeHolds(c)).toBe(2 * 3);
+    await abort(transfer);
+    await abort(strange);
+  }
+  const strange = await value(c, prepare(c, { from: "4", to: "1" }));
+  // Cell 1 goes on in its scope. Its transfer would also move what it gets from cell 4.
+  await commit(c, "1", [{ value: "more", scope: SCOPE }, own]);
+  const detail = expect.stringContaining(`the transfer 1-${strange.id} holds the scope`) as string;
+  expect(await prepare(c)).toMatchObject({ refusal: { reason: "TRANSFER_BLOCKED", detail } });
+  await value(c, decide(c, strange, "ABORTED", "to"));
+  await c.pass(1_000);
+  await prepared(c);
+  // Now the stranger is refused.
+  const refusal = { reason: "TRANSFER_BLOCKED", detail: expect.stringContaining("of other cells") as string };
+  expect(await prepare(c, { from: "4", to: "1" })).toMatchObject({ refusal });
+});
+
+test("[Y2] [Y7] two transfers are in each other's way if one changes what the other moves", async () => {
+  const c = await Cluster.start({ cells: ["1", "2", "3", "4"], shards: 3 });
+  await claimed(c);
+  await commit(c, "2", [{ value: "of cell 2", scope: SCOPE }]);
+  const first = await prepared(c);
+  const blocked = (detail: string) => ({
+    refusal: { reason: "TRANSFER_BLOCKED", detail: expect.stringContaining(detail) as string },
+  });
+  const named = blocked(`the transfer 2-${first.id} holds the scope`);
+  expect(await prepare(c, { to: "3" })).toMatchObject(named);
+  expect(await prepare(c, { from: "2", to: "3" })).toMatchObject(named);
+  expect(await prepare(c, { from: "2", to: "1" })).toMatchObject(named);
+  // Cell 3 has no part in that transfer.
+  await commit(c, "3", [{ value: "of cell 3", scope: SCOPE }]);
+  expect(await prepare(c, { from: "3", to: "1" })).toMatchObject(blocked("a transfer of other cells"));
+  await value(c, prepare(c, { from: "3", to: "2" }));
+});
+
+test("[Y3] [Y6] a change of the destination in the scope refuses the cut of what was counted", async () => {
+  const c = await start();
+  await claimed(c);
+  const transfer = await prepared(c);
+  await commit(c, "2", [{ value: "new", scope: SCOPE }]);
+  const again = await value(c, prepare(c, { id: transfer.id }));
+  expect(again.expected.to.count).toBe(12);
+  await verified(c, transfer);
+  const { object } = c.ledger("2");
+  const report: ReportTransfer = {
+    ...call(c, "to", transfer.id),
+    side: "to",
+    count: 13,
+    hash: "0".repeat(32),
+  };
+  expect(await value(c, object.reportTransfer(report))).toMatchObject({
+    missing: ["the rows that cell 2 has reported differ from the claims"],
+  });
+  await value(c, decide(c, transfer, "ABORTED"));
+  await c.pass(1_000);
+  expect((await prepared(c)).expected.to.count).toBe(13);
 });
 
 test("[Y2] a prepare is refused if the source has no claim of the scope, and holds nothing", async () => {
@@ -386,7 +458,7 @@ test("[Y6] a transfer that was precommitted can be aborted, and the scope is as 
   await commit(c, "1", [{ kind: "replace", value: "name-1", scope: SCOPE }]);
 });
 
-test("[Y3] ops of both cells on the scope are leased, those of others are not affected", async () => {
+test("[Y3] ops on claims that a transfer moves are leased, and so are those that add one", async () => {
   const c = await start();
   await claimed(c);
   await prepared(c);
@@ -398,7 +470,6 @@ test("[Y3] ops of both cells on the scope are leased, those of others are not af
     ["1", "name-1"],
     ["1", { value: "new", scope: SCOPE }],
     ["1", { kind: "replace", value: "outside", scope: SCOPE }],
-    ["2", { value: "new", scope: SCOPE }],
     ["2", destroy("name-1")],
     ["2", "name-1"],
   ] satisfies [string, OpSpec | string][])
@@ -411,7 +482,11 @@ test("[Y3] ops of both cells on the scope are leased, those of others are not af
   expect(await begin(c, "3", [destroy("name-1")])).toMatchObject({
     refusal: { conflicts: [{ kind: "not_owner" }] },
   });
-  await commit(c, "3", [{ value: "third", scope: SCOPE }]);
+  for (const cell of ["2", "3"]) {
+    await commit(c, cell, [{ value: `own-${cell}`, scope: SCOPE }]);
+    await commit(c, cell, [{ kind: "replace", value: `own-${cell}`, scope: SCOPE }]);
+    await commit(c, cell, [destroy(`own-${cell}`)]);
+  }
   await commit(c, "1", ["new-outside", { kind: "replace", value: "outside", scope: "org-2" }]);
 });
 

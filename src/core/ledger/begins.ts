@@ -534,11 +534,11 @@ export class Begins {
     const settled = await fanOut([...held], this.#limits.fanOut, async ([shard, keys]) => {
       const answer = await this.#links.settle(shard, placement, keys, traces);
       const states = answer.kind === "ok" ? answer.value.states : [];
-      return keys.map(({ scope, ...key }, index): Settled => ({
+      return keys.map(({ range, ...key }, index): Settled => ({
         shard,
         key,
         state: states[index] ?? "unknown",
-        isRange: scope !== undefined,
+        isRange: range !== undefined,
       }));
     });
     return settled.flat();

@@ -14,6 +14,7 @@ import {
 import type { Clock } from "../ports.ts";
 import { ok, type Refusal } from "../refusal.ts";
 import { nothingChecked, type NewFinding, type ScrubCursor, type ScrubProgress } from "../scrub/scrub.ts";
+import type { TransferRange } from "../transfer/range.ts";
 import type { Deliveries } from "./deliveries.ts";
 import { decodeExecutions, type Executions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
@@ -36,8 +37,8 @@ interface MissingHolds {
 interface ComparedLease {
   row: LeaseRow;
   ops: Op[];
-  /** The scope that a transfer holds on each shard of its executions, instead of names (Y1). */
-  scope: string | undefined;
+  /** What a transfer holds on each shard of its executions, instead of names (Y1). */
+  range: TransferRange | undefined;
   executions: Executions;
   /** The number of missing holds by shard, destroys separately. */
   missing: Map<number, MissingHolds>;
@@ -108,7 +109,7 @@ export class LedgerScrub {
       const compared = this.#read(lease);
       if (compared === undefined) findings.push(this.#finding("unreadable_lease", "leases", lease));
       else leases.push(compared);
-      ops += compared?.scope === undefined ? (compared?.ops.length ?? 0) : compared.executions.size;
+      ops += compared?.range === undefined ? (compared?.ops.length ?? 0) : compared.executions.size;
     }
     const refusal = await this.#ask(leases, placement);
     if (refusal !== undefined) return { ok: false, refusal };
@@ -131,7 +132,7 @@ export class LedgerScrub {
       return {
         row,
         ops: decodePayload(row.payload),
-        scope: row.transfer === null ? undefined : decodeRange(row.transfer).scope,
+        range: row.transfer === null ? undefined : decodeRange(row.transfer),
         executions: decodeExecutions(row.epochs),
         missing: new Map(),
         isUnchecked: false,
@@ -146,7 +147,7 @@ export class LedgerScrub {
     const messages: AskMessage[] = [];
     const open = new Map<number, AskMessage>();
     const add = (shard: number, part: AskedPart): void => {
-      const holds = part.lease.scope === undefined ? part.ops.length : 1;
+      const holds = part.lease.range === undefined ? part.ops.length : 1;
       let message = open.get(shard);
       if (message === undefined || message.holds + holds > this.#limits.scanRows) {
         message = { shard, parts: [], holds: 0 };
@@ -158,7 +159,7 @@ export class LedgerScrub {
     };
     for (const lease of leases) {
       // A range hold stays on the shard that granted it (G10).
-      if (lease.scope !== undefined)
+      if (lease.range !== undefined)
         for (const shard of lease.executions.keys()) add(shard, { lease, grantedBy: shard, ops: [] });
       const placed = Map.groupBy(lease.ops, (op) => `${op.shard}>${this.#links.shardNow(op)}`);
       for (const [first, ...others] of placed.values()) {
@@ -206,7 +207,7 @@ export class LedgerScrub {
     for (const [index, { lease, ops }] of parts.entries()) {
       const absent = new Set(missing[index]);
       const lacks =
-        lease.scope === undefined
+        lease.range === undefined
           ? holdsOf(ops.filter((_, at) => absent.has(at)))
           : { destroys: 0, others: absent.size };
       note(lease, shard, lacks);
@@ -271,5 +272,5 @@ const heldExecution = ({ lease, ops, grantedBy }: AskedPart): HeldExecution => (
   epoch: lease.executions.get(grantedBy)?.epoch ?? 0,
   grantedBy,
   keys: ops.map(({ type, canonical }) => ({ type, canonical })),
-  ...(lease.scope === undefined ? {} : { scope: lease.scope }),
+  ...(lease.range === undefined ? {} : { range: lease.range }),
 });

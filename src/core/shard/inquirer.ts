@@ -20,7 +20,7 @@ import { CHUNK_ROWS, chunksOf } from "./chunks.ts";
 import type { History } from "../history.ts";
 import { endHolds, type EndedAs } from "./end-holds.ts";
 import { InquiryQueue, isRange, type AskedHold } from "./inquiry-queue.ts";
-import type { RangeHoldRow, RangeHolds } from "./range-holds.ts";
+import { rangeOf, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import type { ShardLog } from "./shard-log.ts";
 import { bucketText, executionKey, type ExecutionId, type HoldRow } from "./rows.ts";
 import { MOVE_WEIGHT, type ShardTransfers } from "./shard-transfers.ts";
@@ -98,8 +98,8 @@ export class Inquirer {
 
   async settle(keys: readonly HeldKey[], traces: Traces): Promise<HoldState[]> {
     const found = this.#store.holdsOn(keys);
-    const holds = keys.map(({ type, canonical, scope }) =>
-      scope === undefined ? found.get(bucketText(type, canonical)) : this.#ranges.on(scope),
+    const holds = keys.map(({ type, canonical, range }) =>
+      range === undefined ? found.get(bucketText(type, canonical)) : this.#ranges.on(range),
     );
     const verdicts = await this.inquire(
       holds.filter((hold) => hold !== undefined),
@@ -108,7 +108,7 @@ export class Inquirer {
     return holds.map((hold) => {
       if (hold === undefined) return "free";
       // A transfer that was cut holds its scope until all claims are rewritten.
-      if (isRange(hold) && this.#ranges.on(hold.scope)?.cut_at_ms != null) return "unknown";
+      if (isRange(hold) && this.#ranges.on(rangeOf(hold))?.cut_at_ms != null) return "unknown";
       return VERDICT_STATES[verdicts.get(executionKey(hold)) ?? "unknown"];
     });
   }
@@ -212,7 +212,7 @@ export class Inquirer {
   }
 
   #clearRange(asked: RangeHoldRow, verdicts: ReadonlyMap<string, Verdict>, nowMs: number): void {
-    const range = this.#ranges.on(asked.scope);
+    const range = this.#ranges.on(rangeOf(asked));
     if (range === undefined || executionKey(range) !== executionKey(asked)) return;
     const as = endedAs(verdicts.get(executionKey(range)));
     if (as !== undefined) this.#transfers.end(range, as, nowMs);

@@ -10,7 +10,7 @@ import type { Randomness } from "../ports.ts";
 import type { Conflict, ConflictKind } from "../refusal.ts";
 import { sourceOrder } from "../source-order.ts";
 import type { NameQueues } from "./name-queues.ts";
-import { involves, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
+import { involves, rangeOf, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import { bucketText, type Claimant, type ExecutionId, type Holding, type HoldRow } from "./rows.ts";
 import type { Occupants, ShardStore } from "./store.ts";
 
@@ -32,7 +32,7 @@ export class Preparation {
   readonly #nowMs: number;
   readonly #nextEpoch: () => number;
   readonly #queues: Pick<NameQueues, "firstBefore">;
-  readonly #ranges: Pick<RangeHolds, "on">;
+  readonly #ranges: Pick<RangeHolds, "on" | "over">;
   /** With the holds that were made by earlier prepares of the message. */
   readonly #occupants: Map<string, Occupants>;
   readonly #made: HoldRow[] = [];
@@ -44,7 +44,7 @@ export class Preparation {
     nowMs: number,
     nextEpoch: () => number,
     queues: Pick<NameQueues, "firstBefore">,
-    ranges: Pick<RangeHolds, "on">,
+    ranges: Pick<RangeHolds, "on" | "over">,
     prepares: readonly Prepare[],
   ) {
     this.#store = store;
@@ -65,21 +65,22 @@ export class Preparation {
     const clear: Op[] = [];
     for (const op of request.ops) {
       const { claim, hold } = this.#occupantsOf(op);
-      const range = this.#rangeIn(op, request, claim);
       const examined = examine(op, request, claim, hold);
-      const finding = isInRange(op, claim, range, examined)
-        ? {
-            kind: "leased" as const,
-            owner: range.cell === request.cell ? ("self" as const) : ("other" as const),
-          }
-        : this.#unlessAwaited(op, request, examined);
+      const range = this.#rangeOver(request, claim) ?? this.#rangeWith(op, request, examined);
+      const finding =
+        range === undefined
+          ? this.#unlessAwaited(op, request, examined)
+          : {
+              kind: "leased" as const,
+              owner: range.cell === request.cell ? ("self" as const) : ("other" as const),
+            };
       if (finding.kind === "clear") clear.push(op);
       else if (finding.kind !== "missing") conflicts.push(conflictOf(op, finding));
       if (finding.kind === "leased")
         held.push({
           type: op.type,
           canonical: op.canonical,
-          ...(range === undefined || hold !== undefined ? {} : { scope: range.scope }),
+          ...(range === undefined || hold !== undefined ? {} : { range: rangeOf(range) }),
         });
     }
     if (conflicts.length > 0) return { granted: false, conflicts, held };
@@ -90,11 +91,19 @@ export class Preparation {
     return { granted: true, epoch, missing };
   }
 
-  /** Returns the range hold of a transfer from or to the cell, which may be in the way of an op (Y3). */
-  #rangeIn(op: Op, { cell }: Prepare, claim: Claimant | undefined): RangeHoldRow | undefined {
-    return [claim?.scope, op.scope]
-      .map((scope) => this.#ranges.on(scope))
-      .find((range) => range !== undefined && involves(range, cell));
+  /**
+   * Returns the range hold on a claim, if its transfer is from or to the cell. The claim may belong to the
+   * destination already, so no other finding would be certain (Y3).
+   */
+  #rangeOver({ cell }: Prepare, claim: Claimant | undefined): RangeHoldRow | undefined {
+    const range = this.#ranges.over(claim);
+    return range !== undefined && involves(range, cell) ? range : undefined;
+  }
+
+  /** Returns the range hold whose transfer would move the claim that an op of its source makes (Y3). */
+  #rangeWith({ scope }: Op, { cell }: Prepare, { kind }: Finding): RangeHoldRow | undefined {
+    if (scope === undefined || (kind !== "clear" && kind !== "leased")) return undefined;
+    return this.#ranges.on({ from: cell, scope });
   }
 
   /** A free name is kept for the begin that has waited longest for it (B11). */
@@ -175,21 +184,6 @@ function examine(
   if (claim === undefined)
     return op.kind === "destroy" && allowMissing ? { kind: "missing" } : { kind: "absent" };
   return matches(op, claim) ? { kind: "clear" } : { kind: "mismatch", owner: "self" };
-}
-
-/**
- * Whether a range hold is in the way of an op of one of its two cells: the claim has its scope, or would get
- * it. A claim of the source may belong to the destination already, so no other finding would be certain (Y3).
- */
-function isInRange(
-  op: Op,
-  claim: Claimant | undefined,
-  range: RangeHoldRow | undefined,
-  { kind }: Finding,
-): range is RangeHoldRow {
-  if (range === undefined) return false;
-  const isItsClaim = claim !== undefined && claim.scope === range.scope && involves(range, claim.cell);
-  return isItsClaim || (op.scope === range.scope && (kind === "clear" || kind === "leased"));
 }
 
 function matches({ kind, subject, source, epoch }: Op, claim: Claimant): boolean {

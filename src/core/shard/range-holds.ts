@@ -1,10 +1,10 @@
 import type { Sql } from "../ports.ts";
-import type { BySide, DigestedClaims } from "../transfer/range.ts";
+import type { BySide, DigestedClaims, TransferRange } from "../transfer/range.ts";
 import type { ClaimRow, ExecutionId } from "./rows.ts";
 
-/** One row for each transfer that holds a scope (Y2). */
+/** One row for each transfer that holds a scope of its source (Y2). */
 export const RANGE_HOLD_TABLE = `CREATE TABLE range_hold (
-   scope TEXT NOT NULL PRIMARY KEY,
+   scope TEXT NOT NULL,
    from_cell TEXT NOT NULL,
    cell TEXT NOT NULL,
    lease TEXT NOT NULL,
@@ -14,7 +14,8 @@ export const RANGE_HOLD_TABLE = `CREATE TABLE range_hold (
    held_at_ms INTEGER NOT NULL,
    counted TEXT NOT NULL,
    is_precommitted INTEGER NOT NULL,
-   cut_at_ms INTEGER
+   cut_at_ms INTEGER,
+   PRIMARY KEY (scope, from_cell)
  ) STRICT, WITHOUT ROWID`;
 
 /** The hold of a transfer on all claims of the source that have the scope. Its cell is the destination. */
@@ -40,19 +41,19 @@ export const MOST_RANGE_HOLDS = 1_000;
 export class RangeHolds {
   readonly #sql: Sql;
   readonly #onChange: (cell: string) => void;
-  readonly #byScope: Map<string, RangeHoldRow>;
+  readonly #byRange: Map<string, RangeHoldRow>;
   #hasChanged = false;
 
   /** @param onChange is called with both cells of each range hold that begins, is cut or ends */
   constructor(sql: Sql, onChange: (cell: string) => void) {
     this.#sql = sql;
     this.#onChange = onChange;
-    const rows = sql.all<RangeHoldRow>("SELECT * FROM range_hold ORDER BY scope");
-    this.#byScope = new Map(rows.map((row) => [row.scope, row]));
+    const rows = sql.all<RangeHoldRow>("SELECT * FROM range_hold ORDER BY scope, from_cell");
+    this.#byRange = new Map(rows.map((row) => [keyOf(row.from_cell, row.scope), row]));
   }
 
   get size(): number {
-    return this.#byScope.size;
+    return this.#byRange.size;
   }
 
   /** Whether a cut transfer still has claims to rewrite. */
@@ -61,18 +62,17 @@ export class RangeHolds {
   }
 
   all(): RangeHoldRow[] {
-    return [...this.#byScope.values()];
+    return [...this.#byRange.values()];
   }
 
-  /** Returns the range hold on a scope. */
-  on(scope: string | null | undefined): RangeHoldRow | undefined {
-    return typeof scope === "string" ? this.#byScope.get(scope) : undefined;
+  /** Returns the range hold on the claims of a cell that have a scope. */
+  on({ from, scope }: TransferRange): RangeHoldRow | undefined {
+    return this.#byRange.get(keyOf(from, scope));
   }
 
   /** Returns the range hold whose transfer moves a claim. */
   over(claim: Pick<ClaimRow, "cell" | "scope"> | undefined): RangeHoldRow | undefined {
-    const range = this.on(claim?.scope);
-    return range?.from_cell === claim?.cell ? range : undefined;
+    return typeof claim?.scope === "string" ? this.on({ from: claim.cell, scope: claim.scope }) : undefined;
   }
 
   /** Returns the range holds of transfers from or to a cell. */
@@ -113,26 +113,35 @@ export class RangeHolds {
 
   /** Stores that the ledger may cut the transfer from now on. */
   precommit(row: RangeHoldRow): void {
-    this.#sql.all("UPDATE range_hold SET is_precommitted = 1 WHERE scope = ?", row.scope);
+    this.#sql.all(
+      "UPDATE range_hold SET is_precommitted = 1 WHERE scope = ? AND from_cell = ?",
+      row.scope,
+      row.from_cell,
+    );
     this.#set({ ...row, is_precommitted: 1 });
   }
 
   /** Stores that the transfer was cut. */
   cut(row: RangeHoldRow, nowMs: number): RangeHoldRow {
     const cut = { ...row, cut_at_ms: nowMs };
-    this.#sql.all("UPDATE range_hold SET cut_at_ms = ? WHERE scope = ?", nowMs, row.scope);
+    this.#sql.all(
+      "UPDATE range_hold SET cut_at_ms = ? WHERE scope = ? AND from_cell = ?",
+      nowMs,
+      row.scope,
+      row.from_cell,
+    );
     this.#set(cut);
     return cut;
   }
 
   delete(row: RangeHoldRow): void {
-    this.#sql.all("DELETE FROM range_hold WHERE scope = ?", row.scope);
-    this.#byScope.delete(row.scope);
+    this.#sql.all("DELETE FROM range_hold WHERE scope = ? AND from_cell = ?", row.scope, row.from_cell);
+    this.#byRange.delete(keyOf(row.from_cell, row.scope));
     this.#changed(row);
   }
 
   #set(row: RangeHoldRow): void {
-    this.#byScope.set(row.scope, row);
+    this.#byRange.set(keyOf(row.from_cell, row.scope), row);
     this.#changed(row);
   }
 
@@ -142,6 +151,11 @@ export class RangeHolds {
     this.#onChange(row.cell);
   }
 }
+
+/** A cell id has no space. */
+const keyOf = (from: string, scope: string): string => `${from} ${scope}`;
+
+export const rangeOf = ({ from_cell: from, scope }: RangeHoldRow): TransferRange => ({ from, scope });
 
 export const countedIn = ({ counted }: RangeHoldRow): BySide<DigestedClaims> =>
   JSON.parse(counted) as BySide<DigestedClaims>;

@@ -23,11 +23,11 @@ export const scopeStatements = {
     .map((word) => `coalesce(sum(digest_${word}), 0) % 4294967296 AS word_${word}`)
     .join(", ")} FROM ${OF_SCOPE}`,
   keys: `SELECT bucket_type AS type, canonical FROM ${OF_SCOPE}`,
-  heldLeases: `SELECT DISTINCT hold.cell, hold.lease
+  heldLeases: `SELECT DISTINCT hold.lease
     FROM claim INDEXED BY claim_by_scope CROSS JOIN hold USING (bucket_type, canonical)
     WHERE claim.cell = ? AND claim.scope = ? LIMIT ?`,
-  arrivingLeases: `SELECT DISTINCT cell, lease FROM hold INDEXED BY hold_by_scope
-    WHERE scope = ? AND cell IN (?, ?) LIMIT ?`,
+  arrivingLeases: `SELECT DISTINCT lease FROM hold INDEXED BY hold_by_scope
+    WHERE scope = ? AND cell = ? LIMIT ?`,
   plan: `SELECT source_type AS sourceType, bucket_type AS type, count(*) AS claims
     FROM (SELECT source_type, bucket_type ${NEXT_OF_SCOPE} LIMIT ?) GROUP BY source_type, bucket_type`,
   lastPlanned: `SELECT bucket_type AS type, canonical ${NEXT_OF_SCOPE} LIMIT 1 OFFSET ?`,
@@ -39,12 +39,6 @@ interface DigestRow {
   word_1: number;
   word_2: number;
   word_3: number;
-}
-
-/** A lease with holds in a scope. */
-export interface ScopeLease {
-  cell: string;
-  lease: string;
 }
 
 /** The SQL statements on all claims of a cell that have one scope. It makes no decisions. */
@@ -76,14 +70,11 @@ export class ScopeStore {
     return this.#sql.all<BucketKey>(scopeStatements.keys, cell, scope);
   }
 
-  /** Returns some leases of two cells that hold a claim of the scope, or will put one there. */
-  leases(cells: readonly [string, string], scope: string, limit: number): ScopeLease[] {
-    const held = cells.flatMap((cell) =>
-      this.#sql.all<ScopeLease>(scopeStatements.heldLeases, cell, scope, limit),
-    );
-    const arriving = this.#sql.all<ScopeLease>(scopeStatements.arrivingLeases, scope, ...cells, limit);
-    const all = new Map([...held, ...arriving].map((each) => [`${each.cell}/${each.lease}`, each]));
-    return [...all.values()].slice(0, limit);
+  /** Returns some leases of a cell that hold a claim of the scope, or will put one there. */
+  leases(cell: string, scope: string, limit: number): string[] {
+    const held = this.#sql.all<{ lease: string }>(scopeStatements.heldLeases, cell, scope, limit);
+    const arriving = this.#sql.all<{ lease: string }>(scopeStatements.arrivingLeases, scope, cell, limit);
+    return [...new Set([...held, ...arriving].map(({ lease }) => lease))].slice(0, limit);
   }
 
   /** Counts the next `rows` claims by their types, and says where to continue. */

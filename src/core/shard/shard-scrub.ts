@@ -33,7 +33,7 @@ const FIRST = {
   holds: [0, ""],
   claims: [0, ""],
   past_claims: [0, 0, "", 0],
-  range_holds: [""],
+  range_holds: ["", ""],
 } as const;
 
 /** Each reads a limited number of rows in the order of a primary key; a test checks the query plans. */
@@ -48,7 +48,8 @@ export const scrubStatements: Readonly<Record<ShardTable, string>> = {
      FROM past_claim AS past LEFT JOIN claim USING (bucket_type, canonical)
     WHERE (past.segment, past.bucket_type, past.canonical, past.epoch) > (?, ?, ?, ?)
     ORDER BY past.segment, past.bucket_type, past.canonical, past.epoch LIMIT ?`,
-  range_holds: "SELECT * FROM range_hold WHERE scope > ? ORDER BY scope LIMIT ?",
+  range_holds: `SELECT * FROM range_hold
+    WHERE (scope, from_cell) > (?, ?) ORDER BY scope, from_cell LIMIT ?`,
 };
 
 /** What was read in one turn. */
@@ -142,7 +143,7 @@ export class ShardScrub {
       case "range_holds": {
         const rows = this.#sql.all<RangeHoldRow>(scrubStatements.range_holds, ...behind, limit);
         return {
-          ...pieceOf(table, rows, limit, ({ scope }) => [scope]),
+          ...pieceOf(table, rows, limit, ({ scope, from_cell }) => [scope, from_cell]),
           findings: rows.flatMap((row) => findingsOf(table, row, row.lease, faultsOfRangeHold(row, context))),
           // Of a cut, the shard knows the outcome.
           holds: rows.filter((row) => row.cut_at_ms === null && this.#isOld(row)),
@@ -225,11 +226,13 @@ export function checkHolds(
     return refused("INVALID_ARGUMENT", `a message may ask about ${MOST_KEYS} holds, not ${all.length}`);
   const holds = store.holdsOn(all);
   return ok({
-    missing: executions.map(({ keys, scope, grantedBy, ...execution }) => {
+    missing: executions.map(({ keys, range, grantedBy, ...execution }) => {
       const granted_by = grantedBy === shard ? null : grantedBy;
       const wanted = executionKey({ cell, ...execution, granted_by });
-      const range = ranges.on(scope);
-      if (scope !== undefined) return range !== undefined && executionKey(range) === wanted ? [] : [0];
+      if (range !== undefined) {
+        const held = ranges.on(range);
+        return held !== undefined && executionKey(held) === wanted ? [] : [0];
+      }
       return keys.flatMap(({ type, canonical }, index) => {
         const hold = holds.get(bucketText(type, canonical));
         return hold !== undefined && executionKey(hold) === wanted ? [] : [index];

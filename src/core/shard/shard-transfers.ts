@@ -9,9 +9,9 @@ import type { PlanTransfer, TransferPlan } from "../transfer/messages.ts";
 import type { TransferOp } from "../transfer/range.ts";
 import type { EndedAs } from "./end-holds.ts";
 import type { PastClaims } from "./past-claims.ts";
-import { MOST_RANGE_HOLDS, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
+import { involves, MOST_RANGE_HOLDS, type RangeHoldRow, type RangeHolds } from "./range-holds.ts";
 import type { ClaimReads } from "./read-queue.ts";
-import type { ScopeLease, ScopeStore } from "./scope-store.ts";
+import type { ScopeStore } from "./scope-store.ts";
 import type { ShardLog } from "./shard-log.ts";
 
 /** The claims that one transaction rewrites, and the transactions of one alarm (Y5). */
@@ -79,10 +79,13 @@ export class ShardTransfers {
   }
 
   #blocked(from: string, to: string, scope: string): Refusal | undefined {
-    const range = this.#ranges.on(scope);
+    const range = this.#inWay(from, to, scope);
     if (range !== undefined)
       return blocked(
-        `shard ${this.#shard}: the transfer ${range.lease} to cell ${range.cell} holds the scope`,
+        // The source does not learn of transfers of other cells (Y7).
+        involves(range, from)
+          ? `shard ${this.#shard}: the transfer ${range.cell}-${range.lease} holds the scope`
+          : `shard ${this.#shard}: a transfer of other cells holds the scope`,
       );
     const { openTransfers } = this.#limits;
     if (this.#ranges.countFrom(from) >= openTransfers)
@@ -101,17 +104,19 @@ export class ShardTransfers {
         `shard ${this.#shard} has more than ${most} claims of the scope; a transfer can't move them at once`,
         { reason: "TRANSFER_TOO_LARGE" },
       ).refusal;
-    const leases = this.#leasesIn(from, to, scope);
-    // The source does not learn which leases the destination has (Y7).
-    const own = leases.flatMap(({ cell, lease }) => (cell === from ? [lease] : []));
-    const which = own.length === 0 ? `leases of cell ${to}` : `leases ${own.join(", ")} of cell ${from}`;
+    const leases = this.#scopes.leases(from, scope, MOST_LEASES);
     return leases.length === 0
       ? undefined
-      : blocked(`shard ${this.#shard}: ${which} hold names of the scope`);
+      : blocked(`shard ${this.#shard}: leases of cell ${from} hold names of the scope: ${leases.join(", ")}`);
   }
 
-  #leasesIn(from: string, to: string, scope: string): ScopeLease[] {
-    return this.#scopes.leases([from, to], scope, MOST_LEASES);
+  /**
+   * Returns a transfer that would change which claims another one moves: one of the same claims, or one that
+   * gives claims to the source of the other (Y2).
+   */
+  #inWay(from: string, to: string, scope: string): RangeHoldRow | undefined {
+    const own = this.#ranges.involving(from).find((range) => range.scope === scope);
+    return own ?? this.#ranges.on({ from: to, scope });
   }
 
   #isUnchanged({ from, scope, unchanged }: TransferOp, count: number): boolean {
@@ -130,7 +135,7 @@ export class ShardTransfers {
 
   /** Counts what a shard has of a scope, as far as one message gets (M7). */
   plan({ from, to, scope, behind }: PlanTransfer): TransferPlan {
-    const range = this.#ranges.on(scope);
+    const range = this.#inWay(from, to, scope);
     const { transferClaims, scanRows } = this.#limits;
     const present = behind === null ? this.#scopes.count(to, scope, transferClaims + 1) : 0;
     // Of a scope that is too large for a transfer, the leases are not looked for: that has no bound (M7).
@@ -138,7 +143,7 @@ export class ShardTransfers {
     return {
       ...this.#scopes.plan({ from, scope }, behind, scanRows),
       present,
-      leases: behind === null && isSmall ? this.#leasesIn(from, to, scope) : [],
+      leases: behind === null && isSmall ? this.#scopes.leases(from, scope, MOST_LEASES) : [],
       transfer: range === undefined ? null : { to: range.cell, id: range.lease },
     };
   }

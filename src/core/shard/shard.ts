@@ -464,7 +464,7 @@ export class Shard {
     const holds = this.#store.holdsOn(decisions.flatMap(({ keys }) => keys));
     const ended: { hold: HoldRow; as: EndedAs }[] = [];
     for (const decision of decisions) {
-      const range = this.#ranges.on(decision.transfer?.scope);
+      const range = decision.transfer && this.#ranges.on(decision.transfer);
       if (range !== undefined && decides(decision, range)) {
         if (decision.outcome === "PRECOMMITTED") this.#transfers.precommit(range);
         else this.#transfers.end(range, endedAs(decision), now);

@@ -16,9 +16,9 @@ export interface TransferPlan {
   counts: { sourceType: number; type: number; claims: number }[];
   /** The claims of the destination that have the scope already. Only in the first answer. */
   present: number;
-  /** Some leases that have holds in the scope, so that a prepare would be refused. */
-  leases: { cell: string; lease: string }[];
-  /** The transfer that has a range hold on the scope. Null: none. */
+  /** Some leases of the source that have holds in the scope, so that a prepare would be refused. */
+  leases: string[];
+  /** A transfer with a range hold that would refuse a prepare. Null: none. */
   transfer: { to: string; id: string } | null;
   /** Null: no claim follows. */
   next: BucketKey | null;

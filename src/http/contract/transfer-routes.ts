@@ -140,8 +140,7 @@ const plan = z
     }),
     leases: z.array(z.strictObject({ cell_id: cellId, uuid: z.uuid() })).meta({
       description:
-        "Some leases that hold names of the scope. They must end before the prepare. A cell gets only its " +
-        "own.",
+        "Some leases of the source that hold names of the scope. They must end before the prepare.",
     }),
     obstacles: z
       .array(z.string())
@@ -274,9 +273,9 @@ export const transferRoutes = {
     path: "/v1/transfers",
     summary: "Prepare a transfer",
     about:
-      "Holds a scope on all shards, or on none. From then on, neither cell can claim, change or release a " +
-      "name of the scope, until the transfer is cut or aborted. You choose the UUID, so you can repeat the " +
-      "call if its answer was lost. For the source, or an operator.",
+      "Holds the names that a cell has in a scope on all shards, or on none. From then on, they can't be " +
+      "changed or released, and the cell can't claim more, until the transfer is cut or aborted. You " +
+      "choose the UUID, so you can repeat the call if its answer was lost. For the source, or an operator.",
     roles,
     params: nothing,
     query: nothing,
@@ -303,8 +302,8 @@ export const transferRoutes = {
         code: "ABORTED",
         reason: "TRANSFER_BLOCKED",
         when:
-          "Leases hold names of the scope, or another transfer does. `detail` names some leases of the " +
-          "source. Try again when they have ended, with the same UUID or a new one.",
+          "Leases of the source hold names of the scope, or another transfer does. `detail` names some of " +
+          "them. Try again when they have ended, with the same UUID or a new one.",
       },
       {
         code: "FAILED_PRECONDITION",

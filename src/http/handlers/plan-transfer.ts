@@ -70,12 +70,9 @@ export const planTransfer: Handler<"planTransfer"> = async (call) => {
       count: claims,
     })),
     claims_total: counts.reduce((sum, { claims }) => sum + claims, 0),
-    // The claims of the destination are only for operators, like its leases (Y7).
+    // The claims of the destination are only for operators (Y7).
     present_claims: principal.cell === null ? present : null,
-    leases: leases
-      .filter(({ cell }) => principal.cell === null || cell === principal.cell)
-      .slice(0, MOST_LEASES)
-      .map(({ cell, lease }) => ({ cell_id: cell, uuid: lease })),
+    leases: leases.slice(0, MOST_LEASES).map((lease) => ({ cell_id: from, uuid: lease })),
     obstacles: [
       ...(isEmpty ? [`cell ${from} has no claims of the scope`] : []),
       ...obstaclesOf(call, counted.value, to, status.value),
@@ -137,11 +134,11 @@ function obstaclesOf(
   { state }: CellStatus,
 ): string[] {
   const { transferClaims } = deployment.config.limits;
-  // Like the leases of other cells, their transfers are not for a cell. Its own ones are in its list.
+  // Transfers of other cells are not for a cell. Its own ones are in its list.
   const holders = principal.cell === null ? [...transfers].map((id) => `the transfer ${id}`) : ["a transfer"];
   return [
     ...(state === "ACTIVE" ? [] : [`cell ${to} is ${state}`]),
-    ...(leases.length === 0 ? [] : ["leases hold names of the scope"]),
+    ...(leases.length === 0 ? [] : ["leases of the source hold names of the scope"]),
     ...(transfers.size === 0 ? [] : holders.map((holder) => `${holder} holds the scope`)),
     ...tooLarge.map((shard) => `shard ${shard} has more than ${transferClaims} claims of the scope`),
   ];

@@ -67,13 +67,33 @@ export interface ShardImage {
   /** The rows about names whose rows here count (`Evidence.homeOf`). */
   claims: Map<string, ClaimRow>;
   holds: Map<string, HoldRow>;
-  /** By scope. */
+  /** By source and scope (`rangeKey`). */
   ranges: Map<string, RangeHoldRow>;
   /** The number of claims that have ended. */
   pastClaims: number;
   /** How often the disk had gone back when it was read. */
   wentBack: number;
 }
+
+const rangeKey = (cell: string, scope: string | null): string => JSON.stringify([cell, scope]);
+
+export const rangesByKey = (rows: readonly RangeHoldRow[]): Map<string, RangeHoldRow> =>
+  new Map(rows.map((row) => [rangeKey(row.from_cell, row.scope), row]));
+
+/** Returns the same range hold among others. */
+export const sameRange = (
+  ranges: ReadonlyMap<string, RangeHoldRow> | undefined,
+  { from_cell: from, scope, epoch }: RangeHoldRow,
+): RangeHoldRow | undefined => {
+  const range = ranges?.get(rangeKey(from, scope));
+  return range?.epoch === epoch ? range : undefined;
+};
+
+/** Returns the range hold whose transfer moves a claim. */
+export const rangeOver = (
+  ranges: ReadonlyMap<string, RangeHoldRow> | undefined,
+  claim: Pick<ClaimRow, "cell" | "scope"> | undefined,
+): RangeHoldRow | undefined => claim && ranges?.get(rangeKey(claim.cell, claim.scope));
 
 export const attemptOf = (
   cell: string,

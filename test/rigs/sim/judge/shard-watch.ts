@@ -5,7 +5,7 @@ import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
 import type { Evidence } from "./evidence.ts";
-import { factKey, rowKey, type GrowingShard, type ShardImage } from "./rows.ts";
+import { factKey, rangeOver, rangesByKey, rowKey, type GrowingShard, type ShardImage } from "./rows.ts";
 import type { TransferWatch } from "./transfer-watch.ts";
 
 type Moved = (from: number, to: number, claim: ClaimRow) => void;
@@ -48,9 +48,7 @@ export class ShardWatch {
       holds: new Map(part.disk.readDurable<HoldRow>("SELECT * FROM hold").map((row) => [rowKey(row), row])),
     };
     image.growing = readGrowing(part);
-    const ranges = new Map(
-      part.disk.readDurable<RangeHoldRow>("SELECT * FROM range_hold").map((row) => [row.scope, row]),
-    );
+    const ranges = rangesByKey(part.disk.readDurable<RangeHoldRow>("SELECT * FROM range_hold"));
     this.#transfers.changed(index, { ...image.stored, ranges: image.ranges }, ranges);
     const isSame = growingText(image.growing) === growingText(growing);
     const changed = isSame
@@ -137,7 +135,7 @@ export class ShardWatch {
     // A name that moves takes no past claims with it (G9).
     if (!isSameHistory || mayDelete) return;
     for (const [key, claim] of ended) {
-      const hold = before.holds.get(key) ?? image.ranges.get(claim.scope ?? "");
+      const hold = before.holds.get(key) ?? rangeOver(image.ranges, claim);
       const row = past.find((each) => rowKey(each) === key && each.epoch === claim.epoch);
       this.#evidence.check(
         "I35",

@@ -6,7 +6,7 @@ import type { StoredTransfer, TransferRecord } from "../../../../src/core/ledger
 import type { DigestedClaims } from "../../../../src/core/transfer/range.ts";
 import { nameKey, type Name } from "../local.ts";
 import type { Evidence } from "./evidence.ts";
-import type { Facts, ShardImage } from "./rows.ts";
+import { rangeOver, sameRange, type Facts, type ShardImage } from "./rows.ts";
 
 type TransferImage = ShardImage["stored"] & Pick<ShardImage, "ranges">;
 import { Truths } from "./truths.ts";
@@ -48,11 +48,13 @@ export class TransferWatch {
     this.#evidence.see(state === "COMMITTED" ? "a transfer was cut" : "a transfer was aborted");
     if (state !== "COMMITTED") return;
     const [from, scope] = JSON.parse(row.transfer) as [string, string];
-    const { accepted, reports } = this.#recordOf(cell, lease);
-    const claims = this.#evidence.claims().filter((claim) => claim.scope === scope);
-    const moved = claims.filter((claim) => claim.cell === from);
-    const present = claims.filter((claim) => claim.cell === cell);
-    const isVerified = isOf(reports.from, moved) && isOf(reports.to, [...moved, ...present]);
+    const { accepted, reports, shards } = this.#recordOf(cell, lease);
+    const moved = this.#evidence.claims().filter((claim) => claim.scope === scope && claim.cell === from);
+    // What the destination had before may have changed since (Y3).
+    const counted = new DigestSum();
+    for (const { from: source, to } of shards)
+      for (const { hash, count } of [source, to]) counted.addHash(hash, count);
+    const isVerified = isOf(reports.from, moved) && isSum(reports.to, counted);
     const { transferVerifiedS } = this.#evidence.coordinator.limits;
     const agesMs = [reports.from, reports.to].map((report) => (row.decided_at_ms ?? 0) - (report?.atMs ?? 0));
     this.#evidence.check(
@@ -94,15 +96,17 @@ export class TransferWatch {
   /** The durable rows of a shard have changed: its claims and holds are those of the image. */
   changed(shard: number, image: TransferImage, ranges: ReadonlyMap<string, RangeHoldRow>): void {
     for (const range of image.ranges.values()) {
-      if (ranges.get(range.scope)?.epoch !== range.epoch) this.#ended(shard, image, range);
+      if (sameRange(ranges, range) === undefined) this.#ended(shard, image, range);
     }
     for (const range of ranges.values()) {
-      if (image.ranges.get(range.scope)?.epoch !== range.epoch) this.#evidence.see("Y2");
-      const both = new Set([range.from_cell, range.cell]);
+      const { cell: to, from_cell: from, scope } = range;
+      if (sameRange(image.ranges, range) === undefined) this.#evidence.see("Y2");
       for (const [key, hold] of image.holds) {
         const claim = image.claims.get(key);
-        const isOfScope = claim?.scope === range.scope && both.has(claim.cell);
-        const isInWay = both.has(hold.cell) && (isOfScope || hold.scope === range.scope);
+        const isOfSource = claim?.scope === scope && claim.cell === from;
+        const isInWay =
+          (isOfSource && (hold.cell === from || hold.cell === to)) ||
+          (hold.cell === from && hold.scope === scope);
         this.#evidence.check(
           "I51",
           !isInWay,
@@ -138,8 +142,8 @@ export class TransferWatch {
     next: ClaimRow | undefined,
     ranges: ReadonlyMap<string, RangeHoldRow>,
   ): boolean {
-    const range = ranges.get(claim?.scope ?? "");
-    if (claim === undefined || next === undefined || range?.from_cell !== claim.cell) return false;
+    const range = rangeOver(ranges, claim);
+    if (claim === undefined || next === undefined || range === undefined) return false;
     const isCut = this.#evidence.stateOf(range, shard) === "COMMITTED";
     const { cell, epoch } = range;
     const { updated_at_ms: updatedAtMs } = next;
@@ -192,5 +196,8 @@ export class TransferWatch {
 function isOf(report: DigestedClaims | null, claims: readonly ClaimRow[]): boolean {
   const sum = new DigestSum();
   for (const claim of claims) sum.add([claim.digest_0, claim.digest_1, claim.digest_2, claim.digest_3]);
-  return report?.count === sum.count && report.hash === sum.hash;
+  return isSum(report, sum);
 }
+
+const isSum = (report: DigestedClaims | null, sum: DigestSum): boolean =>
+  report?.count === sum.count && report.hash === sum.hash;

@@ -1,6 +1,7 @@
 import type { ClaimRow } from "../../../../src/core/shard/rows.ts";
 import { nameKey, type Name } from "../local.ts";
 import type { Evidence } from "./evidence.ts";
+import { rangeOver } from "./rows.ts";
 
 /** What lookups show of a name from a moment on: the cell and the epoch, or `none`. */
 interface Truth {
@@ -71,8 +72,8 @@ export class Truths {
     const key = nameKey({ type, canonical });
     const image = this.#evidence.images[shard];
     const claim = image?.claims.get(key);
-    const range = image?.ranges.get(claim?.scope ?? "");
-    if (claim !== undefined && range?.from_cell === claim.cell)
+    const range = rangeOver(image?.ranges, claim);
+    if (range !== undefined)
       return shownOf(this.#evidence.stateOf(range, shard) === "COMMITTED" ? range : claim);
     const hold = image?.holds.get(key);
     switch (hold === undefined ? undefined : this.#evidence.stateOf(hold, shard)) {
