@@ -428,6 +428,14 @@ export const limitTable = {
     unit: "ms",
     about: "how long a verification slot lasts after it was taken or renewed",
   },
+  // A run that loses its slot has saved its cursor, and continues in its next turn.
+  verificationTurnMs: {
+    default: 1_800_000,
+    min: 1_000,
+    max: 86_400_000,
+    unit: "ms",
+    about: "how long a run may renew its verification slot while other cells wait for one",
+  },
   // A cell reports once a minute, and after each verification. Its processes share this limit.
   statusEveryMs: {
     default: 5_000,

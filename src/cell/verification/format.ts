@@ -11,7 +11,7 @@ const HEADLINES: Record<VerificationStatus, string> = {
   out_of_time: "stopped when `maxMs` was over",
   needs_approval: "stopped, because it needs approval",
   no_slot: "did nothing, because too many other cells are verifying",
-  slot_lost: "stopped, because its verification slot expired",
+  slot_lost: "stopped, because its verification slot has ended",
   not_due: "did nothing, because the last verification is recent",
   stopped: "stopped before the end",
 };

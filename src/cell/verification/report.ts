@@ -13,7 +13,7 @@ export type VerificationStatus =
   | "needs_approval"
   /** Too many other cells are verifying. Nothing was done. */
   | "no_slot"
-  /** The slot expired, or another run of this cell has taken over. */
+  /** The slot expired, other cells wait for it, or another run of this cell has taken over. */
   | "slot_lost"
   /** A verification finished recently (`unlessDoneWithinMs`). Nothing was done. */
   | "not_due"

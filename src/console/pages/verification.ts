@@ -5,6 +5,7 @@ import { samplesIn } from "../samples.ts";
 import { tableOf } from "../table.ts";
 import { agoOf, allCells, NO_CELLS, cellLink, factsOf, failedPage, type View } from "../view.ts";
 import { driftOf } from "../../status/health.ts";
+import { durationText } from "../../text/duration.ts";
 
 /** What the last verification of each cell found, as the cells reported it. */
 export async function verificationPage({ api, nowMs }: View): Promise<Page> {
@@ -13,10 +14,15 @@ export async function verificationPage({ api, nowMs }: View): Promise<Page> {
   const samples = metrics.ok ? samplesIn(metrics.value) : undefined;
   const taken = samples?.get("leasehold_verification_slots_taken");
   const waiting = samples?.get("leasehold_verification_waiting");
+  const holders = cells.value.flatMap(({ cell_id: id }) => {
+    const heldS = samples?.get(`leasehold_verification_slot_held_seconds{cell="${id}"}`);
+    return heldS === undefined ? [] : [html`cell ${cellLink(id)} for ${durationText(heldS * 1_000)} `];
+  });
   return {
     title: "Verification",
     main: html`${factsOf([
         ["Slots taken", taken],
+        ["Held by", holders.length === 0 ? undefined : html`${holders}`],
         ["Cells that wait", waiting],
       ])}
       ${driftBars(

@@ -29,6 +29,7 @@ export const directorySchema: readonly (readonly string[])[] = [
     `CREATE TABLE verification_slot (
        cell TEXT NOT NULL PRIMARY KEY,
        uuid TEXT NOT NULL,
+       taken_at_ms INTEGER NOT NULL,
        expires_at_ms INTEGER NOT NULL
      ) STRICT, WITHOUT ROWID`,
     // The queue for verification slots: at most one place for each cell. Smaller places come first.

@@ -1,6 +1,7 @@
 import type { GroupCommit } from "../group-commit.ts";
 import type { Limits } from "../limits.ts";
 import type { Envelope, Reply } from "../messages.ts";
+import type { DirectoryMetrics } from "../metrics/messages.ts";
 import type { Ports } from "../ports.ts";
 import { ok, refused, type Refusal } from "../refusal.ts";
 
@@ -17,7 +18,7 @@ export interface VerificationSlot {
   expiresInMs: number;
 }
 
-type VerificationSlotRow = Omit<VerificationSlot, "expiresInMs">;
+type VerificationSlotRow = Omit<VerificationSlot, "expiresInMs"> & { takenAtMs: number };
 
 interface Place {
   cell: string;
@@ -40,7 +41,10 @@ export class VerificationSlots {
     this.#commits = commits;
   }
 
-  /** Takes a slot for a run, or renews the one that it has. Without a free slot, the cell gets a place. */
+  /**
+   * Takes a slot for a run, or renews the one that it has, but not beyond its turn while other cells wait for
+   * it. Without a slot, the cell gets a place.
+   */
   take({ cell, uuid }: VerificationSlotRequest): Promise<Reply<VerificationSlot>> {
     return this.#commits.submit("take_slot", () => {
       const now = this.#ports.clock.now();
@@ -49,19 +53,26 @@ export class VerificationSlots {
       if (own !== undefined && own.uuid !== uuid)
         return noSlot("another run of this cell has the verification slot", own.expiresAtMs - now);
       this.#prune(now);
-      if (own === undefined) {
-        const free = Math.max(0, this.#limits.verificationSlots - taken.length);
+      const isOver = own !== undefined && now - own.takenAtMs >= this.#limits.verificationTurnMs;
+      if (own === undefined || isOver) {
+        const held = taken.length - (own === undefined ? 0 : 1);
+        const free = Math.max(0, this.#limits.verificationSlots - held);
         const ahead = this.#placesAhead(cell);
-        if (ahead >= free) return this.#wait(cell, ahead, free, now);
+        if (ahead >= free) {
+          this.#ports.sql.all("DELETE FROM verification_slot WHERE cell = ?", cell);
+          return this.#wait(cell, ahead, free, now);
+        }
         this.#ports.sql.all("DELETE FROM verification_place WHERE cell = ?", cell);
       }
       const expiresInMs = this.#limits.verificationSlotMs;
       const expiresAtMs = now + expiresInMs;
       this.#ports.sql.all(
-        `INSERT INTO verification_slot (cell, uuid, expires_at_ms) VALUES (?, ?, ?)
-         ON CONFLICT (cell) DO UPDATE SET expires_at_ms = excluded.expires_at_ms`,
+        `INSERT INTO verification_slot (cell, uuid, taken_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)
+         ON CONFLICT (cell) DO UPDATE SET
+           (taken_at_ms, expires_at_ms) = (min(taken_at_ms, excluded.taken_at_ms), excluded.expires_at_ms)`,
         cell,
         uuid,
+        now,
         expiresAtMs,
       );
       return ok({ cell, uuid, expiresAtMs, expiresInMs });
@@ -85,12 +96,15 @@ export class VerificationSlots {
     this.#ports.sql.all("DELETE FROM verification_place WHERE cell = ?", cell);
   }
 
-  /** The slots that are taken, and the cells that wait for one. */
-  counts(): { verificationSlots: number; verificationWaiting: number } {
+  /** Who has the slots, and how many cells wait for one. */
+  counts(): Pick<DirectoryMetrics, "verificationSlots" | "verificationWaiting"> {
     const now = this.#ports.clock.now();
     const sql = "SELECT count(*) AS n FROM verification_place WHERE ask_by_ms > ?";
     return {
-      verificationSlots: this.#present(now).length,
+      verificationSlots: this.#present(now).map(({ cell, takenAtMs }) => ({
+        cell,
+        heldMs: Math.max(0, now - takenAtMs),
+      })),
       verificationWaiting: this.#ports.sql.all<{ n: number }>(sql, now)[0]?.n ?? 0,
     };
   }
@@ -130,7 +144,7 @@ export class VerificationSlots {
    */
   #present(now: number): VerificationSlotRow[] {
     return this.#ports.sql.all<VerificationSlotRow>(
-      `SELECT cell, uuid, expires_at_ms AS expiresAtMs FROM verification_slot
+      `SELECT cell, uuid, taken_at_ms AS takenAtMs, expires_at_ms AS expiresAtMs FROM verification_slot
         WHERE expires_at_ms > ? AND expires_at_ms <= ?`,
       now,
       this.#latest(now),

@@ -56,8 +56,9 @@ export const verificationRoutes = {
         code: "RESOURCE_EXHAUSTED",
         reason: "NO_VERIFICATION_SLOT",
         when:
-          "All slots are taken or go to cells that asked earlier, or another run of this cell has one. Try " +
-          "again after `Retry-After`.",
+          "All slots are taken or go to cells that asked earlier, or another run of this cell has one. A " +
+          "renewal gets it when the run has had its slot for `verification_turn_ms` and other cells wait " +
+          "for it. Try again after `Retry-After`.",
       },
       directoryDown,
     ],

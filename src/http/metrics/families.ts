@@ -338,6 +338,11 @@ export const families = {
     help: "Cells that have a verification slot.",
     labels: [],
   },
+  leasehold_verification_slot_held_seconds: {
+    type: "gauge",
+    help: "How long a cell has had its verification slot. Left out for cells without one.",
+    labels: ["cell"],
+  },
   leasehold_verification_waiting: {
     type: "gauge",
     help: "Cells that wait for a verification slot.",

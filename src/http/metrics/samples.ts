@@ -124,7 +124,9 @@ export function addDirectory(to: Exposition, part: string, metrics: DirectoryMet
   addPart(to, part, metrics);
   to.add("leasehold_keys", {}, metrics.keys);
   to.add("leasehold_keys_revoked", {}, metrics.revokedKeys);
-  to.add("leasehold_verification_slots_taken", {}, metrics.verificationSlots);
+  to.add("leasehold_verification_slots_taken", {}, metrics.verificationSlots.length);
+  for (const { cell, heldMs } of metrics.verificationSlots)
+    to.add("leasehold_verification_slot_held_seconds", { cell }, heldMs / 1_000);
   to.add("leasehold_verification_waiting", {}, metrics.verificationWaiting);
 }
 

@@ -64,6 +64,43 @@ test("[A3] the same run renews its slot, even if all are taken; another run of t
   expect(stored(c)).toEqual([{ cell: "1", uuid: "a" }]);
 });
 
+test("[A3] a run renews its slot beyond its turn only as long as no other cell needs it", async () => {
+  const c = await Cluster.start({
+    cells: ["1", "2", "3"],
+    limits: { verificationSlots: 2, verificationSlotMs: VERIFICATION_SLOT_MS, verificationTurnMs: 120_000 },
+  });
+  const renewFor = async (ms: number): Promise<void> => {
+    for (let passed = 0; passed < ms; passed += 30_000) {
+      c.clock.jump(30_000);
+      for (const [cell, run] of [
+        ["1", "a"],
+        ["2", "b"],
+      ] as const)
+        expect(await take(c, cell, run)).toEqual(slot(c, cell, run));
+    }
+  };
+  await take(c, "1", "a");
+  await take(c, "2", "b");
+  await renewFor(600_000);
+  const holders = [
+    { cell: "1", heldMs: 600_000 },
+    { cell: "2", heldMs: 600_000 },
+  ];
+  const metrics = c.directory.object.metrics(c.envelope);
+  expect(await c.clock.runUntil(metrics)).toMatchObject({ value: { verificationSlots: holders } });
+  // The first renewal after somebody waits ends the slot, and its cell goes to the end of the queue.
+  expect(await take(c, "3", "c")).toEqual(none(NEXT_MS));
+  expect(await take(c, "2", "b")).toEqual(none(NEXT_MS));
+  expect(places(c)).toEqual(["3", "2"]);
+  expect(await take(c, "3", "c")).toEqual(slot(c, "3", "c"));
+  // Cell 2 waits now, so cell 1 is next.
+  expect(await take(c, "1", "a")).toEqual(none(NEXT_MS));
+  expect(await take(c, "2", "b")).toEqual(slot(c, "2", "b"));
+  // A new turn has begun for both.
+  c.clock.jump(30_000);
+  expect(await take(c, "3", "c")).toEqual(slot(c, "3", "c"));
+});
+
 test("[A3] only its own run releases a slot, once, and another cell can take it at once", async () => {
   const c = await start(1);
   await take(c, "1", "a");

@@ -85,7 +85,10 @@ const directory: DirectoryMetrics = {
   cells: 2,
   keys: 20,
   revokedKeys: 21,
-  verificationSlots: 22,
+  verificationSlots: [
+    { cell: "2", heldMs: 22_000 },
+    { cell: "4", heldMs: 500 },
+  ],
   verificationWaiting: 23,
 };
 
@@ -296,7 +299,9 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_cells")).toBe(2);
   expect(of("leasehold_keys")).toBe(20);
   expect(of("leasehold_keys_revoked")).toBe(21);
-  expect(of("leasehold_verification_slots_taken")).toBe(22);
+  expect(of("leasehold_verification_slots_taken")).toBe(2);
+  expect(of("leasehold_verification_slot_held_seconds", { cell: "2" })).toBe(22);
+  expect(of("leasehold_verification_slot_held_seconds", { cell: "4" })).toBe(0.5);
   expect(of("leasehold_verification_waiting")).toBe(23);
   expect(of("leasehold_cron_end_timestamp_seconds")).toBe(104.5);
   expect(of("leasehold_cron_duration_seconds")).toBe(4.5);

@@ -1482,8 +1482,8 @@ export const bugs: Record<string, Bug> = {
     "A3",
     ["I16"],
     "src/core/directory/verification-slots.ts",
-    "if (ahead >= free) return",
-    "if (free === 0) return",
+    "if (ahead >= free) {",
+    "if (free === 0) {",
   ),
   "positions follow the clock": one(
     "M4",
