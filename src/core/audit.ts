@@ -46,7 +46,7 @@ export type AuditAction = (typeof auditActions)[number];
  */
 export type AuditState = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
-/** What an operator did. */
+/** What an operator did, or a cell with a transfer. */
 export interface AuditedChange {
   action: AuditAction;
   /** The cell that the change is about; null if it is about none. */
@@ -129,13 +129,22 @@ export class Audit {
 
   /** Why no operator may change anything: there is no room for the entry (O3). */
   get refusal(): Refusal | undefined {
+    return this.#refusalAt(this.#limits.auditEntries);
+  }
+
+  /** Why no cell may accept a transfer: half of the room is for operators (O3). */
+  get cellRefusal(): Refusal | undefined {
+    return this.#refusalAt(this.#limits.auditEntries / 2);
+  }
+
+  #refusalAt(most: number): Refusal | undefined {
     const { auditEntries } = this.#limits;
-    if (this.count < auditEntries) return undefined;
+    if (this.count < most) return undefined;
     return refused(
       "UNAVAILABLE",
-      `${this.#name} has ${auditEntries} audit entries that the cron has not copied into D1, which is the ` +
-        "limit (LEASEHOLD_AUDIT_ENTRIES); nothing was done, and operators can change nothing here until " +
-        "the cron runs and D1 answers",
+      `${this.#name} has too many audit entries that the cron has not copied into D1 ` +
+        `(LEASEHOLD_AUDIT_ENTRIES: ${auditEntries}); nothing was done, and nothing that needs an entry is ` +
+        "done here until the cron runs and D1 answers",
       { reason: "AUDIT_FULL", retryAfterMs: 60_000 },
     ).refusal;
   }

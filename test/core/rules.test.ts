@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { auditActions } from "../../src/core/audit.ts";
 
 const root = join(import.meta.dirname, "../..");
 const reference = readFileSync(join(root, "docs/reference/protocol.md"), "utf8");
@@ -28,6 +29,12 @@ test("every rule of the protocol reference has a test", () => {
   expect(rules.size).toBeGreaterThan(25);
   const proven = provenRules();
   expect([...rules].filter((rule) => !proven.has(rule ?? ""))).toEqual([]);
+});
+
+test("[O1] the rule lists every action of the audit", () => {
+  const [, rule = ""] = /^- \*\*O1\*\*(.*?)^- \*\*O2\*\*/ms.exec(reference) ?? [];
+  const listed = [...rule.matchAll(/`([a-z]+_[a-z]+)`/g)].map(([, action]) => action);
+  expect(listed.toSorted()).toEqual([...auditActions].toSorted());
 });
 
 test("every rule that a test names is in the protocol reference", () => {

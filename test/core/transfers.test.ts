@@ -800,6 +800,42 @@ test("[Y7] each step is for the parties that may do it", async () => {
   expect(audited.entries).toMatchObject([{ action: "accept_transfer", reason: "for the destination" }]);
 });
 
+test("[O1] [O3] what cells do with an accepted transfer is in the audit, in half of its room", async () => {
+  const c = await start({ auditEntries: 2 });
+  await claimed(c);
+  const { object } = c.ledger("2");
+  // Nothing that a source does alone has an entry.
+  await value(c, decide(c, await prepared(c), "ABORTED"));
+  await c.pass(1_000);
+  const transfer = await prepared(c);
+  await verified(c, transfer);
+  await value(c, object.acceptTransfer(call(c, "to", transfer.id)));
+  await value(c, decide(c, transfer, "ABORTED", "to"));
+  await c.pass(1_000);
+  const { keyId } = callerOf();
+  const entry = { keyId, cell: "2", target: transfer.id };
+  const audited = await value(c, object.pullAudit({ ...c.envelope, copied: null, limit: 10 }));
+  expect(audited.entries).toMatchObject([
+    {
+      ...entry,
+      action: "accept_transfer",
+      after: JSON.stringify({
+        state: "PREPARED",
+        prepared_by: "from",
+        prepared_key_id: keyId,
+        by: "to",
+      }),
+    },
+    { ...entry, action: "abort_transfer", after: JSON.stringify({ state: "ABORTED", by: "to" }) },
+  ]);
+  const full = { refusal: { reason: "AUDIT_FULL" } };
+  const next = await prepared(c);
+  expect(await c.clock.runUntil(object.acceptTransfer(call(c, "to", next.id)))).toMatchObject(full);
+  await value(c, decide(c, next, "ABORTED"));
+  const copied = audited.entries.at(-1)?.id ?? null;
+  await value(c, object.pullAudit({ ...c.envelope, copied, limit: 10 }));
+});
+
 test("[Y8] the destination must be active, and a frozen source may be moved away", async () => {
   const c = await start();
   await claimed(c);

@@ -194,15 +194,21 @@ export class Transfers {
   ): Promise<Reply<Transfer>> {
     if (notAllowed !== undefined) return { ok: false, refusal: notAllowed };
     const changed = await this.#commits.submit("change_transfer", (): Reply<null> => {
-      const refusal = this.#history.refusal ?? this.#auditRefusal(call);
+      const { refusal } = this.#history;
       if (refusal !== undefined) return { ok: false, refusal };
       const transfer = this.#transfers.find(call.transfer);
       if (transfer === undefined) return unknownTransfer(call.transfer);
       if (transfer.state !== "PREPARED") return decidedTransfer(transfer);
       const record = change(transfer.record, this.#stepOf(call));
       if (record === transfer.record) return ok(null);
+      const isAcceptance = action === "accept_transfer" && call.party !== "operator";
+      const full = isAcceptance ? this.#audit.cellRefusal : this.#auditRefusal(call);
+      if (full !== undefined) return { ok: false, refusal: full };
       this.#transfers.write({ ...transfer, record });
-      this.#append(call, action, transfer, { state: transfer.state });
+      const { by, keyId } = transfer.record.prepared;
+      const prepared = { prepared_by: by, prepared_key_id: keyId };
+      const isAccepted = action === "accept_transfer";
+      this.#append(call, action, transfer, { state: transfer.state, ...(isAccepted ? prepared : {}) });
       return ok(null);
     });
     return changed.ok ? this.#answer(call.transfer) : changed;
@@ -407,12 +413,23 @@ export class Transfers {
     return party === "operator" ? this.#audit.refusal : undefined;
   }
 
+  /**
+   * The steps of cells have entries from the acceptance on, which names who prepared the transfer (O1). So a
+   * source fills no audit of a cell that has agreed to nothing.
+   */
   #append(call: TransferCall, action: AuditAction, before: StoredTransfer, after: AuditState): void {
-    if (call.party !== "operator") return;
-    const { caller, requestId, reason = null, transfer } = call;
+    const { caller, requestId, reason = null, transfer, party } = call;
+    const isAgreed = action === "accept_transfer" || before.record.accepted !== null;
+    if (party !== "operator" && (!isAgreed || action === "report_transfer")) return;
     this.#audit.append(
       { keyId: caller.keyId, requestId, reason },
-      { action, cell: this.#cell, target: transfer, before: { state: before.state }, after },
+      {
+        action,
+        cell: this.#cell,
+        target: transfer,
+        before: { state: before.state },
+        after: { ...after, by: party },
+      },
     );
   }
 }

@@ -43,7 +43,7 @@ export const auditFull: RouteError = {
   reason: "AUDIT_FULL",
   when:
     "A part has as many audit entries as it may keep, because the cron could not copy them. Nothing was " +
-    "done. Only operators get this error.",
+    "done. Of cells, only one that accepts a transfer gets this error.",
 };
 
 /** The refusal of reads of which too many run at a time. */
