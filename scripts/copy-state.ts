@@ -1,6 +1,7 @@
 /** `npm run copy-state`: copies the state of a coordinator that is stopped. */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { escapeLines } from "../src/text/escape.ts";
 import { copyState } from "./state-copy.ts";
 
 const USAGE = `npm run copy-state -- --to FOLDER
@@ -38,7 +39,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = escapeLines(error instanceof Error ? error.message : String(error));
   const isBad = error instanceof BadOption;
   process.stderr.write(isBad ? `${message}\n\n${USAGE}` : `copy-state: ${message}\n`);
   process.exitCode = isBad ? 2 : 1;

@@ -1,3 +1,4 @@
+import { escapeLines } from "../src/text/escape.ts";
 import { standardErrorLog, type LogOutput } from "./log-output.ts";
 
 /** How long the last lines of the log wait for a reader. */
@@ -21,7 +22,10 @@ export function runServer(main: () => Promise<void>): void {
   main().then(
     () => exit(0),
     (error: unknown) =>
-      exit(1, `leasehold: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`),
+      exit(
+        1,
+        escapeLines(`leasehold: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`),
+      ),
   );
 }
 

@@ -1,6 +1,7 @@
 /** What `npm start` and `npm run standalone` read from the environment. */
 import { resolve } from "node:path";
 import { limitNames, limitVariable } from "../src/core/limits.ts";
+import { escapeLines } from "../src/text/escape.ts";
 
 const settings = new Set([
   ...limitNames.map(limitVariable),
@@ -47,7 +48,8 @@ export function variablesOf(env: NodeJS.ProcessEnv): Record<string, string> {
   for (const [name] of given)
     if (!settings.has(name) && !others.has(name))
       process.stderr.write(
-        `leasehold: ${name} is not a setting and is ignored; docs/reference/configuration.md lists them\n`,
+        `leasehold: ${escapeLines(name)} is not a setting and is ignored; ` +
+          "docs/reference/configuration.md lists them\n",
       );
   return Object.fromEntries(given.filter(([name]) => settings.has(name)));
 }

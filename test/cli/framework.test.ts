@@ -39,6 +39,21 @@ describe("usage", () => {
     if (!args.includes("--json")) expect(out).toBe("");
   });
 
+  test.each([
+    [["lookup", "ada", "--\u001b[31mred"]],
+    [["\u001b]0;title\u0007"]],
+    [["completion", "\u009b2J"]],
+    [["api", "GET", "\u202e/v1"]],
+    [["dev", "--types", "\u001b[2J.json"]],
+    [["keys", "revoke", "\u001b[2J"]],
+  ])("%j: arguments are escaped in messages", async (args) => {
+    const line = await startCommandLine();
+    const { code, err, out } = await line.run(args);
+    expect(code).toBe(2);
+    for (const char of "\u001b\u0007\u009b\u202e") expect(out + err).not.toContain(char);
+    expect(err).toMatch(/\\u\{(?:1b|9b|202e)\}|must be|start with/);
+  });
+
   test("a missing URL and a missing key: 2, with the command that helps", async () => {
     const line = await startCommandLine();
     const noUrl = await line.run(["lookup", "ada"], { env: { LEASEHOLD_URL: "" } });

@@ -3,7 +3,6 @@ import { CommandError, messageOf } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import type { Io } from "../framework/io.ts";
 import { durationText } from "../../text/duration.ts";
-import { escapeLines } from "../../text/escape.ts";
 
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
@@ -35,7 +34,7 @@ export async function untilAnswered<T>(
       return await work();
     } catch (error) {
       if (signal.aborted || !mayPass(error) || waitedMs >= OUTAGE_MS) throw error;
-      const why = escapeLines(messageOf(error));
+      const why = messageOf(error);
       await err.write(`Not now: ${why} Trying again in ${durationText(backoffMs)}.\n`);
       await wait(backoffMs);
       waitedMs += backoffMs;

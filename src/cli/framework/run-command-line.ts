@@ -3,11 +3,14 @@ import { escapeLines, toJson } from "../../text/escape.ts";
 import { buildProgram } from "./program.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
 import { failureOf, type Failure } from "./failure.ts";
-import { ClosedOutputError, type Io } from "./io.ts";
+import { ClosedOutputError, type Io, type Output } from "./io.ts";
 import { runWith } from "./run.ts";
 
 /** Runs one command, prints what it says, and returns the exit code. It never throws. */
-export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
+export async function runCommandLine(args: readonly string[], given: Io): Promise<ExitCode> {
+  // Messages repeat arguments, paths and answers, which may have characters that control a terminal.
+  const err: Output = { ...given.err, write: (text) => given.err.write(escapeLines(text)) };
+  const io: Io = { ...given, err };
   let exitCode: ExitCode = exitCodes.ok;
   const pending: Promise<void>[] = [];
   const program = buildProgram(
@@ -36,7 +39,7 @@ async function report(io: Io, error: unknown, args: readonly string[]): Promise<
 }
 
 async function say(io: Io, { message, problem, nextSteps }: Failure, isJson: boolean): Promise<void> {
-  if (message !== undefined) await io.err.write(`leasehold: ${escapeLines(message)}\n`);
+  if (message !== undefined) await io.err.write(`leasehold: ${message}\n`);
   // `--json` promises one document, also for a failure.
   if (isJson && problem !== undefined)
     await io.out.write(`${toJson({ error: problem, next_steps: nextSteps }, 2)}\n`);

@@ -1,5 +1,5 @@
 import type { Io } from "../framework/io.ts";
-import { escapeLines, toJson } from "../../text/escape.ts";
+import { toJson } from "../../text/escape.ts";
 import type { Result } from "./result.ts";
 import { styleOf } from "./style.ts";
 
@@ -25,9 +25,9 @@ export async function printResult(io: Io, result: Result, format: Format): Promi
 }
 
 async function printNotes(io: Pick<Io, "err">, notes: readonly string[]): Promise<void> {
-  for (const note of notes) await io.err.write(`${escapeLines(note)}\n`);
+  for (const note of notes) await io.err.write(`${note}\n`);
 }
 
 export async function printNextSteps(io: Pick<Io, "err">, nextSteps: readonly string[]): Promise<void> {
-  for (const step of nextSteps) await io.err.write(`Next: ${escapeLines(step)}\n`);
+  for (const step of nextSteps) await io.err.write(`Next: ${step}\n`);
 }

@@ -49,7 +49,7 @@ export async function confirm(
   if (yes === true) return;
   if (io.prompt === undefined)
     throw usageError("give --yes, because there is no terminal to confirm the change at");
-  const typed = await io.prompt.ask(`${escapeLines(effect)}\nType ${name} to go on: `);
+  const typed = await io.prompt.ask(escapeLines(`${effect}\nType ${name} to go on: `));
   if (typed.trim() !== name)
     throw usageError(`${JSON.stringify(typed.trim())} is not ${name}: nothing was changed`);
 }

@@ -4,7 +4,7 @@ import { keyFactsOf, readsEverything } from "../connection/key-facts.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { durationText, secondsOf } from "../../text/duration.ts";
-import { escapeLines, toJson } from "../../text/escape.ts";
+import { toJson } from "../../text/escape.ts";
 import { printNextSteps } from "../output/print.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { ChangesWatch } from "./watch-changes.ts";
@@ -46,7 +46,7 @@ export async function watch(
       } catch (error) {
         if (io.signal.aborted || !isOutage(error)) throw error;
         backoffMs = Math.min(MAX_BACKOFF_MS, backoffMs === 0 ? FIRST_BACKOFF_MS : backoffMs * 2);
-        const why = escapeLines(messageOf(error));
+        const why = messageOf(error);
         await io.err.write(`No answer: ${why} Trying again in ${durationText(backoffMs)}.\n`);
       }
       await io.wait(backoffMs || options.interval * 1_000);
