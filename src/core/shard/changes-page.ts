@@ -34,9 +34,9 @@ export function changesPage(
       // The rows up to there may have left the log without a change. The next page must not begin again.
       if (transaction.position > lastPosition)
         return { page: { after, through: lastPosition, changes, hasMore: true }, visited };
-      for (const change of transaction.changes) {
+      for (const { movedFrom, ...change } of transaction.changes) {
         visited += 1;
-        if (isWanted(change, filter)) changes.push(change);
+        if (isWanted(change, movedFrom, filter)) changes.push(change);
       }
       through = transaction.position;
       const isFull = changes.length >= filter.limit || visited >= PAGE_VISITED;
@@ -47,7 +47,7 @@ export function changesPage(
   return { page: { after, through, changes, hasMore: true }, visited };
 }
 
-function isWanted({ cell, claim }: Change, filter: Filter): boolean {
-  if (filter.cell !== null && cell !== filter.cell) return false;
+function isWanted({ cell, claim }: Change, movedFrom: string | undefined, filter: Filter): boolean {
+  if (filter.cell !== null && cell !== filter.cell && movedFrom !== filter.cell) return false;
   return filter.type === null || claim?.type === filter.type;
 }

@@ -1,6 +1,7 @@
 import type { Change, ChangeEvent } from "../messages.ts";
 import { notNull } from "./record.ts";
 import { epochText, type ChangedClaimRow, type ExecutionId, type HoldRow } from "./rows.ts";
+import type { RangeHoldRow } from "./range-holds.ts";
 
 /**
  * What happened to the lease of an execution. `seen_granted`: only that its lease is granted. `moved`: it is
@@ -32,7 +33,12 @@ type StoredExecution = [
   epoch: number,
   events: LeaseEvent[],
   claims: StoredClaim[],
+  /** The source of a transfer, whose claims have moved to `cell`. */
+  movedFrom?: string,
 ];
+
+/** A change, and the cell that has lost the claim if it has moved. */
+export type LoggedChange = Change & { movedFrom?: string };
 
 /** The most executions that are remembered. If there are more, all are forgotten, and told once more. */
 const MAX_TOLD = 10_000;
@@ -49,8 +55,11 @@ const ENTRY_CLAIMS = 100;
 /** Identifies the execution that a row of the log is about. */
 type Execution = Pick<HoldRow, "cell" | "lease"> & Pick<ExecutionId, "epoch" | "granted_by">;
 
+/** The execution of a transfer, whose source is `from_cell`. */
+type TransferExecution = Execution & Pick<RangeHoldRow, "from_cell">;
+
 interface Noted {
-  hold: Execution;
+  hold: Execution | TransferExecution;
   fate: Fate;
   /** Other holds of the execution may be left, because the ledger was asked about some of them only. */
   isPart: boolean;
@@ -104,12 +113,12 @@ export class ChangeNotes {
   }
 
   /** Notes that a transfer has given a claim to its destination (Y5). */
-  noteMoved(range: Execution, claim: ChangedClaimRow): void {
+  noteMoved(range: TransferExecution, claim: ChangedClaimRow): void {
     const { claims } = this.#note(range, "moved");
     claims.push(["moved", claim.uuid, range.epoch, detailsOf(claim)]);
   }
 
-  #note(hold: Execution, fate: Fate, isPart = true): Noted {
+  #note(hold: Noted["hold"], fate: Fate, isPart = true): Noted {
     const execution = epochText(hold);
     const noted = this.#noted.get(execution) ?? { hold, fate, isPart, claims: [] };
     // A sweep and the decision may share a transaction.
@@ -158,9 +167,12 @@ export class ChangeNotes {
     const events: LeaseEvent[] = this.isTold(hold) || fate === "moved" ? [] : ["granted"];
     if (fate !== "moved" && fate !== "seen_granted" && this.#told.get(epochText(hold)) !== "decided")
       events.push(fate);
-    const entries: StoredExecution[] = [[cell, lease, epoch, events, claims.slice(0, ENTRY_CLAIMS)]];
+    const source = "from_cell" in hold ? ([hold.from_cell] as const) : ([] as const);
+    const entries: StoredExecution[] = [
+      [cell, lease, epoch, events, claims.slice(0, ENTRY_CLAIMS), ...source],
+    ];
     for (let start = ENTRY_CLAIMS; start < claims.length; start += ENTRY_CLAIMS)
-      entries.push([cell, lease, epoch, [], claims.slice(start, start + ENTRY_CLAIMS)]);
+      entries.push([cell, lease, epoch, [], claims.slice(start, start + ENTRY_CLAIMS), ...source]);
     return entries;
   }
 }
@@ -177,10 +189,10 @@ const detailsOf = (row: HoldRow | ChangedClaimRow): StoredDetails => [
 ];
 
 /** Returns the changes of a row of the log: of each lease first its events, then its claims. */
-export function* loggedChanges(text: string, position: number, atMs: number): Generator<Change> {
+export function* loggedChanges(text: string, position: number, atMs: number): Generator<LoggedChange> {
   if (text === "") return;
-  for (const [cell, lease, execution, events, claims] of JSON.parse(text) as StoredExecution[]) {
-    const common = { position, atMs, cell, lease };
+  for (const [cell, lease, execution, events, claims, movedFrom] of JSON.parse(text) as StoredExecution[]) {
+    const common = { position, atMs, cell, lease, ...(movedFrom === undefined ? {} : { movedFrom }) };
     for (const event of events) yield { event, ...common, epoch: execution };
     for (const [event, uuid, epoch, details] of claims)
       yield { event, ...common, epoch, claim: { uuid, ...readDetails(details) } };
@@ -213,7 +225,7 @@ export function withoutName(
 ): { text: string; erased: number } {
   let erased = 0;
   const executions = (JSON.parse(text) as StoredExecution[]).map(
-    ([cell, lease, execution, events, claims]): StoredExecution => [
+    ([cell, lease, execution, events, claims, ...source]): StoredExecution => [
       cell,
       lease,
       execution,
@@ -226,6 +238,7 @@ export function withoutName(
         erased += 1;
         return [event, uuid, epoch, type];
       }),
+      ...source,
     ],
   );
   return { text: JSON.stringify(executions), erased };

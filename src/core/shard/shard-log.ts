@@ -2,9 +2,9 @@ import { laterPoint, nextPoint } from "../history.ts";
 import { bytesOf } from "../ids.ts";
 import { defaultLimits, type Limits } from "../limits.ts";
 import { splitKeyHashes } from "../key-hash.ts";
-import type { BucketKey, Change, HistoryPoint } from "../messages.ts";
+import type { BucketKey, HistoryPoint } from "../messages.ts";
 import type { Clock, Sql } from "../ports.ts";
-import { ChangeNotes, loggedChanges, withoutName } from "./logged-changes.ts";
+import { ChangeNotes, loggedChanges, withoutName, type LoggedChange } from "./logged-changes.ts";
 
 /**
  * One row per transaction that changed something, in a ring of `LOG_ROWS` slots. `held` has the hashes of the
@@ -53,7 +53,7 @@ export interface LoggedHolds {
 /** A transaction as the change feed tells it. */
 export interface LoggedTransaction {
   position: number;
-  changes: Iterable<Change>;
+  changes: Iterable<LoggedChange>;
 }
 
 interface LogRow {

@@ -618,14 +618,15 @@ export const bugs: Record<string, Bug> = {
     "F4",
     ["I44"],
     "src/core/shard/changes-page.ts",
-    "if (isWanted(change, filter)) changes.push(change);",
-    "if (isWanted(change, filter)) changes.push(change); if (changes.length >= filter.limit) break;",
+    "if (isWanted(change, movedFrom, filter)) changes.push(change);",
+    "if (isWanted(change, movedFrom, filter)) changes.push(change); " +
+      "if (changes.length >= filter.limit) break;",
   ),
   "the change feed of a cell has the changes of others": one(
     "F5",
     ["I44"],
     "src/core/shard/changes-page.ts",
-    "if (filter.cell !== null && cell !== filter.cell) return false;",
+    "if (filter.cell !== null && cell !== filter.cell && movedFrom !== filter.cell) return false;",
     "",
   ),
   // Begins that wait for names

@@ -95,9 +95,7 @@ export class ChangeConsumer {
     const cell = random.pick(cells).id;
     const page = await this.#ask(shard, position, { cell });
     if (typeof page === "string") return;
-    const other = page.changes.find((change) => change.cell !== cell);
-    judge.check("I44", other === undefined, () => `cell ${cell} was told ${JSON.stringify(other)}`);
-    if (page.changes.length > 0) judge.see("F5");
+    judge.changes.toldToCell(shard, cell, page);
   }
 
   async #ask(

@@ -1,5 +1,5 @@
 import type { Change } from "../../../../src/core/messages.ts";
-import { loggedChanges } from "../../../../src/core/shard/logged-changes.ts";
+import { loggedChanges, type LoggedChange } from "../../../../src/core/shard/logged-changes.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import { nameKey } from "../local.ts";
 import type { Part } from "../part.ts";
@@ -21,6 +21,8 @@ interface Told {
   granted: Set<string>;
   /** The executions whose decisions were told. */
   decided: Set<string>;
+  /** The claims that transfers have moved, and from which cells. */
+  moves: { position: number; uuid: string; from: string | undefined }[];
   /** The claims that have moved to this shard and from it, and that were not told otherwise (G9). */
   arrived: ClaimRow[];
   left: ClaimRow[];
@@ -48,6 +50,7 @@ export class ChangeWatch {
       holds: new Map(),
       granted: new Set(),
       decided: new Set(),
+      moves: [],
       arrived: [],
       left: [],
       snapshots: new Map([[0, ""]]),
@@ -58,6 +61,34 @@ export class ChangeWatch {
   newest(shard: number): { position: number; claims: Claims } {
     const { position, claims } = this.#of(shard);
     return { position, claims: new Map(claims) };
+  }
+
+  /** A cell was told of its changes between two positions (F5). */
+  toldToCell(shard: number, cell: string, page: { after: number; through: number; changes: Change[] }): void {
+    const { moves } = this.#of(shard);
+    const told = new Set(
+      page.changes.flatMap(({ event, claim }) => (event === "moved" ? (claim?.uuid ?? []) : [])),
+    );
+    const missing = moves.find(
+      ({ position, uuid, from }) =>
+        from === cell && position > page.after && position <= page.through && !told.has(uuid),
+    );
+    this.#evidence.check(
+      "I44",
+      missing === undefined,
+      () => `cell ${cell} was not told that its claim ${missing?.uuid} has moved`,
+    );
+    const other = page.changes.find(
+      (change) =>
+        change.cell !== cell &&
+        (change.event !== "moved" ||
+          moves.some(
+            ({ uuid, from, position }) =>
+              uuid === change.claim?.uuid && position === change.position && from !== cell,
+          )),
+    );
+    this.#evidence.check("I44", other === undefined, () => `cell ${cell} was told ${JSON.stringify(other)}`);
+    if (page.changes.length > 0) this.#evidence.see("F5");
   }
 
   /** A consumer was told of everything up to a position. */
@@ -156,10 +187,11 @@ export class ChangeWatch {
     told.claims = claimsOf(claims);
     told.granted.clear();
     told.decided.clear();
+    told.moves = [];
     told.snapshots = new Map();
   }
 
-  #apply(shard: number, { claims, granted, decided }: Told, change: Change): void {
+  #apply(shard: number, { claims, granted, decided, moves }: Told, change: LoggedChange): void {
     const { event, cell, lease, epoch, claim } = change;
     const fail = (why: string) => (): string => `shard ${shard} told ${JSON.stringify(change)}, but ${why}`;
     if (claim === undefined) {
@@ -181,6 +213,8 @@ export class ChangeWatch {
       return;
     }
     const isNew = known === undefined;
+    if (event === "moved")
+      moves.push({ position: change.position, uuid: claim.uuid, from: change.movedFrom });
     if (event === "moved")
       this.#evidence.check("I50", (known?.epoch ?? epoch) < epoch, fail(`the claim was ${known?.text}`));
     this.#evidence.check("I44", isNew === (event === "claimed"), fail(`the claim was ${known?.text}`));
