@@ -261,7 +261,10 @@ const issuerKeys = at(
   "test/auth/tokens/issuer-keys.test.ts",
   "[M6] only the URLs of the current identities are kept",
 );
-const stopping = at("test/standalone/server.test.ts", "a stop answers the requests that are running");
+const stopping = at(
+  "test/standalone/server.test.ts",
+  "a stop answers the requests that are running, also if its signal comes twice",
+);
 const oneGrowth = at(
   "test/core/directory/growth.test.ts",
   "[G1] a growth is started, cut and finished, each once",

@@ -104,7 +104,7 @@ export const changeRoutes = {
       "Tells every grant, commit, rollback, claim and release, in order for each shard. The changes of " +
       "different shards have no order. Save the `checkpoint` when you have handled a page, and continue " +
       "from it with `after`. A change can come twice, and then has the same `id`. A cell gets the changes " +
-      "that its own leases made.\n\n" +
+      "that its own leases made, and those that moved its claims to another cell.\n\n" +
       "With `Accept: text/event-stream`, the answer is a stream of server-sent events. Each change is an " +
       "event of its type. `checkpoint` events have the checkpoint as their id, so a client that connects " +
       `again with \`Last-Event-ID\` misses nothing. A stream ends after ${STREAM_S / 60} minutes at the ` +

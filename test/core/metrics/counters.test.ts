@@ -228,7 +228,12 @@ test("the directory counts cells, keys, and cells that verify or wait for it", a
   for (const cell of ["1", "2"])
     await c.clock.runUntil(object.takeSlot({ ...c.envelope, cell, uuid: c.uuid() }));
   expect(await metrics()).toMatchObject({
-    value: { keys: 2, revokedKeys: 1, verificationSlots: 1, verificationWaiting: 1 },
+    value: {
+      keys: 2,
+      revokedKeys: 1,
+      verificationSlots: [{ cell: "1", heldMs: 0 }],
+      verificationWaiting: 1,
+    },
   });
 });
 
