@@ -164,6 +164,27 @@ test("a deployment that is in use, or has other cells, is refused, and nothing i
   expect([...line.changes, ...other.changes]).toEqual([]);
 });
 
+test("a cell that begins a lease before it is frozen ends the restore, which claims nothing", async () => {
+  const { path } = await backedUp();
+  const line = await startCommandLine({ cells: [], shards: 2 });
+  const real = line.coordinator;
+  const quiet = Object.assign(Object.create(line) as CommandLine, { coordinator: real });
+  const fetch: typeof real.fetch = async (url, init) => {
+    if (String(url instanceof Request ? url.url : url).endsWith("/freeze"))
+      await quiet
+        .client()
+        .forCell("1")
+        .leases.begin({ creates: [create("ada")] });
+    return real.fetch(url, init);
+  };
+  Object.assign(line, { coordinator: { ...real, fetch } });
+  expect(await restoreInto(line, path)).toMatchObject({
+    code: 3,
+    err: expect.stringContaining("a cell has begun a lease before it was frozen"),
+  });
+  expect(await quiet.client().records.find({ type: "USERNAMES", value: "ada-8" })).toBeUndefined();
+});
+
 test("a dry run, and a missing confirmation, change nothing", async () => {
   const { path } = await backedUp();
   const line = await startCommandLine({ cells: [] });

@@ -34,7 +34,7 @@ export function addBackup(program: Command, run: Run): void {
     withChangeOptions(
       program
         .command("restore")
-        .description("Restore a backup into a deployment without cells. Repeated, it goes on.")
+        .description("Restore a backup into a deployment that was never used. Repeated, it goes on.")
         .argument("<file>", "the backup")
         .option("--lower-epochs", "don't keep epochs above those of the backup")
         .action(run(restore)),

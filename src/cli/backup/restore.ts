@@ -26,8 +26,8 @@ interface RestoreOptions extends ChangeOptions {
 }
 
 /**
- * Restores a backup into a deployment without cells. A run that was interrupted is repeated: each step first
- * looks at what is done.
+ * Restores a backup into a deployment that was never used. A run that was interrupted is repeated: each step
+ * first looks at what is done.
  */
 export async function restore(context: Context, path: string, options: RestoreOptions): Promise<Result> {
   const reason = reasonOf(options);
@@ -70,6 +70,14 @@ export async function restore(context: Context, path: string, options: RestoreOp
   // The shards exist once a cell is registered. They are protected before any other cell can begin a lease.
   if (first !== undefined) await addCell(context, client, first, reason);
   await freezeAll(context, client, reason);
+  // Until it was frozen, that cell could begin one, if its processes run and have the deployment's address.
+  const used = await usedShard(context);
+  if (used !== undefined)
+    throw new CommandError(
+      `a cell has begun a lease before it was frozen: ${used} has changes. Stop the processes of all ` +
+        "cells, make an empty deployment, and repeat the restore",
+      exitCodes.conflict,
+    );
   const least = options.lowerEpochs === true ? 0 : leastPositionOf(found.checkpoint);
   await io.err.write("Protecting the names: only verifications may take names from now on.\n");
   await protectShards(context, least, reason);
@@ -90,7 +98,11 @@ export async function restore(context: Context, path: string, options: RestoreOp
 const EFFECT =
   "Every shard is declared lost, so that only verifications may take names until you finish the shards.";
 
-/** @throws unless the deployment has no cells, or only what an interrupted restore has left */
+/** Returns a shard that has a history and was not declared lost. */
+const usedShard = async (context: Context): Promise<string | undefined> =>
+  (await readShards(context)).find(({ state, point }) => state === "complete" && point !== null)?.id;
+
+/** @throws unless the deployment was never used, or has only what an interrupted restore has left */
 async function requireEmpty(context: Context, backup: Backup, present: readonly Cell[]): Promise<void> {
   if (present.length === 0) return;
   const known = new Map(backup.cells.map((cell) => [cell.cell_id, cell]));
@@ -101,24 +113,22 @@ async function requireEmpty(context: Context, backup: Backup, present: readonly 
   if (foreign !== undefined)
     throw new CommandError(
       `the deployment has cell ${foreign.cell_id} (${escapeControls(foreign.name)}), which is not as in ` +
-        "the backup: a backup can only be restored into a deployment without cells. Nothing was changed",
+        "the backup: a backup can only be restored beside no other cells. Nothing was changed",
       exitCodes.conflict,
     );
-  for (const { id: shard, state, point } of await readShards(context)) {
-    // A shard that has a history and was not declared lost is in use.
-    if (state === "complete" && point !== null)
-      throw new CommandError(
-        `the deployment is in use: ${shard} has changes, and is not being reconciled. A backup can only be ` +
-          "restored into a deployment without cells. Nothing was changed",
-        exitCodes.conflict,
-      );
-  }
+  const used = await usedShard(context);
+  if (used !== undefined)
+    throw new CommandError(
+      `the deployment is in use: ${used} has changes, and is not being reconciled. A backup can only be ` +
+        "restored into a deployment that was never used. Nothing was changed",
+      exitCodes.conflict,
+    );
   const times = new Map(backup.header.cells.map(({ cell_id: id, created_at: at }) => [id, at]));
   const source = present.find(({ cell_id: id, created_at: at }) => times.get(id) === at);
   if (source !== undefined)
     throw new CommandError(
       `the backup is of this deployment: cell ${source.cell_id} was registered at the same time. A backup ` +
-        "can only be restored into a deployment without cells. Nothing was changed",
+        "can only be restored into another one. Nothing was changed",
       exitCodes.conflict,
     );
 }
