@@ -9,6 +9,7 @@ import { shardOf } from "../core/placement.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import type { TypeEntry, Types } from "../core/types/types.ts";
 import type * as schemas from "./contract/schemas.ts";
+import { inParts } from "./in-parts.ts";
 import type { TypeReference } from "./types-copy.ts";
 
 export type Batch = z.output<typeof schemas.batch>;
@@ -70,45 +71,86 @@ export function typesIn(batch: Batch): TypeReference[] {
  * Checks the ops of a begin, makes their names canonical and computes their shards. Everything that can be
  * wrong with a batch is found here, before the first message to a ledger (B1). All types must be declared.
  */
-export function opsOf(batch: Batch, types: Types, shards: number, limits: Limits): Result<Op[]> {
-  const given = givenOps(batch);
-  if (given.length === 0)
-    return invalid("body", "must have at least one op in `creates`, `destroys` or `replaces`");
-  const tooMany = given[limits.batchOps];
-  if (tooMany !== undefined)
-    return invalid(
-      tooMany.field,
-      `is beyond the limit of ${limits.batchOps} ops in all lists together; split the batch`,
-    );
+export function opsOf(...args: CheckedBatch): Result<Op[]> {
+  const check = new BatchCheck(...args);
+  for (const given of check.given) if (!check.add(given)) break;
+  return check.result();
+}
 
-  const ops: Op[] = [];
-  const fieldByName = new Map<string, string>();
-  for (const { kind, index, op, field } of given) {
-    const key = keyOf(op.bucket, types, `${field}.bucket`, limits);
+/** The same as `opsOf`, but other requests run after each part of a large batch (M8). */
+export async function opsInParts(...args: CheckedBatch): Promise<Result<Op[]>> {
+  const check = new BatchCheck(...args);
+  for await (const given of inParts(check.given, ({ op }) => op.bucket.value)) if (!check.add(given)) break;
+  return check.result();
+}
+
+type CheckedBatch = [batch: Batch, types: Types, shards: number, limits: Limits];
+
+class BatchCheck {
+  readonly given: readonly GivenOp[];
+  readonly #types: Types;
+  readonly #shards: number;
+  readonly #limits: Limits;
+  readonly #ops: Op[] = [];
+  readonly #fieldByName = new Map<string, string>();
+  #fault: Result<never> | undefined;
+
+  constructor(...[batch, types, shards, limits]: CheckedBatch) {
+    const given = givenOps(batch);
+    this.#types = types;
+    this.#shards = shards;
+    this.#limits = limits;
+    this.#fault = countFault(given, limits);
+    this.given = this.#fault === undefined ? given : [];
+  }
+
+  result(): Result<Op[]> {
+    return this.#fault ?? ok(this.#ops);
+  }
+
+  /** False: the op is wrong, and so is the batch. */
+  add(given: GivenOp): boolean {
+    const op = this.#checked(given);
+    if (op.ok) this.#ops.push(op.value);
+    else this.#fault = op;
+    return op.ok;
+  }
+
+  #checked({ kind, index, op, field }: GivenOp): Result<Op> {
+    const key = keyOf(op.bucket, this.#types, `${field}.bucket`, this.#limits);
     if (!key.ok) return key;
-    const id = idsFault(op, field, limits);
+    const id = idsFault(op, field, this.#limits);
     if (id !== undefined) return id;
     const name = `${key.value.type}:${key.value.canonical}`;
-    const before = fieldByName.get(name);
+    const before = this.#fieldByName.get(name);
     if (before !== undefined)
       return invalid(
         `${field}.bucket`,
         `is the same name as \`${before}.bucket\`; a batch may have each name only once`,
       );
-    fieldByName.set(name, field);
-    ops.push({
+    this.#fieldByName.set(name, field);
+    return ok({
       ...key.value,
       kind,
       index,
       value: op.bucket.value,
-      ...(op.subject === undefined ? {} : { subject: numbered(types, "subject", op.subject) }),
-      ...(op.source === undefined ? {} : { source: numbered(types, "source", op.source) }),
+      ...(op.subject === undefined ? {} : { subject: numbered(this.#types, "subject", op.subject) }),
+      ...(op.source === undefined ? {} : { source: numbered(this.#types, "source", op.source) }),
       ...(op.scope === undefined ? {} : { scope: op.scope }),
       ...(op.epoch === undefined ? {} : { epoch: op.epoch }),
-      shard: shardOf(key.value.type, key.value.canonical, shards),
+      shard: shardOf(key.value.type, key.value.canonical, this.#shards),
     });
   }
-  return ok(ops);
+}
+
+function countFault(given: readonly GivenOp[], { batchOps }: Limits): Result<never> | undefined {
+  if (given.length === 0)
+    return invalid("body", "must have at least one op in `creates`, `destroys` or `replaces`");
+  const tooMany = given[batchOps];
+  return (
+    tooMany &&
+    invalid(tooMany.field, `is beyond the limit of ${batchOps} ops in all lists together; split the batch`)
+  );
 }
 
 const numbered = (types: Types, kind: "subject" | "source", { type, id }: Typed) => ({

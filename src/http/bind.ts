@@ -9,7 +9,7 @@ import type { WaitUntil } from "../runtime.ts";
 import { accessRefusal, notAllowed } from "./access-refusal.ts";
 import { authenticate } from "./authenticate.ts";
 import { decodeParameters, parseQuery, pathParametersOf, rawParameters, rawPath } from "./address.ts";
-import { readBody } from "./body.ts";
+import { readBody, sizeBeforeReading } from "./body.ts";
 import { routes, type RouteId } from "./contract.ts";
 import type { Route } from "./contract/route.ts";
 import { deploymentOf, logOf, type Deployment } from "./deployment.ts";
@@ -43,9 +43,9 @@ interface Input {
 
 /**
  * Makes hono's handler of a route. Every request takes the same steps: verify the key (401), check role and
- * cell (403), check the form (400, 408, 413, 415), check for revocation (401), then run the handler. No
- * object is called before the check for revocation, so the answers of the earlier steps don't reveal what
- * exists.
+ * cell (403), wait for room in the caller's fair share (429), check the form (400, 408, 413, 415), check for
+ * revocation (401), then run the handler. No object is called before the check for revocation, so the answers
+ * of the earlier steps don't reveal what exists.
  */
 export function bind<Id extends RouteId>(
   routeId: Id,
@@ -139,16 +139,22 @@ async function serve(
   if (principal !== null && !isAllowed(principal, route.roles, raw.get("cell")))
     return refused("PERMISSION_DENIED", notAllowed(principal));
 
-  const input = await readInput(route, lists, context, deployment, raw);
-  if (!input.ok) return input;
-  const { cell } = input.value.params as { cell?: string };
-  const refusal = await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil);
-  if (refusal !== undefined) return { ok: false, refusal };
-  const answer = await (traced === undefined ? deployment : deployment.tracedBy(traced)).placed((placed) =>
-    handle(placed, identified.value, input.value),
-  );
-  if (principal !== null) deployment.uses.note(principal, answer, waitUntil);
-  return answer;
+  const work = async (): Promise<Result<AnyAnswer>> => {
+    const input = await readInput(route, lists, context, deployment, raw);
+    if (!input.ok) return input;
+    const { cell } = input.value.params as { cell?: string };
+    const refusal = await accessRefusal(deployment, principal, cell, route.group === "parts", waitUntil);
+    if (refusal !== undefined) return { ok: false, refusal };
+    const answer = await (traced === undefined ? deployment : deployment.tracedBy(traced)).placed((placed) =>
+      handle(placed, identified.value, input.value),
+    );
+    if (principal !== null) deployment.uses.note(principal, answer, waitUntil);
+    return answer;
+  };
+  if (principal === null) return work();
+  const sizeBytes = sizeBeforeReading(context.req.raw);
+  const run = await deployment.fairShares.run(principal, sizeBytes, waitUntil, work);
+  return run.ok ? run.value : run;
 }
 
 async function identify(

@@ -17,6 +17,7 @@ import { Database } from "../projections/database.ts";
 import { DirectoryCopies } from "../projections/directory-copies.ts";
 import { mirrorTypes } from "../projections/mirror.ts";
 import { DirectoryCopy } from "./directory-copy.ts";
+import { FairShares } from "./fair-shares.ts";
 import { Misconfigured } from "./fault.ts";
 import { IdentityVerifiers } from "./identity-verifiers.ts";
 import { Scrape } from "./metrics/scrape.ts";
@@ -55,6 +56,7 @@ export class Deployment {
   readonly uses: UseRecorder;
   /** The streams of changes that are open. */
   readonly streams: OpenStreams;
+  readonly fairShares: FairShares;
   readonly readiness: Readiness;
   readonly scrape: Scrape;
   /** Undefined if the console does not accept users of Cloudflare Access. */
@@ -89,6 +91,7 @@ export class Deployment {
     this.verifiers = new IdentityVerifiers(this.config.limits, clock, log);
     this.uses = new UseRecorder(env, this.config.limits, { clock, log });
     this.streams = new OpenStreams(() => clock.now());
+    this.fairShares = new FairShares(clock);
     this.readiness = new Readiness(this);
     this.scrape = new Scrape(this);
   }

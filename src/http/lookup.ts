@@ -8,6 +8,7 @@ import { wallClock, type WaitUntil } from "../runtime.ts";
 import { keyOf } from "./batch.ts";
 import type { unavailable } from "./contract/unavailable.ts";
 import type { Deployment } from "./deployment.ts";
+import { inParts } from "./in-parts.ts";
 import { sentence } from "./problem.ts";
 import { reach, readTimeoutMs } from "./reach.ts";
 
@@ -62,7 +63,7 @@ export async function keysInBody(
   );
   if (!known.ok) return known;
   const keys: BucketKey[] = [];
-  for (const [index, bucket] of buckets.entries()) {
+  for await (const [index, bucket] of inParts(buckets.entries(), ([, { value }]) => value)) {
     const key = keyOf(bucket, known.value, `${list}[${index}]`, config.limits);
     if (!key.ok) return key;
     keys.push(key.value);

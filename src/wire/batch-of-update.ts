@@ -4,6 +4,7 @@ import { ok, type OpList, type Result } from "../core/refusal.ts";
 import { invalid, keyOf } from "../http/batch.ts";
 import type * as schemas from "../http/contract/schemas.ts";
 import type { Deployment } from "../http/deployment.ts";
+import { inParts } from "../http/in-parts.ts";
 import type { BeginUpdateRequest, Metadata } from "./protobuf.ts";
 import { nameOf, type Form } from "./names.ts";
 import { sourceIdOf } from "./source-id.ts";
@@ -64,25 +65,29 @@ export async function batchOfUpdate(
       : { subject: { type: nameOfType("subject", subject.number), id: subject.id } }),
     ...(source === undefined ? {} : { source: { type: nameOfType("source", source.number), id: source.id } }),
   });
-  const keys = (given: Given): string => {
-    const key = keyOf(named(given).bucket, types, "", limits);
-    // What is wrong with the name is found when the batch is checked.
-    return key.ok ? `${key.value.type} ${key.value.canonical}` : given.at;
-  };
   // Canonicalizing names takes time, and most requests only have one of the lists.
   const hasBothLists = lists.create_records.length > 0 && lists.destroy_records.length > 0;
-  const destroyed = new Set(hasBothLists ? lists.destroy_records.map(keys) : []);
-  const created = new Set(hasBothLists ? lists.create_records.map(keys) : []);
+  const both = hasBothLists ? [...lists.create_records, ...lists.destroy_records] : [];
+  const keys = new Map<Given, string>();
+  for await (const given of inParts(both, ({ bucket }) => bucket.value)) {
+    const key = keyOf(named(given).bucket, types, "", limits);
+    // What is wrong with the name is found when the batch is checked.
+    keys.set(given, key.ok ? `${key.value.type} ${key.value.canonical}` : given.at);
+  }
+  const keysOf = (list: readonly Given[]): Set<string | undefined> =>
+    new Set(list.map((given) => keys.get(given)));
+  const destroyed = keysOf(lists.destroy_records);
+  const created = keysOf(lists.create_records);
   const places: Record<OpList, Given[]> = { creates: [], destroys: [], replaces: [] };
   const batch = { creates: [] as unknown[], destroys: [] as unknown[], replaces: [] as unknown[] };
   for (const given of lists.create_records) {
-    const list = hasBothLists && destroyed.has(keys(given)) ? "replaces" : "creates";
+    const list = hasBothLists && destroyed.has(keys.get(given)) ? "replaces" : "creates";
     batch[list].push({ ...named(given), ...scope });
     places[list].push(given);
   }
   for (const given of lists.destroy_records) {
     // Only the first: a name that is twice in a list is refused.
-    if (hasBothLists && created.delete(keys(given))) continue;
+    if (hasBothLists && created.delete(keys.get(given))) continue;
     batch.destroys.push(named(given));
     places.destroys.push(given);
   }

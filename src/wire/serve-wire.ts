@@ -15,7 +15,7 @@ import { ok, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { rawPath } from "../http/address.ts";
 import { authenticate } from "../http/authenticate.ts";
-import { joined, readInTime } from "../http/body.ts";
+import { joined, readInTime, sizeBeforeReading } from "../http/body.ts";
 import { deploymentOf, logOf, type Deployment } from "../http/deployment.ts";
 import { secured } from "../http/headers.ts";
 import type { Failure } from "../http/problem.ts";
@@ -74,20 +74,33 @@ const served = new Map<string, Served>(
 
 /** Serves every path under `/grpc`, as Connect or as gRPC-Web. */
 export async function serveWire(given: WireRequest): Promise<Response> {
-  const { request, env, trace } = given;
+  const { request, env, trace, waitUntil } = given;
   const found = served.get(rawPath(request.url));
   if (found === undefined) return unknownMethod(request, trace);
-  const { method, handler } = found;
-  trace.route = `wire.${method.desc.name}`;
+  trace.route = `wire.${found.method.desc.name}`;
   const deployment = deploymentOf(env);
-  const { limits } = deployment.config;
   const caller = await callerOf(given, deployment);
+  if (!caller.ok) return answerCall(given, found, deployment, caller);
+  const sizeBytes = sizeBeforeReading(request);
+  const run = await deployment.fairShares.run(caller.value.principal, sizeBytes, waitUntil, () =>
+    answerCall(given, found, deployment, caller),
+  );
+  return run.ok ? run.value : answerCall(given, found, deployment, run);
+}
+
+/** Reads the message of a call and carries it out, or answers why its caller is refused. */
+async function answerCall(
+  { request, trace }: WireRequest,
+  { method, handler }: Served,
+  { clock, config: { limits } }: Deployment,
+  caller: Result<Caller>,
+): Promise<Response> {
   const framing = request.method === "POST" ? framingOf(request.headers) : undefined;
   let message: Result<Plain | undefined> = ok(undefined);
   const isText = framing?.isText === true;
   let header = isText ? binaryHeaders(request) : request.headers;
   if (caller.ok && framing !== undefined) {
-    const body = await readInTime(request, limits, deployment.clock);
+    const body = await readInTime(request, limits, clock);
     message = body.ok ? await plainBody(body.value, framing, method.desc.name, limits.bodyBytes) : body;
     if (body.ok && message.ok && message.value?.bytes !== body.value) header = plainHeaders(header);
   }

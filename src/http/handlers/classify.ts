@@ -8,6 +8,7 @@ import { CLAIM_FIELDS, type ClassifyClaim, type classifyRoutes } from "../contra
 import type { Deployment } from "../deployment.ts";
 import type { DirectoryView } from "../directory-copy.ts";
 import type { Handlers } from "../handler.ts";
+import { inParts } from "../in-parts.ts";
 import { CELLS_MAX_AGE_S, kept, NOT_FOUND_MAX_AGE_S } from "../kept.ts";
 import { askShards, ownersOf, type Looked } from "../lookup.ts";
 import { withFailure } from "../reach.ts";
@@ -100,7 +101,7 @@ async function classifyClaims(
   // A value that no name can have doesn't exist, so the next claim decides.
   const possible: Asked[] = [];
   const keys: BucketKey[] = [];
-  for (const one of asked) {
+  for await (const one of inParts(asked, ({ value }) => value)) {
     const key = keyOf(one, known.value, one.typeField, config.limits);
     if (!key.ok) continue;
     possible.push(one);

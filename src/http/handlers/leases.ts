@@ -2,7 +2,7 @@ import type * as z from "zod";
 import { v7 as newTimeOrderedUuid } from "uuid";
 import type { BeginAnswer, BeginRequest, Lease, Outcome, PlacedLease } from "../../core/messages.ts";
 import { ok, type Result } from "../../core/refusal.ts";
-import { invalid, opsOf, payloadHash, typesIn } from "../batch.ts";
+import { invalid, opsInParts, payloadHash, typesIn } from "../batch.ts";
 import type { leaseRoutes } from "../contract/lease-routes.ts";
 import type { placedLeaseAnswer } from "../contract/schemas.ts";
 import type { Deployment } from "../deployment.ts";
@@ -114,7 +114,7 @@ async function beginOf(call: BeginCall, lease: string): Promise<Result<BeginRequ
   const references = typesIn(batch);
   const types = await deployment.types.forRead(references);
   if (!types.ok) return types;
-  const ops = opsOf(batch, types.value, deployment.shards, config.limits);
+  const ops = await opsInParts(batch, types.value, deployment.shards, config.limits);
   if (!ops.ok) return ops;
   // A key that the ledger would refuse brings no type into use.
   const isNew = types.value.select(references).some(({ isInUse }) => !isInUse);

@@ -1,0 +1,161 @@
+import type { Principal } from "../auth/principal.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
+import type { WaitUntil, WallClock } from "../runtime.ts";
+import { AgeClock, type Moment } from "./age.ts";
+
+/**
+ * What a request without a body counts, in bytes. One with a body counts its size in addition, because the
+ * time that it takes grows with it: by some 0.15 ms per 1,024 bytes, for lookups as for begins.
+ */
+const REQUEST_BYTES = 1_024;
+
+/**
+ * The requests of one caller that run at a time have this size together, unless one alone is larger. A body
+ * of unknown size counts as this.
+ */
+const SHARE_BYTES = 8_192;
+
+/**
+ * A request that takes longer than this per 1,024 bytes waits for something and computes little. It goes on,
+ * but no longer counts: a begin that waits for a name, or a shard that hangs, must not keep the caller's
+ * other requests from running. At least 800 small requests per second start, even if none of them ends.
+ */
+const COUNTED_MS_PER_KIB = 10;
+const MAX_COUNTED_MS = 500;
+
+/** The most requests of one caller that wait. */
+const MAX_WAITING = 1_000;
+
+const RETRY_AFTER_MS = 1_000;
+
+interface Running {
+  sizeBytes: number;
+  startedAt: Moment;
+}
+
+/** What one caller has running and waiting in this isolate. */
+class Share {
+  readonly #ages: AgeClock;
+  readonly #running = new Set<Running>();
+  #waiting = 0;
+  /** Resolves when the last request that waits has started. */
+  #lastStart: Promise<void> = Promise.resolve();
+  /** Resolves when the next request ends. */
+  #nextEnd = Promise.withResolvers<void>();
+
+  constructor(ages: AgeClock) {
+    this.#ages = ages;
+  }
+
+  get isUnused(): boolean {
+    return this.#running.size === 0 && this.#waiting === 0;
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Starts a request, now or when there is room for it and all that came before it have started. */
+  start(sizeBytes: number, clock: Pick<WallClock, "after">): Running | Promise<Running> {
+    return this.#waiting === 0 && this.#hasRoom(sizeBytes)
+      ? this.#add(sizeBytes)
+      : this.#startLater(sizeBytes, clock);
+  }
+
+  #hasRoom(sizeBytes: number): boolean {
+    let total = sizeBytes;
+    for (const running of this.#running)
+      if (this.#leftMs(running) > 0) total += running.sizeBytes;
+      else this.#running.delete(running);
+    return this.#running.size === 0 || total <= SHARE_BYTES;
+  }
+
+  #add(sizeBytes: number): Running {
+    const running = { sizeBytes, startedAt: this.#ages.now() };
+    this.#running.add(running);
+    return running;
+  }
+
+  end(running: Running): void {
+    this.#running.delete(running);
+    this.#nextEnd.resolve();
+    this.#nextEnd = Promise.withResolvers();
+  }
+
+  /** Each request that waits has its own timer. In workerd, a timer ends with the request that started it. */
+  async #startLater(sizeBytes: number, clock: Pick<WallClock, "after">): Promise<Running> {
+    const before = this.#lastStart;
+    const started = Promise.withResolvers<void>();
+    this.#lastStart = started.promise;
+    this.#waiting += 1;
+    await before;
+    while (!this.#hasRoom(sizeBytes)) {
+      const waited = Promise.withResolvers<void>();
+      const cancel = clock.after(
+        Math.min(...[...this.#running].map((each) => this.#leftMs(each))),
+        waited.resolve,
+      );
+      await Promise.race([this.#nextEnd.promise, waited.promise]);
+      cancel();
+    }
+    this.#waiting -= 1;
+    started.resolve();
+    return this.#add(sizeBytes);
+  }
+
+  #leftMs({ sizeBytes, startedAt }: Running): number {
+    const countedMs = Math.min((sizeBytes / 1_024) * COUNTED_MS_PER_KIB, MAX_COUNTED_MS);
+    return countedMs - this.#ages.ageMs(startedAt);
+  }
+}
+
+/**
+ * Limits how much each caller has running in an isolate at a time (M8). Objects that share its thread, and
+ * the checks of requests, do one thing at a time, and a request takes many steps. Each of them waits for what
+ * all other requests have ready by then. So it matters how many requests run, and not only who is next.
+ */
+export class FairShares {
+  readonly #clock: WallClock;
+  readonly #ages: AgeClock;
+  readonly #shares = new Map<string, Share>();
+
+  constructor(clock: WallClock) {
+    this.#clock = clock;
+    this.#ages = new AgeClock(clock);
+  }
+
+  /**
+   * Carries out work when the caller's share has room for it, or refuses it if too much waits.
+   *
+   * @param bodyBytes undefined if the size of the request's body is not known before it is read
+   */
+  async run<T>(
+    caller: Principal,
+    bodyBytes: number | undefined,
+    waitUntil: WaitUntil,
+    work: () => Promise<T>,
+  ): Promise<Result<T>> {
+    const owner = caller.cell === null ? `key ${caller.keyId}` : `cell ${caller.cell}`;
+    const share = this.#shares.get(owner) ?? new Share(this.#ages);
+    if (share.waiting >= MAX_WAITING) return tooManyWaiting;
+    this.#shares.set(owner, share);
+    // Otherwise workerd would drop the work of a caller who has gone, and the share would have less room.
+    const ended = Promise.withResolvers<void>();
+    waitUntil(ended.promise);
+    const sizeBytes = bodyBytes === undefined ? SHARE_BYTES : REQUEST_BYTES + bodyBytes;
+    const running = await share.start(sizeBytes, this.#clock);
+    try {
+      return ok(await work());
+    } finally {
+      share.end(running);
+      if (share.isUnused && this.#shares.get(owner) === share) this.#shares.delete(owner);
+      ended.resolve();
+    }
+  }
+}
+
+const tooManyWaiting = refused(
+  "RESOURCE_EXHAUSTED",
+  `${MAX_WAITING} requests of this caller wait already; retry when some have ended`,
+  { retryAfterMs: RETRY_AFTER_MS },
+);

@@ -1,0 +1,188 @@
+/** The fair share of each caller in an isolate. test/node-host/fair-shares.test.ts has the same for Node. */
+import { beforeAll, expect, test, vi } from "vitest";
+import type { Principal } from "../../src/auth/principal.ts";
+import { deploymentOf } from "../../src/http/deployment.ts";
+import { FairShares } from "../../src/http/fair-shares.ts";
+import { orderOfBegins } from "../suites/heavy-begins.ts";
+import { Api, startDeployment } from "../support/workerd/api.ts";
+
+const callerOf = (cell: string | null, keyId = "key"): Principal => ({
+  role: cell === null ? "router" : "cell",
+  keyId,
+  cell,
+  expiresAtMs: Number.MAX_SAFE_INTEGER,
+  credential: { kind: "key" },
+});
+
+/** Shares whose requests run until they are ended, with timers that fire on demand. */
+class Fixture {
+  nowMs = 0;
+  readonly started: string[] = [];
+  readonly #ends = new Map<string, () => void>();
+  readonly #timers = new Set<{ dueMs: number; fire: () => void }>();
+  readonly #shares = new FairShares({
+    now: () => this.nowMs,
+    after: (delayMs, fire) => {
+      const timer = { dueMs: this.nowMs + delayMs, fire };
+      this.#timers.add(timer);
+      return () => this.#timers.delete(timer);
+    },
+  });
+
+  run(name: string, caller: Principal, bodyBytes?: number): ReturnType<FairShares["run"]> {
+    return this.#shares.run(
+      caller,
+      bodyBytes,
+      () => {},
+      () => {
+        this.started.push(name);
+        return new Promise<void>((resolve) => this.#ends.set(name, resolve));
+      },
+    );
+  }
+
+  async end(name: string): Promise<void> {
+    this.#ends.get(name)?.();
+    await settled();
+  }
+
+  async pass(ms: number): Promise<void> {
+    this.nowMs += ms;
+    for (const timer of this.#timers) if (timer.dueMs <= this.nowMs) timer.fire();
+    await settled();
+  }
+}
+
+/** Lets everything run that waits for nothing. */
+const settled = async (): Promise<void> => {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+};
+
+test("[M8] a request starts at once, however many large ones of another cell wait", async () => {
+  const fixture = new Fixture();
+  for (let index = 0; index < 100; index += 1) void fixture.run(`large ${index}`, callerOf("1"), 100_000);
+  void fixture.run("small", callerOf("2"), 100);
+  await settled();
+  expect(fixture.started).toEqual(["large 0", "small"]);
+});
+
+test("[M8] requests of one caller start in the order of their arrival, small ones together", async () => {
+  const fixture = new Fixture();
+  void fixture.run("large", callerOf(null), 8_000);
+  for (let index = 0; index < 10; index += 1) void fixture.run(String(index), callerOf(null), 0);
+  void fixture.run("unknown", callerOf(null));
+  void fixture.run("last", callerOf(null), 0);
+  await settled();
+  expect(fixture.started).toEqual(["large"]);
+  await fixture.end("large");
+  expect(fixture.started).toEqual(["large", "0", "1", "2", "3", "4", "5", "6", "7"]);
+  await fixture.end("3");
+  await fixture.end("4");
+  expect(fixture.started.slice(9)).toEqual(["8", "9"]);
+  for (const name of ["0", "1", "2", "5", "6", "7", "8"]) await fixture.end(name);
+  expect(fixture.started).not.toContain("unknown");
+  await fixture.end("9");
+  expect(fixture.started.slice(11)).toEqual(["unknown"]);
+  await fixture.end("unknown");
+  expect(fixture.started.at(-1)).toBe("last");
+});
+
+test("[M8] the keys of a cell have one share, and each other key has its own", async () => {
+  const fixture = new Fixture();
+  void fixture.run("cell 1, a", callerOf("1", "a"));
+  void fixture.run("cell 1, b", callerOf("1", "b"));
+  void fixture.run("router a", callerOf(null, "a"));
+  void fixture.run("router b", callerOf(null, "b"));
+  await settled();
+  expect(fixture.started).toEqual(["cell 1, a", "router a", "router b"]);
+});
+
+test.each([
+  { what: "a small request", bodyBytes: 0, countedMs: 10, others: 8 },
+  { what: "a large request", bodyBytes: 1_048_576, countedMs: 500, others: 1 },
+])(
+  "[M8] $what that waits for something counts for $countedMs ms",
+  async ({ bodyBytes, countedMs, others }) => {
+    const fixture = new Fixture();
+    for (let index = 0; index < others; index += 1)
+      void fixture.run(`hangs ${index}`, callerOf("1"), bodyBytes);
+    void fixture.run("next", callerOf("1"), 0);
+    await fixture.pass(countedMs - 1);
+    expect(fixture.started).not.toContain("next");
+    await fixture.pass(1);
+    expect(fixture.started).toContain("next");
+  },
+);
+
+test("[M8] a clock that is set back keeps no request waiting", async () => {
+  const fixture = new Fixture();
+  fixture.nowMs = 3_600_000;
+  void fixture.run("hangs", callerOf("1"), 1_048_576);
+  fixture.nowMs = 0;
+  void fixture.run("next", callerOf("1"), 0);
+  await settled();
+  expect(fixture.started).toEqual(["hangs", "next"]);
+});
+
+test("[M8] a caller whose requests fail gets its share back", async () => {
+  const shares = new FairShares({ now: () => 0, after: () => () => {} });
+  const failing = shares.run(
+    callerOf("1"),
+    undefined,
+    () => {},
+    () => Promise.reject(new Error("a fault")),
+  );
+  await expect(failing).rejects.toThrow("a fault");
+  expect(
+    await shares.run(
+      callerOf("1"),
+      undefined,
+      () => {},
+      async () => "done",
+    ),
+  ).toMatchObject({ value: "done" });
+});
+
+test("[M8] a caller with 1,000 requests that wait is refused, and no other caller", async () => {
+  const fixture = new Fixture();
+  for (let index = 0; index <= 1_000; index += 1) void fixture.run(String(index), callerOf("1"));
+  expect(await fixture.run("one more", callerOf("1"))).toMatchObject({
+    ok: false,
+    refusal: { code: "RESOURCE_EXHAUSTED", retryAfterMs: 1_000 },
+  });
+  void fixture.run("other", callerOf("2"));
+  await settled();
+  expect(fixture.started).toEqual(["0", "other"]);
+});
+
+let api: Api;
+
+beforeAll(async () => {
+  api = await startDeployment("1", "2");
+});
+
+test("[M8] while large begins wait, that of another cell is the next or next but one", async () => {
+  const order = await orderOfBegins(api, api.env);
+  expect(order).toHaveLength(21);
+  expect(order.indexOf("2")).toBeLessThanOrEqual(2);
+});
+
+test("[M8] calls of the JSON API and of the wire take part of the caller's share", async () => {
+  const own = new Api();
+  const { fairShares } = deploymentOf(own.env);
+  const run = vi.spyOn(fairShares, "run");
+  const body = { buckets: [{ type: "USERNAMES", value: "somebody" }] };
+  await own.json(200, "POST", "/v1/records/lookup", { key: "router", body });
+  await own.json(200, "GET", "/v1/cells/1/leases", { key: "cell 1" });
+  await own.send("POST", "/grpc/gitlab.cells.topology_service.claims.v1.ClaimService/ListRecords", {
+    key: "cell 1",
+    body: { cellId: "1" },
+    headers: { "content-length": "14", "grpc-encoding": "gzip" },
+  });
+  await own.json(200, "GET", "/healthz", { key: null });
+  expect(run.mock.calls.map(([{ role }, bodyBytes]) => [role, bodyBytes])).toEqual([
+    ["router", undefined],
+    ["cell", 0],
+    ["cell", 112],
+  ]);
+});
