@@ -15,10 +15,20 @@ test.each(["readers", "documents", "pipelines"])(
   },
 );
 
+test.each(["batches", "long-lookups", "lookups", "single-lookups"])(
+  "both servers serve the load %s",
+  (load) => {
+    const { status, stdout, stderr } = run("--small", "--load", load);
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(stdout.match(/\n[1-9]\d* calls of the load, 0 errors of the other cell/g)).toHaveLength(2);
+  },
+);
+
 test("a wrong option is refused with an error that names it", () => {
   for (const [option, value] of [
     ["--load", "writers"],
     ["--claims", "many"],
+    ["--server", "postgres"],
   ] as const) {
     const { status, stderr } = run(option, value);
     expect(status).toBe(2);
