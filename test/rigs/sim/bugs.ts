@@ -358,13 +358,6 @@ export const bugs: Record<string, Bug> = {
     "involving(from).find((range) => range.scope === scope);",
     "involving(from).find((range) => range.scope === scope && range.from_cell === from);",
   ),
-  "a transfer is prepared to the source of another one": one(
-    "Y2",
-    ["I50", "I51"],
-    "src/core/shard/shard-transfers.ts",
-    "return own ?? this.#ranges.on({ from: to, scope });",
-    "return own;",
-  ),
   "a prepared transfer is called cut": one(
     "Y1",
     ["I9", "I50"],
