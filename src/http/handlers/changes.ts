@@ -12,6 +12,7 @@ import type { Call, Handlers } from "../handler.ts";
 import type { Lines } from "../lines.ts";
 import { unknownPositionIn } from "../known-shards.ts";
 import type { OpenStream } from "../open-streams.ts";
+import { readChanges, type ReadShards } from "../read-changes.ts";
 import type { ServerSentEvent } from "../server-sent-events.ts";
 import { countedRead, READ_CALLS } from "./ledger-access.ts";
 import { MAX_CALLS } from "./record-range.ts";
@@ -90,48 +91,22 @@ async function readShards(
   { cell, type, limit }: Scope,
   after: Positions | undefined,
 ): Promise<Result<Page>> {
-  const { objects, envelope, config } = deployment;
-  const read = (shards: readonly number[], share: number): Promise<readonly Result<ChangesPage>[]> =>
+  const { objects, envelope, config, shards } = deployment;
+  const read: ReadShards = (asked) =>
     askParts(
-      shards.map((shard) => ({
+      asked.map(({ shard, ...share }) => ({
         name: `shard ${shard}`,
-        ask: () =>
-          objects.shard(shard).listChanges({
-            ...envelope,
-            after: after === undefined ? null : (after.get(shard) ?? 0),
-            cell,
-            type,
-            limit: share,
-          }),
+        ask: () => objects.shard(shard).listChanges({ ...envelope, cell, type, ...share }),
       })),
       config.limits,
     );
-  const all = [...Array(deployment.shards).keys()];
-  const isKnown = (shard: number): boolean => after?.has(shard) !== false;
-  const shards = all.filter(isKnown);
-  const answers = [...(await read(shards, Math.ceil(limit / shards.length)))];
-  // What happened to a name before it moved to a new shard comes before what happens there (F6). It may have
-  // moved more than once, and each time to a shard with a higher number (G9).
-  const isAtEnd = (): boolean => answers.every((answer) => answer.ok && !answer.value.hasMore);
-  const waiting = all.filter((shard) => !isKnown(shard));
-  // Each of them takes a round trip, so a page reads few.
-  const most = shards.length + config.limits.fanOut;
-  const isFull = (): boolean => countOf(answers) >= limit || shards.length >= most;
-  while (waiting.length > 0 && isAtEnd() && !isFull()) {
-    const next = waiting.splice(0, 1);
-    answers.push(...(await read(next, limit - countOf(answers))));
-    shards.push(...next);
-  }
-  const refusal = refusalOf(shards, answers, after);
-  if (refusal !== undefined) return refusal;
-  const positions = new Map(after);
-  const changes: [shard: number, change: Change][] = [];
-  for (const [index, answer] of answers.entries()) {
-    const shard = shards[index];
-    if (!answer.ok || shard === undefined) continue;
-    positions.set(shard, answer.value.through);
-    changes.push(...answer.value.changes.map((each): [number, Change] => [shard, each]));
-  }
+  const { fanOut } = config.limits;
+  const pages = await readChanges(read, { shards, limit, fanOut }, after);
+  if (!pages.ok) return pages;
+  const { positions, hasMore, unavailable } = pages.value;
+  const changes = pages.value.pages.flatMap(({ shard, page }) =>
+    page.changes.map((each): [number, Change] => [shard, each]),
+  );
   const details = changes.flatMap(([, { claim }]) =>
     claim?.details ? [{ type: claim.type, ...claim.details }] : [],
   );
@@ -141,43 +116,16 @@ async function readShards(
     changes: changes.map(([shard, each]) => toApiChange(types.value, shard, each)),
     positions,
     checkpoint: formatPositions(positions),
-    hasMore: answers.some((answer) => answer.ok && answer.value.hasMore) || (waiting.length > 0 && isAtEnd()),
-    ranges: shards.flatMap((shard, index) => {
-      const answer = answers[index];
-      return answer?.ok === true ? [{ shard, ...rangeOf(answer.value) }] : [];
-    }),
-    unavailable: shards.filter((_, index) => answers[index]?.ok === false),
+    hasMore,
+    ranges: pages.value.pages.map(({ shard, page }) => ({ shard, ...rangeOf(page) })),
+    unavailable,
   });
 }
-
-const countOf = (answers: readonly Result<ChangesPage>[]): number =>
-  answers.reduce((sum, answer) => sum + (answer.ok ? answer.value.changes.length : 0), 0);
 
 const rangeOf = ({ after, through, incarnations: [first, last] }: ChangesPage) => ({
   after: { incarnation: first, position: after },
   through: { incarnation: last, position: through },
 });
-
-/**
- * The refusal of a whole page. A shard that cannot be read keeps its position, so the others are told. But a
- * shard whose changes are no longer there needs an export, and the newest positions are only right together.
- */
-function refusalOf(
-  shards: readonly number[],
-  answers: readonly Result<ChangesPage>[],
-  after: Positions | undefined,
-): Result<never> | undefined {
-  const refusals = answers.flatMap((answer, index) => (answer.ok ? [] : [{ shard: shards[index], answer }]));
-  const outdated = refusals.find(({ answer }) => answer.refusal.reason === "PLACEMENT_MISMATCH");
-  if (outdated !== undefined) return outdated.answer;
-  const pruned = refusals.find(({ answer }) => answer.refusal.reason === "CHANGES_PRUNED");
-  if (pruned !== undefined) {
-    const { refusal } = pruned.answer;
-    return { ok: false, refusal: { ...refusal, detail: `shard ${pruned.shard}: ${refusal.detail}` } };
-  }
-  const isWhole = after === undefined || refusals.length === answers.length;
-  return isWhole ? refusals[0]?.answer : undefined;
-}
 
 function openStream(
   call: ListChanges,
