@@ -622,6 +622,28 @@ export const bugs: Record<string, Bug> = {
     "if (filter.cell !== null && cell !== filter.cell && movedFrom !== filter.cell) return false;",
     "",
   ),
+  // The change feed of all shards
+  "a new shard is read before all is read of the others": one(
+    "G9",
+    ["I44"],
+    "src/http/read-changes.ts",
+    "while (waiting.length > 0 && isAtEnd() && !isFull()) {",
+    "while (waiting.length > 0 && !isFull()) {",
+  ),
+  "a new shard is read from its newest position on": one(
+    "G9",
+    ["I44"],
+    "src/http/read-changes.ts",
+    "after === undefined ? null : (after.get(shard) ?? 0)",
+    "after?.get(shard) ?? null",
+  ),
+  "rows of names that move count as changes that the log has dropped": one(
+    "F4",
+    ["I44"],
+    "src/core/shard/shard-log.ts",
+    "if ((this.#sizes[slot] ?? 0) > 0) this.#noteDropped(slot);",
+    "this.#noteDropped(slot);",
+  ),
   // Begins that wait for names
   "a begin overtakes those who wait for a name": one(
     "B11",

@@ -99,6 +99,7 @@ function expected(): string[] {
     "a freeze held",
     "granted while draining",
     "the change feed was pruned",
+    "the change feed goes on to a new shard",
     "a removal released names",
     "the cron marks a removed cell",
     "D1 marks a removed cell",

@@ -107,7 +107,10 @@ export class Grower {
     const { judge } = this.#simulation;
     const isReady = modules.isReadyToCut(await modules.readProgress(driver, growth));
     if (growth.phase === "copying" && !isReady && !isForced) return;
-    if (random !== undefined) this.#simulation.spawn(overtakeByMove(this.#simulation, random));
+    if (random !== undefined) {
+      this.#simulation.spawn(overtakeByMove(this.#simulation, random));
+      this.#simulation.consumer?.missMove(growth);
+    }
     const ordered = await this.#change(call, "cutGrowth", growth);
     if (ordered?.ok !== true) return;
     const cut = await modules.completeCut(driver, ordered.value);

@@ -393,9 +393,9 @@ const replansOf = (random: Random, { plans }: SimulationSettings): Partial<Simul
 /** Some runs get more shards. The other runs are the same as if none did. */
 function growthOf(
   random: Random,
-  { shards, routers, changesMs, names, actionMs, stepsFactor }: SimulationSettings,
+  { shards, routers, names, actionMs, stepsFactor }: SimulationSettings,
 ): Partial<SimulationSettings> {
-  if (!random.chance(0.3) || changesMs !== undefined) return {};
+  if (!random.chance(0.3)) return {};
   const first = shards + random.pick([1, 1, 2, 3]);
   const to = random.chance(0.3) ? [first, first + random.pick([1, 2])] : [first];
   return {

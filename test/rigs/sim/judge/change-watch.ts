@@ -1,4 +1,5 @@
 import type { Change } from "../../../../src/core/messages.ts";
+import type { Positions } from "../../../../src/router/positions.ts";
 import { loggedChanges, type LoggedChange } from "../../../../src/core/shard/logged-changes.ts";
 import type { ClaimRow, HoldRow } from "../../../../src/core/shard/rows.ts";
 import { nameKey } from "../local.ts";
@@ -26,8 +27,19 @@ interface Told {
   /** The claims that have moved to this shard and from it, and that were not told otherwise (G9). */
   arrived: ClaimRow[];
   left: ClaimRow[];
-  /** The claims after each transaction; undefined if a later one became durable in the same moment. */
-  snapshots: Map<number, string | undefined>;
+  /** Of all transactions, and of those that changed something. */
+  positions: Set<number>;
+  changed: number[];
+}
+
+/** A claim as a change left it. */
+interface ToldClaim {
+  shard: number;
+  position: number;
+  uuid: string;
+  epoch: number;
+  /** Undefined: the change ended the claim. */
+  text: string | undefined;
 }
 
 /**
@@ -38,29 +50,18 @@ export class ChangeWatch {
   readonly #evidence: Evidence;
   /** Holds that have ended since the last look. */
   readonly #ended: { shard: number; hold: HoldRow }[] = [];
-  readonly #told: Told[];
+  readonly #told: Told[] = [];
+  /** The changes of claims on all shards, those of each shard in order. */
+  readonly #claims: ToldClaim[] = [];
 
   constructor(evidence: Evidence) {
     this.#evidence = evidence;
-    this.#told = evidence.coordinator.allShards.map(() => ({
-      version: -1,
-      wentBack: 0,
-      position: 0,
-      claims: new Map(),
-      holds: new Map(),
-      granted: new Set(),
-      decided: new Set(),
-      moves: [],
-      arrived: [],
-      left: [],
-      snapshots: new Map([[0, ""]]),
-    }));
   }
 
-  /** The newest durable position of a shard, and its claims then. */
-  newest(shard: number): { position: number; claims: Claims } {
-    const { position, claims } = this.#of(shard);
-    return { position, claims: new Map(claims) };
+  /** All claims, as an export has them, and the position of each shard's last change of a claim. */
+  exported(): { positions: Positions; claims: Claims } {
+    const positions = new Map(this.#claims.map(({ shard, position }) => [shard, position]));
+    return { positions, claims: claimsOf(this.#evidence.claims()) };
   }
 
   /** A cell was told of its changes between two positions (F5). */
@@ -91,24 +92,56 @@ export class ChangeWatch {
     if (page.changes.length > 0) this.#evidence.see("F5");
   }
 
-  /** A consumer was told of everything up to a position. */
-  consumed(shard: number, position: number, claims: Claims, isComplete: boolean): void {
-    const { snapshots } = this.#of(shard);
+  /** A consumer was told of everything up to these positions, and has made these claims of it. */
+  consumed(positions: Positions, claims: Claims, isComplete: boolean): void {
+    for (const [shard, position] of positions)
+      this.#evidence.check(
+        "I44",
+        this.#of(shard).positions.has(position),
+        () => `shard ${shard} told changes up to ${position}, which is no durable position`,
+      );
+    if (!isComplete) return;
+    const [has, expected] = [textOf(claims), textOf(this.#claimsAt(positions))];
     this.#evidence.check(
       "I44",
-      snapshots.has(position),
-      () => `shard ${shard} told changes up to ${position}, which is no durable position`,
-    );
-    const snapshot = snapshots.get(position);
-    if (!isComplete || snapshot === undefined) return;
-    this.#evidence.check(
-      "I44",
-      textOf(claims) === snapshot,
-      () =>
-        `after position ${position} of shard ${shard}, a consumer has the claims ` +
-        `${textOf(claims)} instead of ${snapshot}`,
+      has === expected,
+      () => `at ${JSON.stringify([...positions])} a consumer has the claims ${has} instead of ${expected}`,
     );
     this.#evidence.see("F6");
+  }
+
+  /**
+   * The claims that follow from all changes up to some positions. The change with the largest epoch counts,
+   * wherever the name was then (E1). The end of a claim has the same epoch as the claim.
+   */
+  #claimsAt(positions: Positions): Claims {
+    const last = new Map<string, ToldClaim>();
+    for (const told of this.#claims) {
+      if (told.position > (positions.get(told.shard) ?? 0)) continue;
+      const other = last.get(told.uuid);
+      const isLater = other === undefined || told.epoch > other.epoch;
+      if (isLater || (told.epoch === other.epoch && told.text === undefined)) last.set(told.uuid, told);
+    }
+    return new Map(
+      [...last].flatMap(([uuid, { epoch, text }]) => (text === undefined ? [] : [[uuid, { epoch, text }]])),
+    );
+  }
+
+  /** A shard has refused to tell the changes after a position, because its log has dropped some (F4). */
+  refused(shard: number, after: number): void {
+    const { disk } = this.#evidence.coordinator.shard(shard);
+    const kept = new Set(
+      disk
+        .readDurable<{ position: number }>("SELECT position FROM log WHERE changes <> ''")
+        .map(({ position }) => position),
+    );
+    const isDropped = this.#of(shard).changed.some((position) => position > after && !kept.has(position));
+    // The transaction that has dropped them may not be durable yet.
+    this.#evidence.check(
+      "I44",
+      isDropped || disk.pending > 0,
+      () => `shard ${shard} has all changes after ${after}, but refuses to tell them`,
+    );
   }
 
   /** A claim has moved, which no shard tells. */
@@ -128,9 +161,20 @@ export class ChangeWatch {
   }
 
   #of(shard: number): Told {
-    const told = this.#told[shard];
-    if (told === undefined) throw new Error(`there is no shard ${shard}`);
-    return told;
+    return (this.#told[shard] ??= {
+      version: -1,
+      wentBack: 0,
+      position: 0,
+      claims: new Map(),
+      holds: new Map(),
+      granted: new Set(),
+      decided: new Set(),
+      moves: [],
+      arrived: [],
+      left: [],
+      positions: new Set([0]),
+      changed: [],
+    });
   }
 
   #read(index: number, { disk }: Part<object>, told: Told): void {
@@ -150,7 +194,7 @@ export class ChangeWatch {
     for (const { position, changes } of rows) {
       const open = new Set<string>();
       for (const change of loggedChanges(changes ?? "", position, 0)) {
-        this.#apply(index, told, change);
+        this.#apply(index, told, change, position);
         if (change.event === "granted") open.add(executionOf(change));
         if (isDecision(change)) open.delete(executionOf(change));
       }
@@ -161,13 +205,13 @@ export class ChangeWatch {
           () => `shard ${index} told the execution ${execution} as granted after its decision`,
         );
       told.position = position;
-      told.snapshots.set(position, undefined);
+      told.positions.add(position);
+      if (changes !== null && changes !== "") told.changed.push(position);
     }
     for (const { uuid } of told.left) told.claims.delete(uuid);
     told.left = [];
     const text = textOf(told.claims);
-    if (rows.length > 0) told.snapshots.set(told.position, text);
-    const claims = textOf(claimsOf(image.claims));
+    const claims = textOf(claimsOf(image.claims.values()));
     this.#evidence.check(
       "I44",
       text === claims,
@@ -184,14 +228,19 @@ export class ChangeWatch {
     const { disk } = this.#evidence.coordinator.shard(index);
     told.wentBack = wentBack;
     told.position = disk.readDurable<{ at: number }>("SELECT max(position) AS at FROM log")[0]?.at ?? 0;
-    told.claims = claimsOf(claims);
+    told.claims = claimsOf(claims.values());
     told.granted.clear();
     told.decided.clear();
     told.moves = [];
-    told.snapshots = new Map();
+    told.positions.clear();
   }
 
-  #apply(shard: number, { claims, granted, decided, moves }: Told, change: LoggedChange): void {
+  #apply(
+    shard: number,
+    { claims, granted, decided, moves }: Told,
+    change: LoggedChange,
+    position: number,
+  ): void {
     const { event, cell, lease, epoch, claim } = change;
     const fail = (why: string) => (): string => `shard ${shard} told ${JSON.stringify(change)}, but ${why}`;
     if (claim === undefined) {
@@ -207,7 +256,9 @@ export class ChangeWatch {
       return;
     }
     const known = claims.get(claim.uuid);
-    if (event === "released") {
+    const text = event === "released" ? undefined : textOfChange(change);
+    this.#claims.push({ shard, position, uuid: claim.uuid, epoch, text });
+    if (text === undefined) {
       this.#evidence.check("I44", known?.epoch === epoch, fail(`the claim was ${known?.text}`));
       claims.delete(claim.uuid);
       return;
@@ -218,7 +269,7 @@ export class ChangeWatch {
     if (event === "moved")
       this.#evidence.check("I50", (known?.epoch ?? epoch) < epoch, fail(`the claim was ${known?.text}`));
     this.#evidence.check("I44", isNew === (event === "claimed"), fail(`the claim was ${known?.text}`));
-    claims.set(claim.uuid, { epoch, text: textOfChange(change) });
+    claims.set(claim.uuid, { epoch, text });
   }
 
   /** Whether a hold has only moved. */
@@ -252,8 +303,8 @@ export function textOfChange({ cell, epoch, claim }: Change): string {
   return `${nameKey({ type: claim.type, canonical })} ${facts.join("/")}`;
 }
 
-const claimsOf = (rows: ReadonlyMap<string, ClaimRow>): Claims =>
-  new Map([...rows.values()].map((row) => [row.uuid, claimOf(row)]));
+const claimsOf = (rows: Iterable<ClaimRow>): Claims =>
+  new Map([...rows].map((row) => [row.uuid, claimOf(row)]));
 
 function claimOf(row: ClaimRow): { epoch: number; text: string } {
   const facts = [row.value, row.cell, row.epoch, row.subject_type, row.subject_id];
