@@ -823,6 +823,35 @@ export const bugs: Record<string, Bug> = {
     'if (stateVersion !== this.#store.number("cell_state_version"))',
     "if (stateVersion < 0)",
   ),
+  "a removal does not name the transfers to its cell": one(
+    "Y8",
+    ["I36"],
+    "src/core/ledger/removal.ts",
+    'const blocked = this.#transferRefusal("cut or abort");',
+    "const blocked = undefined as Refusal | undefined;",
+  ),
+  "a step of a removal does not name the transfers that hold claims": one(
+    "Y8",
+    ["I36"],
+    "src/core/ledger/removal.ts",
+    "if (transfers.length > 0)",
+    "if (transfers.length < 0)",
+  ),
+  "a transfer to a cell that is being removed is prepared": one(
+    "Y8",
+    ["I36"],
+    "src/core/ledger/begins.ts",
+    'if (state === "REMOVING")',
+    'if (state === "REMOVING" && caller.role === "operator")',
+  ),
+  "a removal skips shards whose names move": one(
+    "G8",
+    ["I36"],
+    "src/core/ledger/removal.ts",
+    "if (!answer.ok) return answer; const { claims, transfers } = answer.value;",
+    "if (!answer.ok && answer.refusal.isMoving === true) continue; if (!answer.ok) return answer; " +
+      "const { claims, transfers } = answer.value;",
+  ),
   "a removal ends when the first shard has no claims": one(
     "X4",
     ["I36"],

@@ -1,6 +1,9 @@
 import type { CellStatus, RemovalProgress } from "../../../src/core/messages.ts";
+import type { Transfer } from "../../../src/core/transfer/messages.ts";
 import { activities } from "./activity.ts";
+import type { Answer } from "../../../src/core/ports.ts";
 import { isRefused } from "./api.ts";
+import { BesideRemoval } from "./beside-removal.ts";
 import type { Cell } from "./cell.ts";
 import { drawNewRows } from "./draw-rows.ts";
 import type { Random } from "./random.ts";
@@ -8,7 +11,8 @@ import { markRemovedCell } from "./removed-cell.ts";
 import type { Simulation } from "./simulation.ts";
 
 // A phase of some runs, near their end: an operator removes a dead cell (X2 to X5), under faults and while
-// the other cells work. What it may release is checked with each grant, and what is left at the end.
+// the other cells work. In some runs, the deployment gets more shards meanwhile, or cells move names. What
+// the removal may release is checked with each grant, and what is left at the end.
 
 const PASS_STEPS = 20_000;
 const FIRST_ROUNDS = 6;
@@ -25,9 +29,11 @@ export async function removeCell(simulation: Simulation): Promise<void> {
     await simulation.runUntil(activities.create(simulation, cell, random));
   const ledgerVersion = simulation.coordinator.ledger(cell.id).disk.version;
   const stage = new RemovalStage(simulation, cell, random);
+  await stage.prepareTransfer();
   await stage.refuseEarlyStarts();
   await stage.start();
   if (stage.random.chance(0.5)) await stage.cancelAndStart();
+  await stage.waitForTransfer();
   await stage.stepUnderFaults();
   await stage.finish();
   await markRemovedCell(simulation, { cell, random, ledgerVersion });
@@ -38,6 +44,9 @@ class RemovalStage {
   readonly #simulation: Simulation;
   readonly #cell: Cell;
   readonly #others: readonly Cell[];
+  readonly #beside: BesideRemoval;
+  /** A transfer to the cell that is prepared. */
+  #transfer: Transfer | undefined;
   /** Whether a step was sent. */
   #hasBegun = false;
   /** The version of the cell's state that started the removal. */
@@ -48,6 +57,12 @@ class RemovalStage {
     this.random = random;
     this.#cell = cell;
     this.#others = simulation.cells.filter((other) => other !== cell);
+    this.#beside = new BesideRemoval(simulation, cell);
+  }
+
+  async prepareTransfer(): Promise<void> {
+    await this.#beside.makeNames();
+    this.#transfer = await this.#beside.prepare("to");
   }
 
   /** A cell that is active, has a lease, or has changed since it was compared is not removed (X2). */
@@ -85,7 +100,42 @@ class RemovalStage {
     // Shards apply the last decisions meanwhile.
     await this.#simulation.pass(PAUSE_MS, PASS_STEPS);
     await this.#run(this.#simulation.cron());
+    await this.#endTransfer();
     await this.#start();
+  }
+
+  /** A removal does not start while a transfer to its cell is prepared, and names it (Y8). */
+  async #endTransfer(): Promise<void> {
+    if (this.#transfer === undefined) return;
+    const { stateVersion, position } = await this.#status();
+    const started = await this.#toLedger<null>("startRemoval", { stateVersion, position, records: 0 });
+    this.#expectWaits(started, this.#transfer);
+    await this.#beside.decide(this.#transfer);
+    await this.#simulation.pass(PAUSE_MS, PASS_STEPS);
+  }
+
+  /** Steps are refused while a transfer from the cell holds claims of it, and name it (Y8). */
+  async waitForTransfer(): Promise<void> {
+    const outgoing = await this.#beside.prepare("from");
+    if (outgoing === undefined) return;
+    for (let step = 0; ; step += 1) {
+      const answer = await this.#run(this.#step());
+      if (answer.kind === "ok" && step < MOST_STEPS) continue;
+      this.#expectWaits(answer, outgoing);
+      break;
+    }
+    await this.#beside.decide(outgoing);
+    await this.#simulation.pass(PAUSE_MS, PASS_STEPS);
+  }
+
+  #expectWaits(answer: Answer<unknown>, { id }: Transfer): void {
+    this.#expect(
+      answer.kind === "refused" &&
+        answer.refusal.reason === "CELL_HAS_LEASES" &&
+        answer.refusal.detail.includes(id),
+      () => `while the transfer ${id} is prepared, the removal is answered ${JSON.stringify(answer)}`,
+    );
+    this.#simulation.judge.see("Y8");
   }
 
   async #start(): Promise<void> {
@@ -110,6 +160,7 @@ class RemovalStage {
   /** Steps are repeated after crashes and lost messages, by two operators at a time. */
   async stepUnderFaults(): Promise<void> {
     const { faults, coordinator } = this.#simulation;
+    await this.#beside.grow();
     faults.areOff = false;
     for (let step = 0; step < STEPS_WITH_FAULTS; step += 1) {
       const steps = this.random.chance(0.3) ? [this.#step(), this.#step()] : [this.#step()];
@@ -119,6 +170,7 @@ class RemovalStage {
         if (cell.isUp) this.#simulation.spawn(activities[kind](this.#simulation, cell, this.random));
       }
       if (this.random.chance(0.4)) this.random.pick(coordinator.parts).crash();
+      this.#beside.act();
       await this.#run(Promise.all(steps));
       if (this.random.chance(0.3)) await this.#expectNoCancel();
     }
@@ -136,24 +188,30 @@ class RemovalStage {
       if (answer.kind === "ok") continue;
       // A full ledger has room again when it has forgotten leases that D1 has.
       await this.#run(this.#simulation.cronJob.run());
+      await this.#beside.goOn();
       await this.#simulation.pass(PAUSE_MS, PASS_STEPS);
     }
     this.#expect(isRemoved, () => "the removal does not end");
-    this.#expectNothing("claims");
+    // Late messages may still start or cut a growth.
     await this.#simulation.pass(10 * PAUSE_MS, PASS_STEPS);
+    await this.#beside.finish();
     this.#expectNothing("claims");
     this.#expectNothing("holds");
+    this.#expectNothing("ranges");
+    const mayMove = !(await this.#beside.refusesTransfers());
+    this.#expect(!mayMove, () => "a transfer from or to a removed cell is prepared");
     const { caller } = this.#cell;
     const answer = await this.#toLedger<null>("authorize", { caller });
     this.#expect(isRefused(answer, "CELL_REMOVED"), () => "the key of a removed cell is not refused");
     judge.see("X4");
   }
 
-  #expectNothing(what: "claims" | "holds"): void {
+  #expectNothing(what: "claims" | "holds" | "ranges"): void {
     const { id } = this.#cell;
     for (const image of this.#simulation.judge.images) {
-      const left = [...image[what].values()].find(({ cell }) => cell === id);
-      this.#expect(left === undefined, () => `cell ${id} is removed, but has ${left?.canonical} (${what})`);
+      const rows: { cell: string; from_cell?: string }[] = [...image[what].values()];
+      const left = rows.find((row) => row.cell === id || row.from_cell === id);
+      this.#expect(left === undefined, () => `cell ${id} is removed, but has ${JSON.stringify(left)}`);
     }
   }
 
@@ -180,6 +238,7 @@ class RemovalStage {
       limit,
     });
     if (answer.kind === "ok") this.#hasBegun = true;
+    if (answer.kind === "ok" && answer.value.state === "REMOVED") this.#expectNothing("claims");
     return answer;
   }
 

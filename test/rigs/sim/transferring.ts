@@ -24,7 +24,7 @@ export const MOVING: readonly Name[] = ["moving-0", "moving-1", "moving-2", "mov
   canonical,
 }));
 
-const SCOPE = "org";
+export const SCOPE = "org";
 
 /** The digest of rows that differ from the claims. */
 const OTHER_HASH = "f".repeat(32);
@@ -99,7 +99,7 @@ async function list(simulation: Simulation, { id: cell }: Cell, random: Random):
 }
 
 /** Creates, replaces or destroys a name of the scope. */
-async function changeNames(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
+export async function changeNames(simulation: Simulation, cell: Cell, random: Random): Promise<void> {
   const names = random.some(MOVING, random.pick([1, 1, 2]));
   const claimOf = (name: Name) => simulation.judge.claimOn(name);
   const own = names.filter((name) => claimOf(name)?.cell === cell.id);
@@ -149,7 +149,7 @@ async function lease(
 }
 
 /** Prepares a transfer from one cell to another, verifies it, and cuts or aborts it. */
-async function transfer(simulation: Simulation, from: Cell, to: Cell, random: Random): Promise<void> {
+export async function transfer(simulation: Simulation, from: Cell, to: Cell, random: Random): Promise<void> {
   const { judge, operator } = simulation;
   const id = random.uuid();
   const pause = (): Promise<void> => operator.sleep(random.exponential(random.pick([5, 100, 1_000])));

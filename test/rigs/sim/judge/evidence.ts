@@ -22,7 +22,7 @@ export class Evidence {
   /** The cell whose database has a row for a name. */
   readonly inUse = new Map<string, string>();
   readonly facts = new Map<string, Facts>();
-  readonly images: readonly ShardImage[];
+  readonly images: ShardImage[] = [];
   /** The number of shards at the start. */
   readonly #firstShards: number;
   /** Leases whose row was pruned, so that their UUIDs may be used again. */
@@ -62,16 +62,22 @@ export class Evidence {
   constructor(coordinator: Coordinator) {
     this.coordinator = coordinator;
     this.#firstShards = coordinator.shards.length;
-    this.images = coordinator.allShards.map(() => ({
-      version: -1,
-      stored: { claims: new Map(), holds: new Map() },
-      growing: { shards: 0, fencedFrom: undefined, target: undefined },
-      claims: new Map(),
-      holds: new Map(),
-      ranges: new Map(),
-      pastClaims: 0,
-      wentBack: 0,
-    }));
+    this.watchShards();
+  }
+
+  /** Begins to watch the shards that are not watched yet. */
+  watchShards(): void {
+    while (this.images.length < this.coordinator.allShards.length)
+      this.images.push({
+        version: -1,
+        stored: { claims: new Map(), holds: new Map() },
+        growing: { shards: 0, fencedFrom: undefined, target: undefined },
+        claims: new Map(),
+        holds: new Map(),
+        ranges: new Map(),
+        pastClaims: 0,
+        wentBack: 0,
+      });
   }
 
   /** The durable audit entries of a part. A part that is new may not have the table yet. */

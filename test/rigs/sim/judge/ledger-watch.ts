@@ -213,10 +213,10 @@ export class LedgerWatch {
   }
 
   /** A removal only gives up claims, each as it was listed (B10). */
-  #grantedToRemoval({ cell, lease, ops }: Facts): void {
+  #grantedToRemoval({ cell, lease, ops, row }: Facts): void {
     this.#evidence.check(
       "I36",
-      ops.every(({ kind, epoch }) => kind === "destroy" && epoch !== undefined),
+      row.transfer === null && ops.every(({ kind, epoch }) => kind === "destroy" && epoch !== undefined),
       () => `lease ${lease} of cell ${cell}, which is being removed, is more than destroys of listed claims`,
     );
     this.#evidence.see("a removal released names");
