@@ -216,14 +216,15 @@ export class History {
   /**
    * Returns why a point from a cell is refused that this part cannot have had, whatever it has lost (L7).
    *
-   * @param reachable the largest position that the part could have assigned by the time of its clock
+   * @param present the position of the present, by the clock
+   * @param margin how far before the real present that may be
    */
-  refuseImpossible(seen: HistoryPoint | undefined, reachable: number): Refusal | undefined {
+  refuseImpossible(seen: HistoryPoint | undefined, present: number, margin: number): Refusal | undefined {
     if (seen === undefined) return undefined;
     const last = this.#point ?? { incarnation: 0, position: 0 };
     const isPossible =
       seen.incarnation <= last.incarnation + MAX_LOST_INSTANCES * RANDOM_PART &&
-      seen.position <= Math.max(last.position, reachable) + POSITION_MARGIN;
+      seen.position <= Math.max(last.position, present) + margin;
     if (isPossible) return undefined;
     const detail = `\`${HISTORY_HEADER}\` names a point that ${this.#name} cannot have reached`;
     return refused("INVALID_ARGUMENT", `${detail}; send a value that this API answered, or leave it out`, {

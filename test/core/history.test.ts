@@ -437,6 +437,21 @@ describe("a cell that tells its ledger what it has seen", () => {
     expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toMatchObject({ ok: true });
   });
 
+  test("[L7] a point of a time when the clock was ahead is a loss, once the clock is right again", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    c.clock.jump(3 * 86_400_000);
+    await own(c, "1", "early");
+    const restore = saveLedger(c);
+    await own(c, "1", "late");
+    await c.clock.pass(3_600_000);
+    await own(c, "1", "later");
+    const known = seenBy(c);
+    c.clock.jump(-3 * 86_400_000);
+    restore();
+    const request = { ...beginRequest(c.envelope, c.uuid(), ["free"]), ...known };
+    expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toEqual(LOST);
+  });
+
   test("[L7] a ledger whose storage is empty notices the point of a long history", async () => {
     const c = await Cluster.start({ shards: 1 });
     const seen = { incarnation: 10_000 * 16 ** 6, position: c.clock.now() * 1_024 + DAY_POSITIONS / 2 };

@@ -177,7 +177,7 @@ const nameOf = ({ type, value }: Op["bucket"]): string => bucketName({ type, can
 
 interface AnswerJson {
   lease?: { state?: LeaseState; counts?: { missing: number } };
-  results?: { record?: RecordJson }[];
+  results?: { record?: RecordJson; unavailable?: object }[];
   code?: string;
   reason?: string;
   conflicts?: { list: string; index: number; kind: ConflictKind; owner?: "self" | "other" }[];
@@ -191,6 +191,7 @@ function answerOf(call: Call, received: Received): Answer {
   }
   if (call.kind === "lookup") {
     expectThat(results?.length === call.buckets.length, `${describe(received)}; a result is missing`);
+    if (results.some(({ unavailable }) => unavailable !== undefined)) return { kind: "unknown" };
     const found = call.buckets.map((bucket, index) => [bucket, seenOf(results[index]?.record)] as const);
     return { kind: "ok", found: Object.fromEntries(found) };
   }

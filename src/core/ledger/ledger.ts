@@ -93,8 +93,8 @@ export interface LedgerPeers {
   shard: ShardPeer & HoldsPeer & ClaimsPeer & HoldCheckPeer;
 }
 
-/** How far ahead a ledger's clock can have been when it answered a point that it has lost since (L7). */
-const MAX_CLOCK_AHEAD_MS = 86_400_000;
+/** How far a ledger's clock can be behind that with which it answered a point that it has lost since (L7). */
+const MAX_CLOCK_BEHIND_MS = 86_400_000;
 
 /** The pause before work that one alarm did not finish is continued. */
 const TIDY_AGAIN_MS = 1_000;
@@ -722,8 +722,9 @@ export class Ledger {
    * impossible point can make the ledger refuse everything (H4, L7).
    */
   #callRefusal({ caller, seen }: CellCall): Refusal | undefined {
-    const reachable = positionAt(this.#ports.clock.now() + MAX_CLOCK_AHEAD_MS);
-    return keyRefusal(this.#store, caller) ?? this.#history.refuseImpossible(seen, reachable);
+    const present = positionAt(this.#ports.clock.now());
+    const margin = positionAt(MAX_CLOCK_BEHIND_MS);
+    return keyRefusal(this.#store, caller) ?? this.#history.refuseImpossible(seen, present, margin);
   }
 
   /** Carries out a message, unless it does not fit or its sender has seen more than this ledger has (H4). */

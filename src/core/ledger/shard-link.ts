@@ -5,6 +5,9 @@ import { placementMismatch } from "../placement-guard.ts";
 import type { Answer, Clock } from "../ports.ts";
 import type { Traces } from "../traces.ts";
 
+/** Why the outcome of a decision is unknown that a shard has answered without applying it. */
+export const NOT_APPLIED = "the shard has not applied it";
+
 /** Sends one exchange. It always resolves, in bounded time. */
 export type SendExchange = (
   placement: Placement,
@@ -186,9 +189,9 @@ export class ShardLink {
     this.#prepares = withoutOver(this.#prepares);
     const room = new MessageRoom(this.#limits.messageOps);
     const takeDecisions = (): Queued<Decision, null>[] =>
-      takeWhile(this.#decisions, ({ item }) => room.fits(item.keys.length));
+      takeWhile(this.#decisions, ({ item }) => room.fits(item.keys.length || 1));
     const takePrepares = (): Queued<Prepare, PrepareAnswer>[] =>
-      takeWhile(this.#prepares, ({ item }) => room.fits(item.ops.length));
+      takeWhile(this.#prepares, ({ item }) => room.fits(item.ops.length || 1));
     const prepares = this.#preparesFirst ? takePrepares() : [];
     const decisions = takeDecisions();
     prepares.push(...takePrepares());
@@ -222,7 +225,7 @@ function answerWaiting(
   const unapplied = new Set(answer.kind === "ok" ? answer.value.unapplied : []);
   for (const { resolve, item } of decisions) {
     if (answer.kind !== "ok") resolve(answer);
-    else if (unapplied.has(item.lease)) resolve({ kind: "unknown", cause: "the shard has not applied it" });
+    else if (unapplied.has(item.lease)) resolve({ kind: "unknown", cause: NOT_APPLIED });
     else resolve({ kind: "ok", value: null });
   }
   for (const [index, { resolve }] of prepares.entries()) {

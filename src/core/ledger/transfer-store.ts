@@ -60,6 +60,12 @@ interface TransferRow {
   record: string;
 }
 
+/** They read no more rows than they return. */
+export const transferStatements = {
+  list: "SELECT * FROM transfer WHERE position < ? ORDER BY position DESC LIMIT ?",
+  listFrom: "SELECT * FROM transfer WHERE from_cell = ? AND position < ? ORDER BY position DESC LIMIT ?",
+} as const;
+
 /** The SQL statements on the table of transfers. It makes no decisions. */
 export class TransferStore {
   readonly #sql: Sql;
@@ -88,15 +94,11 @@ export class TransferStore {
 
   /** Returns the transfers that began before a position, the latest first. */
   list(before: number, from: string | null, limit: number): StoredTransfer[] {
-    return this.#sql
-      .all<TransferRow>(
-        `SELECT * FROM transfer WHERE position < ?1 AND (?2 IS NULL OR from_cell = ?2)
-          ORDER BY position DESC LIMIT ?3`,
-        before,
-        from,
-        limit,
-      )
-      .map(transferOf);
+    const rows =
+      from === null
+        ? this.#sql.all<TransferRow>(transferStatements.list, before, limit)
+        : this.#sql.all<TransferRow>(transferStatements.listFrom, from, before, limit);
+    return rows.map(transferOf);
   }
 
   countOpen(): number {

@@ -24,6 +24,7 @@ import { precommitsOf, type Deliveries } from "./deliveries.ts";
 import { cellRemoved } from "../cell-removed.ts";
 import { leaseIdReused, rolledBack } from "./begins.ts";
 import type { Decisions } from "./decisions.ts";
+import { NOT_APPLIED } from "./shard-link.ts";
 import type { ShardLinks } from "./shard-links.ts";
 import { msOf } from "./position.ts";
 import type { LedgerStore } from "./store.ts";
@@ -58,6 +59,8 @@ export class Transfers {
   readonly #deliveries: Deliveries;
   readonly #audit: Audit;
   readonly #links: Pick<ShardLinks, "compare" | "decide">;
+  /** The precommits that are under way, by transfer. */
+  readonly #precommits = new Map<string, Promise<Refusal | undefined>>();
 
   constructor(
     cell: string,
@@ -225,7 +228,7 @@ export class Transfers {
     if (known.state !== "PREPARED") return decidedTransfer(known);
     // Shards may know of a decision that this ledger has lost.
     const unready = (await this.#links.compare()) ?? (await this.#precommit(call));
-    if (unready !== undefined) return { ok: false, refusal: unready };
+    if (unready !== undefined) return this.#undecided(call, { ok: false, refusal: unready });
     const { version, placement, caller, requestId, reason, traces } = call;
     const request: DecideRequest = {
       version,
@@ -241,14 +244,14 @@ export class Transfers {
       refusal: () => this.#decisionRefusal(call),
       write: () => this.#writeDecision(call),
     });
-    if (!decided.ok) {
-      // Another call may have decided it the other way meanwhile.
-      const now = this.#transfers.find(call.transfer);
-      return now !== undefined && now.state !== "PREPARED" && now.state !== call.outcome
-        ? decidedTransfer(now)
-        : decided;
-    }
-    return this.#answer(call.transfer);
+    return decided.ok ? this.#answer(call.transfer) : this.#undecided(call, decided);
+  }
+
+  /** Another call may have decided it meanwhile. */
+  #undecided(call: DecideTransfer, refused: { ok: false; refusal: Refusal }): Reply<Transfer> {
+    const now = this.#transfers.find(call.transfer);
+    if (now === undefined || now.state === "PREPARED") return refused;
+    return now.state === call.outcome ? this.#answer(call.transfer) : decidedTransfer(now);
   }
 
   /**
@@ -259,14 +262,28 @@ export class Transfers {
     if (call.outcome !== "CUT") return undefined;
     const refusal = this.#decisionRefusal(call);
     if (refusal !== undefined) return refusal;
-    const sent = precommitsOf(this.#cell, this.#store.findWhole(call.transfer));
+    // Calls at the same time share the messages.
+    const running = this.#precommits.get(call.transfer) ?? this.#sendPrecommits(call);
+    this.#precommits.set(call.transfer, running);
+    return running.finally(() => this.#precommits.delete(call.transfer));
+  }
+
+  async #sendPrecommits({ transfer: id, traces }: DecideTransfer): Promise<Refusal | undefined> {
+    const sent = precommitsOf(this.#cell, this.#store.findWhole(id));
     const signal = { isOver: false };
     const answers = await Promise.all(
-      sent.map(({ shard, decision }) => this.#links.decide(shard, decision, signal, call.traces)),
+      sent.map(({ shard, decision }) => this.#links.decide(shard, decision, signal, traces)),
     );
-    const silent = answers.findIndex(({ kind }) => kind !== "ok");
+    // Before the loss, shards may have carried out the cut that the ledger has lost (Y10).
+    const isRebuilt = this.#transfers.find(id)?.record.isRebuilt === true;
+    const silent = answers.findIndex(
+      (answer) =>
+        answer.kind !== "ok" && !(isRebuilt && answer.kind === "unknown" && answer.cause === NOT_APPLIED),
+    );
     if (silent === -1) return undefined;
-    const detail = `shard ${sent[silent]?.shard} has not stored that the transfer may be cut; retry`;
+    const detail =
+      `shard ${sent[silent]?.shard} has not stored that the transfer may be cut; retry, and if it has lost ` +
+      "the scope's hold, abort the transfer";
     return this.#history.refusal ?? refused("UNAVAILABLE", detail, { retryAfterMs: 1_000 }).refusal;
   }
 

@@ -112,13 +112,15 @@ export class RangeHolds {
   }
 
   /** Stores that the ledger may cut the transfer from now on. */
-  precommit(row: RangeHoldRow): void {
+  precommit(row: RangeHoldRow): RangeHoldRow {
     this.#sql.all(
       "UPDATE range_hold SET is_precommitted = 1 WHERE scope = ? AND from_cell = ?",
       row.scope,
       row.from_cell,
     );
-    this.#set({ ...row, is_precommitted: 1 });
+    const precommitted: RangeHoldRow = { ...row, is_precommitted: 1 };
+    this.#set(precommitted);
+    return precommitted;
   }
 
   /** Stores that the transfer was cut. */

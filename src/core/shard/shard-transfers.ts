@@ -21,6 +21,9 @@ const PAGES_PER_ALARM = 20;
 /** The rows that one transaction changes for a transfer that was cut: claims, and as many past claims. */
 export const MOVE_WEIGHT = 2 * MOVED_ROWS;
 
+/** A transaction of its own: its log row has the hashes of all names that the transfer moves. */
+export const PRECOMMIT_WEIGHT = 4_000;
+
 /** The leases that a refusal and a plan name, and the transfers that a removal names. */
 const MOST_LEASES = 10;
 
@@ -116,7 +119,9 @@ export class ShardTransfers {
    */
   #inWay(from: string, to: string, scope: string): RangeHoldRow | undefined {
     const own = this.#ranges.involving(from).find((range) => range.scope === scope);
-    return own ?? this.#ranges.on({ from: to, scope });
+    // While claims are being given to the destination, what it has can't be counted.
+    const isGiven = (range: RangeHoldRow): boolean => range.scope === scope && range.is_precommitted === 1;
+    return own ?? this.#ranges.on({ from: to, scope }) ?? this.#ranges.involving(to).find(isGiven);
   }
 
   #isUnchanged({ from, scope, unchanged }: TransferOp, count: number): boolean {
@@ -149,18 +154,19 @@ export class ShardTransfers {
   }
 
   /** From now on, the transfer may be cut (Y6). Runs inside a transaction. */
-  precommit(range: RangeHoldRow): void {
-    if (range.is_precommitted === 1) return;
-    this.#ranges.precommit(range);
+  precommit(range: RangeHoldRow): RangeHoldRow {
+    if (range.is_precommitted === 1) return range;
     // Routers drop what they know of these names, as if each of them had a hold (Q1).
     for (const key of this.#scopes.keys(range.from_cell, range.scope)) this.#log.noteHeld(keyHash(key));
+    return this.#ranges.precommit(range);
   }
 
   /** Ends a range hold, or begins to carry out its transfer. Runs inside a transaction. */
   end(range: RangeHoldRow, as: EndedAs, nowMs: number): void {
     // A cut is final, whatever a ledger that has lost it says (Y10).
     if (as !== "committed" && range.cut_at_ms === null) return this.#ranges.delete(range);
-    this.#move(range.cut_at_ms === null ? this.#ranges.cut(range, nowMs) : range, nowMs);
+    // A shard that went back, and has not noticed it yet, may have lost the precommit.
+    this.#move(range.cut_at_ms === null ? this.#ranges.cut(this.precommit(range), nowMs) : range, nowMs);
   }
 
   /** Gives the next claims to the destination. When none is left, the range hold ends (Y5). */

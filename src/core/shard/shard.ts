@@ -100,7 +100,7 @@ import { shardSchema } from "./schema.ts";
 import { bucketText, type ExecutionId, type HoldRow } from "./rows.ts";
 import { ScanStore } from "./scan-store.ts";
 import { ScopeStore } from "./scope-store.ts";
-import { MOVE_WEIGHT, ShardTransfers } from "./shard-transfers.ts";
+import { MOVE_WEIGHT, PRECOMMIT_WEIGHT, ShardTransfers } from "./shard-transfers.ts";
 import { checkHolds, ShardScrub } from "./shard-scrub.ts";
 import { ShardStore } from "./store.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -405,7 +405,7 @@ export class Shard {
     if (!this.#log.note(cell, point, confirmed)) return { isUnchecked: true, prepares: [], unapplied: [] };
     // Names that are not handed over yet keep their decisions waiting, and nobody else's (N2, G5).
     const decided = Map.groupBy(decisions, ({ keys }) => this.#servesAll(keys));
-    this.#decide(decided.get(true) ?? [], now);
+    const missing = this.#decide(decided.get(true) ?? [], now);
     const waiting = decided.get(false) ?? [];
     if (waiting.length > 0) this.#wakeSources();
     // Names whose claims are lost look free, and only their owners' verification may take them (H6).
@@ -439,7 +439,7 @@ export class Shard {
     // Refused prepares also arm the alarm: they met a hold, and its alarm may have been lost (M3).
     // A growth may have waited for the range hold that has ended.
     if (prepares.length > 0 || this.#ranges.hasCut || this.#source.hasWork) this.#sweeper.arm();
-    return { prepares: answers, unapplied: waiting.map(({ lease }) => lease) };
+    return { prepares: answers, unapplied: [...waiting.map(({ lease }) => lease), ...missing] };
   }
 
   get #isFull(): boolean {
@@ -458,17 +458,21 @@ export class Shard {
 
   /**
    * Applies each decision to its own holds and to nothing else. If a hold is missing, the decision was
-   * applied before (C2).
+   * applied before (C2). Returns the transfers whose precommit found no range hold (Y6).
    */
-  #decide(decisions: readonly Decision[], now: number): void {
+  #decide(decisions: readonly Decision[], now: number): string[] {
+    const missing: string[] = [];
     const holds = this.#store.holdsOn(decisions.flatMap(({ keys }) => keys));
     const ended: { hold: HoldRow; as: EndedAs }[] = [];
     for (const decision of decisions) {
       const range = decision.transfer && this.#ranges.on(decision.transfer);
-      if (range !== undefined && decides(decision, range)) {
-        if (decision.outcome === "PRECOMMITTED") this.#transfers.precommit(range);
-        else this.#transfers.end(range, endedAs(decision), now);
+      const isHeld = range !== undefined && decides(decision, range);
+      if (decision.outcome === "PRECOMMITTED") {
+        if (isHeld) this.#transfers.precommit(range);
+        else missing.push(decision.lease);
+        continue;
       }
+      if (isHeld) this.#transfers.end(range, endedAs(decision), now);
       for (const { type, canonical } of decision.keys) {
         const bucket = bucketText(type, canonical);
         const hold = holds.get(bucket);
@@ -478,6 +482,7 @@ export class Shard {
       }
     }
     endHolds(this.#store, this.#log, ended, false, now);
+    return missing;
   }
 
   /**
@@ -1125,8 +1130,8 @@ const NOT_KNOWN: LookupFound = { kind: "unknown" };
 const neverNone = (found: LookupFound): LookupFound => (found.kind === "none" ? { kind: "unknown" } : found);
 
 /** A transfer is a part by itself: it touches many rows, and sees the holds of the parts before it. */
-const decisionWeight = ({ keys, transfer }: Decision): number =>
-  transfer === undefined ? keys.length : MOVE_WEIGHT;
+const decisionWeight = ({ keys, outcome, transfer }: Decision): number =>
+  outcome === "PRECOMMITTED" ? PRECOMMIT_WEIGHT : transfer === undefined ? keys.length : MOVE_WEIGHT;
 const prepareWeight = ({ ops, transfer }: Prepare): number =>
   transfer === undefined ? ops.length : CHUNK_ROWS;
 

@@ -74,7 +74,7 @@ interface ApiConflict {
 
 interface ApiAnswer {
   lease?: { state: LeaseState; counts: { missing: number } };
-  results?: { bucket: Bucket; record?: ApiRecord }[];
+  results?: { bucket: Bucket; record?: ApiRecord; unavailable?: object }[];
   code?: string;
   reason?: string;
   conflicts?: ApiConflict[];
@@ -97,6 +97,7 @@ function answerOf(call: Call, status: number, text: string): Answer {
     };
   }
   if (status >= 300) return { kind: "unknown" };
+  if (answer.results?.some(({ unavailable }) => unavailable !== undefined) === true) return { kind: "unknown" };
   if (answer.results !== undefined) {
     return {
       kind: "ok",

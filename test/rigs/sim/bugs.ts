@@ -381,14 +381,14 @@ export const bugs: Record<string, Bug> = {
   ),
   "a transfer is cut before the shards know that it may be": one(
     "Y6",
-    ["I31", "I52"],
+    ["I31", "I50", "I52"],
     "src/core/ledger/transfers.ts",
     "(await this.#links.compare()) ?? (await this.#precommit(call));",
     "await this.#links.compare();",
   ),
   "a transfer is cut although a shard has not stored that it may be": one(
     "Y6",
-    ["I31", "I52"],
+    ["I31", "I50", "I52"],
     "src/core/ledger/transfers.ts",
     "if (silent === -1) return undefined;",
     "if (silent < sent.length) return undefined;",

@@ -43,11 +43,21 @@ export class TransferWatch {
   }
 
   /** A cut needs that both cells have verified the claims as they are (Y6). */
-  decided({ cell, lease, row, state, decidedAtMs }: Facts): void {
+  decided({ cell, lease, row, state, decidedAtMs, execution }: Facts): void {
     if (row.transfer === null) return;
     this.#evidence.see(state === "COMMITTED" ? "a transfer was cut" : "a transfer was aborted");
     if (state !== "COMMITTED") return;
     const [from, scope] = JSON.parse(row.transfer) as [string, string];
+    const early = this.#evidence.images.findIndex(({ ranges }, shard) =>
+      [...ranges.values()].some(
+        (range) => range.epoch === execution?.epochs[shard] && range.is_precommitted === 0,
+      ),
+    );
+    this.#evidence.check(
+      "I50",
+      early === -1,
+      () => `transfer ${lease} is cut, but shard ${early} has not stored that it may be`,
+    );
     const { accepted, reports, shards } = this.#recordOf(cell, lease);
     const moved = this.#evidence.claims().filter((claim) => claim.scope === scope && claim.cell === from);
     // What the destination had before may have changed since (Y3).
