@@ -234,7 +234,7 @@ class Coordinator:
             body = {"buckets": buckets[at : at + 100]}
             for result in needed(self._call("POST", "/v1/records/lookup", body, 10.0))["results"]:
                 # A batch of one name is refused if its answer is unknown, and repeated.
-                is_unknown = "unavailable" in result
+                is_unknown = "unavailable" in result and len(buckets) > 1
                 found += self.lookup([result["bucket"]]) if is_unknown else [result.get("record")]
         return found
 

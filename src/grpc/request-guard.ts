@@ -53,6 +53,8 @@ class AnsweringCall extends ServerInterceptingCall {
   }
 
   override sendMessage(message: unknown, taken: () => void): void {
+    // A client that has cancelled the call takes nothing, and nobody would say so.
+    if (this.#stream.destroyed || this.#stream.closed) return super.sendMessage(message, taken);
     const before = this.#stream.writableLength;
     const unread = new UnreadMessage(this.#stream);
     const leave = (): void => {

@@ -5,8 +5,8 @@ import type { Readable } from "node:stream";
 /** A connection that is ready for requests. */
 interface Connection {
   /**
-   * The requests that are not answered, in their order, by their answers. Only the first is carried out:
-   * the callers of the others get nothing before its answer.
+   * The requests that are not answered, in their order, by their answers. Only the first is carried out.
+   * The others get nothing before its answer.
    */
   answers: Map<ServerResponse, () => void>;
   /** The last request. Its body may be incomplete. */
@@ -41,7 +41,7 @@ export class Connections {
     socket.once("close", () => this.#ready.delete(socket));
     // Node reads on when a request is answered. Requests are only read as they are answered.
     socket.on("resume", () => {
-      if (connection.answers.size > 1 && socket.writable) socket.pause();
+      if (connection.answers.size > 1 && socket.writable) stopReading(socket);
     });
     // Node calls it after the last answer. If the caller were still sending, the system would reset the
     // connection, and the answer could be lost.
@@ -66,7 +66,7 @@ export class Connections {
       next?.();
     });
     if (answers.size === 1) carryOut();
-    else socket.pause();
+    else stopReading(socket);
   }
 
   /** Whether no other request of the connection is to be read. */
@@ -133,6 +133,16 @@ export class Connections {
       if (connection.answers.size === 0) socket.destroy();
     }
   }
+}
+
+/**
+ * Node's HTTP parser asks for a pause by the event. When the stream counts as paused already, for which the
+ * end of each request in one piece of data is enough, `pause` alone does nothing, and the system goes on
+ * reading.
+ */
+function stopReading(socket: Socket): void {
+  socket.pause();
+  socket.emit("pause");
 }
 
 /** Tells the caller not to send another request on the connection. */

@@ -1,12 +1,14 @@
 import { ServerResponse, type IncomingMessage } from "node:http";
 import type { MessageBudget } from "../grpc/message-budget.ts";
+import { isShared } from "../http/encoded-once.ts";
 
 /** Longer texts are encoded at once. Node would keep the text beside its bytes. */
 const LONG_TEXT = 16_384;
 
 /**
  * Makes the class of answers that count in `unread` until their callers have taken them. If they are too many
- * bytes, the connection whose caller has taken nothing for the longest time is closed.
+ * bytes, the connections with the oldest answers are closed. Documents that all answers share don't count, so
+ * callers without a key can't bring that about.
  */
 export const countedIn = (unread: MessageBudget): typeof ServerResponse =>
   class CountedAnswer<Request extends IncomingMessage> extends ServerResponse<Request> {
@@ -22,7 +24,7 @@ export const countedIn = (unread: MessageBudget): typeof ServerResponse =>
 
     override end(chunk?: unknown): this {
       super.end(typeof chunk === "string" && chunk.length > LONG_TEXT ? Buffer.from(chunk) : chunk);
-      if (this.writableLength > 0) this.#count();
+      if (this.writableLength > 0 && !isShared(chunk)) this.#count();
       return this;
     }
 

@@ -127,6 +127,8 @@ export class HttpServer {
     const tlsOptions = { ...options, ...tlsOptionsOf(tls), allowHalfOpen: true };
     const server =
       tls === undefined ? createServer(options, listener) : createTlsServer(tlsOptions, listener);
+    // Node would take a connection for idle whose answer is made but not sent (`Connections.closeIdle`).
+    server.closeIdleConnections = () => {};
     server.maxConnections = limits.connections;
     server.setTimeout(limits.unreadMs, (socket) => connections.silent(socket));
     // A caller may end its side of the connection once it has sent its requests, and gets the answers. Node

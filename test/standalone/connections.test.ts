@@ -10,6 +10,7 @@ import { text as textOf } from "node:stream/consumers";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { configOf } from "../../src/env.ts";
+import { encodedOnce } from "../../src/http/encoded-once.ts";
 import type { Failure } from "../../src/http/problem.ts";
 import { connectionLimit } from "../../src/standalone/connection-limit.ts";
 import { HttpServer, type HttpOptions } from "../../src/standalone/http-server.ts";
@@ -60,6 +61,17 @@ class Connection {
   read(): this {
     this.#socket.resume();
     return this;
+  }
+
+  /** Resolves when a part of the answer has arrived. */
+  async begun(): Promise<this> {
+    await expect.poll(() => this.#socket.bytesRead + this.#socket.readableLength).toBeGreaterThan(0);
+    return this;
+  }
+
+  /** What the system has not taken of what was sent. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength;
   }
 
   send(text: string): this {
@@ -182,6 +194,15 @@ test("a stop answers what is running, and says that the connection ends", async 
   await stopped;
 });
 
+test("a stop waits until an answer is taken that was made before", async () => {
+  const server = await listen({}, async () => new Response(LARGE));
+  const connection = new Connection(server.url).unread().send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+  await connection.begun();
+  const closed = server.close(60_000);
+  expect((await connection.read().closed).length).toBeGreaterThan(LARGE.length);
+  await closed;
+});
+
 test("a stop answers all requests that a connection has sent, and carries out no other", async () => {
   const answers: (() => void)[] = [];
   const server = await listen(
@@ -237,6 +258,24 @@ describe("a connection", () => {
     expect(bodies).toEqual(["ab12", "cd34", "ef56"]);
   });
 
+  test("reads nothing of a later request's body while an earlier request runs", async () => {
+    const { url } = await listen({}, async (request) => {
+      if (request.url.endsWith("/slow")) await new Promise(() => {});
+      return new Response("served");
+    });
+    const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`;
+    const post = `POST /b HTTP/1.1\r\nhost: a\r\ncontent-length: ${LARGE.length}\r\n\r\n`;
+    const connection = new Connection(url).send(get("/slow") + get("/a") + post);
+    connection.send("x".repeat(LARGE.length));
+    const other = new Connection(url);
+    // As long as the server needs for many other requests, it takes no more than the system's buffers have.
+    for (let n = 1; n <= 100; n += 1) {
+      other.send(get("/"));
+      await expect.poll(() => other.received.split("served").length - 1).toBe(n);
+    }
+    expect(connection.unsentBytes).toBeGreaterThan(LARGE.length / 2);
+  });
+
   test("whose caller reads nothing has nothing more carried out", async () => {
     let begun = 0;
     const { url } = await listen({}, async () => {
@@ -290,7 +329,17 @@ describe("a connection", () => {
     expect(answers).toHaveLength(4);
   });
 
-  test("is closed if its answer is unread for the longest time when all take up too much", async () => {
+  test("whose answer is a document that all share takes up nothing", async () => {
+    const bytes = encodedOnce(() => "x".repeat(LARGE.length))({});
+    const { url } = await listen({ unreadBytes: LARGE.length / 2 }, async () => new Response(bytes));
+    const connections = [1, 2, 3].map(() => new Connection(url).unread().send(requests(1)));
+    // Each of them is answered before the one of this connection.
+    await new Connection(url).unread().send(requests(1)).begun();
+    const received = await Promise.all(connections.map((connection) => connection.read().finish("").closed));
+    for (const { length } of received) expect(length).toBeGreaterThan(LARGE.length);
+  });
+
+  test("whose answer is the oldest is closed when all take up too much", async () => {
     let begun = 0;
     const { url } = await listen({ unreadBytes: 2.5 * LARGE.length }, async () => {
       begun += 1;

@@ -152,7 +152,7 @@ export const serviceRoutes = {
     errors: [
       {
         code: "UNAVAILABLE",
-        when: "The directory, a shard, or every ledger does not answer. `failed` lists the parts.",
+        when: "The directory, a shard, or all ledgers that were asked don't answer. `failed` lists them.",
       },
     ],
     example: {},
