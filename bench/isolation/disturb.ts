@@ -1,4 +1,6 @@
-/** Runs in a thread of its own and calls one server until it is told to stop, then posts the number of calls. */
+/**
+ * Runs in a thread of its own and calls one server until it is told to stop, then posts the number of calls.
+ */
 import { randomUUID } from "node:crypto";
 import { parentPort, workerData } from "node:worker_threads";
 import { HttpClient } from "../client/http-client.ts";

@@ -107,8 +107,8 @@ const ENTRY =
   "id, at_ms AS atMs, key_id AS keyId, request_id AS requestId, action, cell, target, reason, before, after";
 
 /**
- * What operators have changed in one object (O1). The cron copies the entries into D1. This table only has
- * those that D1 may not have yet (O2).
+ * What operators have changed in one object, and what cells have done with transfers (O1). The cron copies
+ * the entries into D1. This table only has those that D1 may not have yet (O2).
  */
 export class Audit {
   readonly #ports: Pick<Ports, "sql" | "clock" | "randomness">;

@@ -130,7 +130,8 @@ export async function lookUpMany(
 }
 
 /**
- * Only if all shards were read, it is about `min_position`: then a router knows that the coordinator works.
+ * The refusal of a batch without any answer, or with outdated shards. It is about `min_position` only if all
+ * shards were read: then a router knows that the coordinator works.
  */
 function refusalOfAll(answers: readonly KeyAnswer[]): Result<never> | undefined {
   const refusals = answers.filter((each) => !each.ok);

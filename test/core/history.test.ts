@@ -437,7 +437,7 @@ describe("a cell that tells its ledger what it has seen", () => {
     expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toMatchObject({ ok: true });
   });
 
-  test("[L7] a point of a time when the clock was ahead is a loss, once the clock is right again", async () => {
+  test("[L7] a point from when the clock was ahead is a loss, once the clock is right again", async () => {
     const c = await Cluster.start({ shards: 1 });
     c.clock.jump(3 * 86_400_000);
     await own(c, "1", "early");

@@ -105,7 +105,7 @@ export class TransferStore {
     return this.openPositions().length;
   }
 
-  /** Returns the positions at which the prepared transfers began. Shards hold few scopes (Y2). */
+  /** Returns the positions at which the prepared transfers began. Shards limit their number (Y2). */
   openPositions(): number[] {
     return this.#sql
       .all<{ position: number }>(

@@ -53,7 +53,7 @@ const NO_VERDICTS: ReadonlyMap<string, Verdict> = new Map();
 /** What a key shows. `ask`: its hold must be asked about. `without` is what it shows without the hold. */
 type Read<Hold extends AskedHold = HoldRow> = LookupFound | { kind: "ask"; hold: Hold; without: LookupFound };
 
-/** What a lookup has read of a key, and whether the key had a hold. */
+/** What a lookup has read of a key, and whether the key had a hold that may change what it shows (Q2). */
 interface KeyRead {
   read: Read<AskedHold>;
   isHeld: boolean;

@@ -97,7 +97,8 @@ function answerOf(call: Call, status: number, text: string): Answer {
     };
   }
   if (status >= 300) return { kind: "unknown" };
-  if (answer.results?.some(({ unavailable }) => unavailable !== undefined) === true) return { kind: "unknown" };
+  const isPart = answer.results?.some(({ unavailable }) => unavailable !== undefined) === true;
+  if (isPart) return { kind: "unknown" };
   if (answer.results !== undefined) {
     return {
       kind: "ok",

@@ -199,8 +199,8 @@ export const bugs: Record<string, Bug> = {
     "G5",
     ["I5", "I11"],
     "src/core/shard/shard.ts",
-    "unapplied: waiting.map(({ lease }) => lease)",
-    "unapplied: []",
+    "...waiting.map(({ lease }) => lease),",
+    "",
   ),
   "a decision counts as confirmed after its names have moved": one(
     "G6",
@@ -411,8 +411,8 @@ export const bugs: Record<string, Bug> = {
     "Y1",
     ["I4", "I50", "I51"],
     "src/core/shard/shard.ts",
-    "if (range !== undefined && decides(decision, range))",
-    "if (range !== undefined)",
+    "const isHeld = range !== undefined && decides(decision, range);",
+    "const isHeld = range !== undefined;",
   ),
   "a transfer is cut without verification": one(
     "Y6",
