@@ -9,6 +9,8 @@ export class HeldSlot {
   readonly #uuid: string;
   #takenMs = 0;
   #durationMs = 0;
+  /** When to ask again after the slot was lost, because the cell has a place in the queue. */
+  retryAfterMs: number | undefined;
 
   constructor(slots: VerificationPorts["slots"], uuid: string) {
     this.#slots = slots;
@@ -31,8 +33,11 @@ export class HeldSlot {
   async renew(): Promise<"held" | "reacquired" | "lost"> {
     if (performance.now() - this.#takenMs < this.#durationMs / 4) return "held";
     const endMs = this.#takenMs + this.#durationMs;
-    const { isTaken } = await this.take();
-    if (!isTaken) return "lost";
+    const taken = await this.take();
+    if (!taken.isTaken) {
+      this.retryAfterMs = taken.retryAfterMs;
+      return "lost";
+    }
     return performance.now() < endMs ? "held" : "reacquired";
   }
 

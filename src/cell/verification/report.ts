@@ -127,7 +127,7 @@ export interface VerificationReport {
   next?: { pass: string; source: string; after: string };
   /** With `needs_approval`: which limit would be exceeded. */
   approvalReason?: string;
-  /** With `no_slot`: when to try again. */
+  /** With `no_slot`, and with `slot_lost` while others wait: when to try again. */
   retryAfterMs?: number;
 }
 

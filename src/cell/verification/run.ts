@@ -73,6 +73,7 @@ export class VerificationRun {
   report(status: VerificationStatus): VerificationReport {
     const isOver = status === "done" || status === "no_slot" || status === "not_due" || !this.#settings.apply;
     const { approvalReason } = this.#decider;
+    const { retryAfterMs } = this.#slot;
     return {
       status,
       applied: this.#settings.apply,
@@ -85,6 +86,7 @@ export class VerificationRun {
       ...this.#counts.reported,
       ...(isOver ? {} : { next: this.#cursor.savedPosition }),
       ...(approvalReason === undefined ? {} : { approvalReason }),
+      ...(status === "slot_lost" && retryAfterMs !== undefined ? { retryAfterMs } : {}),
     };
   }
 
