@@ -924,7 +924,7 @@ test("[O1] [O3] what cells do with an accepted transfer is in the audit, in half
   await value(c, decide(c, next, "ABORTED"));
   const copied = audited.entries.at(-1)?.id ?? null;
   const rest = await value(c, object.pullAudit({ ...c.envelope, copied, limit: 10 }));
-  expect(rest.entries.filter(({ id: entry }) => entry === copied)).toEqual([]);
+  expect(rest.entries.filter((each) => each.id === copied)).toEqual([]);
 });
 
 test("[Y8] the destination must be active, and a frozen source may be moved away", async () => {

@@ -248,9 +248,9 @@ export class Transfers {
   }
 
   /** Another call may have decided it meanwhile. */
-  #undecided(call: DecideTransfer, refused: { ok: false; refusal: Refusal }): Reply<Transfer> {
+  #undecided(call: DecideTransfer, failed: { ok: false; refusal: Refusal }): Reply<Transfer> {
     const now = this.#transfers.find(call.transfer);
-    if (now === undefined || now.state === "PREPARED") return refused;
+    if (now === undefined || now.state === "PREPARED") return failed;
     return now.state === call.outcome ? this.#answer(call.transfer) : decidedTransfer(now);
   }
 

@@ -393,13 +393,6 @@ export const bugs: Record<string, Bug> = {
     "if (silent === -1) return undefined;",
     "if (silent < sent.length) return undefined;",
   ),
-  "a shard that accepts a loss forgets that a transfer may have been cut": one(
-    "Y4",
-    ["I52", "I55"],
-    "src/core/shard/reconcile.ts",
-    "for (const range of this.#ranges.all()) this.#ranges.precommit(range);",
-    "",
-  ),
   "an aborted transfer leaves its range holds": one(
     "Y6",
     ["I11", "I51"],
