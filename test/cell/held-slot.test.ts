@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HeldSlot } from "../../src/cell/verification/held-slot.ts";
 
-test("[A3] a slot that is lost says when to ask again, so that the cell keeps its place in the queue", async () => {
+test("[A3] a slot that is lost says when to ask again, to keep the place in the queue", async () => {
   const answers = [
     { isTaken: true, expiresInMs: 0 },
     { isTaken: false, retryAfterMs: 15_000 },

@@ -265,6 +265,11 @@ const stopping = at(
   "test/standalone/server.test.ts",
   "a stop answers the requests that are running, also if its signal comes twice",
 );
+const shares = at("test/http/fair-shares.test.ts", "[M8] a caller whose requests fail gets its share back");
+const batchCheck = at(
+  "test/http/lists.test.ts",
+  "any route, with the largest limits, may have items with as many faults as possible",
+);
 const oneGrowth = at(
   "test/core/directory/growth.test.ts",
   "[G1] a growth is started, cut and finished, each once",
@@ -508,6 +513,10 @@ const proofs: Record<string, Proof> = {
     "test/core/transfers.test.ts",
     "[Y6] [M6] a new instance decides a transfer only once every shard has told what it knows",
   ),
+  "Transfers.#precommits": at(
+    "test/core/transfers.test.ts",
+    "[Y6] cuts at the same time share their messages",
+  ),
   "LedgerStore.#applied": "after work",
   "LedgerStore.#revokedKeys": async () => [
     sizeOf((await revokedKeys()).ledger("1").object, "#store.#revokedKeys"),
@@ -570,6 +579,14 @@ const proofs: Record<string, Proof> = {
     "test/http/readiness.test.ts",
     "one check calls the directory, every shard and 16 of 1,000 ledgers",
   ),
+  "FairShares.#shares": shares,
+  "Share.#running": shares,
+  "Share.#lastStart": shares,
+  "BatchCheck.given": batchCheck,
+  "BatchCheck.#ops": batchCheck,
+  "BatchCheck.#fieldByName": batchCheck,
+  "BatchCheck.#fault": batchCheck,
+  shared: "made once",
   "KeyVerifier.#checked": at(
     "test/auth/key.test.ts",
     "checks a signature once, and remembers a limited number of keys",

@@ -573,9 +573,12 @@ const beginsRemoval = ({ key, before, after }: Change): boolean =>
 
 const updated = (row: Row | undefined): object => ({ updated_at_ms: row?.["updated_at_ms"] });
 
+/** Steps of a transfer that have entries also if a cell takes them (O1). */
+const auditedOfCells: ReadonlySet<RouteId> = new Set(["acceptTransfer", "cutTransfer", "abortTransfer"]);
+
 /**
- * Checks that a change by an operator has one entry in each object that made it, and nothing else has one
- * (O1). The cron removes entries from objects once D1 has them (O2).
+ * Checks that a change by an operator, and a step of a transfer by a cell, has one entry in each object that
+ * made it, and nothing else has one (O1). The cron removes entries from objects once D1 has them (O2).
  */
 function wrongEntries(
   entries: readonly Change[],
@@ -591,7 +594,8 @@ function wrongEntries(
   const own = entries.filter(
     (change) => made(change) && (change.object !== D1 || change.after?.["part"] === D1),
   );
-  const actions: readonly unknown[] = key === "operator" && status < 300 ? [audited[id] ?? []].flat() : [];
+  const isAudited = key === "operator" || auditedOfCells.has(id);
+  const actions: readonly unknown[] = isAudited && status < 300 ? [audited[id] ?? []].flat() : [];
   const foreign = own.find(({ after }) => !actions.includes(after?.["action"]));
   if (foreign !== undefined) return `an unexpected audit entry: ${JSON.stringify(foreign)}`;
   // The first step of a removal has an entry, and so has the last: one step may be both.
@@ -602,6 +606,8 @@ function wrongEntries(
     id === "stepRemoval"
       ? real.some((change) => change.key === "cell_state" || beginsRemoval(change) || isMark(change))
       : real.some((change) => !isVersion(change) && !inUse.has(change));
+  // A cell's abort has one only if the transfer was accepted.
+  if (key !== "operator" && id === "abortTransfer" && own.length === 0) return undefined;
   const isMoved = moved.some(({ after }) => actions.includes(after?.["action"]));
   if (actions.length === 0 || (changed ? own.length > 0 || isMoved : own.length === 0)) return undefined;
   return changed ? "a change by an operator has no audit entry" : "an audit entry without a change";
