@@ -8,6 +8,7 @@ import { Hmac } from "../src/auth/hmac.ts";
 import { makeKey } from "../src/auth/key.ts";
 import { secretsOf } from "../src/auth/secrets.ts";
 import { limitTable } from "../src/core/limits.ts";
+import { escapeControls } from "../src/text/escape.ts";
 
 const DEFAULT_DAYS = 90;
 const MAX_DAYS = limitTable.keyLifetimeS.max / 86_400;
@@ -36,6 +37,8 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`operator-key: ${error instanceof Error ? error.message : String(error)}.\n`);
+  process.stderr.write(
+    `operator-key: ${escapeControls(String(error instanceof Error ? error.message : error))}.\n`,
+  );
   process.exitCode = 1;
 });

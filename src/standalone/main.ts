@@ -11,6 +11,7 @@ import { declareTypes, readTypesFile } from "../../scripts/types-file.ts";
 import { createClient } from "../client/index.ts";
 import type { TypesDocument } from "../core/types/document.ts";
 import { withoutQuotes } from "../projections/failure.ts";
+import { escapeControls } from "../text/escape.ts";
 import { MAX_CONNECTIONS } from "./connection-limit.ts";
 import { backUpState, startStandalone, type Standalone, type StandaloneOptions } from "./server.ts";
 import type { StorageFailure } from "./storage-failure.ts";
@@ -103,7 +104,7 @@ process.umask(0o077);
 /** Ends the process in this turn, so that nothing leaves it any more. */
 function endAtOnce({ message }: StorageFailure): never {
   try {
-    writeSync(STDERR, `leasehold: the storage failed: ${message}\n`);
+    writeSync(STDERR, `leasehold: the storage failed: ${escapeControls(message)}\n`);
   } catch {
     // Nobody reads it.
   }

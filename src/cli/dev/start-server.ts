@@ -4,6 +4,7 @@ import { declareTypes } from "../../../scripts/types-file.ts";
 import { createClient, type Client } from "../../client/index.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
+import { escapeControls } from "../../text/escape.ts";
 
 /** The cells that a coordinator for developers has. */
 export const DEV_CELLS: readonly string[] = ["1", "2", "3"];
@@ -112,6 +113,6 @@ async function declare(client: Client, types: TypesDocument): Promise<void> {
 
 /** From now on, nobody knows what is on the disk, so nothing may leave the process. */
 function endAtOnce({ message }: Error): never {
-  process.stderr.write(`leasehold: the storage failed: ${message}\n`);
+  process.stderr.write(`leasehold: the storage failed: ${escapeControls(message)}\n`);
   process.exit(exitCodes.failed);
 }
