@@ -16,6 +16,16 @@ const REQUEST_BYTES = 1_024;
 const SHARE_BYTES = 8_192;
 
 /**
+ * The same for a caller while no other one calls: requests that run together share messages and transactions,
+ * so a small share would halve what one caller alone can do. What has started when another one calls takes
+ * some 40 ms.
+ */
+const SHARE_ALONE_BYTES = 262_144;
+
+/** A caller is alone if no other one has begun a request for so long. */
+const ALONE_AFTER_MS = 1_000;
+
+/**
  * A request that takes longer than this per 1,024 bytes waits for something and computes little. It goes on,
  * but no longer counts: a begin that waits for a name, or a shard that hangs, must not keep the caller's
  * other requests from running. At least 800 small requests per second start, even if none of them ends.
@@ -36,6 +46,7 @@ interface Running {
 /** What one caller has running and waiting in this isolate. */
 class Share {
   readonly #ages: AgeClock;
+  readonly #limitBytes: () => number;
   readonly #running = new Set<Running>();
   #waiting = 0;
   /** Resolves when the last request that waits has started. */
@@ -43,8 +54,9 @@ class Share {
   /** Resolves when the next request ends. */
   #nextEnd = Promise.withResolvers<void>();
 
-  constructor(ages: AgeClock) {
+  constructor(ages: AgeClock, limitBytes: () => number) {
     this.#ages = ages;
+    this.#limitBytes = limitBytes;
   }
 
   get isUnused(): boolean {
@@ -67,7 +79,7 @@ class Share {
     for (const running of this.#running)
       if (this.#leftMs(running) > 0) total += running.sizeBytes;
       else this.#running.delete(running);
-    return this.#running.size === 0 || total <= SHARE_BYTES;
+    return this.#running.size === 0 || total <= this.#limitBytes();
   }
 
   #add(sizeBytes: number): Running {
@@ -118,6 +130,9 @@ export class FairShares {
   readonly #clock: WallClock;
   readonly #ages: AgeClock;
   readonly #shares = new Map<string, Share>();
+  /** The latest request, and the latest one of another caller. */
+  #latest: { owner: string; at: Moment } | undefined;
+  #latestOther: { owner: string; at: Moment } | undefined;
 
   constructor(clock: WallClock) {
     this.#clock = clock;
@@ -136,7 +151,8 @@ export class FairShares {
     work: () => Promise<T>,
   ): Promise<Result<T>> {
     const owner = caller.cell === null ? `key ${caller.keyId}` : `cell ${caller.cell}`;
-    const share = this.#shares.get(owner) ?? new Share(this.#ages);
+    this.#note(owner);
+    const share = this.#shares.get(owner) ?? new Share(this.#ages, () => this.#limitOf(owner));
     if (share.waiting >= MAX_WAITING) return tooManyWaiting;
     this.#shares.set(owner, share);
     // Otherwise workerd would drop the work of a caller who has gone, and the share would have less room.
@@ -151,6 +167,17 @@ export class FairShares {
       if (share.isUnused && this.#shares.get(owner) === share) this.#shares.delete(owner);
       ended.resolve();
     }
+  }
+
+  #note(owner: string): void {
+    if (this.#latest?.owner !== owner) this.#latestOther = this.#latest;
+    this.#latest = { owner, at: this.#ages.now() };
+  }
+
+  #limitOf(owner: string): number {
+    const other = this.#latest?.owner === owner ? this.#latestOther : this.#latest;
+    const isAlone = other === undefined || this.#ages.ageMs(other.at) > ALONE_AFTER_MS;
+    return isAlone ? SHARE_ALONE_BYTES : SHARE_BYTES;
   }
 }
 

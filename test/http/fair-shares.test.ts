@@ -29,6 +29,17 @@ class Fixture {
     },
   });
 
+  /** @param isAlone whether no other caller has begun a request just before */
+  constructor(isAlone = false) {
+    if (!isAlone)
+      void this.#shares.run(
+        callerOf("9"),
+        0,
+        () => {},
+        async () => {},
+      );
+  }
+
   run(name: string, caller: Principal, bodyBytes?: number): ReturnType<FairShares["run"]> {
     return this.#shares.run(
       caller,
@@ -85,6 +96,19 @@ test("[M8] requests of one caller start in the order of their arrival, small one
   expect(fixture.started.slice(11)).toEqual(["unknown"]);
   await fixture.end("unknown");
   expect(fixture.started.at(-1)).toBe("last");
+});
+
+test("[M8] a caller has a larger share while no other one has called for a second", async () => {
+  const fixture = new Fixture(true);
+  for (let index = 0; index < 300; index += 1) void fixture.run(String(index), callerOf("1"), 0);
+  await settled();
+  expect(fixture.started).toHaveLength(256);
+  void fixture.run("other", callerOf("2"), 0);
+  for (let index = 0; index < 249; index += 1) await fixture.end(String(index));
+  expect(fixture.started).toHaveLength(257 + 1);
+  await fixture.pass(1_001);
+  for (let left = 300; left > 0; left -= 1) await settled();
+  expect(fixture.started).toHaveLength(300 + 1);
 });
 
 test("[M8] the keys of a cell have one share, and each other key has its own", async () => {
