@@ -110,7 +110,9 @@ function renderTables() {
 export const UNICODE_VERSION = "${UNICODE_VERSION}";
 
 /** The reasons for refusal. The values of REFUSAL_RUNS are indexes in this list; 0 means accepted. */
-export const REFUSALS = [${REFUSALS.map((name) => `"${name}"`).join(", ")}] as const;
+export const REFUSALS = [
+${REFUSALS.map((name) => `  "${name}",`).join("\n")}
+] as const;
 
 export const REFUSAL_RUNS = \`
 ${wrap(runs(refusals))}

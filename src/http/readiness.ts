@@ -53,9 +53,9 @@ const STEPS = 2;
  * Checks whether the parts that all callers need can be reached: the directory, every shard, and at least
  * one ledger. A ledger that fails is reported, but does not fail the check, because its own cell can bring
  * that about. The cost of a check is bounded, because it needs no key: one call to the directory, one to
- * each shard (at most 256), 16 to ledgers, and two reads of D1. Ledgers are checked in
- * turn. Those that failed in the last check, or in the last run of the cron, which visits all of them every
- * minute, are called again first.
+ * each shard (at most 256), 16 to ledgers, and two reads of D1. Ledgers are checked in turn. Those that
+ * failed in the last check, or in the last run of the cron, which visits all of them every minute, are called
+ * again first.
  */
 export class Readiness {
   readonly #deployment: CheckedDeployment;

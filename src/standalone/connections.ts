@@ -136,9 +136,8 @@ export class Connections {
 }
 
 /**
- * Node's HTTP parser asks for a pause by the event. When the stream counts as paused already, for which the
- * end of each request in one piece of data is enough, `pause` alone does nothing, and the system goes on
- * reading.
+ * At the end of each request, Node goes on reading, but the stream may still be marked as paused. Then
+ * `pause` does nothing. The event makes Node's HTTP server stop reading in any case.
  */
 function stopReading(socket: Socket): void {
   socket.pause();

@@ -7,7 +7,15 @@
 export const UNICODE_VERSION = "15.0.0";
 
 /** The reasons for refusal. The values of REFUSAL_RUNS are indexes in this list; 0 means accepted. */
-export const REFUSALS = ["", "control", "bidi", "zero_width", "unassigned", "ill_formed", "private_use"] as const;
+export const REFUSALS = [
+  "",
+  "control",
+  "bidi",
+  "zero_width",
+  "unassigned",
+  "ill_formed",
+  "private_use",
+] as const;
 
 export const REFUSAL_RUNS = `
 w.1 2n.0 x.1 d.0 1.3 ip.0 1.3 14.0 2.4 6.0 4.4 7.0 1.4 1.0 1.4 k.0 1.4 b1.0 1.4 12.0 2.4 1e.0 2.4 3.0 1.4 1j.0

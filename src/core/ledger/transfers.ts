@@ -263,9 +263,11 @@ export class Transfers {
     const refusal = this.#decisionRefusal(call);
     if (refusal !== undefined) return refusal;
     // Calls at the same time share the messages.
-    const running = this.#precommits.get(call.transfer) ?? this.#sendPrecommits(call);
+    const running =
+      this.#precommits.get(call.transfer) ??
+      this.#sendPrecommits(call).finally(() => this.#precommits.delete(call.transfer));
     this.#precommits.set(call.transfer, running);
-    return running.finally(() => this.#precommits.delete(call.transfer));
+    return running;
   }
 
   async #sendPrecommits({ transfer: id, traces }: DecideTransfer): Promise<Refusal | undefined> {
