@@ -52,8 +52,11 @@ export interface Call extends Called {
   answer: Answered;
 }
 
-/** A clock that all processes of this machine share. */
-export const nowMs = (): number => performance.timeOrigin + performance.now();
+/**
+ * The monotonic clock that all processes of this machine share. `performance.timeOrigin` is none: each process
+ * reads it a moment before or after the time that it belongs to, which is long on a busy machine.
+ */
+export const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 export class Recorder {
   readonly #file: number;

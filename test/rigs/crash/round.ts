@@ -384,7 +384,7 @@ class Round {
     const events = readHistory(
       ...readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8")),
     );
-    const result = checkHistory(events, { clockErrorMs: 2 });
+    const result = checkHistory(events);
     if (!result.ok) {
       this.#complaints.push(`the history of ${result.bucket} cannot be ordered: ${result.explanation}`);
       return 0;
