@@ -347,7 +347,7 @@ class Stage {
         () => `transfer ${move.id} is not marked, and its ledger may have lost its decision`,
       );
       if (known?.isRebuilt === true && this.#random.chance(0.3)) await this.#expectForOperators(move);
-      const outcome = this.#isCut(move) ? "CUT" : "ABORTED";
+      const outcome = this.#isCut(move, known) ? "CUT" : "ABORTED";
       if (outcome === "CUT" && known?.isRebuilt !== true) await this.#verify(move);
       const decided = await this.#until(() => this.#decideBy(move, "operator", outcome));
       this.#expect(decided?.ok === true, () => `an operator can't decide transfer ${move.id}`);
@@ -364,11 +364,17 @@ class Stage {
 
   /**
    * Whether an operator cuts a prepared transfer: if the destination works with all names that a cut would
-   * move. A transfer that was never decided may go either way, if all shards still hold its scope.
+   * move. A transfer that was never decided may go either way, if all shards still hold its scope as the
+   * ledger knows it. A shard that went back may have taken a late copy of the prepare again (Y2).
    */
-  #isCut({ id, from, to, decided }: Move): boolean {
+  #isCut({ id, from, to, decided }: Move, known: Transfer | undefined): boolean {
     const held = this.#shards.filter((shard) => rangesOf(shard).some(({ lease }) => lease === id));
-    if (decided === undefined) return held.length === this.#shards.length && this.#random.chance(0.5);
+    if (decided === undefined) {
+      const epochs = new Map(known?.shards.map(({ shard, epoch }) => [shard, epoch]));
+      const isHeld = (shard: Part<object>, index: number): boolean =>
+        rangesOf(shard).some(({ lease, epoch }) => lease === id && epoch === epochs.get(index));
+      return this.#shards.every(isHeld) && this.#random.chance(0.5);
+    }
     const claims = held.flatMap((shard) =>
       read<ClaimRow>(shard, "claim", "cell = ? AND scope = ?", from, SCOPE),
     );
