@@ -7,7 +7,6 @@ CREATE TABLE `cells` (
 	`updated_at_ms` integer NOT NULL,
 	`pulled_position` integer DEFAULT 0 NOT NULL,
 	`seen` text,
-	`lost_at_ms` integer,
 	`last_pulled_at_ms` integer,
 	`visited_at_ms` integer,
 	`last_error` text

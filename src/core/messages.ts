@@ -873,24 +873,14 @@ export interface LeaseChange extends Lease {
   createdPosition: number;
 }
 
-/** Identifies one change of one lease. */
-export interface SeenChange {
-  lease: string;
-  position: number;
-  createdPosition: number;
-  state: LeaseState;
-}
-
 export interface Pull extends Envelope {
   afterPosition: number;
   limit: number;
-  /** The latest change that was pulled before. The ledger must have it, or have forgotten it (S1). */
-  pulled?: SeenChange;
 }
 
 export interface PullAnswer extends SeesDirectory {
-  /** True if the ledger lacks the change in `pulled`, so it was set back. */
-  lacksSeen: boolean;
+  /** The ledger's newest point, for D1 to remember (H2). Null before its first change. */
+  point: HistoryPoint | null;
   changes: LeaseChange[];
   /** This page and the pages before it contain every change up to this position. */
   throughPosition: number;

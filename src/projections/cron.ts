@@ -3,7 +3,7 @@ import { ask } from "../core/ask.ts";
 import { fanOut } from "../core/fan-out.ts";
 import type { Cell, Snapshot } from "../core/directory/messages.ts";
 import type { Growth } from "../core/growth/messages.ts";
-import { MESSAGE_VERSION, type SeenChange, type ShardWork } from "../core/messages.ts";
+import { MESSAGE_VERSION, type HistoryPoint, type ShardWork } from "../core/messages.ts";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { configOf, type Env } from "../env.ts";
 import { KnownPlacement } from "../objects/known-placement.ts";
@@ -34,8 +34,6 @@ export interface CronReport {
   /** Cells whose ledger was pulled to its end and woken. */
   cellsPulled: number;
   cellsFailed: number;
-  /** Cells whose ledger lacks changes that were pulled from it before, so it was set back. */
-  cellsBehind: string[];
   leasesUpserted: number;
   leasesPruned: number;
   /** The first error that affected the run as a whole. Errors of single cells are stored with the cell. */
@@ -48,8 +46,7 @@ const RUN_MS = 45_000;
 interface CellCursor {
   cell: string;
   position: number;
-  seen: SeenChange | null;
-  lostAtMs: number | null;
+  seen: HistoryPoint | null;
   visitedAtMs: number | null;
   locationHint: string | null;
   removedAtMs: number | null;
@@ -99,7 +96,6 @@ export async function runCron(
         cell: cells.cellId,
         position: cells.pulledPosition,
         seen: cells.seen,
-        lostAtMs: cells.lostAtMs,
         visitedAtMs: cells.visitedAtMs,
         locationHint: cells.locationHint,
         removedAtMs: cells.removedAtMs,
@@ -140,7 +136,6 @@ export async function runCron(
     durationMs: finishedAtMs - startedAtMs,
     cellsPulled: visits.filter(({ completeAtMs, error }) => completeAtMs !== null && error === null).length,
     cellsFailed: visits.filter(({ error }) => error !== null).length,
-    cellsBehind: visits.filter(({ isBehind }) => isBehind).map(({ cell }) => cell),
     leasesUpserted: visits.reduce((sum, { rows }) => sum + rows, 0),
     leasesPruned: pruned.ok ? pruned.value : 0,
     error: failed === undefined ? null : causeOf(failed),
@@ -152,7 +147,6 @@ export async function runCron(
     duration_ms: report.durationMs,
     cells_pulled: report.cellsPulled,
     cells_failed: report.cellsFailed,
-    cells_behind: report.cellsBehind.length,
     leases_upserted: report.leasesUpserted,
     leases_pruned: report.leasesPruned,
     ...(report.error === null ? {} : { error: report.error }),
@@ -242,7 +236,6 @@ function targetsOf(
         locationHint,
         position: cursor?.position ?? null,
         seen: cursor?.seen ?? null,
-        isLost: (cursor?.lostAtMs ?? null) !== null,
         isRemoved: isRemoved({ cell }),
       };
     })

@@ -8,7 +8,6 @@ import { cells } from "./schema.ts";
 interface FailedCopy {
   cell: string;
   error: string;
-  isSetBack: boolean;
   lastPulledAtMs: number | null;
 }
 
@@ -31,7 +30,6 @@ export async function listFailedCopies(
       .select({
         cell: cells.cellId,
         error: cells.lastError,
-        lostAtMs: cells.lostAtMs,
         lastPulledAtMs: cells.lastPulledAtMs,
       })
       .from(cells)
@@ -40,8 +38,6 @@ export async function listFailedCopies(
       .limit(limit + 1),
   );
   if (!rows.ok) return rows;
-  const copies = rows.value
-    .slice(0, limit)
-    .map(({ error, lostAtMs, ...copy }) => ({ ...copy, error: error ?? "", isSetBack: lostAtMs !== null }));
+  const copies = rows.value.slice(0, limit).map(({ error, ...copy }) => ({ ...copy, error: error ?? "" }));
   return ok({ copies, next: rows.value.length > limit ? copies.at(-1)?.cell : undefined });
 }

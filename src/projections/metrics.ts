@@ -34,8 +34,6 @@ export interface ProjectionMetrics {
   cellsNeverCopied: number;
   /** Cells whose last copy failed. */
   cellsFailed: number;
-  /** Cells whose ledger lacks changes that were copied before. */
-  cellsBehind: number;
   /** When the next key, and the next certificate in use, expires. Null: there is none. */
   nextExpiryMs: Readonly<Record<"key" | "certificate", number | null>>;
   webhooks: readonly WebhookMetrics[];
@@ -68,7 +66,6 @@ export async function projectionMetrics(env: Env, nowMs: number): Promise<Result
         copied: count(cells.lastPulledAtMs),
         oldestCopyMs: min(cells.lastPulledAtMs),
         failed: count(cells.lastError),
-        behind: count(cells.lostAtMs),
       })
       .from(cells)
       // The ledgers of removed cells are not copied any more.
@@ -96,7 +93,7 @@ export async function projectionMetrics(env: Env, nowMs: number): Promise<Result
   if (!ofCertificates.ok) return ofCertificates;
   const webhooks = await listWebhooks(database);
   if (!webhooks.ok) return webhooks;
-  const [{ cells: known, copied, oldestCopyMs, failed, behind } = NO_CELLS] = copies.value;
+  const [{ cells: known, copied, oldestCopyMs, failed } = NO_CELLS] = copies.value;
   const ends = runs.value.flatMap(({ finishedAtMs, error, ...run }): CronEnd[] =>
     finishedAtMs === null ? [] : [{ ...run, finishedAtMs, hasFailed: error !== null }],
   );
@@ -108,7 +105,6 @@ export async function projectionMetrics(env: Env, nowMs: number): Promise<Result
     oldestCopyMs,
     cellsNeverCopied: known - copied,
     cellsFailed: failed,
-    cellsBehind: behind,
     nextExpiryMs: {
       key: ofKeys.value[0]?.atMs ?? null,
       certificate: ofCertificates.value[0]?.atMs ?? null,
@@ -129,4 +125,4 @@ export async function projectionMetrics(env: Env, nowMs: number): Promise<Result
 const ageOf = (atMs: number | null, nowMs: number): number => (atMs === null ? 0 : Math.max(0, nowMs - atMs));
 
 /** An aggregate always has a row. */
-const NO_CELLS = { cells: 0, copied: 0, oldestCopyMs: null, failed: 0, behind: 0 };
+const NO_CELLS = { cells: 0, copied: 0, oldestCopyMs: null, failed: 0 };

@@ -1,6 +1,7 @@
-import { and, eq, getTableColumns, gte, isNull, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gte, sql, type SQL } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
-import type { HistoryPoint, LeaseChange, PullAnswer, SeenChange } from "../core/messages.ts";
+import { isSamePoint } from "../core/history.ts";
+import type { HistoryPoint, LeaseChange, PullAnswer } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
 import type { Result } from "../core/refusal.ts";
 import type { Database, Orm } from "./database.ts";
@@ -14,10 +15,8 @@ export interface PullTarget {
   locationHint: string | null;
   /** The cursor in D1: it has every change up to this position. */
   position: number;
-  /** The latest change in D1; null before the first pull. */
-  seen: SeenChange | null;
-  /** True if an earlier run found that the ledger lacks `seen`. */
-  isLost: boolean;
+  /** The newest point of the ledger that D1 remembers; null before the first pull. */
+  seen: HistoryPoint | null;
 }
 
 export interface PullResult {
@@ -28,44 +27,43 @@ export interface PullResult {
   rows: number;
   /** When the page was requested that reached the ledger's end; null if no page reached it. */
   completeAtMs: number | null;
-  /** True if the ledger lacks a change that was pulled from it before, so it was set back. */
-  isBehind: boolean;
   /** What the ledger has seen of the directory. */
   directory: HistoryPoint | null;
   error: string | null;
 }
 
-const SET_BACK = "the ledger was set back: it lacks changes that were pulled from it before";
-
 /**
  * Copies the changes of one ledger into D1, the oldest first, page by page. Each page is written in one
- * transaction with the cursor. Several runs may do this at the same time: only a later change overwrites a
- * row, and the cursor only moves forward from where it is.
+ * transaction with the cursor and the ledger's point. Several runs may do this at the same time: only a later
+ * change overwrites a row, and the cursor only moves forward from where it is.
+ *
+ * Each request carries the point that D1 remembers, so a ledger that went back in time notices it (H4).
  */
 export class LedgerPull {
   readonly #run: CronRun;
   readonly #target: PullTarget;
   readonly #result: PullResult;
   #after: number;
+  /** The point that D1 has, if no other run has replaced it. */
+  #seen: HistoryPoint | null;
 
   constructor(run: CronRun, target: PullTarget) {
     this.#run = run;
     this.#target = target;
     this.#after = target.position;
+    this.#seen = target.seen;
     this.#result = {
       position: target.position,
       pages: 0,
       rows: 0,
       completeAtMs: null,
-      isBehind: target.isLost,
       directory: null,
       error: null,
     };
   }
 
   get result(): PullResult {
-    const { error, isBehind } = this.#result;
-    return { ...this.#result, error: error ?? (isBehind ? SET_BACK : null) };
+    return this.#result;
   }
 
   /** Copies one page. Returns true if there are more. */
@@ -88,66 +86,50 @@ export class LedgerPull {
     const { database, runtime } = this.#run;
     const { cell } = this.#target;
     const askedAtMs = runtime.clock.now();
-    const answer = await askPage(this.#run, this.#target, this.#after);
+    const answer = await askPage(this.#run, this.#target, this.#after, this.#seen);
     if (answer.kind !== "ok") return this.#fail(causeOf(answer));
-    const { lacksSeen, changes, throughPosition, more, directory } = answer.value;
+    const { point, changes, throughPosition, more, directory } = answer.value;
     this.#result.directory = directory;
-    if (lacksSeen !== this.#result.isBehind) return this.#noteLoss(lacksSeen);
-    for (const part of inStatements(changes.map(rowOf))) {
-      const saved = await save(database, cell, this.#result.position, part);
+    const isNews = point !== null && !isSamePoint(this.#seen, point);
+    const parts: ChangeRow[][] = inStatements(changes.map(rowOf));
+    if (parts.length === 0 && isNews) parts.push([]);
+    for (const part of parts) {
+      const told = isNews ? { sent: this.#seen, point } : undefined;
+      const saved = await save(database, cell, this.#result.position, part, told);
       if (!saved.ok) return this.#fail(causeOf(saved));
       if (!saved.value)
         return this.#fail("D1 was restored during the run; the next run continues from there");
-      this.#result.position = (part.at(-1) ?? part[0]).position;
+      this.#seen = point;
+      this.#result.position = part.at(-1)?.position ?? this.#result.position;
       this.#result.rows += part.length;
     }
     this.#after = throughPosition;
     if (!more) this.#result.completeAtMs = askedAtMs;
     return more;
   }
-
-  /** The ledger lacks `seen` for the first time, or has it again. Returns whether the pull continues. */
-  async #noteLoss(isBehind: boolean): Promise<boolean> {
-    const { database, runtime } = this.#run;
-    const { cell, seen } = this.#target;
-    this.#result.isBehind = isBehind;
-    runtime.log(isBehind ? "ledger_lost_changes" : "ledger_has_changes_again", {
-      cell,
-      position: seen?.position ?? 0,
-    });
-    const marked = await (isBehind ? markLost(this.#run, this.#target) : unmarkLost(database, cell));
-    if (!marked.ok) return this.#fail(causeOf(marked));
-    if (!isBehind) return true;
-    // If another run has marked it, or has moved the cursor, that run starts again.
-    if (marked.value.meta.changes === 0) return false;
-    this.#result.position = 0;
-    this.#after = 0;
-    return true;
-  }
 }
 
 /** Requests one page. */
 function askPage(
   { envelope, limits, objects, runtime }: CronRun,
-  { cell, locationHint, seen }: PullTarget,
+  { cell, locationHint }: PullTarget,
   afterPosition: number,
+  seen: HistoryPoint | null,
 ): Promise<Answer<PullAnswer>> {
   const message = {
     ...envelope,
+    ...(seen === null ? {} : { seen }),
     afterPosition,
     limit: limits.pullRows,
-    ...(seen === null ? {} : { pulled: seen }),
   };
   return ask(runtime.clock, CALL_TIMEOUT_MS, async () => objects.ledger(cell, locationHint).pull(message));
 }
 
 interface ChangeRow extends JsonRow {
   position: number;
-  seen: SeenChange;
 }
 
 function rowOf(change: LeaseChange): ChangeRow {
-  const { lease, position, createdPosition, state } = change;
   const json = JSON.stringify({
     cell_id: change.cell,
     created_position: change.createdPosition,
@@ -160,41 +142,51 @@ function rowOf(change: LeaseChange): ChangeRow {
     reason: change.reason ?? null,
     ...change.counts,
   });
-  return { position, seen: { lease, position, createdPosition, state }, json };
+  return { position: change.position, json };
 }
 
 /**
  * Writes the changes after `after` up to the last of the rows, and moves the cursor. Returns false if the
  * cursor in D1 is now before `after`, because D1 was restored or is new. Then the cursor stays, so that no
  * change is skipped.
+ *
+ * @param told the point that the ledger was asked for, and the one that D1 shall remember instead (H5)
  */
 async function save(
   database: Database,
   cell: string,
   after: number,
-  rows: readonly [ChangeRow, ...ChangeRow[]],
+  rows: readonly ChangeRow[],
+  told: { sent: HistoryPoint | null; point: HistoryPoint } | undefined,
 ): Promise<Result<boolean>> {
-  const { position: through, seen } = rows.at(-1) ?? rows[0];
+  const through = rows.at(-1)?.position ?? after;
   const saved = await database.run(
     "save leases",
     (orm) =>
       orm.batch([
-        upsertLeases(orm, rows),
         orm
           .update(cells)
           .set({
             pulledPosition: sql`max(${cells.pulledPosition}, ${through})`,
-            // While the ledger lacks a change, that change stays, so that every run finds the same again.
-            seen: sql`CASE WHEN ${cells.lostAtMs} IS NULL AND ${cells.pulledPosition} < ${through}
-                         THEN ${JSON.stringify(seen)} ELSE ${cells.seen} END`,
+            ...(told === undefined ? {} : { seen: nextSeen(told) }),
           })
           .where(and(eq(cells.cellId, cell), gte(cells.pulledPosition, after)))
           .returning({ position: cells.pulledPosition }),
+        ...(rows.length === 0 ? [] : [upsertLeases(orm, rows)]),
       ]),
     2,
   );
-  return saved.ok ? { ok: true, value: saved.value[1].length > 0 } : saved;
+  return saved.ok ? { ok: true, value: saved.value[0].length > 0 } : saved;
 }
+
+/** If another run has replaced the point meanwhile, it stays: the ledger has not confirmed that one. */
+function nextSeen({ sent, point }: { sent: HistoryPoint | null; point: HistoryPoint }): SQL {
+  const known = sent === null ? null : storedPoint(sent);
+  return sql`iif(${cells.seen} IS ${known}, ${storedPoint(point)}, ${cells.seen})`;
+}
+
+const storedPoint = ({ incarnation, position }: HistoryPoint): string =>
+  JSON.stringify({ incarnation, position });
 
 /** The columns, whose names are also the keys of the JSON rows. */
 const columns = Object.entries(getTableColumns(leases)).map(([key, { name }]) => ({ key, name }));
@@ -214,21 +206,3 @@ const upsertLeases = (orm: Orm, rows: readonly JsonRow[]) =>
       set: excluded,
       setWhere: sql`excluded.position > ${leases.position}`,
     });
-
-/**
- * Notes that the ledger was set back, and sets the cursor to 0, so that everything it has now is copied.
- * Changes nothing if another run has done so, or has moved the cursor.
- */
-function markLost({ database, runtime }: CronRun, { cell, position }: PullTarget) {
-  return database.run("mark lost", (orm) =>
-    orm
-      .update(cells)
-      .set({ pulledPosition: 0, lostAtMs: runtime.clock.now() })
-      .where(and(eq(cells.cellId, cell), eq(cells.pulledPosition, position), isNull(cells.lostAtMs))),
-  );
-}
-
-const unmarkLost = (database: Database, cell: string) =>
-  database.run("unmark lost", (orm) =>
-    orm.update(cells).set({ lostAtMs: null }).where(eq(cells.cellId, cell)),
-  );

@@ -4,7 +4,7 @@ import type { Credential } from "../auth/principal.ts";
 import type { AuditAction } from "../core/audit.ts";
 import type { GrowthCopy } from "../core/growth/messages.ts";
 import type { Role } from "../core/role.ts";
-import type { LeaseState, SeenChange } from "../core/messages.ts";
+import type { HistoryPoint, LeaseState } from "../core/messages.ts";
 import type { TypeEntry } from "../core/types/types.ts";
 import type { Thresholds, WebhookEvent } from "./webhooks/events.ts";
 
@@ -28,10 +28,8 @@ export const cells = sqliteTable("cells", {
    * them.
    */
   pulledPosition: integer("pulled_position").notNull().default(0),
-  /** The latest change that was pulled, to recognize a ledger that was set back. */
-  seen: text("seen", { mode: "json" }).$type<SeenChange>(),
-  /** When a run found that the ledger lacks the change in `seen`. NULL once the ledger has it again. */
-  lostAtMs: integer("lost_at_ms"),
+  /** The newest point that the ledger has told a run. It is replaced only by a run that has sent it (H5). */
+  seen: text("seen", { mode: "json" }).$type<HistoryPoint>(),
   /** When a pull last reached the ledger's end. `leases` is at least as recent as this. */
   lastPulledAtMs: integer("last_pulled_at_ms"),
   /** When a run last requested a page. The runs begin with the cells for which this is longest ago. */

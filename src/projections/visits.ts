@@ -96,7 +96,6 @@ const NOT_PULLED: PullResult = {
   pages: 0,
   rows: 0,
   completeAtMs: null,
-  isBehind: false,
   directory: null,
   error: "the projection in D1 cannot be reached",
 };

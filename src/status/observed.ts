@@ -24,7 +24,6 @@ export interface CellStatus {
 export interface FailedCopy {
   cell: string;
   error: string;
-  is_set_back: boolean;
 }
 
 /** The service whose keys are all about to expire: a cell, the routers, the bridges, or what scrapes. */
@@ -196,14 +195,9 @@ export function cellStatusOf(
 interface ObservedCopy {
   cell_id: string;
   error: string;
-  is_set_back: boolean;
 }
 
-export const failedCopyOf = ({ cell_id: cell, error, is_set_back }: ObservedCopy): FailedCopy => ({
-  cell,
-  error,
-  is_set_back,
-});
+export const failedCopyOf = ({ cell_id: cell, error }: ObservedCopy): FailedCopy => ({ cell, error });
 
 interface ObservedKey {
   id: string;

@@ -166,15 +166,10 @@ function growthReasons({ growth }: Observed): Reason[] {
   return [];
 }
 
-/** Storage that was set back comes first. */
 function copyReasons({ failed_copies: copies }: Observed): Reason[] {
-  const sorted = [
-    ...copies.filter(({ is_set_back: is }) => is),
-    ...copies.filter((copy) => !copy.is_set_back),
-  ];
-  const more = sorted.length - MAX_COPIES;
+  const more = copies.length - MAX_COPIES;
   return [
-    ...sorted.slice(0, MAX_COPIES).map(copyReason),
+    ...copies.slice(0, MAX_COPIES).map(copyReason),
     ...(more <= 0
       ? []
       : [
@@ -187,18 +182,11 @@ function copyReasons({ failed_copies: copies }: Observed): Reason[] {
   ];
 }
 
-function copyReason({ cell, error, is_set_back: isSetBack }: FailedCopy): Reason {
-  const part = `ledger-${cell}`;
-  return {
-    problem: isSetBack
-      ? `The storage of cell ${cell}'s ledger was set back: it lacks changes that were copied from it before.`
-      : `The cron could not copy the leases of cell ${cell}: ${escapeControls(error)}.`,
-    next: isSetBack
-      ? `${commandLine("parts", "reconcile", part)} --declare-lost --dry-run`
-      : commandLine("parts", "show", part),
-    about: { part: "cell", cell },
-  };
-}
+const copyReason = ({ cell, error }: FailedCopy): Reason => ({
+  problem: `The cron could not copy the leases of cell ${cell}: ${escapeControls(error)}.`,
+  next: commandLine("parts", "show", `ledger-${cell}`),
+  about: { part: "cell", cell },
+});
 
 /** A removed cell gets no requests, so its address is free. */
 const addressReasons = ({ cells }: Observed): Reason[] =>

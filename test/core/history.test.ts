@@ -1,11 +1,19 @@
 /** Tests of parts whose storage goes back to an earlier state (H1 to H5, L7). */
 import { describe, expect, test } from "vitest";
-import type { Exchange, HistoryPoint, Question } from "../../src/core/messages.ts";
+import type { CellStatus, Exchange, HistoryPoint, Question } from "../../src/core/messages.ts";
 import { ok } from "../../src/core/refusal.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
 import { begin, decide, LOST, own, saveLedger, saveShard } from "../support/go-back.ts";
 import { beginRequest, decideRequest, exchangeOf, keyOf, operator, opsOf } from "../support/ops.ts";
+
+async function statusOf(c: Cluster): Promise<CellStatus> {
+  const status = await c.clock.runUntil(c.ledger("1").object.status(c.envelope));
+  if (!status.ok) throw new Error(status.refusal.detail);
+  return status.value;
+}
+
+const versionOf = async (c: Cluster): Promise<number> => (await statusOf(c)).stateVersion;
 
 const lookup = (c: Cluster, name: string) =>
   c.clock.runUntil(c.shard(0).object.lookup({ ...c.envelope, keys: [keyOf("ROUTES", name)] }));
@@ -394,6 +402,37 @@ describe("a cell that tells its ledger what it has seen", () => {
     expect(await c.clock.runUntil(c.ledger("1").object.decide(request))).toEqual(LOST);
     expect(events(c)[0]?.fields).toMatchObject({ part: "the ledger of cell 1", noticed_by: "cell 1" });
   });
+
+  for (const change of ["a freeze", "a revoked key", "the start of a removal", "its cancellation"])
+    test(`[H1] [L7] notices a ledger that lost ${change}, of which no shard knows`, async () => {
+      const c = await Cluster.start({ shards: 1 });
+      await own(c, "1", "early");
+      await c.pass(30_000);
+      const { object } = c.ledger("1");
+      const setState = async (state: "FROZEN" | "DRAINING"): Promise<unknown> =>
+        c.clock.runUntil(object.setState({ ...c.envelope, state, stateVersion: await versionOf(c) }));
+      const startRemoval = async (): Promise<unknown> => {
+        const { stateVersion, position } = await statusOf(c);
+        const message = { ...c.envelope, stateVersion, position, records: 1 };
+        return c.clock.runUntil(object.startRemoval(message));
+      };
+      if (change === "the start of a removal" || change === "its cancellation") await setState("DRAINING");
+      if (change === "its cancellation") await startRemoval();
+      const restore = saveLedger(c);
+      const changes = {
+        "a freeze": () => setState("FROZEN"),
+        "a revoked key": () =>
+          c.clock.runUntil(object.revoke({ ...c.envelope, keyId: "k9", expiresAtMs: 9e15 })),
+        "the start of a removal": startRemoval,
+        "its cancellation": async () =>
+          c.clock.runUntil(object.cancelRemoval({ ...c.envelope, stateVersion: await versionOf(c) })),
+      };
+      expect(await changes[change as keyof typeof changes]()).toMatchObject({ ok: true });
+      const known = seenBy(c);
+      restore();
+      const request = { ...beginRequest(c.envelope, c.uuid(), ["late"]), ...known };
+      expect(await c.clock.runUntil(c.ledger("1").object.begin(request))).toEqual(LOST);
+    });
 
   test("[L7] notices that ledgers and shards went back to one moment", async () => {
     const c = await Cluster.start({ shards: 1 });

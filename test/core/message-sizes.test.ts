@@ -159,7 +159,7 @@ const messages: Record<string, unknown> = {
     ranges: list(max("digestRanges"), (n) => ({ after: ascii(200, n), upTo: ascii(200, n + 1) })),
   } satisfies DigestRecordsRequest,
   "a page of a pull": {
-    lacksSeen: false,
+    point: { incarnation: POSITION, position: POSITION },
     changes: list(max("pullRows"), (n) => ({
       lease: UUID,
       cell: CELL,

@@ -18,8 +18,10 @@ import {
   envelope,
   expectD1ToMatch,
   leasesInD1,
-  leasesInLedger,
   ledgerOf,
+  revoke,
+  saveLedger,
+  setState,
   startFleet,
   uuidOf,
   valueOf,
@@ -575,9 +577,7 @@ describe("a copy that no longer matches its source", () => {
     expect(new Set(cursors).size).toBe(1);
   });
 
-  describe("of a ledger that was set back", () => {
-    const lostAtMs = (): Promise<number | null> =>
-      env.DB.prepare("SELECT lost_at_ms FROM cells WHERE cell_id = '1'").first<number>("lost_at_ms");
+  describe("[H2] [H4] of a ledger that went back in time", () => {
     const events: string[] = [];
     const run = (): Promise<CronReport> =>
       runCron(env, Date.now(), { ...defaultRuntime, log: (event) => void events.push(event) });
@@ -585,85 +585,82 @@ describe("a copy that no longer matches its source", () => {
     beforeEach(async () => {
       events.length = 0;
       await begin("1", uuidOf(1), "a");
-      await begin("1", uuidOf(2), "b");
-      await decide("1", uuidOf(2), "COMMITTED");
       await runCron(env, Date.now());
     });
 
-    /** Puts the ledger's rows back to how they were before the commit of lease 2, or before its grant. */
-    const setBack = (sql: string): Promise<void> =>
-      runInDurableObject(ledgerOf("1"), (_, state) => {
-        state.storage.sql.exec(sql, uuidOf(2));
-      });
-    const withoutGrant = "DELETE FROM lease WHERE lease = ?";
-    const withoutCommit =
-      "UPDATE lease SET decided = 0, state = 'GRANTED', position = created_position WHERE lease = ?";
-
-    for (const [what, sql] of [
-      ["a grant", withoutGrant],
-      ["a decision", withoutCommit],
-    ] as const)
-      for (const since of ["nothing", "a begin", "the same lease again"])
-        test(`starts again and says so, if the ledger lost ${what} and ${since} came since`, async () => {
-          await setBack(sql);
-          if (since === "a begin") await begin("1", uuidOf(3), "c");
-          if (since === "the same lease again") {
-            if (sql === withoutGrant) await begin("1", uuidOf(2), "another-name");
-            await decide("1", uuidOf(2), "COMMITTED");
-          }
-          expect(await run()).toMatchObject({
-            cellsPulled: 1,
-            cellsFailed: 1,
-            cellsBehind: ["1"],
-            error: null,
-          });
-          expect(events).toContain("ledger_lost_changes");
-          expect(await lostAtMs()).toBeGreaterThan(0);
-          expect(await countRows("cells", "cell_id = '1' AND last_error LIKE '%set back%'")).toBe(1);
+    const losses: [what: string, change: () => Promise<unknown>][] = [
+      ["a grant", () => begin("1", uuidOf(2), "b")],
+      ["a decision", () => decide("1", uuidOf(1), "COMMITTED")],
+      ["a fence", () => decide("1", uuidOf(2), "ROLLED_BACK")],
+      ["a freeze", () => setState("1", "FROZEN")],
+      ["a revoked key", () => revoke("1", "k1")],
+    ];
+    for (const [what, change] of losses)
+      for (const since of ["nothing", "another change"])
+        test(`stops it, if the ledger lost ${what} and ${since} came since`, async () => {
+          const restore = await saveLedger("1");
+          await change();
+          await runCron(env, Date.now());
+          await restore();
+          // No shard hears of it.
+          if (since === "another change") await revoke("1", "k9");
+          expect(await run()).toMatchObject({ cellsPulled: 1, cellsFailed: 1, error: null });
+          expect(events).toContain("cell_failed");
           expect(await listFailedCopies(env, 1, undefined)).toMatchObject({
-            value: { copies: [{ cell: "1", isSetBack: true }], next: undefined },
+            value: { copies: [{ cell: "1", error: expect.stringContaining("has lost a part") }] },
           });
-          // Everything that the ledger has now is copied, and every run says it again.
-          const held = await leasesInLedger("1");
-          expect(await cursorOf("1")).toBe(Math.max(...held.map(({ position }) => position)));
-          const at = await lostAtMs();
-          expect(await run()).toMatchObject({ leasesUpserted: 0, cellsBehind: ["1"] });
-          expect(await lostAtMs()).toBe(at);
+          expect(valueOf(await ledgerOf("1").part(envelope()))).toMatchObject({
+            state: "lost",
+            loss: { noticedBy: "the cron" },
+          });
         });
 
-    test("is no longer reported once the ledger has the change again", async () => {
-      const [, lost] = await leasesInD1("1");
-      await setBack(withoutGrant);
-      await begin("1", uuidOf(3), "c");
-      await run();
-      await runInDurableObject(ledgerOf("1"), (_, state) => {
-        state.storage.sql.exec(
-          `INSERT INTO lease (lease, decided, position, created_position, created_at_ms, decided_at_ms, state,
-             fence, incarnation, counter, payload_hash, creates, destroys, replaces, missing, decided_by)
-           VALUES (?, 1, ?, ?, 1, 1, 'COMMITTED', 0, 1, 9, '', 1, 0, 0, 0, 'cell')`,
-          uuidOf(2),
-          lost?.position,
-          lost?.created_position,
-        );
-      });
-      expect(await run()).toMatchObject({ cellsPulled: 2, cellsFailed: 0, cellsBehind: [] });
-      expect(await lostAtMs()).toBeNull();
+    test("copies it again once its loss is accepted, and finds open what D1 has as decided", async () => {
+      const restore = await saveLedger("1");
+      await decide("1", uuidOf(1), "COMMITTED");
+      await runCron(env, Date.now());
+      expect(await leasesInD1("1")).toMatchObject([{ state: "COMMITTED" }]);
+      await restore();
+      expect(await run()).toMatchObject({ cellsFailed: 1 });
+      const message = { ...envelope(), dryRun: false, revokedKeys: [], removedAtMs: null };
+      valueOf(await ledgerOf("1").reconcile(message));
+      for (let n = 0; n < 2; n += 1) expect(await run()).toMatchObject({ cellsPulled: 2, cellsFailed: 0 });
+      expect(await leasesInD1("1")).toMatchObject([{ uuid: uuidOf(1), state: "GRANTED" }]);
       expect(await listFailedCopies(env, 1, undefined)).toMatchObject({ value: { copies: [] } });
-      expect(events.at(-2)).toBe("ledger_has_changes_again");
+    });
+
+    test("[H5] does not forget what another run has stored meanwhile", async () => {
+      const restore = await saveLedger("1");
+      // The run has read the point from before the loss. It gets the ledger's answer after the restore.
+      let steps = 0;
+      const { env: overtaken } = faultyD1(async (_, sql) => {
+        if (steps === 0 && sql.some((each) => /^select .* from "cells"$/.test(each))) steps = 1;
+        else if (steps === 1) {
+          steps = 2;
+          await revoke("1", "k1");
+          await runCron(env, Date.now());
+          await restore();
+          await revoke("1", "k9");
+        }
+        return undefined;
+      });
+      expect(await runCron(overtaken, Date.now())).toMatchObject({ cellsPulled: 2 });
+      expect(steps).toBe(2);
+      expect(await run()).toMatchObject({ cellsFailed: 1 });
     });
   });
 
-  test("does not take a decision or a forgotten outcome for a loss", async () => {
+  test("[H4] does not take a decision or a forgotten outcome for a loss", async () => {
     await begin("1", uuidOf(1), "a");
     await runCron(env, Date.now());
     await decide("1", uuidOf(1), "COMMITTED");
-    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2, cellsBehind: [] });
+    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2 });
     const [lease] = await leasesInD1("1");
     await runInDurableObject(ledgerOf("1"), (_, state) => {
       state.storage.sql.exec("DELETE FROM lease");
       state.storage.sql.exec("INSERT INTO meta (name, value) VALUES ('pruned_position', ?)", lease?.position);
     });
-    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2, cellsBehind: [] });
+    expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2 });
     expect(await cursorOf("1")).toBe(lease?.position);
   });
 });

@@ -2,12 +2,19 @@ import { applyD1Migrations, runInDurableObject, type D1Migration } from "cloudfl
 import { env as bindings } from "cloudflare:workers";
 import { expect } from "vitest";
 import type { OperatorCall } from "../../src/core/messages.ts";
-import { MESSAGE_VERSION, type Lease, type Outcome, type Reply } from "../../src/core/messages.ts";
+import {
+  MESSAGE_VERSION,
+  type Lease,
+  type Outcome,
+  type Reply,
+  type SettableState,
+} from "../../src/core/messages.ts";
 import { placementOf } from "../../src/core/placement.ts";
 import { configOf, type Env } from "../../src/env.ts";
 import { objectsOf } from "../../src/objects/objects.ts";
 import { wallClock } from "../../src/runtime.ts";
 import { beginRequest, decideRequest, operator } from "../support/ops.ts";
+import { restartObjects } from "../support/workerd/restart.ts";
 import { resetAll } from "../support/workerd/reset-all.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
 
@@ -62,6 +69,42 @@ export async function begin(cell: string, lease: string, ...names: string[]): Pr
 
 export async function decide(cell: string, lease: string, outcome: Outcome): Promise<Lease> {
   return valueOf(await ledgerOf(cell).decide(decideRequest(envelope(), lease, outcome)));
+}
+
+export async function setState(cell: string, state: SettableState): Promise<void> {
+  const ledger = ledgerOf(cell);
+  const { stateVersion } = valueOf(await ledger.status(envelope()));
+  valueOf(await ledger.setState({ ...envelope(), state, stateVersion }));
+}
+
+/** Revokes a key of the cell, at its ledger. */
+export async function revoke(cell: string, keyId: string): Promise<void> {
+  valueOf(await ledgerOf(cell).revoke({ ...envelope(), keyId, expiresAtMs: Date.now() + 1e9 }));
+}
+
+/** Returns a function that brings a ledger back to its present state. It restarts all objects. */
+export async function saveLedger(cell: string): Promise<() => Promise<void>> {
+  const inLedger = <T>(work: (sql: SqlStorage) => T): Promise<T> =>
+    runInDurableObject(ledgerOf(cell), (_, state) => work(state.storage.sql));
+  const kept = await inLedger((sql) => {
+    const tables = sql.exec<{ name: string }>(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\'",
+    );
+    return [...tables].map(({ name }) => [name, sql.exec(`SELECT * FROM ${name}`).toArray()] as const);
+  });
+  return async () => {
+    await inLedger((sql) => {
+      for (const [table, rows] of kept) {
+        sql.exec(`DELETE FROM ${table}`);
+        for (const row of rows) {
+          const columns = Object.keys(row);
+          const places = columns.map(() => "?").join();
+          sql.exec(`INSERT INTO ${table} (${columns.join()}) VALUES (${places})`, ...Object.values(row));
+        }
+      }
+    });
+    await restartObjects(env, cell);
+  };
 }
 
 export function valueOf<T>(reply: Reply<T>): T {

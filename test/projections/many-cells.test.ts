@@ -108,7 +108,7 @@ class FakeFleet {
   #pull(cell: string, { afterPosition, limit }: Pull): PullAnswer {
     const left = this.backlog.get(cell) ?? 0;
     this.pages.set(cell, (this.pages.get(cell) ?? 0) + 1);
-    const page = { lacksSeen: false, directory: null };
+    const page = { point: null, directory: null };
     if (left === 0) return { ...page, changes: [], throughPosition: afterPosition, more: false };
     this.backlog.set(cell, left - 1);
     const changes = Array.from({ length: limit }, () => changeOf(cell, (this.#position += 1)));

@@ -83,7 +83,6 @@ import { ReadLimiter } from "./read-limiter.ts";
 import { SeenDirectory } from "./seen-directory.ts";
 import { Renewals } from "./renewals.ts";
 import { StatusReports } from "./status-reports.ts";
-import { lacksSeen } from "./seen-change.ts";
 import { LedgerStore, type LeaseRow } from "./store.ts";
 import { TransferStore } from "./transfer-store.ts";
 import { Transfers } from "./transfers.ts";
@@ -109,6 +108,7 @@ export class Ledger {
   readonly #cell: string;
   readonly #store: LedgerStore;
   readonly #history: History;
+  readonly #positions: Positions;
   readonly #placementGuard: PlacementGuard;
   readonly #commits: GroupCommit;
   readonly #begins: Begins;
@@ -148,7 +148,7 @@ export class Ledger {
       firstUse: () => this.#deliveries.start(),
       cell,
     });
-    const positions = new Positions(this.#store.lastPosition());
+    const positions = (this.#positions = new Positions(this.#store.lastPosition()));
     this.#history = new History(ports, `the ledger of cell ${cell}`, positions.last);
     const links = (this.#links = new ShardLinks(
       cell,
@@ -439,21 +439,24 @@ export class Ledger {
   }
 
   pull(message: Pull): Promise<Reply<PullAnswer>> {
-    return this.#answer(message, async () => {
-      const now = this.#ports.clock.now();
-      const { rows, more } = this.#store.changes(message.afterPosition, message.limit);
-      // A transfer is no lease of the cell for whoever reads the projection (Y1).
-      const changes = rows.flatMap((row) => (row.transfer === null ? [this.#store.changeOf(row, now)] : []));
-      return this.#durable(
-        ok({
-          lacksSeen: message.pulled !== undefined && lacksSeen(this.#store, message.pulled),
-          changes,
-          throughPosition: rows.at(-1)?.position ?? message.afterPosition,
-          more,
-          directory: this.#directory.point ?? null,
-        }),
-      );
-    });
+    return this.#answer(
+      message,
+      async () => {
+        const now = this.#ports.clock.now();
+        const { rows, more } = this.#store.changes(message.afterPosition, message.limit);
+        return this.#durable(
+          ok({
+            point: this.#history.pointOfRows(this.#positions.last) ?? null,
+            // A transfer is no lease of the cell for whoever reads the projection (Y1).
+            changes: rows.flatMap((row) => (row.transfer === null ? [this.#store.changeOf(row, now)] : [])),
+            throughPosition: rows.at(-1)?.position ?? message.afterPosition,
+            more,
+            directory: this.#directory.point ?? null,
+          }),
+        );
+      },
+      "the cron",
+    );
   }
 
   /**
@@ -553,7 +556,9 @@ export class Ledger {
           );
         // A change that keeps the state also makes a new version, so that messages sent before it are refused
         // afterwards (A2).
-        this.#store.setCellState(message.state, this.#ports.clock.now());
+        const now = this.#ports.clock.now();
+        this.#store.takePosition(this.#positions, now);
+        this.#store.setCellState(message.state, now);
         if (message.state !== before) this.#auditState(message, before);
         return ok(null);
       });
@@ -591,6 +596,7 @@ export class Ledger {
     const full = this.#audit.refusal;
     if (full !== undefined) return { ok: false, refusal: full };
     const wasRevoked = this.#store.isRevoked(keyId) || expiresAtMs <= this.#store.refusedThroughMs;
+    this.#store.takePosition(this.#positions, this.#ports.clock.now());
     this.#store.revoke([{ keyId, expiresAtMs }], this.#limits.maxRevokedKeys);
     if (!wasRevoked)
       this.#audit.append(operator, {

@@ -393,6 +393,9 @@ export class LedgerReconciler {
     const accepted = await this.#commits.submit("accept_loss", () => {
       const firstPosition = this.#positions.last + 1;
       this.#positions.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
+      // D1 may have an outcome of a lease that is open again, and takes over only what is later.
+      const first = this.#positions.next(this.#ports.clock.now());
+      this.#positions.raiseTo(first + this.#store.renumberOpen(first));
       this.#store.setLastPosition(this.#positions.last);
       this.#store.revoke(revokedKeys, this.#limits.maxRevokedKeys);
       this.#store.raiseStateVersion(STATE_VERSION_MARGIN);

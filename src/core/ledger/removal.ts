@@ -7,6 +7,7 @@ import {
   MESSAGE_VERSION,
   type Caller,
   type CancelRemoval,
+  type CellState,
   type CellClaims,
   type ListCellClaims,
   type Op,
@@ -129,7 +130,7 @@ export class Removal {
       if (message.position !== this.#store.lastPosition())
         return changedMeanwhile(`the claims of cell ${this.#cell}`);
       const { records } = message;
-      this.#store.setCellState("REMOVING", this.#ports.clock.now());
+      this.#setState("REMOVING");
       this.#store.setRemoval({ records, released: 0, hasBegun: false, end: null });
       this.#append(message.operator, "start_removal", "DRAINING", { state: "REMOVING", records });
       return ok(null);
@@ -156,7 +157,7 @@ export class Removal {
           `the removal of cell ${this.#cell} has released names, so it cannot be cancelled; go on with it`,
           { reason: "REMOVAL_BEGUN" },
         );
-      this.#store.setCellState("DRAINING", this.#ports.clock.now());
+      this.#setState("DRAINING");
       this.#store.setRemoval(undefined);
       this.#append(message.operator, "cancel_removal", "REMOVING", { state: "DRAINING" });
       return ok(null);
@@ -219,9 +220,7 @@ export class Removal {
         );
       this.#store.setRemoval({ ...removal, hasBegun: true });
       // Every shard that holds a name for a step stores this position, so it knows of the first step.
-      const now = this.#ports.clock.now();
-      this.#store.times.note(now, this.#positions.last);
-      this.#store.setLastPosition(this.#positions.next(now));
+      this.#store.takePosition(this.#positions, this.#ports.clock.now());
       this.#append(operator, "begin_removal", "REMOVING", { state: "REMOVING", is_final: true });
       return ok(null);
     });
@@ -383,7 +382,7 @@ export class Removal {
         );
       if (state === "REMOVED") return ok(this.#progress(0));
       const { removal } = this.#store;
-      this.#store.setCellState("REMOVED", this.#ports.clock.now());
+      this.#setState("REMOVED");
       // The directory is told of it, perhaps later and by others (X5).
       const end = { atMs: this.#store.number("cell_state_set_at_ms"), operator };
       if (removal !== undefined) this.#store.setRemoval({ ...removal, end });
@@ -394,6 +393,12 @@ export class Removal {
       });
       return ok(this.#progress(0));
     });
+  }
+
+  #setState(state: CellState): void {
+    const now = this.#ports.clock.now();
+    this.#store.takePosition(this.#positions, now);
+    this.#store.setCellState(state, now);
   }
 
   /** When the removal has ended, and who has ended it. Null: it has not ended. */

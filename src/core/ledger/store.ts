@@ -17,6 +17,7 @@ import type { Sql } from "../ports.ts";
 import { decodeExecutions } from "./executions.ts";
 import { decodePayload } from "./payload.ts";
 import { ChangeTimes } from "./change-times.ts";
+import type { Positions } from "./position.ts";
 
 export interface LeaseRow extends LeaseCounts {
   lease: string;
@@ -389,6 +390,26 @@ export class LedgerStore {
   /** Makes `position` count as assigned, although no row has it. */
   setLastPosition(position: number): void {
     this.setNumber("pruned_position", Math.max(this.number("pruned_position"), position));
+  }
+
+  /** Gives a position to a change of which no row of a lease tells (H1). */
+  takePosition(positions: Positions, nowMs: number): void {
+    this.times.note(nowMs, positions.last);
+    this.setLastPosition(positions.next(nowMs));
+  }
+
+  /**
+   * Gives all open leases positions above `after`, in the same order, so that they are copied again. Returns
+   * how many there are.
+   */
+  renumberOpen(after: number): number {
+    return this.#sql.all(
+      `UPDATE lease SET position = ?1 + ranked.rank
+         FROM (SELECT lease AS id, row_number() OVER (ORDER BY position) AS rank
+                 FROM lease WHERE decided = 0) AS ranked
+        WHERE lease.lease = ranked.id RETURNING 1 AS one`,
+      after,
+    ).length;
   }
 
   /**

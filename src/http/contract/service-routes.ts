@@ -176,11 +176,6 @@ export const serviceRoutes = {
             z.strictObject({
               cell_id: cellId,
               error: z.string().meta({ description: "Why the last visit failed." }),
-              is_set_back: z.boolean().meta({
-                description:
-                  "Whether the cell's ledger lacks changes that were copied before, because its storage " +
-                  "was set back.",
-              }),
               last_pulled_at: time.nullable().meta({
                 description: "The copy is at least as recent as this. Null: there is none.",
               }),
@@ -193,7 +188,6 @@ export const serviceRoutes = {
             {
               cell_id: "7",
               error: "the ledger did not answer in time",
-              is_set_back: false,
               last_pulled_at: "2026-11-20T12:00:00.000Z",
             },
           ],

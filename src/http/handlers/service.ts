@@ -82,10 +82,9 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
     const listed = await listFailedCopies(call.deployment.env, limit, position);
     if (!listed.ok) return withFailure(listed, UNREADABLE_PROJECTION);
     const body = {
-      copies: listed.value.copies.map(({ cell, error, isSetBack, lastPulledAtMs }) => ({
+      copies: listed.value.copies.map(({ cell, error, lastPulledAtMs }) => ({
         cell_id: cell,
         error,
-        is_set_back: isSetBack,
         last_pulled_at: lastPulledAtMs === null ? null : timeOf(lastPulledAtMs),
       })),
       next_page_token: await next(listed.value.next),

@@ -380,11 +380,6 @@ export const families = {
     labels: [],
   },
   leasehold_copy_cells_failed: { type: "gauge", help: "Cells whose last copy failed.", labels: [] },
-  leasehold_copy_cells_behind: {
-    type: "gauge",
-    help: "Cells whose ledger lacks changes that were copied before, so it was set back.",
-    labels: [],
-  },
   leasehold_webhook_enabled: {
     type: "gauge",
     help: "1 if the webhook is sent messages, 0 if it is disabled.",

@@ -153,7 +153,6 @@ export function addProjection(to: Exposition, metrics: ProjectionMetrics): void 
   }
   to.add("leasehold_copy_cells_missing", {}, metrics.cellsNeverCopied);
   to.add("leasehold_copy_cells_failed", {}, metrics.cellsFailed);
-  to.add("leasehold_copy_cells_behind", {}, metrics.cellsBehind);
   for (const { id: webhook, isEnabled, delivered, failedAttempts, givenUp, ...each } of metrics.webhooks) {
     to.add("leasehold_webhook_enabled", { webhook }, Number(isEnabled));
     to.add("leasehold_webhook_attempts", { webhook, result: "delivered" }, delivered);

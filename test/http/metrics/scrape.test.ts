@@ -104,7 +104,6 @@ const projection: ProjectionMetrics = {
   oldestCopyMs: 99_000,
   cellsNeverCopied: 27,
   cellsFailed: 28,
-  cellsBehind: 29,
   nextExpiryMs: { key: 36_500, certificate: null },
   webhooks: [
     {
@@ -311,7 +310,6 @@ test("each number of an answer becomes a sample of its part", async () => {
   expect(of("leasehold_copy_oldest_timestamp_seconds")).toBe(99);
   expect(of("leasehold_copy_cells_missing")).toBe(27);
   expect(of("leasehold_copy_cells_failed")).toBe(28);
-  expect(of("leasehold_copy_cells_behind")).toBe(29);
   expect(of("leasehold_next_expiry_timestamp_seconds", { kind: "key" })).toBe(36.5);
   const expiries = families.get("leasehold_next_expiry_timestamp_seconds")?.samples;
   expect(expiries?.map(({ labels }) => labels["kind"])).toEqual(["key"]);

@@ -148,8 +148,6 @@ const statements: readonly [RegExp, string | null][] = [
   [/^(?:insert into|update) "seen_points"/, "save point"],
   [/^insert into "leases"/, "save leases"],
   [/^\s*UPDATE cells SET\s+contradiction_seen_at_ms/, "mark cells"],
-  [/^update "cells" set "pulled_position" = \?, "lost_at_ms"/, "mark lost"],
-  [/^update "cells" set "lost_at_ms"/, "unmark lost"],
   [/^update "cells" set "pulled_position"/, "save leases"],
   [/^delete from "cron_runs"/, "prune runs"],
   [/^\s*DELETE FROM leases WHERE \(cell_id, created_position\) IN/, "prune leases"],

@@ -896,7 +896,7 @@ export const bugs: Record<string, Bug> = {
   ),
   "a ledger that has lost a removal does not notice it when it is told": one(
     "X5",
-    ["I37"],
+    ["I37", "I38"],
     "src/core/ledger/ledger.ts",
     'if (message.isRemoved === true && this.#store.cellState() !== "REMOVED") {',
     "if (message.isRemoved === false) {",
@@ -1226,6 +1226,27 @@ export const bugs: Record<string, Bug> = {
     "src/core/ledger/ledger.ts",
     "this.#links.learn(message.shards);",
     "this.#links.learn({});",
+  ),
+  "the cron does not tell ledgers what D1 has seen of them": one(
+    "H2",
+    ["I24"],
+    "src/projections/pull.ts",
+    "...(seen === null ? {} : { seen }),",
+    "",
+  ),
+  "D1 stores no point of a ledger": one(
+    "H3",
+    ["I24"],
+    "src/projections/pull.ts",
+    "const isNews = point !== null && !isSamePoint(this.#seen, point);",
+    "const isNews = false;",
+  ),
+  "a revoked key takes no position": one(
+    "H1",
+    ["I24"],
+    "src/core/ledger/ledger.ts",
+    "this.#store.takePosition(this.#positions, this.#ports.clock.now());",
+    "",
   ),
   "a shard stores no point of a ledger that answered an inquiry": one(
     "H3",
@@ -1702,13 +1723,6 @@ export const bugs: Record<string, Bug> = {
       "pass.atMs - heldAtMs >= this.#limits.sweepAfterMs;",
   ),
   // The projection
-  "a decision looks like a loss": one(
-    "S1",
-    ["I13"],
-    "src/core/ledger/seen-change.ts",
-    'seen.state !== "GRANTED"',
-    "true",
-  ),
   "the history is cut although D1 is small": one(
     "S4",
     ["I13"],

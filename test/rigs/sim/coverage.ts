@@ -85,6 +85,7 @@ function expected(): string[] {
     "a lost cut was noticed",
     "the cron told a shard",
     "the Worker told a shard",
+    "D1 told a ledger",
     "the Worker told a ledger",
     "a begin through the Worker told a shard",
     "an operator declared a loss",

@@ -31,6 +31,7 @@ export async function goBack(simulation: Simulation): Promise<void> {
   await stage.makeLostLeases();
   await stage.planning?.go(stage.random.between(2, 12));
   stage.planning?.goesBack();
+  await stage.copyToD1();
   simulation.endJudging();
   await stage.restore(versions);
   if (stage.isRemembered) await stage.callThroughIsolate();
@@ -65,6 +66,10 @@ class Stage {
   readonly #lastMessages = new Map<string, number | undefined>();
   /** The instances of each shard that the isolate may have seen. */
   readonly #seenInstances = new Map<number, Set<number>>();
+  /** The last keys that operators revoked before D1 had everything, by cell. Undefined: it may miss some. */
+  #copiedKeys: Map<Cell, string> | undefined;
+  /** The restored ledgers that lack something which D1 has. */
+  readonly #behindD1 = new Set<Part<object>>();
   /** The restored parts that have lost a lease. */
   readonly #lost = new Set<Part<object>>();
   /** The parts that have been told by a part that knows. */
@@ -123,6 +128,20 @@ class Stage {
         await this.makeLeases(this.random.between(0, 6), { cells: this.planning?.losesChanges() ?? cells });
         return this.#age();
     }
+  }
+
+  /** In half of the runs, the cron copies everything to D1, also changes that no shard has heard of. */
+  async copyToD1(): Promise<void> {
+    const random = this.#simulation.faults.stream("copies to D1");
+    if (random.chance(0.5)) return;
+    this.#copiedKeys = new Map();
+    for (const cell of this.#simulation.cells) {
+      if (random.chance(0.5)) continue;
+      const keyId = random.uuid();
+      await this.#send(this.#ledger(cell), "revoke", { keyId, expiresAtMs: 9e15 });
+      this.#copiedKeys.set(cell, keyId);
+    }
+    await this.#simulation.runUntil(this.#simulation.cronJob.run());
   }
 
   /** @param byInquiry whether the shard learns of the commit only when it asks the ledger */
@@ -223,12 +242,16 @@ class Stage {
 
   /** Finds what the restored parts lost, and who knows of it. */
   #findLosses(): void {
+    for (const [cell, keyId] of this.#copiedKeys ?? [])
+      if (read(this.#ledger(cell), "revoked_key", "key_id = ?", keyId).length === 0)
+        this.#behindD1.add(this.#ledger(cell));
     for (const made of this.made) {
       const shard = this.#simulation.coordinator.shard(made.shard);
       const ledger = this.#ledger(made.cell);
       const inLedger = this.#stateOf(made);
-      if (inLedger === undefined || (made.isCommitted && inLedger === "GRANTED"))
-        this.#knowingCells.add(made.cell);
+      const isBehind = inLedger === undefined || (made.isCommitted && inLedger === "GRANTED");
+      if (isBehind) this.#knowingCells.add(made.cell);
+      if (isBehind && this.#copiedKeys !== undefined) this.#behindD1.add(ledger);
       if (this.#restored.has(ledger) && inLedger === undefined) this.#lost.add(ledger);
       const isGrantLost = !this.#has(made, "hold") && !this.#has(made, "claim");
       if (this.#restored.has(shard) && isGrantLost) this.#lost.add(shard);
@@ -252,6 +275,7 @@ class Stage {
     await this.#simulation.runUntil(this.#simulation.cronJob.run());
     for (const part of this.#mustNotice.keys())
       if (part.name.startsWith("shard")) this.#checkTold(part, "the cron");
+    for (const ledger of this.#behindD1) this.#checkTold(ledger, "D1");
   }
 
   /**

@@ -240,6 +240,11 @@ export class SimulatedProjection {
     this.statement("DELETE FROM type_sets", false).run();
   }
 
+  /** Forgets what the cron has seen of ledgers, as a D1 from an old backup would. */
+  forgetLedgers(): void {
+    this.statement("UPDATE cells SET seen = NULL", false).run();
+  }
+
   /** Whether the projection has or had a lease in this state. Deleted leases count. */
   hadLease(cell: string, lease: string, state: LeaseState): boolean {
     const tables = ["leases", "past_leases"].map(

@@ -153,6 +153,8 @@ class Stage {
     const { faults } = this.#simulation;
     faults.areOff = this.#random.chance(0.5);
     faults.stopsInquiries = this.#random.chance(0.4);
+    // Then only the directory knows of the removal.
+    if (faults.stream("backups of D1").chance(0.5)) this.#simulation.cronJob.record.forgetLedgers();
     const parts = [this.#ledger, ...this.#shards];
     for (const part of this.#random.some(parts, parts.length)) {
       part.goBack(this.#drawVersion(part));
@@ -183,7 +185,7 @@ class Stage {
           await this.#cancel();
           break;
         case "cron":
-          await this.#run(this.#simulation.cronJob.run());
+          await this.#visit();
           break;
         case "reconcile":
           await this.#reconcile(this.#random.pick([this.#ledger, ...this.#shards]));
@@ -198,6 +200,15 @@ class Stage {
           await this.#pass(this.#random.exponential(this.#random.pick([1_000, MINUTE_MS])));
       }
     }
+  }
+
+  /** The cron visits the parts. A ledger that lost its removal notices it then, at the latest (X5). */
+  async #visit(): Promise<void> {
+    const isMarked = typeof (await this.#removedAtMs()) === "number";
+    await this.#run(this.#simulation.cronJob.run());
+    if (!isMarked || !this.#simulation.faults.areOff) return;
+    const isRemoved = read(this.#ledger, "meta", "name = 'cell_state' AND value = 'REMOVED'").length > 0;
+    this.#expect(isRemoved || isLost(this.#ledger), () => `${this.#ledger.name} has not noticed its loss`);
   }
 
   /** Of a part that has noticed nothing, only the operator knows that it went back (H4). */

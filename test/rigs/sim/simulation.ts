@@ -189,12 +189,6 @@ export class Simulation {
     this.judge.rowsOf = (cell) => rows.get(cell) ?? new Map();
     this.cronJob = new Cron(settings, this.scheduler, this.faults, network, this.coordinator, (event) => {
       this.judge.see(event);
-      const isLoss = event === "log ledger_lost_changes";
-      this.judge.check(
-        "I13",
-        !isLoss || !this.#isJudging,
-        () => "the cron took a change of a ledger for a loss",
-      );
     });
     this.judge.audit.isCopied = (id) => this.cronJob.record.hasAudit(id);
     this.judge.types.copied = () => this.cronJob.record.types();

@@ -10,19 +10,16 @@ export const historyLost: Rule = {
   resolved: (part) => `The part ${part} has its history again, or its loss was accepted.`,
   holds: () => true,
   async read({ database }, { parts }) {
-    const copies = await database.run("read cells behind", (orm) =>
-      orm.select({ cell: cells.cellId, lostAtMs: cells.lostAtMs, closedAtMs: cells.closedAtMs }).from(cells),
+    const copies = await database.run("read visited cells", (orm) =>
+      orm.select({ cell: cells.cellId, closedAtMs: cells.closedAtMs }).from(cells),
     );
     if (!copies.ok) return copies;
     const visited = new Set(
       copies.value.filter(({ closedAtMs }) => closedAtMs === null).map(({ cell }) => ledgerOf(cell)),
     );
-    const lost = new Set(
-      copies.value.filter((cell) => cell.lostAtMs !== null).map(({ cell }) => ledgerOf(cell)),
-    );
-    for (const [part, isLost] of parts) if (isLost) lost.add(part);
+    const lost = [...parts].flatMap(([part, isLost]) => (isLost ? [part] : []));
     return ok({
-      found: [...lost].toSorted().map((part) => ({
+      found: lost.toSorted().map((part) => ({
         subject: part,
         cell: /^ledger-(\d+)$/.exec(part)?.[1] ?? null,
         value: 1,
