@@ -327,15 +327,25 @@ const reconcile: Effect = (changes, request, answer) => {
   const kind = object === "directory" ? "directory" : SHARD.test(object) ? "shard" : "ledger";
   const rows = changesIn(changes, object, "meta").filter(({ key }) => ACCEPTED[kind].includes(key));
   if (!rows.some(({ key }) => key === "history_accepted")) return "the loss was not accepted";
-  return others(changes, rows, kind === "directory" ? restartedKeys(changes) : []);
+  const marked = {
+    // The cron copies the keys again.
+    directory: () => changesIn(changes, D1, "keys").filter((change) => isOnly(change, { position: 0 })),
+    // The cron copies the open leases again.
+    ledger: () =>
+      changesIn(changes, object, "lease").filter(
+        (change) =>
+          change.after?.["state"] === "GRANTED" && isOnly(change, { position: change.after["position"] }),
+      ),
+    // The ledger may have cut each transfer (Y6).
+    shard: () =>
+      changesIn(changes, object, "range_hold").filter((change) => isOnly(change, { is_precommitted: 1 })),
+  };
+  return others(changes, rows, marked[kind]());
 };
 
-/** Keys in D1 whose position is 0, so that the cron copies them again. Nothing else of them has changed. */
-const restartedKeys = (changes: readonly Change[]): Change[] =>
-  changesIn(changes, D1, "keys").filter(
-    ({ before, after }) =>
-      after?.["position"] === 0 && JSON.stringify({ ...before, position: 0 }) === JSON.stringify(after),
-  );
+/** Whether a row has these values now, and nothing else of it has changed. */
+const isOnly = ({ before, after }: Change, values: Row): boolean =>
+  before !== undefined && JSON.stringify({ ...before, ...values }) === JSON.stringify(after);
 
 const finish: Effect = (changes, _, answer) =>
   others(
