@@ -77,7 +77,7 @@ export function bind<Id extends RouteId>(
     if ("events" in result.value) return openEvents(result.value.events, trace, context);
     const { status, body, headers } = result.value;
     const { mediaType, lines } = route.responses[status] ?? {};
-    const isEncoded = body instanceof Uint8Array;
+    const isEncoded = body instanceof ReadableStream;
     if (mediaType === undefined && !isEncoded)
       return jsonAnswer(body, status, headers ?? {}, trace.requestId);
     const made =

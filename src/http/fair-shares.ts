@@ -142,16 +142,18 @@ export class FairShares {
   /**
    * Carries out work when the caller's share has room for it, or refuses it if too much waits.
    *
+   * @param caller null: callers without a key, who have one share together. They don't make the share of a
+   *   caller alone smaller
    * @param bodyBytes undefined if the size of the request's body is not known before it is read
    */
   async run<T>(
-    caller: Principal,
+    caller: Principal | null,
     bodyBytes: number | undefined,
     waitUntil: WaitUntil,
     work: () => Promise<T>,
   ): Promise<Result<T>> {
-    const owner = caller.cell === null ? `key ${caller.keyId}` : `cell ${caller.cell}`;
-    this.#note(owner);
+    const owner = ownerOf(caller);
+    if (caller !== null) this.#note(owner);
     const share = this.#shares.get(owner) ?? new Share(this.#ages, () => this.#limitOf(owner));
     if (share.waiting >= MAX_WAITING) return tooManyWaiting;
     this.#shares.set(owner, share);
@@ -179,6 +181,11 @@ export class FairShares {
     const isAlone = other === undefined || this.#ages.ageMs(other.at) > ALONE_AFTER_MS;
     return isAlone ? SHARE_ALONE_BYTES : SHARE_BYTES;
   }
+}
+
+function ownerOf(caller: Principal | null): string {
+  if (caller === null) return "nobody";
+  return caller.cell === null ? `key ${caller.keyId}` : `cell ${caller.cell}`;
 }
 
 const tooManyWaiting = refused(

@@ -44,7 +44,7 @@ type Answer<Id extends RouteId> = BodyAnswer<Id> | EventsAnswer<Routes[Id]>;
 type EventsAnswer<R> = R extends { events: object } ? { status: 200; events: Lines<ServerSentEvent> } : never;
 
 /** The bytes of a document that anyone may read. */
-type Encoded<R> = R extends { roles: "anyone" } ? Uint8Array : never;
+type Encoded<R> = R extends { roles: "anyone" } ? ReadableStream<Uint8Array> : never;
 
 type BodyAnswer<Id extends RouteId> = {
   [Status in keyof Responses<Id>]: Responses<Id>[Status] extends { schema: infer Schema extends z.ZodType }

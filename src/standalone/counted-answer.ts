@@ -18,13 +18,13 @@ export const countedIn = (unread: MessageBudget): typeof ServerResponse =>
     // hono calls `write` and `end` in no other way.
     override write(chunk: unknown): boolean {
       const isTaken = super.write(chunk);
-      if (!isTaken) this.#count();
+      if (!isTaken && !isShared(chunk)) this.#count();
       return isTaken;
     }
 
     override end(chunk?: unknown): this {
       super.end(typeof chunk === "string" && chunk.length > LONG_TEXT ? Buffer.from(chunk) : chunk);
-      if (this.writableLength > 0 && !isShared(chunk)) this.#count();
+      if (chunk !== undefined && this.writableLength > 0) this.#count();
       return this;
     }
 

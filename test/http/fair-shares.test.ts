@@ -40,7 +40,7 @@ class Fixture {
       );
   }
 
-  run(name: string, caller: Principal, bodyBytes?: number): ReturnType<FairShares["run"]> {
+  run(name: string, caller: Principal | null, bodyBytes?: number): ReturnType<FairShares["run"]> {
     return this.#shares.run(
       caller,
       bodyBytes,
@@ -179,6 +179,17 @@ test("[M8] a caller with 1,000 requests that wait is refused, and no other calle
   expect(fixture.started).toEqual(["0", "other"]);
 });
 
+test("[M8] callers without a key have one share, and leave the shares of others as they are", async () => {
+  const fixture = new Fixture(true);
+  void fixture.run("document 0", null);
+  for (let index = 0; index < 9; index += 1) void fixture.run(String(index), callerOf("1"), 0);
+  void fixture.run("document 1", null);
+  await settled();
+  expect(fixture.started).toEqual(["document 0", "0", "1", "2", "3", "4", "5", "6", "7", "8"]);
+  await fixture.end("document 0");
+  expect(fixture.started.at(-1)).toBe("document 1");
+});
+
 let api: Api;
 
 beforeAll(async () => {
@@ -204,9 +215,11 @@ test("[M8] calls of the JSON API and of the wire take part of the caller's share
     headers: { "content-length": "14", "grpc-encoding": "gzip" },
   });
   await own.json(200, "GET", "/healthz", { key: null });
-  expect(run.mock.calls.map(([{ role }, bodyBytes]) => [role, bodyBytes])).toEqual([
+  await own.json(200, "GET", "/openapi.json", { key: null });
+  expect(run.mock.calls.map(([caller, bodyBytes]) => [caller?.role, bodyBytes])).toEqual([
     ["router", undefined],
     ["cell", 0],
     ["cell", 112],
+    [undefined, undefined],
   ]);
 });

@@ -10,7 +10,8 @@ import { text as textOf } from "node:stream/consumers";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { configOf } from "../../src/env.ts";
-import { encodedOnce } from "../../src/http/encoded-once.ts";
+import { wallClock } from "../../src/runtime.ts";
+import { bodyOf, encodedOnce } from "../../src/http/encoded-once.ts";
 import type { Failure } from "../../src/http/problem.ts";
 import { connectionLimit } from "../../src/standalone/connection-limit.ts";
 import { HttpServer, type HttpOptions } from "../../src/standalone/http-server.ts";
@@ -330,8 +331,11 @@ describe("a connection", () => {
   });
 
   test("whose answer is a document that all share takes up nothing", async () => {
-    const bytes = encodedOnce(() => "x".repeat(LARGE.length))({});
-    const { url } = await listen({ unreadBytes: LARGE.length / 2 }, async () => new Response(bytes));
+    const document = encodedOnce(() => "x".repeat(LARGE.length))({});
+    const { url } = await listen(
+      { unreadBytes: LARGE.length / 2 },
+      async () => new Response(bodyOf(document, wallClock, () => {})),
+    );
     const connections = [1, 2, 3].map(() => new Connection(url).unread().send(requests(1)));
     // Each of them is answered before the one of this connection.
     await new Connection(url).unread().send(requests(1)).begun();

@@ -23,6 +23,11 @@ const staleLease = z
   })
   .meta({ id: "StaleLease" });
 
+const TOO_MANY_READERS = {
+  code: "RESOURCE_EXHAUSTED",
+  when: "1,000 callers without a key wait for a document already.",
+} as const;
+
 export const serviceRoutes = {
   listStaleLeases: route({
     group: "leases",
@@ -216,7 +221,7 @@ export const serviceRoutes = {
         cached: "`public, max-age=300`.",
       },
     },
-    errors: [],
+    errors: [TOO_MANY_READERS],
     example: {},
   }),
   getDocs: route({
@@ -236,7 +241,7 @@ export const serviceRoutes = {
         cached: "`public, max-age=300`.",
       },
     },
-    errors: [],
+    errors: [TOO_MANY_READERS],
     example: {},
   }),
   getRoot: route({

@@ -7,7 +7,7 @@ import { encodedOnce } from "../encoded-once.ts";
 import { shippedDocument, type Document } from "./document.ts";
 
 /** `openapi.json` in bytes. */
-export const openApiBody = encodedOnce<Document>(jsonText);
+export const encodedOpenApi = encodedOnce<Document>(jsonText);
 
 let made: { types: Types; document: Document } | undefined;
 

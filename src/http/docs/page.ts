@@ -11,16 +11,15 @@ import { style } from "./style.ts";
 const styleElement = new Markup(`<style>${style}</style>`);
 
 /** The API reference page. It has no scripts and loads nothing. */
-export const docsBody = encodedOnce<Document>((document) => render(document).text);
+export const encodedPage = encodedOnce<Document>((document) => render(document).text);
 
 const styleHash = btoa(String.fromCharCode(...sha256(new TextEncoder().encode(style))));
 
 /** The policy allows only this page's own style sheet. */
-export const docsHeaders: Readonly<Record<string, string>> = {
+export const pageHeaders: Readonly<Record<string, string>> = {
   "content-security-policy":
     `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; ` +
     "form-action 'none'; frame-ancestors 'none'",
-  "cache-control": "public, max-age=300",
 };
 
 function render(document: Document): Markup {

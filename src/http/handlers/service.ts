@@ -3,6 +3,7 @@ import { ok } from "../../core/refusal.ts";
 import { listFailedCopies } from "../../projections/failed-copies.ts";
 import { listStale, type StalePosition } from "../../projections/stale.ts";
 import type { serviceRoutes } from "../contract/service-routes.ts";
+import { sendDocument } from "../docs/send.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { withFailure } from "../reach.ts";
@@ -93,18 +94,18 @@ export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   },
 
   async getOpenApi({ deployment, waitUntil }) {
-    const { describedApi, openApiBody } = await import("../docs/described.ts");
-    const body = openApiBody(await describedApi(deployment, waitUntil));
-    return ok({ status: 200, body, headers: { "cache-control": "public, max-age=300" } });
+    const { describedApi, encodedOpenApi } = await import("../docs/described.ts");
+    const document = await describedApi(deployment, waitUntil);
+    return sendDocument(deployment, encodedOpenApi(document), waitUntil);
   },
 
   async getDocs({ deployment, waitUntil }) {
-    const [{ describedApi }, { docsBody, docsHeaders }] = await Promise.all([
+    const [{ describedApi }, { encodedPage, pageHeaders }] = await Promise.all([
       import("../docs/described.ts"),
       import("../docs/page.ts"),
     ]);
-    const body = docsBody(await describedApi(deployment, waitUntil));
-    return ok({ status: 200, body, headers: docsHeaders });
+    const document = await describedApi(deployment, waitUntil);
+    return sendDocument(deployment, encodedPage(document), waitUntil, pageHeaders);
   },
 
   getRoot: () => ok({ status: 200, body: { service: "leasehold", docs: "/docs", openapi: "/openapi.json" } }),

@@ -1,0 +1,36 @@
+import { ok, type Result } from "../../core/refusal.ts";
+import type { WaitUntil } from "../../runtime.ts";
+import type { Deployment } from "../deployment.ts";
+import { bodyOf, type EncodedDocument } from "../encoded-once.ts";
+
+interface DocumentAnswer {
+  status: 200;
+  body: ReadableStream<Uint8Array>;
+  headers: Record<string, string>;
+}
+
+/**
+ * Sends a document to anybody. All of them have one share of the isolate together (M8), which also counts
+ * while they are sent: half a megabyte takes longer to send than most requests take to carry out.
+ */
+export function sendDocument(
+  { fairShares, clock }: Pick<Deployment, "fairShares" | "clock">,
+  chunks: EncodedDocument,
+  waitUntil: WaitUntil,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Result<DocumentAnswer>> {
+  return new Promise((resolve, reject) => {
+    const sent = fairShares.run(null, undefined, waitUntil, () => {
+      const ended = Promise.withResolvers<void>();
+      resolve(
+        ok({
+          status: 200,
+          body: bodyOf(chunks, clock, ended.resolve),
+          headers: { "cache-control": "public, max-age=300", ...headers },
+        }),
+      );
+      return ended.promise;
+    });
+    sent.then((run) => run.ok || resolve(run), reject);
+  });
+}
