@@ -42,6 +42,11 @@ export function checkWithoutCron({ judge, coordinator }: Simulation): void {
     if (part.alarmLost) judge.see("cleanup needs a cron");
     return part.alarmLost;
   };
+  // After an early cut, a shard hands its names over only when no transfer holds a scope there (G10). Before,
+  // their new shards apply no decisions.
+  const phase = judge.growths.copied()?.phase;
+  const isHeld = [...judge.images.values()].some(({ ranges }) => ranges.size > 0);
+  if (isHeld && (phase === "cutting" || phase === "cut")) return judge.see("a cut waits for a transfer");
   for (const [index, { holds }] of judge.images.entries()) {
     const orphan = [...holds.values()].find(({ cell, lease, epoch, granted_by }) => {
       const fact = judge.factOf(cell, lease);
