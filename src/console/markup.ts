@@ -7,7 +7,7 @@ export type Part = string | number | Markup | null | undefined | readonly Part[]
 
 /**
  * An HTML template. It escapes its values, except those that are markup already. Characters that are
- * invisible or change the direction of the text appear as `\u{...}`, because names may have them to look like
+ * invisible or change the direction of the text appear as `\u202e`, because names may have them to look like
  * others.
  */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Markup {

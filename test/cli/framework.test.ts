@@ -51,7 +51,7 @@ describe("usage", () => {
     const { code, err, out } = await line.run(args);
     expect(code).toBe(2);
     for (const char of "\u001b\u0007\u009b\u202e") expect(out + err).not.toContain(char);
-    expect(err).toMatch(/\\u\{(?:1b|9b|202e)\}|must be|start with/);
+    expect(err).toMatch(/\\u(?:001b|009b|202e)|must be|start with/);
   });
 
   test("a missing URL and a missing key: 2, with the command that helps", async () => {
@@ -212,15 +212,15 @@ describe("output", () => {
     const headers = { "content-type": "text/plain\u009b2J" };
     spoil(line, "/v1/limits", () => new Response(`line 1\nline 2 ${hostile}`, { headers }));
     const { out, err } = await line.run(["api", "GET", "/v1/limits", "--include"], { isTerminal: true });
-    expect(out).toContain("line 1\nline 2 a\\u{1b}[2J");
-    expect(err).toContain("content-type: text/plain\\u{9b}2J");
+    expect(out).toContain("line 1\nline 2 a\\u001b[2J");
+    expect(err).toContain("content-type: text/plain\\u009b2J");
     const cells = JSON.stringify({ entries: [], complete_through: hostile, next_page_token: "" });
     const json = { "content-type": "application/json" };
     spoil(line, "/v1/admin/audit", () => new Response(cells, { headers: json }));
     const audit = await line.run(["audit"]);
     for (const char of ["\u001B", "\u202E", "\u200B", "\u009B"])
       expect(out + err + audit.out + audit.err).not.toContain(char);
-    expect(audit.err).toContain("complete up to a\\u{1b}[2J");
+    expect(audit.err).toContain("complete up to a\\u001b[2J");
   });
 
   test("a table is aligned, and bold only on a terminal without NO_COLOR", async () => {
@@ -331,7 +331,7 @@ describe("api", () => {
     const hidden = await line.run([...freeze, "--dry-run", "--data", "@-"], {
       input: '{"reason":"\u009b2J"}',
     });
-    expect(hidden.out).toContain('{"reason":"\\u{9b}2J"}');
+    expect(hidden.out).toContain('{"reason":"\\u009b2J"}');
     expect(line.sent).toEqual([]);
     expect((await line.run([...freeze, "--reason", "test"], { answers: ["POST"] })).code).toBe(0);
     expect(line.changes).toMatchObject([{ path: "/v1/admin/cells/1/freeze" }]);
