@@ -178,8 +178,8 @@ const areAll = ({ growth, shards }: GrowthState, state: GrowthProgress["state"])
   shards.every(({ progress }) => progress?.growth === growth.id && progress.state === state);
 
 /**
- * Tells all shards that a growth was aborted, so that they drop what it has left there, and notes in D1 that
- * they all were told. A directory that has forgotten the abort learns of it from D1, so that comes first
+ * Tells all shards that a growth was aborted, so that they drop what it has left there, and notes in D1 when
+ * all have dropped it. A directory that has forgotten the abort learns of it from D1, so that comes first
  * (G2). Fails if a shard can't be reached.
  */
 export async function dropCopies(driver: GrowthDriver, growth: GrowthCopy): Promise<Result<unknown>> {
@@ -195,7 +195,9 @@ export async function dropCopies(driver: GrowthDriver, growth: GrowthCopy): Prom
     ),
   );
   const failed = told.find((answer) => !answer.ok);
-  return failed ?? noteAborted(driver.database, growth, { isDropped: true });
+  if (failed !== undefined) return failed;
+  const isDropped = told.every((answer) => answer.ok && answer.value.state !== "cleaning");
+  return isDropped ? noteAborted(driver.database, growth, { isDropped }) : ok(null);
 }
 
 /**

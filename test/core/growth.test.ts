@@ -358,6 +358,23 @@ describe("[G1] the new shards of an aborted growth", () => {
     for (const alarm of alarms) expect(alarm).not.toHaveBeenCalled();
   });
 
+  test("[M3] delete what is left when they are told again, and say so until then", async () => {
+    const { c, growing } = await start();
+    const lease = c.uuid();
+    // A message deletes 500 rows.
+    await begin(c, "1", lease, movingNames(FROM, FROM + 1, 501));
+    await decide(c, "1", lease, "COMMITTED");
+    await c.pass(1_000);
+    await growing.start(FROM + 1);
+    await growing.stepAll("copied");
+    const { id, position } = await growing.abort();
+    const again = () => growing.step(FROM, 10, { id, position, phase: "aborted" });
+    expect(await again()).toMatchObject({ value: { state: "cleaning" } });
+    expect(countsOn(c)).toEqual([1, 0]);
+    expect(await again()).toMatchObject({ value: { state: "none" } });
+    expect(countsOn(c)).toEqual([0, 0]);
+  });
+
   test("refuse messages of a shard that does not know of the abort", async () => {
     const { c, growing } = await start();
     for (const name of MOVING) await own(c, "1", name);

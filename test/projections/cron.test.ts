@@ -27,7 +27,8 @@ import {
   valueOf,
 } from "./fleet.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
-import type { Growth } from "../../src/core/growth/messages.ts";
+import type { Growth, GrowthStep } from "../../src/core/growth/messages.ts";
+import type { Envelope, ScrubStep } from "../../src/core/messages.ts";
 import { DirectoryCopies } from "../../src/projections/directory-copies.ts";
 import { shipped, type BucketTypeName } from "../support/types.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
@@ -196,6 +197,32 @@ describe("a run of the cron", () => {
   const copiedGrowth = async (): Promise<Growth | null> => valueOf(await new DirectoryCopies(env).growth());
   const startGrowth = async (): Promise<Growth> =>
     valueOf(await directory().startGrowth({ ...envelope(), to: 5, growthCopiedAt: 0 }));
+
+  test("[G1] [M3] tells shards of an abort again until they have dropped all copies", async () => {
+    const { id } = await startGrowth();
+    await runCron(env, Date.now());
+    valueOf(await directory().abortGrowth({ ...envelope(), id, growthCopiedAt: 0 }));
+    const told: string[] = [];
+    const getByName = (name: string) => {
+      const real = env.CLAIM_SHARD.getByName(name);
+      return {
+        ping: (message: Envelope) => real.ping(message),
+        scrub: (message: ScrubStep) => real.scrub(message),
+        growStep: async (message: GrowthStep) => {
+          told.push(name);
+          const answer = await real.growStep(message);
+          return answer.ok ? { ...answer, value: { ...answer.value, state: "cleaning" } } : answer;
+        },
+      };
+    };
+    for (let runs = 0; runs < 2; runs += 1)
+      expect((await runCron(envWith({ CLAIM_SHARD: { getByName } }), Date.now())).error).toBeNull();
+    expect(told).toHaveLength(2 * 5);
+    expect(await copiedGrowth()).toMatchObject({ isAborted: true });
+    expect(await copiedGrowth()).not.toHaveProperty("isDropped");
+    await runCron(env, Date.now());
+    expect(await copiedGrowth()).toMatchObject({ isDropped: true });
+  });
 
   test("[G2] copies the growth that runs, and keeps the copy when it has ended", async () => {
     expect(await copiedGrowth()).toBeNull();

@@ -29,7 +29,7 @@ export interface Growth {
 export interface GrowthCopy extends Growth {
   /** True if it was aborted. Shards are told only after D1 has this, so it never runs again (G2). */
   isAborted?: true;
-  /** True if all shards were told of the abort. */
+  /** True if all shards were told of the abort and have dropped what it left. */
   isDropped?: true;
 }
 

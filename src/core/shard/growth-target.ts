@@ -121,15 +121,17 @@ export class GrowthTarget {
   }
 
   /**
-   * Notes that a growth was aborted, so that no late message brings its names back, and deletes the first of
+   * Notes that a growth was aborted, so that no late message brings its names back, and deletes the next of
    * them (G1). Runs inside a transaction.
    */
   abort({ position }: AbortedGrowth): void {
     const isKnown = this.#aborted !== undefined && this.#aborted.position >= position;
     const isEarlier = this.#growth !== undefined && this.#growth.position > position;
-    if (!this.hasOnlyCopies || this.#history.isLost || isKnown || isEarlier) return;
-    this.#forget();
-    this.#storeAbort({ position, cursor: FIRST_NAME });
+    if (!this.hasOnlyCopies || this.#history.isLost || isEarlier) return;
+    if (!isKnown) {
+      this.#forget();
+      this.#storeAbort({ position, cursor: FIRST_NAME });
+    }
     this.dropCopies();
   }
 

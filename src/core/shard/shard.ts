@@ -883,15 +883,18 @@ export class Shard {
     return reply;
   }
 
-  /** Drops the copies that an aborted growth has sent here. Its alarm deletes what is left (G1). */
+  /**
+   * Drops the copies that an aborted growth has sent here (G1). The alarm deletes what is left. If it was
+   * lost, the next messages of the cron do (M3).
+   */
   async #dropCopies(message: GrowthStep, growth: AbortedGrowth): Promise<Reply<GrowthProgress>> {
     const refusal = (await this.#placementGuard.begin(message)) ?? this.#history.refusal;
     if (refusal !== undefined) return { ok: false, refusal };
     await this.#commits.submit("clean", () => this.#target.abort(growth), { weight: WIPE_ROWS });
     this.#sweeper.arm();
-    return this.#history.refusal === undefined
-      ? ok(this.#source.progress)
-      : { ok: false, refusal: this.#history.refusal };
+    if (this.#history.refusal !== undefined) return { ok: false, refusal: this.#history.refusal };
+    const { progress } = this.#source;
+    return ok(this.#target.hasCopiesToDrop ? { ...progress, state: "cleaning" } : progress);
   }
 
   #refuseSeen({ sightings = [] }: GrowthStep): Refusal | undefined {

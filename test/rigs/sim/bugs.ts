@@ -155,7 +155,7 @@ export const bugs: Record<string, Bug> = {
   ),
   "a new shard keeps what an aborted growth has left": one(
     "G4",
-    ["I1", "I2", "I3", "I4", "I5", "I48"],
+    ["I1", "I2", "I3", "I4", "I5", "I36", "I48"],
     "src/core/shard/growth-target.ts",
     "wipe: FIRST_NAME,",
     "wipe: null,",
@@ -385,6 +385,13 @@ export const bugs: Record<string, Bug> = {
     "src/core/ledger/transfers.ts",
     "(await this.#links.compare()) ?? (await this.#precommit(call));",
     "await this.#links.compare();",
+  ),
+  "a transfer is aborted although a shard knows of its cut": one(
+    "Y6",
+    ["I55"],
+    "src/core/ledger/transfers.ts",
+    "(await this.#links.compare()) ?? (await this.#precommit(call));",
+    "await this.#precommit(call);",
   ),
   "a transfer is cut although a shard has not stored that it may be": one(
     "Y6",

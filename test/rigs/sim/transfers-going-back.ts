@@ -272,13 +272,17 @@ class Stage {
    * (H3, H4).
    */
   async compare(): Promise<void> {
-    for (const { id, to, decided } of this.#moves) {
+    for (const move of this.#moves) {
+      const { id, to, decided } = move;
       const ledger = this.#ledger(to);
       const [row] = read<StoredTransfer>(ledger, "transfer", "id = ?", id);
       if (decided !== "CUT" || row?.state === "CUT") continue;
-      for (const shard of this.#shards) {
-        const hasBegun = !rangesOf(shard).some((range) => range.lease === id && range.cut_at_ms === null);
-        if (!hasBegun || this.#restored.has(shard) || this.#random.chance(0.5)) continue;
+      const hasBegun = (shard: Part<object>): boolean =>
+        !rangesOf(shard).some((range) => range.lease === id && range.cut_at_ms === null);
+      const knowing = this.#shards.filter((shard) => hasBegun(shard) && !this.#restored.has(shard));
+      if (knowing.length > 0) await this.#expectNoAbort(move);
+      for (const shard of knowing) {
+        if (this.#random.chance(0.5)) continue;
         const message = exchangeOf(this.#simulation.coordinator.envelope, to);
         const answer = await this.#run(shard.instance().object.exchange(message));
         const asked = answer.ok
@@ -354,6 +358,17 @@ class Stage {
       if (outcome === "CUT" && move.decided === undefined) this.#cut(move);
       if (known?.isRebuilt === true) this.#simulation.judge.see("Y10");
     }
+  }
+
+  /** A ledger asks all shards before it aborts a transfer (Y6), so it finds that it has lost the cut. */
+  async #expectNoAbort(move: Move): Promise<void> {
+    const random = this.#simulation.faults.stream("lost cuts");
+    if (random.chance(0.5)) return;
+    const aborted = await this.#decideBy(move, random.pick(["from", "to", "operator"] as const), "ABORTED");
+    this.#expect(
+      aborted?.ok !== true,
+      () => `transfer ${move.id} was cut, and its ledger has forgotten that and aborted it`,
+    );
   }
 
   async #expectForOperators(move: Move): Promise<void> {
