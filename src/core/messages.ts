@@ -1028,6 +1028,8 @@ export interface ReconcileLedger extends OperatorCall {
   revokedKeys: { keyId: string; expiresAtMs: number }[];
   /** When the cell was removed, as the directory has it (X5). Null: it was not. */
   removedAtMs: number | null;
+  /** How far D1 has seen the ledger. Absent: D1 has seen nothing of it. */
+  copied?: HistoryPoint;
 }
 
 /** The holds of one shard whose leases the ledger has lost. */

@@ -94,7 +94,7 @@ export async function mirrorGrowth(database: Database, growth: Growth): Promise<
   return seen.ok ? ok(seen.value.growthPosition) : seen;
 }
 
-/** Notes that a growth was aborted, and whether all shards were told, unless D1 has a later growth. */
+/** Notes that a growth was aborted, and whether its copies are dropped, unless D1 has a later growth. */
 export const noteAborted = (
   database: Database,
   growth: Growth,

@@ -1,10 +1,11 @@
 import { and, eq, getTableColumns, gte, sql, type SQL } from "drizzle-orm";
 import { ask } from "../core/ask.ts";
-import { isSamePoint } from "../core/history.ts";
+import { abovePoints, isSamePoint } from "../core/history.ts";
 import type { HistoryPoint, LeaseChange, PullAnswer } from "../core/messages.ts";
 import type { Answer } from "../core/ports.ts";
-import type { Result } from "../core/refusal.ts";
-import type { Database, Orm } from "./database.ts";
+import { ok, type Result } from "../core/refusal.ts";
+import type { Env } from "../env.ts";
+import { Database, type Orm } from "./database.ts";
 import { causeOf } from "./failure.ts";
 import { inStatements, jsonArray, type JsonRow } from "./json-rows.ts";
 import { CALL_TIMEOUT_MS, type CronRun } from "./cron-run.ts";
@@ -109,6 +110,18 @@ export class LedgerPull {
   }
 }
 
+/** How far D1 has seen a ledger: above its point, and above all changes that were copied. */
+export async function readLedgerPoint(env: Env, cell: string): Promise<Result<HistoryPoint | undefined>> {
+  const { seen, pulledPosition } = getTableColumns(cells);
+  const found = await new Database(env).run("read ledger point", (orm) =>
+    orm.select({ seen, pulledPosition }).from(cells).where(eq(cells.cellId, cell)),
+  );
+  if (!found.ok) return found;
+  const [row] = found.value;
+  if (row?.seen == null) return ok(undefined);
+  return ok(abovePoints(row.seen, { incarnation: 0, position: row.pulledPosition }));
+}
+
 /** Requests one page. */
 function askPage(
   { envelope, limits, objects, runtime }: CronRun,
@@ -160,23 +173,22 @@ async function save(
   told: { sent: HistoryPoint | null; point: HistoryPoint } | undefined,
 ): Promise<Result<boolean>> {
   const through = rows.at(-1)?.position ?? after;
+  const move = (orm: Orm) =>
+    orm
+      .update(cells)
+      .set({
+        pulledPosition: sql`max(${cells.pulledPosition}, ${through})`,
+        ...(told === undefined ? {} : { seen: nextSeen(told) }),
+      })
+      .where(and(eq(cells.cellId, cell), gte(cells.pulledPosition, after)))
+      .returning({ position: cells.pulledPosition });
   const saved = await database.run(
     "save leases",
-    (orm) =>
-      orm.batch([
-        orm
-          .update(cells)
-          .set({
-            pulledPosition: sql`max(${cells.pulledPosition}, ${through})`,
-            ...(told === undefined ? {} : { seen: nextSeen(told) }),
-          })
-          .where(and(eq(cells.cellId, cell), gte(cells.pulledPosition, after)))
-          .returning({ position: cells.pulledPosition }),
-        ...(rows.length === 0 ? [] : [upsertLeases(orm, rows)]),
-      ]),
-    2,
+    async (orm) =>
+      rows.length === 0 ? await move(orm) : (await orm.batch([upsertLeases(orm, rows), move(orm)]))[1],
+    rows.length === 0 ? 1 : 2,
   );
-  return saved.ok ? { ok: true, value: saved.value[0].length > 0 } : saved;
+  return saved.ok ? { ok: true, value: saved.value.length > 0 } : saved;
 }
 
 /** If another run has replaced the point meanwhile, it stays: the ledger has not confirmed that one. */

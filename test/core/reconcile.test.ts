@@ -401,6 +401,22 @@ describe("a ledger", () => {
     expect(lossesOf(c)).toBe(1);
   });
 
+  test("[H7] assigns positions above all that D1 has copied", async () => {
+    const c = await Cluster.start({ shards: 1 });
+    const lease = c.uuid();
+    await begin(c, "1", lease, ["ada"]);
+    const declared = declaredOf(await partOf(c, "ledger"));
+    const copied = { incarnation: 2 ** 40, position: 2 ** 51 };
+    expect(await reconcileLedger(c, { declared, copied })).toMatchObject({ ok: true });
+    const { point } = await partOf(c, "ledger");
+    expect(point?.incarnation).toBeGreaterThan(copied.incarnation);
+    expect(point?.position).toBeGreaterThan(copied.position);
+    const message = { ...c.envelope, afterPosition: copied.position, limit: 10 };
+    expect(await c.clock.runUntil(c.ledger("1").object.pull(message))).toMatchObject({
+      value: { changes: [{ lease, state: "GRANTED" }] },
+    });
+  });
+
   test("[H7] rebuilds every kind of op, on several shards", async () => {
     const names: OpSpec[] = [
       { value: "New-One" },

@@ -687,6 +687,7 @@ describe("a copy that no longer matches its source", () => {
       state.storage.sql.exec("DELETE FROM lease");
       state.storage.sql.exec("INSERT INTO meta (name, value) VALUES ('pruned_position', ?)", lease?.position);
     });
+    await restartObjects(env, "1");
     expect(await runCron(env, Date.now())).toMatchObject({ cellsPulled: 2 });
     expect(await cursorOf("1")).toBe(lease?.position);
   });

@@ -108,11 +108,15 @@ class FakeFleet {
   #pull(cell: string, { afterPosition, limit }: Pull): PullAnswer {
     const left = this.backlog.get(cell) ?? 0;
     this.pages.set(cell, (this.pages.get(cell) ?? 0) + 1);
-    const page = { point: null, directory: null };
-    if (left === 0) return { ...page, changes: [], throughPosition: afterPosition, more: false };
+    const page = (position: number) => ({
+      point: position === 0 ? null : { incarnation: 1, position },
+      throughPosition: position,
+      directory: null,
+    });
+    if (left === 0) return { ...page(afterPosition), changes: [], more: false };
     this.backlog.set(cell, left - 1);
     const changes = Array.from({ length: limit }, () => changeOf(cell, (this.#position += 1)));
-    return { ...page, changes, throughPosition: this.#position, more: left > 1 };
+    return { ...page(this.#position), changes, more: left > 1 };
   }
 }
 

@@ -145,14 +145,11 @@ export class LedgerReconciler {
   /** Reads the holds of this cell, page by page, and rebuilds their leases unless this is a dry run. */
   async #readShards(request: ReconcileLedger): Promise<Findings> {
     const findings: Findings = {
-      // The caller may have seen more than any shard.
-      seen: abovePoints(
-        abovePoints(
-          { incarnation: this.#history.incarnation, position: this.#positions.last },
-          this.#history.status.loss?.seen,
-        ),
-        request.seen,
-      ),
+      // The caller and D1 may have seen more than any shard.
+      seen: [this.#history.status.loss?.seen, request.seen, request.copied].reduce(abovePoints, {
+        incarnation: this.#history.incarnation,
+        position: this.#positions.last,
+      }),
       rebuilt: [],
       leases: new Set(),
       unreachable: [],
@@ -395,8 +392,9 @@ export class LedgerReconciler {
       this.#positions.raiseTo(Math.min(seen.position, MAX_BELIEVED) + POSITION_MARGIN);
       // D1 may have an outcome of a lease that is open again, and takes over only what is later.
       const first = this.#positions.next(this.#ports.clock.now());
-      this.#positions.raiseTo(first + this.#store.renumberOpen(first));
-      this.#store.setLastPosition(this.#positions.last);
+      this.#store.setLastPosition(first);
+      this.#store.renumberOpen(first);
+      this.#positions.raiseTo(this.#store.lastPosition());
       this.#store.revoke(revokedKeys, this.#limits.maxRevokedKeys);
       this.#store.raiseStateVersion(STATE_VERSION_MARGIN);
       this.#transfers.markRebuilt();

@@ -128,7 +128,7 @@ export class Removal {
           { reason: "CELL_HAS_LEASES" },
         );
       if (message.position !== this.#store.lastPosition())
-        return changedMeanwhile(`the claims of cell ${this.#cell}`);
+        return changedMeanwhile(`the ledger of cell ${this.#cell}`);
       const { records } = message;
       this.#setState("REMOVING");
       this.#store.setRemoval({ records, released: 0, hasBegun: false, end: null });

@@ -399,17 +399,17 @@ export class LedgerStore {
   }
 
   /**
-   * Gives all open leases positions above `after`, in the same order, so that they are copied again. Returns
-   * how many there are.
+   * Gives all open leases positions above `after`, in the same order, so that they are copied again. They are
+   * at most `outstandingLeases`.
    */
-  renumberOpen(after: number): number {
-    return this.#sql.all(
+  renumberOpen(after: number): void {
+    this.#sql.all(
       `UPDATE lease SET position = ?1 + ranked.rank
          FROM (SELECT lease AS id, row_number() OVER (ORDER BY position) AS rank
                  FROM lease WHERE decided = 0) AS ranked
-        WHERE lease.lease = ranked.id RETURNING 1 AS one`,
+        WHERE lease.lease = ranked.id`,
       after,
-    ).length;
+    );
   }
 
   /**

@@ -19,8 +19,9 @@ import type { Handlers } from "../handler.ts";
 import { reconcileDirectory } from "./directory-part.ts";
 import { operatorOf } from "../operator.ts";
 import { unknownShard } from "../known-shards.ts";
+import { readLedgerPoint } from "../../projections/pull.ts";
 import { reasonFault } from "../reason.ts";
-import { DIRECTORY, reach, readTimeoutMs } from "../reach.ts";
+import { DIRECTORY, reach, readTimeoutMs, withFailure } from "../reach.ts";
 
 type Part = z.input<(typeof partRoutes)["getPart"]["responses"][200]["schema"]>["part"];
 type Reconciliation = z.input<(typeof partRoutes)["reconcilePart"]["responses"][200]["schema"]>;
@@ -166,8 +167,17 @@ async function ledgerTarget(deployment: Deployment, part: string, id: string): P
     reconcile: async (request) => {
       const revokedKeys = await revokedKeysOf(deployment, id);
       if (!revokedKeys.ok) return revokedKeys;
-      const { removedAtMs } = cell.value;
-      const message = { ...envelope, ...request, revokedKeys: revokedKeys.value, removedAtMs };
+      // Its new positions must be above all that were copied, so this can't go on without D1.
+      const copied = await readLedgerPoint(deployment.env, id);
+      if (!copied.ok)
+        return withFailure(copied, { detail: "the projection in D1 cannot be read; try again later" });
+      const message = {
+        ...envelope,
+        ...request,
+        revokedKeys: revokedKeys.value,
+        removedAtMs: cell.value.removedAtMs,
+        ...(copied.value === undefined ? {} : { copied: copied.value }),
+      };
       const done = await reach(RECONCILE_TIMEOUT_MS, { name: part, advice: UNSURE }, () =>
         ledger().reconcile(message),
       );

@@ -109,8 +109,6 @@ export const exempt: Readonly<Record<string, string>> = {
   "directory:record_lost_history": "only after the storage went back in time",
   "ledger:record_lost_history": "only after the storage went back in time",
   "shard:record_lost_history": "only after the storage went back in time",
-  "cron:mark lost": "only after a ledger was restored from a backup",
-  "cron:unmark lost": "only after a ledger was restored from a backup",
   "cron:note aborted growth": "only after a growth was aborted",
   "cron:save growth": "only while the deployment gets more shards",
   "cron:prune credential uses": "once per hour, and nothing is decided by these rows",
