@@ -36,6 +36,12 @@ const MAX_COUNTED_MS = 500;
 /** The most requests of one caller that wait. */
 const MAX_WAITING = 1_000;
 
+/**
+ * The same for callers without a key. Each waits for some milliseconds of sending at most, so none waits as
+ * long as workerd goes on with a request whose caller has gone.
+ */
+const MAX_WAITING_WITHOUT_KEY = 100;
+
 const RETRY_AFTER_MS = 1_000;
 
 interface Running {
@@ -155,7 +161,8 @@ export class FairShares {
     const owner = ownerOf(caller);
     if (caller !== null) this.#note(owner);
     const share = this.#shares.get(owner) ?? new Share(this.#ages, () => this.#limitOf(owner));
-    if (share.waiting >= MAX_WAITING) return tooManyWaiting;
+    const mostWaiting = caller === null ? MAX_WAITING_WITHOUT_KEY : MAX_WAITING;
+    if (share.waiting >= mostWaiting) return tooManyWaiting(mostWaiting);
     this.#shares.set(owner, share);
     // Otherwise workerd would drop the work of a caller who has gone, and the share would have less room.
     const ended = Promise.withResolvers<void>();
@@ -188,8 +195,9 @@ function ownerOf(caller: Principal | null): string {
   return caller.cell === null ? `key ${caller.keyId}` : `cell ${caller.cell}`;
 }
 
-const tooManyWaiting = refused(
-  "RESOURCE_EXHAUSTED",
-  `${MAX_WAITING} requests of this caller wait already; retry when some have ended`,
-  { retryAfterMs: RETRY_AFTER_MS },
-);
+const tooManyWaiting = (mostWaiting: number) =>
+  refused(
+    "RESOURCE_EXHAUSTED",
+    `${mostWaiting} requests of this caller wait already; retry when some have ended`,
+    { retryAfterMs: RETRY_AFTER_MS },
+  );

@@ -1,80 +1,112 @@
 /** The share of callers without a key, who read the documents of the API. */
 import { expect, test } from "vitest";
-import { sendDocument } from "../../src/http/docs/send.ts";
+import type { Principal } from "../../src/auth/principal.ts";
+import { sendDocument } from "../../src/http/send-document.ts";
 import { encodedOnce } from "../../src/http/encoded-once.ts";
 import { FairShares } from "../../src/http/fair-shares.ts";
+import { Api } from "../support/workerd/api.ts";
 
 const CHUNK_BYTES = 65_536;
 const TEXT = "x".repeat(3 * CHUNK_BYTES + 1);
+const AT_A_TIME = 4;
 
-/** A clock whose timers fire at once, or are kept. */
-class Timers {
-  fired = 0;
-  isPaused = false;
-  readonly clock = {
+const KEYED: Principal = {
+  role: "cell",
+  keyId: "k",
+  cell: "1",
+  expiresAtMs: Number.MAX_SAFE_INTEGER,
+  credential: { kind: "key" },
+};
+
+/** A clock whose short timers fire at once, and whose others fire on demand. */
+class Fixture {
+  pauses = 0;
+  readonly ended: string[] = [];
+  readonly #timers = new Set<() => void>();
+  readonly #clock = {
     now: () => 0,
-    after: (_: number, then: () => void): (() => void) => {
-      if (!this.isPaused) queueMicrotask(() => ((this.fired += 1), then()));
-      return () => {};
+    after: (ms: number, then: () => void): (() => void) => {
+      if (ms > 1) this.#timers.add(then);
+      else queueMicrotask(() => ((this.pauses += 1), then()));
+      return () => this.#timers.delete(then);
     },
   };
-}
+  readonly #fairShares = new FairShares(this.#clock);
 
-async function send(timers: Timers, fairShares = new FairShares(timers.clock)) {
-  const answer = await sendDocument(
-    { fairShares, clock: timers.clock },
-    encodedOnce(() => TEXT)({}),
-    () => {},
-  );
-  if (!answer.ok) throw new Error(answer.refusal.detail);
-  return answer.value.body;
-}
+  async send(): Promise<ReadableStream<Uint8Array>> {
+    const answer = await sendDocument(
+      { fairShares: this.#fairShares, clock: this.#clock },
+      encodedOnce(() => TEXT)({}),
+      (work) => void work.then(() => this.ended.push("ended")),
+    );
+    if (!answer.ok) throw new Error(answer.refusal.detail);
+    return answer.value.body;
+  }
 
-test("[M8] a document is sent in parts of 64 KiB, with a pause before each", async () => {
-  const timers = new Timers();
-  const lengths: number[] = [];
-  for await (const chunk of await send(timers)) lengths.push(chunk.length);
-  expect(lengths).toEqual([CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES, 1]);
-  expect(timers.fired).toBeGreaterThanOrEqual(lengths.length);
-});
-
-test("[M8] a part is made only when the caller takes it", async () => {
-  const timers = new Timers();
-  const reader = (await send(timers)).getReader();
-  await reader.read();
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  expect(timers.fired).toBe(1);
-});
-
-test.each(["is read", "is cancelled"])(
-  "[M8] the next document begins when the one before %s",
-  async (end) => {
-    const timers = new Timers();
-    const fairShares = new FairShares(timers.clock);
-    // Another caller, so the share is small.
-    const principal = {
-      role: "cell",
-      keyId: "k",
-      cell: "1",
-      expiresAtMs: 9e15,
-      credential: { kind: "key" },
-    } as const;
-    await fairShares.run(
-      principal,
+  /** Makes the share small, as it is beside other callers. */
+  call(): Promise<unknown> {
+    return this.#fairShares.run(
+      KEYED,
       0,
       () => {},
       async () => {},
     );
-    const first = await send(timers, fairShares);
-    let isBegun = false;
-    timers.isPaused = true;
-    const second = send(timers, fairShares).then(() => void (isBegun = true));
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    expect(isBegun).toBe(false);
-    timers.isPaused = false;
-    if (end === "is cancelled") await first.cancel();
-    else for await (const chunk of first) expect(chunk.length).toBeGreaterThan(0);
-    await second;
-    expect(isBegun).toBe(true);
+  }
+
+  fireTimers(): void {
+    for (const fire of this.#timers) fire();
+  }
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
+
+test("[M8] a document is sent in parts of 64 KiB, with a pause before each", async () => {
+  const fixture = new Fixture();
+  const lengths: number[] = [];
+  for await (const chunk of await fixture.send()) lengths.push(chunk.length);
+  expect(lengths).toEqual([CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES, 1]);
+  expect(fixture.pauses).toBeGreaterThanOrEqual(lengths.length);
+});
+
+test("[M8] a part is made only when the caller takes it", async () => {
+  const fixture = new Fixture();
+  const reader = (await fixture.send()).getReader();
+  await reader.read();
+  await settled();
+  expect(fixture.pauses).toBe(1);
+});
+
+test.each(["is read", "is cancelled", "is left unread for some time"])(
+  "[M8] the next document begins when one before %s",
+  async (end) => {
+    const fixture = new Fixture();
+    await fixture.call();
+    const [first] = await Promise.all(Array.from({ length: AT_A_TIME }, () => fixture.send()));
+    const begun: string[] = [];
+    const next = fixture.send().then(() => begun.push("next"));
+    await settled();
+    expect(begun).toEqual([]);
+    if (end === "is read") for await (const chunk of first ?? []) expect(chunk.length).toBeGreaterThan(0);
+    else if (end === "is cancelled") await first?.cancel();
+    else fixture.fireTimers();
+    await next;
+    fixture.fireTimers();
+    await settled();
+    // No request of workerd is kept for a caller who reads nothing.
+    expect(fixture.ended).toHaveLength(1 + AT_A_TIME);
   },
 );
+
+test("[M8] more than 100 documents that wait are refused, and no call with a key", async () => {
+  const fixture = new Fixture();
+  await fixture.call();
+  const sent = Array.from({ length: AT_A_TIME + 101 }, () => fixture.send());
+  await expect(sent.at(-1)).rejects.toThrow("100 requests of this caller wait already");
+  expect(await fixture.call()).toMatchObject({ ok: true });
+});
+
+test("[M8] HEAD of a document leaves nothing behind", async () => {
+  // It waits for all work of the request.
+  const { status } = await new Api().send("HEAD", "/openapi.json", { key: null });
+  expect(status).toBe(200);
+});

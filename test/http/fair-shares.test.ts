@@ -220,6 +220,6 @@ test("[M8] calls of the JSON API and of the wire take part of the caller's share
     ["router", undefined],
     ["cell", 0],
     ["cell", 112],
-    [undefined, undefined],
+    [undefined, 1_024],
   ]);
 });

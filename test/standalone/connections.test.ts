@@ -333,7 +333,7 @@ describe("a connection", () => {
   test("whose answer is a document that all share takes up nothing", async () => {
     const document = encodedOnce(() => "x".repeat(LARGE.length))({});
     const { url } = await listen(
-      { unreadBytes: LARGE.length / 2 },
+      { unreadBytes: 100_000 },
       async () => new Response(bodyOf(document, wallClock, () => {})),
     );
     const connections = [1, 2, 3].map(() => new Connection(url).unread().send(requests(1)));

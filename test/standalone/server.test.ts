@@ -104,7 +104,7 @@ test("the bundle needs nothing else of the project", () => {
 test("a wrong variable and a wrong option are refused with one line", async () => {
   for (const [options, line] of [
     [{ variables: { LEASEHOLD_STALE_S: "abc" } }, /^leasehold: LEASEHOLD_STALE_S must be .*\n$/],
-    [{ args: ["--\u001b[31m"] }, /^leasehold: Unknown option '--\\u\{1b\}\[31m'.*\n$/],
+    [{ args: ["--\u001b[31m"] }, /^leasehold: Unknown option '--\\u001b\[31m'.*\n$/],
     [{ args: ["--cert", "a"] }, /^leasehold: --cert needs --key.*\n$/],
   ] as const) {
     const { code, stderr } = await (await start({ state: "wrong", ...options })).ended;

@@ -3,7 +3,7 @@ import { ok } from "../../core/refusal.ts";
 import { listFailedCopies } from "../../projections/failed-copies.ts";
 import { listStale, type StalePosition } from "../../projections/stale.ts";
 import type { serviceRoutes } from "../contract/service-routes.ts";
-import { sendDocument } from "../docs/send.ts";
+import { sendDocument } from "../send-document.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
 import { withFailure } from "../reach.ts";
