@@ -2,7 +2,7 @@
  * Every route, with valid, nearly valid and hostile requests made from its own schemas. settings.ts says how
  * to run more of them.
  */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import * as fc from "fast-check";
 import type { TypesDocument } from "../../../src/core/types/document.ts";
 import { routeIds, routes, type RouteId } from "../../../src/http/contract.ts";
@@ -102,27 +102,22 @@ describe("every route", () => {
       const hasSucceeded = (id: RouteId): boolean =>
         ways.some((layer) => [...(seen.get(`${layer} ${id}`)?.keys() ?? [])].some((status) => status < 300));
       const left = routeIds.filter((id) => !hasSucceeded(id) && !SUCCEED_ELSEWHERE.has(id));
+      // After the requests of all layers, all cells may be frozen, or a growth may go on.
+      const fresh = await FuzzServer.start();
+      onTestFinished(() => fresh.stop());
       const failed: RouteId[] = [];
-      for (const id of left) if (!(await succeeds(id))) failed.push(id);
+      for (const id of left) if (!(await succeeds(id, fresh))) failed.push(id);
       expect(failed).toEqual([]);
     },
     TEST_MS,
   );
 });
 
-/**
- * Most valid requests of some routes meet a conflict, so this sends more of them, to a server in the initial
- * state: after the requests of all layers, all cells may be frozen or a growth may go on.
- */
-async function succeeds(id: RouteId): Promise<boolean> {
-  const fresh = await FuzzServer.start();
-  try {
-    for (const request of fc.sample(validRequests(id), { numRuns: 200, seed: 1 }))
-      if ((await sendAndCheck(fresh, request)).status < 300) return true;
-    return false;
-  } finally {
-    await fresh.stop();
-  }
+/** Most valid requests of some routes meet a conflict, so this sends more of them. */
+async function succeeds(id: RouteId, fresh: FuzzServer): Promise<boolean> {
+  for (const request of fc.sample(validRequests(id), { numRuns: 200, seed: 1 }))
+    if ((await sendAndCheck(fresh, request)).status < 300) return true;
+  return false;
 }
 
 /**
