@@ -37,8 +37,8 @@ const MAX_COUNTED_MS = 500;
 const MAX_WAITING = 1_000;
 
 /**
- * The same for callers without a key. Each waits for some milliseconds of sending at most, so none waits as
- * long as workerd goes on with a request whose caller has gone.
+ * The same for callers without a key. The last of them starts after about half a second. By then, workerd has
+ * not dropped its request, even if the caller has left.
  */
 const MAX_WAITING_WITHOUT_KEY = 100;
 

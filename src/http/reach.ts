@@ -41,6 +41,11 @@ export async function reach<T>(
 }
 
 /** Adds fields to the refusal of a result. */
+/** The error of D1 is only for the log, so this replaces it. */
+export const UNREADABLE_PROJECTION = {
+  detail: "the projection in D1 cannot be read; try again later",
+} as const;
+
 export function withFailure<T>(result: Result<T>, more: Partial<Failure>): Result<T> {
   return result.ok ? result : { ok: false, refusal: { ...result.refusal, ...more } };
 }

@@ -12,7 +12,7 @@ interface DocumentAnswer {
 /** What a document counts in the share, in bytes: four are sent at a time. */
 const COUNTED_BYTES = 1_024;
 
-/** A caller who takes longer, or who has gone without a word, has no part in the share any more. */
+/** After this time, the document no longer counts, even if the caller has not read it. */
 const SENDING_MS = 100;
 
 /**

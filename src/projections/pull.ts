@@ -43,7 +43,7 @@ export interface PullResult {
 export class LedgerPull {
   readonly #run: CronRun;
   readonly #target: PullTarget;
-  readonly #result: PullResult;
+  readonly result: PullResult;
   #after: number;
   /** The point that D1 has, if no other run has replaced it. */
   #seen: HistoryPoint | null;
@@ -53,7 +53,7 @@ export class LedgerPull {
     this.#target = target;
     this.#after = target.position;
     this.#seen = target.seen;
-    this.#result = {
+    this.result = {
       position: target.position,
       pages: 0,
       rows: 0,
@@ -63,13 +63,9 @@ export class LedgerPull {
     };
   }
 
-  get result(): PullResult {
-    return this.#result;
-  }
-
   /** Copies one page. Returns true if there are more. */
   async next(): Promise<boolean> {
-    this.#result.pages += 1;
+    this.result.pages += 1;
     try {
       return await this.#copyPage();
     } catch (error) {
@@ -79,7 +75,7 @@ export class LedgerPull {
   }
 
   #fail(error: string): false {
-    this.#result.error = error;
+    this.result.error = error;
     return false;
   }
 
@@ -90,27 +86,27 @@ export class LedgerPull {
     const answer = await askPage(this.#run, this.#target, this.#after, this.#seen);
     if (answer.kind !== "ok") return this.#fail(causeOf(answer));
     const { point, changes, throughPosition, more, directory } = answer.value;
-    this.#result.directory = directory;
+    this.result.directory = directory;
     const isNews = point !== null && !isSamePoint(this.#seen, point);
     const parts: ChangeRow[][] = inStatements(changes.map(rowOf));
     if (parts.length === 0 && isNews) parts.push([]);
     for (const part of parts) {
       const told = isNews ? { sent: this.#seen, point } : undefined;
-      const saved = await save(database, cell, this.#result.position, part, told);
+      const saved = await save(database, cell, this.result.position, part, told);
       if (!saved.ok) return this.#fail(causeOf(saved));
       if (!saved.value)
         return this.#fail("D1 was restored during the run; the next run continues from there");
       this.#seen = point;
-      this.#result.position = part.at(-1)?.position ?? this.#result.position;
-      this.#result.rows += part.length;
+      this.result.position = part.at(-1)?.position ?? this.result.position;
+      this.result.rows += part.length;
     }
     this.#after = throughPosition;
-    if (!more) this.#result.completeAtMs = askedAtMs;
+    if (!more) this.result.completeAtMs = askedAtMs;
     return more;
   }
 }
 
-/** How far D1 has seen a ledger: above its point, and above all changes that were copied. */
+/** Returns a point that is not below what D1 has seen of a ledger, nor below what it has copied. */
 export async function readLedgerPoint(env: Env, cell: string): Promise<Result<HistoryPoint | undefined>> {
   const { seen, pulledPosition } = getTableColumns(cells);
   const found = await new Database(env).run("read ledger point", (orm) =>
@@ -191,7 +187,7 @@ async function save(
   return saved.ok ? { ok: true, value: saved.value.length > 0 } : saved;
 }
 
-/** If another run has replaced the point meanwhile, it stays: the ledger has not confirmed that one. */
+/** Keeps the stored point if another run has replaced it, because the ledger has not confirmed that one. */
 function nextSeen({ sent, point }: { sent: HistoryPoint | null; point: HistoryPoint }): SQL {
   const known = sent === null ? null : storedPoint(sent);
   return sql`iif(${cells.seen} IS ${known}, ${storedPoint(point)}, ${cells.seen})`;

@@ -14,6 +14,7 @@ import { configOf, type Env } from "../../src/env.ts";
 import { objectsOf } from "../../src/objects/objects.ts";
 import { wallClock } from "../../src/runtime.ts";
 import { beginRequest, decideRequest, operator } from "../support/ops.ts";
+import { saveObject } from "../support/workerd/save-object.ts";
 import { restartObjects } from "../support/workerd/restart.ts";
 import { resetAll } from "../support/workerd/reset-all.ts";
 import { stubsOf } from "../support/workerd/stubs.ts";
@@ -84,25 +85,9 @@ export async function revoke(cell: string, keyId: string): Promise<void> {
 
 /** Returns a function that brings a ledger back to its present state. It restarts all objects. */
 export async function saveLedger(cell: string): Promise<() => Promise<void>> {
-  const inLedger = <T>(work: (sql: SqlStorage) => T): Promise<T> =>
-    runInDurableObject(ledgerOf(cell), (_, state) => work(state.storage.sql));
-  const kept = await inLedger((sql) => {
-    const tables = sql.exec<{ name: string }>(
-      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\'",
-    );
-    return [...tables].map(({ name }) => [name, sql.exec(`SELECT * FROM ${name}`).toArray()] as const);
-  });
+  const restore = await saveObject(ledgerOf(cell));
   return async () => {
-    await inLedger((sql) => {
-      for (const [table, rows] of kept) {
-        sql.exec(`DELETE FROM ${table}`);
-        for (const row of rows) {
-          const columns = Object.keys(row);
-          const places = columns.map(() => "?").join();
-          sql.exec(`INSERT INTO ${table} (${columns.join()}) VALUES (${places})`, ...Object.values(row));
-        }
-      }
-    });
+    await restore();
     await restartObjects(env, cell);
   };
 }

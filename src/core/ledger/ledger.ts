@@ -556,9 +556,7 @@ export class Ledger {
           );
         // A change that keeps the state also makes a new version, so that messages sent before it are refused
         // afterwards (A2).
-        const now = this.#ports.clock.now();
-        this.#store.takePosition(this.#positions, now);
-        this.#store.setCellState(message.state, now);
+        this.#store.changeCellState(message.state, this.#positions, this.#ports.clock.now());
         if (message.state !== before) this.#auditState(message, before);
         return ok(null);
       });

@@ -7,7 +7,6 @@ import {
   MESSAGE_VERSION,
   type Caller,
   type CancelRemoval,
-  type CellState,
   type CellClaims,
   type ListCellClaims,
   type Op,
@@ -130,7 +129,7 @@ export class Removal {
       if (message.position !== this.#store.lastPosition())
         return changedMeanwhile(`the ledger of cell ${this.#cell}`);
       const { records } = message;
-      this.#setState("REMOVING");
+      this.#store.changeCellState("REMOVING", this.#positions, this.#ports.clock.now());
       this.#store.setRemoval({ records, released: 0, hasBegun: false, end: null });
       this.#append(message.operator, "start_removal", "DRAINING", { state: "REMOVING", records });
       return ok(null);
@@ -157,7 +156,7 @@ export class Removal {
           `the removal of cell ${this.#cell} has released names, so it cannot be cancelled; go on with it`,
           { reason: "REMOVAL_BEGUN" },
         );
-      this.#setState("DRAINING");
+      this.#store.changeCellState("DRAINING", this.#positions, this.#ports.clock.now());
       this.#store.setRemoval(undefined);
       this.#append(message.operator, "cancel_removal", "REMOVING", { state: "DRAINING" });
       return ok(null);
@@ -382,7 +381,7 @@ export class Removal {
         );
       if (state === "REMOVED") return ok(this.#progress(0));
       const { removal } = this.#store;
-      this.#setState("REMOVED");
+      this.#store.changeCellState("REMOVED", this.#positions, this.#ports.clock.now());
       // The directory is told of it, perhaps later and by others (X5).
       const end = { atMs: this.#store.number("cell_state_set_at_ms"), operator };
       if (removal !== undefined) this.#store.setRemoval({ ...removal, end });
@@ -393,12 +392,6 @@ export class Removal {
       });
       return ok(this.#progress(0));
     });
-  }
-
-  #setState(state: CellState): void {
-    const now = this.#ports.clock.now();
-    this.#store.takePosition(this.#positions, now);
-    this.#store.setCellState(state, now);
   }
 
   /** When the removal has ended, and who has ended it. Null: it has not ended. */

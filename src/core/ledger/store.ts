@@ -392,7 +392,7 @@ export class LedgerStore {
     this.setNumber("pruned_position", Math.max(this.number("pruned_position"), position));
   }
 
-  /** Gives a position to a change of which no row of a lease tells (H1). */
+  /** Assigns a position to a change that no lease row records (H1). */
   takePosition(positions: Positions, nowMs: number): void {
     this.times.note(nowMs, positions.last);
     this.setLastPosition(positions.next(nowMs));
@@ -442,6 +442,12 @@ export class LedgerStore {
 
   cellState(): CellState {
     return this.#cellState;
+  }
+
+  /** Sets the state of the cell, as a change of its own (H1). */
+  changeCellState(state: CellState, positions: Positions, nowMs: number): void {
+    this.takePosition(positions, nowMs);
+    this.setCellState(state, nowMs);
   }
 
   setCellState(state: CellState, nowMs: number): void {

@@ -6,7 +6,7 @@ import { timeOf } from "../answers.ts";
 import type { auditRoutes } from "../contract/audit-routes.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { withFailure } from "../reach.ts";
+import { UNREADABLE_PROJECTION, withFailure } from "../reach.ts";
 
 type ApiEntry = z.input<(typeof auditRoutes)["listAudit"]["responses"][200]["schema"]>["entries"][number];
 
@@ -27,8 +27,7 @@ export const auditHandlers: Handlers<keyof typeof auditRoutes> = {
       ...(position === undefined ? {} : { last: position }),
     });
     // The error of D1 is only for the log, so it is replaced here.
-    if (!listed.ok)
-      return withFailure(listed, { detail: "the projection in D1 cannot be read; try again later" });
+    if (!listed.ok) return withFailure(listed, UNREADABLE_PROJECTION);
     const { entries, more, completeThroughMs } = listed.value;
     const last = more ? entries.at(-1) : undefined;
     return ok({

@@ -4,7 +4,7 @@ import { timeOf } from "../answers.ts";
 import type { credentialRoutes } from "../contract/credential-routes.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { withFailure } from "../reach.ts";
+import { UNREADABLE_PROJECTION, withFailure } from "../reach.ts";
 
 export const credentialHandlers: Handlers<keyof typeof credentialRoutes> = {
   async listCredentialUses(call) {
@@ -19,8 +19,7 @@ export const credentialHandlers: Handlers<keyof typeof credentialRoutes> = {
       ...(position === undefined ? {} : { after: position }),
     });
     // The error of D1 is only for the log, so it is replaced here.
-    if (!listed.ok)
-      return withFailure(listed, { detail: "the projection in D1 cannot be read; try again later" });
+    if (!listed.ok) return withFailure(listed, UNREADABLE_PROJECTION);
     const { uses, more } = listed.value;
     return ok({
       status: 200,

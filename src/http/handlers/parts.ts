@@ -21,7 +21,7 @@ import { operatorOf } from "../operator.ts";
 import { unknownShard } from "../known-shards.ts";
 import { readLedgerPoint } from "../../projections/pull.ts";
 import { reasonFault } from "../reason.ts";
-import { DIRECTORY, reach, readTimeoutMs, withFailure } from "../reach.ts";
+import { DIRECTORY, reach, readTimeoutMs, UNREADABLE_PROJECTION, withFailure } from "../reach.ts";
 
 type Part = z.input<(typeof partRoutes)["getPart"]["responses"][200]["schema"]>["part"];
 type Reconciliation = z.input<(typeof partRoutes)["reconcilePart"]["responses"][200]["schema"]>;
@@ -169,8 +169,7 @@ async function ledgerTarget(deployment: Deployment, part: string, id: string): P
       if (!revokedKeys.ok) return revokedKeys;
       // Its new positions must be above all that were copied, so this can't go on without D1.
       const copied = await readLedgerPoint(deployment.env, id);
-      if (!copied.ok)
-        return withFailure(copied, { detail: "the projection in D1 cannot be read; try again later" });
+      if (!copied.ok) return withFailure(copied, UNREADABLE_PROJECTION);
       const message = {
         ...envelope,
         ...request,

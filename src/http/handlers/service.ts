@@ -6,12 +6,9 @@ import type { serviceRoutes } from "../contract/service-routes.ts";
 import { sendDocument } from "../send-document.ts";
 import type { Handlers } from "../handler.ts";
 import { pageOf } from "../paging.ts";
-import { withFailure } from "../reach.ts";
+import { UNREADABLE_PROJECTION, withFailure } from "../reach.ts";
 import { NO_TYPES, timeOf, toApiLease } from "../answers.ts";
 import { VERSION } from "../version.ts";
-
-/** The error of D1 is only for the log, so this replaces it. */
-const UNREADABLE_PROJECTION = { detail: "the projection in D1 cannot be read; try again later" };
 
 export const serviceHandlers: Handlers<keyof typeof serviceRoutes> = {
   async listStaleLeases(call) {
