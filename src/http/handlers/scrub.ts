@@ -27,7 +27,7 @@ interface Scrubbed {
 }
 
 /** A step asks other parts, which may not answer. */
-const STEP_TIMEOUT_MS = 30_000;
+export const SCRUB_STEP_TIMEOUT_MS = 30_000;
 
 const ADVICE = "the step may still be carried out; you can repeat the call";
 
@@ -53,7 +53,7 @@ export const scrubHandlers: Handlers<keyof typeof scrubRoutes> = {
       kind === "bucket" && isInUse && rule !== null ? [[number, rule] as [number, typeof rule]] : [],
     );
     const begin = restart ? "always" : "if_none";
-    const done = await reach(STEP_TIMEOUT_MS, { name: part, advice: ADVICE }, () =>
+    const done = await reach(SCRUB_STEP_TIMEOUT_MS, { name: part, advice: ADVICE }, () =>
       target.value.scrub({ ...deployment.envelope, begin, rules }),
     );
     if (!done.ok) return done;

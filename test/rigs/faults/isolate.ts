@@ -1,8 +1,13 @@
+import { SCRUB_STEP_TIMEOUT_MS } from "../../../src/http/handlers/scrub.ts";
 import { DEFAULT_BOUNDS } from "../../../src/projections/database.ts";
 import { CALL_TIMEOUT_MS } from "../../../src/projections/cron-run.ts";
 
-/** The timeouts of the cron for objects and D1. They are constants, and too long for tests. */
-const PATIENCE_MS = new Set<number | undefined>([CALL_TIMEOUT_MS, DEFAULT_BOUNDS.timeoutMs]);
+/** The timeouts of the Worker for objects and D1 that no variable sets. They are too long for tests. */
+const PATIENCE_MS = new Set<number | undefined>([
+  CALL_TIMEOUT_MS,
+  DEFAULT_BOUNDS.timeoutMs,
+  SCRUB_STEP_TIMEOUT_MS,
+]);
 /** Longer than any answer takes that is not lost. */
 const SHORT_MS = 500;
 
