@@ -4,21 +4,23 @@ import type { WaitUntil, WallClock } from "../runtime.ts";
 import { AgeClock, type Moment } from "./age.ts";
 
 /**
- * What a request without a body counts, in bytes. One with a body counts its size in addition, because the
- * time that it takes grows with it: by some 0.15 ms per 1,024 bytes, for lookups as for begins.
+ * What a request without a body counts, in bytes. It takes half a millisecond, in a dozen steps, and each
+ * step of another caller waits for one of each request that runs. One with a body counts its size in
+ * addition, because the time that it takes grows with it: by some 0.15 ms per 1,024 bytes, for lookups as for
+ * begins.
  */
-const REQUEST_BYTES = 1_024;
+const REQUEST_BYTES = 2_560;
 
 /**
- * The requests of one caller that run at a time have this size together, unless one alone is larger. A body
- * of unknown size counts as this.
+ * The requests of one caller that run at a time have this size together, unless one alone is larger: three
+ * small ones. A body of unknown size counts as this.
  */
-const SHARE_BYTES = 8_192;
+const SHARE_BYTES = 9_216;
 
 /**
  * The same for a caller while no other one calls: requests that run together share messages and transactions,
  * so a small share would halve what one caller alone can do. What has started when another one calls takes
- * some 40 ms.
+ * some 50 ms.
  */
 const SHARE_ALONE_BYTES = 262_144;
 
@@ -28,10 +30,17 @@ const ALONE_AFTER_MS = 1_000;
 /**
  * A request that takes longer than this per 1,024 bytes waits for something and computes little. It goes on,
  * but no longer counts: a begin that waits for a name, or a shard that hangs, must not keep the caller's
- * other requests from running. At least 800 small requests per second start, even if none of them ends.
+ * other requests from running. At least 400 small requests per second start, even if none of them ends.
  */
-const COUNTED_MS_PER_KIB = 10;
+const COUNTED_MS_PER_KIB = 3;
 const MAX_COUNTED_MS = 500;
+
+/**
+ * A request counts this much longer than it runs if others of its caller wait. Otherwise, the next one would
+ * start in the same turn of the event loop. Neither workerd nor Node reads what another caller has sent until
+ * nothing is left to run, so it would wait for all requests of the caller, whatever the share.
+ */
+const PAUSE_MS = 1;
 
 /** The most requests of one caller that wait. */
 const MAX_WAITING = 1_000;
@@ -42,6 +51,12 @@ const MAX_WAITING = 1_000;
  */
 const MAX_WAITING_WITHOUT_KEY = 100;
 
+/**
+ * A request that has waited so long is refused. Its caller has given up by now, or will soon. A platform that
+ * drops work some time after the caller has left must not drop one that others wait behind.
+ */
+const MAX_WAIT_MS = 10_000;
+
 const RETRY_AFTER_MS = 1_000;
 
 interface Running {
@@ -49,16 +64,19 @@ interface Running {
   startedAt: Moment;
 }
 
+/** A request that waits. */
+interface Waiting {
+  /** Lets it look again whether there is room. */
+  wake: () => void;
+}
+
 /** What one caller has running and waiting in this isolate. */
 class Share {
   readonly #ages: AgeClock;
   readonly #limitBytes: () => number;
   readonly #running = new Set<Running>();
-  #waiting = 0;
-  /** Resolves when the last request that waits has started. */
-  #lastStart: Promise<void> = Promise.resolve();
-  /** Resolves when the next request ends. */
-  #nextEnd = Promise.withResolvers<void>();
+  /** In the order in which they start. */
+  readonly #waiting: Waiting[] = [];
 
   constructor(ages: AgeClock, limitBytes: () => number) {
     this.#ages = ages;
@@ -66,16 +84,19 @@ class Share {
   }
 
   get isUnused(): boolean {
-    return this.#running.size === 0 && this.#waiting === 0;
+    return this.#running.size === 0 && this.#waiting.length === 0;
   }
 
   get waiting(): number {
-    return this.#waiting;
+    return this.#waiting.length;
   }
 
-  /** Starts a request, now or when there is room for it and all that came before it have started. */
-  start(sizeBytes: number, clock: Pick<WallClock, "after">): Running | Promise<Running> {
-    return this.#waiting === 0 && this.#hasRoom(sizeBytes)
+  /**
+   * Starts a request, now or when there is room for it and none that came before it waits. Undefined: it has
+   * waited too long.
+   */
+  start(sizeBytes: number, clock: Pick<WallClock, "after">): Running | Promise<Running | undefined> {
+    return this.#waiting.length === 0 && this.#hasRoom(sizeBytes)
       ? this.#add(sizeBytes)
       : this.#startLater(sizeBytes, clock);
   }
@@ -96,29 +117,40 @@ class Share {
 
   end(running: Running): void {
     this.#running.delete(running);
-    this.#nextEnd.resolve();
-    this.#nextEnd = Promise.withResolvers();
+    this.#waiting[0]?.wake();
   }
 
-  /** Each request that waits has its own timer. In workerd, a timer ends with the request that started it. */
-  async #startLater(sizeBytes: number, clock: Pick<WallClock, "after">): Promise<Running> {
-    const before = this.#lastStart;
-    const started = Promise.withResolvers<void>();
-    this.#lastStart = started.promise;
-    this.#waiting += 1;
-    await before;
-    while (!this.#hasRoom(sizeBytes)) {
-      const waited = Promise.withResolvers<void>();
-      const cancel = clock.after(
-        Math.min(...[...this.#running].map((each) => this.#leftMs(each))),
-        waited.resolve,
-      );
-      await Promise.race([this.#nextEnd.promise, waited.promise]);
+  /**
+   * Each request that waits has its own promise and its own timer. In workerd, what waits for a promise of a
+   * request that has ended is never told, and a request with nothing of its own to wait for counts as hung.
+   */
+  async #startLater(sizeBytes: number, clock: Pick<WallClock, "after">): Promise<Running | undefined> {
+    const waiting: Waiting = { wake: () => {} };
+    const since = this.#ages.now();
+    this.#waiting.push(waiting);
+    let mayStart = this.#mayStart(waiting, sizeBytes);
+    while (!mayStart && this.#ages.ageMs(since) < MAX_WAIT_MS) {
+      const woken = Promise.withResolvers<void>();
+      waiting.wake = woken.resolve;
+      const cancel = clock.after(this.#nextLookMs(waiting), woken.resolve);
+      await woken.promise;
       cancel();
+      mayStart = this.#mayStart(waiting, sizeBytes);
     }
-    this.#waiting -= 1;
-    started.resolve();
-    return this.#add(sizeBytes);
+    this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+    const running = mayStart ? this.#add(sizeBytes) : undefined;
+    this.#waiting[0]?.wake();
+    return running;
+  }
+
+  #mayStart(waiting: Waiting, sizeBytes: number): boolean {
+    return this.#waiting[0] === waiting && this.#hasRoom(sizeBytes);
+  }
+
+  /** Until one that runs no longer counts, for the first that waits. The others are woken. */
+  #nextLookMs(waiting: Waiting): number {
+    const leftMs = this.#waiting[0] === waiting ? [...this.#running].map((each) => this.#leftMs(each)) : [];
+    return Math.min(...leftMs, MAX_COUNTED_MS);
   }
 
   #leftMs({ sizeBytes, startedAt }: Running): number {
@@ -169,12 +201,20 @@ export class FairShares {
     waitUntil(ended.promise);
     const sizeBytes = bodyBytes === undefined ? SHARE_BYTES : REQUEST_BYTES + bodyBytes;
     const running = await share.start(sizeBytes, this.#clock);
+    if (running === undefined) {
+      ended.resolve();
+      return waitedTooLong;
+    }
     try {
       return ok(await work());
     } finally {
-      share.end(running);
-      if (share.isUnused && this.#shares.get(owner) === share) this.#shares.delete(owner);
-      ended.resolve();
+      const end = (): void => {
+        share.end(running);
+        if (share.isUnused && this.#shares.get(owner) === share) this.#shares.delete(owner);
+        ended.resolve();
+      };
+      if (share.waiting === 0) end();
+      else this.#clock.after(PAUSE_MS, end);
     }
   }
 
@@ -194,6 +234,12 @@ function ownerOf(caller: Principal | null): string {
   if (caller === null) return "nobody";
   return caller.cell === null ? `key ${caller.keyId}` : `cell ${caller.cell}`;
 }
+
+const waitedTooLong = refused(
+  "RESOURCE_EXHAUSTED",
+  `earlier requests of this caller took more than ${MAX_WAIT_MS / 1_000} s, and this one was not begun`,
+  { retryAfterMs: RETRY_AFTER_MS },
+);
 
 const tooManyWaiting = (mostWaiting: number) =>
   refused(

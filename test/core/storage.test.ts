@@ -581,7 +581,7 @@ const proofs: Record<string, Proof> = {
   ),
   "FairShares.#shares": shares,
   "Share.#running": shares,
-  "Share.#lastStart": shares,
+  "Share.#waiting": shares,
   "BatchCheck.given": batchCheck,
   "BatchCheck.#ops": batchCheck,
   "BatchCheck.#fieldByName": batchCheck,

@@ -8,7 +8,7 @@ import { Api } from "../support/workerd/api.ts";
 
 const CHUNK_BYTES = 65_536;
 const TEXT = "x".repeat(3 * CHUNK_BYTES + 1);
-const AT_A_TIME = 4;
+const AT_A_TIME = 2;
 
 const KEYED: Principal = {
   role: "cell",

@@ -1,0 +1,49 @@
+/** The fair share where each request has a context of its own, which test/http/fair-shares.test.ts lacks. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { startCoordinator } from "../../scripts/coordinator.ts";
+
+const LOOKUPS = 10;
+const encoder = new TextEncoder();
+
+/** Its length is not declared, so it takes the whole share. */
+const bodyOf = (value: unknown): ReadableStream =>
+  new ReadableStream({
+    start: (controller) => {
+      controller.enqueue(encoder.encode(JSON.stringify(value)));
+      controller.close();
+    },
+  });
+
+test("[M8] a request that waits starts when the one before it has ended, without a timer", async () => {
+  const stateFolder = mkdtempSync(join(tmpdir(), "leasehold-share-"));
+  const coordinator = await startCoordinator({
+    port: 0,
+    stateFolder,
+    entryPoint: join(import.meta.dirname, "../support/workerd/patient-worker.ts"),
+    cronAtStart: false,
+  });
+  onTestFinished(async () => {
+    await coordinator.stop();
+    rmSync(stateFolder, { recursive: true, force: true });
+  });
+  const { url, keys } = coordinator;
+  const send = async (path: string, key = "", init: object = {}): Promise<number> => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const answer = await fetch(new URL(path, url), { headers, ...init });
+    await answer.text();
+    return answer.status;
+  };
+  // Another caller, without which the share would be larger.
+  expect(await send("/v1/cells/1/leases", keys.cells["1"])).toBe(200);
+  const lookup = (): Promise<number> =>
+    send("/v1/records/lookup", keys.router, {
+      method: "POST",
+      body: bodyOf({ buckets: [{ type: "USERNAMES", value: "ada" }] }),
+      duplex: "half",
+    });
+  const statuses = await Promise.all(Array.from({ length: LOOKUPS }, lookup));
+  expect(statuses).toEqual(Array.from({ length: LOOKUPS }, () => 200));
+});
