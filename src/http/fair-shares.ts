@@ -9,18 +9,18 @@ import { AgeClock, type Moment } from "./age.ts";
  * addition, because the time that it takes grows with it: by some 0.15 ms per 1,024 bytes, for lookups as for
  * begins.
  */
-const REQUEST_BYTES = 2_560;
+const REQUEST_BYTES = 3_072;
 
 /**
- * The requests of one caller that run at a time have this size together, unless one alone is larger: three
+ * The requests of one caller that run at a time have this size together, unless one alone is larger: two
  * small ones. A body of unknown size counts as this.
  */
-const SHARE_BYTES = 9_216;
+const SHARE_BYTES = 8_192;
 
 /**
  * The same for a caller while no other one calls: requests that run together share messages and transactions,
  * so a small share would halve what one caller alone can do. What has started when another one calls takes
- * some 50 ms.
+ * some 40 ms.
  */
 const SHARE_ALONE_BYTES = 262_144;
 
@@ -30,9 +30,9 @@ const ALONE_AFTER_MS = 1_000;
 /**
  * A request that takes longer than this per 1,024 bytes waits for something and computes little. It goes on,
  * but no longer counts: a begin that waits for a name, or a shard that hangs, must not keep the caller's
- * other requests from running. At least 400 small requests per second start, even if none of them ends.
+ * other requests from running. At least 300 small requests per second start, even if none of them ends.
  */
-const COUNTED_MS_PER_KIB = 3;
+const COUNTED_MS_PER_KIB = 2;
 const MAX_COUNTED_MS = 500;
 
 /**

@@ -10,7 +10,7 @@ interface DocumentAnswer {
 }
 
 /** What a document counts as the size of a body, in bytes: two are sent at a time. */
-const COUNTED_BYTES = 2_048;
+const COUNTED_BYTES = 1_024;
 
 /** After this time, the document no longer counts, even if the caller has not read it. */
 const SENDING_MS = 100;
