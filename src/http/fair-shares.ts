@@ -5,9 +5,9 @@ import { AgeClock, type Moment } from "./age.ts";
 
 /**
  * What a request without a body counts, in bytes. It takes half a millisecond, in a dozen steps, and each
- * step of another caller waits for one of each request that runs. One with a body counts its size in
- * addition, because the time that it takes grows with it: by some 0.15 ms per 1,024 bytes, for lookups as for
- * begins.
+ * step of another caller's request waits for a step of every request that runs. One with a body counts its
+ * size in addition, because the time that it takes grows with it: by some 0.15 ms per 1,024 bytes, for
+ * lookups as for begins.
  */
 const REQUEST_BYTES = 3_072;
 
@@ -30,7 +30,7 @@ const ALONE_AFTER_MS = 1_000;
 /**
  * A request that takes longer than this per 1,024 bytes waits for something and computes little. It goes on,
  * but no longer counts: a begin that waits for a name, or a shard that hangs, must not keep the caller's
- * other requests from running. At least 300 small requests per second start, even if none of them ends.
+ * other requests from running. Some 250 small requests per second start, even if none of them ends.
  */
 const COUNTED_MS_PER_KIB = 2;
 const MAX_COUNTED_MS = 500;
@@ -38,7 +38,7 @@ const MAX_COUNTED_MS = 500;
 /**
  * A request counts this much longer than it runs if others of its caller wait. Otherwise, the next one would
  * start in the same turn of the event loop. Neither workerd nor Node reads what another caller has sent until
- * nothing is left to run, so it would wait for all requests of the caller, whatever the share.
+ * nothing is left to run, so that caller would wait for all requests of this one, whatever the share.
  */
 const PAUSE_MS = 1;
 
@@ -52,8 +52,9 @@ const MAX_WAITING = 1_000;
 const MAX_WAITING_WITHOUT_KEY = 100;
 
 /**
- * A request that has waited so long is refused. Its caller has given up by now, or will soon. A platform that
- * drops work some time after the caller has left must not drop one that others wait behind.
+ * A request that has waited so long is refused, because its caller has given up or will soon. Cloudflare
+ * drops work some 30 s after its caller has left. A request that is dropped while it waits would keep those
+ * behind it waiting, so none waits that long.
  */
 const MAX_WAIT_MS = 10_000;
 
@@ -68,6 +69,8 @@ interface Running {
 interface Waiting {
   /** Lets it look again whether there is room. */
   wake: () => void;
+  /** Whether it has waited too long. */
+  isLate: boolean;
 }
 
 /** What one caller has running and waiting in this isolate. */
@@ -125,19 +128,21 @@ class Share {
    * request that has ended is never told, and a request with nothing of its own to wait for counts as hung.
    */
   async #startLater(sizeBytes: number, clock: Pick<WallClock, "after">): Promise<Running | undefined> {
-    const waiting: Waiting = { wake: () => {} };
-    const since = this.#ages.now();
+    const waiting: Waiting = { wake: () => {}, isLate: false };
     this.#waiting.push(waiting);
+    // The clock may be set, but a timer takes its time.
+    const cancel = clock.after(MAX_WAIT_MS, () => {
+      waiting.isLate = true;
+      waiting.wake();
+    });
     let mayStart = this.#mayStart(waiting, sizeBytes);
-    while (!mayStart && this.#ages.ageMs(since) < MAX_WAIT_MS) {
-      const woken = Promise.withResolvers<void>();
-      waiting.wake = woken.resolve;
-      const cancel = clock.after(this.#nextLookMs(waiting), woken.resolve);
-      await woken.promise;
-      cancel();
+    while (!mayStart && !waiting.isLate) {
+      await this.#woken(waiting, clock);
       mayStart = this.#mayStart(waiting, sizeBytes);
     }
-    this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+    cancel();
+    // What is before it came earlier and is late too, or the platform has dropped it.
+    this.#waiting.splice(0, this.#waiting.indexOf(waiting) + 1);
     const running = mayStart ? this.#add(sizeBytes) : undefined;
     this.#waiting[0]?.wake();
     return running;
@@ -147,10 +152,14 @@ class Share {
     return this.#waiting[0] === waiting && this.#hasRoom(sizeBytes);
   }
 
-  /** Until one that runs no longer counts, for the first that waits. The others are woken. */
-  #nextLookMs(waiting: Waiting): number {
-    const leftMs = this.#waiting[0] === waiting ? [...this.#running].map((each) => this.#leftMs(each)) : [];
-    return Math.min(...leftMs, MAX_COUNTED_MS);
+  /** The first also looks when one that runs no longer counts. */
+  async #woken(waiting: Waiting, clock: Pick<WallClock, "after">): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    waiting.wake = resolve;
+    const leftMs = Math.min(...[...this.#running].map((each) => this.#leftMs(each)), MAX_COUNTED_MS);
+    const cancel = this.#waiting[0] === waiting ? clock.after(Math.ceil(leftMs), resolve) : undefined;
+    await promise;
+    cancel?.();
   }
 
   #leftMs({ sizeBytes, startedAt }: Running): number {
@@ -178,7 +187,8 @@ export class FairShares {
   }
 
   /**
-   * Carries out work when the caller's share has room for it, or refuses it if too much waits.
+   * Carries out work when the caller's share has room for it. Refuses it if too much waits, or if it has
+   * waited for 10 s.
    *
    * @param caller null: callers without a key, who have one share together. They don't make the share of a
    *   caller alone smaller
@@ -201,18 +211,18 @@ export class FairShares {
     waitUntil(ended.promise);
     const sizeBytes = bodyBytes === undefined ? SHARE_BYTES : REQUEST_BYTES + bodyBytes;
     const running = await share.start(sizeBytes, this.#clock);
-    if (running === undefined) {
+    const end = (): void => {
+      if (running !== undefined) share.end(running);
+      if (share.isUnused && this.#shares.get(owner) === share) this.#shares.delete(owner);
       ended.resolve();
+    };
+    if (running === undefined) {
+      end();
       return waitedTooLong;
     }
     try {
       return ok(await work());
     } finally {
-      const end = (): void => {
-        share.end(running);
-        if (share.isUnused && this.#shares.get(owner) === share) this.#shares.delete(owner);
-        ended.resolve();
-      };
       if (share.waiting === 0) end();
       else this.#clock.after(PAUSE_MS, end);
     }
@@ -237,7 +247,7 @@ function ownerOf(caller: Principal | null): string {
 
 const waitedTooLong = refused(
   "RESOURCE_EXHAUSTED",
-  `earlier requests of this caller took more than ${MAX_WAIT_MS / 1_000} s, and this one was not begun`,
+  `this request has waited ${MAX_WAIT_MS / 1_000} s for earlier ones of its caller, and was not begun`,
   { retryAfterMs: RETRY_AFTER_MS },
 );
 

@@ -9,10 +9,10 @@ interface DocumentAnswer {
   headers: Record<string, string>;
 }
 
-/** What a document counts as the size of a body, in bytes: two are sent at a time. */
+/** What a document counts as the size of a body, in bytes: two are sent at a time while others call. */
 const COUNTED_BYTES = 1_024;
 
-/** After this time, the document no longer counts, even if the caller has not read it. */
+/** After this time, the request ends in the share, even if the caller has not read the document. */
 const SENDING_MS = 100;
 
 /**

@@ -265,7 +265,7 @@ const stopping = at(
   "test/standalone/server.test.ts",
   "a stop answers the requests that are running, also if its signal comes twice",
 );
-const shares = at("test/http/fair-shares.test.ts", "[M8] a caller whose requests fail gets its share back");
+const shares = at("test/http/fair-shares.test.ts", "[M8] a caller whose request fails gets its share back");
 const batchCheck = at(
   "test/http/lists.test.ts",
   "any route, with the largest limits, may have items with as many faults as possible",
@@ -580,8 +580,14 @@ const proofs: Record<string, Proof> = {
     "one check calls the directory, every shard and 16 of 1,000 ledgers",
   ),
   "FairShares.#shares": shares,
-  "Share.#running": shares,
-  "Share.#waiting": shares,
+  "Share.#running": at(
+    "test/http/fair-shares.test.ts",
+    "[M8] a caller has a larger share while no other one has called for a second",
+  ),
+  "Share.#waiting": at(
+    "test/http/fair-shares.test.ts",
+    "[M8] a caller with 1,000 requests that wait is refused, and no other caller",
+  ),
   "BatchCheck.given": batchCheck,
   "BatchCheck.#ops": batchCheck,
   "BatchCheck.#fieldByName": batchCheck,

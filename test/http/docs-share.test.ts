@@ -54,7 +54,7 @@ class Fixture {
   }
 
   fireTimers(): void {
-    for (const fire of this.#timers) fire();
+    for (const fire of this.#timers) if (this.#timers.delete(fire)) fire();
   }
 }
 

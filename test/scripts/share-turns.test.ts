@@ -8,11 +8,12 @@ import { startCoordinator } from "../../scripts/coordinator.ts";
 const LOOKUPS = 10;
 const encoder = new TextEncoder();
 
-/** Its length is not declared, so it takes the whole share. */
-const bodyOf = (value: unknown): ReadableStream =>
+/** A body whose length is not declared, so that it takes the whole share. It ends when `end` does. */
+const bodyOf = (value: unknown, end = Promise.resolve()): ReadableStream =>
   new ReadableStream({
-    start: (controller) => {
+    start: async (controller) => {
       controller.enqueue(encoder.encode(JSON.stringify(value)));
+      await end;
       controller.close();
     },
   });
@@ -36,14 +37,20 @@ test("[M8] a request that waits starts when the one before it has ended, without
     await answer.text();
     return answer.status;
   };
-  // Another caller, without which the share would be larger.
-  expect(await send("/v1/cells/1/leases", keys.cells["1"])).toBe(200);
-  const lookup = (): Promise<number> =>
+  // Without another caller, the share would be larger.
+  const other = (): Promise<number> => send("/v1/cells/1/leases", keys.cells["1"]);
+  const lookup = (end?: Promise<void>): Promise<number> =>
     send("/v1/records/lookup", keys.router, {
       method: "POST",
-      body: bodyOf({ buckets: [{ type: "USERNAMES", value: "ada" }] }),
+      body: bodyOf({ buckets: [{ type: "USERNAMES", value: "ada" }] }, end),
       duplex: "half",
     });
-  const statuses = await Promise.all(Array.from({ length: LOOKUPS }, lookup));
-  expect(statuses).toEqual(Array.from({ length: LOOKUPS }, () => 200));
+  expect(await other()).toBe(200);
+  const end = Promise.withResolvers<void>();
+  const lookups = Array.from({ length: LOOKUPS }, (_, index) =>
+    lookup(index === 0 ? end.promise : undefined),
+  );
+  expect(await other()).toBe(200);
+  end.resolve();
+  expect(await Promise.all(lookups)).toEqual(Array.from({ length: LOOKUPS }, () => 200));
 });

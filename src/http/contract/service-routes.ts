@@ -25,7 +25,7 @@ const staleLease = z
 
 const TOO_MANY_READERS = {
   code: "RESOURCE_EXHAUSTED",
-  when: "100 callers without a key wait for a document already.",
+  when: "100 callers without a key wait for a document already, or this one has waited for 10 s.",
 } as const;
 
 export const serviceRoutes = {
