@@ -35,7 +35,7 @@ export class ClaimTransaction<Tx> {
   /** The writes that have not ended. */
   readonly #underWay = new Set<Promise<unknown>>();
   #isOver = false;
-  /** Why the transaction must not be committed: an insert was refused after it may have stored rows. */
+  /** Why the transaction must not be committed: rows may be stored whose claims are not known. */
   #refused: LeaseholdError | undefined;
 
   /** Created by `Cell.transaction`. */
@@ -105,7 +105,11 @@ export class ClaimTransaction<Tx> {
     this.#check();
     const claimable = this.#tables.of(table);
     if (before !== undefined) claimable.checkWhole(before as AnyRow);
-    this.changes.add(claimable, before as AnyRow | undefined, after as AnyRow | undefined);
+    try {
+      this.changes.add(claimable, before as AnyRow | undefined, after as AnyRow | undefined);
+    } catch (error) {
+      this.#refuse(error);
+    }
   }
 
   /** @internal Runs the body, then checks that its writes have ended, and reads the changed rows again. */
@@ -142,11 +146,9 @@ export class ClaimTransaction<Tx> {
     const id = rows.length === 1 ? first?.[claimable.idName] : undefined;
     return this.#writing(async () => {
       const insert = (): Promise<AnyRow[]> => this.#database.insert(this.db, claimable, rows, options);
-      const stored = await this.#noting({ claimable, id }, insert).catch((error: unknown) => {
-        // The database undoes what it refuses itself. The body may catch this error.
-        if (isLeaseholdError(error)) this.#refused ??= error;
-        throw error;
-      });
+      const stored = await this.#noting({ claimable, id }, insert).catch((error: unknown) =>
+        this.#refuse(error),
+      );
       for (const row of stored) this.changes.add(claimable, undefined, row);
       return stored;
     });
@@ -229,6 +231,15 @@ export class ClaimTransaction<Tx> {
     } finally {
       this.#underWay.delete(writing);
     }
+  }
+
+  /**
+   * Keeps the transaction from being committed, because rows would be saved without claims. The database
+   * undoes what it refuses itself, but the body may catch this error.
+   */
+  #refuse(error: unknown): never {
+    if (isLeaseholdError(error)) this.#refused ??= error;
+    throw error;
   }
 
   /** A later write would be saved without its claim, or not at all. */

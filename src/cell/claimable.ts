@@ -78,13 +78,34 @@ export interface RowClaim {
   attribute: string;
 }
 
-/** The text of a value that can be claimed. Undefined for null. Throws unless it is text or a number. */
+/**
+ * The text of a value that can be claimed. Undefined for null. Throws unless it is text or an exact number.
+ */
 export function scalarText(value: unknown, what: string): string | undefined {
   if (value === null || value === undefined) return undefined;
+  if (typeof value === "number" && !isExact(value)) throw inexact(what, value);
   if (typeof value === "string" || typeof value === "number" || typeof value === "bigint")
     return String(value);
   throw invalidArgument(what, "must be text or a number");
 }
+
+/** Decimal numbers with so many digits are different numbers in JavaScript. Some with more are not. */
+const EXACT_DIGITS = 15;
+
+/** Whether a driver that read this number from a database can have read no other one. */
+function isExact(value: number): boolean {
+  if (!Number.isFinite(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER) return false;
+  const [digits = ""] = value.toExponential().split("e");
+  return Number.isInteger(value) || digits.replaceAll(/\D/g, "").length <= EXACT_DIGITS;
+}
+
+const inexact = (what: string, value: number): Error =>
+  invalidArgument(
+    what,
+    `is ${value}, and JavaScript rounds such numbers, so it may be another row or name: read the column as ` +
+      'text or bigint (drizzle: `mode: "bigint"`; mysql2, also with Kysely: `supportBigNumbers` and ' +
+      "`bigNumberStrings`; node-postgres: its own parser of the type)",
+  );
 
 /** A table with claimed columns. */
 export class Claimable<T extends AnyTable = AnyTable> {
@@ -131,6 +152,13 @@ export class Claimable<T extends AnyTable = AnyTable> {
     );
     if (this.attributes.length === 0)
       throw invalidArgument("attributes", `of ${this.name} must name at least one column`);
+  }
+
+  /** Throws if a number that identifies a row or belongs to its claims may have been rounded. */
+  checkExact(row: AnyRow): void {
+    const claimed = this.attributes.map(({ name }) => name);
+    for (const name of [this.idName, this.subjectIdName, this.scopeName, ...claimed])
+      if (name !== undefined && typeof row[name] === "number") scalarText(row[name], name);
   }
 
   idOf(row: AnyRow): string {

@@ -76,6 +76,26 @@ describe("claims of a row", () => {
     expect(table.checkWhole(row)).toBeUndefined();
   });
 
+  test("a number that JavaScript may have rounded is an error, wherever it is used", () => {
+    const large = 2 ** 53;
+    const options = { source: "RAILS_TABLE_USERS", attributes: { username: "USERNAMES" } } as const;
+    const ofAge = claimable(users, { ...options, subject: { type: "USER", id: "age" }, scope: "age" });
+    const computed = claimable(users, { ...options, subject: { type: "USER", id: () => large } });
+    const scoped = claimable(users, { ...options, subject, scope: () => large });
+    expect(() => table.idOf({ ...row, id: large })).toThrow(
+      "`id` is 9007199254740992, and JavaScript rounds",
+    );
+    expect(() => table.claimsOf({ ...row, phone: -large })).toThrow("`phone` is -9007199254740992");
+    expect(() => ofAge.checkExact({ ...row, age: large })).toThrow("`age` is 9007199254740992");
+    expect(() => computed.claimsOf(row)).toThrow("`subject.id` is 9007199254740992");
+    expect(() => scoped.claimsOf(row)).toThrow("`scope` is 9007199254740992");
+    for (const phone of [0.1 + 0.2, 12_345_678.123_456_789, Number.NaN, Number.POSITIVE_INFINITY])
+      expect(() => table.claimsOf({ ...row, phone })).toThrow("text or bigint");
+    for (const phone of [large - 1, 0.1, 1.5e-7, -3, 123_456.123_456_789])
+      expect(table.claimsOf({ ...row, phone }).at(-1)?.bucket.value).toBe(String(phone));
+    expect(() => table.checkExact({ ...row, id: String(large), phone: BigInt(large) })).not.toThrow();
+  });
+
   test("a null subject is undefined, which is enough to destroy a claim", () => {
     const owned = claimable(users, {
       source: "RAILS_TABLE_USERS",

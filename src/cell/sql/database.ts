@@ -110,26 +110,29 @@ export abstract class SqlDatabase<Tx, Orm> {
     rows: readonly AnyRow[],
     { skipExisting = false }: { skipExisting?: boolean } = {},
   ): Promise<AnyRow[]> {
+    exact(claimable, rows);
     const stored = await inChunks(rows, rowsPerStatement(claimable, rows), (chunk) =>
       this.rows.insert(tx, claimable, chunk, { skipExisting }),
     );
     if (!skipExisting && stored.length !== rows.length)
       throw notStored(claimable.name, rows.length - stored.length);
-    return stored;
+    return exact(claimable, stored);
   }
 
   async lock(tx: Tx, claimable: Claimable, rows: Selection, limit?: number): Promise<AnyRow[]> {
-    return this.rows.select(tx, claimable, rows, { limit, isLocking: true });
+    return exact(claimable, await this.rows.select(tx, claimable, rows, { limit, isLocking: true }));
   }
 
   async read(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
     const options = { isLocking: this.#dialect.readsSnapshot };
-    return inChunks(ids, ROWS_PER_STATEMENT, (chunk) =>
+    const rows = await inChunks(ids, ROWS_PER_STATEMENT, (chunk) =>
       this.rows.select(tx, claimable, { ids: chunk }, options),
     );
+    return exact(claimable, rows);
   }
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
+    exact(claimable, [set]);
     return inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.rows.update(tx, claimable, chunk, set));
   }
 
@@ -139,6 +142,12 @@ export abstract class SqlDatabase<Tx, Orm> {
     ]);
     return counts.reduce((sum, count) => sum + count, 0);
   }
+}
+
+/** Every row of the application passes here, whatever the driver: before a write, and after a read. */
+function exact<Rows extends readonly AnyRow[]>(claimable: Claimable, rows: Rows): Rows {
+  for (const row of rows) claimable.checkExact(row);
+  return rows;
 }
 
 function rowsPerStatement({ table }: Claimable, rows: readonly AnyRow[]): number {
