@@ -66,36 +66,46 @@ export async function sendAndCheck(server: FuzzServer, request: FuzzRequest): Pr
   return received;
 }
 
-/** A part that a request has stopped does nothing in the background, so something may stay. */
 const MOST_LOOKS = 100;
 const LOOK_AGAIN_MS = 20;
 
+/** What has stayed: a part that a request has stopped does nothing in the background. */
+const stayed = new WeakMap<StateOnDisk, Set<string>>();
+
 /** Waits for what earlier requests have left to do. Its rows would count as those of the next request. */
 export async function untilDone({ state }: FuzzServer): Promise<void> {
+  const known = stayed.get(state) ?? new Set();
+  stayed.set(state, known);
+  let left: string[] = [];
   for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
     state.changes();
-    if (!hasUnapplied(state) && !hasUntoldAbort(state)) return;
+    left = [...unapplied(state), ...untoldAborts(state)].filter((each) => !known.has(each));
+    if (left.length === 0) return;
     await new Promise((resume) => setTimeout(resume, LOOK_AGAIN_MS));
   }
+  for (const each of left) known.add(each);
 }
 
-/** Shards apply decisions after the answer (C3). */
-function hasUnapplied(state: StateOnDisk): boolean {
+/** The leases whose decisions shards still have to apply, which they do after the answer (C3). */
+function unapplied(state: StateOnDisk): string[] {
   const decided = new Set(
     state
       .rows(/^cell-/, "lease")
       .filter((row) => row["state"] !== "GRANTED")
       .map((row) => row["lease"]),
   );
-  return state.rows(/^shard-/, "hold").some((row) => decided.has(row["lease"]));
+  return state
+    .rows(/^shard-/, "hold")
+    .filter((row) => decided.has(row["lease"]))
+    .map((row) => String(row["lease"]));
 }
 
-/** All shards are told of the abort of a growth after the answer (G1). */
-const hasUntoldAbort = (state: StateOnDisk): boolean =>
-  state.rows(/^d1$/, "growths").some((row) => {
-    const growth = String(row["growth"]);
-    return growth.includes('"isAborted":true') && !growth.includes('"isDropped":true');
-  });
+/** The growths of whose abort not all shards were told, which happens after the answer (G1). */
+const untoldAborts = (state: StateOnDisk): string[] =>
+  state
+    .rows(/^d1$/, "growths")
+    .map((row) => String(row["growth"]))
+    .filter((growth) => growth.includes('"isAborted":true') && !growth.includes('"isDropped":true'));
 
 /**
  * Finishes a shard that has just accepted its loss, because a shard that is being reconciled refuses begins
