@@ -71,9 +71,12 @@ export class Changes {
   /**
    * Reads every row again, because only the final state in the database counts. A savepoint may have undone a
    * change, or a trigger may have altered it.
+   *
+   * @param checkGone is given the ids of rows that are not found, first of those that were not deleted
    */
   async refresh(
     read: (claimable: Claimable, ids: readonly unknown[]) => Promise<readonly AnyRow[]>,
+    checkGone: (claimable: Claimable, ids: readonly string[], isDeleted: boolean) => Promise<void>,
   ): Promise<void> {
     const all = [...this.#rows.values()];
     for (const claimable of new Set(all.map((change) => change.claimable))) {
@@ -83,7 +86,15 @@ export class Changes {
         changes.map(({ id }) => id),
       );
       const byKey = new Map(rows.map((row) => [keyOf(claimable, claimable.idOf(row)), row]));
-      for (const change of changes) change.after = byKey.get(keyOf(claimable, String(change.id)));
+      const found = changes.map((change) => byKey.get(keyOf(claimable, String(change.id))));
+      for (const isDeleted of [false, true]) {
+        const missing = changes.filter(
+          ({ after }, index) => found[index] === undefined && (after === undefined) === isDeleted,
+        );
+        const ids = missing.map(({ id }) => String(id));
+        if (ids.length > 0) await checkGone(claimable, ids, isDeleted);
+      }
+      for (const [index, change] of changes.entries()) change.after = found[index];
     }
   }
 

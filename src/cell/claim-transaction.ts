@@ -131,7 +131,11 @@ export class ClaimTransaction<Tx> {
     if (await unawaited())
       throw invalidArgument("transaction", "ended before its writes: await every call of tx");
     if (this.#refused !== undefined) throw this.#refused;
-    await this.changes.refresh((claimable, ids) => this.#database.read(this.db, claimable, ids));
+    const { verification } = this.#database;
+    await this.changes.refresh(
+      (claimable, ids) => this.#database.read(this.db, claimable, ids),
+      (claimable, ids, isDeleted) => verification.checkGone(this.db, claimable, ids, isDeleted),
+    );
     return value;
   }
 
@@ -192,6 +196,8 @@ export class ClaimTransaction<Tx> {
         `${claimable.name} kept ${rows.length - deleted} of ${rows.length} deleted rows: ` +
           "check its triggers and policies",
       );
+    const ids = rows.map((row) => claimable.idOf(row));
+    await this.#database.verification.checkGone(this.db, claimable, ids, true);
   }
 
   async #defer(claimable: Claimable, rows: readonly AnyRow[]): Promise<void> {

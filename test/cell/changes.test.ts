@@ -182,13 +182,22 @@ describe("what a transaction changes", () => {
     changes.add(table, row("1", "a"), undefined);
     changes.add(table, undefined, row("2", "b"));
     changes.add(table, row("3", "c"), row("3", "d"));
+    changes.add(table, row("4", "f"), undefined);
     const asked: unknown[] = [];
-    await changes.refresh(async (_, ids) => {
-      asked.push(...ids);
-      return [row("1", "a"), row("3", "e")];
-    });
-    expect(asked).toEqual(["1", "2", "3"]);
-    expect(story(changes.batch()?.batch)).toBe("+e@3 -c@3");
+    const missing: unknown[] = [];
+    await changes.refresh(
+      async (_, ids) => {
+        asked.push(...ids);
+        return [row("1", "a"), row("3", "e")];
+      },
+      async (_, ids, isDeleted) => void missing.push([ids, isDeleted]),
+    );
+    expect(asked).toEqual(["1", "2", "3", "4"]);
+    expect(missing).toEqual([
+      [["2"], false],
+      [["4"], true],
+    ]);
+    expect(story(changes.batch()?.batch)).toBe("+e@3 -c@3 -f@4");
   });
 
   test("after any sequence of changes, the batch has each name once, and is exactly the difference", () => {

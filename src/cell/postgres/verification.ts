@@ -1,4 +1,5 @@
-import { sql, type Column, type SQL } from "drizzle-orm";
+import { sql, type Column, type SQL, type Table } from "drizzle-orm";
+import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import { sourceOrder } from "../../core/source-order.ts";
 import {
   ANY_ROW,
@@ -13,6 +14,7 @@ import {
 import { PROGRESS_NAME, SqlVerification, type VerificationParts } from "../sql/verification.ts";
 import { ageMsOf } from "./age.ts";
 import type { Orm } from "./orm.ts";
+import { quoted } from "./read-table.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
 export class PostgresVerification<Tx> extends SqlVerification<Tx, Orm> {
@@ -22,6 +24,15 @@ export class PostgresVerification<Tx> extends SqlVerification<Tx, Orm> {
       { progress: verificationProgress, queue: verificationQueue },
       { orderOf, ageMsOf, textOf: (column) => sql`${column}::text` },
     );
+  }
+
+  protected override async filters(tx: Tx | undefined, table: Table): Promise<boolean> {
+    const { schema, name } = getTableConfig(table as PgTable);
+    const [found] = await this.connection
+      .orm(tx)
+      .select({ isActive: sql<boolean>`row_security_active(${quoted({ schema, name })})`.as("is_active") })
+      .from(sql`(VALUES (1)) AS one`);
+    return found?.isActive === true;
   }
 
   async saveProgress(text: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { and, asc, eq, getTableColumns, inArray, sql, type Column, type SQL, type Table } from "drizzle-orm";
 import type { Claimable } from "../claimable.ts";
+import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type {
   IdRange,
@@ -12,7 +13,7 @@ import type {
 import type { Connection, RowMethods, SqlTable, SqlTables } from "./connection.ts";
 import { ROWS_PER_STATEMENT } from "./database.ts";
 import { sqlOrm, type SqlOrm } from "./orm.ts";
-import { idKindOf, type RowOrder } from "./row-order.ts";
+import { idKindOf, NO_ROW, type RowOrder } from "./row-order.ts";
 
 /** The cell's own tables for verification, as a dialect declares them. */
 interface VerificationTables {
@@ -43,6 +44,9 @@ export interface VerificationParts<Tx, Orm> {
   ownRows?: RowMethods<Tx> | undefined;
 }
 
+/** How many ids a message names. */
+const SHOWN_IDS = 3;
+
 interface Query<Tx> {
   tx: Tx | undefined;
   isLocking: boolean;
@@ -72,6 +76,37 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
 
   abstract saveProgress(text: string): Promise<void>;
 
+  /** Whether the database leaves rows of a table out of what this role reads. */
+  protected abstract filters(tx: Tx | undefined, table: Table): Promise<boolean>;
+
+  async checkGone(tx: Tx, claimable: Claimable, ids: readonly string[], isDeleted: boolean): Promise<void> {
+    const its = await this.#parts.tables.of(tx, claimable);
+    if (!isDeleted && (await this.filters(tx, its.table))) throw unseen(claimable, ids);
+    if (this.#parts.ownRows === undefined) return;
+    // The adapter's own statements may leave out rows, such as those that are marked as deleted.
+    const order = this.#expressions.orderOf(its.idColumn);
+    const stored = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
+      this.#orm(tx)
+        .select<{ id: unknown }>({ id: its.idColumn })
+        .from(its.table)
+        .where(order.isOneOf(chunk) ?? NO_ROW),
+    );
+    if (stored.length > 0)
+      throw unseen(
+        claimable,
+        stored.map(({ id }) => String(id)),
+      );
+  }
+
+  async #checkReads(tx: Tx | undefined, { table, claimable }: SqlTable): Promise<void> {
+    if (await this.filters(tx, table))
+      throw invalidArgument(
+        "tables",
+        `has ${claimable.name}, of which row-level security hides rows from this role: verify with a role ` +
+          "that has BYPASSRLS, or leave the table out",
+      );
+  }
+
   async count(claimable: Claimable, range: IdRange): Promise<number> {
     const { table, idColumn } = await this.#parts.tables.of(undefined, claimable);
     const [counted] = await this.#orm()
@@ -97,6 +132,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
     { limit, ...range }: IdRange & { limit: number },
   ): Promise<InspectedRow[]> {
     const its = await this.#parts.tables.of(tx, claimable);
+    await this.#checkReads(tx, its);
     const order = this.#expressions.orderOf(its.idColumn);
     const where = isInRange(order, range);
     return this.#inspect({ tx, isLocking: false, its, where, by: order.by, limit });
@@ -104,6 +140,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
 
   async byIds(tx: Tx | undefined, claimable: Claimable, ids: readonly string[]): Promise<InspectedRow[]> {
     const its = await this.#parts.tables.of(tx, claimable);
+    await this.#checkReads(tx, its);
     const where = this.#expressions.orderOf(its.idColumn).isOneOf(ids);
     const isLocking = tx !== undefined;
     return where === undefined ? [] : this.#inspect({ tx, isLocking, its, where, by: sql`${its.idColumn}` });
@@ -125,9 +162,15 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
     const byId = new Map(rows.map((row) => [claimable.idOf(row), row]));
     const where = inArray(idColumn, ids);
     const described = ids.length === 0 ? [] : await this.#select({ ...query, where }, { id: idColumn });
-    return described.flatMap((each) => {
+    return described.map((each) => {
       const row = byId.get(String(each["id"]));
-      return row === undefined ? [] : [{ ...inspectedRow(each), row, isIntegerId }];
+      if (row === undefined)
+        throw invalidArgument(
+          "tables",
+          `has ${claimable.name}, of which the adapter does not read the row ${String(each["id"])}: let it ` +
+            "read every row, or leave the table out",
+        );
+      return { ...inspectedRow(each), row, isIntegerId };
     });
   }
 
@@ -188,6 +231,13 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
     return sqlOrm(this.connection.orm(tx));
   }
 }
+
+const unseen = ({ name }: Claimable, ids: readonly string[]): Error =>
+  invalidArgument(
+    "transaction",
+    `can no longer see rows of ${name} that it wrote (${ids.slice(0, SHOWN_IDS).join(", ")}): let it see ` +
+      "them until its end, so that their names can be claimed (row-level security, soft deletes, plugins)",
+  );
 
 const isInRange = (order: RowOrder, { after, upTo }: IdRange): SQL | undefined =>
   and(order.after(after), upTo === undefined ? undefined : order.upTo(upTo));

@@ -150,8 +150,17 @@ export interface InspectedRow {
 /** Reads rows as `VerificationDatabase.page` does. */
 export type ReadPage = (claimable: Claimable, range: IdRange & { limit: number }) => Promise<InspectedRow[]>;
 
-/** What verification needs from a cell's database, apart from transactions. Each dialect implements it. */
+/**
+ * What verification needs from a cell's database, apart from transactions. Each dialect implements it. Reads
+ * throw if something hides rows of the table from them: a hidden row is not gone, and keeps its names.
+ */
 export interface VerificationDatabase<Tx> {
+  /**
+   * Throws unless these rows, which a read in the transaction did not find, are known to be gone.
+   *
+   * @param isDeleted whether they were deleted, so that a policy that hides rows explains nothing
+   */
+  checkGone(tx: Tx, claimable: Claimable, ids: readonly string[], isDeleted: boolean): Promise<void>;
   count(claimable: Claimable, range: IdRange): Promise<number>;
   /** Answers rows in source order: decimal ids first, as numbers; then all others, by bytes. */
   page(claimable: Claimable, range: IdRange & { limit: number }): Promise<InspectedRow[]>;

@@ -137,6 +137,27 @@ describe.skipIf(isSkipped("PostgreSQL"))("Prisma on PostgreSQL", () => {
     expect(await leases()).toEqual([]);
   });
 
+  test("a row that an extension hides keeps its name", async () => {
+    const visible = { score: { gte: 0 } };
+    const extended = prisma.$extends({
+      query: {
+        person: {
+          findMany: ({ args, query }) => query({ ...args, where: { AND: [args.where ?? {}, visible] } }),
+        },
+      },
+    }) as unknown as PrismaClient;
+    const hiding = cellOf(prismaPostgres(extended), claimablesOf(extended));
+    const { person } = prismaTables(extended);
+    const userName = fresh("ada");
+    await hiding.transaction((tx) => tx.insert(person, { userName }));
+    const hide = hiding.transaction((tx) => tx.update(person, { userName }, { score: -1n }));
+    await expect(hide).rejects.toMatchObject({ name: "InvalidArgumentError", field: "transaction" });
+    expect(await prisma.person.findUnique({ where: { userName } })).toMatchObject({ score: 0n });
+    await opened.query("UPDATE people SET score = -1");
+    await expect(hiding.verify({ apply: true, recentMs: 0 })).rejects.toThrow("does not read the row");
+    expect(await owns("USERNAMES", userName)).toBe(true);
+  });
+
   test("an update takes Prisma's operations, such as increment", async () => {
     const { person } = tables();
     const userName = fresh("ada");
