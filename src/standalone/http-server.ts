@@ -107,7 +107,8 @@ export class HttpServer {
         if (!sent.complete) announceClose(outgoing as ServerResponse);
         return answered;
       },
-      { errorHandler: (error) => application.dispatch(refusedRequest(error)) },
+      // HTTP/1.0 needs no `Host`, and health checks of load balancers send none.
+      { hostname: "localhost", errorHandler: (error) => application.dispatch(refusedRequest(error)) },
     );
     const connections = new Connections();
     const listener: RequestListener = (incoming, outgoing) =>

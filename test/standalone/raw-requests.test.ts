@@ -136,3 +136,8 @@ test("a request without a Host, and one in two lines, are refused", async () => 
   for (const head of [lines("GET /healthz HTTP/1.1"), lines("GET /healthz\n HTTP/1.1", HOST)])
     expect((await exchange(head)).statuses).toEqual([400]);
 });
+
+test("HTTP/1.0 needs no Host, as load balancers send their health checks", async () => {
+  for (const head of [lines("GET /healthz HTTP/1.0"), lines("GET /healthz HTTP/1.0", "Host:")])
+    expect((await exchange(head)).statuses).toEqual([200]);
+});
