@@ -490,6 +490,8 @@ export class Cell<Tx> {
   /** Checks what only the database knows about the tables, once. A failed check is repeated. */
   async #checkTables(): Promise<void> {
     if (this.#isChecked) return;
+    const [fault] = await this.#options.database.storedFaults(this.#tables.all);
+    if (fault !== undefined) throw invalidArgument("tables", fault);
     this.#refuse(await this.#options.database.storedCascades(this.#tables.all));
     this.#isChecked = true;
   }

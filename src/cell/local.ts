@@ -96,6 +96,8 @@ export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
    * the tables declare it.
    */
   cascades(claimables: readonly Claimable[]): string[];
+  /** Answers a sentence for each table that cannot be claimed, because of what only the database knows. */
+  storedFaults(claimables: readonly Claimable[]): Promise<string[]>;
   /** Answers a sentence for each such foreign key that only the database knows. */
   storedCascades(claimables: readonly Claimable[]): Promise<string[]>;
 }

@@ -9,6 +9,7 @@ import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/con
 import type { VerificationParts } from "../sql/verification.ts";
 import { ROWS_PER_STATEMENT, SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
+import { storedFaults } from "../sql/stored-faults.ts";
 import { ageMsOf } from "./age.ts";
 import type { AnyRow } from "../table.ts";
 import { affectedRows } from "./driver.ts";
@@ -16,6 +17,7 @@ import { isAbort, isDuplicateKey, isLockConflict, missingTableOf } from "./failu
 import { MysqlLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
+import { storedTraits } from "./stored-traits.ts";
 import {
   allOrNothing,
   endedEarly,
@@ -231,6 +233,10 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
     const all = await sqlTablesOf(this.#parts.tables, tables);
     const its = all.find(({ claimable }) => claimable === written);
     return duplicateIn(all, error, its, describeError);
+  }
+
+  async storedFaults(claimables: readonly Claimable[]): Promise<string[]> {
+    return storedFaults(this.#parts.tables, claimables, (table) => storedTraits(this.#orm(), table));
   }
 
   async storedCascades(claimables: readonly Claimable[]): Promise<string[]> {

@@ -8,13 +8,14 @@ import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/con
 import type { VerificationParts } from "../sql/verification.ts";
 import { SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
+import { storedFaults } from "../sql/stored-faults.ts";
 import { ageMsOf } from "./age.ts";
 import { isAbort, isLockTimeout, missingTableOf, uniqueViolationOf } from "./failure.ts";
 import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
 import { PostgresLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
-import { storedKeyParts } from "./stored-keys.ts";
+import { storedKeyParts, storedTraits } from "./stored-keys.ts";
 import { duplicateIn } from "./unique-keys.ts";
 import { PostgresVerification } from "./verification.ts";
 
@@ -192,6 +193,10 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
     return duplicateIn(await sqlTablesOf(this.#parts.tables, tables), violation, (table, key) =>
       storedKeyParts(this.#orm(), table, key),
     );
+  }
+
+  async storedFaults(claimables: readonly Claimable[]): Promise<string[]> {
+    return storedFaults(this.#parts.tables, claimables, (table) => storedTraits(this.#orm(), table));
   }
 
   async storedCascades(claimables: readonly Claimable[]): Promise<string[]> {

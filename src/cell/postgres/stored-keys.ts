@@ -1,6 +1,8 @@
 import { sql } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import type { SqlTable } from "../sql/connection.ts";
+import type { StoredTraits } from "../sql/stored-faults.ts";
+import { withoutCase } from "../sql/unique-keys.ts";
 import type { Orm } from "./orm.ts";
 import { quoted } from "./read-table.ts";
 
@@ -13,4 +15,22 @@ export async function storedKeyParts(orm: Orm, { table }: SqlTable, key: string)
     .where(sql`indrelid = to_regclass(${quoted({ schema, name })}) AND relname = ${key}`)
     .orderBy(sql`place`);
   return parts.map(({ part }) => part);
+}
+
+/** A partitioned table has no unique key without the columns by which it is partitioned. */
+export async function storedTraits(
+  orm: Orm,
+  { table, idColumn }: SqlTable,
+): Promise<StoredTraits | undefined> {
+  const { schema, name } = getTableConfig(table as PgTable);
+  const [traits] = await orm
+    .select({
+      hasUniqueId: sql<boolean>`EXISTS (
+        SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+        WHERE indrelid = pg_class.oid AND indisunique AND indisvalid AND indpred IS NULL AND indnkeyatts = 1
+          AND replace(lower(attname), '_', '') = ${withoutCase(idColumn.name)})`.as("has_unique_id"),
+    })
+    .from(sql`pg_class`)
+    .where(sql`oid = to_regclass(${quoted({ schema, name })}) AND relkind IN ('r', 'p')`);
+  return traits;
 }

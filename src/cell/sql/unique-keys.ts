@@ -99,7 +99,8 @@ export function nameInRow(table: Table, nameInDatabase: string): string[] {
 
 /** Drizzle's option `casing` turns `userName` into `user_name` where it writes SQL, but not in its schema. */
 const isSameName = (one: string, other: string): boolean => withoutCase(one) === withoutCase(other);
-const withoutCase = (name: string): string => name.replaceAll("_", "").toLowerCase();
+/** A name without what drizzle's casing changes. */
+export const withoutCase = (name: string): string => name.replaceAll("_", "").toLowerCase();
 
 const unique = (names: readonly string[]): string[] => [...new Set(names)];
 const onlyOne = (names: readonly string[]): string[] => (names.length === 1 ? [...names] : []);

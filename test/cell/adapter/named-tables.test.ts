@@ -160,6 +160,38 @@ function suite(kind: DriverKind): void {
     );
   });
 
+  test("a table in which several rows may have the same id is refused at the first use", async () => {
+    const insertInto = async (name: string, keys: string): Promise<unknown> => {
+      const its = table<{ id: number; tenant: number; name: string }>(name);
+      await driver.run(
+        `CREATE TABLE ${name} (id int NOT NULL, tenant int NOT NULL, name varchar(80)${keys})`,
+      );
+      const given = { source: "RAILS_TABLE_USERS", subject, attributes } as const;
+      const row = { id: 1, tenant: 1, name: fresh("ada") };
+      return cellOf([claimable(its, given)]).transaction((tx) => tx.insert(its, row));
+    };
+    const refused = ["", ", PRIMARY KEY (id, tenant)", ", UNIQUE (tenant), UNIQUE (tenant, id)"];
+    for (const [index, keys] of refused.entries()) {
+      await expect(insertInto(`shared_${index}`, keys)).rejects.toThrow("several rows may have the same id");
+      expect(await driver.rows(`SELECT name FROM shared_${index}`)).toEqual([]);
+    }
+    const right = [", PRIMARY KEY (id)", ", PRIMARY KEY (tenant, id), UNIQUE (id)"];
+    for (const [index, keys] of right.entries())
+      expect(await insertInto(`own_${index}`, keys)).toMatchObject({ id: 1 });
+  });
+
+  if (kind.server === "MariaDB")
+    test("a table without transactions is refused", async () => {
+      await driver.run("ALTER TABLE people ENGINE = MyISAM");
+      await expect(insert({ name: fresh("ada") })).rejects.toThrow(
+        "has people, which MyISAM stores without transactions",
+      );
+      await expect(cell.verify()).rejects.toThrow("MyISAM");
+      expect(await driver.rows("SELECT name FROM people")).toEqual([]);
+      await driver.run("ALTER TABLE people ENGINE = InnoDB");
+      expect(await insert({ name: fresh("ada") })).toMatchObject({ id: 1 });
+    });
+
   test("a table of drizzle is refused, because its own names and defaults would be ignored", async () => {
     const drizzled = pgTable("people", { id: serial().primaryKey(), name: text().notNull() });
     const odd = cellOf([claimable(drizzled, { source: "RAILS_TABLE_USERS", subject, attributes })] as never);

@@ -130,7 +130,9 @@ describe.skipIf(isSkipped("PostgreSQL"))("rows that a policy hides", () => {
   test("verification and digests refuse to run where rows are hidden, and release nothing", async () => {
     const name = fresh("name");
     await insert(name);
-    await expect(member.cell.verify({ apply: true, recentMs: 0 })).rejects.toThrow("row-level security hides rows");
+    await expect(member.cell.verify({ apply: true, recentMs: 0 })).rejects.toThrow(
+      "row-level security hides rows",
+    );
     await expect(member.cell.digestScope("acme")).rejects.toMatchObject({ field: "tables" });
     expect(await isClaimed(name)).toBe(true);
     await owner.cell.verify({ apply: true, recentMs: 0 });

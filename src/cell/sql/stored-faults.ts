@@ -1,0 +1,40 @@
+import type { Claimable } from "../claimable.ts";
+import type { SqlTable, SqlTables } from "./connection.ts";
+
+/** What only the database knows about a table. */
+export interface StoredTraits {
+  /** Whether a unique key consists of the id column alone. */
+  hasUniqueId: boolean;
+  /** The engine that stores the table, if it has no transactions. */
+  engineWithoutTransactions?: string | undefined;
+}
+
+/**
+ * Answers a sentence for each table whose rows and claims could not be changed together.
+ *
+ * @param traitsOf undefined for what is no table, or does not exist
+ */
+export async function storedFaults<Tx>(
+  tables: SqlTables<Tx>,
+  claimables: readonly Claimable[],
+  traitsOf: (table: SqlTable) => Promise<StoredTraits | undefined>,
+): Promise<string[]> {
+  const faults: (string | undefined)[] = [];
+  for (const claimable of claimables) {
+    // The first use of a table that cannot be read says why.
+    const table = await tables.of(undefined, claimable).catch(() => undefined);
+    const traits = table && (await traitsOf(table));
+    if (traits !== undefined) faults.push(faultOf(claimable, traits));
+  }
+  return faults.filter((fault) => fault !== undefined);
+}
+
+function faultOf({ name, idName }: Claimable, traits: StoredTraits): string | undefined {
+  const { engineWithoutTransactions: engine, hasUniqueId } = traits;
+  if (engine !== undefined)
+    return `has ${name}, which ${engine} stores without transactions: convert it to InnoDB`;
+  return hasUniqueId
+    ? undefined
+    : `has ${name}, in which several rows may have the same ${idName}, because no unique key consists of ` +
+        "that column alone: add one, or name a column with one as `id`";
+}
