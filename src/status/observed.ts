@@ -1,3 +1,4 @@
+import { grouped } from "./grouped.ts";
 import { driftOf, type Drift, type ReportedStatus } from "./health.ts";
 
 export interface CellStatus {
@@ -250,7 +251,7 @@ export function expiringKeysOf(
     .map((key) => ({ ...key, expiresInMs: Date.parse(key.expires_at) - nowMs }))
     .filter(({ expiresInMs }) => expiresInMs > 0)
     .toSorted((a, b) => b.expiresInMs - a.expiresInMs);
-  return [...Map.groupBy(valid, ({ role, cell_id: cell }) => `${role} ${cell ?? ""}`).values()]
+  return [...grouped(valid, ({ role, cell_id: cell }) => `${role} ${cell ?? ""}`).values()]
     .flatMap(([last]) => last ?? [])
     .filter(({ expiresInMs }) => expiresInMs < KEY_SOON_MS)
     .map(({ role, cell_id: cell, id, expiresInMs }) => ({ role, cell, id, expires_in_ms: expiresInMs }));

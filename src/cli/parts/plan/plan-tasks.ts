@@ -1,4 +1,5 @@
 import type { Batch } from "../../../client/api-types.ts";
+import { grouped } from "../../../status/grouped.ts";
 import type { Plan, PlanLine } from "./plan-file.ts";
 
 type List = "creates" | "destroys" | "replaces";
@@ -52,7 +53,7 @@ export const spelled = (
 
 /** Returns what one lease does at a time: steps of one cell and one list. */
 export function* batchesOf(steps: readonly Step[]): Generator<Step[], void, undefined> {
-  for (const alike of Map.groupBy(steps, ({ cell, list }) => `${list} ${cell}`).values()) {
+  for (const alike of grouped(steps, ({ cell, list }) => `${list} ${cell}`).values()) {
     let batch: Step[] = [];
     let chars = 0;
     for (const step of alike) {
