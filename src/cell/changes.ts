@@ -86,6 +86,9 @@ export class Changes {
         changes.map(({ id }) => id),
       );
       const byKey = new Map(rows.map((row) => [keyOf(claimable, claimable.idOf(row)), row]));
+      const asked = new Set(changes.map(({ id }) => String(id)));
+      const other = rows.map((row) => claimable.idOf(row)).find((id) => !asked.has(id));
+      if (other !== undefined) throw otherSpelling(claimable, other);
       const found = changes.map((change) => byKey.get(keyOf(claimable, String(change.id))));
       for (const isDeleted of [false, true]) {
         const missing = changes.filter(
@@ -157,6 +160,9 @@ export class Changes {
     return isOn;
   }
 }
+
+const otherSpelling = ({ name, idName }: Claimable, id: string): Error =>
+  invalidArgument(idName, `of a changed row of ${name} is stored as ${id}: use the database's spelling`);
 
 const isIn = (claims: readonly RowClaim[], claim: RowClaim): boolean =>
   claims.some((other) => isSameClaim(other, claim));

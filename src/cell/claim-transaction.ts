@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from "uuid";
 import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
 import { causesOf } from "./causes.ts";
-import { Changes } from "./changes.ts";
+import { Changes, type ClaimBatch } from "./changes.ts";
 import { chunksOf, type ChunkLimits } from "./chunks.ts";
 import type { Claimable } from "./claimable.ts";
 import { invalidArgument } from "./errors.ts";
@@ -88,9 +88,17 @@ export class ClaimTransaction<Tx> {
     const claimable = this.#tables.of(table);
     return this.#writing(async () => {
       const before = await this.#database.lock(this.db, claimable, { where });
-      await this.#deleteAll(claimable, before);
       const limits = { ...this.#chunk, records: Math.min(DEFERRED_ROWS, this.#chunk.records) };
-      for (const rows of chunksOf(before, claimable, limits)) await this.#defer(claimable, rows);
+      const batches = [...chunksOf(before, claimable, limits)].flatMap(
+        (rows) => this.#batchOf(claimable, rows) ?? [],
+      );
+      await this.#deleteAll(claimable, before);
+      const ids = before.map((row) => claimable.idOf(row));
+      if (ids.length > 0)
+        await this.#database.verification
+          .checkGone(this.db, claimable, ids, true)
+          .catch((error: unknown) => this.#refuse(error));
+      for (const claimed of batches) await this.#defer(claimed);
       return before.length;
     });
   }
@@ -103,9 +111,9 @@ export class ClaimTransaction<Tx> {
    */
   changed<T extends AnyTable>(table: T, before: Row<T> | undefined, after: Row<T> | undefined): void {
     this.#check();
-    const claimable = this.#tables.of(table);
-    if (before !== undefined) claimable.checkWhole(before as AnyRow);
     try {
+      const claimable = this.#tables.of(table);
+      if (before !== undefined) claimable.checkWhole(before as AnyRow);
       this.changes.add(claimable, before as AnyRow | undefined, after as AnyRow | undefined);
     } catch (error) {
       this.#refuse(error);
@@ -150,11 +158,13 @@ export class ClaimTransaction<Tx> {
     const id = rows.length === 1 ? first?.[claimable.idName] : undefined;
     return this.#writing(async () => {
       const insert = (): Promise<AnyRow[]> => this.#database.insert(this.db, claimable, rows, options);
-      const stored = await this.#noting({ claimable, id }, insert).catch((error: unknown) =>
-        this.#refuse(error),
-      );
-      for (const row of stored) this.changes.add(claimable, undefined, row);
-      return stored;
+      try {
+        const stored = await this.#noting({ claimable, id }, insert);
+        for (const row of stored) this.changes.add(claimable, undefined, row);
+        return stored;
+      } catch (error) {
+        return this.#refuse(error);
+      }
     });
   }
 
@@ -196,15 +206,15 @@ export class ClaimTransaction<Tx> {
         `${claimable.name} kept ${rows.length - deleted} of ${rows.length} deleted rows: ` +
           "check its triggers and policies",
       );
-    const ids = rows.map((row) => claimable.idOf(row));
-    await this.#database.verification.checkGone(this.db, claimable, ids, true);
   }
 
-  async #defer(claimable: Claimable, rows: readonly AnyRow[]): Promise<void> {
+  #batchOf(claimable: Claimable, deleted: readonly AnyRow[]): ClaimBatch | undefined {
     const changes = new Changes(this.#tables.types);
-    for (const row of rows) changes.add(claimable, row, undefined);
-    const claimed = changes.batch();
-    if (claimed === undefined) return;
+    for (const row of deleted) changes.add(claimable, row, undefined);
+    return changes.batch();
+  }
+
+  async #defer(claimed: ClaimBatch): Promise<void> {
     const deferred = { uuid: uuidv7(), batch: claimed.batch };
     await this.#database.insertLease(this.db, {
       uuid: deferred.uuid,

@@ -92,19 +92,23 @@ export function scalarText(value: unknown, what: string): string | undefined {
 /** Decimal numbers with so many digits are different numbers in JavaScript. Some with more are not. */
 const EXACT_DIGITS = 15;
 
-/** Whether a driver that read this number from a database can have read no other one. */
+/** Whether a number stands for itself: no whole number that JavaScript rounds, and no long decimal. */
 function isExact(value: number): boolean {
   if (!Number.isFinite(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER) return false;
   const [digits = ""] = value.toExponential().split("e");
   return Number.isInteger(value) || digits.replaceAll(/\D/g, "").length <= EXACT_DIGITS;
 }
 
-const inexact = (what: string, value: number): Error =>
+/** Whether a number would not hold this value. */
+const isLarge = (value: unknown): value is bigint =>
+  typeof value === "bigint" && (value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER);
+
+const inexact = (what: string, value: number | bigint): Error =>
   invalidArgument(
     what,
     `is ${value}, and JavaScript rounds such numbers, so it may be another row or name: read the column as ` +
-      'text or bigint (drizzle: `mode: "bigint"`; mysql2, also with Kysely: `supportBigNumbers` and ' +
-      "`bigNumberStrings`; node-postgres: its own parser of the type)",
+      "text or bigint (mysql2, also in an ORM: `supportBigNumbers` and `bigNumberStrings`; node-postgres: " +
+      'its own parser of the type; drizzle, in addition: `mode: "bigint"`)',
   );
 
 /** A table with claimed columns. */
@@ -154,11 +158,29 @@ export class Claimable<T extends AnyTable = AnyTable> {
       throw invalidArgument("attributes", `of ${this.name} must name at least one column`);
   }
 
-  /** Throws if a number that identifies a row or belongs to its claims may have been rounded. */
-  checkExact(row: AnyRow): void {
-    const claimed = this.attributes.map(({ name }) => name);
-    for (const name of [this.idName, this.subjectIdName, this.scopeName, ...claimed])
+  /**
+   * Throws if the id, subject or scope of a row may have been rounded. Claimed values are checked when their
+   * claims are computed.
+   *
+   * @param isRounding whether the driver reads integers of 64 bits as numbers, so that those that an ORM has
+   *   made into a `bigint` are rounded, too
+   */
+  checkExact(row: AnyRow, isRounding = false): void {
+    for (const name of [this.idName, this.subjectIdName, this.scopeName])
       if (name !== undefined && typeof row[name] === "number") scalarText(row[name], name);
+    const large = isRounding ? this.#large(row) : undefined;
+    if (large !== undefined) throw inexact(large, row[large] as bigint);
+  }
+
+  /** Whether a row has a `bigint` that a driver may have read as a number. */
+  hasLarge(row: AnyRow): boolean {
+    return this.#large(row) !== undefined;
+  }
+
+  #large(row: AnyRow): string | undefined {
+    const claimed = this.attributes.map(({ name }) => name);
+    const names = [this.idName, this.subjectIdName, this.scopeName, ...claimed];
+    return names.find((name) => name !== undefined && isLarge(row[name]));
   }
 
   idOf(row: AnyRow): string {
@@ -174,10 +196,9 @@ export class Claimable<T extends AnyTable = AnyTable> {
   ): RowClaim[] {
     const claimed = this.attributes.flatMap((attribute) => {
       const { name, bucket, when } = attribute;
+      if (!isEnabled(attribute) || !when(row)) return [];
       const value = scalarText(row[name], name);
-      return value !== undefined && isEnabled(attribute) && when(row)
-        ? [{ name, bucket: { type: bucket, value } }]
-        : [];
+      return value === undefined ? [] : [{ name, bucket: { type: bucket, value } }];
     });
     if (claimed.length === 0) return [];
     const subjectId = scalarText(this.#subjectId(row), "subject.id");

@@ -207,11 +207,11 @@ const DOTS = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i;
 /** Gives a request the path as it was sent, because that is what the application routes by. */
 function asSent(request: Request, { url = "", headers }: IncomingMessage): Request {
   if (!url.startsWith("/") || !DOTS.test(url)) return request;
-  return Object.defineProperty(request, "url", { value: `http://${headers.host ?? "localhost"}${url}` });
+  return Object.defineProperty(request, "url", { value: `http://${headers.host || "localhost"}${url}` });
 }
 
 const lacksHost = ({ httpVersion, headers }: IncomingMessage): boolean =>
-  httpVersion === "1.1" && headers.host === undefined;
+  httpVersion === "1.1" && !headers.host;
 
 /** Stands for a request whose `Host` is missing or wrong. The application refuses it. */
 const wrongHost = (): Request =>

@@ -200,6 +200,16 @@ describe("what a transaction changes", () => {
     expect(story(changes.batch()?.batch)).toBe("+e@3 -c@3 -f@4");
   });
 
+  test("a row that is stored with another spelling of its id is an error", async () => {
+    const changes = new Changes(shipped);
+    changes.add(table, undefined, row("A", "a"));
+    const refresh = changes.refresh(
+      async () => [row("a", "a")],
+      async () => {},
+    );
+    await expect(refresh).rejects.toThrow("is stored as a: use the database's spelling");
+  });
+
   test("after any sequence of changes, the batch has each name once, and is exactly the difference", () => {
     const names = ["a", "A", "b", "c", null];
     const step = fc.record({

@@ -93,7 +93,12 @@ describe("claims of a row", () => {
       expect(() => table.claimsOf({ ...row, phone })).toThrow("text or bigint");
     for (const phone of [large - 1, 0.1, 1.5e-7, -3, 123_456.123_456_789])
       expect(table.claimsOf({ ...row, phone }).at(-1)?.bucket.value).toBe(String(phone));
-    expect(() => table.checkExact({ ...row, id: String(large), phone: BigInt(large) })).not.toThrow();
+    const exact = { ...row, id: String(large), phone: BigInt(large) };
+    expect(() => table.checkExact(exact)).not.toThrow();
+    expect(() => table.checkExact(exact, true)).toThrow("`phone` is 9007199254740992");
+    expect([table.hasLarge(exact), table.hasLarge(row)]).toEqual([true, false]);
+    const off = { ...row, username: large, confirmed: false };
+    expect(table.claimsOf(off).map(({ attribute }) => attribute)).toEqual(["id"]);
   });
 
   test("a null subject is undefined, which is enough to destroy a claim", () => {

@@ -17,7 +17,10 @@ export async function storedKeyParts(orm: Orm, { table }: SqlTable, key: string)
   return parts.map(({ part }) => part);
 }
 
-/** A partitioned table has no unique key without the columns by which it is partitioned. */
+/**
+ * Reads what only PostgreSQL's catalog knows about a table. A key of a table from which others inherit says
+ * nothing about their rows.
+ */
 export async function storedTraits(
   orm: Orm,
   { table, idColumn }: SqlTable,
@@ -28,7 +31,11 @@ export async function storedTraits(
       hasUniqueId: sql<boolean>`EXISTS (
         SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
         WHERE indrelid = pg_class.oid AND indisunique AND indisvalid AND indpred IS NULL AND indnkeyatts = 1
-          AND replace(lower(attname), '_', '') = ${withoutCase(idColumn.name)})`.as("has_unique_id"),
+          AND (attname = ${idColumn.name}
+            OR replace(lower(attname), '_', '') = ${withoutCase(idColumn.name)}))
+        AND NOT (relkind = 'r' AND EXISTS (SELECT FROM pg_inherits WHERE inhparent = pg_class.oid))`.as(
+        "has_unique_id",
+      ),
     })
     .from(sql`pg_class`)
     .where(sql`oid = to_regclass(${quoted({ schema, name })}) AND relkind IN ('r', 'p')`);

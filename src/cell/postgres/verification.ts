@@ -22,7 +22,7 @@ export class PostgresVerification<Tx> extends SqlVerification<Tx, Orm> {
     super(
       parts,
       { progress: verificationProgress, queue: verificationQueue },
-      { orderOf, ageMsOf, textOf: (column) => sql`${column}::text` },
+      { integer: sql`bigint`, orderOf, ageMsOf, textOf: (column) => sql`${column}::text` },
     );
   }
 

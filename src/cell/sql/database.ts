@@ -18,6 +18,7 @@ import type { Deferred, Selection } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
 import { declaredColumns, type AnyRow } from "../table.ts";
 import type { Connection, RowMethods } from "./connection.ts";
+import { checkExact, roundsIntegers } from "./exact-rows.ts";
 import { sqlOrm, type Fields, type Select, type SqlOrm } from "./orm.ts";
 
 /** The table of outstanding leases, as a dialect declares it. */
@@ -29,6 +30,8 @@ interface LeasePage {
 }
 
 export interface Dialect {
+  /** The type of integers of 64 bits, in a CAST. */
+  integer: SQL;
   leases: OutstandingLeases;
   ageMsOf: (time: Column) => SQL<number>;
   /** Whether a transaction sees the current state of rows only with a lock, because it reads a snapshot. */
@@ -47,6 +50,7 @@ export abstract class SqlDatabase<Tx, Orm> {
   protected readonly rows: RowMethods<Tx>;
   readonly #dialect: Dialect;
   readonly #isSaved: SQL;
+  #rounds: Promise<boolean> | undefined;
   readonly #fields: Fields<LocalLease>;
 
   constructor(connection: Connection<Tx, Orm>, rows: RowMethods<Tx>, dialect: Dialect) {
@@ -110,17 +114,18 @@ export abstract class SqlDatabase<Tx, Orm> {
     rows: readonly AnyRow[],
     { skipExisting = false }: { skipExisting?: boolean } = {},
   ): Promise<AnyRow[]> {
-    exact(claimable, rows);
+    await this.#exact(tx, claimable, rows);
     const stored = await inChunks(rows, rowsPerStatement(claimable, rows), (chunk) =>
       this.rows.insert(tx, claimable, chunk, { skipExisting }),
     );
     if (!skipExisting && stored.length !== rows.length)
       throw notStored(claimable.name, rows.length - stored.length);
-    return exact(claimable, stored);
+    return this.#exact(tx, claimable, stored);
   }
 
   async lock(tx: Tx, claimable: Claimable, rows: Selection, limit?: number): Promise<AnyRow[]> {
-    return exact(claimable, await this.rows.select(tx, claimable, rows, { limit, isLocking: true }));
+    const found = await this.rows.select(tx, claimable, rows, { limit, isLocking: true });
+    return this.#exact(tx, claimable, found);
   }
 
   async read(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<AnyRow[]> {
@@ -128,12 +133,23 @@ export abstract class SqlDatabase<Tx, Orm> {
     const rows = await inChunks(ids, ROWS_PER_STATEMENT, (chunk) =>
       this.rows.select(tx, claimable, { ids: chunk }, options),
     );
-    return exact(claimable, rows);
+    return this.#exact(tx, claimable, rows);
   }
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
-    exact(claimable, [set]);
+    await this.#exact(tx, claimable, [set]);
     return inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.rows.update(tx, claimable, chunk, set));
+  }
+
+  /** Every row of the application passes here, whatever the driver: before a write, and after a read. */
+  async #exact<Rows extends readonly AnyRow[]>(tx: Tx, claimable: Claimable, rows: Rows): Promise<Rows> {
+    await checkExact(claimable, rows, () => this.rounds(tx));
+    return rows;
+  }
+
+  /** Whether the driver reads integers of 64 bits as numbers, which an ORM may make into a `bigint` again. */
+  rounds(tx: Tx | undefined): Promise<boolean> {
+    return (this.#rounds ??= roundsIntegers(this.connection.orm(tx), this.#dialect.integer));
   }
 
   async delete(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<number> {
@@ -142,12 +158,6 @@ export abstract class SqlDatabase<Tx, Orm> {
     ]);
     return counts.reduce((sum, count) => sum + count, 0);
   }
-}
-
-/** Every row of the application passes here, whatever the driver: before a write, and after a read. */
-function exact<Rows extends readonly AnyRow[]>(claimable: Claimable, rows: Rows): Rows {
-  for (const row of rows) claimable.checkExact(row);
-  return rows;
 }
 
 function rowsPerStatement({ table }: Claimable, rows: readonly AnyRow[]): number {

@@ -13,7 +13,7 @@ export interface Select<Row> extends PromiseLike<Row[]> {
 /** Methods that drizzle's databases share, although drizzle gives each dialect types of its own. */
 export interface SqlOrm {
   /** Selects all columns if `fields` is missing. */
-  select<Row>(fields?: Fields<Row>): { from(table: Table): Select<Row> };
+  select<Row>(fields?: Fields<Row>): { from(table: Table | SQL): Select<Row> };
   delete(table: Table): { where(condition: SQL | undefined): PromiseLike<unknown> };
 }
 

@@ -21,9 +21,7 @@ export async function storedFaults<Tx>(
 ): Promise<string[]> {
   const faults: (string | undefined)[] = [];
   for (const claimable of claimables) {
-    // The first use of a table that cannot be read says why.
-    const table = await tables.of(undefined, claimable).catch(() => undefined);
-    const traits = table && (await traitsOf(table));
+    const traits = await traitsOf(await tables.of(undefined, claimable));
     if (traits !== undefined) faults.push(faultOf(claimable, traits));
   }
   return faults.filter((fault) => fault !== undefined);

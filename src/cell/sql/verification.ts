@@ -12,6 +12,7 @@ import type {
 } from "../verification/ports.ts";
 import type { Connection, RowMethods, SqlTable, SqlTables } from "./connection.ts";
 import { ROWS_PER_STATEMENT } from "./database.ts";
+import { checkExact, roundsIntegers } from "./exact-rows.ts";
 import { sqlOrm, type SqlOrm } from "./orm.ts";
 import { idKindOf, NO_ROW, type RowOrder } from "./row-order.ts";
 
@@ -23,6 +24,8 @@ interface VerificationTables {
 
 /** Expressions that each dialect writes in its own way. */
 export interface VerificationExpressions {
+  /** The type of integers of 64 bits, in a CAST. */
+  integer: SQL;
   orderOf(idColumn: Column): RowOrder;
   /** The age of a time in milliseconds, by the database's clock. */
   ageMsOf(time: Column): SQL<number>;
@@ -91,11 +94,8 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
         .from(its.table)
         .where(order.isOneOf(chunk) ?? NO_ROW),
     );
-    if (stored.length > 0)
-      throw unseen(
-        claimable,
-        stored.map(({ id }) => String(id)),
-      );
+    const found = stored.map(({ id }) => String(id));
+    if (found.length > 0) throw (isDeleted ? kept : unseen)(claimable, found);
   }
 
   async #checkReads(tx: Tx | undefined, { table, claimable }: SqlTable): Promise<void> {
@@ -103,7 +103,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
       throw invalidArgument(
         "tables",
         `has ${claimable.name}, of which row-level security hides rows from this role: verify with a role ` +
-          "that has BYPASSRLS, or leave the table out",
+          "that has BYPASSRLS",
       );
   }
 
@@ -147,6 +147,14 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
   }
 
   async #inspect(query: Query<Tx>): Promise<InspectedRow[]> {
+    const inspected = await this.#read(query);
+    const rows = inspected.map(({ row }) => row);
+    const { integer } = this.#expressions;
+    await checkExact(query.its.claimable, rows, () => roundsIntegers(this.#orm(query.tx), integer));
+    return inspected;
+  }
+
+  async #read(query: Query<Tx>): Promise<InspectedRow[]> {
     const { ownRows } = this.#parts;
     const { claimable, idColumn } = query.its;
     const isIntegerId = idKindOf(idColumn) === "integer";
@@ -168,7 +176,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
         throw invalidArgument(
           "tables",
           `has ${claimable.name}, of which the adapter does not read the row ${String(each["id"])}: let it ` +
-            "read every row, or leave the table out",
+            "read every row",
         );
       return { ...inspectedRow(each), row, isIntegerId };
     });
@@ -232,11 +240,20 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
   }
 }
 
+const shownIds = (ids: readonly string[]): string => ids.slice(0, SHOWN_IDS).join(", ");
+
 const unseen = ({ name }: Claimable, ids: readonly string[]): Error =>
   invalidArgument(
     "transaction",
-    `can no longer see rows of ${name} that it wrote (${ids.slice(0, SHOWN_IDS).join(", ")}): let it see ` +
-      "them until its end, so that their names can be claimed (row-level security, soft deletes, plugins)",
+    `can no longer see rows of ${name} that it wrote (${shownIds(ids)}): let it see them until its end, so ` +
+      "that their names can be claimed (row-level security, plugins that leave out rows)",
+  );
+
+const kept = ({ name }: Claimable, ids: readonly string[]): Error =>
+  invalidArgument(
+    "transaction",
+    `deleted rows of ${name} that are still stored (${shownIds(ids)}), so their names cannot be released: ` +
+      "delete them, or leave soft deletes out",
   );
 
 const isInRange = (order: RowOrder, { after, upTo }: IdRange): SQL | undefined =>

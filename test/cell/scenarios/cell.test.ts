@@ -104,12 +104,20 @@ describe("what a body does", () => {
     await one.transaction(async (tx) => {
       await one.write(tx.db, `UPDATE organizations SET path = ${quoted(now)} WHERE id = ${row.id}`);
       tx.changed("organizations", row, { ...row, path: "what is said here does not matter" });
-      const { path: _, ...partial } = row;
-      expect(() => tx.changed("organizations", partial as typeof row, row)).toThrow(
-        "`path` of a row of organizations is missing",
-      );
     });
     expect(await one.owners("ORGANIZATION_PATH", old, now)).toEqual([`${old}: free`, `${now}: ACTIVE of 1`]);
+
+    const later = fresh("later");
+    const unreported = one.transaction(async (tx) => {
+      await one.write(tx.db, `UPDATE organizations SET path = ${quoted(later)} WHERE id = ${row.id}`);
+      const { path: _, ...partial } = row;
+      expect(() => tx.changed("organizations", partial as typeof row, row)).toThrow();
+    });
+    await expect(unreported).rejects.toThrow("`path` of a row of organizations is missing");
+    expect(await one.owners("ORGANIZATION_PATH", now, later)).toEqual([
+      `${now}: ACTIVE of 1`,
+      `${later}: free`,
+    ]);
   });
 });
 

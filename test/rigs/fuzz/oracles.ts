@@ -69,21 +69,26 @@ export async function sendAndCheck(server: FuzzServer, request: FuzzRequest): Pr
 const MOST_LOOKS = 100;
 const LOOK_AGAIN_MS = 20;
 
-/** What has stayed: a part that a request has stopped does nothing in the background. */
-const stayed = new WeakMap<StateOnDisk, Set<string>>();
+/** Nobody waits more often for the same: a part that a request has stopped does nothing in the background. */
+const MOST_WAITS = 3;
+
+/** How often something has stayed. */
+const stayed = new WeakMap<StateOnDisk, Map<string, number>>();
 
 /** Waits for what earlier requests have left to do. Its rows would count as those of the next request. */
 export async function untilDone({ state }: FuzzServer): Promise<void> {
-  const known = stayed.get(state) ?? new Set();
+  const known = stayed.get(state) ?? new Map<string, number>();
   stayed.set(state, known);
   let left: string[] = [];
   for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
     state.changes();
-    left = [...unapplied(state), ...untoldAborts(state)].filter((each) => !known.has(each));
+    left = [...unapplied(state), ...untoldAborts(state)].filter(
+      (each) => (known.get(each) ?? 0) < MOST_WAITS,
+    );
     if (left.length === 0) return;
     await new Promise((resume) => setTimeout(resume, LOOK_AGAIN_MS));
   }
-  for (const each of left) known.add(each);
+  for (const each of new Set(left)) known.set(each, (known.get(each) ?? 0) + 1);
 }
 
 /** The leases whose decisions shards still have to apply, which they do after the answer (C3). */

@@ -1,0 +1,28 @@
+import { sql, type SQL } from "drizzle-orm";
+import type { Claimable } from "../claimable.ts";
+import type { AnyRow } from "../table.ts";
+import { sqlOrm } from "./orm.ts";
+
+/** A number would hold 9007199254740992. */
+const LARGE = sql`9007199254740993`;
+
+/**
+ * Throws if an id, subject or scope may have been rounded. The driver is asked once, and only if a row has a
+ * `bigint` that a number could not hold: an ORM may have made it of a number of the driver.
+ */
+export async function checkExact(
+  claimable: Claimable,
+  rows: readonly AnyRow[],
+  rounds: () => Promise<boolean>,
+): Promise<void> {
+  const isRounding = rows.some((row) => claimable.hasLarge(row)) && (await rounds());
+  for (const row of rows) claimable.checkExact(row, isRounding);
+}
+
+/** Whether the driver reads integers of 64 bits as numbers. */
+export async function roundsIntegers(orm: unknown, type: SQL): Promise<boolean> {
+  const [read] = await sqlOrm(orm)
+    .select<{ value: unknown }>({ value: sql`CAST(${LARGE} AS ${type})`.as("large_integer") })
+    .from(sql`(SELECT 1) AS one`);
+  return typeof read?.value === "number";
+}
