@@ -41,8 +41,8 @@ export type ClaimableOptions<T extends AnyTable> = IdOption<T> & {
   /** The subject of a row's names: its type, and the column or function with its id. */
   subject: { type: Subject["type"]; id: ScalarColumn<T> | ((row: Row<T>) => Scalar) };
   /**
-   * The column or function with what a row's names belong to, such as the id of an organization. It decides
-   * nothing: it only says which claims belong together. A row for which it is null has none.
+   * The column or function with what a row's names belong to, such as the id of an organization. A
+   * transfer moves the names of one scope. A row for which it is null has none.
    */
   scope?: ScalarColumn<T> | ((row: Row<T>) => Scalar | null);
   /**

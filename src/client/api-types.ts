@@ -80,8 +80,8 @@ export interface Batch {
         subject: SubjectGiven;
         source: SourceGiven;
         /**
-         * What the claim belongs to, such as the id of an organization. It decides nothing. Left out: the
-         * claim has none.
+         * What the claim belongs to, such as the id of an organization. A transfer moves the names of one
+         * scope. Left out: the claim has none.
          */
         scope?: string | number | undefined;
       }[]
@@ -112,8 +112,8 @@ export interface Batch {
         subject: SubjectGiven;
         source: SourceGiven;
         /**
-         * What the claim belongs to, such as the id of an organization. It decides nothing. Left out: the
-         * claim has none.
+         * What the claim belongs to, such as the id of an organization. A transfer moves the names of one
+         * scope. Left out: the claim has none.
          */
         scope?: string | number | undefined;
         /**

@@ -47,8 +47,8 @@ const epoch = z
 
 const scopeGiven = foreignId.optional().meta({
   description:
-    "What the claim belongs to, such as the id of an organization. It decides nothing. Left out: the claim " +
-    "has none.",
+    "What the claim belongs to, such as the id of an organization. A transfer moves the names of one " +
+    "scope. Left out: the claim has none.",
   examples: ["9970"],
 });
 
