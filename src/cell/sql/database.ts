@@ -50,7 +50,8 @@ export abstract class SqlDatabase<Tx, Orm> {
   protected readonly rows: RowMethods<Tx>;
   readonly #dialect: Dialect;
   readonly #isSaved: SQL;
-  #rounds: Promise<boolean> | undefined;
+  /** Whether the driver reads integers of 64 bits as numbers. Undefined until it was asked. */
+  #isRounding: boolean | undefined;
   readonly #fields: Fields<LocalLease>;
 
   constructor(connection: Connection<Tx, Orm>, rows: RowMethods<Tx>, dialect: Dialect) {
@@ -143,13 +144,13 @@ export abstract class SqlDatabase<Tx, Orm> {
 
   /** Every row of the application passes here, whatever the driver: before a write, and after a read. */
   async #exact<Rows extends readonly AnyRow[]>(tx: Tx, claimable: Claimable, rows: Rows): Promise<Rows> {
-    await checkExact(claimable, rows, () => this.rounds(tx));
+    const { integer } = this.#dialect;
+    await checkExact(
+      claimable,
+      rows,
+      async () => (this.#isRounding ??= await roundsIntegers(this.connection.orm(tx), integer)),
+    );
     return rows;
-  }
-
-  /** Whether the driver reads integers of 64 bits as numbers, which an ORM may make into a `bigint` again. */
-  rounds(tx: Tx | undefined): Promise<boolean> {
-    return (this.#rounds ??= roundsIntegers(this.connection.orm(tx), this.#dialect.integer));
   }
 
   async delete(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<number> {

@@ -7,8 +7,8 @@ import { sqlOrm } from "./orm.ts";
 const LARGE = sql`9007199254740993`;
 
 /**
- * Throws if an id, subject or scope may have been rounded. The driver is asked once, and only if a row has a
- * `bigint` that a number could not hold: an ORM may have made it of a number of the driver.
+ * Throws if an id, subject or scope may have been rounded. The driver is asked only if a row has a `bigint`
+ * that a number could not hold: an ORM may have made it of a number of the driver.
  */
 export async function checkExact(
   claimable: Claimable,
