@@ -34,15 +34,15 @@ const gone = (change: Change): boolean => change.before !== undefined && change.
 
 /**
  * Removes records of used credentials, and changes of a cron run, which may overlap with a request. A running
- * cron has a row without an end. It also scrubs.
- * It deletes nothing here, because all rows are too young. It makes alerts and their messages after its end.
+ * cron has a row without an end. It deletes nothing here, because all rows are too young. After its end, it
+ * makes alerts and their messages, continues a growth, and scrubs.
  */
 export function withoutCron(changes: readonly Change[], { state }: Pick<FuzzServer, "state">): Change[] {
   const isRunning =
     changesIn(changes, D1, "cron_runs").length > 0 ||
     state.rows(/^d1$/, "cron_runs").some(({ finished_at_ms: finished }) => finished === null);
   return changes.filter((change) => {
-    if (change.object !== D1) return !(isRunning && isScrub(change));
+    if (change.object !== D1) return !isScrub(change);
     return !isUse(change) && (gone(change) || !(isRunning || isAlertOrMessage(change)));
   });
 }
@@ -371,13 +371,6 @@ const statusRow: Effect = (changes, request) =>
     ...contradictionsIn(changes, request),
   ]);
 
-/** The record of the scrub, and holds that its inquiries have ended. */
-const scrubbed: Effect = (changes) =>
-  others(
-    changes,
-    changes.filter((change) => isScrub(change)),
-  );
-
 /**
  * The growth and the placement in the directory, with the copy in D1. Shards note the growth, copy names to
  * other shards, and delete those that have moved.
@@ -483,7 +476,7 @@ const effects: Partial<Record<RouteId, Effect>> = {
   eraseHistory: erase,
   reconcilePart: reconcile,
   finishPart: finish,
-  stepScrub: scrubbed,
+  stepScrub: none,
   listStaleLeases: forget,
   addWebhook: webhook,
   changeWebhook: webhook,
