@@ -124,8 +124,8 @@ class Share {
   }
 
   /**
-   * Each request that waits has its own promise and its own timer. In workerd, what waits for a promise of a
-   * request that has ended is never told, and a request with nothing of its own to wait for counts as hung.
+   * Each request that waits has its own promise and its own timer. In workerd, code that awaits a promise of
+   * a request that has ended never continues, and a request that awaits nothing of its own counts as hung.
    */
   async #startLater(sizeBytes: number, clock: Pick<WallClock, "after">): Promise<Running | undefined> {
     const waiting: Waiting = { wake: () => {}, isLate: false };
@@ -141,7 +141,7 @@ class Share {
       mayStart = this.#mayStart(waiting, sizeBytes);
     }
     cancel();
-    // What is before it came earlier and is late too, or the platform has dropped it.
+    // Those before it came earlier, so they are late too, or the platform has dropped them.
     this.#waiting.splice(0, this.#waiting.indexOf(waiting) + 1);
     const running = mayStart ? this.#add(sizeBytes) : undefined;
     this.#waiting[0]?.wake();

@@ -57,12 +57,7 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
   readonly #options: MysqlDatabaseOptions;
 
   constructor(parts: MysqlParts<Tx>, options: MysqlDatabaseOptions) {
-    super(parts.connection, parts.rows, {
-      integer: sql`signed`,
-      leases: outstandingLeases,
-      ageMsOf,
-      readsSnapshot: true,
-    });
+    super(parts.connection, parts.rows, { leases: outstandingLeases, ageMsOf, readsSnapshot: true });
     this.#parts = parts;
     this.#options = options;
     this.verification = new MysqlVerification(parts);

@@ -1,4 +1,4 @@
-import { scalarText, type Claimable } from "../claimable.ts";
+import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import type { AnyRow } from "../table.ts";
 import type { DescribeError } from "../sql/describe-error.ts";
@@ -66,7 +66,6 @@ function generatedId({ name, idName }: Claimable, { insertId }: InsertHeader): n
       idName,
       `of ${name} is not made by AUTO_INCREMENT, and MySQL returns no other default: give the row an id`,
     );
-  scalarText(insertId, idName);
   return typeof insertId === "string" ? BigInt(insertId) : insertId;
 }
 

@@ -11,7 +11,7 @@ export class MysqlVerification<Tx> extends SqlVerification<Tx, Orm> {
     super(
       parts,
       { progress: verificationProgress, queue: verificationQueue },
-      { integer: sql`signed`, orderOf, ageMsOf, textOf: (column) => sql`CAST(${column} AS CHAR)` },
+      { orderOf, ageMsOf, textOf: (column) => sql`CAST(${column} AS CHAR)` },
     );
   }
 

@@ -45,12 +45,7 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   readonly #leaseTable: LeaseTable;
 
   constructor(parts: PostgresParts<Tx>, options: PostgresDatabaseOptions) {
-    super(parts.connection, parts.rows, {
-      integer: sql`bigint`,
-      leases: outstandingLeases,
-      ageMsOf,
-      readsSnapshot: false,
-    });
+    super(parts.connection, parts.rows, { leases: outstandingLeases, ageMsOf, readsSnapshot: false });
     this.#parts = parts;
     this.#options = options;
     this.verification = new PostgresVerification(parts);

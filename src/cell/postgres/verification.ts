@@ -22,7 +22,7 @@ export class PostgresVerification<Tx> extends SqlVerification<Tx, Orm> {
     super(
       parts,
       { progress: verificationProgress, queue: verificationQueue },
-      { integer: sql`bigint`, orderOf, ageMsOf, textOf: (column) => sql`${column}::text` },
+      { orderOf, ageMsOf, textOf: (column) => sql`${column}::text` },
     );
   }
 

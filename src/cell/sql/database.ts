@@ -30,8 +30,6 @@ interface LeasePage {
 }
 
 export interface Dialect {
-  /** The type of integers of 64 bits, in a CAST. */
-  integer: SQL;
   leases: OutstandingLeases;
   ageMsOf: (time: Column) => SQL<number>;
   /** Whether a transaction sees the current state of rows only with a lock, because it reads a snapshot. */
@@ -144,12 +142,8 @@ export abstract class SqlDatabase<Tx, Orm> {
 
   /** Every row of the application passes here, whatever the driver: before a write, and after a read. */
   async #exact<Rows extends readonly AnyRow[]>(tx: Tx, claimable: Claimable, rows: Rows): Promise<Rows> {
-    const { integer } = this.#dialect;
-    await checkExact(
-      claimable,
-      rows,
-      async () => (this.#isRounding ??= await roundsIntegers(this.connection.orm(tx), integer)),
-    );
+    const rounds = async () => (this.#isRounding ??= await roundsIntegers(this.connection.orm(tx)));
+    await checkExact(claimable, rows, rounds);
     return rows;
   }
 

@@ -1,10 +1,7 @@
-import { sql, type SQL } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import type { Claimable } from "../claimable.ts";
 import type { AnyRow } from "../table.ts";
 import { sqlOrm } from "./orm.ts";
-
-/** A number would hold 9007199254740992. */
-const LARGE = sql`9007199254740993`;
 
 /**
  * Throws if an id, subject or scope may have been rounded. The driver is asked only if a row has a `bigint`
@@ -19,10 +16,10 @@ export async function checkExact(
   for (const row of rows) claimable.checkExact(row, isRounding);
 }
 
-/** Whether the driver reads integers of 64 bits as numbers. */
-export async function roundsIntegers(orm: unknown, type: SQL): Promise<boolean> {
+/** Whether the driver reads integers of 64 bits as numbers, which cannot hold 2^53 + 1. */
+export async function roundsIntegers(orm: unknown): Promise<boolean> {
   const [read] = await sqlOrm(orm)
-    .select<{ value: unknown }>({ value: sql`CAST(${LARGE} AS ${type})`.as("large_integer") })
+    .select<{ value: unknown }>({ value: sql`9007199254740993`.as("large_integer") })
     .from(sql`(SELECT 1) AS one`);
   return typeof read?.value === "number";
 }

@@ -24,8 +24,6 @@ interface VerificationTables {
 
 /** Expressions that each dialect writes in its own way. */
 export interface VerificationExpressions {
-  /** The type of integers of 64 bits, in a CAST. */
-  integer: SQL;
   orderOf(idColumn: Column): RowOrder;
   /** The age of a time in milliseconds, by the database's clock. */
   ageMsOf(time: Column): SQL<number>;
@@ -149,8 +147,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
   async #inspect(query: Query<Tx>): Promise<InspectedRow[]> {
     const inspected = await this.#read(query);
     const rows = inspected.map(({ row }) => row);
-    const { integer } = this.#expressions;
-    await checkExact(query.its.claimable, rows, () => roundsIntegers(this.#orm(query.tx), integer));
+    await checkExact(query.its.claimable, rows, () => roundsIntegers(this.#orm(query.tx)));
     return inspected;
   }
 

@@ -11,7 +11,7 @@ import { Pool, types } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createCell, type Cell } from "../../../src/cell/cell.ts";
 import { claimable } from "../../../src/cell/claimable.ts";
-import { patientCell, patientClient } from "../../../src/cell/conformance/patience.ts";
+import { patientCell } from "../../../src/cell/conformance/patience.ts";
 import { kyselyMysql, kyselyTables } from "../../../src/cell/kysely/index.ts";
 import type { CellDatabase } from "../../../src/cell/local.ts";
 import { mysql } from "../../../src/cell/mysql/index.ts";
@@ -19,8 +19,8 @@ import { mysql2, table as mysql2Table } from "../../../src/cell/mysql2/index.ts"
 import { pg, table as pgTableOf } from "../../../src/cell/pg/index.ts";
 import { postgres } from "../../../src/cell/postgres/index.ts";
 import type { AnyTable } from "../../../src/cell/table.ts";
-import { createClient } from "../../../src/client/client.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
+import { clientOf } from "../../support/client-of.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startMariadb } from "../../support/databases/mariadb.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
@@ -167,13 +167,7 @@ function suite({ server: kind, open }: Kind): void {
       attributes: { name: "USERNAMES" },
     } as never);
     cell = createCell({
-      client: createClient({
-        url: coordinator.url,
-        key: coordinator.keys.cell("1"),
-        cell: "1",
-        fetch: (to, init) => coordinator.fetch(to, init),
-        ...patientClient,
-      }),
+      client: clientOf(coordinator),
       database: its.database,
       tables: [claimablePeople],
       ...patientCell,

@@ -11,6 +11,7 @@ import { toValidationErrors } from "../../../src/cell/validation.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
 import { mysql2 } from "../../../src/cell/mysql2/index.ts";
+import { clientOf } from "../../support/client-of.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startMariadb } from "../../support/databases/mariadb.ts";
 import { drivers, type Driver, type DriverKind, type Tx } from "./drivers.ts";
@@ -86,13 +87,7 @@ function suite(kind: DriverKind): void {
   let cell: Cell<Tx>;
 
   const cellOf = (tables: readonly Claimable[], options: Partial<CellOptions<Tx>> = {}): Cell<Tx> => {
-    const client = createClient({
-      url: coordinator.url,
-      key: coordinator.keys.cell("1"),
-      cell: "1",
-      fetch: (to, init) => coordinator.fetch(to, init),
-      ...patientClient,
-    });
+    const client = clientOf(coordinator);
     return createCell<Tx>({
       client,
       database: driver.database,

@@ -10,6 +10,7 @@ import type { Where } from "../../../src/cell/table.ts";
 import { toValidationErrors } from "../../../src/cell/validation.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
+import { clientOf } from "../../support/client-of.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
 import { kinds, run, type ServerKind } from "./servers.ts";
@@ -60,13 +61,7 @@ function suite(kind: ServerKind): void {
     options: Partial<CellOptions<Transaction<Database>>> = {},
     tables: readonly Claimable[] = [claimableUsers, claimableSettings] as never,
   ): Cell<Transaction<Database>> => {
-    const client = createClient({
-      url: coordinator.url,
-      key: coordinator.keys.cell("1"),
-      cell: "1",
-      fetch: (to, init) => coordinator.fetch(to, init),
-      ...patientClient,
-    });
+    const client = clientOf(coordinator);
     const database = kind.database(db);
     return createCell({
       client,

@@ -7,11 +7,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createCell, type Cell } from "../../../src/cell/cell.ts";
 import { claimable } from "../../../src/cell/claimable.ts";
 import type { ClaimTransaction } from "../../../src/cell/claim-transaction.ts";
-import { patientCell, patientClient } from "../../../src/cell/conformance/patience.ts";
+import { patientCell } from "../../../src/cell/conformance/patience.ts";
 import { fresh } from "../../../src/cell/conformance/world.ts";
 import { postgres } from "../../../src/cell/postgres/index.ts";
-import { createClient, type Client } from "../../../src/client/client.ts";
+import type { Client } from "../../../src/client/client.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
+import { clientOf } from "../../support/client-of.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
@@ -45,13 +46,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("rows that a policy hides", () => {
     const url = server.url(await server.createDatabase());
     const connect = (options: string) => {
       const pool = new Pool({ connectionString: url, options });
-      const client = createClient({
-        url: coordinator.url,
-        key: coordinator.keys.cell("1"),
-        cell: "1",
-        fetch: (to, init) => coordinator.fetch(to, init),
-        ...patientClient,
-      });
+      const client = clientOf(coordinator);
       const database = postgres<Tx>(connected(pool));
       const cell = createCell<Tx>({ client, database, tables: [claimableUsers], ...patientCell });
       return { pool, client, cell };

@@ -11,6 +11,7 @@ import { prismaPostgres, prismaTables, type PrismaPostgresOptions } from "../../
 import { toValidationErrors } from "../../../src/cell/validation.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../../src/testing/index.ts";
+import { clientOf } from "../../support/client-of.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { startPostgres } from "../../support/databases/postgres.ts";
 import type { DatabaseServer } from "../../support/databases/server.ts";
@@ -62,13 +63,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("Prisma on PostgreSQL", () => {
     tables = claimablesOf(prisma),
     options: Partial<CellOptions<Tx>> = {},
   ): Cell<Tx> => {
-    const client = createClient({
-      url: coordinator.url,
-      key: coordinator.keys.cell("1"),
-      cell: "1",
-      fetch: (to, init) => coordinator.fetch(to, init),
-      ...patientClient,
-    });
+    const client = clientOf(coordinator);
     return createCell<Tx>({
       client,
       database,
