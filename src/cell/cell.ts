@@ -1,7 +1,7 @@
 import { messageOf } from "../client/answer.ts";
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
-import { isLeaseholdError } from "../client/errors.ts";
+import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
 import { callHook } from "../client/hooks.ts";
 import type { Batch, Transfer } from "../client/api-types.ts";
 import type { CallOptions } from "../client/connection.ts";
@@ -11,7 +11,7 @@ import type { TypesDocument } from "../core/types/document.ts";
 import { BackgroundWork } from "./background-work.ts";
 import { beginAdjusting } from "./begin.ts";
 import { CallSite } from "./call-site.ts";
-import type { Changes, ClaimBatch } from "./changes.ts";
+import type { Changes, ClaimBatch, SourceRow } from "./changes.ts";
 import { chunkDefaults, chunksOf, type ChunkLimits } from "./chunks.ts";
 import { ClaimTransaction } from "./claim-transaction.ts";
 import { scalarText, type Claimable } from "./claimable.ts";
@@ -78,6 +78,11 @@ export interface CellOptions<Tx> {
 export type CellEvent =
   | LeaseEvent
   | { kind: "release_postponed"; uuid: string; error: string }
+  /**
+   * A call failed with `TRANSACTION_ENDED`. These rows were changed in it, and may be saved although their
+   * claims are not changed. Verification repairs them.
+   */
+  | { kind: "transaction_ended"; sources: readonly SourceRow[]; error: string }
   /** What the cell has seen of its ledger was not stored. The cell tries again, also if it is idle. */
   | { kind: "history_not_saved"; error: string }
   | { kind: "reconcile_finding"; finding: Finding };
@@ -465,12 +470,18 @@ export class Cell<Tx> {
       return await work();
     } catch (error) {
       const { uuid, claimed, tx } = transaction();
+      if (isLeaseholdError(error) && error.code === "TRANSACTION_ENDED") this.#reportEnded(error, tx);
       // A failure to explain the error must not replace it.
       if (!isLeaseholdError(error)) await this.#noteDuplicate(error, tx).catch(() => {});
       // The body may have thrown an error of another call.
       else if (error.leaseUuid === uuid && claimed !== undefined) throw namingFields(error, claimed.origins);
       throw error;
     }
+  }
+
+  #reportEnded({ message }: LeaseholdError, tx: ClaimTransaction<Tx> | undefined): void {
+    const { sources = [] } = tx?.changes ?? {};
+    if (sources.length > 0) this.#callHook({ kind: "transaction_ended", sources, error: message });
   }
 
   async #noteDuplicate(error: unknown, tx: ClaimTransaction<Tx> | undefined): Promise<void> {

@@ -68,6 +68,11 @@ export class Changes {
     else known.after = after;
   }
 
+  /** The rows that were changed. */
+  get sources(): SourceRow[] {
+    return [...this.#rows.values()].map(({ claimable, id }) => ({ type: claimable.source, id: String(id) }));
+  }
+
   /**
    * Reads every row again, because only the final state in the database counts. A savepoint may have undone a
    * change, or a trigger may have altered it.

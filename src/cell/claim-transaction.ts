@@ -1,3 +1,4 @@
+import { and, eq } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
 import { causesOf } from "./causes.ts";
@@ -6,7 +7,15 @@ import { chunksOf, type ChunkLimits } from "./chunks.ts";
 import type { Claimable } from "./claimable.ts";
 import { invalidArgument } from "./errors.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
-import type { AnyRow, AnyTable, NewRow, Row, RowUpdate, Where } from "./table.ts";
+import {
+  declaredColumns,
+  type AnyRow,
+  type AnyTable,
+  type NewRow,
+  type Row,
+  type RowUpdate,
+  type Where,
+} from "./table.ts";
 import type { ClaimableTables } from "./tables.ts";
 
 /** The table that a statement wrote, and the id of the row if it was one row with an id. */
@@ -15,13 +24,16 @@ interface FailedWrite {
   id: unknown;
 }
 
+/** How often an upsert looks for a row that it could not insert. The last attempt lets the insert fail. */
+const UPSERT_ATTEMPTS = 10;
+
 /** How many deleted rows share a deferred lease. */
 const DEFERRED_ROWS = 500;
 
 /**
  * A local transaction that records which claimed rows it changes. Use its methods for claimed tables. `db` is
- * the driver's or ORM's own transaction, for everything else. If you change claimed rows with `db`, report
- * them with `changed`. At the end, all changed rows are read from the database again.
+ * the driver's or ORM's own transaction, for everything else. Before you change claimed rows with `db`, call
+ * `lock`, and after you insert some, `inserted`. At the end, all these rows are read from the database again.
  */
 export class ClaimTransaction<Tx> {
   readonly db: Tx;
@@ -104,17 +116,73 @@ export class ClaimTransaction<Tx> {
   }
 
   /**
-   * Reports a row that was changed with `db`.
+   * Inserts a row, or updates the row that has the same values in a unique key. Answers the stored row. Use
+   * it in place of `ON CONFLICT DO UPDATE`, `ON DUPLICATE KEY UPDATE` or `REPLACE`, which don't tell which
+   * names the row had before.
    *
-   * @param before The row before the change, with all claimed columns. Undefined if it did not exist.
-   * @param after The row after the change. Undefined if it was deleted.
+   * @param key - The columns of a unique key. The key must not be deferrable, and compare the columns
+   * themselves rather than an expression such as `lower(email)`.
+   * @param set - The new values of a row that exists. By default those of `row`, without its key and its id.
+   * @throws The database's error if the row violates another unique key.
+   *
+   * @example
+   * ```ts
+   * await cell.transaction((tx) =>
+   *   tx.upsert(users, ["externalId"], { externalId: "ldap-7", username: "ada" }),
+   * );
+   * ```
    */
-  changed<T extends AnyTable>(table: T, before: Row<T> | undefined, after: Row<T> | undefined): void {
+  async upsert<T extends AnyTable>(
+    table: T,
+    key: readonly (keyof NewRow<T> & string)[],
+    row: NewRow<T>,
+    set?: RowUpdate<T>,
+  ): Promise<Row<T>> {
+    const claimable = this.#tables.of(table);
+    const given = row as AnyRow;
+    const values = keyValues(key, given);
+    const update = (set ?? withoutColumns(given, [...key, claimable.idName])) as AnyRow;
+    // A row that another transaction deletes meanwhile, or a violation of another key, needs a new attempt.
+    for (let attempt = 1; ; attempt += 1) {
+      const skipExisting = attempt < UPSERT_ATTEMPTS;
+      const [inserted] = await this.insertRows(claimable, [given], { skipExisting });
+      if (inserted !== undefined) return inserted;
+      const where = keyCondition(claimable, values);
+      const found = await this.#writing(() => this.#database.lock(this.db, claimable, { where }));
+      if (found.length === 0) continue;
+      if (found.length > 1) throw noUniqueKey(key);
+      const isUnchanged = Object.values(update).every((value) => value === undefined);
+      const [updated] = isUnchanged ? found : await this.updateRows(claimable, found, update);
+      return updated as Row<T>;
+    }
+  }
+
+  /**
+   * Locks the rows that match `where`, and answers them. Call it before you update or delete them with `db`.
+   * At the end of the transaction they are read again, and their names are claimed or released.
+   *
+   * @example
+   * ```ts
+   * await cell.transaction(async (tx) => {
+   *   await tx.lock(users, eq(users.teamId, 7));
+   *   await tx.db.execute(sql`UPDATE users SET username = username || '-old' WHERE team_id = 7`);
+   * });
+   * ```
+   */
+  async lock<T extends AnyTable>(table: T, where: Where<T>): Promise<Row<T>[]> {
+    const claimable = this.#tables.of(table);
+    return this.#writing(async () => {
+      const rows = await this.#database.lock(this.db, claimable, { where });
+      for (const row of rows) this.changes.add(claimable, row, row);
+      return rows;
+    });
+  }
+
+  /** Reports a row that was inserted with `db`, so that its names are claimed. It needs its id. */
+  inserted<T extends AnyTable>(table: T, row: Row<T>): void {
     this.#check();
     try {
-      const claimable = this.#tables.of(table);
-      if (before !== undefined) claimable.checkWhole(before as AnyRow);
-      this.changes.add(claimable, before as AnyRow | undefined, after as AnyRow | undefined);
+      this.changes.add(this.#tables.of(table), undefined, row as AnyRow);
     } catch (error) {
       this.#refuse(error);
     }
@@ -263,3 +331,30 @@ export class ClaimTransaction<Tx> {
     if (this.#isOver) throw invalidArgument("transaction", "is over: await every call of tx inside its body");
   }
 }
+
+function keyValues(key: readonly string[], row: AnyRow): AnyRow {
+  if (key.length === 0) throw noUniqueKey(key);
+  const missing = key.find((column) => row[column] === undefined || row[column] === null);
+  if (missing !== undefined)
+    throw invalidArgument(missing, "has no value in the row, and it is a column of the upsert's key");
+  return Object.fromEntries(key.map((column) => [column, row[column]]));
+}
+
+const noUniqueKey = (key: readonly string[]): Error =>
+  invalidArgument("key", `must name the columns of a unique key, not [${key.join(", ")}]`);
+
+/** The condition as the table's adapter takes it. */
+function keyCondition({ table, name: tableName }: Claimable, values: AnyRow): unknown {
+  const columns = declaredColumns(table);
+  if (columns === undefined) return values;
+  const equal = Object.entries(values).map(([name, value]) => {
+    const column = columns[name];
+    if (column === undefined)
+      throw invalidArgument("key", `names ${name}, which is not a column of ${tableName}`);
+    return eq(column, value);
+  });
+  return and(...equal);
+}
+
+const withoutColumns = (row: AnyRow, columns: readonly string[]): AnyRow =>
+  Object.fromEntries(Object.entries(row).filter(([name]) => !columns.includes(name)));

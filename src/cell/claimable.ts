@@ -209,17 +209,6 @@ export class Claimable<T extends AnyTable = AnyTable> {
     return claimed.map(({ name, bucket }) => ({ bucket, subject, source, ...scoped, attribute: name }));
   }
 
-  /**
-   * Throws if the row was read without its id, its scope or a claimed column, because a missing column is not
-   * a null one.
-   */
-  checkWhole(row: AnyRow): void {
-    const needed = [this.idName, this.scopeName, ...this.attributes.map(({ name }) => name)];
-    const missing = needed.find((name) => name !== undefined && row[name] === undefined);
-    if (missing !== undefined)
-      throw invalidArgument(missing, `of a row of ${this.name} is missing: select this column too`);
-  }
-
   #attribute(name: string, given: Bucket["type"] | AttributeOptions<T>): Attribute {
     this.#checkColumn(name, `attributes.${name}`);
     const { bucket, when, enabled = true } = typeof given === "string" ? { bucket: given } : given;

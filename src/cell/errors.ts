@@ -54,16 +54,23 @@ export class LocalCommitUnknownError extends LeaseholdError {
  */
 export class NotSavedError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "NotSavedError";
-  constructor() {
+  constructor(cause?: unknown) {
     super(
       "the local transaction was not saved: the database rolled it back after an error that its body " +
         "caught. Let database errors leave the body",
-      {
-        code: "NOT_SAVED",
-      },
+      { code: "NOT_SAVED", cause },
     );
   }
 }
+
+/** The body ended the local transaction, so what it wrote may be saved without its claims. */
+export const transactionEnded = (cause?: unknown): LeaseholdError =>
+  new LeaseholdError(
+    "the local transaction ended before its body did: the body caught an error that rolled it back, such " +
+      "as a deadlock, or ran a statement that ends it (COMMIT, ROLLBACK, DDL). Let database errors leave " +
+      "the body, and run no such statements in it",
+    { code: "TRANSACTION_ENDED", cause },
+  );
 
 /** The cell's own tables are missing in its database, or some of them. The `cause` is the driver's error. */
 export class NotInstalledError extends LeaseholdError {

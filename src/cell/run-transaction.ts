@@ -1,3 +1,4 @@
+import { transactionEnded } from "./errors.ts";
 import type { TransactionResult } from "./local.ts";
 
 interface TransactionParts<Tx, T> {
@@ -23,6 +24,37 @@ export function requireOpen(tx: unknown): void {
 /** Notes that a transaction begins. Some drivers use the same object for each transaction on a connection. */
 export function noteBegin(tx: unknown): void {
   if (typeof tx === "object" && tx !== null) endedEarly.delete(tx);
+}
+
+/** How a dialect recognizes a transaction that is still the same one. */
+export interface TransactionMark<Tx> {
+  /** Sets what does not outlive the transaction. */
+  set: (tx: Tx) => Promise<void>;
+  /** Whether the mark is gone. Called once, at the end. */
+  isGone: (tx: Tx) => Promise<boolean>;
+  /** Whether an error of a statement may have undone the whole transaction. */
+  undoesAll: (error: unknown) => boolean;
+}
+
+/**
+ * Notices that the body has ended its transaction: with COMMIT, ROLLBACK or DDL, or by catching the error of
+ * a deadlock. What it wrote before COMMIT is saved, and what it writes afterwards is saved at once, each
+ * without its claims.
+ */
+export function marking<Tx, T>(mark: TransactionMark<Tx>, body: (tx: Tx) => Promise<T>) {
+  return async (tx: Tx): Promise<T> => {
+    await mark.set(tx);
+    let value: T;
+    try {
+      value = await body(tx);
+    } catch (error) {
+      // A transaction that failed, or lost its connection, cannot answer, and saves nothing.
+      if (!mark.undoesAll(error) && (await mark.isGone(tx).catch(() => false))) throw transactionEnded(error);
+      throw error;
+    }
+    if (await mark.isGone(tx)) throw transactionEnded();
+    return value;
+  };
 }
 
 /**

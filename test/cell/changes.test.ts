@@ -129,7 +129,6 @@ describe("what a transaction changes", () => {
     expect(batch(row("1", "a", "9970"), undefined)?.destroys?.[0]).not.toHaveProperty("scope");
     const none = batch(undefined, { id: "1", path: "a", owner: null });
     expect(none?.creates?.[0]).not.toHaveProperty("scope");
-    expect(() => scoped.checkWhole({ id: "1", path: "a" })).toThrow("`owner` of a row of routes is missing");
     const misspelled = { source: "RAILS_TABLE_ROUTES", subject: { type: "GROUP", id: "owner" } } as const;
     expect(() =>
       claimable(routes, { ...misspelled, scope: "organization" as never, attributes: { path: "ROUTES" } }),

@@ -20,6 +20,11 @@ export function describeEvent(event: CellEvent): string {
         "the claim to destroy did not belong to this row, so rows and claims disagreed: " +
         event.conflicts.map(({ bucket }) => bucket.value).join(", ")
       );
+    case "transaction_ended":
+      return (
+        "a body ended its own transaction, so these rows may be saved without their claims: " +
+        event.sources.map(({ type, id }) => `${type} ${id}`).join(", ")
+      );
     case "reconcile_finding":
       return event.finding.kind === "contradicted"
         ? "ALARM: reconciliation found saved rows whose lease was rolled back"

@@ -41,7 +41,6 @@ export type {
  *   name: "pg",
  *   dialect: "postgres",
  *   isConcurrent: true,
- *   looksAtCommit: true,
  *   open: async () => {
  *     const pool = new Pool({ connectionString: await createDatabase() });
  *     return {

@@ -13,7 +13,7 @@ interface Dialect {
   /** Empties all tables, including the cell's own. Ids start at 1 again. */
   emptyTables: readonly string[];
   /** Undoes the open transaction, as an error does that the driver does not report at COMMIT. */
-  spoil: { statement: string; isError: boolean };
+  spoil: { statement: string; isError: boolean; code: string };
   /** Whether a constraint can be checked at COMMIT. */
   hasDeferredConstraints: boolean;
 }
@@ -42,7 +42,7 @@ export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
         confirmed boolean NOT NULL DEFAULT true)`,
       "CREATE TABLE organizations (id serial PRIMARY KEY, path text NOT NULL)",
       "CREATE TABLE redirects (id serial PRIMARY KEY, path text NOT NULL)",
-      "CREATE TABLE projects (id text PRIMARY KEY, path text NOT NULL)",
+      "CREATE TABLE projects (id text PRIMARY KEY, path text NOT NULL UNIQUE)",
       // Many servers order text by language, and verification must not.
       `DO $$ BEGIN
         IF EXISTS (SELECT FROM pg_collation WHERE collname = 'en-x-icu') THEN
@@ -58,7 +58,7 @@ export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
         SET created_at = created_at - interval '${ms} milliseconds' WHERE uuid = '${uuid}'`,
     ago: (seconds) => `now() - interval '${seconds} seconds'`,
     emptyTables: [`TRUNCATE ${ALL_TABLES.join(", ")} RESTART IDENTITY`],
-    spoil: { statement: "SELECT 1 / 0", isError: true },
+    spoil: { statement: "SELECT 1 / 0", isError: true, code: "NOT_SAVED" },
     hasDeferredConstraints: true,
   },
   mysql: {
@@ -69,7 +69,8 @@ export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
         confirmed boolean NOT NULL DEFAULT true)`,
       "CREATE TABLE organizations (id int PRIMARY KEY AUTO_INCREMENT, path text NOT NULL)",
       "CREATE TABLE redirects (id int PRIMARY KEY AUTO_INCREMENT, path text NOT NULL)",
-      "CREATE TABLE projects (id varchar(255) COLLATE utf8mb4_bin PRIMARY KEY, path text NOT NULL)",
+      `CREATE TABLE projects (id varchar(255) COLLATE utf8mb4_bin PRIMARY KEY,
+        path varchar(255) NOT NULL UNIQUE)`,
       `CREATE TABLE accounts (id int PRIMARY KEY AUTO_INCREMENT, username varchar(255) NOT NULL,
         bot boolean NOT NULL DEFAULT false, updated_at datetime(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)))`,
       "CREATE TABLE teams (id varchar(36) PRIMARY KEY, path text NOT NULL)",
@@ -80,7 +81,7 @@ export const dialects: Readonly<Record<"postgres" | "mysql", Dialect>> = {
     ago: (seconds) => `UTC_TIMESTAMP(3) - INTERVAL ${seconds} SECOND`,
     emptyTables: ALL_TABLES.map((table) => `TRUNCATE ${table}`),
     // A deadlock undoes the transaction too. Most errors undo only their statement.
-    spoil: { statement: "ROLLBACK", isError: false },
+    spoil: { statement: "ROLLBACK", isError: false, code: "TRANSACTION_ENDED" },
     hasDeferredConstraints: false,
   },
 };

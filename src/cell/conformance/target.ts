@@ -59,11 +59,6 @@ export interface ConformanceTarget<Tx> {
   dialect: "postgres" | "mysql";
   /** Whether transactions can run at the same time. An embedded database may have one connection. */
   isConcurrent: boolean;
-  /**
-   * Whether a transaction fails if the database answers COMMIT with ROLLBACK. If the driver does not look at
-   * this answer, the cell notices it by the row of the lease.
-   */
-  looksAtCommit: boolean;
   /** Opens an empty database. The suite creates and drops the tables, and calls `stop` at the end. */
   open(): Promise<ConformanceDatabase<Tx>>;
   /**

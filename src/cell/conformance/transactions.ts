@@ -3,13 +3,12 @@
  * end of the local transaction, savepoints, and fences. Rule numbers are those of
  * docs/reference/protocol.md.
  */
-import { NotSavedError } from "../errors.ts";
 import { toValidationErrors } from "../validation.ts";
 import { AlreadyClaimedError, LeaseholdError } from "../../client/errors.ts";
 import type { Suites } from "./runner.ts";
 import { dialects, switches } from "./schema.ts";
 import type { ConformanceCoordinator, ConformanceTarget } from "./target.ts";
-import { fresh, quoted, signUp, worldOf, type World } from "./world.ts";
+import { fresh, quoted, signUp, worldOf, type TestedTransaction, type World } from "./world.ts";
 
 export function transactionSuite(
   suites: Suites,
@@ -29,6 +28,11 @@ const thrownBy = (work: Promise<unknown>): Promise<unknown> =>
     () => undefined,
     (error: unknown) => error,
   );
+
+/** Six at a time. */
+async function inGroups<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+  for (let at = 0; at < items.length; at += 6) await Promise.all(items.slice(at, at + 6).map(work));
+}
 
 function lifeSuite({ describe, test, expect }: Suites, world: World): void {
   describe("S1: the life of a claim", () => {
@@ -158,6 +162,48 @@ function lifeSuite({ describe, test, expect }: Suites, world: World): void {
       expect(one.network.calls).toEqual([]);
       expect(await one.owners("USERNAMES", kept, moved)).toEqual([`${kept}: ACTIVE of 1`, `${moved}: free`]);
       expect(await one.owners("EMAILS", `${kept}@x.io`)).toEqual([`${kept}@x.io: ACTIVE of 1`]);
+    });
+
+    test("concurrent upserts leave each row with its claim, and no claim without its row", async () => {
+      const { one } = world;
+      const tried = Array.from({ length: 48 }, (_, index) => ({
+        id: `upserted-${index % 8}`,
+        path: fresh("upserted"),
+      }));
+      await inGroups(tried, (row) => one.transaction((tx) => tx.upsert("projects", ["id"], row)));
+      const stored = (await one.rows("projects")).filter(({ id }) => id.startsWith("upserted-"));
+      expect(stored).toHaveLength(8);
+      const paths = new Set(stored.map(({ path }) => path));
+      expect(await one.owners("ROUTES", ...tried.map(({ path }) => path))).toEqual(
+        tried.map(({ path }) => `${path}: ${paths.has(path) ? "ACTIVE of 1" : "free"}`),
+      );
+    });
+
+    test("concurrent upserts by a claimed key all succeed", async () => {
+      const { one } = world;
+      const paths = [fresh("key"), fresh("key"), fresh("key")];
+      const tried = Array.from({ length: 24 }, (_, index) => paths[index % 3] ?? "");
+      const ids = new Map<string, string>();
+      await inGroups(tried, async (path) => {
+        const row = { id: fresh("keyed"), path };
+        const { id } = await one.transaction((tx) => tx.upsert("projects", ["path"], row));
+        expect(ids.get(path) ?? id).toBe(id);
+        ids.set(path, id);
+      });
+      expect(await one.owners("ROUTES", ...paths)).toEqual(paths.map((path) => `${path}: ACTIVE of 1`));
+    });
+
+    test("an upsert fails for another unique key, and names a missing column of its own", async () => {
+      const { one } = world;
+      const [taken, free] = [fresh("taken"), fresh("free")];
+      await one.transaction((tx) => tx.upsert("projects", ["id"], { id: taken, path: taken }));
+      const other = one.transaction((tx) => tx.upsert("projects", ["id"], { id: free, path: taken }));
+      expect(toValidationErrors(await thrownBy(other))).toMatchObject([{ field: "path", problem: "taken" }]);
+      const keyless = one.transaction((tx) => tx.upsert("projects", ["id"], { path: free }));
+      await expect(keyless).rejects.toThrow("`id` has no value in the row");
+      const none = one.transaction((tx) => tx.upsert("projects", [], { id: free, path: free }));
+      await expect(none).rejects.toThrow("`key` must name the columns of a unique key");
+      expect(await one.owners("ROUTES", taken, free)).toEqual([`${taken}: ACTIVE of 1`, `${free}: free`]);
     });
 
     test("a write that is not awaited fails the transaction", async () => {
@@ -315,16 +361,52 @@ function endSuite({ describe, test, expect }: Suites, world: World): void {
         await one.spoil(tx);
       };
       try {
-        // Some drivers report that COMMIT was answered with ROLLBACK. Otherwise the cell finds no row.
-        const error = await one
-          .transaction((tx) => tx.insert("organizations", { path }))
-          .catch((thrown: unknown) => thrown);
-        expect(error).toBeInstanceOf(one.target.looksAtCommit ? Error : NotSavedError);
+        await expect(one.transaction((tx) => tx.insert("organizations", { path }))).rejects.toMatchObject({
+          code: dialects[one.target.dialect].spoil.code,
+        });
       } finally {
         one.database.insertLease = save;
       }
       expect(one.network.story).toBe("begin rollback");
       expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
+    });
+
+    test("[L4] a body that ends its transaction fails, and an event names the rows", async () => {
+      const { one } = world;
+      const stop = (): never => {
+        throw new RangeError("changed my mind");
+      };
+      const insert = (path: string) => (tx: TestedTransaction) => tx.insert("organizations", { path });
+      const late = fresh("late");
+      const cases: readonly { ends: string; next: (tx: TestedTransaction) => unknown; isSaved: boolean }[] = [
+        { ends: "COMMIT", next: insert(late), isSaved: true },
+        { ends: "ROLLBACK", next: () => {}, isSaved: false },
+        { ends: "COMMIT AND CHAIN", next: () => {}, isSaved: true },
+        { ends: "COMMIT", next: stop, isSaved: true },
+      ];
+      for (const { ends, next, isSaved } of cases) {
+        const path = fresh("ended");
+        one.events.length = 0;
+        let id = "";
+        const ended = one.transaction(async (tx) => {
+          id = String((await insert(path)(tx)).id);
+          await one.write(tx.db, ends);
+          await next(tx);
+        });
+        await expect(ended).rejects.toMatchObject({ code: "TRANSACTION_ENDED" });
+        expect(one.events).toMatchObject([{ kind: "transaction_ended" }]);
+        const sources = one.events.flatMap((each) => ("sources" in each ? each.sources : []));
+        expect(sources.map((source) => `${source.type} ${source.id}`)).toContain(
+          `RAILS_TABLE_ORGANIZATIONS ${id}`,
+        );
+        expect((await one.rows("organizations")).some((row) => row.path === path)).toBe(isSaved);
+        expect(await one.owners("ORGANIZATION_PATH", path)).toEqual([`${path}: free`]);
+      }
+      // On MySQL, no write of the cell starts any more.
+      const hasLate = (await one.rows("organizations")).some((row) => row.path === late);
+      expect(hasLate).toBe(one.target.dialect === "postgres");
+      expect(await one.outstanding()).toEqual([]);
+      await one.opened.query("DELETE FROM organizations");
     });
 
     test("[L5] after the fence, an open local transaction cannot save its stale lease", async () => {

@@ -89,8 +89,16 @@ export class TestedTransaction {
     return this.#tx.deleteLater(this.#tables.of(name), this.#tables.where(name, match));
   }
 
-  changed<N extends TableName>(name: N, before: Row<N> | undefined, after: Row<N> | undefined): void {
-    this.#tx.changed(this.#tables.of(name), before as never, after as never);
+  upsert<N extends TableName>(name: N, key: readonly (keyof Row<N>)[], row: NewRow<N>): Promise<Row<N>> {
+    return this.#tx.upsert(this.#tables.of(name), key as never, row as never);
+  }
+
+  lock<N extends TableName>(name: N, match: Match<N>): Promise<Row<N>[]> {
+    return this.#tx.lock(this.#tables.of(name), this.#tables.where(name, match));
+  }
+
+  inserted<N extends TableName>(name: N, row: Row<N>): void {
+    this.#tx.inserted(this.#tables.of(name), row as never);
   }
 }
 

@@ -51,14 +51,8 @@ export function kyselyPostgres<DB>(
   checkDatabase(db, '"a" = $1', "PostgreSQL");
   return postgresDatabase(
     {
-      transaction: (body, config) =>
-        inTransaction(db, config, async (tx) => {
-          const value = await body(tx);
-          await checkNotAborted(tx);
-          return value;
-        }),
+      transaction: (body, config) => inTransaction(db, config, body),
       query: (tx, statement, parameters) => queryWith(tx ?? db, statement, parameters),
-      describeError,
       rows: new KyselyPostgresRows(db),
       names: kyselyNames(db),
     },
@@ -131,26 +125,4 @@ async function queryWith<DB>(
     .withoutPlugins()
     .executeQuery<object>(CompiledQuery.raw(statement, [...parameters]));
   return { rows, affectedRows: Number(numAffectedRows ?? 0n), insertId: insertId ?? 0 };
-}
-
-/**
- * PostgreSQL answers the COMMIT of a transaction with a failed statement by ROLLBACK, and reports no error.
- * Kysely notices it since 0.29.8, and only with its own driver. This statement fails in such a transaction.
- */
-async function checkNotAborted<DB>(tx: Transaction<DB>): Promise<void> {
-  try {
-    await queryWith(tx, "SELECT 1", []);
-  } catch (error) {
-    // in_failed_sql_transaction
-    if ((error as { code?: unknown }).code !== "25P02") throw error;
-    throw new Error(ABORTED, { cause: error });
-  }
-}
-
-const ABORTED = "the transaction was rolled back, because its body caught the error of a statement";
-
-/** Gives Kysely's error of an aborted transaction the code of transaction_rollback. */
-function describeError(error: Error): object {
-  if (error.name !== "AbortedTransactionError") return error;
-  return { message: ABORTED, code: "40000", severity: "ERROR" };
 }

@@ -1,7 +1,7 @@
 import { sql, type Kysely, type Transaction } from "kysely";
 import type { Claimable } from "../claimable.ts";
 import type { Selection } from "../local.ts";
-import { insertRows, inOrderOfIds, type InsertHeader } from "../mysql/insert.ts";
+import { EXISTING_ID, insertRows, inOrderOfIds, type InsertHeader } from "../mysql/insert.ts";
 import type { RowMethods, SelectOptions } from "../sql/connection.ts";
 import { asItIs } from "../sql/describe-error.ts";
 import type { AnyRow } from "../table.ts";
@@ -98,9 +98,12 @@ export class KyselyMysqlRows<DB> extends KyselyRows<DB> {
     rows: readonly AnyRow[],
     { skipExisting }: InsertOptions,
   ): Promise<AnyRow[]> {
-    const statement = async (chunk: readonly AnyRow[]): Promise<InsertHeader> => {
+    const id = sql.ref(claimable.idName);
+    const unchanged = sql`if(last_insert_id(${sql.lit(EXISTING_ID)}), ${id}, ${id})`;
+    const statement = async (chunk: readonly AnyRow[], skipsExisting: boolean): Promise<InsertHeader> => {
       const insert = withAnyTables(tx).insertInto(claimable.name).values(chunk);
-      const { insertId = 0n } = await insert.executeTakeFirstOrThrow();
+      const skipping = insert.onDuplicateKeyUpdate({ [claimable.idName]: unchanged });
+      const { insertId = 0n } = await (skipsExisting ? skipping : insert).executeTakeFirstOrThrow();
       return { insertId };
     };
     const ids = await insertRows(claimable, rows, { statement, skipExisting, describeError: asItIs });

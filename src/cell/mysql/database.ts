@@ -2,9 +2,10 @@ import { and, eq, inArray, isNotNull, sql } from "drizzle-orm";
 import { getTableConfig, type MySqlTable } from "drizzle-orm/mysql-core";
 import { declaredCascades, storedCascades, type StoredForeignKeys } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
+import { transactionEnded } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
-import { runTransaction } from "../run-transaction.ts";
+import { marking, runTransaction, type TransactionMark } from "../run-transaction.ts";
 import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/connection.ts";
 import type { VerificationParts } from "../sql/verification.ts";
 import { ROWS_PER_STATEMENT, SqlDatabase } from "../sql/database.ts";
@@ -18,14 +19,7 @@ import { MysqlLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
 import { storedTraits } from "./stored-traits.ts";
-import {
-  allOrNothing,
-  endedEarly,
-  isInTransaction,
-  releaseSavepoint,
-  setSavepoint,
-  withLockWait,
-} from "./session.ts";
+import { allOrNothing, isInTransaction, releaseSavepoint, setSavepoint, withLockWait } from "./session.ts";
 import { duplicateIn } from "./unique-keys.ts";
 import { MysqlVerification } from "./verification.ts";
 
@@ -76,27 +70,30 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
    */
   async run<T>(body: (tx: Tx) => Promise<T>): Promise<TransactionResult<T>> {
     const { describeError } = this.connection;
-    const guarded = async (tx: Tx): Promise<T> => {
-      await setSavepoint(this.#orm(tx));
-      const value = await body(tx);
-      await releaseSavepoint(this.#orm(tx), describeError);
-      return value;
+    const mark: TransactionMark<Tx> = {
+      set: (tx) => setSavepoint(this.#orm(tx)),
+      isGone: async (tx) => !(await releaseSavepoint(this.#orm(tx), describeError)),
+      undoesAll: (error) => isLockConflict(error, describeError),
     };
     const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> =>
       this.connection.transaction(work, this.#options.transaction);
     return runTransaction({
       transaction,
-      body: guarded,
+      body: marking(mark, body),
       isAbort: (error) => isAbort(error, describeError),
     });
   }
 
   async insertLease(tx: Tx, { uuid, sources, deferred }: NewLocalLease): Promise<void> {
-    // Outside a transaction, the row would be saved at once, and no rollback would remove it.
-    if (!(await isInTransaction(this.#orm(tx), this.connection.describeError))) throw endedEarly();
+    await this.#requireTransaction(tx);
     await this.#orm(tx)
       .insert(outstandingLeases)
       .values({ uuid, sources, ...(deferred === undefined ? {} : { deferred }) });
+  }
+
+  /** Outside a transaction, a write would be saved at once, and no rollback would undo it. */
+  async #requireTransaction(tx: Tx): Promise<void> {
+    if (!(await isInTransaction(this.#orm(tx), this.connection.describeError))) throw transactionEnded();
   }
 
   /**
@@ -190,7 +187,10 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
     rows: readonly AnyRow[],
     options?: { skipExisting?: boolean },
   ): Promise<AnyRow[]> {
-    const insert = (): Promise<AnyRow[]> => super.insert(tx, claimable, rows, options);
+    const insert = async (): Promise<AnyRow[]> => {
+      await this.#requireTransaction(tx);
+      return super.insert(tx, claimable, rows, options);
+    };
     if (rows.length <= 1) return insert();
     // The body may catch the error. One after the other, because inserts at the same time would undo or
     // release each other's savepoint.
@@ -201,6 +201,21 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
       inserting.catch(() => {}),
     );
     return inserting;
+  }
+
+  override async update(
+    tx: Tx,
+    claimable: Claimable,
+    ids: readonly unknown[],
+    set: AnyRow,
+  ): Promise<AnyRow[]> {
+    await this.#requireTransaction(tx);
+    return super.update(tx, claimable, ids, set);
+  }
+
+  override async delete(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<number> {
+    await this.#requireTransaction(tx);
+    return super.delete(tx, claimable, ids);
   }
 
   async replaceDeferred(uuid: string, next: Deferred | undefined): Promise<boolean> {

@@ -10,10 +10,20 @@ export interface InsertHeader {
 }
 
 interface InsertOptions {
-  statement: (rows: readonly AnyRow[]) => Promise<InsertHeader>;
+  /**
+   * With `skipsExisting`, a row that violates a unique key stays as it is, and the insert answers
+   * `EXISTING_ID`: `ON DUPLICATE KEY UPDATE id = IF(LAST_INSERT_ID(EXISTING_ID), id, id)`.
+   */
+  statement: (rows: readonly AnyRow[], skipsExisting: boolean) => Promise<InsertHeader>;
   skipExisting: boolean;
   describeError: DescribeError;
 }
+
+/**
+ * What an insert answers in place of a generated id if the row exists. The largest number that drivers read
+ * exactly, which no AUTO_INCREMENT reaches.
+ */
+export const EXISTING_ID = Number.MAX_SAFE_INTEGER;
 
 /**
  * Inserts rows and answers their ids, because MySQL cannot return rows. It returns only the first generated
@@ -32,24 +42,26 @@ export async function insertRows(
 }
 
 /**
- * INSERT IGNORE would swallow other errors too, and ON DUPLICATE KEY UPDATE does not show which rows are new.
- * A duplicate key undoes only its statement, so the statement is split in halves until the duplicates are
- * alone.
+ * INSERT IGNORE would swallow other errors too, and ON DUPLICATE KEY UPDATE shows only for a single row
+ * whether it is new. A duplicate key undoes only its statement, so the statement is split in halves until
+ * the duplicates are alone. A single row is not inserted in vain, because that locks the existing row for
+ * others to read. Two transactions that then want to change it would deadlock.
  */
 async function insertTogether(
   claimable: Claimable,
   rows: readonly AnyRow[],
   options: InsertOptions,
 ): Promise<unknown[]> {
+  const { statement, skipExisting, describeError } = options;
   try {
-    const header = await options.statement(rows);
+    const header = await statement(rows, skipExisting && rows.length === 1);
+    if (String(header.insertId) === String(EXISTING_ID)) return [];
     return rows.map((row) =>
       hasId(claimable, row) ? row[claimable.idName] : generatedId(claimable, header),
     );
   } catch (error) {
-    if (!options.skipExisting || !isDuplicateKey(error, options.describeError)) throw error;
+    if (!skipExisting || rows.length === 1 || !isDuplicateKey(error, describeError)) throw error;
   }
-  if (rows.length === 1) return [];
   const middle = Math.ceil(rows.length / 2);
   return [
     ...(await insertTogether(claimable, rows.slice(0, middle), options)),

@@ -1,6 +1,5 @@
 /** Statements about a connection and its transaction. */
 import { sql } from "drizzle-orm";
-import { LeaseholdError } from "../../client/errors.ts";
 import { isInsideTransaction, isMissingSavepoint } from "./failure.ts";
 import type { DescribeError } from "../sql/describe-error.ts";
 import type { Orm } from "./orm.ts";
@@ -26,20 +25,16 @@ export async function setSavepoint(tx: Orm): Promise<void> {
   await tx.execute(sql.raw(`SAVEPOINT ${SAVEPOINT}`));
 }
 
-export async function releaseSavepoint(tx: Orm, describe: DescribeError): Promise<void> {
+/** Releases the savepoint. Answers false if it is gone, because its transaction has ended. */
+export async function releaseSavepoint(tx: Orm, describe: DescribeError): Promise<boolean> {
   try {
     await tx.execute(sql.raw(`RELEASE SAVEPOINT ${SAVEPOINT}`));
+    return true;
   } catch (error) {
-    throw isMissingSavepoint(error, describe) ? endedEarly(error) : error;
+    if (isMissingSavepoint(error, describe)) return false;
+    throw error;
   }
 }
-
-export const endedEarly = (cause?: unknown): Error =>
-  new LeaseholdError(
-    "the local transaction ended early: its body caught an error that rolled it back, such as a deadlock, " +
-      "or used a statement that commits, such as DDL. Let database errors leave the body, and use no DDL",
-    { code: "TRANSACTION_ENDED", cause },
-  );
 
 /** Undoes the writes of `work` if it fails, because an error undoes only its own statement. */
 export async function allOrNothing<T>(tx: Orm, work: () => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 /** A cell's database on PostgreSQL, with node-postgres (`pg`) alone. */
-import type { Pool, PoolClient, QueryResult } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { postgresDatabase } from "../adapter/postgres.ts";
 import type { SqlAdapter } from "../adapter/port.ts";
 import { invalidArgument } from "../errors.ts";
@@ -56,7 +56,7 @@ class PgAdapter implements SqlAdapter<PoolClient> {
     try {
       await client.query(`BEGIN${isolationLevel === undefined ? "" : ` ISOLATION LEVEL ${isolationLevel}`}`);
       const value = await body(client);
-      checkCommitted(await client.query("COMMIT"));
+      await client.query("COMMIT");
       return value;
     } catch (error) {
       await client.query("ROLLBACK").catch(noteLoss);
@@ -76,15 +76,4 @@ class PgAdapter implements SqlAdapter<PoolClient> {
     const { rows } = await (tx ?? this.#pool).query<object>(statement, [...parameters]);
     return { rows };
   }
-}
-
-/**
- * If a statement failed and the body caught its error, PostgreSQL answers COMMIT with ROLLBACK, and reports
- * no error.
- */
-function checkCommitted({ command }: QueryResult): void {
-  if (command !== "ROLLBACK") return;
-  const message = "the transaction was rolled back, because its body caught the error of a statement";
-  // transaction_rollback
-  throw Object.assign(new Error(message), { code: "40000", severity: "ERROR" });
 }

@@ -1,16 +1,17 @@
-import { and, eq, isNotNull, sql } from "drizzle-orm";
+import { and, eq, isNotNull, sql, type SQL } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import { declaredCascades, storedCascades, type StoredForeignKeys } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
+import { NotSavedError, transactionEnded } from "../errors.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
-import { runTransaction } from "../run-transaction.ts";
+import { marking, runTransaction, type TransactionMark } from "../run-transaction.ts";
 import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/connection.ts";
 import type { VerificationParts } from "../sql/verification.ts";
 import { SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
 import { storedFaults } from "../sql/stored-faults.ts";
 import { ageMsOf } from "./age.ts";
-import { isAbort, isLockTimeout, missingTableOf, uniqueViolationOf } from "./failure.ts";
+import { isAbort, isFailedTransaction, isLockTimeout, missingTableOf, uniqueViolationOf } from "./failure.ts";
 import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
 import { PostgresLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
@@ -36,6 +37,13 @@ export interface PostgresParts<Tx> extends VerificationParts<Tx, Orm> {
  * Serializes installs, because concurrent CREATE TABLE IF NOT EXISTS can conflict. It is "leasehol" in ASCII.
  */
 const INSTALL_LOCK = "7810756276994469740";
+
+/** A setting of the transaction, which the database resets when the transaction ends. */
+const MARK = "leasehold.transaction";
+const isMarked = sql`coalesce(current_setting(${sql.raw(`'${MARK}'`)}, true) = 'open', false)`;
+
+const json = (value: unknown): SQL =>
+  value === undefined ? sql`NULL::jsonb` : sql`${JSON.stringify(value)}::jsonb`;
 
 export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatabase<Tx> {
   readonly verification: PostgresVerification<Tx>;
@@ -75,17 +83,40 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
       this.connection.transaction(work, this.#options.transaction);
     return runTransaction({
       transaction,
-      body,
+      body: marking(this.#mark, body),
       isAbort: (error) => isAbort(error, this.connection.describeError),
     });
   }
 
+  readonly #mark: TransactionMark<Tx> = {
+    // Unlike a query, it allows SET TRANSACTION afterwards.
+    set: async (tx) => void (await this.#orm(tx).execute(sql.raw(`SET LOCAL ${MARK} = 'open'`))),
+    isGone: async (tx) => {
+      try {
+        const [seen] = await this.#orm(tx)
+          .select({ isOpen: sql<boolean>`${isMarked}`.as("is_open") })
+          .from(sql`(VALUES (1)) AS one`);
+        return seen?.isOpen !== true;
+      } catch (error) {
+        // PostgreSQL would answer its COMMIT with ROLLBACK, and no error. Not every driver looks.
+        throw isFailedTransaction(error, this.connection.describeError) ? new NotSavedError(error) : error;
+      }
+    },
+    // A transaction that failed refuses every statement until it is rolled back.
+    undoesAll: () => false,
+  };
+
+  /** Outside the transaction, the row would be saved at once, and no rollback would remove it. */
   async insertLease(tx: Tx, { uuid, sources, deferred }: NewLocalLease): Promise<void> {
     const [written] = await this.#orm(tx)
       .insert(outstandingLeases)
-      .values({ uuid, sources, ...(deferred === undefined ? {} : { deferred }) })
+      .select(
+        sql`SELECT ${uuid}::uuid, 'saved', ${json(sources)}, ${json(deferred)}, clock_timestamp()
+          WHERE ${isMarked}`,
+      )
       .returning({ table: tableOid });
-    this.#leaseTable.check(written?.table);
+    if (written === undefined) throw transactionEnded();
+    this.#leaseTable.check(written.table);
   }
 
   async look(uuid: string): Promise<{ isSaved: boolean; isInTransaction: boolean }> {

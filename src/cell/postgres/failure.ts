@@ -40,6 +40,10 @@ export function isAbort(error: unknown, describe: DescribeError = asItIs): boole
   return !UNSURE_CLASSES.has(found.code.slice(0, 2)) && !UNSURE_CODES.has(found.code);
 }
 
+/** in_failed_sql_transaction: an earlier error has undone the transaction. */
+export const isFailedTransaction = (error: unknown, describe: DescribeError): boolean =>
+  pgErrorOf(error, describe)?.code === "25P02";
+
 /** lock_not_available */
 export const isLockTimeout = (error: unknown, describe: DescribeError = asItIs): boolean =>
   pgErrorOf(error, describe)?.code === "55P03";

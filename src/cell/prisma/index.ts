@@ -135,14 +135,7 @@ class PrismaAdapter implements SqlAdapter<RawClient> {
     body: (tx: RawClient) => Promise<T>,
     { isolationLevel, maxWait = MAX_WAIT_MS }: PrismaTransactionConfig = {},
   ): Promise<T> {
-    const checked = async (tx: RawClient): Promise<T> => {
-      const value = await body(tx);
-      // PostgreSQL answers the COMMIT of a transaction with a failed statement by ROLLBACK, and Prisma does
-      // not look. This statement fails instead.
-      await tx.$queryRawUnsafe("SELECT 1 AS ended");
-      return value;
-    };
-    return this.#prisma.$transaction(checked, {
+    return this.#prisma.$transaction(body, {
       maxWait,
       timeout: NO_TIMEOUT_MS,
       ...(isolationLevel === undefined ? {} : { isolationLevel: inPascalCase(isolationLevel) }),

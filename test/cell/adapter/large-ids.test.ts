@@ -215,9 +215,7 @@ function suite({ server: kind, open }: Kind): void {
     await refused(cell.transaction((tx) => tx.update(its.people, odd, { name: "ada" })));
     await refused(cell.transaction((tx) => tx.delete(its.people, odd)));
     await refused(cell.transaction((tx) => tx.deleteLater(its.people, odd)));
-    await refused(
-      cell.transaction(async (tx) => tx.changed(its.people, undefined, { id: Number(ODD), name: "odd" })),
-    );
+    await refused(cell.transaction(async (tx) => tx.inserted(its.people, { id: Number(ODD), name: "odd" })));
     await expect(cell.bulkDelete(its.people, odd)).rejects.toThrow("text or bigint");
     await expect(cell.verify({ apply: true })).rejects.toThrow("text or bigint");
     expect((await stored()).toSorted()).toEqual([`${EVEN} even`, `${ODD} odd`]);

@@ -21,7 +21,7 @@ import { postgresJsDatabase } from "./postgres-js-database.ts";
 /** Creates an empty database on the server, and answers its URL. */
 type CreateDatabase = () => Promise<string>;
 
-const facts = { isConcurrent: true, looksAtCommit: true };
+const facts = { isConcurrent: true };
 const options = { fenceWaitMs: 300 };
 const where = (_: unknown, values: Values): Values => values;
 const target = <Tx>(its: ConformanceTarget<Tx>) => its as ConformanceTarget<unknown>;
@@ -38,10 +38,8 @@ const tables = {
 };
 
 export const onPostgres = (create: CreateDatabase): ConformanceTarget<unknown>[] => [
-  drizzleTarget(
-    { ...facts, name: "drizzle with node-postgres", looksAtCommit: false },
-    postgresDialect,
-    async () => drizzleOnNodePostgres(await create()),
+  drizzleTarget({ ...facts, name: "drizzle with node-postgres" }, postgresDialect, async () =>
+    drizzleOnNodePostgres(await create()),
   ),
   drizzleTarget({ ...facts, name: "drizzle with postgres-js" }, postgresDialect, async () =>
     drizzleOnPostgresJs(await create()),

@@ -1,14 +1,17 @@
 /** Local transactions on MariaDB, and errors that can separate a transaction from its lease. */
 import { sql } from "drizzle-orm";
-import { getTableConfig } from "drizzle-orm/mysql-core";
+import { getTableConfig, int, mysqlTable } from "drizzle-orm/mysql-core";
 import { drizzle } from "drizzle-orm/mysql2";
 import { createConnection, createPool } from "mysql2/promise";
 import { setTimeout } from "node:timers/promises";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { claimable, type Claimable } from "../../../src/cell/claimable.ts";
 import { mysql, outstandingLeases, verificationQueue } from "../../../src/cell/mysql/index.ts";
 import { isSkipped } from "../../support/databases/available.ts";
 import { Installed, type MysqlDb, type Tx } from "./server.ts";
+
+const things = mysqlTable("things", { id: int().primaryKey(), value: int().notNull() });
 
 describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
   let installed: Installed;
@@ -256,6 +259,32 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       });
       expect(ran).toMatchObject({ kind: "rolled_back", error: { code: "TRANSACTION_ENDED" } });
       expect(await saved()).toEqual([]);
+      expect(await values()).toEqual([0, 0]);
+    });
+
+    test("after a deadlock whose error is caught, the cell writes no row", async () => {
+      const claimed = claimable(things, {
+        source: "RAILS_TABLE_USERS",
+        subject: { type: "USER", id: "id" },
+        attributes: { value: "USERNAMES" },
+      }) as unknown as Claimable;
+      const errors: unknown[] = [];
+      const note = (error: unknown): void => void errors.push(error);
+      const ran = await installed.cell.run(async (tx) => {
+        await deadlock(tx);
+        await installed.cell.insert(tx, claimed, [{ id: 3, value: 9 }]).catch(note);
+        await installed.cell
+          .insert(
+            tx,
+            claimed,
+            [4, 5].map((id) => ({ id, value: 9 })),
+          )
+          .catch(note);
+        await installed.cell.update(tx, claimed, [1], { value: 9 }).catch(note);
+        await installed.cell.delete(tx, claimed, [2]).catch(note);
+      });
+      expect(errors).toMatchObject(Array.from({ length: 4 }, () => ({ code: "TRANSACTION_ENDED" })));
+      expect(ran).toMatchObject({ kind: "rolled_back", error: { code: "TRANSACTION_ENDED" } });
       expect(await values()).toEqual([0, 0]);
     });
 

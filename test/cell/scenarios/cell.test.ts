@@ -97,27 +97,26 @@ describe("what a body does", () => {
     await expect(tx.insert("organizations", { path: fresh("late") })).rejects.toThrow("is over");
   });
 
-  test("rows changed with `db` are reported with `changed`, and read from the database", async () => {
+  test("rows that were locked or reported are read again, whatever `db` did to them", async () => {
     const { one } = world;
-    const [old, now] = [fresh("old"), fresh("now")];
-    const row = await one.transaction((tx) => tx.insert("organizations", { path: old }));
+    const [old, now, gone, added] = [fresh("old"), fresh("now"), fresh("gone"), fresh("added")];
+    const [row, other] = await one.transaction((tx) =>
+      tx.insertMany("organizations", [{ path: old }, { path: gone }]),
+    );
     await one.transaction(async (tx) => {
-      await one.write(tx.db, `UPDATE organizations SET path = ${quoted(now)} WHERE id = ${row.id}`);
-      tx.changed("organizations", row, { ...row, path: "what is said here does not matter" });
+      expect(await tx.lock("organizations", { path: [old, gone] })).toEqual([row, other]);
+      await one.write(tx.db, `UPDATE organizations SET path = ${quoted(now)} WHERE id = ${row?.id}`);
+      await one.write(tx.db, `DELETE FROM organizations WHERE id = ${other?.id}`);
+      await one.write(tx.db, `INSERT INTO organizations (id, path) VALUES (4000, ${quoted(added)})`);
+      tx.inserted("organizations", { id: 4_000, path: "what is said here does not matter" });
     });
-    expect(await one.owners("ORGANIZATION_PATH", old, now)).toEqual([`${old}: free`, `${now}: ACTIVE of 1`]);
-
-    const later = fresh("later");
-    const unreported = one.transaction(async (tx) => {
-      await one.write(tx.db, `UPDATE organizations SET path = ${quoted(later)} WHERE id = ${row.id}`);
-      const { path: _, ...partial } = row;
-      expect(() => tx.changed("organizations", partial as typeof row, row)).toThrow();
-    });
-    await expect(unreported).rejects.toThrow("`path` of a row of organizations is missing");
-    expect(await one.owners("ORGANIZATION_PATH", now, later)).toEqual([
+    expect(await one.owners("ORGANIZATION_PATH", old, gone, now, added)).toEqual([
+      `${old}: free`,
+      `${gone}: free`,
       `${now}: ACTIVE of 1`,
-      `${later}: free`,
+      `${added}: ACTIVE of 1`,
     ]);
+    await one.transaction((tx) => tx.delete("organizations", { id: 4_000 }));
   });
 });
 

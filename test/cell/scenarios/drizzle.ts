@@ -24,7 +24,7 @@ export interface TestedDatabase {
   stop: () => Promise<void>;
 }
 
-type Facts = Pick<ConformanceTarget<Tx>, "name" | "isConcurrent" | "looksAtCommit">;
+type Facts = Pick<ConformanceTarget<Tx>, "name" | "isConcurrent">;
 
 /** A target of the conformance suite. */
 export const drizzleTarget = (
@@ -69,7 +69,7 @@ export class TestedCell extends ConformanceCell<Tx> {
     tested: TestedDatabase,
     options: Partial<CellOptions<Tx>> = {},
   ) {
-    const facts = { name: "", isConcurrent: tested.isConcurrent, looksAtCommit: false };
+    const facts = { name: "", isConcurrent: tested.isConcurrent };
     const target = drizzleTarget(facts, dialect, async () => tested);
     super(id, target as ConformanceTarget<Tx>, coordinator, opened(dialect, tested), options);
     this.dialect = dialect;

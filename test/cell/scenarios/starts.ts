@@ -64,7 +64,7 @@ export async function pglite(): Promise<TestedDatabase> {
 
 /** The database with which the scenarios run. */
 export const pgliteTarget = drizzleTarget(
-  { name: "drizzle with PGlite", isConcurrent: false, looksAtCommit: true },
+  { name: "drizzle with PGlite", isConcurrent: false },
   postgresDialect,
   pglite,
 );

@@ -20,7 +20,7 @@ const tables = Object.fromEntries(names.map((name) => [name, table(name)])) as R
 
 const where = (_: unknown, values: Values): Values => values;
 
-const common = { isConcurrent: true, looksAtCommit: true };
+const common = { isConcurrent: true };
 
 const withPg: ConformanceTarget<PoolClient> = {
   ...common,
