@@ -1,4 +1,3 @@
-import { messageOf } from "../client/answer.ts";
 import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../client/client.ts";
 import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
@@ -8,6 +7,7 @@ import type { CallOptions } from "../client/connection.ts";
 import { defaultLimits } from "../core/limits.ts";
 import type { Positions } from "../router/positions.ts";
 import type { TypesDocument } from "../core/types/document.ts";
+import { reasonOf } from "./causes.ts";
 import { BackgroundWork } from "./background-work.ts";
 import { beginAdjusting } from "./begin.ts";
 import { CallSite } from "./call-site.ts";
@@ -562,7 +562,7 @@ export class Cell<Tx> {
         this.#callHook({
           kind: "release_postponed",
           uuid: each.uuid,
-          error: messageOf(error),
+          error: reasonOf(error),
         });
         return;
       }

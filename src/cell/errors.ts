@@ -1,10 +1,10 @@
-import { messageOf } from "../client/answer.ts";
 import {
   InvalidArgumentError,
   isLeaseholdError,
   LeaseholdError,
   type LeaseholdErrorName,
 } from "../client/errors.ts";
+import { reasonOf } from "./causes.ts";
 
 /** The field that an op came from, for validation errors. */
 export interface Origin {
@@ -39,7 +39,7 @@ export class InvalidNameError extends InvalidArgumentError {
 export class LocalCommitUnknownError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "LocalCommitUnknownError";
   constructor(cause: unknown, leaseUuid: string | undefined) {
-    super(`it is unknown whether the local transaction was saved: ${messageOf(cause)}. Read the rows again`, {
+    super(`it is unknown whether the local transaction was saved: ${reasonOf(cause)}. Read the rows again`, {
       code: "UNKNOWN_COMMIT",
       cause,
       outcomeKnown: false,
@@ -97,7 +97,7 @@ export class BulkError extends LeaseholdError {
   constructor(cause: unknown, { recordsDone, chunksDone }: { recordsDone: number; chunksDone: number }) {
     const code = isLeaseholdError(cause) ? cause.code : "BULK_FAILED";
     const { conflicts = [], outcomeKnown = true, leaseUuid } = isLeaseholdError(cause) ? cause : {};
-    super(`after ${recordsDone} records in ${chunksDone} chunks: ${messageOf(cause)}`, {
+    super(`after ${recordsDone} records in ${chunksDone} chunks: ${reasonOf(cause)}`, {
       code,
       cause,
       conflicts,

@@ -1,9 +1,10 @@
-import { describeFailure, messageOf, unknownFrom, type Answer } from "../client/answer.ts";
+import { describeFailure, unknownFrom, type Answer } from "../client/answer.ts";
 import type { CallOptions } from "../client/connection.ts";
 import type { BeginCallOptions } from "../client/lease-answers.ts";
 import { errorOf } from "../client/errors.ts";
 import type { Batch, Conflict } from "../client/api-types.ts";
 import type { Positions } from "../router/positions.ts";
+import { reasonOf } from "./causes.ts";
 import type { Begun } from "./begin.ts";
 import type { SourceRow } from "./changes.ts";
 import { LocalCommitUnknownError, NotSavedError } from "./errors.ts";
@@ -248,6 +249,6 @@ async function caught<T>(work: () => Promise<T>): Promise<Caught<T>> {
   try {
     return { value: await work() };
   } catch (error) {
-    return { error: messageOf(error) };
+    return { error: reasonOf(error) };
   }
 }

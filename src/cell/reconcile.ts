@@ -1,4 +1,5 @@
-import { describeFailure, messageOf, unknownFrom, type Answer } from "../client/answer.ts";
+import { describeFailure, unknownFrom, type Answer } from "../client/answer.ts";
+import { reasonOf } from "./causes.ts";
 import { invalidArgument } from "./errors.ts";
 import { inParallel } from "./in-parallel.ts";
 import { isUnknownLease, type LeaseState, type RemoteLease, type RemoteLeases } from "./remote-leases.ts";
@@ -126,7 +127,7 @@ export class ReconcileAborted extends Error {
   readonly result: ReconcileResult;
 
   constructor(cause: unknown, result: ReconcileResult) {
-    super(`reconciliation was aborted: ${messageOf(cause)}`, {
+    super(`reconciliation was aborted: ${reasonOf(cause)}`, {
       cause,
     });
     this.name = "ReconcileAborted";
@@ -292,7 +293,7 @@ class ReconcileRun {
     try {
       fence = await this.#ports.local.fence(uuid);
     } catch (error) {
-      return this.#failed(uuid, "fence", messageOf(error));
+      return this.#failed(uuid, "fence", reasonOf(error));
     }
     if (fence === "fenced") await this.#rollBack(uuid);
     // Saved just now, or about to be. Its own process or the next run commits it.
@@ -312,7 +313,7 @@ class ReconcileRun {
       await this.#ports.local.remove(uuid);
       return true;
     } catch (error) {
-      this.#failed(uuid, "remove", messageOf(error));
+      this.#failed(uuid, "remove", reasonOf(error));
       return false;
     }
   }
@@ -326,7 +327,7 @@ class ReconcileRun {
       // A deferred lease is begun again under another UUID (see `DeferredLeases`).
       if (row === undefined || row.isDeferred === true) return;
     } catch (error) {
-      return this.#failed(uuid, "check", messageOf(error));
+      return this.#failed(uuid, "check", reasonOf(error));
     }
     this.result.counters.contradicted += 1;
     this.#addFinding({ kind: "contradicted", uuid, coordinator });
@@ -334,7 +335,7 @@ class ReconcileRun {
       await this.#ports.local.queueForVerification(uuid);
     } catch (error) {
       // The row stays, so the next run finds the same contradiction.
-      this.#failed(uuid, "queue", messageOf(error));
+      this.#failed(uuid, "queue", reasonOf(error));
     }
   }
 

@@ -1,5 +1,5 @@
-import { messageOf } from "../client/answer.ts";
 import type { LedgerHistory, LedgerPoint } from "../client/ledger-history.ts";
+import { reasonOf } from "./causes.ts";
 
 /** The cell's table of what it has seen of its ledger (L7). All processes of the cell share it. */
 export interface LedgerHistoryTable {
@@ -104,7 +104,7 @@ export class SavedHistory {
     } catch (error) {
       this.#failures += 1;
       if (this.#failures <= MAX_RETRIES) this.#saveSoon(SAVE_EVERY_MS * 2 ** (this.#failures - 1));
-      this.#failed(messageOf(error));
+      this.#failed(reasonOf(error));
     }
   }
 

@@ -1,11 +1,12 @@
 import { noteBegin, requireOpen } from "../run-transaction.ts";
 import type { Connection, TransactionConfig } from "../sql/connection.ts";
 import { asItIs, type DescribeError } from "../sql/describe-error.ts";
+import { withDriverErrors } from "./driver-errors.ts";
 import type { SqlAdapter, SqlResult } from "./port.ts";
 
 type Send = (statement: string, parameters: readonly unknown[]) => Promise<SqlResult>;
 
-interface ConnectionParts<Orm> {
+interface ConnectionParts<Orm extends object> {
   /** Makes drizzle's interface over a function that sends statements. */
   ormOf: (send: Send) => Orm;
   /** Whether an error says that a table or a column does not exist. */
@@ -14,7 +15,7 @@ interface ConnectionParts<Orm> {
 }
 
 /** Sends drizzle's statements with an adapter. */
-export class AdapterConnection<Tx, Orm> implements Connection<Tx, Orm> {
+export class AdapterConnection<Tx, Orm extends object> implements Connection<Tx, Orm> {
   readonly describeError: DescribeError;
   readonly #adapter: SqlAdapter<Tx>;
   readonly #parts: ConnectionParts<Orm>;
@@ -40,7 +41,7 @@ export class AdapterConnection<Tx, Orm> implements Connection<Tx, Orm> {
   }
 
   #ormIn(tx: Tx | undefined): Orm {
-    return this.#parts.ormOf(async (statement, parameters) => {
+    const orm = this.#parts.ormOf(async (statement, parameters) => {
       try {
         return await this.#adapter.query(tx, statement, parameters);
       } catch (error) {
@@ -48,5 +49,6 @@ export class AdapterConnection<Tx, Orm> implements Connection<Tx, Orm> {
         throw error;
       }
     });
+    return withDriverErrors(orm);
   }
 }

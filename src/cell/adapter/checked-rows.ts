@@ -1,4 +1,4 @@
-import { DrizzleQueryError, getTableColumns } from "drizzle-orm";
+import { getTableColumns } from "drizzle-orm";
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import type { Selection } from "../local.ts";
@@ -6,10 +6,7 @@ import type { RowMethods, SelectOptions } from "../sql/connection.ts";
 import type { AnyRow } from "../table.ts";
 import type { StoredTables } from "./stored-tables.ts";
 
-/**
- * Refuses values for columns that a table does not have, which would otherwise be dropped. Throws the errors
- * of the driver, not those of drizzle around them, because the application may not know drizzle.
- */
+/** Refuses values for columns that a table does not have, which would otherwise be dropped. */
 export class CheckedRows<Tx> implements RowMethods<Tx> {
   readonly #rows: RowMethods<Tx>;
   readonly #tables: StoredTables<Tx>;
@@ -26,7 +23,7 @@ export class CheckedRows<Tx> implements RowMethods<Tx> {
     options: { skipExisting: boolean },
   ): Promise<AnyRow[]> {
     await this.#check(tx, claimable, new Set(rows.flatMap((row) => Object.keys(row))));
-    return unwrapped(this.#rows.insert(tx, claimable, rows, options));
+    return this.#rows.insert(tx, claimable, rows, options);
   }
 
   select(
@@ -35,16 +32,16 @@ export class CheckedRows<Tx> implements RowMethods<Tx> {
     rows: Selection,
     options: SelectOptions,
   ): Promise<AnyRow[]> {
-    return unwrapped(this.#rows.select(tx, claimable, rows, options));
+    return this.#rows.select(tx, claimable, rows, options);
   }
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
     await this.#check(tx, claimable, new Set(Object.keys(set)));
-    return unwrapped(this.#rows.update(tx, claimable, ids, set));
+    return this.#rows.update(tx, claimable, ids, set);
   }
 
   delete(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<number> {
-    return unwrapped(this.#rows.delete(tx, claimable, ids));
+    return this.#rows.delete(tx, claimable, ids);
   }
 
   async #check(tx: Tx, claimable: Claimable, names: ReadonlySet<string>): Promise<void> {
@@ -57,13 +54,5 @@ export class CheckedRows<Tx> implements RowMethods<Tx> {
     this.#tables.forget();
     const missing = await unknown();
     if (missing !== undefined) throw invalidArgument(missing, `is not a column of ${claimable.name}`);
-  }
-}
-
-async function unwrapped<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw error instanceof DrizzleQueryError && error.cause !== undefined ? error.cause : error;
   }
 }

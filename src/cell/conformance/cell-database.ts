@@ -92,6 +92,22 @@ export function cellDatabaseSuite(
       expect(await database.fence(uuid)).toBe("fenced");
     });
 
+    test("a statement of the SDK fails with the same error as the application's own", async () => {
+      const uuid = uuidv7();
+      const twice = async (write: (tx: unknown) => Promise<unknown>): Promise<unknown> => {
+        const ran = await database.run(async (tx) => {
+          await database.insertLease(tx, { uuid, sources });
+          await write(tx);
+        });
+        return ran.kind === "rolled_back" ? shownError(ran.error) : ran;
+      };
+      const table = "leasehold_outstanding_leases";
+      const statement = `INSERT INTO ${table} (uuid, state, sources) VALUES ('${uuid}', 'saved', '[]')`;
+      const own = await twice((tx) => opened.write(tx, statement));
+      expect(own).toHaveProperty("name");
+      expect(await twice((tx) => database.insertLease(tx, { uuid, sources }))).toEqual(own);
+    });
+
     test("the table and the columns of a refused duplicate are found", async () => {
       const rows = [{ username: "ada" }];
       await done((tx) => database.insert(tx, claimableUsers, rows));
@@ -205,6 +221,12 @@ export function cellDatabaseSuite(
       ]);
     });
   });
+}
+
+/** What an application tells errors apart by. Messages have the statement. */
+function shownError(error: unknown): object {
+  const { name, code, errno, constraint } = error as Record<string, unknown>;
+  return { name, code, errno, constraint };
 }
 
 function valueOf<T>(ran: TransactionResult<T>): T {

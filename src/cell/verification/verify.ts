@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from "uuid";
-import { messageOf } from "../../client/answer.ts";
+import { reasonOf } from "../causes.ts";
 import { settingsOf, limitedTo, type VerifyOptions } from "./options.ts";
 import { initialCursor, readCursor } from "./cursor.ts";
 import type { VerificationPorts } from "./ports.ts";
@@ -12,7 +12,7 @@ export class VerificationAborted extends Error {
   readonly report: VerificationReport;
 
   constructor(cause: unknown, report: VerificationReport) {
-    super(`verification failed: ${messageOf(cause)}`, {
+    super(`verification failed: ${reasonOf(cause)}`, {
       cause,
     });
     this.name = "VerificationAborted";
