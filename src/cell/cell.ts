@@ -83,6 +83,11 @@ export type CellEvent =
    * claims are not changed. Verification repairs them.
    */
   | { kind: "transaction_ended"; sources: readonly SourceRow[]; error: string }
+  /**
+   * The coordinator refused a begin for a reason that no user can correct: a type or a field that it doesn't
+   * know, the key, a batch that is too large. The call throws the same error.
+   */
+  | { kind: "begin_refused"; uuid: string; code: string; field: string | undefined; error: string }
   /** What the cell has seen of its ledger was not stored. The cell tries again, also if it is idle. */
   | { kind: "history_not_saved"; error: string }
   | { kind: "reconcile_finding"; finding: Finding };
@@ -474,7 +479,8 @@ export class Cell<Tx> {
       // A failure to explain the error must not replace it.
       if (!isLeaseholdError(error)) await this.#noteDuplicate(error, tx).catch(() => {});
       // The body may have thrown an error of another call.
-      else if (error.leaseUuid === uuid && claimed !== undefined) throw namingFields(error, claimed.origins);
+      else if (error.leaseUuid === uuid && claimed !== undefined)
+        throw namingFields(error, claimed.origins, () => this.#noteRefusal(uuid, error));
       throw error;
     }
   }
@@ -482,6 +488,10 @@ export class Cell<Tx> {
   #reportEnded({ message }: LeaseholdError, tx: ClaimTransaction<Tx> | undefined): void {
     const { sources = [] } = tx?.changes ?? {};
     if (sources.length > 0) this.#callHook({ kind: "transaction_ended", sources, error: message });
+  }
+
+  #noteRefusal(uuid: string, { code, field, message }: LeaseholdError): void {
+    this.#callHook({ kind: "begin_refused", uuid, code, field, error: message });
   }
 
   async #noteDuplicate(error: unknown, tx: ClaimTransaction<Tx> | undefined): Promise<void> {

@@ -16,9 +16,19 @@ const words: Readonly<Record<Exclude<FieldProblem, "invalid">, string>> = {
 /**
  * The error of a begin, with the column in `field` and in the message. The coordinator knows only the place
  * in the batch.
+ *
+ * @param needsOperator called if no user can correct what is wrong
  */
-export function namingFields(error: LeaseholdError, origins: ClaimBatch["origins"]): LeaseholdError {
+export function namingFields(
+  error: LeaseholdError,
+  origins: ClaimBatch["origins"],
+  needsOperator: () => void,
+): LeaseholdError {
   const fields = fieldsOfBegin(error, origins);
+  if (fields === undefined) {
+    needsOperator();
+    return error;
+  }
   const isAboutFields = error.conflicts.length > 0 || error.code === "INVALID_ARGUMENT";
   const [first] = fields;
   if (first === undefined || !isAboutFields) {

@@ -1,13 +1,13 @@
 import type { Conflict } from "../client/api-types.ts";
-import type { LeaseholdError } from "../client/errors.ts";
+import type { LeaseholdError, LeaseholdErrorName } from "../client/errors.ts";
 import { causesOf } from "./causes.ts";
 import type { ClaimBatch } from "./changes.ts";
 import type { Claimable } from "./claimable.ts";
 import { InvalidNameError, type Origin } from "./errors.ts";
 
 /**
- * What to show at the field: the name is taken, may be free in a moment, cannot be a name, or failed
- * otherwise.
+ * What to show at the field: the name is taken, may be saved in a moment, cannot be a name, or cannot be
+ * changed until somebody else has done something.
  */
 export type FieldProblem = "taken" | "try_again" | "invalid" | "failed";
 
@@ -37,7 +37,8 @@ const problems: Readonly<Record<string, FieldProblem>> = {
 
 /**
  * Tells which fields an error of a transaction is about, each field of a row once. The list is empty when it
- * is about none: rethrow the error then.
+ * is about none: rethrow the error then. It is always empty when the rows may be saved
+ * (`LocalCommitUnknownError`): show the user the rows as they are now.
  *
  * @example
  * ```ts
@@ -81,15 +82,85 @@ function onePerField(errors: readonly FieldError[]): FieldError[] {
   return [...worst.values()];
 }
 
-/** The fields that an error of a begin is about, each field of a row once. */
-export function fieldsOfBegin(error: LeaseholdError, origins: ClaimBatch["origins"]): FieldError[] {
+/** What an error means for the fields whose names the transaction would claim. */
+type Meaning =
+  /** Nothing: the caller has to tell the user something else. */
+  | "nothing"
+  /** All of them have this problem. */
+  | "try_again"
+  | "failed"
+  /** All of them may try again if the error is retryable. Otherwise only an operator can help. */
+  | "by_retryable"
+  /** The coordinator refused a name of this transaction. */
+  | "name"
+  /** No user can correct it, so an operator must. */
+  | "operator";
+
+const meanings: Readonly<Record<LeaseholdErrorName, Meaning>> = {
+  UnavailableError: "try_again",
+  TimeoutError: "try_again",
+  // A reconciliation or an operator rolled the lease back. The next one may be granted.
+  LeaseRolledBackError: "try_again",
+  // An operator has stopped changes of names in this cell, and knows it.
+  CellFrozenError: "failed",
+  CellDrainingError: "failed",
+  // Without a time to wait, the batch is too large.
+  ResourceExhaustedError: "by_retryable",
+  // A code that a newer coordinator has.
+  LeaseholdError: "by_retryable",
+  InvalidArgumentError: "name",
+  InvalidNameError: "name",
+  UnauthenticatedError: "operator",
+  PermissionDeniedError: "operator",
+  NotFoundError: "operator",
+  FailedPreconditionError: "operator",
+  LeaseCommittedError: "operator",
+  LeaseIdReusedError: "operator",
+  // These have conflicts, which say what the problem is.
+  AlreadyClaimedError: "operator",
+  ClaimLeasedError: "operator",
+  NotOwnerError: "operator",
+  ClaimMismatchError: "operator",
+  // The rows may be saved. Whoever sends the form again may be told that their own row has the name.
+  LocalCommitUnknownError: "nothing",
+  // The application ended the call itself.
+  CancelledError: "nothing",
+  // Not of a begin.
+  NotSavedError: "nothing",
+  NotInstalledError: "nothing",
+  BulkError: "nothing",
+  StaleEpochError: "nothing",
+  ReportPrunedError: "nothing",
+  ChangesPrunedError: "nothing",
+};
+
+/**
+ * The fields that an error of a begin is about, each field of a row once. Undefined: no user can correct it,
+ * so an operator must.
+ */
+export function fieldsOfBegin(
+  error: LeaseholdError,
+  origins: ClaimBatch["origins"],
+): FieldError[] | undefined {
   if (error.conflicts.length > 0)
     return onePerField(error.conflicts.flatMap((conflict) => conflicting(conflict, origins)));
-  if (error.code === "INVALID_ARGUMENT") return invalid(error.field ?? "", origins);
-  const isTemporary = error.retryable || !error.outcomeKnown;
-  return isTemporary
-    ? onePerField([...origins.creates, ...origins.replaces].map((origin) => fieldError(origin, "try_again")))
-    : [];
+  const all = (problem: FieldProblem): FieldError[] =>
+    onePerField([...origins.creates, ...origins.replaces].map((origin) => fieldError(origin, problem)));
+  // A newer copy of the package may have made the error.
+  const meaning = meanings[error.name] as Meaning | undefined;
+  switch (meaning) {
+    case "nothing":
+      return [];
+    case "try_again":
+    case "failed":
+      return all(meaning);
+    case "name":
+      return invalidName(error.field ?? "", origins);
+    case "operator":
+      return undefined;
+    default:
+      return error.retryable ? all("try_again") : undefined;
+  }
 }
 
 /** The claimed columns of a unique key that refused a row. */
@@ -107,11 +178,14 @@ function conflicting({ list, index, kind }: Conflict, origins: ClaimBatch["origi
   return origin === undefined ? [] : [fieldError(origin, problems[kind] ?? "failed")];
 }
 
-/** The coordinator names the field of the batch, such as `creates[3].bucket.value`. */
-function invalid(path: string, origins: ClaimBatch["origins"]): FieldError[] {
-  const [, list, index] = /^(creates|destroys|replaces)\[(\d+)\]/.exec(path) ?? [];
-  const origin = list === undefined ? undefined : origins[list as keyof ClaimBatch["origins"]][Number(index)];
-  return origin === undefined ? [] : [fieldError(origin, "invalid")];
+/**
+ * The coordinator names the field of the batch. Only the value of a new name comes from a user: types, ids
+ * and scopes come from the application, and an older coordinator may not know a field at all.
+ */
+function invalidName(path: string, origins: ClaimBatch["origins"]): FieldError[] | undefined {
+  const [, list, index] = /^(creates|replaces)\[(\d+)\]\.bucket\.value$/.exec(path) ?? [];
+  const origin = list === undefined ? undefined : origins[list as "creates" | "replaces"][Number(index)];
+  return origin === undefined ? undefined : [fieldError(origin, "invalid")];
 }
 
 const fieldError = (

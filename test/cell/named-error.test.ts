@@ -1,5 +1,5 @@
 /** Errors of a begin with the columns that they are about. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Conflict } from "../../src/client/api-types.ts";
 import {
   AlreadyClaimedError,
@@ -15,6 +15,10 @@ const origins = {
   creates: [origin("username"), origin("email"), origin("path"), origin("slug"), origin("handle")],
   destroys: [],
   replaces: [],
+};
+/** For errors that a user can correct. */
+const nobody = (): never => {
+  throw new Error("no operator is needed");
 };
 const conflict = (index: number, kind: Conflict["kind"]): Conflict => ({
   list: "creates",
@@ -36,7 +40,7 @@ test("the message and `field` name the columns, and everything else stays", () =
     outcomeKnown: false,
     cause: new Error("a cause"),
   };
-  const error = namingFields(new AlreadyClaimedError("3 names", details), origins);
+  const error = namingFields(new AlreadyClaimedError("3 names", details), origins, nobody);
   expect(error).toBeInstanceOf(AlreadyClaimedError);
   expect({ ...error, cause: error.cause }).toEqual({
     ...details,
@@ -59,6 +63,7 @@ test("a long list is shortened in the message only", () => {
   const error = namingFields(
     new AlreadyClaimedError("5 names", { code: "ALREADY_EXISTS", conflicts }),
     origins,
+    nobody,
   );
   expect(error.message).toMatch(/`path` of users 7 is already claimed, and 2 more$/);
   expect(toValidationErrors(error)).toHaveLength(5);
@@ -69,7 +74,7 @@ test("an invalid value keeps what the coordinator says about it", () => {
     code: "INVALID_ARGUMENT",
     field: "creates[1].bucket.value",
   });
-  const error = namingFields(refused, origins);
+  const error = namingFields(refused, origins, nobody);
   expect(error).toMatchObject({ name: "InvalidArgumentError", field: "email" });
   expect(error.message).toBe("`email` of users 7: two scripts");
 });
@@ -77,8 +82,13 @@ test("an invalid value keeps what the coordinator says about it", () => {
 test("an error that is about no field, or about all, stays as it is", () => {
   const late = new TimeoutError("late", { code: "DEADLINE_EXCEEDED", retryable: true, outcomeKnown: false });
   const frozen = new CellFrozenError("frozen", { code: "FAILED_PRECONDITION" });
+  for (const error of [late, frozen]) {
+    expect(namingFields(error, origins, nobody)).toBe(error);
+    expect(toValidationErrors(error)).toHaveLength(5);
+  }
   const odd = new InvalidArgumentError("body", { code: "INVALID_ARGUMENT", field: "body" });
-  for (const error of [late, frozen, odd]) expect(namingFields(error, origins)).toBe(error);
-  expect(toValidationErrors(late)).toHaveLength(5);
-  expect(toValidationErrors(frozen)).toEqual([]);
+  const needsOperator = vi.fn();
+  expect(namingFields(odd, origins, needsOperator)).toBe(odd);
+  expect(needsOperator).toHaveBeenCalledOnce();
+  expect(toValidationErrors(odd)).toEqual([]);
 });

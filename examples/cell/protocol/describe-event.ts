@@ -11,6 +11,8 @@ export function describeEvent(event: CellEvent): string {
       return `reconciliation must delete the row of a lease later: ${event.error}`;
     case "release_postponed":
       return `reconciliation must release the names of a deletion later: ${event.error}`;
+    case "begin_refused":
+      return `the coordinator refuses what this cell sends: ${event.error}`;
     case "history_not_saved":
       return `what the cell has seen of its ledger must be stored later: ${event.error}`;
     case "contradicted":
