@@ -49,19 +49,24 @@ export class LocalCommitUnknownError extends LeaseholdError {
 }
 
 /**
- * The database reported a commit but saved nothing, because an error inside the transaction was swallowed.
- * The lease was rolled back.
+ * The database rolled the local transaction back, and the driver reported no error of COMMIT. The lease was
+ * rolled back. The `cause` is set if the body caught the error of a statement.
  */
 export class NotSavedError extends LeaseholdError {
   override readonly name: LeaseholdErrorName = "NotSavedError";
   constructor(cause?: unknown) {
-    super(
-      "the local transaction was not saved: the database rolled it back after an error that its body " +
-        "caught. Let database errors leave the body",
-      { code: "NOT_SAVED", cause },
-    );
+    super(`the local transaction was not saved: ${cause === undefined ? LOST_COMMIT : CAUGHT_ERROR}`, {
+      code: "NOT_SAVED",
+      cause,
+    });
   }
 }
+
+const CAUGHT_ERROR =
+  "the database rolled it back after an error that its body caught. Let database errors leave the body";
+const LOST_COMMIT =
+  "the driver reported a COMMIT that the database did not carry out. Behind PgBouncer or another pooler in " +
+  "transaction mode, postgres.js needs the option `prepare: false`, because it prepares COMMIT too";
 
 /** The body ended the local transaction, so what it wrote may be saved without its claims. */
 export const transactionEnded = (cause?: unknown): LeaseholdError =>

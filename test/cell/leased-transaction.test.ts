@@ -260,6 +260,8 @@ describe("a transaction with an uncertain outcome", () => {
   test("[L4] [L5] if the row was not saved, the lease is fenced, then rolled back", async () => {
     const { ended, story } = await go({}, unsaved);
     expect(ended).toBeInstanceOf(NotSavedError);
+    // The body has ended well, so it caught no error.
+    expect(String(ended)).toContain("postgres.js needs the option `prepare: false`");
     expect(story).toBe("begin look fence rollback");
   });
 

@@ -1,3 +1,4 @@
+import { invalidArgument } from "../errors.ts";
 import { requireOpen } from "../run-transaction.ts";
 import type { Connection, TransactionConfig } from "./connection.ts";
 import { asItIs } from "./describe-error.ts";
@@ -8,11 +9,16 @@ interface DrizzleDatabase<Tx> {
 }
 
 /** Sends statements with the application's own drizzle database. */
-export const drizzleConnection = <Tx, Orm>(db: DrizzleDatabase<Tx>): Connection<Tx, Orm> => ({
-  orm: (tx) => {
-    requireOpen(tx);
-    return (tx ?? db) as Orm;
-  },
-  transaction: (body, config) => db.transaction(body, config),
-  describeError: asItIs,
-});
+export function drizzleConnection<Tx, Orm>(db: DrizzleDatabase<Tx>): Connection<Tx, Orm> {
+  // It sends SELECT to replicas, and reads decide between commit and rollback.
+  if ("$replicas" in db)
+    throw invalidArgument("db", "must be the primary: pass `db.$primary` of a database that has replicas");
+  return {
+    orm: (tx) => {
+      requireOpen(tx);
+      return (tx ?? db) as Orm;
+    },
+    transaction: (body, config) => db.transaction(body, config),
+    describeError: asItIs,
+  };
+}
