@@ -5,18 +5,26 @@ import { callHook } from "../client/hooks.ts";
 import type { Batch, Transfer } from "../client/api-types.ts";
 import type { CallOptions } from "../client/connection.ts";
 import { defaultLimits } from "../core/limits.ts";
-import type { Positions } from "../router/positions.ts";
 import type { TypesDocument } from "../core/types/document.ts";
 import { reasonOf } from "./causes.ts";
 import { BackgroundWork } from "./background-work.ts";
 import { beginAdjusting } from "./begin.ts";
+import {
+  deleteInChunks,
+  insertInChunks,
+  type BulkInsertOptions,
+  type BulkOptions,
+  type BulkPorts,
+  type BulkProgress,
+} from "./bulk-changes.ts";
 import { CallSite } from "./call-site.ts";
 import type { Changes, ClaimBatch, SourceRow } from "./changes.ts";
-import { chunkDefaults, chunksOf, type ChunkLimits } from "./chunks.ts";
-import { ClaimTransaction } from "./claim-transaction.ts";
+import { chunkDefaults, type ChunkLimits } from "./chunks.ts";
+import { ClaimTransaction, type TransactionOptions } from "./claim-transaction.ts";
 import { scalarText, type Claimable } from "./claimable.ts";
 import { DeferredLeases, noDeferred, type DeferredCounters } from "./deferred.ts";
-import { BulkError, invalidArgument, NotInstalledError } from "./errors.ts";
+import { invalidArgument, NotInstalledError } from "./errors.ts";
+import { rememberFields } from "./field-errors.ts";
 import { LeasedTransaction, type LeaseCalls, type LeaseEvent } from "./leased-transaction.ts";
 import type { CellDatabase, Deferred } from "./local.ts";
 import { namingFields } from "./named-error.ts";
@@ -29,7 +37,7 @@ import { SavedHistory } from "./saved-history.ts";
 import { StatusReporter } from "./status-reporter.ts";
 import type { AnyRow, AnyTable, NewRow, Where } from "./table.ts";
 import { ClaimableTables } from "./tables.ts";
-import { fieldsOfDuplicate, rememberFields, toValidationErrors } from "./validation.ts";
+import { fieldsOfDuplicate, toValidationErrors } from "./validation.ts";
 import { createPorts } from "./verification/cell-ports.ts";
 import { VerificationLoop, type VerificationLoopOptions } from "./verification/loop.ts";
 import type { VerifyOptions } from "./verification/options.ts";
@@ -92,28 +100,6 @@ export type CellEvent =
   | { kind: "history_not_saved"; error: string }
   | { kind: "reconcile_finding"; finding: Finding };
 
-export interface TransactionOptions {
-  /** Ends the wait for the begin. The local transaction is then rolled back. */
-  signal?: AbortSignal | undefined;
-  /**
-   * Called once the rows are saved, before the call resolves, with the positions from which on routers show
-   * what the lease changed. Not called without a lease. Bulk changes call it for each chunk. Errors that it
-   * throws are ignored, because the rows are saved.
-   *
-   * @example
-   * ```ts
-   * import { positionCookie } from "leasehold/cell";
-   *
-   * const headers = new Headers({ location: "/ada" });
-   * await cell.transaction((tx) => tx.insert(users, { username: "ada" }), {
-   *   onPositions: (positions) => headers.append("set-cookie", positionCookie(positions, 5)),
-   * });
-   * const response = new Response(null, { status: 303, headers });
-   * ```
-   */
-  onPositions?: ((positions: Positions) => void) | undefined;
-}
-
 export interface PreflightOptions extends TransactionOptions {
   /**
    * How long the begin may wait for names that are leased, instead of failing at once with
@@ -122,20 +108,6 @@ export interface PreflightOptions extends TransactionOptions {
    * the local transaction.
    */
   waitMs?: number | undefined;
-}
-
-export interface BulkOptions extends TransactionOptions {
-  /**
-   * Leaves out rows that violate a unique key instead of failing their chunk: to continue after a
-   * `BulkError`.
-   */
-  skipExisting?: boolean;
-  onProgress?: (done: BulkProgress) => void;
-}
-
-export interface BulkProgress {
-  records: number;
-  chunks: number;
 }
 
 /** What is known about a local transaction when it fails. */
@@ -219,46 +191,38 @@ export class Cell<Tx> {
   /**
    * Inserts any number of rows, in chunks with a local transaction and a lease each.
    *
-   * @throws `BulkError` with the number of rows that were saved.
+   * @throws `BulkError` if a chunk fails, with the number of rows that were saved, and the rows that were
+   * refused.
+   *
+   * @example
+   * ```ts
+   * const { records, refused } = await cell.bulkInsert(users, rows, {
+   *   skipRefused: true,
+   *   onProgress: ({ records }) => console.log(`${records} rows`),
+   * });
+   * for (const { index, field, value, problem } of refused)
+   *   console.log(`row ${index}: ${field} ${value} is ${problem}`);
+   * ```
    */
   async bulkInsert<T extends AnyTable>(
     table: T,
     rows: readonly NewRow<T>[],
-    options: BulkOptions = {},
+    options: BulkInsertOptions = {},
   ): Promise<BulkProgress> {
-    const { skipExisting = false } = options;
-    return this.#call("bulkInsert", () => {
-      const claimable = this.#tables.of(table);
-      const chunks = chunksOf(rows as readonly AnyRow[], claimable, this.#chunkLimits);
-      return this.#runChunks(options, chunks, async (chunk) => {
-        await this.#bulk(options, (tx) => tx.insertRows(claimable, chunk, { skipExisting }));
-        return chunk.length;
-      });
-    });
+    return this.#call("bulkInsert", () =>
+      insertInChunks(this.#bulkPorts, this.#tables.of(table), rows as readonly AnyRow[], options),
+    );
   }
 
   /** Deletes any number of rows that match `where`, in chunks with a local transaction and a lease each. */
   async bulkDelete<T extends AnyTable>(
     table: T,
     where: Where<T>,
-    options: Omit<BulkOptions, "skipExisting"> = {},
+    options: BulkOptions = {},
   ): Promise<BulkProgress> {
-    const { database } = this.#options;
-    const limit = this.#chunkLimits.records;
-    const endless = (function* (): Generator<undefined> {
-      for (;;) yield undefined;
-    })();
-    return this.#call("bulkDelete", () => {
-      const claimable = this.#tables.of(table);
-      return this.#runChunks(options, endless, async () =>
-        this.#bulk(options, async (tx) => {
-          const found = await database.lock(tx.db, claimable, { where }, limit);
-          const [rows = []] = chunksOf(found, claimable, this.#chunkLimits);
-          await tx.deleteRows(claimable, rows);
-          return rows.length;
-        }),
-      );
-    });
+    return this.#call("bulkDelete", () =>
+      deleteInChunks(this.#bulkPorts, this.#tables.of(table), where, options),
+    );
   }
 
   /** Recovers leases of interrupted transactions: see `reconcile`. Run it about once a minute. */
@@ -528,29 +492,13 @@ export class Cell<Tx> {
     }
   }
 
-  #bulk<T>(options: TransactionOptions, body: (tx: ClaimTransaction<Tx>) => Promise<T>): Promise<T> {
-    return this.#transaction(body, this.#preflightDeadlineMs, options);
-  }
-
-  async #runChunks<C>(
-    { signal, onProgress }: BulkOptions,
-    chunks: Iterable<C>,
-    work: (chunk: C) => Promise<number>,
-  ): Promise<BulkProgress> {
-    const done = { records: 0, chunks: 0 };
-    for (const chunk of chunks) {
-      try {
-        signal?.throwIfAborted();
-        const records = await work(chunk);
-        if (records === 0) return done;
-        done.records += records;
-      } catch (error) {
-        throw new BulkError(error, { recordsDone: done.records, chunksDone: done.chunks });
-      }
-      done.chunks += 1;
-      callHook(onProgress, { ...done });
-    }
-    return done;
+  get #bulkPorts(): BulkPorts<Tx> {
+    return {
+      transaction: (body, options) => this.#transaction(body, this.#preflightDeadlineMs, options),
+      database: this.#options.database,
+      types: this.#tables.types,
+      limits: this.#chunkLimits,
+    };
   }
 
   /** The deletions are saved, so a failure to release their names must not fail the caller's transaction. */

@@ -2,7 +2,8 @@ import type { Batch, Subject } from "../client/api-types.ts";
 import type { Types } from "../core/types/types.ts";
 import type { Attribute, Claimable, RowClaim } from "./claimable.ts";
 import { canonicalOf } from "./declared-types.ts";
-import { InvalidNameError, invalidArgument, type Origin } from "./errors.ts";
+import { InvalidNameError, invalidArgument } from "./errors.ts";
+import { fieldError, onePerField, rememberFields, type Origin } from "./field-errors.ts";
 import type { AnyRow, AnyTable } from "./table.ts";
 
 /** A row of the cell, as the coordinator knows it. */
@@ -109,19 +110,21 @@ export class Changes {
   /**
    * Answers undefined if no claim changes, so that no lease is needed.
    *
-   * @throws `InvalidNameError` for a value that cannot be a name.
+   * @throws `InvalidNameError` for values that cannot be names. It is about all of them.
    */
   batch(): ClaimBatch | undefined {
     const before = new Map<string, ChangedName>();
     const after = new Map<string, ChangedName>();
-    for (const { was, is } of [...this.#rows.values()].map((change) => this.#changed(change))) {
+    const refused: InvalidNameError[] = [];
+    for (const { was, is } of [...this.#rows.values()].map((change) => this.#changed(change, refused))) {
       for (const name of was) if (!before.has(name.key)) before.set(name.key, name);
       for (const name of is) {
         const other = after.get(name.key);
-        if (other !== undefined) throw sameName(name, other);
-        after.set(name.key, name);
+        if (other === undefined) after.set(name.key, name);
+        else refused.push(sameName(name, other));
       }
     }
+    throwIfAny(refused);
     const creates = [...after.values()].filter(({ key }) => !before.has(key));
     const destroys = [...before.values()].filter(({ key }) => !after.has(key));
     const replaces = [...after.values()].filter((name) => isReplaced(before.get(name.key), name));
@@ -137,9 +140,12 @@ export class Changes {
 
   /**
    * The names of a row that changed. Unchanged values are not checked, because they may never have been
-   * names.
+   * names. Notes those that cannot be names in `refused`.
    */
-  #changed({ claimable, before, after }: Change): { was: ChangedName[]; is: ChangedName[] } {
+  #changed(
+    { claimable, before, after }: Change,
+    refused: InvalidNameError[],
+  ): { was: ChangedName[]; is: ChangedName[] } {
     const claimsOf = (row: AnyRow | undefined): RowClaim[] =>
       row === undefined ? [] : claimable.claimsOf(row, (attribute) => this.#isOn(attribute));
     const was = claimsOf(before);
@@ -150,9 +156,11 @@ export class Changes {
         .flatMap((claim) => nameOf(this.#types, claimable, claim) ?? []),
       is: is
         .filter((claim) => !isIn(was, claim))
-        .map(
-          (claim) => nameOf(this.#types, claimable, claim) ?? refuseUnnameable(this.#types, claimable, claim),
-        ),
+        .flatMap((claim) => {
+          const name = nameOf(this.#types, claimable, claim);
+          if (name === undefined) refused.push(unnameable(this.#types, claimable, claim));
+          return name ?? [];
+        }),
     };
   }
 
@@ -193,9 +201,17 @@ function nameOf(types: Types, claimable: Claimable, claim: RowClaim): ChangedNam
     : undefined;
 }
 
-function refuseUnnameable(types: Types, claimable: Claimable, claim: RowClaim): never {
+function unnameable(types: Types, claimable: Claimable, claim: RowClaim): InvalidNameError {
   const made = canonicalOf(types, claim.bucket);
-  throw new InvalidNameError(originOf(claimable, claim), `cannot be claimed: ${made.ok ? "" : made.detail}`);
+  return new InvalidNameError(originOf(claimable, claim), `cannot be claimed: ${made.ok ? "" : made.detail}`);
+}
+
+/** Throws the first error, which `toValidationErrors` then tells to be about the fields of all of them. */
+function throwIfAny(refused: readonly InvalidNameError[]): void {
+  const [first] = refused;
+  if (first === undefined) return;
+  rememberFields(first, onePerField(refused.map(({ origin }) => fieldError(origin, "invalid"))));
+  throw first;
 }
 
 const originOf = ({ name }: Claimable, { attribute, source }: RowClaim): Origin => ({
@@ -218,7 +234,7 @@ function isReplaced(
   return !isSame || before.source.id !== source.id || before.subject?.type !== subject?.type;
 }
 
-const sameName = ({ origin }: ChangedName, { origin: other }: ChangedName): Error =>
+const sameName = ({ origin }: ChangedName, { origin: other }: ChangedName): InvalidNameError =>
   new InvalidNameError(origin, `is the same name as ${other.attribute} of ${other.table} ${other.id}`);
 
 /**

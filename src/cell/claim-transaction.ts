@@ -1,6 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import { v7 as uuidv7 } from "uuid";
 import { isLeaseholdError, type LeaseholdError } from "../client/errors.ts";
+import type { Positions } from "../router/positions.ts";
 import { causesOf } from "./causes.ts";
 import { Changes, type ClaimBatch } from "./changes.ts";
 import { chunksOf, type ChunkLimits } from "./chunks.ts";
@@ -17,6 +18,28 @@ import {
   type Where,
 } from "./table.ts";
 import type { ClaimableTables } from "./tables.ts";
+
+export interface TransactionOptions {
+  /** Ends the wait for the begin. The local transaction is then rolled back. */
+  signal?: AbortSignal | undefined;
+  /**
+   * Called once the rows are saved, before the call resolves, with the positions from which on routers show
+   * what the lease changed. Not called without a lease. Bulk changes call it for each chunk. Errors that it
+   * throws are ignored, because the rows are saved.
+   *
+   * @example
+   * ```ts
+   * import { positionCookie } from "leasehold/cell";
+   *
+   * const headers = new Headers({ location: "/ada" });
+   * await cell.transaction((tx) => tx.insert(users, { username: "ada" }), {
+   *   onPositions: (positions) => headers.append("set-cookie", positionCookie(positions, 5)),
+   * });
+   * const response = new Response(null, { status: 303, headers });
+   * ```
+   */
+  onPositions?: ((positions: Positions) => void) | undefined;
+}
 
 /** The table that a statement wrote, and the id of the row if it was one row with an id. */
 interface FailedWrite {

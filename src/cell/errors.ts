@@ -5,14 +5,7 @@ import {
   type LeaseholdErrorName,
 } from "../client/errors.ts";
 import { reasonOf } from "./causes.ts";
-
-/** The field that an op came from, for validation errors. */
-export interface Origin {
-  table: string;
-  attribute: string;
-  /** The id of the row. */
-  id: string;
-}
+import type { Origin, RefusedInput } from "./field-errors.ts";
 
 export const invalidArgument = (field: string, message: string): InvalidArgumentError =>
   new InvalidArgumentError(`\`${field}\` ${message}`, { code: "INVALID_ARGUMENT", field });
@@ -90,6 +83,12 @@ export class NotInstalledError extends LeaseholdError {
   }
 }
 
+interface BulkDone {
+  recordsDone: number;
+  chunksDone: number;
+  refused?: readonly RefusedInput[];
+}
+
 /**
  * A chunk of a bulk change failed. The chunks before it are saved and stay. The `cause` says why it failed.
  */
@@ -98,8 +97,13 @@ export class BulkError extends LeaseholdError {
   /** Records in the chunks that were saved. */
   readonly recordsDone: number;
   readonly chunksDone: number;
+  /**
+   * The rows of the failed chunk that were refused, if that is why it failed, and those that were left out
+   * before.
+   */
+  readonly refused: readonly RefusedInput[];
 
-  constructor(cause: unknown, { recordsDone, chunksDone }: { recordsDone: number; chunksDone: number }) {
+  constructor(cause: unknown, { recordsDone, chunksDone, refused = [] }: BulkDone) {
     const code = isLeaseholdError(cause) ? cause.code : "BULK_FAILED";
     const { conflicts = [], outcomeKnown = true, leaseUuid } = isLeaseholdError(cause) ? cause : {};
     super(`after ${recordsDone} records in ${chunksDone} chunks: ${reasonOf(cause)}`, {
@@ -111,5 +115,6 @@ export class BulkError extends LeaseholdError {
     });
     this.recordsDone = recordsDone;
     this.chunksDone = chunksDone;
+    this.refused = refused;
   }
 }

@@ -29,16 +29,8 @@ export {
   type LeaseholdErrorCode,
   type LeaseholdErrorName,
 } from "../client/errors.ts";
-export {
-  createCell,
-  type BulkOptions,
-  type BulkProgress,
-  type Cell,
-  type CellEvent,
-  type CellOptions,
-  type PreflightOptions,
-  type TransactionOptions,
-} from "./cell.ts";
+export type { BulkInsertOptions, BulkOptions, BulkProgress } from "./bulk-changes.ts";
+export { createCell, type Cell, type CellEvent, type CellOptions, type PreflightOptions } from "./cell.ts";
 export {
   claimable,
   type AttributeOptions,
@@ -48,7 +40,7 @@ export {
   type ScalarColumn,
   type TimeColumn,
 } from "./claimable.ts";
-export type { ClaimTransaction } from "./claim-transaction.ts";
+export type { ClaimTransaction, TransactionOptions } from "./claim-transaction.ts";
 export type { SourceRow } from "./changes.ts";
 export type { ChunkLimits } from "./chunks.ts";
 export type { DeferredCounters } from "./deferred.ts";
@@ -58,7 +50,6 @@ export {
   LocalCommitUnknownError,
   NotInstalledError,
   NotSavedError,
-  type Origin,
 } from "./errors.ts";
 export type { TypesDocument } from "../core/types/document.ts";
 export type { LeaseEvent } from "./leased-transaction.ts";
@@ -103,7 +94,8 @@ export { mergePositions, positionCookie, type Positions } from "../router/positi
 export type { ScopeDigest } from "./scope-digest.ts";
 export type { LedgerHistoryTable } from "./saved-history.ts";
 export type { AnyRow, AnyTable, NamedTable, NewRow, Row, RowUpdate, Where } from "./table.ts";
-export { toValidationErrors, type FieldError, type FieldProblem } from "./validation.ts";
+export type { FieldError, FieldProblem, Origin, RefusedInput } from "./field-errors.ts";
+export { toValidationErrors } from "./validation.ts";
 export { formatReport, type FormatOptions } from "./verification/format.ts";
 export type { VerificationLoop, VerificationLoopOptions } from "./verification/loop.ts";
 export type { VerificationProgress, VerifyOptions } from "./verification/options.ts";

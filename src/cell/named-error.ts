@@ -1,6 +1,7 @@
 import type { LeaseholdError, LeaseholdErrorDetails } from "../client/errors.ts";
 import type { ClaimBatch } from "./changes.ts";
-import { fieldsOfBegin, rememberFields, type FieldError, type FieldProblem } from "./validation.ts";
+import { rememberFields, type FieldError, type FieldProblem } from "./field-errors.ts";
+import { fieldsOfBegin } from "./validation.ts";
 
 type ErrorClass = new (message: string, details: LeaseholdErrorDetails) => LeaseholdError;
 

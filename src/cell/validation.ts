@@ -3,31 +3,8 @@ import type { LeaseholdError, LeaseholdErrorName } from "../client/errors.ts";
 import { causesOf } from "./causes.ts";
 import type { ClaimBatch } from "./changes.ts";
 import type { Claimable } from "./claimable.ts";
-import { InvalidNameError, type Origin } from "./errors.ts";
-
-/**
- * What to show at the field: the name is taken, may be saved in a moment, cannot be a name, or cannot be
- * changed until somebody else has done something.
- */
-export type FieldProblem = "taken" | "try_again" | "invalid" | "failed";
-
-export interface FieldError {
-  table: string;
-  /** The column. */
-  field: string;
-  /**
-   * The id of the row. Undefined if the database refused the row before it had an id, or one of several rows.
-   */
-  id: string | undefined;
-  problem: FieldProblem;
-}
-
-const fieldsByError = new WeakMap<object, readonly FieldError[]>();
-
-/** Remembers the fields that an error is about, for `toValidationErrors`. */
-export function rememberFields(error: unknown, fields: readonly FieldError[]): void {
-  if (typeof error === "object" && error !== null) fieldsByError.set(error, fields);
-}
+import { InvalidNameError } from "./errors.ts";
+import { fieldError, fieldsOf, onePerField, type FieldError, type FieldProblem } from "./field-errors.ts";
 
 const problems: Readonly<Record<string, FieldProblem>> = {
   taken: "taken",
@@ -57,29 +34,11 @@ const problems: Readonly<Record<string, FieldProblem>> = {
  */
 export function toValidationErrors(error: unknown): FieldError[] {
   for (const cause of causesOf(error)) {
-    if (cause instanceof InvalidNameError) return [fieldError(cause.origin, "invalid")];
-    const fields = fieldsByError.get(cause);
+    const fields = fieldsOf(cause);
     if (fields !== undefined) return [...fields];
+    if (cause instanceof InvalidNameError) return [fieldError(cause.origin, "invalid")];
   }
   return [];
-}
-
-/** From the worst to the mildest. A retry may only solve the last. */
-const severities: readonly FieldProblem[] = ["taken", "invalid", "failed", "try_again"];
-
-/**
- * Keeps the worst problem of each field. A rename that meets another one has two conflicts: on the old name
- * and on the new one.
- */
-function onePerField(errors: readonly FieldError[]): FieldError[] {
-  const worst = new Map<string, FieldError>();
-  for (const error of errors) {
-    const key = JSON.stringify([error.table, error.field, error.id]);
-    const other = worst.get(key);
-    if (other === undefined || severities.indexOf(error.problem) < severities.indexOf(other.problem))
-      worst.set(key, error);
-  }
-  return [...worst.values()];
 }
 
 /** What an error means for the fields whose names the transaction would claim. */
@@ -187,13 +146,3 @@ function invalidName(path: string, origins: ClaimBatch["origins"]): FieldError[]
   const origin = list === undefined ? undefined : origins[list as "creates" | "replaces"][Number(index)];
   return origin === undefined ? undefined : [fieldError(origin, "invalid")];
 }
-
-const fieldError = (
-  { table, attribute, id }: Omit<Origin, "id"> & { id: string | undefined },
-  problem: FieldProblem,
-): FieldError => ({
-  table,
-  field: attribute,
-  id,
-  problem,
-});

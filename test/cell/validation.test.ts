@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { BulkError, InvalidNameError, LocalCommitUnknownError } from "../../src/cell/errors.ts";
-import { fieldsOfBegin, rememberFields, toValidationErrors } from "../../src/cell/validation.ts";
+import { rememberFields } from "../../src/cell/field-errors.ts";
+import { fieldsOfBegin, toValidationErrors } from "../../src/cell/validation.ts";
 import * as errors from "../../src/client/errors.ts";
 import type { Conflict } from "../../src/client/api-types.ts";
 

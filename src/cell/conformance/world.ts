@@ -1,4 +1,5 @@
-import type { BulkOptions, BulkProgress, Cell, CellEvent, CellOptions } from "../cell.ts";
+import type { BulkInsertOptions, BulkProgress } from "../bulk-changes.ts";
+import type { Cell, CellEvent, CellOptions } from "../cell.ts";
 import { createCell } from "../cell.ts";
 import type { ClaimTransaction } from "../claim-transaction.ts";
 import type { CellDatabase } from "../local.ts";
@@ -199,7 +200,7 @@ export class ConformanceCell<Tx = unknown> {
   bulkInsert<N extends TableName>(
     name: N,
     rows: readonly NewRow<N>[],
-    options?: BulkOptions,
+    options?: BulkInsertOptions,
   ): Promise<BulkProgress> {
     return this.cell.bulkInsert(this.#tables.of(name), rows as never, options);
   }

@@ -192,7 +192,7 @@ function suite(kind: ServerKind): void {
   test("a bulk insert leaves out existing rows", async () => {
     const [ada, bob] = [fresh("ada"), fresh("bob")];
     await insert(ada);
-    await cell.bulkInsert(users, [{ userName: ada }, { userName: bob }], { skipExisting: true });
+    await cell.bulkInsert(users, [{ userName: ada }, { userName: bob }], { skipRefused: true });
     expect(await stored()).toEqual([ada, bob]);
     expect(await isClaimed(bob)).toBe(true);
   });

@@ -286,7 +286,7 @@ describe.skipIf(isSkipped("PostgreSQL"))("Prisma on PostgreSQL", () => {
     const { person } = tables();
     const [ada, bob] = [fresh("ada"), fresh("bob")];
     await insert(ada);
-    await cell.bulkInsert(person, [{ userName: ada }, { userName: bob }], { skipExisting: true });
+    await cell.bulkInsert(person, [{ userName: ada }, { userName: bob }], { skipRefused: true });
     expect(await prisma.person.count()).toBe(2);
     expect(await owns("USERNAMES", bob)).toBe(true);
   });

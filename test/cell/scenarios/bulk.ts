@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { fresh, type World } from "../../../src/cell/conformance/world.ts";
+import type { BulkProgress } from "../../../src/cell/bulk-changes.ts";
 import { BulkError } from "../../../src/cell/errors.ts";
 
 export function bulkSuite(world: World): void {
@@ -8,7 +9,7 @@ export function bulkSuite(world: World): void {
       const { one } = world;
       const prefix = fresh("bulk");
       const rows = Array.from({ length: 1_001 }, (_, index) => ({ path: `${prefix}-${index}` }));
-      expect(await one.bulkInsert("redirects", rows)).toEqual({ records: 1_001, chunks: 2 });
+      expect(await one.bulkInsert("redirects", rows)).toEqual({ records: 1_001, chunks: 2, refused: [] });
       expect(one.network.batchSizes).toEqual([1_000, 1]);
       expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-1000`)).toEqual([
         `${prefix}-0: ACTIVE of 1`,
@@ -18,6 +19,7 @@ export function bulkSuite(world: World): void {
       expect(await one.bulkDelete("redirects", { path: rows.map(({ path }) => path) })).toEqual({
         records: 1_001,
         chunks: 2,
+        refused: [],
       });
       expect(one.network.batchSizes).toEqual([1_000, 1]);
       expect(await one.owners("REDIRECT_ROUTES", `${prefix}-0`, `${prefix}-1000`)).toEqual([
@@ -36,7 +38,7 @@ export function bulkSuite(world: World): void {
           "redirects",
           values.map((path) => ({ path })),
         ),
-      ).toEqual({ records: 3, chunks: 3 });
+      ).toEqual({ records: 3, chunks: 3, refused: [] });
     });
 
     test("deleteLater releases the names of 1,201 rows in leases of 500, and can be repeated", async () => {
@@ -87,6 +89,7 @@ export function bulkSuite(world: World): void {
       expect(await small.bulkDelete("redirects", { path: rows.map(({ path }) => path) })).toEqual({
         records: 5,
         chunks: 3,
+        refused: [],
       });
       expect(small.network.batchSizes).toEqual([2, 2, 1]);
       await small.bulkInsert("redirects", rows);
@@ -148,7 +151,12 @@ export function bulkSuite(world: World): void {
       const chunky = one.sibling(world.coordinator, { chunk: { records: 10 } });
       const error = await chunky.bulkInsert("redirects", rows).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(BulkError);
-      expect(error).toMatchObject({ recordsDone: 10, chunksDone: 1, code: "ALREADY_EXISTS" });
+      expect(error).toMatchObject({
+        recordsDone: 10,
+        chunksDone: 1,
+        code: "ALREADY_EXISTS",
+        refused: [{ index: 15, field: "path", value: `${prefix}-15`, problem: "taken" }],
+      });
       const paths = async (): Promise<string[]> =>
         (await one.rows("redirects"))
           .map(({ path }) => path)
@@ -172,6 +180,76 @@ export function bulkSuite(world: World): void {
       await two.transaction((tx) => tx.delete("redirects", { path: `${prefix}-15` }));
       await chunky.bulkInsert("redirects", rows.slice(10));
       expect(await paths()).toEqual(rows.map(({ path }) => path));
+    });
+
+    test("skipRefused saves the others, and lists each refused row by index, name and reason", async () => {
+      const { one, two } = world;
+      const prefix = fresh("refused");
+      const paths = Array.from({ length: 12 }, (_, index) => `${prefix}-${index}`);
+      await two.transaction((tx) => tx.insert("projects", { id: `${prefix}-two`, path: `${prefix}-1` }));
+      await one.transaction((tx) => tx.insert("projects", { id: `${prefix}-one`, path: `${prefix}-4` }));
+      const busy = await two.client.leases.begin({
+        creates: [
+          {
+            bucket: { type: "ROUTES", value: `${prefix}-9` },
+            subject: { type: "PROJECT", id: 1 },
+            source: { type: "RAILS_TABLE_PROJECTS", id: 1 },
+          },
+        ],
+      });
+      const rows = paths.map((path, index) => ({ id: `${prefix}-${index}`, path }));
+      const given = [
+        ...rows,
+        { id: `${prefix}-12`, path: " " },
+        { id: `${prefix}-13`, path: `${prefix}-2`.toUpperCase() },
+        { id: `${prefix}-14`, path: "a\u202Eb" },
+      ];
+      const chunky = one.sibling(world.coordinator, { chunk: { records: 5 } });
+      const seen: BulkProgress[] = [];
+      const done = await chunky.bulkInsert("projects", given, {
+        skipRefused: true,
+        onProgress: (progress) => seen.push({ ...progress, refused: [...progress.refused] }),
+      });
+      const refused = [
+        { index: 1, field: "path", value: `${prefix}-1`, problem: "taken" },
+        { index: 4, field: undefined, value: undefined, problem: "taken" },
+        { index: 9, field: "path", value: `${prefix}-9`, problem: "try_again" },
+        { index: 12, field: "path", value: " ", problem: "invalid" },
+        { index: 13, field: "path", value: `${prefix}-2`.toUpperCase(), problem: "taken" },
+        { index: 14, field: "path", value: "a\u202Eb", problem: "invalid" },
+      ];
+      const byIndex = done.refused.toSorted((a, b) => a.index - b.index);
+      expect(byIndex).toEqual(refused);
+      expect(done).toMatchObject({ records: given.length - refused.length, chunks: 3 });
+      expect(seen.map(({ records, chunks }) => [records, chunks])).toEqual([
+        [3, 1],
+        [7, 2],
+        [9, 3],
+      ]);
+      expect(seen.at(-1)).toEqual(done);
+      const left = new Set(refused.map(({ index }) => index));
+      const stored = (await one.rows("projects")).filter(({ id }) => id.startsWith(`${prefix}-`));
+      const expected = given.filter((_, index) => !left.has(index)).map(({ id }) => id);
+      expect(stored.map(({ id }) => id).toSorted()).toEqual([...expected, `${prefix}-one`].toSorted());
+      expect(await one.owners("ROUTES", `${prefix}-0`, `${prefix}-1`)).toEqual([
+        `${prefix}-0: ACTIVE of 1`,
+        `${prefix}-1: ACTIVE of 2`,
+      ]);
+      await two.client.leases.rollback(busy.uuid);
+    });
+
+    test("without skipRefused, a chunk fails, and lists all values that are not names", async () => {
+      const { one } = world;
+      const rows = [{ path: fresh("good") }, { path: " " }, { path: "" }];
+      const failed = await one.bulkInsert("redirects", rows).catch((thrown: unknown) => thrown);
+      expect(failed).toMatchObject({
+        code: "INVALID_ARGUMENT",
+        refused: [
+          { index: 1, field: "path", value: " ", problem: "invalid" },
+          { index: 2, field: "path", value: "", problem: "invalid" },
+        ],
+      });
+      expect(one.network.calls).toEqual([]);
     });
 
     test("more claims than the limit of a lease are refused before the begin", async () => {

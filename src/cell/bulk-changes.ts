@@ -1,0 +1,145 @@
+import { callHook } from "../client/hooks.ts";
+import type { Types } from "../core/types/types.ts";
+import { BulkInputs } from "./bulk-inputs.ts";
+import { chunksOf, type ChunkLimits } from "./chunks.ts";
+import type { ClaimTransaction, TransactionOptions } from "./claim-transaction.ts";
+import type { Claimable } from "./claimable.ts";
+import { BulkError } from "./errors.ts";
+import type { RefusedInput } from "./field-errors.ts";
+import type { CellDatabase } from "./local.ts";
+import type { AnyRow } from "./table.ts";
+
+export interface BulkOptions extends TransactionOptions {
+  /**
+   * Called after each chunk is saved, with what was done so far. Errors that it throws are ignored.
+   */
+  onProgress?: (done: BulkProgress) => void;
+}
+
+export interface BulkInsertOptions extends BulkOptions {
+  /**
+   * Leaves out the rows that are refused, and saves the others, instead of failing their chunk: rows whose
+   * name is taken or leased, or cannot be a name, and rows that violate a unique key of the database. The
+   * result lists them. False by default.
+   */
+  skipRefused?: boolean;
+}
+
+export interface BulkProgress {
+  /** The rows that were saved or deleted. */
+  records: number;
+  /** The chunks, which have a transaction and a lease each. */
+  chunks: number;
+  /** The rows that an insert has left out, in chunks of their order. */
+  refused: readonly RefusedInput[];
+}
+
+/** What bulk changes need of a cell. */
+export interface BulkPorts<Tx> {
+  transaction: <T>(body: (tx: ClaimTransaction<Tx>) => Promise<T>, options: TransactionOptions) => Promise<T>;
+  database: CellDatabase<Tx>;
+  types: Types;
+  limits: ChunkLimits;
+}
+
+/** What a chunk of a bulk change has done. */
+interface ChunkDone {
+  records: number;
+  refused: readonly RefusedInput[];
+}
+
+/** Why a chunk failed, and the rows that were refused. */
+class ChunkError extends Error {
+  readonly refused: readonly RefusedInput[];
+
+  constructor(cause: unknown, refused: readonly RefusedInput[]) {
+    super("a chunk failed", { cause });
+    this.refused = refused;
+  }
+}
+
+/** See `Cell.bulkInsert`. */
+export async function insertInChunks<Tx>(
+  ports: BulkPorts<Tx>,
+  claimable: Claimable,
+  rows: readonly AnyRow[],
+  options: BulkInsertOptions,
+): Promise<BulkProgress> {
+  let index = 0;
+  return runChunks(options, chunksOf(rows, claimable, ports.limits), async (chunk) => {
+    const inputs = new BulkInputs(claimable, ports.types, chunk, index);
+    index += chunk.length;
+    return insertChunk(ports, claimable, inputs, options);
+  });
+}
+
+/** Each attempt leaves out at least one row. */
+async function insertChunk<Tx>(
+  { transaction }: BulkPorts<Tx>,
+  claimable: Claimable,
+  inputs: BulkInputs,
+  options: BulkInsertOptions,
+): Promise<ChunkDone> {
+  const { skipRefused = false } = options;
+  for (;;) {
+    try {
+      await transaction(async (tx) => {
+        inputs.noteStored(await tx.insertRows(claimable, inputs.rows, { skipExisting: skipRefused }));
+      }, options);
+      return { records: inputs.rows.length, refused: inputs.refused };
+    } catch (error) {
+      const refused = inputs.refusedBy(error);
+      if (!skipRefused || refused.length === 0) throw new ChunkError(error, refused);
+      inputs.refuse(refused);
+    }
+  }
+}
+
+/** See `Cell.bulkDelete`. */
+export async function deleteInChunks<Tx>(
+  { transaction, database, limits }: BulkPorts<Tx>,
+  claimable: Claimable,
+  where: unknown,
+  options: BulkOptions,
+): Promise<BulkProgress> {
+  const endless = (function* (): Generator<undefined> {
+    for (;;) yield undefined;
+  })();
+  return runChunks(options, endless, async () =>
+    transaction(async (tx) => {
+      const found = await database.lock(tx.db, claimable, { where }, limits.records);
+      const [rows = []] = chunksOf(found, claimable, limits);
+      await tx.deleteRows(claimable, rows);
+      return rows.length === 0 ? undefined : { records: rows.length, refused: [] };
+    }, options),
+  );
+}
+
+/** @param work - undefined if nothing is left to do */
+async function runChunks<C>(
+  { signal, onProgress }: BulkOptions,
+  chunks: Iterable<C>,
+  work: (chunk: C) => Promise<ChunkDone | undefined>,
+): Promise<BulkProgress> {
+  const refused: RefusedInput[] = [];
+  const done = { records: 0, chunks: 0, refused };
+  for (const chunk of chunks) {
+    try {
+      signal?.throwIfAborted();
+      const its = await work(chunk);
+      if (its === undefined) return done;
+      done.records += its.records;
+      refused.push(...its.refused);
+    } catch (error) {
+      const its = error instanceof ChunkError ? error : new ChunkError(error, []);
+      throw new BulkError(its.cause, {
+        recordsDone: done.records,
+        chunksDone: done.chunks,
+        refused: [...refused, ...its.refused],
+      });
+    }
+    done.chunks += 1;
+    callHook(onProgress, { ...done });
+  }
+  return done;
+}
