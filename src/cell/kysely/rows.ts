@@ -1,12 +1,15 @@
-import { sql, type Kysely, type Transaction } from "kysely";
+import { sql, type AliasedExpression, type Kysely, type Transaction } from "kysely";
+import type { AdapterNames } from "../adapter/port.ts";
 import type { Claimable } from "../claimable.ts";
 import type { Selection } from "../local.ts";
 import { EXISTING_ID, insertRows, inOrderOfIds, type InsertHeader } from "../mysql/insert.ts";
+import { ELSEWHERE, inOwnSchema, rowIsElsewhere } from "../postgres/own-schema.ts";
 import type { RowMethods, SelectOptions } from "../sql/connection.ts";
 import { asItIs } from "../sql/describe-error.ts";
 import type { AnyRow } from "../table.ts";
 import { withAnyTables } from "./any-tables.ts";
 import { conditionOf } from "./conditions.ts";
+import { kyselyNames } from "./names.ts";
 
 interface InsertOptions {
   skipExisting: boolean;
@@ -27,6 +30,16 @@ abstract class KyselyRows<DB> implements RowMethods<Transaction<DB>> {
     options: InsertOptions,
   ): Promise<AnyRow[]>;
 
+  /** What to select besides the columns of a table, for `checked`. */
+  protected checks(_table: string): AliasedExpression<unknown, string>[] {
+    return [];
+  }
+
+  /** Answers the rows without what `checks` selected. Throws if they are not of the claimable table. */
+  protected checked(_claimable: Claimable, rows: readonly AnyRow[]): AnyRow[] {
+    return [...rows];
+  }
+
   abstract update(
     tx: Transaction<DB>,
     claimable: Claimable,
@@ -37,15 +50,17 @@ abstract class KyselyRows<DB> implements RowMethods<Transaction<DB>> {
   /** Locks in the order of ids, so that two transactions over the same rows don't deadlock. */
   async select(
     tx: Transaction<DB> | undefined,
-    { name, idName }: Claimable,
+    claimable: Claimable,
     selection: Selection,
     { limit, isLocking }: SelectOptions,
   ): Promise<AnyRow[]> {
+    const { name, idName } = claimable;
     // Kysely would write `in ()`.
     if ("ids" in selection && selection.ids.length === 0) return [];
     const rows = withAnyTables(tx ?? this.#db)
       .selectFrom(name)
       .selectAll()
+      .select(this.checks(name))
       .orderBy(idName);
     const condition = "ids" in selection ? undefined : conditionOf(selection.where);
     const matching =
@@ -55,7 +70,7 @@ abstract class KyselyRows<DB> implements RowMethods<Transaction<DB>> {
           ? rows
           : rows.where(condition);
     const limited = limit === undefined ? matching : matching.limit(limit);
-    return (isLocking ? limited.forUpdate() : limited).execute();
+    return this.checked(claimable, await (isLocking ? limited.forUpdate() : limited).execute());
   }
 
   async delete(tx: Transaction<DB>, { name, idName }: Claimable, ids: readonly unknown[]): Promise<number> {
@@ -68,26 +83,51 @@ abstract class KyselyRows<DB> implements RowMethods<Transaction<DB>> {
 }
 
 export class KyselyPostgresRows<DB> extends KyselyRows<DB> {
+  readonly #names: AdapterNames;
+
+  constructor(db: Kysely<DB>) {
+    super(db);
+    this.#names = kyselyNames(db);
+  }
+
+  protected override checks(table: string): AliasedExpression<unknown, string>[] {
+    const name = this.#names.table(table);
+    if (name.includes(".")) return [];
+    return [sql.raw(rowIsElsewhere({ schema: undefined, name })).as(ELSEWHERE)];
+  }
+
+  protected override checked(claimable: Claimable, rows: readonly AnyRow[]): AnyRow[] {
+    return inOwnSchema(claimable, rows);
+  }
+
   async insert(
     tx: Transaction<DB>,
-    { name, idName }: Claimable,
+    claimable: Claimable,
     rows: readonly AnyRow[],
     { skipExisting }: InsertOptions,
   ): Promise<AnyRow[]> {
+    const { name, idName } = claimable;
     // Kysely would write `() values ()`, which only MySQL understands.
     const isEmpty = rows.every((row) => Object.values(row).every((value) => value === undefined));
     const values = isEmpty ? rows.map(() => ({ [idName]: sql`default` })) : rows;
-    const insert = withAnyTables(tx).insertInto(name).values(values).returningAll();
-    return (skipExisting ? insert.onConflict((conflict) => conflict.doNothing()) : insert).execute();
+    const insert = withAnyTables(tx)
+      .insertInto(name)
+      .values(values)
+      .returningAll()
+      .returning(this.checks(name));
+    const skipping = insert.onConflict((conflict) => conflict.doNothing());
+    return this.checked(claimable, await (skipExisting ? skipping : insert).execute());
   }
 
   async update(
     tx: Transaction<DB>,
-    { name, idName }: Claimable,
+    claimable: Claimable,
     ids: readonly unknown[],
     set: AnyRow,
   ): Promise<AnyRow[]> {
-    return withAnyTables(tx).updateTable(name).set(set).where(idName, "in", ids).returningAll().execute();
+    const { name, idName } = claimable;
+    const update = withAnyTables(tx).updateTable(name).set(set).where(idName, "in", ids).returningAll();
+    return this.checked(claimable, await update.returning(this.checks(name)).execute());
   }
 }
 

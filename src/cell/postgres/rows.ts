@@ -6,6 +6,7 @@ import type { Connection, RowMethods, SelectOptions, SqlTables } from "../sql/co
 import { selectRows } from "../sql/select-rows.ts";
 import type { AnyRow } from "../table.ts";
 import type { Orm } from "./orm.ts";
+import { checkedColumns, inOwnSchema } from "./own-schema.ts";
 
 /** Rows of claimable tables, written and read with drizzle's statements. */
 export class PostgresRows<Tx> implements RowMethods<Tx> {
@@ -20,15 +21,18 @@ export class PostgresRows<Tx> implements RowMethods<Tx> {
   async insert(
     tx: Tx,
     claimable: Claimable,
-    rows: readonly AnyRow[],
+    given: readonly AnyRow[],
     { skipExisting }: { skipExisting: boolean },
   ): Promise<AnyRow[]> {
     const { table } = await this.#tables.of(tx, claimable);
     const insert = this.#connection
       .orm(tx)
       .insert(table as PgTable)
-      .values(rows as Record<string, never>[]);
-    return (skipExisting ? insert.onConflictDoNothing() : insert).returning();
+      .values(given as Record<string, never>[]);
+    const rows = await (skipExisting ? insert.onConflictDoNothing() : insert).returning(
+      checkedColumns(table),
+    );
+    return inOwnSchema(claimable, rows);
   }
 
   async select(
@@ -38,17 +42,20 @@ export class PostgresRows<Tx> implements RowMethods<Tx> {
     options: SelectOptions,
   ): Promise<AnyRow[]> {
     const its = await this.#tables.of(tx, claimable);
-    return selectRows(this.#connection.orm(tx), this.#tables, its, selection, options);
+    const orm = this.#connection.orm(tx);
+    const columns = checkedColumns(its.table);
+    return inOwnSchema(claimable, await selectRows(orm, this.#tables, its, selection, options, columns));
   }
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
     const { table, idColumn } = await this.#tables.of(tx, claimable);
-    return this.#connection
+    const rows = await this.#connection
       .orm(tx)
       .update(table as PgTable)
       .set(set as Record<string, never>)
       .where(inArray(idColumn, [...ids]))
-      .returning();
+      .returning(checkedColumns(table));
+    return inOwnSchema(claimable, rows);
   }
 
   async delete(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<number> {

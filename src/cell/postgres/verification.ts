@@ -1,6 +1,7 @@
-import { sql, type Column, type SQL, type Table } from "drizzle-orm";
+import { sql, type Column, type SQL } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import { sourceOrder } from "../../core/source-order.ts";
+import type { SqlTable } from "../sql/connection.ts";
 import {
   ANY_ROW,
   NO_ROW,
@@ -14,6 +15,7 @@ import {
 import { PROGRESS_NAME, SqlVerification, type VerificationParts } from "../sql/verification.ts";
 import { ageMsOf } from "./age.ts";
 import type { Orm } from "./orm.ts";
+import { foundElsewhere, isElsewhere } from "./own-schema.ts";
 import { quoted } from "./read-table.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
@@ -26,12 +28,17 @@ export class PostgresVerification<Tx> extends SqlVerification<Tx, Orm> {
     );
   }
 
-  protected override async filters(tx: Tx | undefined, table: Table): Promise<boolean> {
+  protected override async filters(tx: Tx | undefined, { table, claimable }: SqlTable): Promise<boolean> {
     const { schema, name } = getTableConfig(table as PgTable);
+    const itsName = quoted({ schema, name });
     const [found] = await this.connection
       .orm(tx)
-      .select({ isActive: sql<boolean>`row_security_active(${quoted({ schema, name })})`.as("is_active") })
+      .select({
+        isActive: sql<boolean>`row_security_active(${itsName})`.as("is_active"),
+        isElsewhere: sql<boolean | null>`${sql.raw(isElsewhere({ schema, name }))}`.as("is_elsewhere"),
+      })
       .from(sql`(VALUES (1)) AS one`);
+    if (schema === undefined && found?.isElsewhere === true) throw foundElsewhere(claimable);
     return found?.isActive === true;
   }
 

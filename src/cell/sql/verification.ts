@@ -77,12 +77,12 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
 
   abstract saveProgress(text: string): Promise<void>;
 
-  /** Whether the database leaves rows of a table out of what this role reads. */
-  protected abstract filters(tx: Tx | undefined, table: Table): Promise<boolean>;
+  /** Whether the database leaves rows of a table out of what this role reads. Throws for another table. */
+  protected abstract filters(tx: Tx | undefined, table: SqlTable): Promise<boolean>;
 
   async checkGone(tx: Tx, claimable: Claimable, ids: readonly string[], isDeleted: boolean): Promise<void> {
     const its = await this.#parts.tables.of(tx, claimable);
-    if (!isDeleted && (await this.filters(tx, its.table))) throw unseen(claimable, ids);
+    if (!isDeleted && (await this.filters(tx, its))) throw unseen(claimable, ids);
     if (this.#parts.ownRows === undefined) return;
     // The adapter's own statements may leave out rows, such as those that are marked as deleted.
     const order = this.#expressions.orderOf(its.idColumn);
@@ -96,12 +96,12 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
     if (found.length > 0) throw (isDeleted ? kept : unseen)(claimable, found);
   }
 
-  async #checkReads(tx: Tx | undefined, { table, claimable }: SqlTable): Promise<void> {
-    if (await this.filters(tx, table))
+  async #checkReads(tx: Tx | undefined, its: SqlTable): Promise<void> {
+    if (await this.filters(tx, its))
       throw invalidArgument(
         "tables",
-        `has ${claimable.name}, of which row-level security hides rows from this role: verify with a role ` +
-          "that has BYPASSRLS",
+        `has ${its.claimable.name}, of which row-level security hides rows from this role: verify with a ` +
+          "role that has BYPASSRLS",
       );
   }
 
