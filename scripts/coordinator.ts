@@ -3,7 +3,7 @@
  * with a cron that fires.
  */
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
-import { access, readdir, readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,13 +11,14 @@ import { fileURLToPath } from "node:url";
 import { readConfig } from "../src/config.ts";
 import { bundle, workerEntry, type WorkerModule } from "./bundle.ts";
 import { devKeys, type DevKeys, type Dispatch } from "./dev-keys.ts";
-import { syncFolders, writeDurably } from "./durable-file.ts";
+import { syncFolders } from "./durable-file.ts";
 import { watchClock } from "./clock-watch.ts";
 import { freePort } from "./free-port.ts";
 import { publicSocketAt } from "./public-socket.ts";
 import { FAILED_TRIES, RESTART_TRIES, RuntimeWatch } from "./runtime-watch.ts";
-import { chooseShards, shardsFault, storeShards } from "./shards.ts";
+import { shardsFault } from "./shards.ts";
 import { checkpoint, forEachDatabase } from "./state-databases.ts";
+import { openState } from "./state-file.ts";
 import { lockState } from "./state-lock.ts";
 import { withoutSignalHandlers, workerdWrapper } from "./workerd.ts";
 
@@ -69,16 +70,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const watch = new RuntimeWatch();
   let miniflare: Miniflare | undefined;
   try {
-    if (await exists(join(options.stateFolder, "state.json")))
-      throw new Error(
-        `${options.stateFolder} is a folder of \`npm run standalone\`; set LEASEHOLD_STATE to another folder`,
-      );
-    const isNew = !(await exists(secretFile(options.stateFolder)));
-    const shards = await chooseShards(options.stateFolder, options.variables?.["LEASEHOLD_SHARDS"], isNew);
-    // The signing secret marks a state as not new, so the number of shards must be on disk before it. If this
-    // start fails later, the next start finds both.
-    if (isNew) await storeShards(options.stateFolder, shards);
-    const signingSecret = await readOrMakeSecret(options.stateFolder);
+    const configured = options.variables?.["LEASEHOLD_SHARDS"];
+    const { shards, signingSecret } = await openState(options.stateFolder, "npm start", configured);
     const modules = await bundle(options.entryPoint ?? workerEntry);
     const runtime = (at?: string): ReturnType<typeof convertV4MiniflareOptions> =>
       runtimeOptions(
@@ -110,8 +103,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     const keys =
       known ??
       (await devKeys.make(options.stateFolder, signingSecret, (path, init) => dispatch(started, path, init)));
-    await checkShards(started, keys, options.variables?.["LEASEHOLD_SHARDS"]);
-    await storeShards(options.stateFolder, shards);
+    await checkShards(started, keys, configured);
     // SQLite makes its files durable, but the folders around them are new.
     if (!isSetUp) await syncFolders(options.stateFolder);
     let isD1Refused = false;
@@ -376,34 +368,4 @@ function startCron(cron: () => Promise<void>, log: (event: string, error: unknow
   };
   next();
   return () => clearTimeout(timer);
-}
-
-const secretFile = (stateFolder: string): string => join(stateFolder, "signing-secret");
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
-
-/** Reads the state folder's signing secret, or makes it at the first start. All keys depend on it. */
-async function readOrMakeSecret(stateFolder: string): Promise<string> {
-  const path = secretFile(stateFolder);
-  try {
-    const secret = (await readFile(path, "utf8")).trim();
-    if (secret !== "") return secret;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    return makeSecret(path);
-  }
-  // A new secret would make all keys invalid, and an empty file says that the disk lost data.
-  throw new Error(
-    `${path} is empty; restore the file, or set LEASEHOLD_STATE to another folder to start with a new state`,
-  );
-}
-
-async function makeSecret(path: string): Promise<string> {
-  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-  await writeDurably(path, `${secret}\n`);
-  return secret;
 }

@@ -13,6 +13,7 @@ import {
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { makeFolder, syncFile, syncFolder, syncFolders } from "./durable-file.ts";
 import { checkDatabase, checkpoint, forEachDatabase, stateDatabases } from "./state-databases.ts";
+import { readState } from "./state-file.ts";
 import { lockState } from "./state-lock.ts";
 
 /** A file that marks a folder as a copy that is not finished, so that the next copy may remove it. */
@@ -35,10 +36,11 @@ export interface CopiedState {
  */
 export async function copyState(from: string, to: string): Promise<CopiedState> {
   const [source, target] = [resolve(from), resolve(to)];
-  if (!(await exists(join(source, "signing-secret"))))
+  const state = await readState(source);
+  if (state === undefined)
     throw new Error(`${source} is not a state folder; set LEASEHOLD_STATE to the folder to copy`);
-  if (await exists(join(source, "state.json")))
-    throw new Error(`${source} is a folder of \`npm run standalone\`, which copies it with --backup`);
+  if (state.program !== "npm start")
+    throw new Error(`${source} is a folder of \`${state.program}\`, which copies it with --backup`);
   const [realSource, realTarget] = [await realpath(source), await realPathOf(target)];
   if (isWithin(realSource, realTarget) || isWithin(realTarget, realSource))
     throw new Error("--to must name a folder outside the state folder");
@@ -124,12 +126,6 @@ function isWithin(folder: string, other: string): boolean {
   const path = relative(folder, other);
   return path !== ".." && !path.startsWith(`..${sep}`) && resolve(path) !== path;
 }
-
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );
 
 /** Also true for a link that leads nowhere. */
 const isThere = (path: string): Promise<boolean> =>

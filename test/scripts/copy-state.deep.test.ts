@@ -74,7 +74,12 @@ test("a stop moves write-ahead logs into the databases, and a copy works on its 
     stdout: expect.stringMatching(/^Copied .*state to .*monday: \d+ files, \d+ bytes\.\n$/) as unknown,
   });
   expect(readdirSync(join(folder, "copies"))).toEqual(["monday"]);
-  expect(readdirSync(target).toSorted()).toEqual(["dev-keys.json", "shards", "signing-secret", "storage"]);
+  expect(readdirSync(target).toSorted()).toEqual([
+    "dev-keys.json",
+    "signing-secret",
+    "state.json",
+    "storage",
+  ]);
 
   // The copy does not see what the original does later.
   const original = await start(state);

@@ -19,6 +19,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { copyState } from "../../scripts/state-copy.ts";
+import { STATE_VERSION } from "../../scripts/state-file.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -32,6 +33,8 @@ function makeState(folder: string): { state: string; database: string } {
   const [state, objects] = [join(folder, "state"), join(folder, "state", "storage", "do")];
   mkdirSync(objects, { recursive: true });
   writeFileSync(join(state, "signing-secret"), "secret");
+  const version = { version: STATE_VERSION, program: "npm start", shards: "1" };
+  writeFileSync(join(state, "state.json"), JSON.stringify(version));
   const database = join(objects, "object.sqlite");
   const made = new DatabaseSync(database);
   made.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT) STRICT");
@@ -57,7 +60,7 @@ test("a damaged database is named, no copy appears, and the next copy replaces w
   writeFileSync(join(`${target}.partial`, "leftover"), "");
   await copyState(state, target);
   expect(readdirSync(folder).toSorted()).toEqual(["copy", "state"]);
-  expect(readdirSync(target).toSorted()).toEqual(["signing-secret", "storage"]);
+  expect(readdirSync(target).toSorted()).toEqual(["signing-secret", "state.json", "storage"]);
 });
 
 test("only the owner can read a copy, whatever the modes of the state are", async () => {
@@ -127,7 +130,7 @@ test("a folder that cannot be copied, or that cannot have the copy, causes one s
   ];
   for (const [from, to, sentence] of cases)
     await expect(copyState(from, to), sentence).rejects.toThrow(sentence);
-  expect(readdirSync(state).toSorted()).toEqual(["lock.sqlite", "signing-secret", "storage"]);
+  expect(readdirSync(state).toSorted()).toEqual(["lock.sqlite", "signing-secret", "state.json", "storage"]);
 });
 
 test("the program copies, and says in one sentence what is wrong", () => {
@@ -150,5 +153,5 @@ test("the program copies, and says in one sentence what is wrong", () => {
   ]);
   const done = copy("--to", join(folder, "copy"));
   expect([done.status, done.stderr]).toEqual([0, ""]);
-  expect(done.stdout).toMatch(/^Copied .*state to .*copy: 2 files, \d+ bytes\.\n$/);
+  expect(done.stdout).toMatch(/^Copied .*state to .*copy: 3 files, \d+ bytes\.\n$/);
 });

@@ -1,18 +1,11 @@
 /** More of `npm start` as a process: restarts, D1 that is lost, and starts that fail. */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { freePort } from "../../scripts/free-port.ts";
+import { readState } from "../../scripts/state-file.ts";
 import { leaseId, oneName, Server } from "./server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leasehold-start-"));
@@ -83,7 +76,7 @@ test("private keys and the state survive a restart on another port, and the loss
   await fourth.end("SIGTERM");
 
   // A variable does not change the number of shards.
-  expect(readFileSync(join(state, "shards"), "utf8")).toBe("1\n");
+  expect(await readState(state)).toMatchObject({ shards: "1" });
   const resharded = await (await start({ LEASEHOLD_SHARDS: "8" })).ended;
   expect(resharded).toMatchObject({ code: 1, stderr: expect.stringContaining("has 1 shards") as unknown });
 });
@@ -127,13 +120,13 @@ test("after a failed first start, the next start uses the state and the shards o
   listener.close();
   const second = await (await start({}, fresh)).ready();
   await second.end("SIGTERM");
-  expect(readFileSync(join(fresh, "shards"), "utf8")).toBe("1\n");
+  expect(await readState(fresh)).toMatchObject({ shards: "1" });
 });
 
 test("a start ignores leftover temporary files, and refuses an empty secret", async () => {
   const interrupted = join(folder, "interrupted");
   mkdirSync(interrupted);
-  for (const name of ["shards", "signing-secret", "dev-keys.json", "owner"])
+  for (const name of ["state.json", "signing-secret", "dev-keys.json", "owner"])
     writeFileSync(join(interrupted, `${name}.new`), "");
   await (await (await start({}, interrupted)).ready()).end("SIGTERM");
   expect(readdirSync(interrupted).filter((name) => name.endsWith(".new"))).toEqual([]);
