@@ -1,8 +1,10 @@
 /** Checks that the protocol reference and the test titles have the same rules. */
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
 import { auditActions } from "../../src/core/audit.ts";
+import { invariants } from "../rigs/sim/violation.ts";
 
 const root = join(import.meta.dirname, "../..");
 const reference = readFileSync(join(root, "docs/reference/protocol.md"), "utf8");
@@ -29,6 +31,18 @@ test("every rule of the protocol reference has a test", () => {
   expect(rules.size).toBeGreaterThan(25);
   const proven = provenRules();
   expect([...rules].filter((rule) => !proven.has(rule ?? ""))).toEqual([]);
+});
+
+test("the page about testing names rules, invariants, files and commands that exist", () => {
+  const page = readFileSync(join(root, "docs/internals/testing.md"), "utf8");
+  const named = (pattern: RegExp): string[] => [...page.matchAll(pattern)].map(([, name = ""]) => name);
+  const [, promises = ""] = /^## Which suite attacks.*?$(.*?)^## /ms.exec(page) ?? [];
+  const numbers = [...promises.matchAll(/\b(?!D1\b)[A-Z]\d+\b/g)].map(([number]) => number);
+  expect(numbers.length).toBeGreaterThan(30);
+  expect(numbers.filter((number) => !rules.has(number) && !(number in invariants))).toEqual([]);
+  const paths = named(/`((?:test|src)\/[\w./-]+)`/g);
+  expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  expect(Object.keys(manifest.scripts)).toEqual(expect.arrayContaining(named(/\bnpm run ([\w:-]+)/g)));
 });
 
 test("[O1] the rule lists every action of the audit", () => {

@@ -328,8 +328,8 @@ export const leaseRoutes = {
     path: "/v1/cells/{cell}/leases/{uuid}",
     summary: "Read a lease",
     about:
-      "Answers the lease: with its batch while it is granted, and with its outcome for at least 24 hours " +
-      "after the decision.",
+      "Answers the lease: with its batch while it is granted, and with its outcome for 24 hours after the " +
+      "decision, or for an hour if the ledger is short of space.",
     roles: readers,
     history: true,
     params,
