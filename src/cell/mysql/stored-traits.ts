@@ -13,7 +13,7 @@ export async function storedTraits(
   const { schema, name } = getTableConfig(table as MySqlTable);
   const [stored] = await orm
     .select({
-      engine: sql<string>`t.engine`.as("table_engine"),
+      engine: sql<string | null>`t.engine`.as("table_engine"),
       hasTransactions: sql<number>`e.transactions = 'YES'`.mapWith(Number).as("has_transactions"),
       hasUniqueId: sql<number>`EXISTS (
         SELECT 1 FROM information_schema.statistics s
@@ -23,11 +23,12 @@ export async function storedTraits(
         .mapWith(Number)
         .as("has_unique_id"),
     })
-    .from(sql`information_schema.tables t JOIN information_schema.engines e ON e.engine = t.engine`)
+    .from(sql`information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine`)
     .where(sql`t.table_schema = ${schema ?? sql`DATABASE()`} AND t.table_name = ${name}`);
   if (stored === undefined) return undefined;
   return {
+    isTable: stored.engine !== null,
     hasUniqueId: stored.hasUniqueId === 1,
-    engineWithoutTransactions: stored.hasTransactions === 1 ? undefined : stored.engine,
+    engineWithoutTransactions: stored.hasTransactions === 1 ? undefined : (stored.engine ?? undefined),
   };
 }

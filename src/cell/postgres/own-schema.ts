@@ -51,6 +51,6 @@ export function inOwnSchema(claimable: Claimable, rows: readonly AnyRow[]): AnyR
 export const foundElsewhere = ({ name }: Claimable): Error =>
   invalidArgument(
     "tables",
-    `has ${name}, which the search path finds in another schema than ${own}: name its schema, and give each ` +
-      "schema's table its own `source`",
+    `has ${name}, which the search path finds in another schema than ${own}: name its schema, and give ` +
+      "each schema's table its own `source`",
   );

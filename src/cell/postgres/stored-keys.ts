@@ -36,8 +36,9 @@ export async function storedTraits(
         AND NOT (relkind = 'r' AND EXISTS (SELECT FROM pg_inherits WHERE inhparent = pg_class.oid))`.as(
         "has_unique_id",
       ),
+      isTable: sql<boolean>`relkind IN ('r', 'p')`.as("is_table"),
     })
     .from(sql`pg_class`)
-    .where(sql`oid = to_regclass(${quoted({ schema, name })}) AND relkind IN ('r', 'p')`);
+    .where(sql`oid = to_regclass(${quoted({ schema, name })})`);
   return traits;
 }

@@ -3,6 +3,8 @@ import type { SqlTable, SqlTables } from "./connection.ts";
 
 /** What only the database knows about a table. */
 export interface StoredTraits {
+  /** False for a view, and for a table of another database. */
+  isTable: boolean;
   /** Whether a unique key consists of the id column alone. */
   hasUniqueId: boolean;
   /** The engine that stores the table, if it has no transactions. */
@@ -12,7 +14,7 @@ export interface StoredTraits {
 /**
  * Answers a sentence for each table whose rows and claims could not be changed together.
  *
- * @param traitsOf undefined for what is no table, or does not exist
+ * @param traitsOf undefined for what does not exist
  */
 export async function storedFaults<Tx>(
   tables: SqlTables<Tx>,
@@ -28,7 +30,12 @@ export async function storedFaults<Tx>(
 }
 
 function faultOf({ name, idName }: Claimable, traits: StoredTraits): string | undefined {
-  const { engineWithoutTransactions: engine, hasUniqueId } = traits;
+  const { isTable, engineWithoutTransactions: engine, hasUniqueId } = traits;
+  if (!isTable)
+    return (
+      `has ${name}, which is a view or a foreign table: name the table that stores its rows, because a ` +
+      "view may hide some"
+    );
   if (engine !== undefined)
     return `has ${name}, which ${engine} stores without transactions: convert it to InnoDB`;
   return hasUniqueId

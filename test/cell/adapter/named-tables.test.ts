@@ -175,6 +175,18 @@ function suite(kind: DriverKind): void {
       expect(await insertInto(`own_${index}`, keys)).toMatchObject({ id: 1 });
   });
 
+  test("a view is refused", async () => {
+    await driver.run("CREATE VIEW short AS SELECT * FROM people WHERE name LIKE '__'");
+    const view = table<{ id: number; name: string }>("short");
+    const given = { source: "RAILS_TABLE_USERS", subject, attributes } as const;
+    const inserted = cellOf([claimable(view, given)]).transaction((tx) =>
+      tx.insert(view, { id: 1, name: fresh("ada") }),
+    );
+    await expect(inserted).rejects.toThrow("has short, which is a view or a foreign table");
+    await driver.run("DROP VIEW short");
+    expect(await driver.rows("SELECT name FROM people")).toEqual([]);
+  });
+
   if (kind.server === "MariaDB")
     test("a table without transactions is refused", async () => {
       await driver.run("ALTER TABLE people ENGINE = MyISAM");
