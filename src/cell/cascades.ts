@@ -28,9 +28,9 @@ export type StoredForeignKeys = (tables: readonly Claimable[]) => Promise<Stored
 const changing: ReadonlySet<Action | undefined> = new Set(["cascade", "set null", "set default"]);
 
 /**
- * Finds foreign keys between claimable tables with which the database deletes rows or changes claimed
- * columns, as the drizzle schema declares them. The SDK doesn't see these changes, so it would never release
- * the names. Answers a sentence for each key.
+ * Finds foreign keys between claimable tables with which the database deletes rows or changes what their
+ * claims consist of, as the drizzle schema declares them. The SDK doesn't see these changes, so the claims
+ * would stay as they were. Answers a sentence for each key.
  */
 export function declaredCascades(
   claimables: readonly Claimable[],
@@ -75,26 +75,32 @@ function sentencesOf(
   { columns, parentColumns, onDelete, onUpdate }: ForeignKey,
 ): string[] {
   const key = `${child.name}.${columns.join(", ")} → ${parent.name}`;
-  // Other columns don't change the row's claims, as far as the declaration shows.
-  const claimed = new Set([child.idName, ...child.attributes.map(({ name }) => name)]);
-  const isClaimed = columns.some((column) => claimed.has(column));
+  const changed = claimPartOf(child, columns);
   // The id of a claimed row never changes, so neither does a key that refers to it.
   const isForGood = parentColumns.every((column) => column === parent.idName);
+  const change = (action: string): string =>
+    `${key} changes ${changed} by ${action.toUpperCase()}, ` +
+    `so the claims would not change with it: update the rows of ${child.name} with tx first`;
   const sentences: string[] = [];
   if (onDelete === "cascade")
     sentences.push(
       `${key} deletes rows by ON DELETE CASCADE, so their names would never be released: ` +
         `delete the rows of ${child.name} with tx first`,
     );
-  else if (isClaimed && changing.has(onDelete))
-    sentences.push(
-      `${key} changes claimed columns by ON DELETE ${(onDelete ?? "").toUpperCase()}, ` +
-        "so their names would never be released: update them with tx first",
-    );
-  if (isClaimed && !isForGood && changing.has(onUpdate))
-    sentences.push(
-      `${key} changes claimed columns by ON UPDATE ${(onUpdate ?? "").toUpperCase()}, ` +
-        "so the claims would not change with them: update them with tx",
-    );
+  else if (changed !== undefined && changing.has(onDelete)) sentences.push(change(`on delete ${onDelete}`));
+  if (changed !== undefined && !isForGood && changing.has(onUpdate))
+    sentences.push(change(`on update ${onUpdate}`));
   return sentences;
+}
+
+/** Says which part of a row's claims these columns determine. Undefined if none. */
+function claimPartOf(
+  { idName, subjectIdName, scopeName, attributes, hasFunctions }: Claimable,
+  columns: readonly string[],
+): string | undefined {
+  const has = (name: string | undefined): boolean => name !== undefined && columns.includes(name);
+  if (has(idName) || attributes.some(({ name }) => has(name))) return "claimed columns";
+  if (has(subjectIdName)) return "the subject of claims";
+  if (has(scopeName)) return "the scope of claims";
+  return hasFunctions ? "a column that `subject`, `scope` or `when` may read" : undefined;
 }

@@ -57,10 +57,10 @@ export interface CellOptions<Tx> {
    */
   types?: TypesDocument;
   /**
-   * The SDK doesn't see rows that foreign keys delete or change, so it never releases their names.
-   * `"refuse"`, the default, throws if the drizzle schema declares such a key. Without a schema, the first
-   * call throws if the database has one. `"accept"` promises that no code relies on them, because children
-   * are deleted with `tx` before their parents.
+   * The SDK doesn't see rows that foreign keys delete, or whose names, subjects or scopes they change, so the
+   * claims stay as they were. `"refuse"`, the default, throws if the drizzle schema declares such a key.
+   * Without a schema, the first call throws if the database has one. `"accept"` promises that no code relies
+   * on them, because children are deleted or updated with `tx` before their parents.
    */
   cascades?: "refuse" | "accept";
   /**

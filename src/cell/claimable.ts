@@ -124,6 +124,8 @@ export class Claimable<T extends AnyTable = AnyTable> {
   readonly subjectIdName: string | undefined;
   /** The column with the scope. Undefined if there is none, or if a function makes it. */
   readonly scopeName: string | undefined;
+  /** Whether a function computes a part of the claims, from any columns. */
+  readonly hasFunctions: boolean;
   readonly #subjectId: (row: AnyRow) => unknown;
   readonly #scope: (row: AnyRow) => unknown;
 
@@ -154,6 +156,10 @@ export class Claimable<T extends AnyTable = AnyTable> {
     this.attributes = Object.entries(options.attributes).map(([name, given]) =>
       this.#attribute(name, given as Bucket["type"] | AttributeOptions<T>),
     );
+    const whens = Object.values<unknown>(options.attributes).map(
+      (given) => (given as AttributeOptions<T>).when,
+    );
+    this.hasFunctions = [id, scope, ...whens].some((given) => typeof given === "function");
     if (this.attributes.length === 0)
       throw invalidArgument("attributes", `of ${this.name} must name at least one column`);
   }

@@ -64,6 +64,63 @@ test.each([
   );
 });
 
+const orgs = pg.pgTable("orgs", { id: pg.serial().primaryKey(), slug: pg.text().notNull().unique() });
+const claimableOrgs: Claimable = claimable(orgs, {
+  source: "RAILS_TABLE_ORGANIZATIONS",
+  subject: { type: "ORGANIZATION", id: "id" },
+  attributes: { slug: "ORGANIZATION_PATH" },
+});
+const projects = pg.pgTable("projects", {
+  id: pg.serial().primaryKey(),
+  path: pg.text(),
+  orgId: pg.integer("org_id").references(() => orgs.id, { onDelete: "set null", onUpdate: "cascade" }),
+  owner: pg.text().references(() => users.name, { onDelete: "set default", onUpdate: "cascade" }),
+});
+const projectOptions = {
+  source: "RAILS_TABLE_PROJECTS",
+  subject: { type: "PROJECT", id: "id" },
+  attributes: { path: "ROUTES" },
+} as const;
+const ownPath = (row: { owner: string | null }): boolean => row.owner !== null;
+
+test.each([
+  ["neither", projectOptions, []],
+  [
+    "a scope",
+    { ...projectOptions, scope: "orgId" },
+    ["projects.orgId → orgs changes the scope of claims by ON DELETE SET NULL"],
+  ],
+  [
+    "a subject",
+    { ...projectOptions, subject: { type: "USER", id: "owner" } },
+    [
+      "projects.owner → users changes the subject of claims by ON DELETE SET DEFAULT",
+      "projects.owner → users changes the subject of claims by ON UPDATE CASCADE",
+    ],
+  ],
+  ...(
+    [
+      ["a function of the scope", { scope: (row: { orgId: number | null }) => row.orgId }],
+      ["a function of the subject", { subject: { type: "USER", id: (row: { id: number }) => row.id } }],
+      ["`when`", { attributes: { path: { bucket: "ROUTES", when: ownPath } } }],
+    ] as const
+  ).map(
+    ([what, options]) =>
+      [
+        what,
+        { ...projectOptions, ...options },
+        [
+          "projects.orgId → orgs changes a column that `subject`, `scope` or `when` may read by ON DELETE",
+          "projects.owner → users changes a column that `subject`, `scope` or `when` may read by ON DELETE",
+          "projects.owner → users changes a column that `subject`, `scope` or `when` may read by ON UPDATE",
+        ],
+      ] as const,
+  ),
+] as const)("foreign keys that change the columns of %s", (_what, options, sentences) => {
+  const seen = onPostgres.cascades([claimableOrgs, claimableUsers, claimable(projects, options)]);
+  expect(seen.toSorted()).toEqual(sentences.map((sentence) => expect.stringContaining(sentence)));
+});
+
 test("tables that are not claimable are ignored", () => {
   expect(onPostgres.cascades([withKeys({ userId: { onDelete: "cascade" } })])).toEqual([]);
 });

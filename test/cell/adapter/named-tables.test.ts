@@ -306,6 +306,25 @@ function suite(kind: DriverKind): void {
     expect(await work(strict)).toHaveProperty("id");
   });
 
+  test("a foreign key that changes a subject or scope is refused", async () => {
+    await driver.run(
+      `CREATE TABLE pets (id ${kind.serial}, name varchar(80) NOT NULL, owner varchar(80), home int,
+        FOREIGN KEY (owner) REFERENCES people (name) ON UPDATE CASCADE,
+        FOREIGN KEY (home) REFERENCES people (id) ON DELETE SET NULL)`,
+    );
+    const options = { source: "RAILS_TABLE_EMAILS", attributes: { name: "EMAILS" } } as const;
+    const owned = table<{ id: number; name: string; owner: string; home: number | null }>("pets");
+    const insertWith = (its: Claimable) =>
+      cellOf([claimablePeople, its]).transaction((tx) => tx.insert(people, { name: fresh("ada") }));
+    const ownSubject = claimable(owned, { ...options, subject: { type: "USER", id: "owner" } });
+    await expect(insertWith(ownSubject)).rejects.toThrow(
+      "changes the subject of claims by ON UPDATE CASCADE",
+    );
+    const scoped = claimable(owned, { ...options, subject, scope: "home" });
+    await expect(insertWith(scoped)).rejects.toThrow("changes the scope of claims by ON DELETE SET NULL");
+    expect(await insertWith(claimable(owned, { ...options, subject }))).toHaveProperty("id");
+  });
+
   test("a write that nobody awaits is never saved without its lease", async () => {
     const names = [fresh("ada"), fresh("bob"), fresh("eve")];
     const rows = names.map((name) => ({ name }));
