@@ -26,9 +26,20 @@ export async function storedTraits(
     .from(sql`information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine`)
     .where(sql`t.table_schema = ${schema ?? sql`DATABASE()`} AND t.table_name = ${name}`);
   if (stored === undefined) return undefined;
+  const paddedColumns = await orm
+    .select({
+      name: sql<string>`c.column_name`.as("name_of_column"),
+      type: sql<string>`c.column_type`.as("type_of_column"),
+    })
+    .from(sql`information_schema.columns c`)
+    .where(
+      sql`c.table_schema = ${schema ?? sql`DATABASE()`} AND c.table_name = ${name}
+        AND c.data_type = 'char' AND @@sql_mode LIKE '%PAD_CHAR_TO_FULL_LENGTH%'`,
+    );
   return {
     isTable: stored.engine !== null,
     hasUniqueId: stored.hasUniqueId === 1,
     engineWithoutTransactions: stored.hasTransactions === 1 ? undefined : (stored.engine ?? undefined),
+    paddedColumns,
   };
 }

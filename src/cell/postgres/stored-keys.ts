@@ -26,6 +26,7 @@ export async function storedTraits(
   { table, idColumn }: SqlTable,
 ): Promise<StoredTraits | undefined> {
   const { schema, name } = getTableConfig(table as PgTable);
+  const relation = sql`to_regclass(${quoted({ schema, name })})`;
   const [traits] = await orm
     .select({
       hasUniqueId: sql<boolean>`EXISTS (
@@ -39,6 +40,13 @@ export async function storedTraits(
       isTable: sql<boolean>`relkind IN ('r', 'p')`.as("is_table"),
     })
     .from(sql`pg_class`)
-    .where(sql`oid = to_regclass(${quoted({ schema, name })})`);
-  return traits;
+    .where(sql`oid = ${relation}`);
+  if (traits === undefined) return undefined;
+  const type = sql<string>`CASE typtype WHEN 'd' THEN format_type(typbasetype, typtypmod)
+    ELSE format_type(atttypid, atttypmod) END`;
+  const paddedColumns = await orm
+    .select({ name: sql<string>`attname::text`.as("name"), type: type.as("type") })
+    .from(sql`pg_attribute JOIN pg_type ON pg_type.oid = atttypid`)
+    .where(sql`attrelid = ${relation} AND attnum > 0 AND ${type} LIKE 'character(%'`);
+  return { ...traits, paddedColumns };
 }

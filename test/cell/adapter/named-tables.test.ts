@@ -81,6 +81,18 @@ test.skipIf(isSkipped("MariaDB"))("a server that ignores the case of tables find
   await server.stop();
 });
 
+test.skipIf(isSkipped("MariaDB"))("a server that fills up char(n) with spaces has it refused", async () => {
+  const server = await startMariadb(["--sql-mode=PAD_CHAR_TO_FULL_LENGTH"]);
+  const pool = createPool({ uri: server.url(await server.createDatabase()) });
+  await pool.query("CREATE TABLE people (id int PRIMARY KEY, name char(80) NOT NULL, bio char(10))");
+  expect(await mysql2(pool).storedFaults([claimablePeople])).toEqual([
+    "has people, whose name is a char(80), which the database fills up with spaces: convert it to " +
+      "varchar(80) or text",
+  ]);
+  await pool.end();
+  await server.stop();
+});
+
 function suite(kind: DriverKind): void {
   let driver: Driver;
   let coordinator: TestCoordinator;
@@ -175,6 +187,7 @@ function suite(kind: DriverKind): void {
       expect(await insertInto(`own_${index}`, keys)).toMatchObject({ id: 1 });
   });
 
+<<<<<<< HEAD
   test("a view is refused", async () => {
     await driver.run("CREATE VIEW short AS SELECT * FROM people WHERE name LIKE '__'");
     const view = table<{ id: number; name: string }>("short");
@@ -186,6 +199,40 @@ function suite(kind: DriverKind): void {
     await driver.run("DROP VIEW short");
     expect(await driver.rows("SELECT name FROM people")).toEqual([]);
   });
+=======
+  const codes = table<{ id: number; code: string; team: string; owner: string }>("codes");
+  const codeOptions = { source: "RAILS_TABLE_USERS", subject, attributes: { code: "USERNAMES" } } as const;
+  const code = { code: "ada", team: "red", owner: "7" };
+
+  if (kind.server === "PostgreSQL")
+    test("columns that PostgreSQL pads with spaces are refused", async () => {
+      await driver.run("CREATE DOMAIN team_code AS char(9)");
+      await driver.run(
+        "CREATE TABLE codes (id serial PRIMARY KEY, code char(8), team team_code, owner bpchar)",
+      );
+      const insertCode = (given: Claimable) => cellOf([given]).transaction((tx) => tx.insert(codes, code));
+      await expect(insertCode(claimable(codes, codeOptions))).rejects.toThrow(
+        "`tables` has codes, whose code is a character(8), which the database fills up with spaces: " +
+          "convert it to varchar(8) or text",
+      );
+      await driver.run("ALTER TABLE codes ALTER code TYPE varchar(8)");
+      await expect(insertCode(claimable(codes, { ...codeOptions, scope: "team" }))).rejects.toThrow(
+        "whose team is a character(9)",
+      );
+      await driver.run("ALTER TABLE codes ALTER team TYPE text");
+      const owned = { ...codeOptions, scope: "team", subject: { type: "USER", id: "owner" } } as const;
+      expect(await insertCode(claimable(codes, owned))).toMatchObject(code);
+    });
+  else
+    test("values of char(n) are names without their spaces", async () => {
+      await driver.run(`CREATE TABLE codes (id ${kind.serial}, code char(8), team char(9), owner char(9))`);
+      const owned = { ...codeOptions, scope: "team", subject: { type: "USER", id: "owner" } } as const;
+      const insertCode = cellOf([claimable(codes, owned)]).transaction((tx) => tx.insert(codes, code));
+      expect(await insertCode).toMatchObject(code);
+      const found = await clientOf(coordinator).records.find({ type: "USERNAMES", value: code.code });
+      expect(found?.record).toMatchObject({ scope: code.team, subject: { id: code.owner } });
+    });
+>>>>>>> 933450df (cell: refuse char(n) columns that the database fills up with spaces)
 
   if (kind.server === "MariaDB")
     test("a table without transactions is refused", async () => {
