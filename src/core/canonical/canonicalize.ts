@@ -4,6 +4,7 @@ import {
   type CharacterPosition,
   utf8Length,
 } from "./characters.ts";
+import { emailFault } from "./email-fault.ts";
 import { caseFold } from "./fold.ts";
 import { readInFirstScript } from "./look-alikes.ts";
 import { firstNameFault, type NameRefusal } from "./name-faults.ts";
@@ -27,6 +28,7 @@ export type CanonicalRefusal =
   | "mixed_script"
   | "not_ascii"
   | "bad_segment"
+  | "email"
   | "length"
   | "pattern";
 
@@ -69,10 +71,13 @@ const OF_CANONICAL = " of the canonical form";
  */
 export function canonicalize(rule: CanonicalRule, value: string, maxBytes: number): Canonical | Refused {
   const made = canonicalOf(rule, value, maxBytes);
-  return made.ok ? (firstBoundFault(rule, made.canonical) ?? made) : made;
+  if (!made.ok) return made;
+  const fault = rule.form === "email" ? emailFault(value.normalize("NFKC")) : undefined;
+  if (fault !== undefined) return refused("email", fault);
+  return firstBoundFault(rule, made.canonical) ?? made;
 }
 
-/** Applies everything but the bounds that a deployment has declared itself. */
+/** Applies everything but the rules of email addresses, and the bounds that a deployment has declared. */
 function canonicalOf(rule: CanonicalRule, value: string, maxBytes: number): Canonical | Refused {
   if (value.length === 0) return refused("empty", "The value is empty.");
   // Each UTF-16 unit takes at least one byte in UTF-8, so this check bounds all the work below.

@@ -2,9 +2,10 @@
 export interface CanonicalRule {
   /**
    * `path`: slashes separate segments, and each segment is a name. No segment may be empty, `.` or `..`,
-   * because URLs cannot carry those. `plain`: the value is one name.
+   * because URLs cannot carry those. `email`: an address has only one spelling of its mailbox, with a domain
+   * in ASCII. `plain`: the value is one name.
    */
-  readonly form: "plain" | "path";
+  readonly form: "plain" | "path" | "email";
   /**
    * `single`: people compare the names by eye. A name has only characters that Unicode allows in
    * identifiers, of one script, and look-alikes of other scripts count as the same. `any`: all assigned,

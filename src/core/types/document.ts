@@ -17,8 +17,11 @@ interface TypeDeclaration {
 }
 
 export interface BucketTypeDeclaration extends TypeDeclaration {
-  /** `plain` by default: the value is one name. `path`: slashes separate names. */
-  readonly form?: "plain" | "path" | (string & {});
+  /**
+   * `plain` by default: the value is one name. `path`: slashes separate names. `email`: addresses are only
+   * accepted in one spelling.
+   */
+  readonly form?: "plain" | "path" | "email" | (string & {});
   /** `single` by default: look-alikes of other scripts are the same name. `any`: every visible character. */
   readonly script?: "single" | "any" | (string & {});
   /** `folded` by default: upper and lower case are the same. `exact`: they differ. */
@@ -44,7 +47,7 @@ export const MAX_LENGTH = 65_536;
 export const LISTS = { bucket: "bucket_types", subject: "subject_types", source: "source_types" } as const;
 
 export const FLAGS = {
-  form: ["plain", "path"],
+  form: ["plain", "path", "email"],
   script: ["single", "any"],
   case: ["folded", "exact"],
 } as const satisfies Partial<Record<keyof CanonicalRule, readonly string[]>>;
@@ -145,6 +148,8 @@ function ruleOf(field: string, declared: Record<string, unknown>): Result<Canoni
     if (value !== undefined && !(values as readonly unknown[]).includes(value))
       return invalid(`${field}.${flag}`, `must be one of ${values.join(", ")}`);
   }
+  if (declared["form"] === "email" && declared["case"] === "exact")
+    return invalid(`${field}.case`, "must be folded for email addresses, because domains have no case");
   const { pattern, min_length: minLength, max_length: maxLength } = declared;
   for (const [name, value] of Object.entries({ min_length: minLength, max_length: maxLength }))
     if (value !== undefined && !isWholeNumber(value, 1, MAX_LENGTH))

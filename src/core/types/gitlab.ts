@@ -10,7 +10,7 @@ export const gitlabTypes = {
     ORGANIZATION_PATH: { number: 2, form: "path" },
     REDIRECT_ROUTES: { number: 3, form: "path" },
     USERNAMES: { number: 4 },
-    EMAILS: { number: 5, script: "any" },
+    EMAILS: { number: 5, form: "email", script: "any" },
     PROJECT_IDS: { number: 6, script: "any" },
     USER_IDS: { number: 10, script: "any" },
   },

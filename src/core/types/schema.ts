@@ -11,7 +11,9 @@ const number: Schema = {
 };
 
 const flagDescriptions: Record<keyof typeof FLAGS, string> = {
-  form: "`plain`, the default: the value is one name. `path`: slashes separate names.",
+  form:
+    "`plain`, the default: the value is one name. `path`: slashes separate names. `email`: an address is " +
+    "only accepted in one spelling, with its domain in ASCII.",
   script:
     "`single`, the default: a name has characters of one script, and look-alikes of other scripts are the " +
     "same name. `any`: all visible characters.",

@@ -235,7 +235,7 @@ describe("a set that is refused", () => {
   });
 
   test.each([
-    ["form", ["plain", "path"]],
+    ["form", ["plain", "path", "email"]],
     ["script", ["single", "any"]],
     ["case", ["folded", "exact"]],
   ])("has a %s other than %j", (flag, values) => {
@@ -244,6 +244,11 @@ describe("a set that is refused", () => {
       expect(refusedField(handles({ [flag]: wrong }), values.join(", "))).toBe(
         `bucket_types.HANDLES.${flag}`,
       );
+  });
+
+  test("tells the case of email addresses apart", () => {
+    const rule = { form: "email", case: "exact" };
+    expect(refusedField(handles(rule), "domains have no case")).toBe("bucket_types.HANDLES.case");
   });
 
   test("has lengths that are no lengths, or a least above the largest", () => {

@@ -85,7 +85,7 @@ describe("the canonical rules of the shipped types", () => {
       ORGANIZATION_PATH: path,
       REDIRECT_ROUTES: path,
       USERNAMES: { form: "plain", script: "single", case: "folded" },
-      EMAILS: any,
+      EMAILS: { ...any, form: "email" },
       PROJECT_IDS: any,
       USER_IDS: any,
     });
@@ -94,7 +94,7 @@ describe("the canonical rules of the shipped types", () => {
   it("are written out in full in the set's document", () => {
     const { bucket_types: buckets, ...others } = documentOf(shipped.entries);
     expect(buckets["ROUTES"]).toEqual({ number: 1, form: "path", script: "single", case: "folded" });
-    expect(buckets["EMAILS"]).toEqual({ number: 5, form: "plain", script: "any", case: "folded" });
+    expect(buckets["EMAILS"]).toEqual({ number: 5, form: "email", script: "any", case: "folded" });
     expect(others).toEqual({
       subject_types: gitlabTypes.subject_types,
       source_types: gitlabTypes.source_types,

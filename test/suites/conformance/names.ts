@@ -54,7 +54,8 @@ export function nameSuite(open: Open): void {
       [encodeURIComponent("οδυσσευς"), encodeURIComponent("οδυσσευσ")],
     ],
     ["SQL", "EMAILS", "'; DROP TABLE claim; --", [encodeURIComponent("'; drop table claim; --")]],
-    ["HTML", "EMAILS", "<b>@example.com", ["%3Cb%3E@example.com"]],
+    ["HTML", "USER_IDS", "<b>@", ["%3Cb%3E@"]],
+    ["a domain that IDNA has encoded", "EMAILS", "ada@xn--Mnchen1-N2A.de", ["ada@XN--mnchen1-n2a.de"]],
   ])("%s", (_, type, typed, paths) => {
     test("is found under every spelling, and shown as typed", async () => {
       expect((await take(type, typed)).status).toBe(201);
@@ -115,6 +116,9 @@ export function nameSuite(open: Open): void {
       ["a look-alike of a slash", "ROUTES", "secret\u2044x"],
       ["a mark on a digit", "USERNAMES", "secret1\u0301"],
       ["a space at the end", "EMAILS", "secret@example.com "],
+      ["a domain beyond ASCII", "EMAILS", "secret@secr\u00fct.example"],
+      ["a domain with a dot at its end", "EMAILS", "secret@secret.example."],
+      ["quotes in an email address", "EMAILS", '"secret"@example.com'],
       ["a dot segment", "ROUTES", "secret/../x"],
       ["a look-alike of a dot segment", "ROUTES", "secret/\uff0e\uff0e/x"],
       ["a slash at the end", "ROUTES", "secret/"],
