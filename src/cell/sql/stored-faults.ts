@@ -35,19 +35,14 @@ export async function storedFaults<Tx>(
   return faults.filter((fault) => fault !== undefined);
 }
 
-<<<<<<< HEAD
-function faultOf({ name, idName }: Claimable, traits: StoredTraits): string | undefined {
-  const { isTable, engineWithoutTransactions: engine, hasUniqueId } = traits;
+function faultOf({ claimable, table }: SqlTable, traits: StoredTraits): string | undefined {
+  const { name, idName, subjectIdName, scopeName, attributes } = claimable;
+  const { isTable, engineWithoutTransactions: engine, hasUniqueId, paddedColumns } = traits;
   if (!isTable)
     return (
       `has ${name}, which is a view or a foreign table: name the table that stores its rows, because a ` +
       "view may hide some"
     );
-=======
-function faultOf({ claimable, table }: SqlTable, traits: StoredTraits): string | undefined {
-  const { name, idName, subjectIdName, scopeName, attributes } = claimable;
-  const { engineWithoutTransactions: engine, hasUniqueId, paddedColumns } = traits;
->>>>>>> 933450df (cell: refuse char(n) columns that the database fills up with spaces)
   if (engine !== undefined)
     return `has ${name}, which ${engine} stores without transactions: convert it to InnoDB`;
   if (!hasUniqueId)
