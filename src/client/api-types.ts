@@ -124,8 +124,8 @@ export interface Batch {
       }[]
     | undefined;
   /**
-   * If true, destroys of names without a claim are counted in `counts.missing`. Otherwise they are
-   * refused.
+   * If true, destroys of names without a claim are counted in `counts.missing`, replaces of them without
+   * `epoch` claim them, and the batch may be empty. Otherwise all these are refused.
    */
   allow_missing?: boolean | undefined;
   /**

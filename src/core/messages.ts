@@ -99,6 +99,10 @@ export interface Op extends BucketKey {
 
 export const listOf = (kind: OpKind): OpList => `${kind}s`;
 
+/** A replace of a name that nobody has is held as a create (B12). */
+export const heldAs = (kind: OpKind, hasClaim: boolean): OpKind =>
+  kind === "replace" && !hasClaim ? "create" : kind;
+
 /**
  * Identifies one attempt of a begin. It is never reused (B3). Attempts are ordered by incarnation, then by
  * counter.
@@ -118,7 +122,10 @@ export interface Holder extends AttemptId {
 
 export interface Prepare extends Holder {
   ops: Op[];
-  /** If true, destroys of claims that do not exist are counted as `missing` and not refused. */
+  /**
+   * If true, destroys of claims that do not exist are counted as `missing` and not refused, and replaces of
+   * such claims make them (B12).
+   */
   allowMissing: boolean;
   /** Present if a verification makes this begin (H6). */
   isVerification?: true;

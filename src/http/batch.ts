@@ -100,7 +100,7 @@ class BatchCheck {
     this.#types = types;
     this.#shards = shards;
     this.#limits = limits;
-    this.#fault = countFault(given, limits);
+    this.#fault = countFault(given, batch.allow_missing ?? false, limits);
     this.given = this.#fault === undefined ? given : [];
   }
 
@@ -143,8 +143,13 @@ class BatchCheck {
   }
 }
 
-function countFault(given: readonly GivenOp[], { batchOps }: Limits): Result<never> | undefined {
-  if (given.length === 0)
+/** A batch may be empty if it allows missing claims, because then it may hold nothing anyway (B12). */
+function countFault(
+  given: readonly GivenOp[],
+  allowMissing: boolean,
+  { batchOps }: Limits,
+): Result<never> | undefined {
+  if (given.length === 0 && !allowMissing)
     return invalid("body", "must have at least one op in `creates`, `destroys` or `replaces`");
   const tooMany = given[batchOps];
   return (

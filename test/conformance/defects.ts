@@ -305,6 +305,16 @@ export const defects: readonly Defect[] = [
     },
   },
   {
+    name: "a replace is refused although its begin allows missing claims",
+    rule: "B12",
+    plant: () => (request, forward) => {
+      const { replaces = [] } = (request.body ?? {}) as { replaces?: object[] };
+      return replaces.length === 0
+        ? forward()
+        : forward({ body: { ...(request.body as object), allow_missing: false } });
+    },
+  },
+  {
     name: "a page of records loses the first of its records",
     rule: "R3",
     plant: () => async (request, forward) => {

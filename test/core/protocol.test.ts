@@ -228,7 +228,7 @@ test("[B4] a destroy locks its claim, and only its owner may destroy it", async 
   expect(await begin(objects, "2", objects.uuid(), ["ada"])).toEqual(ok({ created: true }));
 });
 
-test("[B4] destroys without a claim are refused, or counted if that is allowed", async () => {
+test("[B12] destroys without a claim are refused, or counted if that is allowed", async () => {
   const objects = await start();
   const destroys: OpSpec[] = ["a", "b", "c"].map((value) => ({
     kind: "destroy",
@@ -249,9 +249,57 @@ test("[B4] destroys without a claim are refused, or counted if that is allowed",
   );
   expect(await commit(objects, "1", lease)).toEqual(ok({ state: "COMMITTED" }));
   expect(await objects.claims()).toEqual([]);
-  expect(
-    await begin(objects, "1", objects.uuid(), [{ kind: "replace", value: "a" }], { allowMissing: true }),
-  ).toEqual(no("FAILED_PRECONDITION"));
+});
+
+test("[B12] a replace without a claim is refused, or takes the name if that is allowed", async () => {
+  const objects = await start();
+  const replace: OpSpec = { kind: "replace", value: "Ada" };
+  const absent = no("FAILED_PRECONDITION", { conflicts: [{ list: "replaces", index: 0, kind: "absent" }] });
+  expect(await begin(objects, "1", objects.uuid(), [replace])).toEqual(absent);
+  const counted = { creates: 0, destroys: 0, replaces: 1, missing: 0 };
+  const leased = async (): Promise<string> => {
+    const lease = objects.uuid();
+    const begun = await begin(objects, "1", lease, [replace], { allowMissing: true });
+    expect(begun).toEqual(ok({ lease: expect.objectContaining({ counts: counted }) as unknown }));
+    expect(await lookup(objects, "ada")).toMatchObject({
+      kind: "record",
+      record: { status: "LEASE_CREATING", value: "Ada", cell: "1", lease },
+    });
+    expect(await begin(objects, "2", objects.uuid(), ["ada"])).toEqual(no("ABORTED"));
+    return lease;
+  };
+  await rollBack(objects, "1", await leased());
+  expect(await lookup(objects, "ada")).toEqual({ kind: "none" });
+  await commit(objects, "1", await leased());
+  expect(await lookup(objects, "ada")).toMatchObject({
+    kind: "record",
+    record: { status: "ACTIVE", value: "Ada", cell: "1", lease: null },
+  });
+  expect(await begin(objects, "2", objects.uuid(), [replace], { allowMissing: true })).toEqual(
+    no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "not_owner" })] }),
+  );
+});
+
+test("[B10] [B12] a replace that names an epoch takes no name that nobody has", async () => {
+  const objects = await start();
+  const replace: OpSpec = { kind: "replace", value: "ada", epoch: 1 };
+  expect(await begin(objects, "1", objects.uuid(), [replace], { allowMissing: true })).toEqual(
+    no("FAILED_PRECONDITION", { conflicts: [expect.objectContaining({ kind: "absent" })] }),
+  );
+});
+
+test("[B12] a lease without ops holds nothing, and is decided like any other", async () => {
+  const objects = await start();
+  for (const [decide, state] of [
+    [commit, "COMMITTED"],
+    [rollBack, "ROLLED_BACK"],
+  ] as const) {
+    const lease = objects.uuid();
+    expect(await begin(objects, "1", lease, [])).toEqual(ok({ created: true }));
+    expect(await begin(objects, "1", lease, [])).toEqual(ok({ created: false }));
+    expect(await decide(objects, "1", lease)).toEqual(ok({ state }));
+  }
+  expect(await objects.holds()).toEqual([]);
 });
 
 test("[B4] a replace changes subject, source and spelling at the commit only", async () => {

@@ -1,6 +1,6 @@
 /** Tests of parts that are reconciled after they went back in time (H6, H7). */
 import { describe, expect, test } from "vitest";
-import type { PartStatus } from "../../src/core/messages.ts";
+import type { BeginRequest, PartStatus } from "../../src/core/messages.ts";
 import type { OpSpec } from "../support/ops.ts";
 import { no } from "../support/calls.ts";
 import { Cluster } from "../support/cluster.ts";
@@ -304,13 +304,17 @@ describe("a shard", () => {
 });
 
 /** A ledger that has forgotten two leases, and knows it. The begin that made it notice holds nothing (H5). */
-async function lostLedger(names: (string | OpSpec)[] = ["late"], shards = 1): Promise<[Cluster, string]> {
+async function lostLedger(
+  names: (string | OpSpec)[] = ["late"],
+  shards = 1,
+  more: Partial<BeginRequest> = {},
+): Promise<[Cluster, string]> {
   const c = await Cluster.start({ shards });
   await own(c, "1", "early");
   await own(c, "1", "moved");
   const restore = saveLedger(c);
   const lease = c.uuid();
-  await begin(c, "1", lease, names);
+  await begin(c, "1", lease, names, more);
   await begin(c, "1", c.uuid(), ["a", "b", "c", "d"]);
   restore();
   expect(await begin(c, "1", c.uuid(), ["e", "f", "g", "h"])).toEqual(LOST);
@@ -459,6 +463,20 @@ describe("a ledger", () => {
     expect(await begin(c, "1", lease, ["late"])).toEqual(
       no("FAILED_PRECONDITION", { reason: "LEASE_ROLLED_BACK" }),
     );
+  });
+
+  test("[B2] [B12] [H7] knows a replace that is held as a create, if its batch allows that", async () => {
+    const replace: OpSpec = { kind: "replace", value: "late" };
+    const mayMiss = { allowMissing: true };
+    const [c, lease] = await lostLedger([replace], 1, mayMiss);
+    await reconcileLedger(c);
+    const reused = no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" });
+    expect(await begin(c, "1", lease, [replace])).toEqual(reused);
+    expect(await begin(c, "1", lease, [{ ...replace, epoch: 1 }], mayMiss)).toEqual(reused);
+    expect(await begin(c, "1", lease, [replace], mayMiss)).toMatchObject({
+      ok: true,
+      value: { created: false },
+    });
   });
 
   test("[H7] refuses everything until the holds of every shard are rebuilt", async () => {

@@ -405,17 +405,24 @@ export const beginChecks: readonly Check[] = [
   },
   {
     id: "begin/allow-missing",
-    rules: ["API"],
-    title: "With allow_missing, a destroy of a name that nobody has is counted. A replace of one is refused.",
+    rules: ["B12"],
+    title: "With allow_missing, a destroy of a name that nobody has is counted, and a replace takes it.",
     run: async (context) => {
       const destroys = [{ bucket: context.bucket(context.name()) }];
       expectRefusal((await context.begin({ destroys })).received, 409, { code: "FAILED_PRECONDITION" });
       const lease = await context.granted({ destroys, allow_missing: true });
       expectFields(lease.received, { lease: { counts: { creates: 0, destroys: 1, missing: 1 } } });
       await context.commit(lease);
-      const replaces = [context.op(context.name())];
-      const { received } = await context.begin({ replaces, allow_missing: true });
-      expectRefusal(received, 409, { code: "FAILED_PRECONDITION", conflicts: [{ kind: "absent" }] });
+      const name = context.name();
+      const replaces = [context.op(name)];
+      expectRefusal((await context.begin({ replaces })).received, 409, {
+        code: "FAILED_PRECONDITION",
+        conflicts: [{ kind: "absent" }],
+      });
+      await context.commit(await context.granted({ replaces, allow_missing: true }));
+      await context.record(name);
+      expectRefusal((await context.begin({})).received, 400, { code: "INVALID_ARGUMENT", field: "body" });
+      await context.commit(await context.granted({ allow_missing: true }));
     },
   },
 ];

@@ -241,6 +241,10 @@ const destroysOf = ({ ops }: Begin["call"]): number => ops.filter(({ kind }) => 
 const mayMiss = ({ allowMissing }: Begin["call"], op: BatchOp): boolean =>
   allowMissing === true && op.kind === "destroy";
 
+/** A replace of a name that nobody has may be a create, unless it names an epoch [B12]. */
+const mayCreate = ({ allowMissing }: Begin["call"], { kind, epoch }: BatchOp): boolean =>
+  allowMissing === true && kind === "replace" && epoch === undefined;
+
 /**
  * A destroy that may find nothing holds the bucket or not. The answer only counts how many did not, for the
  * whole batch.
@@ -252,7 +256,7 @@ function begun(call: Begin["call"], answer: Operation["answer"], lease: number, 
   const way = (take: Taking | undefined): Action => ({ kind: "begun", lease, take, state, created });
   const op = call.ops.find((each) => each.bucket === bucket);
   if (op === undefined) return [way(undefined)];
-  const held = way({ ...op, cell: call.cell });
+  const held = way({ ...op, cell: call.cell, mayCreate: mayCreate(call, op) });
   if (!mayMiss(call, op)) return [held];
   const missing = answer.kind === "ok" ? answer.missing : undefined;
   if (missing === 0) return [held];

@@ -68,7 +68,8 @@ export type Action =
   /** A destroy with `allow_missing` that found no claim. */
   | { kind: "missing" };
 
-export type Taking = BatchOp & { cell: string };
+/** `mayCreate`: a replace that is a create if nobody has the name [B12]. */
+export type Taking = BatchOp & { cell: string; mayCreate?: boolean };
 
 /** The next state, or the reason why the action is impossible. */
 export type Step = State | string;
@@ -133,9 +134,10 @@ function grant(state: State, lease: number, take: Taking | undefined): Step {
   if (take === undefined) return { ...state, leases };
   const { claim, hold } = state;
   if (hold !== undefined) return "another granted lease holds the bucket";
-  if (take.kind === "create" && claim !== undefined) return "the bucket is owned";
-  if (take.kind !== "create" && claim === undefined) return "the bucket has no owner";
-  if (take.kind !== "create" && claim?.record.cell !== take.cell) return "another cell owns the bucket";
+  const kind = take.mayCreate === true && claim === undefined ? "create" : take.kind;
+  if (kind === "create" && claim !== undefined) return "the bucket is owned";
+  if (kind !== "create" && claim === undefined) return "the bucket has no owner";
+  if (kind !== "create" && claim?.record.cell !== take.cell) return "another cell owns the bucket";
   if (take.kind === "destroy" && claim !== undefined && !fits(take, claim.record))
     return "the claim has another subject or source";
   if (take.epoch !== undefined && claim?.epoch !== undefined && take.epoch !== claim.epoch)
@@ -143,7 +145,7 @@ function grant(state: State, lease: number, take: Taking | undefined): Step {
   return {
     ...state,
     leases,
-    hold: { lease, kind: take.kind, record: recordOf(take), epoch: undefined },
+    hold: { lease, kind, record: recordOf(take), epoch: undefined },
   };
 }
 

@@ -4,6 +4,7 @@ import type { GroupCommit } from "../group-commit.ts";
 import { abovePoints, MAX_BELIEVED, POSITION_MARGIN, type History } from "../history.ts";
 import type { Limits } from "../limits.ts";
 import {
+  heldAs,
   MESSAGE_VERSION,
   type BeginRequest,
   type CellState,
@@ -448,13 +449,13 @@ export const isRebuilt = (row: LeaseRow): boolean => row.payload_hash === REBUIL
  * Returns why the replay of a begin of a rebuilt lease is refused (B2). Undefined if every op of the batch is
  * held, because then the lease is granted to this batch. Otherwise the lease may never have been granted.
  */
-export function replayRefusal(row: LeaseRow, { ops }: BeginRequest): Refusal | undefined {
+export function replayRefusal(row: LeaseRow, { ops, allowMissing }: BeginRequest): Refusal | undefined {
   const held = new Map(
     (row.payload === null ? [] : decodePayload(row.payload)).map((op) => [`${op.type}:${op.canonical}`, op]),
   );
   const isHeld = ops.every((op) => {
     const known = held.get(`${op.type}:${op.canonical}`);
-    return known !== undefined && isSameOp(op, known);
+    return known !== undefined && isSameOp(op, known, allowMissing);
   });
   if (isHeld && ops.length === held.size) return undefined;
   return refused(
@@ -465,9 +466,10 @@ export function replayRefusal(row: LeaseRow, { ops }: BeginRequest): Refusal | u
   ).refusal;
 }
 
-/** A destroy is held without its value, subject and source. */
-function isSameOp(op: Op, held: Op): boolean {
-  if (op.kind !== held.kind) return false;
+/** A destroy is held without its value, subject and source, and a replace without a claim as a create. */
+function isSameOp(op: Op, held: Op, allowMissing: boolean): boolean {
+  const mayBeWithoutClaim = allowMissing && op.epoch === undefined;
+  if (op.kind !== held.kind && !(mayBeWithoutClaim && held.kind === heldAs(op.kind, false))) return false;
   if (op.kind === "destroy") return true;
   return (
     op.value === held.value &&

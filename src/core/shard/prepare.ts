@@ -1,4 +1,5 @@
 import {
+  heldAs,
   listOf,
   type BucketKey,
   type HeldKey,
@@ -114,9 +115,11 @@ export class Preparation {
   }
 
   #hold(op: Op, holder: ExecutionId): void {
-    const hold = newHold(op, holder, this.#randomness.uuid(), this.#nowMs);
+    const { claim } = this.#occupantsOf(op);
+    const held = { ...op, kind: heldAs(op.kind, claim !== undefined) };
+    const hold = newHold(held, holder, this.#randomness.uuid(), this.#nowMs);
     this.#made.push(hold);
-    this.#occupants.set(bucketText(op.type, op.canonical), { claim: this.#occupantsOf(op).claim, hold });
+    this.#occupants.set(bucketText(op.type, op.canonical), { claim, hold });
   }
 
   #occupantsOf({ type, canonical }: BucketKey): Occupants {
@@ -181,9 +184,14 @@ function examine(
   if (claim !== undefined && claim.cell !== cell && hold?.kind !== "destroy")
     return { kind: "not_owner", owner: "other" };
   if (hold !== undefined) return leased(hold);
-  if (claim === undefined)
-    return op.kind === "destroy" && allowMissing ? { kind: "missing" } : { kind: "absent" };
+  if (claim === undefined) return allowMissing ? withoutClaim(op) : { kind: "absent" };
   return matches(op, claim) ? { kind: "clear" } : { kind: "mismatch", owner: "self" };
+}
+
+/** What a begin that allows missing claims finds if a name has none (B12). */
+function withoutClaim({ kind, epoch }: Op): Finding {
+  if (kind === "destroy") return { kind: "missing" };
+  return epoch === undefined ? { kind: "clear" } : { kind: "absent" };
 }
 
 function matches({ kind, subject, source, epoch }: Op, claim: Claimant): boolean {

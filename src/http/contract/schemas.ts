@@ -87,8 +87,8 @@ export const batch = z
       .optional()
       .meta({
         description:
-          "If true, destroys of names without a claim are counted in `counts.missing`. Otherwise " +
-          "they are refused.",
+          "If true, destroys of names without a claim are counted in `counts.missing`, replaces of them " +
+          "without `epoch` claim them, and the batch may be empty. Otherwise all these are refused.",
       }),
     verification: z
       .boolean()

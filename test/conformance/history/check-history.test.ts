@@ -249,6 +249,13 @@ const right: Record<string, Line[]> = {
     [commit("L1"), COMMITTED],
     [lookup(), saw({ ...creating("L2"), cell: "2" })],
   ],
+  "a replace that finds nothing is a create": [
+    [{ kind: "begin", cell: "1", lease: "L1", ops: [replace("GROUP:1")], allowMissing: true }, CREATED],
+    [beginOf("2", "L2", create()), conflict("leased", "other")],
+    [lookup(), saw(creating("L1"))],
+    [commit("L1"), COMMITTED],
+    [lookup(), saw(active("1"))],
+  ],
   "a destroy of a name without an owner": [[begin("L1", destroy()), conflict("absent")]],
   "a destroy that expects another subject": [
     ...claimed,
@@ -453,6 +460,19 @@ const wrong: Record<string, Line[]> = {
   ],
   "a foreign claim is destroyed": [...claimed, [beginOf("2", "L2", destroy()), CREATED]],
   "a destroy of nothing is granted": [[begin("L1", destroy()), CREATED]],
+  "a replace of nothing is granted": [[begin("L1", replace("GROUP:1")), CREATED]],
+  "a replace that names an epoch finds nothing and is granted": [
+    [
+      {
+        kind: "begin",
+        cell: "1",
+        lease: "L1",
+        ops: [{ ...replace("GROUP:1"), epoch: 1 }],
+        allowMissing: true,
+      },
+      CREATED,
+    ],
+  ],
   "a destroy finds nothing where there is a claim": [
     ...claimed,
     [

@@ -142,7 +142,7 @@ class RandomRegister {
     const ops = this.#someBuckets().map((bucket): BatchOp => {
       const kind =
         this.#bucket(bucket).claim === undefined
-          ? "create"
+          ? this.#pick(["create", "create", "replace"] as const)
           : this.#pick(["create", "destroy", "replace"] as const);
       return kind === "destroy" && this.#chance(50)
         ? { kind, bucket }
@@ -194,7 +194,8 @@ class RandomRegister {
     for (const { op, finding } of findings) {
       if (finding !== "clear") continue;
       this.#epoch += 1;
-      const { kind, bucket, subject = "" } = op;
+      const { bucket, subject = "" } = op;
+      const kind = op.kind === "replace" && this.#bucket(bucket).claim === undefined ? "create" : op.kind;
       this.#bucket(bucket).hold = { kind, cell, subject, lease, epoch: this.#epoch };
     }
     this.#states.set(`${cell}/${lease}`, "GRANTED");
@@ -218,7 +219,8 @@ class RandomRegister {
       return conflict("not_owner", claim.cell);
     if (hold !== undefined) return conflict("leased", hold.cell);
     if (op.kind === "create") return claim === undefined ? "clear" : conflict("taken", claim.cell);
-    if (claim === undefined) return op.kind === "destroy" && allowMissing ? "missing" : conflict("absent");
+    if (claim === undefined && !allowMissing) return conflict("absent");
+    if (claim === undefined) return op.kind === "destroy" ? "missing" : "clear";
     return op.kind === "replace" || op.subject === undefined || op.subject === claim.subject
       ? "clear"
       : conflict("mismatch", cell);

@@ -49,8 +49,13 @@ export const activities: Record<
   Activity,
   (simulation: Simulation, cell: Cell, random: Random) => Promise<void>
 > = {
-  create: (simulation, cell, random) =>
-    change(cell, { ...EMPTY, creates: drawNewRows(simulation, cell, random, 3) }),
+  create: (simulation, cell, random) => {
+    const rows = drawNewRows(simulation, cell, random, 3);
+    // A cell does not know whether a name that it respells was ever claimed (B12).
+    const replaces = simulation.respells ? rows.filter(({ value, canonical }) => value !== canonical) : [];
+    const creates = rows.filter((row) => !replaces.includes(row));
+    return change(cell, { ...EMPTY, creates, replaces, allowMissing: replaces.length > 0 });
+  },
   destroy: (_, cell, random) =>
     change(cell, { ...EMPTY, destroys: drawOwnRows(cell, random, 2), allowMissing: random.chance(0.3) }),
   rename: (simulation, cell, random) =>

@@ -1867,6 +1867,20 @@ export const bugs: Record<string, Bug> = {
     "if (epoch !== undefined && epoch !== claim.epoch) return false;",
     "if (epoch !== undefined && epoch < 0) return false;",
   ),
+  "a replace of a name that nobody has is held as a replace": one(
+    "B12",
+    ["I3", "I4", "I5"],
+    "src/core/shard/prepare.ts",
+    "kind: heldAs(op.kind, claim !== undefined)",
+    "kind: op.kind",
+  ),
+  "a replace that names an epoch takes a name that nobody has": one(
+    "B12",
+    ["I3"],
+    "src/core/shard/prepare.ts",
+    'return epoch === undefined ? { kind: "clear" } : { kind: "absent" };',
+    'return { kind: "clear" };',
+  ),
   "a digest asks nobody about its holds": one(
     "R4",
     ["I21"],

@@ -88,7 +88,8 @@ function textOf(parts: readonly { words: DigestWords; count: number }[]): string
 }
 
 /**
- * A destroy with another epoch is refused. One with the claim's epoch is granted, and then rolled back (B10).
+ * A destroy with another epoch is refused. One with the claim's epoch is granted, and then rolled back. A
+ * replace with an epoch takes no name that nobody has (B10, B12).
  */
 export async function checkEpochs(simulation: Simulation, cell: Cell): Promise<void> {
   const { judge } = simulation;
@@ -99,11 +100,11 @@ export async function checkEpochs(simulation: Simulation, cell: Cell): Promise<v
   if (row === undefined || claim === undefined) return;
   const [op] = cell.opsOf({ creates: [], destroys: [row], replaces: [] });
   if (op === undefined) return;
-  const begin = (ending: string, ops: Op[]) =>
+  const begin = (ending: string, ops: Op[], allowMissing = false) =>
     cell.api.begin(cell.id, cell.caller, {
       lease: `00000000-0000-4000-8000-0000000${cell.id}${ending}`,
       ops,
-      allowMissing: false,
+      allowMissing,
     });
   const outdated = await begin("8000", [{ ...op, epoch: claim.epoch + 1 }]);
   if (outdated.kind === "unknown") return;
@@ -124,6 +125,16 @@ export async function checkEpochs(simulation: Simulation, cell: Cell): Promise<v
   );
   await cell.api.decide(cell.id, cell.caller, `00000000-0000-4000-8000-0000000${cell.id}8001`, "ROLLED_BACK");
   judge.see("B10");
+  const free = { ...row, canonical: "nobody-has-it", value: "nobody-has-it" };
+  const [replace] = cell.opsOf({ creates: [], destroys: [], replaces: [free] });
+  if (replace === undefined) return;
+  const taken = await begin("8002", [{ ...replace, epoch: claim.epoch }], true);
+  judge.check(
+    "I3",
+    taken.kind !== "ok",
+    () =>
+      `cell ${cell.id} named an epoch of a name that nobody has, and was answered ${JSON.stringify(taken)}`,
+  );
 }
 
 /** Only as many cells as the limit allows get a slot, and a second run of a cell gets none (A3). */

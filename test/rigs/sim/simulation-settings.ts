@@ -210,6 +210,8 @@ export interface SimulationSettings {
   plans?: true;
   /** True if the operator makes several plans for one loss. Undefined in a run with one for each loss. */
   replans?: true;
+  /** True if cells change the spelling of names that were never claimed. Undefined in other runs. */
+  respells?: true;
   /** How many times as many events as other runs the run has. */
   stepsFactor: number;
 }
@@ -360,6 +362,7 @@ export function drawSettings(seed: number): SimulationSettings {
   const withSources = { ...withReplans, ...sourcesOf(Random.of(seed, "sources go back"), withReplans) };
   return {
     ...withSources,
+    ...(Random.of(seed, "names that nobody has").chance(0.2) ? { respells: true } : {}),
     ...lostTransfersOf(Random.of(seed, "pending moved names with losses"), withSources),
   };
 }

@@ -119,6 +119,8 @@ export class Simulation {
   readonly plans: boolean;
   /** Whether the operator makes several plans for each of them. */
   readonly replans: boolean;
+  /** Whether cells change the spelling of names that were never claimed (B12). */
+  readonly respells: boolean;
   readonly #skipped: { has: (index: number) => boolean };
   readonly #log: string[] = [];
   #failure: Error | undefined;
@@ -181,6 +183,7 @@ export class Simulation {
     this.routedNames = settings.transfersMs === undefined ? this.names : [...this.names, ...MOVING];
     this.bringsForward = settings.bringsForward === true;
     this.plans = settings.plans === true;
+    this.respells = settings.respells === true;
     this.replans = settings.replans === true;
     this.cells = [...this.coordinator.ledgers.keys()].map(
       (cell) => new Cell(cell, context, this.faults, settings),

@@ -6,7 +6,7 @@ import type { Part } from "../part.ts";
 import { Violation } from "../violation.ts";
 import type { Evidence } from "./evidence.ts";
 import type { TransferWatch } from "./transfer-watch.ts";
-import { attemptOf, factKey, isHoldOf, type Facts, type LedgerRow } from "./rows.ts";
+import { attemptOf, factKey, isHeldAsCreate, isHoldOf, type Facts, type LedgerRow } from "./rows.ts";
 
 /** A lease that stayed granted for this long has outlived every timer. */
 const LONG_MS = 120_000;
@@ -189,6 +189,7 @@ export class LedgerWatch {
           isHeld,
           () => `lease ${lease} of cell ${cell} is granted, but does not hold ${nameKey(op)}`,
         );
+      if (isHeld && isHeldAsCreate(hold, op)) this.#evidence.see("B12");
       const claimed = this.#evidence.claimOn(op)?.epoch;
       const isAsRead = !isHeld || op.epoch === undefined || op.epoch === claimed;
       this.#evidence.require(

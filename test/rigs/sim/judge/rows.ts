@@ -103,10 +103,14 @@ export const factKey = (cell: string, lease: string): string => `${cell}/${lease
 export const rowKey = ({ bucket_type, canonical }: Pick<HoldRow, "bucket_type" | "canonical">): string =>
   nameKey({ type: bucket_type, canonical });
 
+/** Whether a replace is held as a create, because nobody has its name (B12). */
+export const isHeldAsCreate = (hold: HoldRow, { kind }: Op): boolean =>
+  kind === "replace" && hold.kind === "create";
+
 export const isHoldOf = (hold: HoldRow, { cell, lease, execution }: Facts, op: Op): boolean =>
   hold.cell === cell &&
   hold.lease === lease &&
-  hold.kind === op.kind &&
+  (hold.kind === op.kind || isHeldAsCreate(hold, op)) &&
   hold.incarnation === execution?.incarnation &&
   hold.counter === execution.counter &&
   hold.epoch === execution.epochs[op.shard] &&
