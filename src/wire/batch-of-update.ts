@@ -28,8 +28,8 @@ export interface UpdateBatch {
 }
 
 /**
- * A name in both lists is one op of the API, a replace: a cell's verification sends the old and the new
- * metadata of a name like that. Names that nobody has may be destroyed: older rows were never claimed.
+ * Nets the two lists (W9): GitLab's cells send what each callback of a transaction saw. Names that nobody has
+ * may be destroyed and replaced, because older rows were never claimed (B12).
  */
 export async function batchOfUpdate(
   deployment: Deployment,
@@ -53,9 +53,12 @@ export async function batchOfUpdate(
       lists[name].push(given.value);
     }
   }
+  if (numbers.length === 0)
+    return invalid("body", "must have at least one record in `create_records` or `destroy_records`");
   const declared = await typesOf(deployment, numbers);
   if (!declared.ok) return declared;
   const { types, nameOf: nameOfType } = declared.value;
+  const { create_records: creating, destroy_records: destroying } = withoutCancelled(lists);
   // One organization for the whole update; 0 means none.
   const scope = request.organizationId === 0n ? {} : { scope: String(request.organizationId) };
   const named = ({ bucket, subject, source }: Given) => ({
@@ -66,8 +69,8 @@ export async function batchOfUpdate(
     ...(source === undefined ? {} : { source: { type: nameOfType("source", source.number), id: source.id } }),
   });
   // Canonicalizing names takes time, and most requests only have one of the lists.
-  const hasBothLists = lists.create_records.length > 0 && lists.destroy_records.length > 0;
-  const both = hasBothLists ? [...lists.create_records, ...lists.destroy_records] : [];
+  const hasBothLists = creating.length > 0 && destroying.length > 0;
+  const both = hasBothLists ? [...creating, ...destroying] : [];
   const keys = new Map<Given, string>();
   for await (const given of inParts(both, ({ bucket }) => bucket.value)) {
     const key = keyOf(named(given).bucket, types, "", limits);
@@ -76,16 +79,16 @@ export async function batchOfUpdate(
   }
   const keysOf = (list: readonly Given[]): Set<string | undefined> =>
     new Set(list.map((given) => keys.get(given)));
-  const destroyed = keysOf(lists.destroy_records);
-  const created = keysOf(lists.create_records);
+  const destroyed = keysOf(destroying);
+  const created = keysOf(creating);
   const places: Record<OpList, Given[]> = { creates: [], destroys: [], replaces: [] };
   const batch = { creates: [] as unknown[], destroys: [] as unknown[], replaces: [] as unknown[] };
-  for (const given of lists.create_records) {
+  for (const given of creating) {
     const list = hasBothLists && destroyed.has(keys.get(given)) ? "replaces" : "creates";
     batch[list].push({ ...named(given), ...scope });
     places[list].push(given);
   }
-  for (const given of lists.destroy_records) {
+  for (const given of destroying) {
     // Only the first: a name that is twice in a list is refused.
     if (hasBothLists && created.delete(keys.get(given))) continue;
     batch.destroys.push(named(given));
@@ -100,6 +103,25 @@ export async function batchOfUpdate(
           placeOf(places[list][Number(index)], field) ?? whole,
       ),
   });
+}
+
+/**
+ * Leaves out records that are equal in both lists, in pairs: after such a create and destroy, in whatever
+ * order, the cell has the name if it had it before (W9).
+ */
+function withoutCancelled(lists: Record<ListName, Given[]>): Record<ListName, Given[]> {
+  const factsOf = ({ bucket, subject, source }: Given): string => JSON.stringify([bucket, subject, source]);
+  const destroys = Map.groupBy(lists.destroy_records, factsOf);
+  const cancelled = new Set<Given>();
+  for (const created of lists.create_records) {
+    const destroyed = destroys.get(factsOf(created))?.pop();
+    if (destroyed !== undefined) cancelled.add(created).add(destroyed);
+  }
+  const isLeft = (given: Given): boolean => !cancelled.has(given);
+  return {
+    create_records: lists.create_records.filter(isLeft),
+    destroy_records: lists.destroy_records.filter(isLeft),
+  };
 }
 
 /** An op of the API's batch, with the field that has another name in the protobuf. */

@@ -74,5 +74,5 @@ export function wireError(
  */
 function codeOf(code: ErrorCode, conflicts: readonly { list: OpList }[]): Code {
   if (code !== "ABORTED" || conflicts.length === 0) return codes[code];
-  return conflicts.some(({ list }) => list === "creates") ? Code.AlreadyExists : Code.FailedPrecondition;
+  return conflicts.some(({ list }) => list !== "destroys") ? Code.AlreadyExists : Code.FailedPrecondition;
 }
