@@ -478,10 +478,11 @@ class Transaction:
         return batch_of(
             creates=[claim.op() for claim in creates],
             # A destroy names its source, so that it cannot release the claim of another row that has the
-            # name by now. The claim may be missing, if the row is older than the column's claims.
+            # name by now.
             destroys=[{"bucket": claim.bucket, "source": claim.source} for claim in destroys],
             replaces=[claim.op() for claim in replaces],
-            allow_missing=bool(destroys),
+            # A claim may be missing, if the row is older than the column's claims.
+            allow_missing=bool(destroys or replaces),
         ), rows
 
     def _read(self, table: str, row_id: Any, lock: bool = False) -> Row | None:
@@ -630,17 +631,11 @@ class Cell:
         )
 
     def _without_drift(self, lease: str, batch: Batch, conflicts: list[dict]) -> Batch:
-        """A replace of a name without a claim becomes a create. Names of others are not released."""
-        at = {name: {each["index"] for each in conflicts if each["list"] == name} for name in OPS}
-        if at["destroys"]:
-            self._report("not_owned", lease=lease, conflicts=conflicts)
-        replaces, destroys = batch.get("replaces", []), batch.get("destroys", [])
-        return batch_of(
-            creates=batch.get("creates", []) + [op for i, op in enumerate(replaces) if i in at["replaces"]],
-            destroys=[op for i, op in enumerate(destroys) if i not in at["destroys"]],
-            replaces=[op for i, op in enumerate(replaces) if i not in at["replaces"]],
-            allow_missing=batch.get("allow_missing"),
-        )
+        """Names of others are not released."""
+        self._report("not_owned", lease=lease, conflicts=conflicts)
+        dropped = {each["index"] for each in conflicts}
+        kept = [op for i, op in enumerate(batch["destroys"]) if i not in dropped]
+        return batch_of(**(batch | {"destroys": kept}))
 
     def _undo(self, db: psycopg.Connection, lease: str, begun: Answer | None) -> None:
         """Ends the local transaction first, then the lease, unless the begin was certainly refused [L2]."""
@@ -903,9 +898,7 @@ def is_same_name_twice(answer: Answer) -> bool:
 
 def is_older_drift(conflict: dict) -> bool:
     """Rows and claims differed before this transaction, so it must not fail because of that."""
-    if conflict["list"] == "replaces":
-        return conflict["kind"] == "absent"
-    return conflict["list"] == "destroys" and conflict["kind"] in ("absent", "not_owner", "mismatch")
+    return conflict["list"] == "destroys" and conflict["kind"] in ("not_owner", "mismatch")
 
 
 def proves_rollback(error: psycopg.Error) -> bool:

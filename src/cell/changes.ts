@@ -240,7 +240,7 @@ const sameName = ({ origin }: ChangedName, { origin: other }: ChangedName): Inva
 /**
  * A destroy names its source, so that it cannot destroy the claim of another row that has the name by now. It
  * does not name the subject, which may have been different when the claim was made. `allow_missing`: a row
- * that is older than the declaration of its column may have no claim.
+ * that is older than the declaration of its column may have no claim to destroy or replace (B12).
  */
 function batchFrom(
   creates: readonly ChangedName[],
@@ -259,8 +259,9 @@ function batchFrom(
     ...(creates.length === 0 ? {} : { creates: creates.map(claim) }),
     ...(destroys.length === 0
       ? {}
-      : { destroys: destroys.map(({ bucket, source }) => ({ bucket, source })), allow_missing: true }),
+      : { destroys: destroys.map(({ bucket, source }) => ({ bucket, source })) }),
     ...(replaces.length === 0 ? {} : { replaces: replaces.map(claim) }),
+    ...(destroys.length + replaces.length === 0 ? {} : { allow_missing: true }),
   };
 }
 

@@ -49,22 +49,7 @@ async function asked(given: Batch, ...answers: Answer<LeaseState>[]) {
   return { answer, batches, uuids, reported };
 }
 
-describe("a conflict from earlier drift", () => {
-  test("an absent claim to replace is created instead, under the same UUID", async () => {
-    const { answer, batches, uuids, reported } = await asked(
-      batch,
-      refused(conflict("replaces", 0, "absent"), conflict("replaces", 2, "absent")),
-    );
-    expect(answer).toEqual(granted);
-    expect(batches[1]).toEqual({
-      creates: [claim("new"), claim("a"), claim("c")],
-      destroys: batch.destroys,
-      replaces: [claim("b")],
-    });
-    expect(uuids).toEqual(["u", "u"]);
-    expect(reported).toEqual([]);
-  });
-
+describe("a destroy of a claim that is not this row's", () => {
   test("a claim to destroy that belongs to another row is kept and reported", async () => {
     const { answer, batches, reported } = await asked(
       batch,
@@ -85,33 +70,28 @@ describe("a conflict from earlier drift", () => {
   });
 
   test("conflicts of the second attempt have the indexes of the first batch", async () => {
-    const first = refused(
-      conflict("replaces", 0, "absent"),
-      conflict("replaces", 2, "absent"),
-      conflict("destroys", 1, "mismatch"),
-    );
+    const first = refused(conflict("destroys", 1, "mismatch"));
     const again = refused(
-      conflict("creates", 2, "taken"),
-      conflict("replaces", 0, "leased"),
+      conflict("replaces", 2, "leased"),
       conflict("creates", 0, "taken"),
       conflict("destroys", 1, "leased"),
     );
     const { answer } = await asked(batch, first, again);
     const places = (answer as Refused).conflicts.map(({ list, index }) => `${list} ${index}`);
-    expect(places).toEqual(["replaces 2", "replaces 1", "creates 0", "destroys 2"]);
+    expect(places).toEqual(["replaces 2", "creates 0", "destroys 2"]);
   });
 
   test.each([
     {
       what: "an additional conflict",
-      first: refused(conflict("replaces", 0, "absent"), conflict("creates", 0, "taken")),
+      first: refused(conflict("destroys", 0, "mismatch"), conflict("creates", 0, "taken")),
     },
     { what: "a leased name to destroy", first: refused(conflict("destroys", 0, "leased")) },
     { what: "a claim of another cell to replace", first: refused(conflict("replaces", 0, "not_owner")) },
     { what: "a refusal without a conflict", first: refused() },
     {
       what: "an earlier attempt without an answer",
-      first: { ...refused(conflict("replaces", 0, "absent")), outcomeKnown: false },
+      first: { ...refused(conflict("destroys", 0, "mismatch")), outcomeKnown: false },
     },
     { what: "a grant", first: granted },
   ])("the batch is not adjusted after $what", async ({ first }) => {
