@@ -281,6 +281,35 @@ export interface ChangedClaim {
 }
 
 /**
+ * The ownership of a name by a cell. `ACTIVE`: permanent. `LEASE_CREATING`: a granted lease creates it.
+ * `LEASE_DESTROYING`: a lease that destroys it holds the name.
+ */
+export interface ClaimRecord {
+  uuid: string;
+  bucket: Bucket;
+  subject: Subject;
+  source: Source;
+  /** What the claim belongs to, as its cell has said. Absent: it has none. */
+  scope?: string | undefined;
+  /** The id of a cell: a decimal int64 above 0. */
+  cell_id: string;
+  /** Identifies this version of the claim. Each later owner of the name has a larger epoch. */
+  epoch: number;
+  status: "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
+  /** The lease that holds the name now, if any. */
+  lease_uuid: string | null;
+  /**
+   * Present if a transfer holds the name: its id. `lease_uuid` is then the UUID of the transfer, and no
+   * lease of the cell.
+   */
+  transfer_id?: string | undefined;
+  /** RFC 3339, in UTC, with milliseconds. */
+  created_at: string;
+  /** RFC 3339, in UTC, with milliseconds. */
+  updated_at: string;
+}
+
+/**
  * A name: a bucket type in `type` or `bucket` with a `value`, or one of the other fields, such as
  * `{"route": "gitlab-org"}` for the type ROUTES.
  */
@@ -296,11 +325,14 @@ export interface ClassifyClaim {
   redirectRoute?: string | undefined;
   username?: string | undefined;
   email?: string | undefined;
-  project_id?: string | number | undefined;
-  projectId?: string | number | undefined;
-  user_id?: string | number | undefined;
-  userId?: string | number | undefined;
+  project_id?: ClassifyInteger | undefined;
+  projectId?: ClassifyInteger | undefined;
+  user_id?: ClassifyInteger | undefined;
+  userId?: ClassifyInteger | undefined;
 }
+
+/** A 64-bit integer: a string, as in the JSON of a protobuf, or a number. */
+export type ClassifyInteger = string | number;
 
 export interface ClassifyRequest {
   /**
@@ -396,7 +428,7 @@ export type ExportLine =
       as_of: string;
     }
   | {
-      record: Record;
+      record: ClaimRecord;
       /**
        * The last source id whose records are complete with this line. To continue, send it as `source_id_gt`.
        * Empty: none is complete yet, so start from the beginning.
@@ -646,7 +678,7 @@ export interface Lookup {
 export interface LookupResult {
   bucket: Bucket;
   found: boolean;
-  record?: Record | ForeignRecord | undefined;
+  record?: ClaimRecord | ForeignRecord | undefined;
   cell?: OwnerCell | undefined;
 }
 
@@ -926,35 +958,6 @@ export interface ReconciliationReport {
   started_ago_ms?: number | undefined;
   /** Milliseconds from the end of the run until this was sent. At most ten years. */
   ended_ago_ms?: number | undefined;
-}
-
-/**
- * The ownership of a name by a cell. `ACTIVE`: permanent. `LEASE_CREATING`: a granted lease creates it.
- * `LEASE_DESTROYING`: a lease that destroys it holds the name.
- */
-export interface Record {
-  uuid: string;
-  bucket: Bucket;
-  subject: Subject;
-  source: Source;
-  /** What the claim belongs to, as its cell has said. Absent: it has none. */
-  scope?: string | undefined;
-  /** The id of a cell: a decimal int64 above 0. */
-  cell_id: string;
-  /** Identifies this version of the claim. Each later owner of the name has a larger epoch. */
-  epoch: number;
-  status: "ACTIVE" | "LEASE_CREATING" | "LEASE_DESTROYING";
-  /** The lease that holds the name now, if any. */
-  lease_uuid: string | null;
-  /**
-   * Present if a transfer holds the name: its id. `lease_uuid` is then the UUID of the transfer, and no
-   * lease of the cell.
-   */
-  transfer_id?: string | undefined;
-  /** RFC 3339, in UTC, with milliseconds. */
-  created_at: string;
-  /** RFC 3339, in UTC, with milliseconds. */
-  updated_at: string;
 }
 
 /** What a removal of a cell would release, and how far it is. */
@@ -1925,7 +1928,7 @@ export interface Operations {
   getRecord: {
     body: undefined;
     answer: {
-      record: Record | ForeignRecord;
+      record: ClaimRecord | ForeignRecord;
       cell: OwnerCell;
     };
   };
@@ -1943,7 +1946,7 @@ export interface Operations {
        * milliseconds.
        */
       as_of: string;
-      records: readonly Record[];
+      records: readonly ClaimRecord[];
       /**
        * True: the next page continues with records of the last source id of this page, because that id has
        * more records than fit into a page.

@@ -3,7 +3,7 @@ import type { Call, Connection, LineResult } from "./connection.ts";
 import { errorOf } from "./errors.ts";
 import { answerOfProblem } from "./problem.ts";
 import { checkShape } from "./shape.ts";
-import { operations, type ExportLine, type Record as ClaimRecord } from "./api-types.ts";
+import { operations, type ExportLine, type ClaimRecord } from "./api-types.ts";
 
 type End = Extract<ExportLine, { end: unknown }>["end"];
 

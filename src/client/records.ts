@@ -5,7 +5,7 @@ import { errorOf, NotFoundError, NotOwnerError, valueOf } from "./errors.ts";
 import { Export } from "./export.ts";
 import type { FencingToken } from "./fencing.ts";
 import { Pages, type Page } from "./pages.ts";
-import type { Bucket, LookupResult, Operations, Record as ClaimRecord, Source } from "./api-types.ts";
+import type { Bucket, LookupResult, Operations, ClaimRecord, Source } from "./api-types.ts";
 
 /**
  * A record, and the cell that owns the name. For another cell's record, a cell gets only the bucket, the

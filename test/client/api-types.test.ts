@@ -30,7 +30,7 @@ it("has the types of the contract", () => {
   expectTypeOf<Given<typeof schemas.batch>>().toEqualTypeOf<Json<api.Batch>>();
   expectTypeOf<Given<typeof schemas.bucket>>().toEqualTypeOf<Json<api.Bucket>>();
   expectTypeOf<Shown<typeof schemas.lease>>().toEqualTypeOf<Json<api.Lease>>();
-  expectTypeOf<Shown<typeof schemas.wholeRecord>>().toEqualTypeOf<Json<api.Record>>();
+  expectTypeOf<Shown<typeof schemas.wholeRecord>>().toEqualTypeOf<Json<api.ClaimRecord>>();
   expectTypeOf<Shown<typeof schemas.foreignRecord>>().toEqualTypeOf<Json<api.ForeignRecord>>();
   expectTypeOf<Shown<typeof schemas.problem>>().toEqualTypeOf<Json<api.Problem>>();
   expectTypeOf<NonNullable<Shown<typeof schemas.problem>["conflicts"]>[number]>().toEqualTypeOf<

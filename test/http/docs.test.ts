@@ -10,6 +10,18 @@ import { inline } from "../../src/http/docs/prose.ts";
 import { VERSION } from "../../src/http/version.ts";
 import { Api } from "../support/workerd/api.ts";
 
+interface Schema {
+  properties?: object;
+  anyOf?: readonly object[];
+  enum?: readonly unknown[];
+}
+
+/** Whether generators make a type of its own of the schema. */
+const isInPlace = ({ anyOf = [], enum: values, properties }: Schema): boolean =>
+  values !== undefined ||
+  properties !== undefined ||
+  anyOf.filter((each) => !("type" in each && each.type === "null")).length > 1;
+
 describe("openapi.json", () => {
   test("is up to date with the contract; if not, run `npm run generate:openapi`", () => {
     expect(openapi).toEqual(JSON.parse(JSON.stringify(openApiOf(version))));
@@ -45,6 +57,22 @@ describe("openapi.json", () => {
     expect(text).not.toContain("#/$defs");
     for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g))
       expect(openapi.components.schemas).toHaveProperty(name ?? "");
+  });
+
+  test("makes no generator name two types alike, or like a type of the language", () => {
+    const schemas = Object.entries<Schema>(openapi.components.schemas);
+    // A type that a property describes in place gets the name of both, in generators' own case.
+    const inPlace = schemas.flatMap(([name, { properties = {} }]) =>
+      Object.entries<Schema>({ ...properties })
+        .filter(([, schema]) => isInPlace(schema))
+        .map(([property]) => `${name}_${property}`.replaceAll("_", "").toLowerCase()),
+    );
+    const names = schemas.map(([name]) => name);
+    const all = [...inPlace, ...names.map((name) => name.toLowerCase())];
+    expect(all.filter((name, index) => all.indexOf(name) !== index)).toEqual([]);
+    // Generated clients use these types without an import.
+    const ofTheLanguage = new Set(["Awaited", "Exclude", "Omit", "Partial", "Pick", "Readonly", "Record"]);
+    expect(names.filter((name) => ofTheLanguage.has(name) || name in globalThis)).toEqual([]);
   });
 
   test("lists every parameter of every path", () => {

@@ -1,6 +1,6 @@
 /** The client's export from a test coordinator. */
 import { afterEach, describe, expect, test } from "vitest";
-import { createClient, type Client, type Record as ClaimRecord } from "../../src/client/index.ts";
+import { createClient, type Client, type ClaimRecord } from "../../src/client/index.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../src/testing/index.ts";
 
 const PATH = "/v1/cells/1/records/export?source_type=RAILS_TABLE_GROUPS";

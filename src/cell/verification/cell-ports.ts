@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from "uuid";
 import type { Client } from "../../client/client.ts";
 import { pause } from "../../client/attempt-abort.ts";
 import { isLeaseholdError } from "../../client/errors.ts";
-import type { Batch, Bucket, Record as ClaimRecord } from "../../client/api-types.ts";
+import type { Batch, Bucket, ClaimRecord } from "../../client/api-types.ts";
 import { idFault } from "../../core/ids.ts";
 import type { Types } from "../../core/types/types.ts";
 import { canonicalOf } from "../declared-types.ts";

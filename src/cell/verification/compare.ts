@@ -1,4 +1,4 @@
-import type { Record as ClaimRecord, Source } from "../../client/api-types.ts";
+import type { ClaimRecord, Source } from "../../client/api-types.ts";
 import type { Types } from "../../core/types/types.ts";
 import {
   isSame,

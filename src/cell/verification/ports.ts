@@ -1,11 +1,4 @@
-import type {
-  Batch,
-  Bucket,
-  Conflict,
-  ForeignRecord,
-  Record as ClaimRecord,
-  Source,
-} from "../../client/api-types.ts";
+import type { Batch, Bucket, Conflict, ForeignRecord, ClaimRecord, Source } from "../../client/api-types.ts";
 import type { Limits } from "../../core/limits.ts";
 import type { SourceRow } from "../changes.ts";
 import type { Claimable, RowClaim } from "../claimable.ts";

@@ -1,10 +1,4 @@
-import type {
-  Batch,
-  Conflict,
-  ForeignRecord,
-  Record as ClaimRecord,
-  Source,
-} from "../../client/api-types.ts";
+import type { Batch, Conflict, ForeignRecord, ClaimRecord, Source } from "../../client/api-types.ts";
 import { bytesOf } from "../../core/ids.ts";
 import { CLAIM_BYTES, chunkDefaults, type ChunkLimits } from "../chunks.ts";
 import type { SourceRow } from "../changes.ts";

@@ -1,4 +1,4 @@
-import type { Bucket, Record as ClaimRecord, Subject } from "../../client/api-types.ts";
+import type { Bucket, ClaimRecord, Subject } from "../../client/api-types.ts";
 import { idFault } from "../../core/ids.ts";
 import { defaultLimits } from "../../core/limits.ts";
 import type { DigestedClaim } from "../../core/digest.ts";

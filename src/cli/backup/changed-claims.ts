@@ -1,5 +1,5 @@
 import type { Bucket, Source, Subject } from "../../client/index.ts";
-import type { Change, Record as ClaimRecord } from "../../client/api-types.ts";
+import type { Change, ClaimRecord } from "../../client/api-types.ts";
 import { compareBytes, sourceOrder } from "../../core/source-order.ts";
 import { damaged } from "./format.ts";
 

@@ -5,7 +5,7 @@ import type {
   IdentitiesChange,
   Key,
   Lease,
-  Record as ClaimRecord,
+  ClaimRecord,
   TypeSet,
 } from "../../client/api-types.ts";
 import { CommandError } from "../framework/command-error.ts";

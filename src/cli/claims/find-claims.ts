@@ -1,4 +1,4 @@
-import type { Record as Claim } from "../../client/index.ts";
+import type { ClaimRecord as Claim } from "../../client/index.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import { callRoute } from "../connection/call-route.ts";
 import type { Context } from "../framework/context.ts";

@@ -1,4 +1,4 @@
-import type { Bucket, Client, Record as Claim, Source } from "../../client/index.ts";
+import type { Bucket, Client, ClaimRecord as Claim, Source } from "../../client/index.ts";
 import { PermissionDeniedError } from "../../client/index.ts";
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";

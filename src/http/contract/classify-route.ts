@@ -23,9 +23,13 @@ export const CLAIM_FIELDS = {
 
 const text = z.string().optional();
 
-/** 64-bit integers are strings in the JSON of a protobuf, and numbers in that of many clients. */
+/** Each field has two names, so in place its schema would get one name twice in a generated client. */
 const integer = z
   .union([z.string(), z.int()], { error: "must be a string or a whole number that JSON represents exactly" })
+  .meta({
+    id: "ClassifyInteger",
+    description: "A 64-bit integer: a string, as in the JSON of a protobuf, or a number.",
+  })
   .optional();
 
 const claim = z

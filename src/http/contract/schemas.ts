@@ -232,7 +232,7 @@ export const wholeRecord = z
     updated_at: time,
   })
   .meta({
-    id: "Record",
+    id: "ClaimRecord",
     description:
       "The ownership of a name by a cell. `ACTIVE`: permanent. `LEASE_CREATING`: a granted " +
       "lease creates it. `LEASE_DESTROYING`: a lease that destroys it holds the name.",

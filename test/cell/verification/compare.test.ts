@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { compare, type Drift } from "../../../src/cell/verification/compare.ts";
 import type { VerifiedRow } from "../../../src/cell/verification/ports.ts";
-import type { Record as ClaimRecord } from "../../../src/client/api-types.ts";
+import type { ClaimRecord } from "../../../src/client/api-types.ts";
 import { shipped } from "../../support/types.ts";
 
 const NOW_MS = Date.parse("2026-11-20T12:00:00Z");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Record as ClaimRecord } from "../../../src/client/api-types.ts";
+import type { ClaimRecord } from "../../../src/client/api-types.ts";
 import { examine } from "../../../src/cell/verification/examine.ts";
 import type {
   IdRange,

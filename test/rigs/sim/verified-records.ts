@@ -1,4 +1,4 @@
-import type { Bucket, ForeignRecord, Record as ApiRecord } from "../../../src/client/api-types.ts";
+import type { Bucket, ForeignRecord, ClaimRecord as ApiRecord } from "../../../src/client/api-types.ts";
 import { canonicalOf, numberOf } from "../../../src/cell/declared-types.ts";
 import type {
   IdRange,

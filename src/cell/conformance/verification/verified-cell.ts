@@ -6,7 +6,7 @@ import type { NamedTable } from "../../table.ts";
 import type { Cursor } from "../../verification/cursor.ts";
 import type { VerificationDatabase } from "../../verification/ports.ts";
 import { createClient, type Client } from "../../../client/client.ts";
-import type { Batch, Bucket, Record as ClaimRecord, Source } from "../../../client/api-types.ts";
+import type { Batch, Bucket, ClaimRecord, Source } from "../../../client/api-types.ts";
 import type { LedgerPoint } from "../../../client/ledger-history.ts";
 import type { TestCoordinator } from "../../../testing/index.ts";
 import { FaultyFetch } from "../faulty-fetch.ts";
