@@ -69,6 +69,7 @@ export function bind<Id extends RouteId>(
         deployment,
         waitUntil,
         signal: context.req.raw.signal,
+        accept: context.req.header("accept"),
         ...identified,
         ...input,
       }),

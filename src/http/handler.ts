@@ -28,6 +28,8 @@ export interface Call<Id extends RouteId> {
   params: z.output<Routes[Id]["params"]>;
   query: z.output<Routes[Id]["query"]>;
   body: BodyOf<Routes[Id]>;
+  /** The header `Accept` of a request. */
+  accept?: string | undefined;
   /** True if the caller wants the events of the route. */
   wantsEvents?: boolean;
   /** The newest point of the ledger that the caller has seen, on routes with `history` (L7). */

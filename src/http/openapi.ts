@@ -176,7 +176,10 @@ const requestBodyOf = (
 
 function answersOf({ responses, history, events }: Route, components: Components): Json {
   const answers = Object.entries(responses).map(
-    ([status, { about, schema, mediaType = "application/json", lines, cached, example }]) => {
+    ([
+      status,
+      { about, schema, mediaType = "application/json", alternatives = {}, lines, cached, example },
+    ]) => {
       const shown =
         lines === true && Array.isArray(example)
           ? example.map((line) => JSON.stringify(line)).join("\n")
@@ -186,6 +189,10 @@ function answersOf({ responses, history, events }: Route, components: Components
         schema: lines === true ? streamOf(described, mediaType) : described,
         ...(shown === undefined ? {} : { example: shown }),
       };
+      const others = Object.entries(alternatives).map(([type, each]) => [
+        type,
+        { schema: described, example: each },
+      ]);
       const headers = {
         ...(history === true ? historyHeaders : {}),
         ...(cached === undefined
@@ -197,7 +204,11 @@ function answersOf({ responses, history, events }: Route, components: Components
         {
           description: about,
           ...(Object.keys(headers).length === 0 ? {} : { headers }),
-          content: { [mediaType]: content, ...(events && eventsOf(events, components)) },
+          content: {
+            [mediaType]: content,
+            ...Object.fromEntries(others),
+            ...(events && eventsOf(events, components)),
+          },
         },
       ];
     },

@@ -1,3 +1,4 @@
+import { wanted } from "./accept.ts";
 import type { LineForm } from "./lines.ts";
 
 /**
@@ -32,8 +33,4 @@ export const eventLines: LineForm<ServerSentEvent> = {
 };
 
 /** Whether a request asks for events and not for a page. A client does not want what has `q=0`. */
-export const acceptsEvents = (accept: string | undefined): boolean =>
-  (accept ?? "").split(",").some((range) => {
-    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
-    return type === EVENT_STREAM && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-  });
+export const acceptsEvents = (accept: string | undefined): boolean => wanted(accept, EVENT_STREAM) > 0;

@@ -65,6 +65,8 @@ interface RouteResponse {
   /** Describes the body, which is JSON unless `mediaType` says otherwise. */
   schema: z.ZodType;
   mediaType?: string;
+  /** Examples of the same in other media types, which a request may ask for in `Accept`. */
+  alternatives?: Readonly<Record<string, string>>;
   /**
    * The body is a stream of JSON lines, made while they are read. `schema` describes one line, and `example`
    * is a list of lines.

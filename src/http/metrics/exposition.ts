@@ -1,13 +1,33 @@
 import { AGE_BUCKETS_MS, BUCKETS_MS, type Durations } from "../../core/metrics/histogram.ts";
 import { families, type Family, type FamilyName, type HistogramName, type LabelsOf } from "./families.ts";
 
-/** The media type of OpenMetrics, to which the server adds the charset. */
+/** The media types, to which the server adds the charset. */
 export const OPEN_METRICS = "application/openmetrics-text; version=1.0.0";
+export const PROMETHEUS_TEXT = "text/plain; version=0.0.4";
 
 /** The units at the ends of names that OpenMetrics wants to be declared. */
 const UNITS = ["seconds", "bytes"];
 
-/** Collects samples, and writes them family by family in the text format of OpenMetrics. */
+/**
+ * The families that the text format of Prometheus has for one of OpenMetrics: the ends of their names, their
+ * types, and where it has to be said, the ends of the names of their samples. The samples are the same in
+ * both formats.
+ */
+const prometheusFamilies: Readonly<
+  Record<Family["type"], readonly [end: string, type: string, of?: string][]>
+> = {
+  counter: [["_total", "counter"]],
+  gauge: [["", "gauge"]],
+  histogram: [["", "histogram"]],
+  info: [["_info", "gauge"]],
+  gaugehistogram: [
+    ["", "histogram", "_bucket"],
+    ["_gsum", "gauge", "_gsum"],
+    ["_gcount", "gauge", "_gcount"],
+  ],
+};
+
+/** Collects samples, and writes them family by family. */
 export class Exposition {
   readonly #samples = new Map<FamilyName, string[]>();
 
@@ -48,12 +68,30 @@ export class Exposition {
     return lines;
   }
 
-  text(): string {
-    const lines = (Object.keys(families) as FamilyName[]).flatMap((name) => {
-      const samples = this.#samples.get(name);
-      return samples === undefined ? [] : [...headOf(name), ...samples];
+  openMetrics(): string {
+    return `${this.#text((name, samples) => [...headOf(name), ...samples])}# EOF\n`;
+  }
+
+  /** https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format */
+  prometheusText(): string {
+    return this.#text((name, samples) => {
+      const { type, help }: Family = families[name];
+      return prometheusFamilies[type].flatMap(([end, textType, of]) => [
+        `# HELP ${name}${end} ${escapedHelp(help)}`,
+        `# TYPE ${name}${end} ${textType}`,
+        ...(of === undefined ? samples : samples.filter((sample) => sample.startsWith(name + of))),
+      ]);
     });
-    return `${lines.join("\n")}\n# EOF\n`;
+  }
+
+  #text(linesOf: (name: FamilyName, samples: readonly string[]) => string[]): string {
+    return (Object.keys(families) as FamilyName[])
+      .flatMap((name) => {
+        const samples = this.#samples.get(name);
+        return samples === undefined ? [] : linesOf(name, samples);
+      })
+      .map((line) => `${line}\n`)
+      .join("");
   }
 }
 
@@ -82,5 +120,7 @@ function labelText(labels: Readonly<Record<string, string>>): string {
   return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
 }
 
-const escaped = (value: string): string =>
-  value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+const escaped = (value: string): string => escapedHelp(value).replaceAll('"', '\\"');
+
+/** Prometheus has no escape for quotes in `HELP`. */
+const escapedHelp = (value: string): string => value.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");

@@ -44,7 +44,7 @@ interface ScrapedPart extends AskedPart<AddSamples> {
 export class Scrape {
   readonly #deployment: ScrapedDeployment;
   readonly #projection: typeof projectionMetrics;
-  readonly #shared: RecentAnswer<string>;
+  readonly #shared: RecentAnswer<Exposition>;
 
   constructor(deployment: ScrapedDeployment, projection = projectionMetrics) {
     this.#deployment = deployment;
@@ -56,11 +56,11 @@ export class Scrape {
     });
   }
 
-  text(waitUntil: WaitUntil): Promise<Result<string>> {
+  read(waitUntil: WaitUntil): Promise<Result<Exposition>> {
     return this.#shared.get(waitUntil, () => this.#scrape(waitUntil));
   }
 
-  async #scrape(waitUntil: WaitUntil, isFirst = true): Promise<Result<string>> {
+  async #scrape(waitUntil: WaitUntil, isFirst = true): Promise<Result<Exposition>> {
     const { config, directory } = this.#deployment;
     // The isolate's copy is good enough, and it is there if the directory does not answer.
     const view = await directory.view(waitUntil);
@@ -90,7 +90,7 @@ export class Scrape {
       if (answer?.ok === true) answer.value(exposition);
     }
     for (const each of await askParts(sources, config.limits)) if (each.ok) each.value(exposition);
-    return ok(exposition.text());
+    return ok(exposition);
   }
 
   #d1(): ScrapedPart {

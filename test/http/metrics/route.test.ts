@@ -7,6 +7,9 @@ import { readOpenMetrics, valueOf, type ReadFamily } from "../../support/open-me
 import { Api, env, startDeployment } from "../../support/workerd/api.ts";
 import { counting } from "../../support/workerd/counting.ts";
 
+const OPEN = "application/openmetrics-text; version=1.0.0";
+const TEXT = "text/plain; version=0.0.4";
+
 let api: Api;
 
 beforeAll(async () => {
@@ -14,9 +17,12 @@ beforeAll(async () => {
 });
 
 async function read(using: Api): Promise<ReadonlyMap<string, ReadFamily>> {
-  const { status, headers, text } = await using.send("GET", "/metrics", { key: "operator" });
+  const { status, headers, text } = await using.send("GET", "/metrics", {
+    key: "operator",
+    headers: { accept: OPEN },
+  });
   expect(status).toBe(200);
-  expect(headers.get("content-type")).toBe("application/openmetrics-text; version=1.0.0; charset=utf-8");
+  expect(headers.get("content-type")).toBe(`${OPEN}; charset=utf-8`);
   expect(headers.get("cache-control")).toBe("no-store");
   return readOpenMetrics(text);
 }
@@ -54,6 +60,59 @@ test("begins, lookups and commits of a deployment are counted, and every sample 
     for (const { labels } of samples) {
       const own = Object.keys(labels).filter((label) => label !== "le");
       expect(own).toEqual(declared.labels);
+    }
+  }
+});
+
+test.each([
+  [undefined, TEXT],
+  ["*/*", TEXT],
+  ["text/plain", TEXT],
+  ["text/plain;version=0.0.4;q=1,*/*;q=0.1", TEXT],
+  // As versions of Prometheus send it, older ones first.
+  ["application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", TEXT],
+  [
+    "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75," +
+      "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+    OPEN,
+  ],
+  [
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5," +
+      "application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;q=0.3," +
+      "text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+    OPEN,
+  ],
+  ['Application/OpenMetrics-Text; version="1.0.0"', OPEN],
+  ["application/openmetrics-text", OPEN],
+  ["application/openmetrics-text;q=0.3,text/plain;q=0.9", TEXT],
+  ["application/openmetrics-text;q=0,*/*", TEXT],
+  ["application/vnd.google.protobuf;encoding=delimited;q=0.7,text/plain;version=0.0.4;q=0.3", TEXT],
+])("Accept: %s is answered with %s", async (accept, type) => {
+  const { status, headers, text } = await api.send("GET", "/metrics", {
+    headers: accept === undefined ? {} : { accept },
+  });
+  expect([status, headers.get("content-type")]).toEqual([200, `${type}; charset=utf-8`]);
+  expect(text.endsWith("\n# EOF\n")).toBe(type === OPEN);
+});
+
+test("both formats have the same samples, each behind the head of its family", async () => {
+  const answers = [OPEN, TEXT].map((accept) => api.send("GET", "/metrics", { headers: { accept } }));
+  const [open = [], text = []] = (await Promise.all(answers)).map((answer) => answer.text.trim().split("\n"));
+  const samplesOf = (lines: string[]): string[] => lines.filter((line) => !line.startsWith("#")).toSorted();
+  expect(samplesOf(text)).toEqual(samplesOf(open));
+  const heads = new Set<string>();
+  let [name, type] = ["", ""];
+  for (const [index, line] of text.entries()) {
+    const [, keyword, family = "", rest = ""] = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line) ?? [];
+    if (keyword === "HELP") {
+      expect(text[index + 1]).toMatch(RegExp(`^# TYPE ${family} (counter|gauge|histogram)$`));
+      expect(heads).not.toContain(family);
+      heads.add(family);
+    } else if (keyword === "TYPE") [name, type] = [family, rest];
+    else {
+      const ends = type === "histogram" ? "_(bucket|sum|count)" : "";
+      expect(line).toMatch(RegExp(`^${name}${ends}(\\{.*\\})? [-+.\\de]+$`));
+      if (type === "counter") expect(name).toMatch(/_total$/);
     }
   }
 });

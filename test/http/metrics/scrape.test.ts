@@ -187,9 +187,9 @@ class Fixture {
   }
 
   async read(): Promise<ReadonlyMap<string, ReadFamily>> {
-    const text = await this.scrape.text(() => {});
-    if (!text.ok) throw new Error(text.refusal.detail);
-    return readOpenMetrics(text.value);
+    const scraped = await this.scrape.read(() => {});
+    if (!scraped.ok) throw new Error(scraped.refusal.detail);
+    return readOpenMetrics(scraped.value.openMetrics());
   }
 }
 
@@ -438,7 +438,7 @@ test("scrapes share an answer for 15 s, whoever sends them", async () => {
 
 test("without the list of cells, the scrape is refused", async () => {
   fixture.isDirectoryReadable = false;
-  const refusedScrape = await fixture.scrape.text(() => {});
+  const refusedScrape = await fixture.scrape.read(() => {});
   expect(refusedScrape).toMatchObject({ ok: false, refusal: { code: "UNAVAILABLE" } });
   expect(fixture.calls).toEqual([]);
 });

@@ -1,15 +1,26 @@
 /** `deploy/observability`: alert rules, their runbook, and the example of a configuration. */
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { AGE_BUCKETS_MS, BUCKETS_MS } from "../../../src/core/metrics/histogram.ts";
+import { Exposition } from "../../../src/http/metrics/exposition.ts";
+import {
+  families,
+  type Family,
+  type FamilyName,
+  type HistogramName,
+} from "../../../src/http/metrics/families.ts";
+import { serveFiles } from "../../standalone/served.ts";
 import { isInPath } from "../../support/setup/programs.ts";
 import { alertRules, folder, namesIn, sampleNames, textOf } from "./alert-rules.ts";
 
+const PROMTOOL = "promtool";
+
 const promtool = async (...args: string[]): Promise<string> => {
-  const { stdout, stderr } = await promisify(execFile)("promtool", args);
+  const { stdout, stderr } = await promisify(execFile)(PROMTOOL, args);
   return stdout + stderr;
 };
 
@@ -68,7 +79,42 @@ describe("each alert", () => {
   });
 });
 
-describe.skipIf(!isInPath("promtool"))("promtool", () => {
+/** A sample of every family, and of every bucket. */
+function everyFamily(): Exposition {
+  const exposition = new Exposition();
+  for (const [name, { type, labels }] of Object.entries<Family>(families)) {
+    const given = Object.fromEntries(labels.map((label) => [label, 'a "b"\\\n']));
+    const isHistogram = type === "histogram" || type === "gaugehistogram";
+    const bounds = type === "histogram" ? BUCKETS_MS : AGE_BUCKETS_MS;
+    const counts = [...bounds.map(() => 1), 1];
+    if (isHistogram) exposition.addHistogram(name as HistogramName, given as never, { counts, sumMs: 1_500 });
+    else exposition.add(name as Exclude<FamilyName, HistogramName>, given as never, 1.5);
+  }
+  return exposition;
+}
+
+describe.skipIf(!isInPath(PROMTOOL))("promtool", () => {
+  const lint = (text: string): string =>
+    execFileSync(PROMTOOL, ["check", "metrics"], { input: text, encoding: "utf8" });
+
+  test("finds no fault in any family", () => {
+    expect(lint(everyFamily().prometheusText())).toBe("");
+  });
+
+  test("finds no fault in what a coordinator answers", async () => {
+    const served = await serveFiles(["1"], {});
+    try {
+      const operator = { authorization: `Bearer ${served.keys.operator}` };
+      const answer = await fetch(`${served.url}/metrics`, { headers: operator });
+      expect(answer.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+      const text = await answer.text();
+      expect(text).toContain("\nleasehold_up{");
+      expect(lint(text)).toBe("");
+    } finally {
+      await served.close();
+    }
+  });
+
   test("accepts the rules", async () => {
     expect(await promtool("check", "rules", join(folder, "alerts.yml"))).toContain(
       `SUCCESS: ${alertRules().length} rules found`,
