@@ -6,7 +6,7 @@ const NO_STORE = { "cache-control": "no-store" };
 
 /** What an operator may see of a router. */
 export interface Operated {
-  /** The metrics as OpenMetrics text. Undefined if the router is not set up. */
+  /** The metrics in the text format of Prometheus. Undefined if the router is not set up. */
   readonly metrics?: () => string;
   /** What is wrong with the settings or the rules, and may quote them. */
   readonly fault?: string;
@@ -45,7 +45,7 @@ export async function answerOperator(
       return new Response(metrics(), {
         headers: {
           ...NO_STORE,
-          "content-type": "application/openmetrics-text; version=1.0.0; charset=utf-8",
+          "content-type": "text/plain; version=0.0.4; charset=utf-8",
         },
       });
     default:

@@ -1,4 +1,4 @@
-/** Families of metrics in the text format of OpenMetrics. */
+/** Families of metrics in the text format of Prometheus. */
 
 /** Upper bounds of the buckets, in milliseconds. */
 const AGE_BUCKETS_MS = [0, 100, 500, 1_000, 2_000, 5_000, 15_000, 60_000, 300_000, 600_000];
@@ -29,7 +29,7 @@ export class Counter {
       this.#series.values(),
       ({ labels, count }) => `${name}_total${labelText(labels)} ${count}`,
     );
-    return [`# TYPE ${name} counter`, `# HELP ${name} ${help}`, ...lines];
+    return [`# HELP ${name}_total ${help}`, `# TYPE ${name}_total counter`, ...lines];
   }
 
   #newSeries(given: Labels, values: string): Series {
@@ -62,8 +62,8 @@ export class AgeHistogram {
       return `${name}_bucket{le="${bound}"} ${below}`;
     });
     return [
-      `# TYPE ${name} histogram`,
       `# HELP ${name} ${help}`,
+      `# TYPE ${name} histogram`,
       ...buckets,
       `${name}_bucket{le="+Inf"} ${this.#count}`,
       `${name}_sum ${this.#sum}`,

@@ -45,8 +45,8 @@ export class RouterMetrics {
   };
 
   /**
-   * Everything that was counted, in the OpenMetrics text format. Serve it as
-   * `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+   * Everything that was counted, in the text format of Prometheus. Serve it as
+   * `text/plain; version=0.0.4; charset=utf-8`. Other metrics may precede and follow it.
    */
   text(): string {
     const lines = [
@@ -64,6 +64,6 @@ export class RouterMetrics {
       ...this.#failures.lines("route_failure", "Requests of the router that failed, by operation."),
       ...this.#unusable.lines("route_unusable_address", "Answers with an address that no router may use."),
     ];
-    return `${lines.join("\n")}\n# EOF\n`;
+    return `${lines.join("\n")}\n`;
   }
 }

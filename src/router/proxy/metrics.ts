@@ -6,7 +6,7 @@ import type { ProxyHooks } from "./hooks.ts";
 type Result = "forwarded" | "healed" | FailureKind;
 
 /**
- * Counts what a proxy does, for Prometheus and others that read OpenMetrics. It has no names and no paths.
+ * Counts what a proxy does, for Prometheus and others that read its format. It has no names and no paths.
  * `RouterMetrics` counts the lookups and the fallbacks.
  *
  * @example
@@ -40,8 +40,7 @@ export class ProxyMetrics {
   }
 
   /**
-   * The counters in the text format of OpenMetrics, without the `# EOF` at the end, so that other metrics can
-   * follow:
+   * The counters in the text format of Prometheus. Other metrics may precede and follow them:
    *
    * - `proxy_requests_total{result}`: requests by what became of them: `forwarded`, `healed`, or the kind of
    *   the failure

@@ -33,7 +33,7 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
 export function sampleNames(): ReadonlySet<string> {
   const own = Object.entries<Family>(families).map(([name, { type }]) => [name, type]);
   const ofRouters = `${new ProxyMetrics().text()}${new RouterMetrics().text()}`.matchAll(
-    /^# TYPE (\S+) (\S+)$/gm,
+    /^# TYPE (\S+?)(?:_total)? (\S+)$/gm,
   );
   const all = [...own, ...[...ofRouters].map(([, name = "", type = ""]) => [name, type])];
   return new Set(
