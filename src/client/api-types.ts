@@ -2222,6 +2222,12 @@ export interface Operations {
       next_page_token: string;
     };
   };
+  listTypes: {
+    body: undefined;
+    answer: {
+      types: TypeSet;
+    };
+  };
   getTypes: {
     body: undefined;
     answer: {
@@ -2998,6 +3004,11 @@ export const operations = {
       ],
       next_page_token: "string",
     },
+  },
+  listTypes: {
+    method: "GET",
+    path: "/v1/types",
+    shape: { types: { bucket_types: {}, subject_types: {}, source_types: {} } },
   },
   getTypes: {
     method: "GET",

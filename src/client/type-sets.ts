@@ -9,12 +9,17 @@ export type DeclaredTypes = Operations["getTypes"]["answer"];
 /** What a change of the declared types did, or would do. */
 export type TypesPlan = Operations["changeTypes"]["answer"];
 
-/** The types that a deployment has declared. For operators. */
+/** The types that a deployment has declared. All but `list` is for operators. */
 export class TypeSets {
   readonly #caller: Caller;
 
   constructor(caller: Caller) {
     this.#caller = caller;
+  }
+
+  /** Lists the types that claims can have now. Every key may. */
+  async list(options: CallOptions = {}): Promise<DeclaredTypes["types"]> {
+    return valueOf(await this.#caller.call("listTypes", options)).types;
   }
 
   async get(options: CallOptions = {}): Promise<DeclaredTypes> {

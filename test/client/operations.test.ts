@@ -61,6 +61,7 @@ const calls: Record<string, (client: Client) => Promise<unknown>> = {
   "identities.change": ({ identities }) =>
     identities.change({ version: 0, issuers: [], authorities: [], dry_run: true }),
   "identities.explain": ({ identities }) => identities.explain({ issuer: "https://a.test", subject: "b" }),
+  "types.list": ({ types }) => types.list(),
   "types.get": ({ types }) => types.get(),
   "types.change": ({ types }) => {
     const none = { bucket_types: {}, subject_types: {}, source_types: {} };

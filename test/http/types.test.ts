@@ -283,7 +283,9 @@ describe("a change of the types", () => {
 });
 
 describe("who may", () => {
-  test.each(["cell 1", "router"] as const)("a %s may neither read nor change the types", async (key) => {
+  test.each(["cell 1", "router"] as const)("a %s may list the types, and not change them", async (key) => {
+    const { types } = await declare();
+    expect(await api.json(200, "GET", "/v1/types", { key })).toEqual({ types });
     await api.problem(403, "GET", "/v1/admin/types", { key });
     await api.problem(403, "PUT", "/v1/admin/types", { key, body: { version: 0, types: own } });
   });
@@ -298,6 +300,8 @@ test("[T6] [H8] a directory that has lost its types gets them back from D1, all 
   await restore();
   // Nobody has told the directory, but D1 has seen more of it. Nothing can be declared from now on.
   expect(await new Api().problem(503, ...put(gitlabTypes, 0))).toMatchObject({ reason: "HISTORY_LOST" });
+  // What is left of the set would look like one from which types were removed.
+  expect(await new Api().problem(503, "GET", "/v1/types")).toMatchObject({ reason: "HISTORY_LOST" });
   const reason = "restored from a backup";
   const path = "/v1/admin/parts/directory/reconcile";
   const plan = await api.json(200, "POST", path, { body: { dry_run: true, reason } });

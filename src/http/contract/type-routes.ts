@@ -68,6 +68,21 @@ const unreachable: RouteError = {
 };
 
 export const typeRoutes = {
+  listTypes: route({
+    group: "types",
+    method: "GET",
+    path: "/v1/types",
+    summary: "List the declared types",
+    about: "Lists the types that claims can have now, with their rules. A cell compares them with its own.",
+    roles: ["cell", "router", "operator", "viewer"],
+    params: nothing,
+    query: nothing,
+    responses: {
+      200: { about: "The set.", schema: z.strictObject({ types }), example: { types: exampleTypes } },
+    },
+    errors: [{ code: "UNAVAILABLE", when: "The directory cannot be reached, or has gone back in time." }],
+    example: {},
+  }),
   getTypes: route({
     group: "types",
     method: "GET",

@@ -21,6 +21,15 @@ type ApiPlan = Pick<
 >;
 
 export const typeHandlers: Handlers<keyof typeof typeRoutes> = {
+  async listTypes({ deployment }) {
+    const read = await deployment.types.read();
+    if (!read.ok) return read;
+    const { types, refusalOfOthers } = read.value;
+    // Without a whole directory, types that are not in use would be missing.
+    if (refusalOfOthers !== undefined) return { ok: false, refusal: refusalOfOthers };
+    return ok({ status: 200, body: { types: documentOf(types.entries) } });
+  },
+
   async getTypes({ deployment }) {
     const read = await readTypes(deployment);
     return read.ok ? ok({ status: 200, body: toApiSet(read.value.declared) }) : read;

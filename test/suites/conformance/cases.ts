@@ -1502,6 +1502,13 @@ export const cases: Record<RouteId, Case> = {
       },
     },
   },
+  listTypes: {
+    success: [
+      { key: "router", status: 200 },
+      { key: "cell 1", status: 200 },
+    ],
+    bad: {},
+  },
   getTypes: { success: [{ status: 200 }], bad: {} },
   changeTypes: {
     success: [
