@@ -22,6 +22,7 @@ import type { Changes, ClaimBatch, SourceRow } from "./changes.ts";
 import { chunkDefaults, type ChunkLimits } from "./chunks.ts";
 import { ClaimTransaction, type TransactionOptions } from "./claim-transaction.ts";
 import { scalarText, type Claimable } from "./claimable.ts";
+import { typesToSend } from "./declared-types.ts";
 import { DeferredLeases, noDeferred, type DeferredCounters } from "./deferred.ts";
 import { invalidArgument, NotInstalledError } from "./errors.ts";
 import { rememberFields } from "./field-errors.ts";
@@ -37,6 +38,7 @@ import { SavedHistory } from "./saved-history.ts";
 import { StatusReporter } from "./status-reporter.ts";
 import type { AnyRow, AnyTable, NewRow, Where } from "./table.ts";
 import { ClaimableTables } from "./tables.ts";
+import { TypesCheck } from "./types-check.ts";
 import { fieldsOfDuplicate, toValidationErrors } from "./validation.ts";
 import { createPorts } from "./verification/cell-ports.ts";
 import { VerificationLoop, type VerificationLoopOptions } from "./verification/loop.ts";
@@ -96,6 +98,11 @@ export type CellEvent =
    * know, the key, a batch that is too large. The call throws the same error.
    */
   | { kind: "begin_refused"; uuid: string; code: string; field: string | undefined; error: string }
+  /**
+   * The cell's declared types are not those of its deployment, so that the coordinator may refuse its begins,
+   * or compare names by another rule. Each difference is a sentence.
+   */
+  | { kind: "types_differ"; differences: readonly string[] }
   /** What the cell has seen of its ledger was not stored. The cell tries again, also if it is idle. */
   | { kind: "history_not_saved"; error: string }
   | { kind: "reconcile_finding"; finding: Finding };
@@ -125,6 +132,7 @@ export class Cell<Tx> {
   readonly #history: SavedHistory;
   readonly #background = new BackgroundWork();
   readonly #status: StatusReporter;
+  readonly #typesCheck: TypesCheck;
   #isChecked = false;
 
   constructor(options: CellOptions<Tx>) {
@@ -135,6 +143,12 @@ export class Cell<Tx> {
     this.#tables = new ClaimableTables(options.tables, options.types);
     this.#refuse(options.database.cascades(options.tables));
     this.#leases = new ClientLeases(client);
+    const own = typesToSend(this.#tables.types, options.types !== undefined, options.tables);
+    this.#typesCheck = new TypesCheck(
+      own,
+      () => client.types.list({ deadlineMs: this.#decideDeadlineMs }),
+      (differences) => this.#callHook({ kind: "types_differ", differences }),
+    );
     this.#status = new StatusReporter((report, each) => client.cells.reportStatus(report, each));
     this.#history = new SavedHistory(database.ledgerHistory, client.cell, client.history, (error) =>
       this.#callHook({ kind: "history_not_saved", error }),
@@ -423,6 +437,7 @@ export class Cell<Tx> {
   /** Runs a public method, and shows its caller in the stacks of its errors. */
   async #call<T>(method: keyof Cell<Tx>, work: () => Promise<T>): Promise<T> {
     const site = new CallSite(this, method);
+    this.#typesCheck.start();
     try {
       return await work();
     } catch (thrown) {

@@ -3,7 +3,7 @@ import { canonicalize } from "../core/canonical/canonicalize.ts";
 import { defaultLimits } from "../core/limits.ts";
 import { typesOf, type TypesDocument } from "../core/types/document.ts";
 import { gitlabTypes } from "../core/types/gitlab.ts";
-import { Types, type TypeEntry, type TypeKind } from "../core/types/types.ts";
+import { Types, type NamedType, type TypeEntry, type TypeKind } from "../core/types/types.ts";
 import type { Claimable } from "./claimable.ts";
 import { invalidArgument } from "./errors.ts";
 
@@ -24,6 +24,17 @@ export function declaredTypes(document: TypesDocument | undefined, tables: reado
       checkDeclared(types, "bucket", attribute.bucket, `\`attributes.${attribute.name}\` of ${name}`);
   }
   return types;
+}
+
+/** The types that a cell may send: those of its document, or else those that its tables use. */
+export function typesToSend(types: Types, hasDocument: boolean, tables: readonly Claimable[]): TypeEntry[] {
+  if (hasDocument) return [...types.entries];
+  const used = tables.flatMap(({ source, subjectType, attributes }): NamedType[] => [
+    { kind: "source", name: source },
+    { kind: "subject", name: subjectType },
+    ...attributes.map(({ bucket }): NamedType => ({ kind: "bucket", name: bucket })),
+  ]);
+  return [...new Set(types.select(used))];
 }
 
 function checkDeclared(types: Types, kind: TypeKind, name: string, what: string): void {

@@ -13,6 +13,8 @@ export function describeEvent(event: CellEvent): string {
       return `reconciliation must release the names of a deletion later: ${event.error}`;
     case "begin_refused":
       return `the coordinator refuses what this cell sends: ${event.error}`;
+    case "types_differ":
+      return `the types of this cell are not those of the deployment: ${event.differences.join("; ")}`;
     case "history_not_saved":
       return `what the cell has seen of its ledger must be stored later: ${event.error}`;
     case "contradicted":

@@ -33,7 +33,10 @@ export class FaultyFetch {
 
   constructor(inner: Fetch) {
     this.fetch = async (url, init) => {
-      const call = callOf(init.method, new URL(url).pathname, init.body);
+      const { pathname } = new URL(url);
+      // A cell compares its types beside its calls, whenever it likes.
+      if (pathname === "/v1/types") return inner(url, init);
+      const call = callOf(init.method, pathname, init.body);
       await this.before(call);
       const fate = this.fate(call);
       const seen: SeenCall = { ...call, status: "lost" };

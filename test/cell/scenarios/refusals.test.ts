@@ -21,6 +21,8 @@ const types: TypesDocument = {
   subject_types: { PERSON: { number: 3 } },
   source_types: { PEOPLE: { number: 9 } },
 };
+/** As the deployment has declared it. */
+const declared: TypesDocument = { ...types, bucket_types: { HANDLES: bucketTypes.HANDLES } };
 /** The compiler only knows the types that Leasehold ships. */
 const tableOf = (bucket: string) =>
   claimable(people, {
@@ -41,11 +43,11 @@ beforeAll(async () => {
 afterAll(() => database.close());
 beforeEach(async () => {
   events = [];
-  coordinator = await startTestCoordinator({
-    types: { ...types, bucket_types: { HANDLES: bucketTypes.HANDLES } },
-  });
+  coordinator = await startTestCoordinator({ types: declared });
 });
 afterEach(() => coordinator.close());
+
+const eventsOf = (kind: CellEvent["kind"]): CellEvent[] => events.filter((event) => event.kind === kind);
 
 interface Options extends Partial<ClientOptions> {
   bucket?: string;
@@ -53,7 +55,10 @@ interface Options extends Partial<ClientOptions> {
 }
 
 /** Answers the error of a sign-up, and what the form shows. */
-async function signUp(handle: string, { bucket = "HANDLES", cellTypes = types, ...options }: Options = {}) {
+async function signUp(
+  handle: string,
+  { bucket = "HANDLES", cellTypes = declared, ...options }: Options = {},
+) {
   const client = createClient({
     url: coordinator.url,
     key: coordinator.keys.cell("1"),
@@ -78,17 +83,21 @@ async function signUp(handle: string, { bucket = "HANDLES", cellTypes = types, .
 }
 
 test("a bucket type that the coordinator doesn't have is an event, and no mistake of the user", async () => {
-  const { error, shown } = await signUp("ada", { bucket: "NICKNAMES" });
+  const { error, shown } = await signUp("ada", { bucket: "NICKNAMES", cellTypes: types });
   expect(shown).toEqual([]);
   expect(error).toMatchObject({ code: "INVALID_ARGUMENT", field: "creates[0].bucket.type" });
-  expect(events).toMatchObject([
+  expect(eventsOf("begin_refused")).toMatchObject([
     {
-      kind: "begin_refused",
       code: "INVALID_ARGUMENT",
       field: "creates[0].bucket.type",
       error: expect.stringContaining("NICKNAMES is none; declared: HANDLES") as string,
     },
   ]);
+  await expect
+    .poll(() => eventsOf("types_differ"))
+    .toEqual([
+      { kind: "types_differ", differences: ["bucket_types.NICKNAMES is not declared by the deployment"] },
+    ]);
 });
 
 test("a field that an older coordinator doesn't know is an event, and no mistake of the user", async () => {
@@ -99,7 +108,7 @@ test("a field that an older coordinator doesn't know is an event, and no mistake
   });
   expect(shown).toEqual([]);
   expect(error).toMatchObject({ code: "INVALID_ARGUMENT", field: "creates[0].later" });
-  expect(events).toMatchObject([{ kind: "begin_refused", field: "creates[0].later" }]);
+  expect(eventsOf("begin_refused")).toMatchObject([{ field: "creates[0].later" }]);
 });
 
 test("a key that is not valid is an event", async () => {
@@ -112,7 +121,16 @@ test("a name that only the coordinator's rule refuses is a mistake of the user",
   const lax = { ...types, bucket_types: { HANDLES: { number: 7 } } };
   const { error, shown } = await signUp("too-long", { cellTypes: lax });
   expect([shown, error]).toMatchObject([["handle: invalid"], { field: "handle" }]);
-  expect(events).toEqual([]);
+  expect(eventsOf("begin_refused")).toEqual([]);
+  await expect
+    .poll(() => eventsOf("types_differ"))
+    .toMatchObject([
+      {
+        differences: [
+          expect.stringMatching(/^bucket_types.HANDLES is .* in this cell, and .*"max_length":5/),
+        ],
+      },
+    ]);
 });
 
 test("a frozen or draining cell is shown at the fields, and is no event", async () => {
