@@ -896,6 +896,12 @@ def is_same_name_twice(answer: Answer) -> bool:
     return answer.code == "INVALID_ARGUMENT" and found is not None
 
 
+def is_bad_name(answer: Answer) -> bool:
+    """Only this part comes from a user. A wrong type, id or scope is a mistake of the deployment."""
+    found = re.fullmatch(r"(creates|replaces)\[\d+\]\.bucket\.value", answer.body.get("field", ""))
+    return answer.code == "INVALID_ARGUMENT" and found is not None
+
+
 def is_older_drift(conflict: dict) -> bool:
     """Rows and claims differed before this transaction, so it must not fail because of that."""
     return conflict["list"] == "destroys" and conflict["kind"] in ("not_owner", "mismatch")
@@ -1022,7 +1028,8 @@ class Verification:
         except Refused as refused:
             self._counts["changes"] -= len(claims)
             answer = refused.answer
-            if not answer.nothing_done or not (answer.conflicts or answer.code == "INVALID_ARGUMENT"):
+            is_about_names = answer.conflicts or is_bad_name(answer) or is_same_name_twice(answer)
+            if not answer.nothing_done or not is_about_names:
                 raise
             if len(claims) == 1:
                 return self._refused(claims[0], refused.answer)
@@ -1041,7 +1048,7 @@ class Verification:
                 self._note("different", claim_of(record) != claim)
 
     def _refused(self, claim: Claim, answer: Answer) -> None:
-        if answer.code == "INVALID_ARGUMENT":
+        if is_bad_name(answer):
             return self._skip("unnameable", claim)
         if answer.conflicts[0]["kind"] == "leased":
             return self._skip("leased", claim, self._lookup([claim])[0])
@@ -1264,8 +1271,10 @@ def explain(answer: Answer) -> str:
     names = ", ".join(conflict["bucket"]["value"] for conflict in answer.conflicts)
     if answer.code == "ALREADY_EXISTS":
         return f"taken: {names}"
-    if answer.code == "INVALID_ARGUMENT":
+    if is_bad_name(answer):
         return f"not a valid name: {answer.body.get('detail')}"
+    if answer.code == "INVALID_ARGUMENT":
+        return f"an operator must look at this: {answer}"
     return f"try again in a moment ({answer})"
 
 
