@@ -218,7 +218,8 @@ export class LeasedTransaction<Tx> {
   async #notSaved(): Promise<void> {
     const { local, leases } = this.#ports;
     const fenced = await caught(() => local.fence(this.#uuid));
-    if (fenced.error !== undefined) throw this.#unknownOutcome("commit_postponed", fenced.error);
+    if (fenced.error !== undefined)
+      throw this.#unknownOutcome("commit_postponed", fenced.error, fenced.cause);
     if (fenced.value === "saved")
       return this.#reportPostponed("commit_postponed", "its row was not seen at first");
     if (fenced.value !== "fenced") throw this.#unknownOutcome("commit_postponed", "its row is in flight");
@@ -229,9 +230,13 @@ export class LeasedTransaction<Tx> {
     throw this.#unknownOutcome("rollback_postponed", describeFailure(answer));
   }
 
-  #unknownOutcome(kind: "commit_postponed" | "rollback_postponed", error: string): LocalCommitUnknownError {
+  #unknownOutcome(
+    kind: "commit_postponed" | "rollback_postponed",
+    error: string,
+    cause: unknown = error,
+  ): LocalCommitUnknownError {
     this.#reportPostponed(kind, error);
-    return new LocalCommitUnknownError(error, this.#uuid);
+    return new LocalCommitUnknownError(cause, this.#uuid);
   }
 
   #reportPostponed(kind: `${"commit" | "rollback" | "removal"}_postponed`, error: string): void {
@@ -243,12 +248,12 @@ export class LeasedTransaction<Tx> {
   }
 }
 
-type Caught<T> = { value: T; error?: undefined } | { error: string };
+type Caught<T> = { value: T; error?: undefined } | { error: string; cause: unknown };
 
 async function caught<T>(work: () => Promise<T>): Promise<Caught<T>> {
   try {
     return { value: await work() };
   } catch (error) {
-    return { error: reasonOf(error) };
+    return { error: reasonOf(error), cause: error };
   }
 }

@@ -295,17 +295,20 @@ describe("a transaction with an uncertain outcome", () => {
       what: "the fence cannot be written",
       local: { fence: async () => fails() },
       kinds: ["commit_postponed"],
+      cause: new Error("the database is away"),
     },
     {
       what: "the rollback gets no answer",
       calls: { rollback: silence },
       kinds: ["rollback_postponed"],
     },
-  ] as { what: string; local?: Local; calls?: Calls; kinds: string[] }[])(
+  ] as { what: string; local?: Local; calls?: Calls; kinds: string[]; cause?: Error }[])(
     "[L3] the outcome is unknown if the row was not found and $what",
-    async ({ local, calls, kinds }) => {
+    async ({ local, calls, kinds, cause = expect.any(String) as unknown }) => {
       const { ended, kinds: reported } = await go(calls, { ...unsaved, ...local });
       expect(ended).toBeInstanceOf(LocalCommitUnknownError);
+      // An error of the database stays what the driver threw.
+      expect((ended as Error).cause).toEqual(cause);
       expect(reported).toEqual(kinds);
     },
   );
