@@ -187,7 +187,6 @@ function suite(kind: DriverKind): void {
       expect(await insertInto(`own_${index}`, keys)).toMatchObject({ id: 1 });
   });
 
-<<<<<<< HEAD
   test("a view is refused", async () => {
     await driver.run("CREATE VIEW short AS SELECT * FROM people WHERE name LIKE '__'");
     const view = table<{ id: number; name: string }>("short");
@@ -199,7 +198,7 @@ function suite(kind: DriverKind): void {
     await driver.run("DROP VIEW short");
     expect(await driver.rows("SELECT name FROM people")).toEqual([]);
   });
-=======
+
   const codes = table<{ id: number; code: string; team: string; owner: string }>("codes");
   const codeOptions = { source: "RAILS_TABLE_USERS", subject, attributes: { code: "USERNAMES" } } as const;
   const code = { code: "ada", team: "red", owner: "7" };
@@ -232,7 +231,6 @@ function suite(kind: DriverKind): void {
       const found = await clientOf(coordinator).records.find({ type: "USERNAMES", value: code.code });
       expect(found?.record).toMatchObject({ scope: code.team, subject: { id: code.owner } });
     });
->>>>>>> 933450df (cell: refuse char(n) columns that the database fills up with spaces)
 
   if (kind.server === "MariaDB")
     test("a table without transactions is refused", async () => {
