@@ -1,5 +1,4 @@
 import { callHook } from "../client/hooks.ts";
-import type { Types } from "../core/types/types.ts";
 import { BulkInputs } from "./bulk-inputs.ts";
 import { chunksOf, type ChunkLimits } from "./chunks.ts";
 import type { ClaimTransaction, TransactionOptions } from "./claim-transaction.ts";
@@ -30,7 +29,7 @@ export interface BulkProgress {
   records: number;
   /** The chunks, which have a transaction and a lease each. */
   chunks: number;
-  /** The rows that an insert has left out, in chunks of their order. */
+  /** What an insert has left out, chunk by chunk. A row with several refused columns is there for each. */
   refused: readonly RefusedInput[];
 }
 
@@ -38,7 +37,6 @@ export interface BulkProgress {
 export interface BulkPorts<Tx> {
   transaction: <T>(body: (tx: ClaimTransaction<Tx>) => Promise<T>, options: TransactionOptions) => Promise<T>;
   database: CellDatabase<Tx>;
-  types: Types;
   limits: ChunkLimits;
 }
 
@@ -67,7 +65,7 @@ export async function insertInChunks<Tx>(
 ): Promise<BulkProgress> {
   let index = 0;
   return runChunks(options, chunksOf(rows, claimable, ports.limits), async (chunk) => {
-    const inputs = new BulkInputs(claimable, ports.types, chunk, index);
+    const inputs = new BulkInputs(claimable, chunk, index);
     index += chunk.length;
     return insertChunk(ports, claimable, inputs, options);
   });
@@ -83,10 +81,14 @@ async function insertChunk<Tx>(
   const { skipRefused = false } = options;
   for (;;) {
     try {
-      await transaction(async (tx) => {
-        inputs.noteStored(await tx.insertRows(claimable, inputs.rows, { skipExisting: skipRefused }));
-      }, options);
-      return { records: inputs.rows.length, refused: inputs.refused };
+      const records = await transaction(
+        (tx) =>
+          inputs.insert((rows) =>
+            skipRefused ? tx.tryInsertRows(claimable, rows) : tx.insertRows(claimable, rows),
+          ),
+        options,
+      );
+      return { records, refused: inputs.refused };
     } catch (error) {
       const refused = inputs.refusedBy(error);
       if (!skipRefused || refused.length === 0) throw new ChunkError(error, refused);
@@ -139,7 +141,7 @@ async function runChunks<C>(
       });
     }
     done.chunks += 1;
-    callHook(onProgress, { ...done });
+    callHook(onProgress, { ...done, refused: [...refused] });
   }
   return done;
 }

@@ -1,8 +1,5 @@
 import { isLeaseholdError } from "../client/errors.ts";
-import type { Types } from "../core/types/types.ts";
 import { scalarText, type Claimable } from "./claimable.ts";
-import { canonicalOf } from "./declared-types.ts";
-import { invalidArgument } from "./errors.ts";
 import type { RefusedInput } from "./field-errors.ts";
 import type { AnyRow } from "./table.ts";
 import { toValidationErrors } from "./validation.ts";
@@ -12,49 +9,55 @@ interface Input {
   row: AnyRow;
 }
 
-/** The rows of one chunk of a bulk insert, without those that were refused. */
+/** Inserts rows, and answers them as they are stored, or undefined if a unique key refused one of them. */
+type TryInsert = (rows: readonly AnyRow[]) => Promise<AnyRow[] | undefined>;
+
+/** The rows of one chunk of a bulk insert. */
 export class BulkInputs {
-  readonly refused: RefusedInput[] = [];
   readonly #claimable: Claimable;
-  readonly #types: Types;
+  /** Those that the coordinator has not refused. */
   #left: readonly Input[];
-  #storedById = new Map<string, { index: number; stored: AnyRow }>();
+  readonly #refused: RefusedInput[] = [];
+  /** Those that a unique key refused in the latest attempt. */
+  #duplicates: RefusedInput[] = [];
+  /** Those that the latest attempt stored, by their ids. */
+  #stored = new Map<string, { index: number; row: AnyRow }>();
 
   /** @param firstIndex - the index of the first row among all rows that were given */
-  constructor(claimable: Claimable, types: Types, rows: readonly AnyRow[], firstIndex: number) {
+  constructor(claimable: Claimable, rows: readonly AnyRow[], firstIndex: number) {
     this.#claimable = claimable;
-    this.#types = types;
     this.#left = rows.map((row, at) => ({ index: firstIndex + at, row }));
   }
 
-  get rows(): AnyRow[] {
-    return this.#left.map(({ row }) => row);
+  get refused(): RefusedInput[] {
+    return [...this.#refused, ...this.#duplicates];
   }
 
-  /**
-   * Notes which rows the database has stored, in the order in which they were given, and leaves out those
-   * that it has not.
-   */
-  noteStored(stored: readonly AnyRow[]): void {
-    const isComplete = stored.length === this.#left.length;
-    let next = 0;
-    this.#storedById = new Map();
-    const kept: Input[] = [];
-    for (const input of this.#left) {
-      const row = stored[next];
-      if (row !== undefined && (isComplete || this.#isStoredAs(input.row, row))) {
-        this.#storedById.set(this.#claimable.idOf(row), { index: input.index, stored: row });
-        kept.push(input);
-        next += 1;
-      } else this.refused.push({ index: input.index, field: undefined, value: undefined, problem: "taken" });
+  /** Inserts what is left, without the rows that a unique key refuses. Answers how many were stored. */
+  async insert(tryInsert: TryInsert): Promise<number> {
+    this.#duplicates = [];
+    this.#stored = new Map();
+    await this.#insert(this.#left, tryInsert);
+    return this.#stored.size;
+  }
+
+  /** Splits the rows in halves until those that a unique key refuses are alone. */
+  async #insert(inputs: readonly Input[], tryInsert: TryInsert): Promise<void> {
+    const [first] = inputs;
+    if (first === undefined) return;
+    const stored = await tryInsert(inputs.map(({ row }) => row));
+    if (stored !== undefined)
+      for (const [at, { index }] of inputs.entries()) {
+        const row = stored[at];
+        if (row !== undefined) this.#stored.set(this.#claimable.idOf(row), { index, row });
+      }
+    else if (inputs.length === 1)
+      this.#duplicates.push({ index: first.index, field: undefined, value: undefined, problem: "taken" });
+    else {
+      const middle = Math.ceil(inputs.length / 2);
+      await this.#insert(inputs.slice(0, middle), tryInsert);
+      await this.#insert(inputs.slice(middle), tryInsert);
     }
-    if (next < stored.length)
-      throw invalidArgument(
-        "skipRefused",
-        `cannot be used for ${this.#claimable.name}, because the database stores other names than those ` +
-          "given, so it is unknown which rows it left out",
-      );
-    this.#left = kept;
   }
 
   /** The rows that are why their transaction failed. Empty if it failed for another reason. */
@@ -63,10 +66,9 @@ export class BulkInputs {
     if (!isLeaseholdError(error) || !error.outcomeKnown) return [];
     if (error.conflicts.length === 0 && error.code !== "INVALID_ARGUMENT") return [];
     return toValidationErrors(error).flatMap(({ table, field, id, problem }) => {
-      const found = id === undefined || table !== name ? undefined : this.#storedById.get(id);
+      const found = id === undefined || table !== name ? undefined : this.#stored.get(id);
       if (found === undefined) return [];
-      const value = scalarText(found.stored[field], field);
-      return [{ index: found.index, field, value, problem }];
+      return [{ index: found.index, field, value: scalarText(found.row[field], field), problem }];
     });
   }
 
@@ -74,25 +76,6 @@ export class BulkInputs {
   refuse(inputs: readonly RefusedInput[]): void {
     const indexes = new Set(inputs.map(({ index }) => index));
     this.#left = this.#left.filter(({ index }) => !indexes.has(index));
-    this.refused.push(...inputs);
-  }
-
-  #isStoredAs(given: AnyRow, stored: AnyRow): boolean {
-    const { idName, attributes } = this.#claimable;
-    const isSame = (column: string, canonical: (value: string) => string): boolean => {
-      // The database computes the others, or converts them.
-      if (!["string", "number", "bigint"].includes(typeof given[column])) return true;
-      const [one = "", other = ""] = [given, stored].map((row) => scalarText(row[column], column));
-      return one === other || canonical(one) === canonical(other);
-    };
-    return (
-      isSame(idName, (value) => value) &&
-      attributes.every(({ name, bucket }) =>
-        isSame(name, (value) => {
-          const made = canonicalOf(this.#types, { type: bucket, value });
-          return made.ok ? made.canonical : value;
-        }),
-      )
-    );
+    this.#refused.push(...inputs);
   }
 }

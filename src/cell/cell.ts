@@ -511,7 +511,6 @@ export class Cell<Tx> {
     return {
       transaction: (body, options) => this.#transaction(body, this.#preflightDeadlineMs, options),
       database: this.#options.database,
-      types: this.#tables.types,
       limits: this.#chunkLimits,
     };
   }

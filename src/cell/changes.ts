@@ -39,6 +39,12 @@ interface ChangedName extends RowClaim {
   origin: Origin;
 }
 
+/** A name that the transaction cannot claim, known before any begin. */
+interface RefusedName {
+  error: InvalidNameError;
+  problem: "invalid" | "taken";
+}
+
 /** What a transaction did to its claimed rows. Only the difference between its start and its end counts. */
 export class Changes {
   readonly #rows = new Map<string, Change>();
@@ -115,13 +121,13 @@ export class Changes {
   batch(): ClaimBatch | undefined {
     const before = new Map<string, ChangedName>();
     const after = new Map<string, ChangedName>();
-    const refused: InvalidNameError[] = [];
+    const refused: RefusedName[] = [];
     for (const { was, is } of [...this.#rows.values()].map((change) => this.#changed(change, refused))) {
       for (const name of was) if (!before.has(name.key)) before.set(name.key, name);
       for (const name of is) {
         const other = after.get(name.key);
         if (other === undefined) after.set(name.key, name);
-        else refused.push(sameName(name, other));
+        else refused.push({ error: sameName(name, other), problem: "taken" });
       }
     }
     throwIfAny(refused);
@@ -144,7 +150,7 @@ export class Changes {
    */
   #changed(
     { claimable, before, after }: Change,
-    refused: InvalidNameError[],
+    refused: RefusedName[],
   ): { was: ChangedName[]; is: ChangedName[] } {
     const claimsOf = (row: AnyRow | undefined): RowClaim[] =>
       row === undefined ? [] : claimable.claimsOf(row, (attribute) => this.#isOn(attribute));
@@ -158,7 +164,8 @@ export class Changes {
         .filter((claim) => !isIn(was, claim))
         .flatMap((claim) => {
           const name = nameOf(this.#types, claimable, claim);
-          if (name === undefined) refused.push(unnameable(this.#types, claimable, claim));
+          if (name === undefined)
+            refused.push({ error: unnameable(this.#types, claimable, claim), problem: "invalid" });
           return name ?? [];
         }),
     };
@@ -207,11 +214,12 @@ function unnameable(types: Types, claimable: Claimable, claim: RowClaim): Invali
 }
 
 /** Throws the first error, which `toValidationErrors` then tells to be about the fields of all of them. */
-function throwIfAny(refused: readonly InvalidNameError[]): void {
+function throwIfAny(refused: readonly RefusedName[]): void {
   const [first] = refused;
   if (first === undefined) return;
-  rememberFields(first, onePerField(refused.map(({ origin }) => fieldError(origin, "invalid"))));
-  throw first;
+  const fields = refused.map(({ error, problem }) => fieldError(error.origin, problem));
+  rememberFields(first.error, onePerField(fields));
+  throw first.error;
 }
 
 const originOf = ({ name }: Claimable, { attribute, source }: RowClaim): Origin => ({

@@ -47,8 +47,8 @@ interface FailedWrite {
   id: unknown;
 }
 
-/** How often an upsert looks for a row that it could not insert. The last attempt lets the insert fail. */
-const UPSERT_ATTEMPTS = 10;
+/** How often an upsert looks for its row, and inserts it if it is missing. */
+const UPSERT_ATTEMPTS = 3;
 
 /** How many deleted rows share a deferred lease. */
 const DEFERRED_ROWS = 500;
@@ -69,6 +69,7 @@ export class ClaimTransaction<Tx> {
   readonly #chunk: ChunkLimits;
   /** The writes that have not ended. */
   readonly #underWay = new Set<Promise<unknown>>();
+  #latest: Promise<unknown> = Promise.resolve();
   #isOver = false;
   /** Why the transaction must not be committed: rows may be stored whose claims are not known. */
   #refused: LeaseholdError | undefined;
@@ -100,7 +101,7 @@ export class ClaimTransaction<Tx> {
     const claimable = this.#tables.of(table);
     return this.#writing(async () => {
       const before = await this.#database.lock(this.db, claimable, { where });
-      return await this.updateRows(claimable, before, set as AnyRow);
+      return this.#updateRows(claimable, before, set as AnyRow);
     });
   }
 
@@ -109,7 +110,7 @@ export class ClaimTransaction<Tx> {
     const claimable = this.#tables.of(table);
     return this.#writing(async () => {
       const before = await this.#database.lock(this.db, claimable, { where });
-      await this.deleteRows(claimable, before);
+      await this.#deleteRows(claimable, before);
       return before;
     });
   }
@@ -133,7 +134,13 @@ export class ClaimTransaction<Tx> {
         await this.#database.verification
           .checkGone(this.db, claimable, ids, true)
           .catch((error: unknown) => this.#refuse(error));
-      for (const claimed of batches) await this.#defer(claimed);
+      try {
+        for (const claimed of batches) await this.#defer(claimed);
+      } catch (error) {
+        // If the body has ended its transaction, these rows are gone, and their claims are not.
+        for (const row of before) this.changes.add(claimable, row, undefined);
+        throw error;
+      }
       return before.length;
     });
   }
@@ -143,10 +150,11 @@ export class ClaimTransaction<Tx> {
    * it in place of `ON CONFLICT DO UPDATE`, `ON DUPLICATE KEY UPDATE` or `REPLACE`, which don't tell which
    * names the row had before.
    *
-   * @param key - The columns of a unique key. The key must not be deferrable, and compare the columns
-   * themselves rather than an expression such as `lower(email)`.
+   * @param key - The columns of a unique key. It must compare the columns themselves rather than an
+   * expression such as `lower(email)`.
    * @param set - The new values of a row that exists. By default those of `row`, without its key and its id.
-   * @throws The database's error if the row violates another unique key.
+   * @throws The database's error if the row violates another unique key. On MySQL and MariaDB, also a
+   * deadlock if three or more transactions insert the same row at once: run the transaction again.
    *
    * @example
    * ```ts
@@ -165,19 +173,21 @@ export class ClaimTransaction<Tx> {
     const given = row as AnyRow;
     const values = keyValues(key, given);
     const update = (set ?? withoutColumns(given, [...key, claimable.idName])) as AnyRow;
-    // A row that another transaction deletes meanwhile, or a violation of another key, needs a new attempt.
-    for (let attempt = 1; ; attempt += 1) {
-      const skipExisting = attempt < UPSERT_ATTEMPTS;
-      const [inserted] = await this.insertRows(claimable, [given], { skipExisting });
-      if (inserted !== undefined) return inserted;
-      const where = keyCondition(claimable, values);
-      const found = await this.#writing(() => this.#database.lock(this.db, claimable, { where }));
-      if (found.length === 0) continue;
-      if (found.length > 1) throw noUniqueKey(key);
-      const isUnchanged = Object.values(update).every((value) => value === undefined);
-      const [updated] = isUnchanged ? found : await this.updateRows(claimable, found, update);
-      return updated as Row<T>;
-    }
+    const where = keyCondition(claimable, values);
+    return this.#writing(async () => {
+      for (let attempt = 1; ; attempt += 1) {
+        const mayExist = attempt > 1 || (await this.#database.mayHave(this.db, claimable, where));
+        const found = mayExist ? await this.#database.lock(this.db, claimable, { where }) : [];
+        if (found.length > 1) throw noUniqueKey(key);
+        const isUnchanged = Object.values(update).every((value) => value === undefined);
+        const [stored] = isUnchanged ? found : await this.#updateRows(claimable, found, update);
+        if (stored !== undefined) return stored;
+        // If it fails, another transaction has inserted the row meanwhile, or it violates another key.
+        const isLast = attempt === UPSERT_ATTEMPTS;
+        const inserted = await this.#insertRows(claimable, [given], isLast ? "insert" : "tryInsert");
+        if (inserted !== undefined) return inserted[0] as Row<T>;
+      }
+    });
   }
 
   /**
@@ -239,28 +249,39 @@ export class ClaimTransaction<Tx> {
   }
 
   /** @internal */
-  async insertRows(
+  async insertRows(claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[]> {
+    return (await this.#writing(() => this.#insertRows(claimable, rows, "insert"))) ?? [];
+  }
+
+  /** @internal Undefined if a unique key refused one of the rows, so that none is stored. */
+  tryInsertRows(claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[] | undefined> {
+    return this.#writing(() => this.#insertRows(claimable, rows, "tryInsert"));
+  }
+
+  async #insertRows(
     claimable: Claimable,
     rows: readonly AnyRow[],
-    options: { skipExisting?: boolean } = {},
-  ): Promise<AnyRow[]> {
+    how: "insert" | "tryInsert",
+  ): Promise<AnyRow[] | undefined> {
     if (rows.length === 0) return [];
     const [first] = rows;
     const id = rows.length === 1 ? first?.[claimable.idName] : undefined;
-    return this.#writing(async () => {
-      const insert = (): Promise<AnyRow[]> => this.#database.insert(this.db, claimable, rows, options);
-      try {
-        const stored = await this.#noting({ claimable, id }, insert);
-        for (const row of stored) this.changes.add(claimable, undefined, row);
-        return stored;
-      } catch (error) {
-        return this.#refuse(error);
-      }
-    });
+    const insert = (): Promise<AnyRow[] | undefined> => this.#database[how](this.db, claimable, rows);
+    try {
+      const stored = await this.#noting({ claimable, id }, insert);
+      for (const row of stored ?? []) this.changes.add(claimable, undefined, row);
+      return stored;
+    } catch (error) {
+      return this.#refuse(error);
+    }
   }
 
   /** @internal */
-  async updateRows(claimable: Claimable, before: readonly AnyRow[], set: AnyRow): Promise<AnyRow[]> {
+  updateRows(claimable: Claimable, before: readonly AnyRow[], set: AnyRow): Promise<AnyRow[]> {
+    return this.#writing(() => this.#updateRows(claimable, before, set));
+  }
+
+  async #updateRows(claimable: Claimable, before: readonly AnyRow[], set: AnyRow): Promise<AnyRow[]> {
     if (before.length === 0) return [];
     const { idName } = claimable;
     if (idName in set)
@@ -273,14 +294,17 @@ export class ClaimTransaction<Tx> {
     const ids = before.map((row) => row[idName]);
     const id = ids.length === 1 ? ids[0] : undefined;
     const update = (): Promise<AnyRow[]> => this.#database.update(this.db, claimable, ids, set);
-    return this.#writing(() => this.#noting({ claimable, id }, update));
+    return this.#noting({ claimable, id }, update);
   }
 
   /** @internal */
-  async deleteRows(claimable: Claimable, before: readonly AnyRow[]): Promise<void> {
-    if (before.length === 0) return;
+  deleteRows(claimable: Claimable, before: readonly AnyRow[]): Promise<void> {
+    return this.#writing(() => this.#deleteRows(claimable, before));
+  }
+
+  async #deleteRows(claimable: Claimable, before: readonly AnyRow[]): Promise<void> {
     for (const row of before) this.changes.add(claimable, row, undefined);
-    await this.#writing(() => this.#deleteAll(claimable, before));
+    await this.#deleteAll(claimable, before);
   }
 
   async #deleteAll(claimable: Claimable, rows: readonly AnyRow[]): Promise<void> {
@@ -329,9 +353,14 @@ export class ClaimTransaction<Tx> {
     }
   }
 
+  /**
+   * Runs one write after the other. A write has several statements. If those of another came between them,
+   * a savepoint would undo what it should not, and a write that an ended transaction must not begin would.
+   */
   async #writing<T>(work: () => Promise<T>): Promise<T> {
     this.#check();
-    const writing = work();
+    const writing = this.#latest.then(work);
+    this.#latest = writing.catch(() => {});
     this.#underWay.add(writing);
     try {
       return await writing;

@@ -98,8 +98,8 @@ export class BulkError extends LeaseholdError {
   readonly recordsDone: number;
   readonly chunksDone: number;
   /**
-   * The rows of the failed chunk that were refused, if that is why it failed, and those that were left out
-   * before.
+   * The rows of the failed chunk that were refused, if that is why it failed, and those that earlier chunks
+   * have left out.
    */
   readonly refused: readonly RefusedInput[];
 

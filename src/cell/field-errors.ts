@@ -23,7 +23,7 @@ export interface FieldError {
   problem: FieldProblem;
 }
 
-/** A row of a bulk insert that was not saved. */
+/** Why a row of a bulk insert was not saved. */
 export interface RefusedInput {
   /** Its index in the rows that were given. */
   index: number;

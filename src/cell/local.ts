@@ -58,13 +58,18 @@ export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
   readCommitted: CellDatabase<Tx>;
   /** Creates the cell's own tables if they are missing. */
   install(): Promise<void>;
-  /** Answers the stored rows. `skipExisting` leaves out rows that violate a unique key. */
-  insert(
-    tx: Tx,
-    claimable: Claimable,
-    rows: readonly AnyRow[],
-    options?: { skipExisting?: boolean },
-  ): Promise<AnyRow[]>;
+  /** Answers the stored rows in the order of the given ones. */
+  insert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[]>;
+  /**
+   * The same. If a unique key refuses a row, it stores none, answers undefined, and the transaction goes on,
+   * unless the table has a deferrable key.
+   */
+  tryInsert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[] | undefined>;
+  /**
+   * Whether to look for rows with `lock`, which may keep other transactions from inserting such rows. True if
+   * there may be some.
+   */
+  mayHave(tx: Tx, claimable: Claimable, where: unknown): Promise<boolean>;
   /** Reads rows in the order of their ids, and locks them until the transaction ends. */
   lock(tx: Tx, claimable: Claimable, rows: Selection, limit?: number): Promise<AnyRow[]>;
   /**

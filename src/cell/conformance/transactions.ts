@@ -206,6 +206,34 @@ function lifeSuite({ describe, test, expect }: Suites, world: World): void {
       expect(await one.owners("ROUTES", taken, free)).toEqual([`${taken}: ACTIVE of 1`, `${free}: free`]);
     });
 
+    test("an upsert by a key that is deferrable updates its row", async () => {
+      const { one } = world;
+      const [username, bio] = [fresh("deferrable"), "new"];
+      const first = await one.transaction((tx) => tx.upsert("users", ["username"], { username }));
+      const second = await one.transaction((tx) => tx.upsert("users", ["username"], { username, bio }));
+      expect(second).toEqual({ ...first, bio });
+      expect(await one.owners("USERNAMES", username)).toEqual([`${username}: ACTIVE of 1`]);
+    });
+
+    // On PostgreSQL, the first error ends the transaction.
+    const testOfMysql = world.target.dialect === "mysql" ? test : (): void => {};
+    testOfMysql("a write that fails beside another undoes nothing of it", async () => {
+      const { one } = world;
+      const [taken, good, single] = [fresh("taken"), fresh("good"), fresh("single")];
+      await signUp(one, taken);
+      await one.transaction(async (tx) => {
+        const many = tx.insertMany("users", [{ username: good }, { username: taken }]);
+        const [failed, stored] = await Promise.allSettled([many, tx.insert("users", { username: single })]);
+        expect([failed.status, stored.status]).toEqual(["rejected", "fulfilled"]);
+      });
+      expect((await one.rows("users", "username", single)).map(({ username }) => username)).toEqual([single]);
+      expect(await one.rows("users", "username", good)).toEqual([]);
+      expect(await one.owners("USERNAMES", single, good)).toEqual([
+        `${single}: ACTIVE of 1`,
+        `${good}: free`,
+      ]);
+    });
+
     test("a write that is not awaited fails the transaction", async () => {
       const { one } = world;
       const path = fresh("forgotten");

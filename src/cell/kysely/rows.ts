@@ -2,10 +2,9 @@ import { sql, type AliasedExpression, type Kysely, type Transaction } from "kyse
 import type { AdapterNames } from "../adapter/port.ts";
 import type { Claimable } from "../claimable.ts";
 import type { Selection } from "../local.ts";
-import { EXISTING_ID, insertRows, inOrderOfIds, type InsertHeader } from "../mysql/insert.ts";
+import { insertRows, inOrderOfIds, type InsertHeader } from "../mysql/insert.ts";
 import { ELSEWHERE, inOwnSchema, rowIsElsewhere } from "../postgres/own-schema.ts";
 import type { RowMethods, SelectOptions } from "../sql/connection.ts";
-import { asItIs } from "../sql/describe-error.ts";
 import type { AnyRow } from "../table.ts";
 import { withAnyTables } from "./any-tables.ts";
 import { conditionOf } from "./conditions.ts";
@@ -132,21 +131,13 @@ export class KyselyPostgresRows<DB> extends KyselyRows<DB> {
 }
 
 export class KyselyMysqlRows<DB> extends KyselyRows<DB> {
-  async insert(
-    tx: Transaction<DB>,
-    claimable: Claimable,
-    rows: readonly AnyRow[],
-    { skipExisting }: InsertOptions,
-  ): Promise<AnyRow[]> {
-    const id = sql.ref(claimable.idName);
-    const unchanged = sql`if(last_insert_id(${sql.lit(EXISTING_ID)}), ${id}, ${id})`;
-    const statement = async (chunk: readonly AnyRow[], skipsExisting: boolean): Promise<InsertHeader> => {
+  async insert(tx: Transaction<DB>, claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[]> {
+    const statement = async (chunk: readonly AnyRow[]): Promise<InsertHeader> => {
       const insert = withAnyTables(tx).insertInto(claimable.name).values(chunk);
-      const skipping = insert.onDuplicateKeyUpdate({ [claimable.idName]: unchanged });
-      const { insertId = 0n } = await (skipsExisting ? skipping : insert).executeTakeFirstOrThrow();
+      const { insertId = 0n } = await insert.executeTakeFirstOrThrow();
       return { insertId };
     };
-    const ids = await insertRows(claimable, rows, { statement, skipExisting, describeError: asItIs });
+    const ids = await insertRows(claimable, rows, statement);
     const stored = await this.select(tx, claimable, { ids }, { isLocking: true });
     return inOrderOfIds(claimable, stored, ids);
   }

@@ -6,6 +6,7 @@ import { transactionEnded } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { marking, runTransaction, type TransactionMark } from "../run-transaction.ts";
+import { allOrNothing } from "../sql/all-or-nothing.ts";
 import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/connection.ts";
 import type { VerificationParts } from "../sql/verification.ts";
 import { ROWS_PER_STATEMENT, SqlDatabase } from "../sql/database.ts";
@@ -19,7 +20,7 @@ import { MysqlLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
 import { storedTraits } from "./stored-traits.ts";
-import { allOrNothing, isInTransaction, releaseSavepoint, setSavepoint, withLockWait } from "./session.ts";
+import { isInTransaction, releaseSavepoint, setSavepoint, withLockWait } from "./session.ts";
 import { duplicateIn } from "./unique-keys.ts";
 import { MysqlVerification } from "./verification.ts";
 
@@ -46,8 +47,6 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
   readonly verification: MysqlVerification<Tx>;
   readonly ledgerHistory: MysqlLedgerHistory;
   readonly #parts: MysqlParts<Tx>;
-  /** The latest insert of several rows in each transaction. */
-  readonly #inserting = new WeakMap<WeakKey & Tx, Promise<unknown>>();
   readonly #options: MysqlDatabaseOptions;
 
   constructor(parts: MysqlParts<Tx>, options: MysqlDatabaseOptions) {
@@ -181,26 +180,26 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
     });
   }
 
-  override async insert(
-    tx: Tx,
-    claimable: Claimable,
-    rows: readonly AnyRow[],
-    options?: { skipExisting?: boolean },
-  ): Promise<AnyRow[]> {
-    const insert = async (): Promise<AnyRow[]> => {
-      await this.#requireTransaction(tx);
-      return super.insert(tx, claimable, rows, options);
-    };
-    if (rows.length <= 1) return insert();
-    // The body may catch the error. One after the other, because inserts at the same time would undo or
-    // release each other's savepoint.
-    const earlier = this.#inserting.get(tx as WeakKey & Tx) ?? Promise.resolve();
-    const inserting = earlier.then(() => allOrNothing(this.#orm(tx), insert));
-    this.#inserting.set(
-      tx as WeakKey & Tx,
-      inserting.catch(() => {}),
-    );
-    return inserting;
+  /** An error of a statement undoes only that statement, and the body may catch it. */
+  override async insert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[]> {
+    await this.#requireTransaction(tx);
+    const insert = (): Promise<AnyRow[]> => super.insert(tx, claimable, rows);
+    return rows.length <= 1 ? insert() : allOrNothing(this.#orm(tx), insert);
+  }
+
+  async tryInsert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[] | undefined> {
+    try {
+      return await this.insert(tx, claimable, rows);
+    } catch (error) {
+      if (isDuplicateKey(error, this.connection.describeError)) return undefined;
+      throw error;
+    }
+  }
+
+  /** A locking read that finds no row locks the gap, and two transactions that insert into it deadlock. */
+  async mayHave(tx: Tx, claimable: Claimable, where: unknown): Promise<boolean> {
+    const found = await this.rows.select(tx, claimable, { where }, { limit: 1, isLocking: false });
+    return found.length > 0;
   }
 
   override async update(

@@ -1,29 +1,11 @@
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import type { AnyRow } from "../table.ts";
-import type { DescribeError } from "../sql/describe-error.ts";
-import { isDuplicateKey } from "./failure.ts";
 
 export interface InsertHeader {
   /** The first generated id. mysql2 answers a string if a number would not be exact. */
   insertId: number | string | bigint;
 }
-
-interface InsertOptions {
-  /**
-   * With `skipsExisting`, a row that violates a unique key stays as it is, and the insert answers
-   * `EXISTING_ID`: `ON DUPLICATE KEY UPDATE id = IF(LAST_INSERT_ID(EXISTING_ID), id, id)`.
-   */
-  statement: (rows: readonly AnyRow[], skipsExisting: boolean) => Promise<InsertHeader>;
-  skipExisting: boolean;
-  describeError: DescribeError;
-}
-
-/**
- * What an insert answers in place of a generated id if the row exists. The largest number that drivers read
- * exactly, which no AUTO_INCREMENT reaches.
- */
-export const EXISTING_ID = Number.MAX_SAFE_INTEGER;
 
 /**
  * Inserts rows and answers their ids, because MySQL cannot return rows. It returns only the first generated
@@ -33,40 +15,18 @@ export const EXISTING_ID = Number.MAX_SAFE_INTEGER;
 export async function insertRows(
   claimable: Claimable,
   rows: readonly AnyRow[],
-  options: InsertOptions,
+  statement: (rows: readonly AnyRow[]) => Promise<InsertHeader>,
 ): Promise<unknown[]> {
-  if (rows.every((row) => hasId(claimable, row))) return insertTogether(claimable, rows, options);
-  const ids: unknown[] = [];
-  for (const row of rows) ids.push(...(await insertTogether(claimable, [row], options)));
-  return ids;
-}
-
-/**
- * INSERT IGNORE would swallow other errors too, and ON DUPLICATE KEY UPDATE shows only for a single row
- * whether it is new. A duplicate key undoes only its statement, so the statement is split in halves until
- * the duplicates are alone. A single row is not inserted in vain, because that locks the existing row for
- * others to read. Two transactions that then want to change it would deadlock.
- */
-async function insertTogether(
-  claimable: Claimable,
-  rows: readonly AnyRow[],
-  options: InsertOptions,
-): Promise<unknown[]> {
-  const { statement, skipExisting, describeError } = options;
-  try {
-    const header = await statement(rows, skipExisting && rows.length === 1);
-    if (String(header.insertId) === String(EXISTING_ID)) return [];
-    return rows.map((row) =>
-      hasId(claimable, row) ? row[claimable.idName] : generatedId(claimable, header),
-    );
-  } catch (error) {
-    if (!skipExisting || rows.length === 1 || !isDuplicateKey(error, describeError)) throw error;
+  if (rows.every((row) => hasId(claimable, row))) {
+    await statement(rows);
+    return rows.map((row) => row[claimable.idName]);
   }
-  const middle = Math.ceil(rows.length / 2);
-  return [
-    ...(await insertTogether(claimable, rows.slice(0, middle), options)),
-    ...(await insertTogether(claimable, rows.slice(middle), options)),
-  ];
+  const ids: unknown[] = [];
+  for (const row of rows) {
+    const header = await statement([row]);
+    ids.push(hasId(claimable, row) ? row[claimable.idName] : generatedId(claimable, header));
+  }
+  return ids;
 }
 
 const hasId = ({ idName }: Claimable, row: AnyRow): boolean =>

@@ -1,4 +1,4 @@
-import { inArray, sql } from "drizzle-orm";
+import { inArray } from "drizzle-orm";
 import type { MySqlTable } from "drizzle-orm/mysql-core";
 import type { Claimable } from "../claimable.ts";
 import type { Selection } from "../local.ts";
@@ -6,7 +6,7 @@ import type { Connection, RowMethods, SelectOptions, SqlTables } from "../sql/co
 import { selectRows } from "../sql/select-rows.ts";
 import type { AnyRow } from "../table.ts";
 import { affectedRows } from "./driver.ts";
-import { EXISTING_ID, inOrderOfIds, insertRows, type InsertHeader } from "./insert.ts";
+import { inOrderOfIds, insertRows, type InsertHeader } from "./insert.ts";
 import type { Orm } from "./orm.ts";
 
 /** Rows of claimable tables, written and read with drizzle's statements. */
@@ -19,33 +19,19 @@ export class MysqlRows<Tx> implements RowMethods<Tx> {
     this.#tables = tables;
   }
 
-  async insert(
-    tx: Tx,
-    claimable: Claimable,
-    given: readonly AnyRow[],
-    { skipExisting }: { skipExisting: boolean },
-  ): Promise<AnyRow[]> {
+  async insert(tx: Tx, claimable: Claimable, given: readonly AnyRow[]): Promise<AnyRow[]> {
     const { table, idColumn } = await this.#tables.of(tx, claimable);
     const { idName } = claimable;
     // Generated here, because drizzle would not return the id.
     const rows = given.map((row) => ({ ...row, [idName]: row[idName] ?? idColumn.defaultFn?.() }));
-    const statement = async (chunk: readonly AnyRow[], skipsExisting: boolean): Promise<InsertHeader> => {
-      const insert = this.#connection
+    const statement = async (chunk: readonly AnyRow[]): Promise<InsertHeader> => {
+      const [header] = (await this.#connection
         .orm(tx)
         .insert(table as MySqlTable)
-        .values(chunk as Record<string, never>[]);
-      const unchanged = sql`IF(LAST_INSERT_ID(${sql.raw(String(EXISTING_ID))}), ${idColumn}, ${idColumn})`;
-      const set = { [idName]: unchanged };
-      const [header] = (await (skipsExisting ? insert.onDuplicateKeyUpdate({ set }) : insert)) as [
-        InsertHeader,
-      ];
+        .values(chunk as Record<string, never>[])) as [InsertHeader];
       return header;
     };
-    const ids = await insertRows(claimable, rows, {
-      statement,
-      skipExisting,
-      describeError: this.#connection.describeError,
-    });
+    const ids = await insertRows(claimable, rows, statement);
     return this.#readBack(tx, claimable, ids);
   }
 

@@ -5,7 +5,6 @@ import type { DescribeError } from "../sql/describe-error.ts";
 import type { Orm } from "./orm.ts";
 
 const SAVEPOINT = "leasehold";
-const WRITE_SAVEPOINT = "leasehold_write";
 
 /**
  * Only MariaDB has a variable for this. Both databases refuse this statement while a transaction is open, and
@@ -32,20 +31,6 @@ export async function releaseSavepoint(tx: Orm, describe: DescribeError): Promis
     return true;
   } catch (error) {
     if (isMissingSavepoint(error, describe)) return false;
-    throw error;
-  }
-}
-
-/** Undoes the writes of `work` if it fails, because an error undoes only its own statement. */
-export async function allOrNothing<T>(tx: Orm, work: () => Promise<T>): Promise<T> {
-  await tx.execute(sql.raw(`SAVEPOINT ${WRITE_SAVEPOINT}`));
-  try {
-    const value = await work();
-    await tx.execute(sql.raw(`RELEASE SAVEPOINT ${WRITE_SAVEPOINT}`));
-    return value;
-  } catch (error) {
-    // A deadlock has undone the whole transaction, and the savepoint with it.
-    await tx.execute(sql.raw(`ROLLBACK TO SAVEPOINT ${WRITE_SAVEPOINT}`)).catch(() => {});
     throw error;
   }
 }

@@ -5,6 +5,7 @@ import type { Claimable } from "../claimable.ts";
 import { NotSavedError, transactionEnded } from "../errors.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { marking, runTransaction, type TransactionMark } from "../run-transaction.ts";
+import { allOrNothing } from "../sql/all-or-nothing.ts";
 import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/connection.ts";
 import type { VerificationParts } from "../sql/verification.ts";
 import { SqlDatabase } from "../sql/database.ts";
@@ -12,11 +13,12 @@ import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
 import { storedFaults } from "../sql/stored-faults.ts";
 import { ageMsOf } from "./age.ts";
 import { isAbort, isFailedTransaction, isLockTimeout, missingTableOf, uniqueViolationOf } from "./failure.ts";
+import type { AnyRow } from "../table.ts";
 import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
 import { PostgresLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
-import { storedKeyParts, storedTraits } from "./stored-keys.ts";
+import { hasDeferrableKey, storedKeyParts, storedTraits } from "./stored-keys.ts";
 import { duplicateIn } from "./unique-keys.ts";
 import { PostgresVerification } from "./verification.ts";
 
@@ -51,6 +53,7 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   readonly #parts: PostgresParts<Tx>;
   readonly #options: PostgresDatabaseOptions;
   readonly #leaseTable: LeaseTable;
+  readonly #deferrable = new WeakMap<Claimable, boolean>();
 
   constructor(parts: PostgresParts<Tx>, options: PostgresDatabaseOptions) {
     super(parts.connection, parts.rows, { leases: outstandingLeases, ageMsOf, readsSnapshot: false });
@@ -157,6 +160,32 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
       if (isLockTimeout(error, this.connection.describeError)) return "in_flight";
       throw error;
     }
+  }
+
+  /**
+   * Avoids an error, because a transaction of postgres.js cannot go on after one, even with a savepoint.
+   * ON CONFLICT DO NOTHING does not say which rows it left out, so none of them must stay.
+   */
+  async tryInsert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[] | undefined> {
+    // ON CONFLICT refuses every table with such a key.
+    if (await this.#hasDeferrableKey(tx, claimable)) return this.insert(tx, claimable, rows);
+    const insert = async (): Promise<AnyRow[] | undefined> => {
+      const stored = await this.insertRows(tx, claimable, rows, { skipExisting: true });
+      return stored.length === rows.length ? stored : undefined;
+    };
+    return rows.length <= 1 ? insert() : allOrNothing(this.#orm(tx), insert);
+  }
+
+  async #hasDeferrableKey(tx: Tx, claimable: Claimable): Promise<boolean> {
+    const known = this.#deferrable.get(claimable);
+    if (known !== undefined) return known;
+    const has = await hasDeferrableKey(this.#orm(tx), await this.#parts.tables.of(tx, claimable));
+    this.#deferrable.set(claimable, has);
+    return has;
+  }
+
+  async mayHave(): Promise<boolean> {
+    return true;
   }
 
   async removeFences(olderThanMs: number): Promise<number> {

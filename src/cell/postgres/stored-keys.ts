@@ -17,6 +17,18 @@ export async function storedKeyParts(orm: Orm, { table }: SqlTable, key: string)
   return parts.map(({ part }) => part);
 }
 
+/** Whether a unique key of the table can be checked at COMMIT. */
+export async function hasDeferrableKey(orm: Orm, { table }: SqlTable): Promise<boolean> {
+  const { schema, name } = getTableConfig(table as PgTable);
+  const found = await orm
+    .select({ key: sql`1`.as("key") })
+    .from(sql`pg_index`)
+    .where(
+      sql`indrelid = to_regclass(${quoted({ schema, name })}) AND indisunique AND NOT indimmediate LIMIT 1`,
+    );
+  return found.length > 0;
+}
+
 /**
  * Reads what only PostgreSQL's catalog knows about a table. A key of a table from which others inherit says
  * nothing about their rows.

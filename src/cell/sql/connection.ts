@@ -28,7 +28,10 @@ export interface SelectOptions {
 
 /** Reads and writes rows of claimable tables. No call has more than 1,000 rows or ids. */
 export interface RowMethods<Tx> {
-  /** Answers the stored rows. `skipExisting` leaves out rows that violate a unique key. */
+  /**
+   * Answers the stored rows in the order of the given ones. `skipExisting` leaves out rows that violate a
+   * unique key. It is only used on PostgreSQL.
+   */
   insert(
     tx: Tx,
     claimable: Claimable,

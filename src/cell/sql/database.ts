@@ -107,18 +107,22 @@ export abstract class SqlDatabase<Tx, Orm> {
     return this.selectCommitted((orm) => orm.select(this.#fields).from(leases).where(its));
   }
 
-  async insert(
+  async insert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[]> {
+    const stored = await this.insertRows(tx, claimable, rows, { skipExisting: false });
+    if (stored.length !== rows.length) throw notStored(claimable.name, rows.length - stored.length);
+    return stored;
+  }
+
+  protected async insertRows(
     tx: Tx,
     claimable: Claimable,
     rows: readonly AnyRow[],
-    { skipExisting = false }: { skipExisting?: boolean } = {},
+    options: { skipExisting: boolean },
   ): Promise<AnyRow[]> {
     await this.#exact(tx, claimable, rows);
     const stored = await inChunks(rows, rowsPerStatement(claimable, rows), (chunk) =>
-      this.rows.insert(tx, claimable, chunk, { skipExisting }),
+      this.rows.insert(tx, claimable, chunk, options),
     );
-    if (!skipExisting && stored.length !== rows.length)
-      throw notStored(claimable.name, rows.length - stored.length);
     return this.#exact(tx, claimable, stored);
   }
 

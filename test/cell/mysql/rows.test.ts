@@ -146,27 +146,6 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
     expect(await installed.rows("SELECT * FROM documents")).toEqual([]);
   });
 
-  test("skipExisting returns the new rows, and ignores only duplicate keys", async () => {
-    const rows = Array.from({ length: 9 }, (_, index) => ({ id: index + 1, name: `n${index}` }));
-    await insert(claimableUsers, [rows[0] ?? {}, rows[4] ?? {}, { id: 77, name: "n7" }]);
-    const added = await insert(claimableUsers, rows, { skipExisting: true });
-    expect(added.map((row) => row["id"])).toEqual([2, 3, 4, 6, 7, 9]);
-    expect(
-      namesOf(
-        await insert(claimableUsers, [{ name: "n1" }, { name: "new" }, { name: "new" }], {
-          skipExisting: true,
-        }),
-      ),
-    ).toEqual(["new"]);
-    await expect(
-      insert(claimableUsers, [{ name: "x" }, { name: "longer than twenty letters" }], { skipExisting: true }),
-    ).rejects.toThrow();
-    await expect(
-      insert(claimableUsers, [{ name: "x" }, { name: null }], { skipExisting: true }),
-    ).rejects.toThrow();
-    expect(await installed.rows("SELECT id FROM users WHERE name = 'x'")).toEqual([]);
-  });
-
   test("an update returns the current rows, even if it changed nothing and the snapshot is old", async () => {
     await insert(claimableUsers, [{ id: 1, name: "a", bio: "old" }]);
     const rows = await done(async (tx) => {

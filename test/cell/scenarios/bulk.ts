@@ -208,7 +208,7 @@ export function bulkSuite(world: World): void {
       const seen: BulkProgress[] = [];
       const done = await chunky.bulkInsert("projects", given, {
         skipRefused: true,
-        onProgress: (progress) => seen.push({ ...progress, refused: [...progress.refused] }),
+        onProgress: (progress) => seen.push(progress),
       });
       const refused = [
         { index: 1, field: "path", value: `${prefix}-1`, problem: "taken" },
@@ -236,6 +236,38 @@ export function bulkSuite(world: World): void {
         `${prefix}-1: ACTIVE of 2`,
       ]);
       await two.client.leases.rollback(busy.uuid);
+    });
+
+    test("skipRefused says exactly which rows were refused, and saves all others", async () => {
+      const { one, two } = world;
+      const address = (name: string): string => `${fresh(name)}@x.io`;
+      const taken = address("taken");
+      await two.transaction((tx) => tx.insert("emails", { owner: 1, email: taken }));
+      await one.opened.query("CREATE UNIQUE INDEX emails_owner ON emails (owner)");
+      await one.transaction((tx) => tx.insert("emails", { owner: 70_001, email: address("known") }));
+      const twice = address("twice");
+      const rows = [
+        { owner: 70_001, email: address("other") },
+        { owner: 70_002, email: address("fine") },
+        // A unique key refuses the second only as long as the first may be stored.
+        { owner: 70_003, email: taken },
+        { owner: 70_003, email: address("free") },
+        { owner: 70_004, email: twice },
+        { owner: 70_005, email: twice.toUpperCase() },
+      ];
+      const done = await one.bulkInsert("emails", rows, { skipRefused: true });
+      await one.opened.query("DROP INDEX emails_owner");
+      expect(done.refused.toSorted((a, b) => a.index - b.index)).toEqual([
+        { index: 0, field: undefined, value: undefined, problem: "taken" },
+        { index: 2, field: "email", value: taken, problem: "taken" },
+        { index: 5, field: "email", value: twice.toUpperCase(), problem: "taken" },
+      ]);
+      expect(done.records).toBe(3);
+      for (const index of [1, 3, 4]) {
+        const email = rows[index]?.email ?? "";
+        expect(await one.rows("emails", "email", email)).toHaveLength(1);
+        expect(await one.owners("EMAILS", email)).toEqual([`${email}: ACTIVE of 1`]);
+      }
     });
 
     test("without skipRefused, a chunk fails, and lists all values that are not names", async () => {
