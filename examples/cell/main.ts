@@ -6,6 +6,7 @@ import { onStopSignal } from "../../scripts/on-stop-signal.ts";
 import { startExample, type Example } from "./launcher/example.ts";
 import { readOptions, usage, type Options } from "./launcher/options.ts";
 import { readTypes } from "./launcher/types.ts";
+import { basePath } from "./web/layout.ts";
 
 /** How long the other parts may take to stop after one of them failed. */
 const STOP_MS = 5_000;
@@ -18,7 +19,7 @@ const databaseUrls = {
 function describe({ url, coordinatorUrl, cells }: Example, { folder }: Options): string {
   const cellLines = cells.map(({ id, address }) => {
     const kind = databaseUrls[id as keyof typeof databaseUrls] === undefined ? "PGlite" : "PostgreSQL";
-    return `  cell ${id}       ${address}   ${kind}`;
+    return `  cell ${id}       ${address}${basePath(id)}   ${kind}`;
   });
   return [
     `The example is ready: open ${url}`,

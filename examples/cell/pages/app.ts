@@ -1,11 +1,12 @@
 /** The pages of a cell. */
 import { Hono, type Context } from "hono";
+import { misdirectedResponse } from "leasehold/cell";
 import { Accounts } from "../application/accounts.ts";
 import type { CellConfig } from "../application/cell-config.ts";
 import type { OpenCell } from "../application/open-cell.ts";
 import { serveAssets } from "../web/assets.ts";
 import { basePath, renderPage, type Html } from "../web/layout.ts";
-import { originsOf } from "../web/local.ts";
+import { HOST, originsOf } from "../web/local.ts";
 import { messagePage, refusalPage } from "../web/message-page.ts";
 import { secure } from "../web/security.ts";
 import { accountPages } from "./account.ts";
@@ -48,17 +49,16 @@ export function cellApp(open: OpenCell, config: CellConfig): Hono {
   accountPages(app, pages);
   operationsPages(app, pages);
   profilePages(app, pages);
-  app.notFound((context) =>
-    context.html(
-      messagePage(
-        owner,
-        context.req.path,
-        "This page does not exist",
-        "Go to the start page and try from there.",
-      ),
+  app.notFound((context) => {
+    const { path, raw } = context.req;
+    // Who opens the cell's own address still reaches the start page and the other cells.
+    if (misdirectedResponse(raw.headers) === undefined)
+      return context.redirect(`http://${HOST}:${config.routerPort}${path}`);
+    return context.html(
+      messagePage(owner, path, "This page does not exist", "Go to the start page and try from there."),
       404,
-    ),
-  );
+    );
+  });
   app.onError((error, context) => {
     const { path } = context.req;
     const refusal = refusalPage(owner, path, error);

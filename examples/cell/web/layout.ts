@@ -46,7 +46,7 @@ export function renderPage({ title, owner, path, main, aside }: Page): Html {
             >
             <nav aria-label="Router and cells">
               <ul>
-                <li>${link("/", "Router", path === "/")}</li>
+                <li>${link("/", "Router", !isCell && path === "/")}</li>
                 ${owner.cells.map((cell) => cellItem(cell, cell === owner.id))}
               </ul>
             </nav>

@@ -44,7 +44,7 @@ export class ExampleProcess {
   }
 
   cellUrl(cell: string): string {
-    return this.#address(`cell ${cell}`);
+    return new URL(this.#address(`cell ${cell}`)).origin;
   }
 
   get keys(): DevKeys {

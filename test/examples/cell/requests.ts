@@ -38,6 +38,20 @@ export function requestTests(running: () => ExampleProcess): void {
     expect(fine.status).toBe(303);
   });
 
+  test("every printed address opens a page, and each page marks one part in its navigation", async () => {
+    const example = running();
+    const [url, cell] = [example.url, example.cellUrl("1")];
+    const printed = example.output.match(/(?<=^ {2}(router|cell \d) +)http\S+/gm) ?? [];
+    expect(printed).toHaveLength(3);
+    for (const address of [...printed, cell, `${cell}/-/cells/2`, `${url}/-/cells/1`]) {
+      const answer = await fetch(address);
+      expect(answer.status, address).toBe(200);
+      const [navigation] = /<nav aria-label="Router and cells">[^]*?<\/nav>/.exec(await answer.text()) ?? [];
+      expect(navigation?.match(/aria-current/g), address).toHaveLength(1);
+    }
+    for (const base of [url, cell]) expect((await fetch(`${base}/-/cells/1/nothing`)).status).toBe(404);
+  });
+
   test("a request with another host name is refused", async () => {
     const example = running();
     for (const url of [example.url, example.cellUrl("2")]) {
