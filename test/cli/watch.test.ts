@@ -117,7 +117,13 @@ describe("names", () => {
 
   test("it says which flags are missing, and sends nothing", async () => {
     const line = await startCommandLine();
-    for (const args of [["ada"], ["--type", "USERNAMES"], ["ada", "--json"], ["--from", "yesterday"]])
+    for (const args of [
+      ["ada"],
+      ["--type", "USERNAMES"],
+      ["ada", "--json"],
+      ["--from", "yesterday"],
+      ["--from", "999999999d"],
+    ])
       expect((await line.run(["watch", ...args])).code).toBe(2);
     expect(line.sent).toEqual([]);
   });

@@ -50,7 +50,7 @@ export function addAudit(program: Command, run: Run): void {
     .addOption(new Option("--action <action>", "only changes of this kind").choices(Object.keys(ACTIONS)))
     .option("--target <id>", "only changes of this cell, key, lease or part, or of the `types`")
     .addOption(
-      new Option("--since <time>", "only changes of the last 7d, 12h, and so on").argParser(duration),
+      new Option("--since <time>", "only changes of the last 7d, 12h, and so on").argParser(duration(1)),
     )
     .addOption(limitOption())
     .action(run(listAudit));

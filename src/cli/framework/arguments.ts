@@ -1,6 +1,6 @@
 /** Readers of flags and arguments. Commander shows what they throw, and the command ends with 2. */
 import { InvalidArgumentError, Option } from "commander";
-import { secondsOf } from "../../text/duration.ts";
+import { durationText, secondsOf } from "../../text/duration.ts";
 import { usageError } from "./command-error.ts";
 
 export const wholeNumber =
@@ -12,13 +12,27 @@ export const wholeNumber =
     return number;
   };
 
+/** A hundred years. Longer times would not fit into a date. */
+export const LONGEST_S = 36_500 * 86_400;
+
 /** Reads `90s`, `10m`, `2h` or `30d`, in seconds. */
-export function duration(text: string): number {
-  const seconds = secondsOf(text);
-  if (seconds === undefined || seconds === 0)
-    throw new InvalidArgumentError("It must be a time such as 90s, 10m, 2h or 30d.");
-  return seconds;
-}
+export const duration =
+  (minS: number, maxS: number = LONGEST_S) =>
+  (text: string): number => {
+    const seconds = secondsOf(text);
+    if (seconds === undefined || seconds < minS || seconds > maxS)
+      throw new InvalidArgumentError(
+        `It must be a time from ${durationText(minS * 1_000)} to ${durationText(maxS * 1_000)}, ` +
+          "such as 90s, 10m, 2h or 30d.",
+      );
+    return seconds;
+  };
+
+/** The time between two looks. */
+export const intervalOption = (defaultS: number): Option =>
+  new Option("--interval <time>", "the time between two looks, from 1s to 1d")
+    .argParser(duration(1, 86_400))
+    .default(defaultS, `${defaultS}s`);
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 

@@ -24,7 +24,7 @@ export function addKeys(program: Command, run: Run): void {
       .description("Make a key, and print it once: standard output has the key and nothing else.")
       .addOption(roleOption().makeOptionMandatory())
       .addOption(cellOption())
-      .addOption(new Option("--expires-in <time>", "its lifetime; 90d by default").argParser(duration))
+      .addOption(new Option("--expires-in <time>", "its lifetime; 90d by default").argParser(duration(1)))
       .option("--note <text>", "what the key is for")
       .option("--reason <text>", "why you do this; the audit keeps it")
       .option("--dry-run", "show what would be made, and send nothing")
@@ -41,7 +41,7 @@ export function addKeys(program: Command, run: Run): void {
       .addOption(new Option("--kind <kind>", "only these").choices(credentialKinds))
       .addOption(roleOption())
       .addOption(cellOption())
-      .addOption(new Option("--expires-in <time>", "only what expires by then").argParser(duration))
+      .addOption(new Option("--expires-in <time>", "only what expires by then").argParser(duration(1)))
       .addOption(limitOption())
       .action(run(listKeys)),
     ["keys ls --expires-in 14d", "Keys and certificates that expire within two weeks"],
@@ -62,7 +62,9 @@ export function addKeys(program: Command, run: Run): void {
       .description("Make a key like an old one, print it once, and tell how to revoke the old one.")
       .argument("<id>", "the id of the old key")
       .addOption(
-        new Option("--expires-in <time>", "its lifetime; that of the old key by default").argParser(duration),
+        new Option("--expires-in <time>", "its lifetime; that of the old key by default").argParser(
+          duration(1),
+        ),
       )
       .option("--reason <text>", "why you do this; the audit keeps it")
       .option("--dry-run", "show what would be made, and send nothing")

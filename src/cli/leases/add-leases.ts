@@ -17,7 +17,7 @@ export function addLeases(program: Command, run: Run): void {
       .description("List open leases, oldest first. Without --cell: those of all cells.")
       .addOption(new Option("--cell <id>", "only leases of this cell").argParser(cellId))
       .option("--stale", "only leases that are open for 10 minutes, or for --older-than")
-      .addOption(new Option("--older-than <time>", "only leases of this age").argParser(duration))
+      .addOption(new Option("--older-than <time>", "only leases of at least this age").argParser(duration(0)))
       .addOption(limitOption())
       .action(run(listLeases)),
     ["leases ls --stale", "Leases that nobody has decided for 10 minutes"],

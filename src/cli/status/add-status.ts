@@ -1,5 +1,5 @@
-import { Option, type Command } from "commander";
-import { duration } from "../framework/arguments.ts";
+import type { Command } from "commander";
+import { intervalOption } from "../framework/arguments.ts";
 import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";
 import { status } from "./status.ts";
@@ -9,9 +9,7 @@ export function addStatus(program: Command, run: Run): void {
     .command("status")
     .description("Show the deployment on one screen, and why it is not green. Exit code 1: it is not green.")
     .option("--watch", "show it again and again, until Ctrl-C")
-    .addOption(
-      new Option("--interval <time>", "the time between two looks").argParser(duration).default(5, "5s"),
-    )
+    .addOption(intervalOption(5))
     .action(run(status));
   withExamples(
     command,

@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import { cellId, duration } from "../framework/arguments.ts";
+import { cellId, intervalOption } from "../framework/arguments.ts";
 import { withExamples } from "../framework/example.ts";
 import type { Run } from "../framework/run.ts";
 import { watch } from "./watch.ts";
@@ -16,9 +16,7 @@ export function addWatch(program: Command, run: Run): void {
       "--from <position>",
       "continue there, as the end of a watch says; without names and --changes a time",
     )
-    .addOption(
-      new Option("--interval <time>", "the time between two looks").argParser(duration).default(2, "2s"),
-    )
+    .addOption(intervalOption(2))
     .action(run(watch));
   withExamples(
     command,

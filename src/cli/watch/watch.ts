@@ -1,5 +1,6 @@
 import { readPositions, type Positions } from "../../router/positions.ts";
 import type { Bucket } from "../../client/index.ts";
+import { LONGEST_S } from "../framework/arguments.ts";
 import { keyFactsOf, readsEverything } from "../connection/key-facts.ts";
 import { messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
@@ -111,10 +112,12 @@ function positionsOf(from: string | undefined): Positions {
 /** Without names, the place is a time: that of the first audit entries. */
 function timeOf(given: string, nowMs: number): number {
   const seconds = secondsOf(given);
-  if (seconds !== undefined) return nowMs - seconds * 1_000;
+  if (seconds !== undefined && seconds <= LONGEST_S) return nowMs - seconds * 1_000;
   const ms = /^\d{4}-\d\d-\d\dT/.test(given) ? Date.parse(given) : NaN;
   if (Number.isNaN(ms))
-    throw usageError("--from must be a time such as 2026-01-31T12:00:00Z, or how long ago, such as 10m");
+    throw usageError(
+      "--from must be a time such as 2026-01-31T12:00:00Z, or how long ago, such as 10m, at most 36500d",
+    );
   return ms;
 }
 

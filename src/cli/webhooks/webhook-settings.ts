@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { Webhook, WebhookThresholds } from "../../client/api-types.ts";
-import { secondsOf } from "../../text/duration.ts";
+import { duration } from "../framework/arguments.ts";
 
 type Event = Webhook["events"][number];
 type Threshold = keyof WebhookThresholds;
@@ -69,19 +69,15 @@ function thresholds(text: string): Partial<Record<Threshold, number | null>> {
       const [name = "", value = ""] = each.trim().split("=");
       if (!Object.hasOwn(THRESHOLDS, name) || !/^(?:\d{1,7}|default)$/.test(value))
         throw new InvalidArgumentError(
-          `It must be NAME=NUMBER or NAME=default, with a name of ${Object.keys(THRESHOLDS).join(", ")}.`,
+          `It must be NAME=NUMBER or NAME=default, with a name of ${Object.keys(THRESHOLDS).join(", ")} ` +
+            "and a number from 0 to 9999999.",
         );
       return [name, value === "default" ? null : Number(value)];
     }),
   );
 }
 
-function holdTime(text: string): number {
-  const seconds = secondsOf(text);
-  if (seconds === undefined || seconds > 86_400)
-    throw new InvalidArgumentError("It must be a time of at most a day, such as 0s, 90s, 10m or 2h.");
-  return seconds;
-}
+const holdTime = duration(0, 86_400);
 
 /** The thresholds after a change, without those that are the default. */
 export const thresholdsAfter = (
