@@ -7,7 +7,13 @@ export type { Export } from "./export.ts";
 export type { Hooks, RequestEvent, ResponseEvent, RetryEvent } from "./hooks.ts";
 export type { PlacedLease } from "./lease-answers.ts";
 export type { LedgerHistory, LedgerPoint } from "./ledger-history.ts";
-export type { BeginOptions, DecideOptions, ListLeasesOptions, ListStaleLeasesOptions } from "./leases.ts";
+export type {
+  BeginOptions,
+  DecideOptions,
+  ListLeasesOptions,
+  ListStaleLeasesOptions,
+  StalePage,
+} from "./leases.ts";
 export type { RenewingOptions } from "./renewing.ts";
 export { fencedWrite, type FencingToken } from "./fencing.ts";
 export type { Page, Pages } from "./pages.ts";

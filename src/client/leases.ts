@@ -5,7 +5,7 @@ import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
 import { LeaseAnswers, type BeginCallOptions, type PlacedLease } from "./lease-answers.ts";
 import type { LedgerHistory } from "./ledger-history.ts";
-import { listing, type Pages } from "./pages.ts";
+import { listing, Pages, type Page } from "./pages.ts";
 import { whileRenewing, type RenewingOptions } from "./renewing.ts";
 import type { Batch, Lease, StaleLease } from "./api-types.ts";
 
@@ -36,6 +36,12 @@ export interface ListStaleLeasesOptions extends CallOptions {
   cell?: string | undefined;
   pageSize?: number | undefined;
   pageToken?: string | undefined;
+}
+
+/** A page of stale leases. */
+export interface StalePage extends Page<StaleLease> {
+  /** The listing has every lease that was granted before this time. Null: some cell was never read. */
+  lastPulledAt: string | null;
 }
 
 /**
@@ -136,15 +142,16 @@ export class Leases {
   }
 
   /** Lists leases that were granted long ago and are not decided, of all cells or of one. For operators. */
-  listStale({
-    olderThanS,
-    cell,
-    pageSize,
-    pageToken,
-    ...options
-  }: ListStaleLeasesOptions = {}): Pages<StaleLease> {
+  listStale({ olderThanS, cell, pageSize, pageToken, ...options }: ListStaleLeasesOptions = {}): Pages<
+    StaleLease,
+    StalePage
+  > {
     const query = { older_than_s: olderThanS, cell, page_size: pageSize };
-    const input = { ...options, query };
-    return listing(this.#caller, "listStaleLeases", input, ({ leases }) => leases, pageToken);
+    return new Pages(async (token) => {
+      const input = { ...options, query: { ...query, page_token: token } };
+      const answer = valueOf(await this.#caller.call("listStaleLeases", input));
+      const { leases: items, next_page_token: nextPageToken, last_pulled_at: lastPulledAt } = answer;
+      return { items, nextPageToken, lastPulledAt };
+    }, pageToken);
   }
 }

@@ -47,13 +47,7 @@ export class Pages<Item, Each extends Page<Item> = Page<Item>> implements AsyncI
 }
 
 /** The listings of which only the items are needed. */
-type Listing =
-  | "listCells"
-  | "listKeys"
-  | "listCredentialUses"
-  | "listLeases"
-  | "listStaleLeases"
-  | "listTransfers";
+type Listing = "listCells" | "listKeys" | "listCredentialUses" | "listLeases" | "listTransfers";
 
 /** Lists page by page, from a page token or from the beginning. */
 export const listing = <Id extends Listing, Item>(

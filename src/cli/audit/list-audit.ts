@@ -2,6 +2,7 @@ import type { AuditEntry, AuditOptions } from "../../client/index.ts";
 import { checkKeyId, pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import { usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
+import { copyNote } from "../output/copy-note.ts";
 import { listResult, type Result } from "../output/result.ts";
 import { auditChanges, type AuditChange } from "../../status/audit-changes.ts";
 
@@ -44,11 +45,8 @@ export async function listAudit(context: Context, options: ListOptions): Promise
       { title: "REASON", value: ({ reason }) => reason },
     ],
     empty: "There are no such changes.",
-    notes: [
-      completeThrough === null
-        ? "It is not known up to when this list is complete."
-        : `This list is complete up to ${completeThrough}; newer changes appear within a minute.`,
-    ],
+    about: { complete_through: completeThrough },
+    notes: [copyNote("changes", completeThrough)],
   });
 }
 

@@ -1,7 +1,8 @@
-import type { Client, Lease, StaleLease } from "../../client/index.ts";
+import type { Client, Lease, StaleLease, StalePage } from "../../client/index.ts";
 import type { Context } from "../framework/context.ts";
 import { pageSizeFor, type LimitOption } from "../framework/arguments.ts";
 import { durationText } from "../../text/duration.ts";
+import { copyNote } from "../output/copy-note.ts";
 import { listResult, take, type Result } from "../output/result.ts";
 import { commandLine } from "../../text/shell-word.ts";
 
@@ -16,8 +17,16 @@ type Listed = Lease & Partial<Pick<StaleLease, "confirmed">>;
 export async function listLeases(context: Context, options: ListOptions): Promise<Result> {
   const { limit, stale } = options;
   const client = await context.client();
+  let copy: StalePage | undefined;
+  const staleLeases = async function* (): AsyncGenerator<Listed> {
+    for await (const page of stalePages(client, options)) {
+      // The first page was read first, so the list has everything up to its time.
+      copy ??= page;
+      yield* page.items;
+    }
+  };
   const { items, isCut } = await take<Listed>(
-    stale === true ? staleLeases(client, options) : openLeases(client, options),
+    stale === true ? staleLeases() : openLeases(client, options),
     limit,
   );
   const isUnconfirmed = items.some(({ confirmed }) => confirmed === false);
@@ -36,16 +45,20 @@ export async function listLeases(context: Context, options: ListOptions): Promis
       { title: "REPLACES", value: ({ counts }) => counts.replaces, isNumber: true },
     ],
     empty: stale === true ? "There are no stale leases." : "There are no open leases.",
-    notes: isUnconfirmed
-      ? ["The ledgers of some of these leases can't be reached: they may be decided."]
-      : [],
+    ...(copy === undefined ? {} : { about: { last_pulled_at: copy.lastPulledAt } }),
+    notes: [
+      ...(isUnconfirmed
+        ? ["The ledgers of some of these leases can't be reached: they may be decided."]
+        : []),
+      ...(copy === undefined ? [] : [copyNote("leases that were granted", copy.lastPulledAt)]),
+    ],
     nextSteps:
       first === undefined ? [] : [commandLine("leases", "show", first.uuid, "--cell", first.cell_id)],
   });
 }
 
-const staleLeases = (client: Client, { cell, olderThan, limit }: ListOptions): AsyncIterable<Listed> =>
-  client.leases.listStale({ cell, olderThanS: olderThan, pageSize: pageSizeFor(limit) });
+const stalePages = (client: Client, { cell, olderThan, limit }: ListOptions): AsyncIterable<StalePage> =>
+  client.leases.listStale({ cell, olderThanS: olderThan, pageSize: pageSizeFor(limit) }).pages();
 
 /** Each cell's leases are listed oldest first. */
 async function* openLeases(client: Client, { cell, olderThan, limit }: ListOptions): AsyncGenerator<Listed> {

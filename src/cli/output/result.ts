@@ -39,20 +39,22 @@ interface List<Item extends object> extends Taken<Item> {
   columns: readonly Column<Item>[];
   /** The sentence for an empty list. */
   empty: string;
+  /** More fields of the document. */
+  about?: object;
   nextSteps?: readonly string[];
   notes?: readonly string[];
   exitCode?: ExitCode;
 }
 
 export function listResult<Item extends object>(list: List<Item>): Result {
-  const { name, items, isCut, columns, empty, nextSteps = [], notes = [], exitCode } = list;
+  const { name, items, isCut, columns, empty, about, nextSteps = [], notes = [], exitCode } = list;
   const messages = [
     ...notes,
     ...(items.length === 0 ? [empty] : []),
     ...(isCut ? [`The list was cut after ${items.length}: give a larger --limit to see more.`] : []),
   ];
   return {
-    document: { [name]: items, cut: isCut },
+    document: { [name]: items, cut: isCut, ...about },
     lines: items,
     text: (style) => (items.length === 0 ? "" : table(items, columns, style)),
     nextSteps,
