@@ -34,7 +34,7 @@ function argumentsOf({ registeredArguments, options }: Command): string[] {
     .filter(({ required }) => required)
     .map((argument) => VALUES[argument.name()] ?? "x");
   const flags = options
-    .filter(({ mandatory }) => mandatory)
+    .filter(({ mandatory, long }) => mandatory && long !== "--reason")
     .flatMap(({ long, argChoices }) => [long ?? "", VALUES[long ?? ""] ?? argChoices?.[0] ?? "x"]);
   return [...given, ...flags];
 }
@@ -55,10 +55,46 @@ describe.each(leaves)("leasehold $name", ({ name, path, command }) => {
 
   test("refuses an unknown flag, with a suggestion, and sends nothing", async () => {
     const line = await startCommandLine({ cells: [] });
-    const { code, out, err } = await line.run([...path, ...argumentsOf(command), "--jsn"]);
+    const { code, out, err } = await line.run([...path, "--jsn"]);
     expect({ code, out, sent: line.sent }).toEqual({ code: 2, out: "", sent: [] });
     expect(err).toContain("error: unknown option '--jsn'\n(Did you mean --json?)");
   });
+
+  const needed = [
+    ...command.registeredArguments.flatMap((each) => (each.required ? [each.name().toUpperCase()] : [])),
+    ...command.options.flatMap(({ mandatory, long }) => (mandatory ? [long ?? ""] : [])),
+  ];
+
+  if (needed.length === 0) return;
+  test("names all that is missing at once, and marks it in its help", async () => {
+    const line = await startCommandLine({ cells: [] });
+    const { code, out, err } = await line.run(path);
+    expect({ code, out, sent: line.sent }).toEqual({ code: 2, out: "", sent: [] });
+    const all = needed.includes("--reason") ? [...needed, "--yes"] : needed;
+    expect(err).toBe(
+      `leasehold: ${new Intl.ListFormat("en-GB").format(all)} ${all.length === 1 ? "is" : "are"} required\n` +
+        `Next: leasehold ${name} --help\n`,
+    );
+    const help = (await line.run([...path, "--help"])).out;
+    expect(help.match(/\(required\)/g) ?? []).toHaveLength(command.options.filter((o) => o.mandatory).length);
+  });
+});
+
+const bounded = leaves.flatMap(({ name, command }) =>
+  command.options
+    .filter(({ parseArg, flags }) => parseArg !== undefined && /<(time|count|number|port)>/.test(flags))
+    .map((option) => ({ name, flags: option.flags, option })),
+);
+
+test("some flags take numbers and times", () => {
+  expect(bounded.map(({ name, flags }) => `${name} ${flags}`)).toEqual(
+    expect.arrayContaining(["leases ls --older-than <time>", "bench --for <time>", "dev --port <port>"]),
+  );
+});
+
+test.each(bounded)("leasehold $name $flags names its bounds", ({ option }) => {
+  for (const text of ["-1", "999999999d", "x"])
+    expect(() => option.parseArg?.(text, undefined)).toThrow(/^It must be an? .* from \S+ to [^ ,]+/);
 });
 
 /** Flags without which a command complains about something else first. */

@@ -24,7 +24,7 @@ describe("usage", () => {
   test.each([
     [["lookup", "ada", "--trac"], "(Did you mean --trace?)"],
     [["lokup", "ada"], "(Did you mean lookup?)"],
-    [["lookup"], "missing required argument 'names'"],
+    [["lookup"], "NAMES is required"],
     [["completion", "tcsh"], "Allowed choices are bash, zsh, fish, powershell."],
     [["lookup", "ada", "--json", "--jsonl"], "give --json or --jsonl, not both"],
     [["api", "FETCH", "/v1/limits"], "METHOD must be one of"],
@@ -45,7 +45,7 @@ describe("usage", () => {
     [["completion", "\u009b2J"]],
     [["api", "GET", "\u202e/v1"]],
     [["dev", "--types", "\u001b[2J.json"]],
-    [["keys", "revoke", "\u001b[2J"]],
+    [["keys", "revoke", "\u001b[2J", "--reason", "x"]],
   ])("%j: arguments are escaped in messages", async (args) => {
     const line = await startCommandLine();
     const { code, err, out } = await line.run(args);
@@ -60,6 +60,8 @@ describe("usage", () => {
     expect(noUrl).toMatchObject({ code: 2, out: "" });
     expect(noUrl.err).toContain("set LEASEHOLD_URL");
     expect(noUrl.err).toContain("Next: leasehold login --url URL");
+    const neither = await line.run(["lookup", "ada"], { env: { LEASEHOLD_URL: "", LEASEHOLD_KEY: "" } });
+    expect(neither.err).toContain("set LEASEHOLD_URL and LEASEHOLD_KEY");
     const noKey = await line.run(["lookup", "ada"], { env: { LEASEHOLD_KEY: "" } });
     expect(noKey.err).toContain(`Next: leasehold login --url ${line.coordinator.url}`);
   });
@@ -107,7 +109,10 @@ describe("commands that need a reason", () => {
     const { code, err } = await line.run([...path.split(" "), ...(args ?? []), "--yes"]);
     expect({ code, err, sent: line.sent }).toEqual({
       code: 2,
-      err: "leasehold: --reason is required: say why you do this\n",
+      err:
+        path === "api"
+          ? "leasehold: --reason is required: say why you do this\n"
+          : `leasehold: --reason is required\nNext: leasehold ${path} --help\n`,
       sent: [],
     });
   });
@@ -220,7 +225,7 @@ describe("output", () => {
     const audit = await line.run(["audit"]);
     for (const char of ["\u001B", "\u202E", "\u200B", "\u009B"])
       expect(out + err + audit.out + audit.err).not.toContain(char);
-    expect(audit.err).toContain("complete up to a\\u001b[2J");
+    expect(audit.err).toContain("all changes before a\\u001b[2J");
   });
 
   test("a table is aligned, and bold only on a terminal without NO_COLOR", async () => {

@@ -89,7 +89,7 @@ describe("check", () => {
   });
 
   test.each([
-    ["no file", [], "missing required argument 'files'"],
+    ["no file", [], "FILES is required"],
     ["a missing file", ["missing.json"], "no such file"],
     ["an unknown option", ["--jso", "x"], "Did you mean --json?"],
     ["text that is not JSON", [fileOf("text.json", "[}")], "is not JSON"],

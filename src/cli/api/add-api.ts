@@ -13,7 +13,7 @@ export function addApi(program: Command, run: Run): void {
     .option("--data <json>", "the body: JSON, @FILE, or @- for standard input")
     .option("--include", "print the status and the headers on standard error")
     .action(run(api));
-  withChangeOptions(command);
+  withChangeOptions(command, false);
   withExamples(
     command,
     ["api GET /v1/limits", "Show the limits"],

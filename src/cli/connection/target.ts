@@ -72,9 +72,12 @@ function contextOf({ contexts }: Config, name: string): SavedContext {
 
 function ofCurrent(config: Config, key: string | undefined): Target {
   if (config.current === null)
-    throw usageError("there is no URL of a deployment: set LEASEHOLD_URL, give --url, or log in", [
-      "leasehold login --url URL",
-    ]);
+    throw usageError(
+      key === undefined
+        ? "there is no URL of a deployment and no key: set LEASEHOLD_URL and LEASEHOLD_KEY, or log in"
+        : "there is no URL of a deployment: set LEASEHOLD_URL, give --url, or log in",
+      ["leasehold login --url URL"],
+    );
   const saved = contextOf(config, config.current);
   return {
     url: saved.url,

@@ -1,4 +1,4 @@
-import { Command, Option } from "commander";
+import { Help, Option, type Command } from "commander";
 import { addApi } from "../api/add-api.ts";
 import { addAudit } from "../audit/add-audit.ts";
 import { addBackup } from "../backup/add-backup.ts";
@@ -26,6 +26,7 @@ import { addTypes } from "../types/add-types.ts";
 import { addVerify } from "../verify/add-verify.ts";
 import { addWatch } from "../watch/add-watch.ts";
 import { addWebhooks } from "../webhooks/add-webhooks.ts";
+import { LenientCommand } from "./missing.ts";
 import { VERSION } from "./version.ts";
 import type { Run } from "./run.ts";
 
@@ -41,7 +42,7 @@ Exit codes: 0 done, 1 failed or not green, 2 wrong usage, 3 conflict, 4 not foun
 
 /** The tree of all commands. The completion scripts are generated from it too. */
 export function buildProgram(run: Run, { out, err }: Sinks): Command {
-  const program = new Command("leasehold")
+  const program = new LenientCommand("leasehold")
     .description(
       "Shows and changes what a Leasehold deployment knows: names, leases, cells, keys, identities, types.",
     )
@@ -52,7 +53,12 @@ export function buildProgram(run: Run, { out, err }: Sinks): Command {
     .addOption(new Option("--context <name>", "a deployment that was saved with `leasehold login`"))
     .option("--json", "print one JSON document, with `next_steps`")
     .option("--jsonl", "print one JSON document per line")
-    .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
+    .configureHelp({
+      showGlobalOptions: true,
+      sortSubcommands: false,
+      optionDescription: (option) =>
+        `${new Help().optionDescription(option)}${option.mandatory ? " (required)" : ""}`,
+    })
     .configureOutput({ writeOut: out, writeErr: err })
     .showHelpAfterError("(--help shows the usage)")
     .addHelpText("after", EPILOGUE)

@@ -5,6 +5,7 @@ import { usageError } from "./command-error.ts";
 import { Context, type GlobalOptions } from "./context.ts";
 import { exitCodes, type ExitCode } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
+import { refuseMissing } from "./missing.ts";
 
 /**
  * Turns a command's function into an action for commander. The function gets the context, the arguments and
@@ -19,7 +20,9 @@ export const runWith =
   (io: Io, end: (exitCode: ExitCode) => void): Run =>
   (work) =>
   async (...given) => {
-    const options = (given.at(-1) as Command).optsWithGlobals<GlobalOptions>();
+    const command = given.at(-1) as Command;
+    refuseMissing(command, io.prompt !== undefined);
+    const options = command.optsWithGlobals<GlobalOptions>();
     if (options.json === true && options.jsonl === true) throw usageError("give --json or --jsonl, not both");
     const context = new Context(io, options);
     const result = await (work as (context: Context, ...given: unknown[]) => Promise<Result | undefined>)(

@@ -13,11 +13,16 @@ export interface ChangeOptions {
 /** The coordinator takes 500 bytes, unless its limits say otherwise. It checks its own limit as well. */
 const MAX_REASON_BYTES = 4_096;
 
-export const withChangeOptions = (command: Command): Command =>
+/** @param isAlways - false for a command that also has uses which change nothing */
+export const withChangeOptions = (command: Command, isAlways = true): Command =>
   command
-    .addOption(new Option("--reason <text>", "why you do this; required"))
+    .addOption(new Option("--reason <text>", "why you do this").makeOptionMandatory(isAlways))
     .option("--yes", "don't ask; required where nobody can be asked")
-    .option("--dry-run", "show what would change, and send nothing that changes it");
+    .addOption(
+      new Option("--dry-run", "show what would change, and send nothing that changes it").implies({
+        reason: "",
+      }),
+    );
 
 /**
  * Reads the reason before anything is sent. A dry run needs none.
