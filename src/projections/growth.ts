@@ -1,10 +1,12 @@
 import { fanOut } from "../core/fan-out.ts";
 import type { Growth, GrowthCopy, GrowthProgress, GrowthStep } from "../core/growth/messages.ts";
 import type { Envelope, Reply } from "../core/messages.ts";
-import { ok, type Result } from "../core/refusal.ts";
+import { shardsOf } from "../core/placement.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { WallClock } from "../runtime.ts";
 import { readGrowthCopy, readSeen } from "./directory-copies.ts";
+import { causeOf } from "./failure.ts";
 import { askAgain, type GrowthDriver } from "./growth-driver.ts";
 import { mirrorGrowth, noteAborted } from "./mirror.ts";
 import { readSightings, type Sightings } from "./shard-sightings.ts";
@@ -210,6 +212,35 @@ export async function dropAborted(driver: GrowthDriver): Promise<Result<unknown>
   const running = await readGrowth(driver);
   return running.ok && running.value === null ? dropCopies(driver, last.value) : running;
 }
+
+/**
+ * Must be called before a growth is started, because it would wait for a shard that can't answer. Refuses and
+ * names these shards. A growth that runs already is not refused.
+ */
+export async function checkSources(driver: GrowthDriver): Promise<Result<unknown>> {
+  const running = await readGrowth(driver);
+  if (!running.ok || running.value !== null) return running;
+  // The directory has accepted this placement.
+  const shards = [...Array(shardsOf(driver.envelope.placement)).keys()];
+  const asked = await fanOut(shards, driver.limits.fanOut, async (shard) => ({
+    shard,
+    answer: await askAgain(driver, ({ envelope, objects }) => askProgress(objects, envelope, shard)),
+  }));
+  const failed = asked.flatMap(({ shard, answer }) =>
+    answer.ok ? [] : [`shard ${shard} (${causeOf(answer)})`],
+  );
+  if (failed.length === 0) return ok(null);
+  return refused(
+    "FAILED_PRECONDITION",
+    "nothing was started, because shards can't copy their names now: " +
+      failed.slice(0, MOST_NAMED).join(", ") +
+      (failed.length > MOST_NAMED ? `, and ${failed.length - MOST_NAMED} more` : ""),
+    { reason: "GROWTH_SHARD_UNAVAILABLE" },
+  );
+}
+
+/** The shards that a refusal names. */
+const MOST_NAMED = 5;
 
 interface StepOptions extends Pick<GrowthStep, "sightings"> {
   untilMs: number;

@@ -93,6 +93,55 @@ test("a growth that another operator starts instead is not cut", async () => {
   expect(await shardsOf(line)).toMatchObject({ shards: 4, growth: { to: 8, phase: "copying" } });
 });
 
+/** Answers steps of a growth as if shard 1 could not be asked. */
+function silenceShard(line: CommandLine): void {
+  const { coordinator } = line;
+  const fetch: typeof coordinator.fetch = async (url, init) => {
+    const answer = await coordinator.fetch(url, init);
+    if (!(url instanceof URL ? url.pathname : String(url)).endsWith("/steps")) return answer;
+    const shards = (await answer.json()) as {
+      growth: { can_be_cut: boolean; sources: { state: unknown }[] };
+    };
+    shards.growth.can_be_cut = false;
+    Object.assign(shards.growth.sources[1] ?? {}, { state: null });
+    return Response.json(shards);
+  };
+  Object.assign(line, { coordinator: { ...coordinator, fetch } });
+}
+
+test("says again and again which shard it waits for, and ends if nothing moves", async () => {
+  const line = await startCommandLine();
+  silenceShard(line);
+  const { code, out, err } = await line.run(GROW);
+  expect({ code, out }).toEqual({ code: 6, out: "" });
+  const told = err.match(/^copying: .*; no answer from shard 1$/gm) ?? [];
+  expect(told.length).toBeGreaterThan(5);
+  expect(err).toContain("the growth goes on without this command, which has stopped: nothing moves");
+  expect(err).toContain("Next: leasehold shards grow --to 6 --reason TEXT");
+});
+
+test("ends with 3 if a shard can't answer, and does not say that the growth may have started", async () => {
+  const line = await startCommandLine();
+  const refusal = {
+    title: "The current state does not allow it",
+    status: 409,
+    detail: "Nothing was started, because shards can't copy their names now: shard 1 (timed out).",
+    code: "FAILED_PRECONDITION",
+    reason: "GROWTH_SHARD_UNAVAILABLE",
+    retryable: false,
+  };
+  const { coordinator } = line;
+  const fetch: typeof coordinator.fetch = async (url, init) =>
+    init?.method === "POST"
+      ? Response.json(refusal, { status: 409, headers: { "content-type": "application/problem+json" } })
+      : coordinator.fetch(url, init);
+  Object.assign(line, { coordinator: { ...coordinator, fetch } });
+  const { code, err } = await line.run(GROW);
+  expect(code).toBe(3);
+  expect(err).toContain(`leasehold: ${refusal.detail} (FAILED_PRECONDITION`);
+  expect(err).not.toContain("may have been");
+});
+
 test("--dry-run changes nothing", async () => {
   const line = await startCommandLine();
   const { code, out } = await line.run(["shards", "grow", "--to", "6", "--dry-run", "--reason", "a test"]);

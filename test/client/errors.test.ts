@@ -70,6 +70,7 @@ const reasons: Record<Reason, readonly [ErrorCode, ErrorClass]> = {
   GROWTH_UNKNOWN: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   GROWTH_CUT: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   GROWTH_NOT_COPIED: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
+  GROWTH_SHARD_UNAVAILABLE: ["FAILED_PRECONDITION", errors.FailedPreconditionError],
   PLACEMENT_MISMATCH: ["UNAVAILABLE", errors.UnavailableError],
   MESSAGE_VERSION: ["UNAVAILABLE", errors.UnavailableError],
   AUDIT_FULL: ["UNAVAILABLE", errors.UnavailableError],

@@ -38,4 +38,31 @@ test("[G1] a growth starts only when every shard was told that the last one was 
   told.length = 0;
   await api.json(200, "POST", PATH, start);
   expect(told).toEqual([]);
+  await api.json(200, "POST", `${PATH}/abort`, { body: { reason } });
+});
+
+test("[G1] a growth does not start while a shard can't answer, and one that runs goes on", async () => {
+  const down = new Set<string>();
+  const CLAIM_SHARD = watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, (_, object) =>
+    down.has(object) ? Promise.reject(new Error("the shard is down")) : undefined,
+  );
+  const api = new Api({ CLAIM_SHARD });
+  const start = { body: { shards: 6, reason } };
+  down.add("shard-1").add("shard-3");
+  expect(await api.problem(409, "POST", PATH, start)).toMatchObject({
+    code: "FAILED_PRECONDITION",
+    reason: "GROWTH_SHARD_UNAVAILABLE",
+    detail:
+      "Nothing was started, because shards can't copy their names now: " +
+      "shard 1 (the shard is down), shard 3 (the shard is down).",
+  });
+  expect(await api.json(200, "GET", PATH)).toMatchObject({ shards: 4, growth: null });
+  down.clear();
+  await api.json(200, "POST", PATH, start);
+  down.add("shard-1");
+  expect(await api.json(200, "POST", PATH, start)).toMatchObject({
+    growth: { to: 6, sources: [{}, { shard: 1, state: null }, {}, {}] },
+  });
+  down.clear();
+  await api.json(200, "POST", `${PATH}/abort`, { body: { reason } });
 });

@@ -7,6 +7,7 @@ import { CommandError, messageOf, usageError } from "../framework/command-error.
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { failureOf } from "../framework/failure.ts";
+import { reminder } from "../output/reminder.ts";
 import { fields, table } from "../output/table.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
@@ -145,6 +146,7 @@ function effectOf(removal: Removal, reason: string): string {
 
 /** Waits until shards have applied the last decisions, because the removal starts only then. */
 async function settle(context: Context, id: string): Promise<void> {
+  const remind = reminder(context.io);
   for (let tries = 1; ; tries += 1) {
     const { unapplied_decisions: unapplied } = await read(context, id);
     if (unapplied === 0) return;
@@ -154,6 +156,7 @@ async function settle(context: Context, id: string): Promise<void> {
         exitCodes.unavailable,
         ["leasehold status"],
       );
+    await remind(`waits until shards have applied ${unapplied} decisions`);
     await context.io.wait(PAUSE_MS);
   }
 }
@@ -225,6 +228,7 @@ async function release(context: Context, { cell_id: id }: Removal, reason: strin
     body: JSON.stringify({ reason }),
     timeoutMs: CALL_TIMEOUT_MS,
   };
+  const remind = reminder(context.io);
   let released = 0;
   for (let failures = 0; ;) {
     try {
@@ -240,6 +244,7 @@ async function release(context: Context, { cell_id: id }: Removal, reason: strin
       failures += 1;
       if (signal.aborted || failures === MOST_FAILURES || !mayPass(error))
         throw interrupted(context, id, released, error);
+      await remind(`no progress: ${messageOf(error)}`);
       // Ctrl-C ends the wait, and the next turn says how to go on.
       await wait(PAUSE_MS).catch(() => undefined);
     }

@@ -5,6 +5,7 @@ import { CommandError, messageOf, usageError } from "../framework/command-error.
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
 import { failureOf } from "../framework/failure.ts";
+import { reminder } from "../output/reminder.ts";
 import type { Result } from "../output/result.ts";
 import { confirm, reasonOf, type ChangeOptions } from "../safety/confirm.ts";
 import { changeGrowth, readShards, stepGrowth, type Growth } from "./call-growth.ts";
@@ -17,7 +18,7 @@ interface GrowOptions extends ChangeOptions {
 }
 
 const PAUSE_MS = 1_000;
-/** Failures in a row after which the command gives up. It can be repeated. */
+/** Failures, or steps without any progress, in a row after which the command gives up. It can be repeated. */
 const MOST_FAILURES = 60;
 
 /** Gets the deployment more shards: copies, cuts and cleans up. Repeated, it goes on where it ended. */
@@ -116,7 +117,8 @@ async function cutWhenReady(context: Context, copied: Shards, to: number, reason
 const isNotReady = (growth: Growth): boolean => !growth.can_be_cut;
 
 /**
- * Repeats steps while the growth to this number has work left. Prints the progress when it has changed.
+ * Repeats steps while the growth to this number has work left. Prints the progress when it has changed, and
+ * again from time to time.
  *
  * @throws if another operator has aborted the growth meanwhile
  */
@@ -126,29 +128,32 @@ async function work(
   to: number,
   isLeft: (growth: Growth) => boolean,
 ): Promise<Shards> {
-  const { err, signal, wait } = context.io;
+  const { signal, wait } = context.io;
+  const remind = reminder(context.io);
   const hasWork = ({ growth }: Shards): boolean => growth?.to === to && isLeft(growth);
   let now = from;
-  let printed = "";
+  let idle = 0;
   for (let failures = 0; hasWork(now);) {
+    // Ctrl-C ends the wait, and the next turn says how to go on.
+    if (failures + idle > 0) await wait(PAUSE_MS).catch(() => undefined);
     try {
       signal.throwIfAborted();
       now = await stepGrowth(context);
       failures = 0;
-      const line = now.growth === null ? "" : progressOf(now.growth);
-      if (line !== printed && line !== "") await err.write(`${line}\n`);
-      // Nothing has moved, so a shard waits for something.
-      if (line === printed && hasWork(now)) await wait(PAUSE_MS);
-      printed = line;
     } catch (error) {
       failures += 1;
       const mayPass = isLeaseholdError(error)
         ? error.retryable
         : error instanceof CommandError && error.exitCode === exitCodes.unavailable;
       if (signal.aborted || !mayPass || failures === MOST_FAILURES) throw interrupted(context, now, error);
-      // Ctrl-C ends the wait, and the next turn says how to go on.
-      await wait(PAUSE_MS).catch(() => undefined);
+      await remind(`no progress: ${messageOf(error)}`);
+      continue;
     }
+    if (now.growth === null) break;
+    const line = progressOf(now.growth);
+    idle = await remind(line);
+    if (idle === MOST_FAILURES)
+      throw interrupted(context, now, new CommandError(`nothing moves (${line})`, exitCodes.unavailable));
   }
   refuseAborted(now, to);
   return now;

@@ -44,14 +44,24 @@ export const nextOf = ({ to, phase }: Growth): string[] => [
   ...(phase === "copying" ? ["leasehold shards abort --reason TEXT"] : []),
 ];
 
-/** One line about how far the shards of before are. */
-export function progressOf({ phase, sources }: Growth): string {
+/** One line about how far the shards of before are, and what the growth waits for. */
+export function progressOf(growth: Growth): string {
+  const { phase, sources } = growth;
   const total = (of: (source: Source) => number): number => sources.reduce((sum, each) => sum + of(each), 0);
   const done = (states: readonly string[]): string =>
     `${sources.filter(({ state }) => states.includes(state ?? "")).length} of ${sources.length} shards`;
-  return phase === "copying"
-    ? `copying: ${total(({ copied }) => copied)} names, ${total(({ waiting }) => waiting)} changes wait, ` +
+  const progress =
+    phase === "copying"
+      ? `copying: ${total(({ copied }) => copied)} names, ${total(({ waiting }) => waiting)} changes wait, ` +
         `${done(["copied"])} have copied all`
-    : `${phase}: ${done(["cleaning", "done"])} have handed over, ` +
+      : `${phase}: ${done(["cleaning", "done"])} have handed over, ` +
         `${total(({ cleaned }) => cleaned)} old rows deleted`;
+  return `${progress}${waitOf(growth)}`;
+}
+
+function waitOf({ phase, sources }: Growth): string {
+  const silent = sources.filter(({ state }) => state === null).map(({ shard }) => shard);
+  if (silent.length > 0) return `; no answer from shard ${silent.join(", ")}`;
+  const isDone = phase === "cut" && sources.every(({ state }) => state === "done");
+  return isDone ? "; waits until the ledgers of all cells have answered" : "";
 }

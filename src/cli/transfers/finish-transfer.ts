@@ -1,6 +1,7 @@
 import { CommandError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
+import { reminder } from "../output/reminder.ts";
 import type { Result } from "../output/result.ts";
 import { nextOf, transferText } from "./transfer-text.ts";
 
@@ -11,6 +12,7 @@ const MOST_PAUSES = 600;
 /** Waits until all shards have rewritten the names. They do so by themselves: nothing is sent to them. */
 export async function finishTransfer(context: Context, id: string): Promise<Result> {
   const { transfers } = await context.client();
+  const remind = reminder(context.io);
   for (let pauses = 0; ; pauses += 1) {
     const transfer = await transfers.get(id);
     if (transfer.state === "FINISHED")
@@ -32,6 +34,7 @@ export async function finishTransfer(context: Context, id: string): Promise<Resu
         exitCodes.unavailable,
         ["leasehold status"],
       );
+    await remind("waits until all shards have rewritten the names");
     await context.io.wait(PAUSE_MS);
   }
 }

@@ -93,6 +93,11 @@ const notDropped: RouteError = {
   code: "UNAVAILABLE",
   when: "The directory cannot be reached, or a shard that may have copies of an aborted growth. Repeat it.",
 };
+const cannotCopy: RouteError = {
+  code: "FAILED_PRECONDITION",
+  reason: "GROWTH_SHARD_UNAVAILABLE",
+  when: "A shard that has names to copy can't be reached, or can't answer. Nothing was started.",
+};
 const running: RouteError = {
   code: "FAILED_PRECONDITION",
   reason: "GROWTH_RUNNING",
@@ -156,7 +161,7 @@ export const growthRoutes = {
       required: true,
     },
     responses: answer("The growth has started."),
-    errors: [running, notDropped, auditFull],
+    errors: [running, cannotCopy, notDropped, auditFull],
     example: { body: { shards: 5, reason: "begins wait for the shards" } },
   }),
   stepGrowth: route({

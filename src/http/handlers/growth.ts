@@ -7,6 +7,7 @@ import { readSeen } from "../../projections/directory-copies.ts";
 import type { GrowthDriver } from "../../projections/growth-driver.ts";
 import { mirrorGrowth } from "../../projections/mirror.ts";
 import {
+  checkSources,
   completeCut,
   dropAborted,
   dropCopies,
@@ -43,6 +44,8 @@ export const growthHandlers: Handlers<keyof typeof growthRoutes> = {
     const { shards: to } = body;
     const dropped = await dropAborted(driverOf(deployment));
     if (!dropped.ok) return dropped;
+    const checked = await checkSources(driverOf(deployment));
+    if (!checked.ok) return checked;
     return change(call, (message, { objects }) => objects.directory().startGrowth({ ...message, to }));
   },
 
