@@ -1,5 +1,6 @@
 /** `leasehold bench`: it measures, is bounded, and leaves no names behind. */
 import { expect, test } from "vitest";
+import { createClient } from "../../src/client/index.ts";
 import { create, startCommandLine, type CommandLine } from "./command-line.ts";
 
 interface Document {
@@ -15,8 +16,9 @@ interface Document {
 const claimsOf = (line: CommandLine, cell: string) =>
   line.client().forCell(cell).records.list({ sourceType: "RAILS_TABLE_USERS" }).all();
 
-test("an operator's run has a cell and a key of its own, and gives all names up", async () => {
+test("an operator's run has a cell and a key of its own, and leaves neither them nor names", async () => {
   const line = await startCommandLine();
+  const cells = await line.client().cells.list().all();
   const args = ["bench", "--leases", "20", "--concurrency", "4", "--yes"];
   const ran = await line.run([...args, "--json"]);
   const { run, cell, leases, calls, clean_up: cleaned } = JSON.parse(ran.out) as Document;
@@ -32,13 +34,57 @@ test("an operator's run has a cell and a key of its own, and gives all names up"
     ["lookup", 20],
   ]);
   expect(ran.out + ran.err).not.toContain("lhk_");
-  expect(await claimsOf(line, cell)).toEqual([]);
+  expect(await line.client().cells.list().all()).toEqual(cells);
+  expect(await line.json(["cells", "show", cell])).toMatchObject({ cell: { state: "REMOVED" } });
   const keys = await line.client().keys.list().all();
   expect(keys.map(({ note, revoked_at: at }) => [note, at !== null])).toEqual([
     [`leasehold bench, run ${run}`, true],
   ]);
-  // The second run uses the same cell.
-  expect(((await line.json(args)) as unknown as Document).cell).toBe(cell);
+});
+
+test.each([
+  ["Ctrl-C", "hang", 130],
+  ["a key that can't be made", "mint", 6],
+  ["a load that fails", "load", 1],
+])("after %s, no cell of the run is left", async (_, failing, code) => {
+  const line = await startCommandLine();
+  const cells = await line.client().cells.list().all();
+  const interrupt = new AbortController();
+  const real = line.coordinator.fetch;
+  const fetch: typeof real = async (url, init) => {
+    const { pathname } = new URL(url instanceof Request ? url.url : url);
+    if (failing === "mint" && pathname === "/v1/admin/keys") throw new TypeError("fetch failed");
+    if (pathname.endsWith("/commit") && failing === "hang") interrupt.abort(new Error("interrupted"));
+    if (pathname.endsWith("/commit") && failing === "load") return new Response("not JSON");
+    return real(url, init);
+  };
+  Object.assign(line, { coordinator: { ...line.coordinator, fetch } });
+  const { signal } = interrupt;
+  const ran = await line.run(["bench", "--leases", "20", "--yes"], { signal });
+  expect(ran.code).toBe(code);
+  expect(await line.client().cells.list().all()).toEqual(cells);
+});
+
+test("what a killed run of an operator has left is removed with its cell", async () => {
+  const line = await startCommandLine();
+  const cells = await line.client().cells.list().all();
+  const run = "1f3b5c7d";
+  await line
+    .client()
+    .cells.add({ cell_id: "77", name: `leasehold-bench-${run}`, address: "https://x.invalid" });
+  const { key } = await line.client().keys.mint({ role: "cell", cell_id: "77" });
+  const { url } = line.coordinator;
+  const { leases } = createClient({ url, fetch: line.coordinator.fetch, key, cell: "77" });
+  const id = `leasehold-bench-${run}-1`;
+  const named = { ...create(id), source: { type: "RAILS_TABLE_USERS" as const, id } };
+  await leases.commit((await leases.begin({ creates: [named] })).uuid);
+  const ran = await line.run(["bench", "--clean-up", run, "--yes"]);
+  expect(ran).toMatchObject({ code: 0, out: `Gave up 1 names of run ${run}, and rolled back 0 leases.\n` });
+  expect(await line.client().cells.list().all()).toEqual(cells);
+  expect(await line.run(["bench", "--clean-up", run, "--yes"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("give --cell") as string,
+  });
 });
 
 test("a key of a cell needs nothing else", async () => {
@@ -128,4 +174,11 @@ test("if the names can't be given up, it says how to do it later", async () => {
   expect(ran.err).toMatch(
     /Next: leasehold bench --clean-up [\da-f]{8} --cell 1 --source RAILS_TABLE_USERS\n/,
   );
+  // The cell of the run still has them, so it stays until they are given up.
+  const own = await line.run(["bench", "--leases", "2", "--yes"]);
+  const [, later = ""] = /Next: leasehold (bench --clean-up [\da-f]{8} --source \w+)$/m.exec(own.err) ?? [];
+  Object.assign(line, { coordinator: { ...line.coordinator, fetch: real } });
+  const again = await line.run([...later.split(" "), "--yes"]);
+  expect(again).toMatchObject({ code: 0, out: expect.stringContaining("Gave up 2 names") as string });
+  expect(await line.client().cells.list().all()).toHaveLength(2);
 });

@@ -27,9 +27,10 @@ export function addBench(program: Command, run: Run): void {
         .default(8),
     )
     .addOption(
-      new Option("--cell <id>", "the cell, for an operator key; one for benches by default").argParser(
-        cellId,
-      ),
+      new Option(
+        "--cell <id>",
+        "the cell, for an operator key; by default one for this run, which is removed again",
+      ).argParser(cellId),
     )
     .addOption(new Option("--type <type>", "the bucket type of the names").default("USERNAMES"))
     .addOption(new Option("--subject <type>", "their subject type").default("USER"))
@@ -41,6 +42,6 @@ export function addBench(program: Command, run: Run): void {
     command,
     ["bench --for 30s --concurrency 16", "Measure for 30 seconds"],
     ["bench --context staging --leases 1000 --yes --json", "Measure 1,000 leases, for a script"],
-    ["bench --clean-up 1f3b5c7d --cell 7", "Give up what a killed run has left behind"],
+    ["bench --clean-up 1f3b5c7d", "Give up what a killed run has left behind, and remove its cell"],
   );
 }

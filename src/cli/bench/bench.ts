@@ -29,7 +29,7 @@ export async function bench(context: Context, options: BenchOptions): Promise<Re
     throw usageError("--clean-up must be the id of a run: 8 hexadecimal digits");
   const run = earlier ?? newRunId();
   await confirmLoad(context, options, run);
-  const cell = await openCell(context, options.cell, run);
+  const cell = await openCell(context, options.cell, run, earlier !== undefined);
   if (earlier !== undefined) return cleanUpResult(run, cell, await finish(context, options, cell, run, []));
   await context.io.err.write(`Run ${run}: names begin with ${prefixOf(run)}, in cell ${cell.id}.\n`);
   let loaded: Loaded | undefined;
@@ -42,7 +42,8 @@ export async function bench(context: Context, options: BenchOptions): Promise<Re
       leases: options.leases,
     });
   } catch (error) {
-    await finish(context, options, cell, run, []);
+    const { problems } = await finish(context, options, cell, run, []);
+    for (const problem of problems) await context.io.err.write(`${problem}\n`);
     throw error;
   }
   const finished = await finish(context, options, cell, run, loaded.open);
@@ -67,10 +68,12 @@ interface Finished {
   nextSteps: readonly string[];
 }
 
+const cellFlag = (given: string | undefined): string[] => (given === undefined ? [] : ["--cell", given]);
+
 /** Cleans up, and says how to do so later if it can't. */
 async function finish(
   context: Context,
-  { source }: BenchOptions,
+  { source, cell: given }: BenchOptions,
   cell: BenchCell,
   run: string,
   open: readonly string[],
@@ -84,13 +87,16 @@ async function finish(
     cleaned = await cleanUp(cell.cleaning, run, { source }, open);
   } catch (error) {
     problems.push(`Not all names of run ${run} could be given up: ${messageOf(error)}`);
-    nextSteps.push(commandLine("bench", "--clean-up", run, "--cell", cell.id, "--source", source));
+    nextSteps.push(commandLine("bench", "--clean-up", run, ...cellFlag(given), "--source", source));
   }
   try {
-    await cell.revokeKey();
+    await cell.close(cleaned !== undefined);
   } catch (error) {
-    problems.push(`The key of the run could not be revoked: ${messageOf(error)} It expires within an hour.`);
-    nextSteps.push(commandLine("keys", "ls", "--cell", cell.id));
+    problems.push(
+      `The key of the run or its cell ${cell.id} is left: ${messageOf(error)} ` +
+        "The key expires within an hour.",
+    );
+    nextSteps.push(commandLine("keys", "ls", "--cell", cell.id), commandLine("cells", "show", cell.id));
   }
   return { cleaned, problems, nextSteps };
 }

@@ -1,4 +1,4 @@
-import { isLeaseholdError } from "../../client/index.ts";
+import { isLeaseholdError, type Client } from "../../client/index.ts";
 import type { ExportedClaims, Removal } from "../../client/api-types.ts";
 import { commandLine } from "../../text/shell-word.ts";
 import { callRoute } from "../connection/call-route.ts";
@@ -142,6 +142,27 @@ function effectOf(removal: Removal, reason: string): string {
   const { cell_id: id, claims_total: total, progress } = removal;
   const what = progress === null ? `removes cell ${id}` : `goes on with the removal of cell ${id}`;
   return `This ${what}, because: ${reason}\nIt releases ${total} claims, for good. ${FINAL}`;
+}
+
+/**
+ * Removes a cell that has neither claims nor open leases. Repeated, it goes on where it ended.
+ *
+ * @param operator - drains the cell
+ */
+export async function removeEmptyCell(
+  context: Context,
+  operator: Client,
+  id: string,
+  reason: string,
+): Promise<void> {
+  const removal = await read(context, id);
+  if (isDone(removal)) return;
+  if (removal.progress === null) {
+    await operator.cells.drain(id, { reason });
+    await settle(context, id);
+    await startRemoval(context, id, reason, []);
+  }
+  await release(context, removal, reason);
 }
 
 /** Waits until shards have applied the last decisions, because the removal starts only then. */
