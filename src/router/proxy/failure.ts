@@ -30,7 +30,10 @@ export type FailureKind =
 export interface ProxyFailure {
   readonly kind: FailureKind;
   readonly status: number;
-  /** What happened, for the client. It has no address and no key. */
+  /**
+   * What happened, for logs: it may say how the deployment works inside. It has no address and no key.
+   * Clients get it only with a status below 500.
+   */
   readonly detail: string;
   /** The id of the rule that decided, if one did. */
   readonly rule: string | null;
@@ -71,7 +74,7 @@ export function failureOf(
   return { kind, status, detail, rule: null, cell: null, retryAfterMs: null, ...about };
 }
 
-/** The answer for a failure, as `application/problem+json`. */
+/** The answer for a failure, as `application/problem+json`. The cause of a 500 and above is only for logs. */
 export function problemResponse({ kind, status, detail, retryAfterMs }: ProxyFailure): Response {
   const headers = new Headers({ "content-type": "application/problem+json", "cache-control": "no-store" });
   if (retryAfterMs !== null) headers.set("retry-after", String(Math.max(1, Math.ceil(retryAfterMs / 1_000))));
@@ -80,7 +83,7 @@ export function problemResponse({ kind, status, detail, retryAfterMs }: ProxyFai
     type: "about:blank",
     title: problems[kind].title,
     status,
-    detail,
+    ...(status < 500 ? { detail } : {}),
     reason: kind.toUpperCase(),
   };
   return new Response(JSON.stringify(body), { status, headers });

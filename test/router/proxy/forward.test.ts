@@ -447,8 +447,15 @@ describe("failures", () => {
       detail: "The coordinator is down.",
       retryAfterMs: 2_300,
     });
-    const { status, headers, failures } = await failing(routes);
+    const { status, headers, body, failures } = await failing(routes);
     expect([status, headers.get("retry-after")]).toEqual([503, "3"]);
+    // What happened inside is only for the hook.
+    expect(body).toEqual({
+      type: "about:blank",
+      title: "The cell cannot be looked up now",
+      status: 503,
+      reason: "UNAVAILABLE",
+    });
     expect(failures).toMatchObject([
       { kind: "unavailable", rule: "paths", detail: "The coordinator is down." },
     ]);
