@@ -49,6 +49,9 @@ export const unknown = (error: string, more: Partial<Omit<Unknown, "kind" | "err
   error,
 });
 
+/** A read has failed. It changes nothing, so there is nothing that may have been carried out. */
+export const unread: typeof unknown = (error, more) => unknown(error, { outcomeKnown: true, ...more });
+
 /** The message of whatever was thrown. It never throws itself, although `String` does for some objects. */
 export function messageOf(thrown: unknown): string {
   try {

@@ -21,6 +21,16 @@ export interface Input<Id extends OperationId> extends CallOptions {
 /** A repeated `addCell` fails because the cell exists, and a repeated `mintKey` makes a second key. */
 const NOT_REPEATABLE: ReadonlySet<OperationId> = new Set(["addCell", "mintKey"]);
 
+/** Calls with a body that change nothing. */
+const READS: ReadonlySet<OperationId> = new Set([
+  "lookupRecords",
+  "exportRecords",
+  "digestRecords",
+  "planTransfer",
+  "classify",
+  "explainIdentity",
+]);
+
 /** Calls the operations of the API by their ids in the contract. */
 export class Caller {
   readonly connection: Connection;
@@ -59,6 +69,7 @@ export class Caller {
       method,
       shape,
       isRepeatable,
+      isRead: method === "GET" || READS.has(operation),
       body: json,
       path: `${fillPath(path, params)}${queryOf(query)}`,
     };

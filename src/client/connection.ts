@@ -85,6 +85,8 @@ export interface Call extends CallOptions {
   shape: Shape;
   /** False for calls that would do their work twice. */
   isRepeatable: boolean;
+  /** True for calls that change nothing: when one fails, there is nothing that may have been carried out. */
+  isRead: boolean;
   /** How much longer than other calls it may take, because it waits at the coordinator (B11). */
   extraMs?: number | undefined;
   /** Of calls about leases: what the cell has seen of its ledger (L7). */
@@ -133,7 +135,7 @@ export class Connection {
         Math.min(attemptMs + extraMs, end - performance.now()),
       );
       if (answer.kind === "ok") return answer;
-      isUncertain ||= answer.kind === "unknown" && !answer.outcomeKnown;
+      isUncertain ||= answer.kind === "unknown" && !answer.outcomeKnown && !call.isRead;
       const stopped = await this.retry(call, answer, attempt, end);
       // The coordinator may still carry out an earlier attempt after this answer.
       if (stopped !== undefined) return isUncertain ? { ...stopped, outcomeKnown: false } : stopped;
@@ -182,7 +184,8 @@ export class Connection {
     end = Infinity,
   ): Promise<Refused | Unknown | undefined> {
     const waitMs = this.#waitMs(call, answer, attempt);
-    if (waitMs === undefined || performance.now() + waitMs + MIN_ATTEMPT_MS >= end) return answer;
+    if (waitMs === undefined || performance.now() + waitMs + MIN_ATTEMPT_MS >= end)
+      return call.isRead ? { ...answer, outcomeKnown: true } : answer;
     callHook(this.#options.hooks?.onRetry, {
       operation: call.operation,
       attempt,

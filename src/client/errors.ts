@@ -101,8 +101,8 @@ export class LeaseholdError extends Error {
   /** The id of the request in the coordinator's log. */
   readonly requestId: string | undefined;
   /**
-   * True when it is certain that the call was not carried out and will not be. After a begin with
-   * `outcomeKnown: false`, roll its `leaseUuid` back: that closes the lease in every case (C7).
+   * True after a read, and when it is certain that the call was not carried out and will not be. After a
+   * begin with `outcomeKnown: false`, roll its `leaseUuid` back: that closes the lease in every case (C7).
    */
   readonly outcomeKnown: boolean;
   /** The lease that the call was about. */

@@ -1,4 +1,4 @@
-import { unknown } from "./answer.ts";
+import { unread } from "./answer.ts";
 import { requireCell, type Caller } from "./caller.ts";
 import type { Call, CallOptions } from "./connection.ts";
 import { errorOf, NotFoundError, NotOwnerError, valueOf } from "./errors.ts";
@@ -131,13 +131,13 @@ export class Records {
       // With a result missing, every later name would get the result of another one.
       if (found.length !== body.buckets.length)
         throw errorOf(
-          unknown(`the coordinator returned ${found.length} results for ${body.buckets.length} names`),
+          unread(`the coordinator returned ${found.length} results for ${body.buckets.length} names`),
         );
       for (const result of found) {
         if (!("unavailable" in result)) results.push(result);
         // A batch of one name is refused if its answer is unknown, and repeated like every other call.
         else if (found.length > 1) results.push(...(await this.lookup([result.bucket], options)));
-        else throw errorOf(unknown(result.unavailable.detail));
+        else throw errorOf(unread(result.unavailable.detail));
       }
     }
     return results;
@@ -203,9 +203,7 @@ export class Records {
     const { as_of: asOf, digests } = valueOf(answer);
     // With a digest missing, every later range would get the digest of another one.
     if (digests.length !== ranges.length)
-      throw errorOf(
-        unknown(`the coordinator returned ${digests.length} digests for ${ranges.length} ranges`),
-      );
+      throw errorOf(unread(`the coordinator returned ${digests.length} digests for ${ranges.length} ranges`));
     return {
       asOf: dateOf(asOf),
       digests: digests.map(({ count, hash, held, newest_updated_at: newest }) => ({
@@ -221,6 +219,6 @@ export class Records {
 /** An invalid date would compare as neither earlier nor later than any other. */
 function dateOf(text: string): Date {
   const date = new Date(text);
-  if (Number.isNaN(date.getTime())) throw errorOf(unknown("the answer has an invalid time"));
+  if (Number.isNaN(date.getTime())) throw errorOf(unread("the answer has an invalid time"));
   return date;
 }

@@ -1,4 +1,4 @@
-import { unknown } from "./answer.ts";
+import { unread } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
 import { errorOf, valueOf, type LeaseholdError } from "./errors.ts";
@@ -121,7 +121,7 @@ export class Routing {
       // With a result missing, every later name would get the result of another one.
       if (found.length !== body.names.length)
         throw errorOf(
-          unknown(`the coordinator returned ${found.length} results for ${body.names.length} names`),
+          unread(`the coordinator returned ${found.length} results for ${body.names.length} names`),
         );
       routes.push(...found.map(toResult));
     }
@@ -202,7 +202,7 @@ function toUnknown({ unavailable }: UnavailableRoute): UnknownRoute {
   checked(unavailable, { code: "string", detail: "string" });
   const { code, detail, retry_after_ms: retryAfterMs } = unavailable;
   const why = code === "DEADLINE_EXCEEDED" ? "timeout" : "unavailable";
-  return { error: errorOf(unknown(detail, { why, retryAfterMs })) };
+  return { error: errorOf(unread(detail, { why, retryAfterMs })) };
 }
 
 const textOf = (positions: ShardPositions = {}): string | undefined =>
@@ -215,6 +215,6 @@ function checked(part: unknown, shape: Parameters<typeof checkShape>[1]): void {
   try {
     checkShape(part, shape);
   } catch (error) {
-    throw errorOf(unknown(error instanceof Error ? error.message : "the answer is malformed"));
+    throw errorOf(unread(error instanceof Error ? error.message : "the answer is malformed"));
   }
 }

@@ -176,6 +176,20 @@ describe("how commands end", () => {
     expect(await line.run(["lookup", "ada"], { signal })).toMatchObject({ code: 130, out: "" });
   });
 
+  // The client leaves the second one out.
+  test.each([
+    ["cells", "ls"],
+    ["shards", "show"],
+  ])("a read that fails does not say that it may have been carried out: %s %s", async (...args) => {
+    const line = await startCommandLine();
+    line.coordinator.faults.always({ kind: "unavailable" });
+    const { code, err } = await line.run(args);
+    expect(code).toBe(6);
+    expect(err).toContain("(UNAVAILABLE");
+    expect(err).not.toContain("carried out");
+    expect(await line.json(args)).toMatchObject({ error: { outcome_known: true } });
+  });
+
   test("Ctrl-C during a change says that it may have been carried out", async () => {
     const line = await startCommandLine();
     const interrupt = new AbortController();

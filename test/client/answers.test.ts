@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { operations } from "../../src/client/api-types.ts";
+import type { Client } from "../../src/client/index.ts";
 import { checkShape } from "../../src/client/shape.ts";
 import { errorOf, fakeClient, granted, leaseOf, problem, UUID } from "./fake.ts";
 
@@ -40,9 +41,27 @@ describe("the outcome is unknown after", () => {
   it.each(Object.keys(leaseOf("GRANTED")))("a lease without %s", async (field) => {
     const { [field]: _left, ...rest } = leaseOf("GRANTED");
     const { client } = fakeClient([{ status: 200, json: { lease: rest } }], { retries: 0 });
-    const error = await errorOf(client.leases.get(UUID));
+    const error = await errorOf(client.leases.commit(UUID));
     expect(error).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: false });
     expect(error.message).toContain(`the answer.lease.${field} is not`);
+  });
+});
+
+describe("after a read that fails, nothing may have been carried out", () => {
+  const reads: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
+    getLease: (client) => client.leases.get(UUID),
+    listStaleLeases: (client) => client.leases.listStale().all(),
+    lookupRecords: (client) => client.records.find({ type: "USERNAMES", value: "ada" }),
+    exportRecords: (client) => Array.fromAsync(client.records.export({ sourceType: "RAILS_TABLE_USERS" })),
+    listCells: (client) => client.cells.list().all(),
+  };
+  const replies = [problem(503, "UNAVAILABLE"), new Error("lost"), problem(503, "UNAVAILABLE")];
+
+  it.each(Object.keys(reads))("%s", async (operation) => {
+    const { client, sent } = fakeClient(replies, { retries: 2 });
+    const error = await errorOf(reads[operation]?.(client) ?? Promise.resolve());
+    expect(error).toMatchObject({ code: "UNAVAILABLE", outcomeKnown: true, retryable: true });
+    expect(sent).toHaveLength(3);
   });
 });
 

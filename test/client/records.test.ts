@@ -157,7 +157,7 @@ describe("digests", () => {
       ]);
       expect(await errorOf(client.records.digests(ask))).toMatchObject({
         code: "UNAVAILABLE",
-        outcomeKnown: false,
+        outcomeKnown: true,
       });
     },
   );
@@ -171,7 +171,7 @@ describe("digests", () => {
     const { client } = fakeClient([{ status: 200, json }], { retries: 0 });
     expect(await errorOf(client.records.digests(ask))).toMatchObject({
       code: "UNAVAILABLE",
-      outcomeKnown: false,
+      outcomeKnown: true,
     });
   });
 });
