@@ -1,8 +1,7 @@
 import type { AuditEntry, Operations } from "./api-types.ts";
 import type { Caller } from "./caller.ts";
 import type { CallOptions } from "./connection.ts";
-import { valueOf } from "./errors.ts";
-import { Pages, type Page } from "./pages.ts";
+import { pagesOf, type Page, type Pages } from "./pages.ts";
 
 /** A page of audit entries. */
 export interface AuditPage extends Page<AuditEntry> {
@@ -38,11 +37,8 @@ export class Audit {
   /** Lists changes, the latest first. New ones appear within a minute. */
   list(options: AuditOptions = {}): Pages<AuditEntry, AuditPage> {
     const { keyId, action, cell, target, after, before, pageSize, pageToken, ...call } = options;
-    return new Pages(async (token) => {
-      const query = { key_id: keyId, action, cell, target, after, before, page_size: pageSize };
-      const input = { ...call, query: { ...query, page_token: token } };
-      return pageOf(valueOf(await this.#caller.call("listAudit", input)));
-    }, pageToken);
+    const query = { key_id: keyId, action, cell, target, after, before, page_size: pageSize };
+    return pagesOf(this.#caller, "listAudit", { ...call, query }, pageOf, pageToken);
   }
 }
 

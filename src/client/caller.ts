@@ -21,15 +21,8 @@ export interface Input<Id extends OperationId> extends CallOptions {
 /** A repeated `addCell` fails because the cell exists, and a repeated `mintKey` makes a second key. */
 const NOT_REPEATABLE: ReadonlySet<OperationId> = new Set(["addCell", "mintKey"]);
 
-/** Calls with a body that change nothing. */
-const READS: ReadonlySet<OperationId> = new Set([
-  "lookupRecords",
-  "exportRecords",
-  "digestRecords",
-  "planTransfer",
-  "classify",
-  "explainIdentity",
-]);
+/** The ends of the paths of calls with a body that change nothing. */
+const READ = /(lookup|digests|route|plan|classify|explain)$/;
 
 /** Calls the operations of the API by their ids in the contract. */
 export class Caller {
@@ -69,7 +62,7 @@ export class Caller {
       method,
       shape,
       isRepeatable,
-      isRead: method === "GET" || READS.has(operation),
+      isRead: method === "GET" || READ.test(path),
       body: json,
       path: `${fillPath(path, params)}${queryOf(query)}`,
     };

@@ -5,9 +5,9 @@ import type { CallOptions } from "./connection.ts";
 import { valueOf } from "./errors.ts";
 import { LeaseAnswers, type BeginCallOptions, type PlacedLease } from "./lease-answers.ts";
 import type { LedgerHistory } from "./ledger-history.ts";
-import { listing, Pages, type Page } from "./pages.ts";
+import { listing, pagesOf, type Page, type Pages } from "./pages.ts";
 import { whileRenewing, type RenewingOptions } from "./renewing.ts";
-import type { Batch, Lease, StaleLease } from "./api-types.ts";
+import type { Batch, Lease, Operations, StaleLease } from "./api-types.ts";
 
 export interface BeginOptions extends BeginCallOptions {
   /**
@@ -147,11 +147,12 @@ export class Leases {
     StalePage
   > {
     const query = { older_than_s: olderThanS, cell, page_size: pageSize };
-    return new Pages(async (token) => {
-      const input = { ...options, query: { ...query, page_token: token } };
-      const answer = valueOf(await this.#caller.call("listStaleLeases", input));
-      const { leases: items, next_page_token: nextPageToken, last_pulled_at: lastPulledAt } = answer;
-      return { items, nextPageToken, lastPulledAt };
-    }, pageToken);
+    return pagesOf(this.#caller, "listStaleLeases", { ...options, query }, stalePageOf, pageToken);
   }
 }
+
+const stalePageOf = (answer: Operations["listStaleLeases"]["answer"]): StalePage => ({
+  items: answer.leases,
+  nextPageToken: answer.next_page_token,
+  lastPulledAt: answer.last_pulled_at,
+});

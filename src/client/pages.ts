@@ -1,6 +1,7 @@
 import type { Operations } from "./api-types.ts";
 import type { Caller, Input } from "./caller.ts";
 import { valueOf } from "./errors.ts";
+import type { OperationId } from "./operation.ts";
 
 export interface Page<Item> {
   items: readonly Item[];
@@ -50,6 +51,19 @@ export class Pages<Item, Each extends Page<Item> = Page<Item>> implements AsyncI
 type Listing = "listCells" | "listKeys" | "listCredentialUses" | "listLeases" | "listTransfers";
 
 /** Lists page by page, from a page token or from the beginning. */
+export const pagesOf = <Id extends OperationId, Item, Each extends Page<Item>>(
+  caller: Caller,
+  operation: Id,
+  input: Input<Id>,
+  pageOf: (answer: Operations[Id]["answer"]) => Each,
+  from: string | undefined,
+): Pages<Item, Each> =>
+  new Pages(async (token) => {
+    const query = { ...input.query, page_token: token };
+    return pageOf(valueOf(await caller.call(operation, { ...input, query })));
+  }, from);
+
+/** The same for a listing of which only the items are needed. */
 export const listing = <Id extends Listing, Item>(
   caller: Caller,
   operation: Id,
@@ -57,8 +71,10 @@ export const listing = <Id extends Listing, Item>(
   itemsOf: (answer: Operations[Id]["answer"]) => readonly Item[],
   from: string | undefined,
 ): Pages<Item> =>
-  new Pages(async (token) => {
-    const query = { ...input.query, page_token: token };
-    const answer = valueOf(await caller.call(operation, { ...input, query }));
-    return { items: itemsOf(answer), nextPageToken: answer.next_page_token };
-  }, from);
+  pagesOf(
+    caller,
+    operation,
+    input,
+    (answer) => ({ items: itemsOf(answer), nextPageToken: answer.next_page_token }),
+    from,
+  );

@@ -4,7 +4,7 @@ import type { Call, CallOptions } from "./connection.ts";
 import { errorOf, NotFoundError, NotOwnerError, valueOf } from "./errors.ts";
 import { Export } from "./export.ts";
 import type { FencingToken } from "./fencing.ts";
-import { Pages, type Page } from "./pages.ts";
+import { pagesOf, type Page, type Pages } from "./pages.ts";
 import type { Bucket, LookupResult, Operations, ClaimRecord, Source } from "./api-types.ts";
 
 /**
@@ -158,15 +158,7 @@ export class Records {
     const params = { cell: requireCell(this.#cell) };
     const range = { source_id_gt: sourceIdGt, source_id_lte: sourceIdLte };
     const query = { source_type: sourceType, ...range, bucket_type: bucketTypes, page_size: pageSize };
-    return new Pages(async (token) => {
-      const answer = await this.#caller.call("listRecords", {
-        ...options,
-        params,
-        query: { ...query, page_token: token },
-      });
-      const { as_of: asOf, records, split: isSplit, next_page_token: nextPageToken } = valueOf(answer);
-      return { items: records, nextPageToken, asOf: dateOf(asOf), isSplit };
-    }, pageToken);
+    return pagesOf(this.#caller, "listRecords", { ...options, params, query }, recordPageOf, pageToken);
   }
 
   /** Streams all records. Use it for more than a few pages. The request is sent when the loop starts. */
@@ -222,3 +214,10 @@ function dateOf(text: string): Date {
   if (Number.isNaN(date.getTime())) throw errorOf(unread("the answer has an invalid time"));
   return date;
 }
+
+const recordPageOf = (answer: Operations["listRecords"]["answer"]): RecordPage => ({
+  items: answer.records,
+  nextPageToken: answer.next_page_token,
+  asOf: dateOf(answer.as_of),
+  isSplit: answer.split,
+});
