@@ -64,6 +64,7 @@ const rules: Readonly<Record<string, Pick<Entry, "peers" | "bundles" | "runsOn">
   // It contains the coordinator, which is loaded when its tests run.
   "cell/conformance": { peers: ["drizzle-orm"], bundles: WORKER, runsOn: "node" },
   router: { peers: [], bundles: [], runsOn: "any" },
+  "router/node": { peers: [], bundles: ["@hono/node-server", "hono"], runsOn: "node" },
   // It contains the coordinator.
   testing: { peers: [], bundles: WORKER, runsOn: "node" },
 };

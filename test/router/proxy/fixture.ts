@@ -1,5 +1,4 @@
 /** A proxy behind a real HTTP server, in front of cells that are real HTTP servers. */
-import { createAdaptorServer } from "@hono/node-server";
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,8 +11,9 @@ import type {
   Routes,
   WrongRoute,
 } from "../../../src/router/lookups/routes.ts";
+import { toNodeListener } from "../../../src/router-node/index.ts";
 import { createProxy } from "../../../src/router/proxy/proxy.ts";
-import type { ProxyContext } from "../../../src/router/proxy/proxy.ts";
+import type { Proxy, ProxyContext } from "../../../src/router/proxy/proxy.ts";
 import type { ProxyOptions } from "../../../src/router/proxy/options.ts";
 import type { Match, Ruleset } from "../../../src/router/rules/types.ts";
 
@@ -42,7 +42,21 @@ export const startCell = (id: string, listener: RequestListener): Promise<CellAd
 /** Serves a proxy, and returns its URL. */
 export async function serve(options: ProxyOptions, context?: ProxyContext): Promise<string> {
   const proxy = createProxy({ allowLocalHttp: true, ...options });
-  return await listen(createAdaptorServer({ fetch: (request) => proxy(request, context) }) as Server);
+  return await serveProxy((request) => proxy(request, context));
+}
+
+/** Serves a proxy as a router on Node does, and returns its URL. */
+export const serveProxy = (proxy: Proxy): Promise<string> => listen(createServer(toNodeListener(proxy)));
+
+/** Returns a URL where nothing listens. */
+export async function closedUrl(): Promise<string> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return `http://127.0.0.1:${port}`;
 }
 
 export const found = (cell: CellAddress, given: Partial<FoundRoute> = {}): FoundRoute => ({

@@ -30,7 +30,12 @@ export interface Echo {
 type Send = (path: string, init?: RequestInit) => Promise<Response>;
 
 /** Serves the proxy, and returns how requests reach it. */
-export type ServeProxy = (proxy: Proxy) => { send: Send; stop: () => Promise<void> };
+export type ServeProxy = (proxy: Proxy) => ServedProxy | Promise<ServedProxy>;
+
+export interface ServedProxy {
+  send: Send;
+  stop: () => Promise<void>;
+}
 
 /** A check that has not succeeded after this time has failed. */
 const PATIENCE_MS = 60_000;
@@ -46,7 +51,7 @@ export async function checkRouter(routed: Routed, serve: ServeProxy): Promise<st
   const match = { type: "path", pattern: "/:name/*" };
   const names = { type: "ROUTES", value: "${name}" };
   const ruleset = compileRuleset([{ id: "names", match, action: "classify", classify: names }]);
-  const { send, stop } = serve(createProxy({ routes, ruleset, allowLocalHttp: true }));
+  const { send, stop } = await serve(createProxy({ routes, ruleset, allowLocalHttp: true }));
   await checkForwarding(send);
   await checkHealing(routed, routes, send);
   await checkAbort(routed, send);

@@ -1,5 +1,9 @@
 /** Runs the checks of the router on Node, Deno or Bun. Prints what they have checked. */
-import { checkRouter, type Routed, type ServeProxy } from "./router-checks.ts";
+import { toNodeListener } from "leasehold/router/node";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { checkRouter, type Routed, type ServedProxy, type ServeProxy } from "./router-checks.ts";
 
 /** The servers of Bun and Deno, as far as they are used here. */
 interface Runtime {
@@ -12,10 +16,10 @@ interface Runtime {
 const { Bun, Deno } = globalThis as Runtime;
 const hostname = "127.0.0.1";
 
-const serveProxy: ServeProxy = (proxy) => {
+const serveProxy: ServeProxy = async (proxy) => {
   // The handlers of both get a second argument that is no context of the proxy.
   const handler = (request: Request): Promise<Response> => proxy(request);
-  const overHttp = (port: number, stop: () => Promise<void>): ReturnType<ServeProxy> => ({
+  const overHttp = (port: number, stop: () => Promise<void>): ServedProxy => ({
     send: (path, init) => fetch(`http://${hostname}:${port}${path}`, init),
     stop,
   });
@@ -27,10 +31,13 @@ const serveProxy: ServeProxy = (proxy) => {
     const server = Deno.serve({ hostname, port: 0, onListen: () => {} }, handler);
     return overHttp(server.addr.port, () => server.shutdown());
   }
-  return {
-    send: (path, init) => proxy(new Request(`http://www.example.com${path}`, init)),
-    stop: () => Promise.resolve(),
-  };
+  const server = createServer(toNodeListener(proxy)).listen(0, hostname);
+  await once(server, "listening");
+  return overHttp((server.address() as AddressInfo).port, async () => {
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+  });
 };
 
 console.log(await checkRouter(JSON.parse(process.env["ROUTED"] ?? "{}") as Routed, serveProxy));
