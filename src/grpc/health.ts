@@ -6,6 +6,7 @@ import {
   type HealthCheckRequest,
   type HealthCheckResponseSchema,
 } from "../wire/generated/grpc/health/v1/health_pb.js";
+import { grouped } from "../status/grouped.ts";
 import { services } from "./methods.ts";
 
 type Answer = MessageInitShape<typeof HealthCheckResponseSchema>;
@@ -53,7 +54,7 @@ export class HealthOfCoordinator {
 
   /** Ends the first watch of the connection that has most, so that one client cannot keep others away. */
   #makeRoom(): void {
-    const byConnection = Map.groupBy(this.#watchers.keys(), (watcher) => watcher.getPeer());
+    const byConnection = grouped(this.#watchers.keys(), (watcher) => watcher.getPeer());
     let most: readonly Watcher[] = [];
     for (const watchers of byConnection.values()) if (watchers.length > most.length) most = watchers;
     most[0]?.emit("error", {

@@ -4,9 +4,9 @@ import type { RequestListener } from "node:http";
 import type { Proxy } from "../router/index.ts";
 
 /**
- * Makes a listener for a server of `node:http` or `node:https` that answers every request with a proxy. Bodies
- * are streamed in both directions, a client that leaves ends its request to the cell, and the address of the
- * client gets into `X-Forwarded-For`. A server of Node passes no WebSockets on.
+ * Makes a listener for a server of `node:http` or `node:https` that answers every request with a proxy.
+ * Bodies are streamed in both directions, a client that leaves ends its request to the cell, and the address
+ * of the client gets into `X-Forwarded-For`. A server of Node passes no WebSockets on.
  *
  * @example
  * ```ts

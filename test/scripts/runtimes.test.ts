@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { peers } from "../../scripts/sdk/entries.ts";
 import manifest from "../../package.json" with { type: "json" };
+import { buildProgram } from "../../src/cli/framework/program.ts";
+import { commandTree } from "../../src/cli/completion/command-tree.ts";
+import { steps } from "../rigs/runtimes/commands.ts";
 import { runners } from "../rigs/runtimes/runners.ts";
 import { deno, runtimes, titleOf, workerd } from "../rigs/runtimes/runtimes.ts";
 
@@ -22,6 +25,13 @@ test("the page of the router lists the checked runtimes", () => {
   );
   expect(listed).toEqual([...runtimes, deno].map(titleOf));
   expect(section).toContain(`\n- ${workerd.name}, `);
+});
+
+test("every command of the command line is run, and no other", () => {
+  const none = (): undefined => undefined;
+  const tree = commandTree(buildProgram(() => async () => undefined, { out: none, err: none }));
+  const leaves = tree.filter(({ path, subcommands }) => path !== "" && subcommands.length === 0);
+  expect(steps.map(({ command }) => command).toSorted()).toEqual(leaves.map(({ path }) => path).toSorted());
 });
 
 test("the oldest Node is the one that the package demands", () => {

@@ -82,7 +82,7 @@ export const steps: readonly Step[] = [
   },
   {
     name: "runtimes",
-    description: "the packed SDK on every supported version of Node, Bun, Deno and workerd",
+    description: "the packed SDK and command line on every supported version of Node, Bun, Deno and workerd",
     command: ["node", "test/rigs/runtimes/main.ts"],
   },
   { name: "mutation", description: "mutation tests of the core", command: ["stryker", "run"] },

@@ -13,6 +13,7 @@ import type { DatabaseServer } from "../../support/databases/server.ts";
 import { BadOption, parsed, runProgram } from "../../support/options.ts";
 import { installRuntime, makeProject } from "./project.ts";
 import { startRouted } from "./routed.ts";
+import { runCommands } from "./run-commands.ts";
 import { runUntil, type Run } from "./run.ts";
 import { runners, type Runner } from "./runners.ts";
 import {
@@ -36,9 +37,9 @@ const USAGE = `npm run test:runtimes -- [options]
   --help        prints this text
 
 Packs the SDK, installs it with its peers in an empty folder, and runs it on each runtime: a program with
-every driver, a router, and from Node 22.13 on the conformance suite with each test runner. On Deno and
-workerd, it runs only the router. Needs Linux, PostgreSQL and MariaDB, and npm's registry, from which the
-runtimes come. The runtimes:
+every driver, a router, and from Node 22.13 on the conformance suite with each test runner. On Node, it
+also runs every command of the command line. On Deno and workerd, it runs only the router. Needs Linux,
+PostgreSQL and MariaDB, and npm's registry, from which the runtimes come. The runtimes:
 
 ${titles.map((title) => `  ${title}`).join("\n")}
 `;
@@ -142,6 +143,20 @@ async function checkRouter(
   }
 }
 
+/** Runs every command of the packed command line, which is for Node only. Returns what was checked. */
+async function checkCommands(
+  { name, version }: CellRuntime,
+  program: string,
+  project: string,
+  { scratch }: Check,
+): Promise<string> {
+  if (name !== "Node") return "";
+  const cli = join(project, "node_modules/leasehold/js/cli.js");
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const hasSqlite = major > 22 || (major === 22 && minor >= 16);
+  return `; ${await runCommands(program, cli, { scratch, hasSqlite })} commands`;
+}
+
 /** What is done on each runtime. Each check returns what it did, as one line. */
 const checks: Readonly<Record<string, (check: Check) => Promise<string>>> = {
   ...Object.fromEntries(
@@ -151,7 +166,8 @@ const checks: Readonly<Record<string, (check: Check) => Promise<string>>> = {
         const project = await projectFor(runtime.kysely, check);
         return withRuntime(runtime, check, async (program) => {
           const router = await checkRouter(runtime, program, project, check);
-          return `${await checkCell(runtime, program, project, check)}; ${router}`;
+          const commands = await checkCommands(runtime, program, project, check);
+          return `${await checkCell(runtime, program, project, check)}; ${router}${commands}`;
         });
       },
     ]),
