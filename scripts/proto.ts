@@ -1,13 +1,14 @@
 /**
- * Generates `src/wire/generated` and the image of `proto/` from `proto/`, in the current folder. It refuses a
- * change that would break clients, unless `--accept-breaking` is given. With `--check`, only checks that both
- * are up to date.
+ * Writes the shipped types into `proto/` and the docs, and generates `src/wire/generated` and the image of
+ * `proto/` from `proto/`, in the current folder. It refuses a change that would break clients, unless
+ * `--accept-breaking` is given. With `--check`, only checks that all are up to date.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { gitlabTypesFiles } from "./gitlab-types.ts";
 
 const generated = "src/wire/generated";
 /** The messages that clients may have. `npm run lint` compares `proto/` with it. */
@@ -26,6 +27,7 @@ function filesOf(folder: string): Map<string, string> {
 }
 
 function isUpToDate(): boolean {
+  for (const [file, text] of gitlabTypesFiles()) if (readFileSync(file, "utf8") !== text) return false;
   const folder = mkdtempSync(join(tmpdir(), "leasehold-proto-"));
   try {
     generate("--output", folder);
@@ -55,14 +57,17 @@ const isBreaking = (): boolean =>
   spawnSync("buf", ["breaking", "--against", image], { stdio: "inherit" }).status !== 0;
 
 if (values.check === true) {
-  const differs = `${generated} or ${image} differs from proto/`;
+  const differs = `${generated} or ${image} differs from proto/, or a file from src/core/types/gitlab.ts`;
   if (!isUpToDate()) fail(`${differs}: run \`npm run generate:proto\`.`);
-} else if (values["accept-breaking"] !== true && isBreaking())
-  fail(
-    "This change of proto/ breaks clients. Add fields instead. If no client can have these messages, run " +
-      "`npm run generate:proto -- --accept-breaking`.",
-  );
-else {
-  generate();
-  build(image);
+} else {
+  for (const [file, text] of gitlabTypesFiles()) writeFileSync(file, text);
+  if (values["accept-breaking"] !== true && isBreaking())
+    fail(
+      "This change of proto/ breaks clients. Add fields instead. If no client can have these messages, run " +
+        "`npm run generate:proto -- --accept-breaking`.",
+    );
+  else {
+    generate();
+    build(image);
+  }
 }

@@ -152,7 +152,26 @@ export interface Bucket {
 /** The kind of name. The same value in two bucket types is two names. */
 export type BucketType = DeclaredNames<
   "bucket_types",
-  "ROUTES" | "ORGANIZATION_PATH" | "REDIRECT_ROUTES" | "USERNAMES" | "EMAILS" | "PROJECT_IDS" | "USER_IDS"
+  | "ROUTES"
+  | "ORGANIZATION_PATH"
+  | "REDIRECT_ROUTES"
+  | "USERNAMES"
+  | "EMAILS"
+  | "PROJECT_IDS"
+  | "NAMESPACE_IDS"
+  | "GPG_KEYS"
+  | "SSH_KEYS"
+  | "USER_IDS"
+  | "ORGANIZATION_IDS"
+  | "SERVICE_DESK_CUSTOM_EMAILS"
+  | "GPG_KEY_FINGERPRINTS"
+  | "SERVICE_DESK_PROJECT_KEY_ADDRESS_SLUGS"
+  | "SSH_KEY_FINGERPRINTS"
+  | "SNIPPET_IDS"
+  | "PAGES_DOMAINS"
+  | "PAGES_UNIQUE_DOMAINS"
+  | "JIRA_FORGE_INSTALLATION_IDS"
+  | "JIRA_CLIENT_KEYS"
 >;
 
 export interface Cell {
@@ -327,8 +346,34 @@ export interface ClassifyClaim {
   email?: string | undefined;
   project_id?: ClassifyInteger | undefined;
   projectId?: ClassifyInteger | undefined;
+  namespace_id?: ClassifyInteger | undefined;
+  namespaceId?: ClassifyInteger | undefined;
+  gpg_key?: string | undefined;
+  gpgKey?: string | undefined;
+  ssh_key?: string | undefined;
+  sshKey?: string | undefined;
   user_id?: ClassifyInteger | undefined;
   userId?: ClassifyInteger | undefined;
+  organization_id?: ClassifyInteger | undefined;
+  organizationId?: ClassifyInteger | undefined;
+  service_desk_custom_email?: string | undefined;
+  serviceDeskCustomEmail?: string | undefined;
+  gpg_key_fingerprint?: string | undefined;
+  gpgKeyFingerprint?: string | undefined;
+  service_desk_project_key_address_slug?: string | undefined;
+  serviceDeskProjectKeyAddressSlug?: string | undefined;
+  ssh_key_fingerprint?: string | undefined;
+  sshKeyFingerprint?: string | undefined;
+  snippet_id?: ClassifyInteger | undefined;
+  snippetId?: ClassifyInteger | undefined;
+  pages_domain?: string | undefined;
+  pagesDomain?: string | undefined;
+  pages_unique_domain?: string | undefined;
+  pagesUniqueDomain?: string | undefined;
+  jira_forge_installation_id?: string | undefined;
+  jiraForgeInstallationId?: string | undefined;
+  jira_client_key?: string | undefined;
+  jiraClientKey?: string | undefined;
 }
 
 /** A 64-bit integer: a string, as in the JSON of a protobuf, or a number. */
@@ -1296,6 +1341,14 @@ export type SourceType = DeclaredNames<
   | "RAILS_TABLE_GROUPS"
   | "RAILS_TABLE_ORGANIZATIONS"
   | "RAILS_TABLE_REDIRECT_ROUTES"
+  | "RAILS_TABLE_GPG_KEYS"
+  | "RAILS_TABLE_KEYS"
+  | "RAILS_TABLE_SERVICE_DESK_SETTINGS"
+  | "RAILS_TABLE_MEMBERS"
+  | "RAILS_TABLE_SNIPPETS"
+  | "RAILS_TABLE_PAGES_DOMAINS"
+  | "RAILS_TABLE_PROJECT_SETTINGS"
+  | "RAILS_TABLE_JIRA_CONNECT_INSTALLATIONS"
 >;
 
 export interface StaleLease {

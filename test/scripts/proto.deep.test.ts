@@ -14,7 +14,7 @@ let folder: string;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "leasehold-proto-test-"));
-  for (const name of ["proto", "buf.yaml", "buf.gen.yaml", "src/wire/generated"])
+  for (const name of ["proto", "buf.yaml", "buf.gen.yaml", "src/wire/generated", "docs/concepts/names.md"])
     cpSync(join(root, name), join(folder, name), { recursive: true });
   onTestFinished(() => rmSync(folder, { recursive: true }));
 });
@@ -66,4 +66,17 @@ test("a new field breaks nobody, and is in the image afterwards", () => {
   expect(generate("--check").status).toBe(0);
   change("string more = 5;", "");
   expect(breaking().status).toBe(100);
+});
+
+test("the types that Leasehold ships are written into the messages and the docs", () => {
+  for (const name of ["claims/v1/claim_service.proto", "types/v1/types.proto"])
+    expect(readFileSync(join(folder, "proto/gitlab/cells/topology_service", name), "utf8")).toMatch(
+      /PAGES_DOMAINS? = 17;/,
+    );
+  const page = join(folder, "docs/concepts/names.md");
+  const text = readFileSync(page, "utf8");
+  writeFileSync(page, text.replace("| `PAGES_DOMAINS`  ", "| `OTHER_DOMAINS`  "));
+  expect(generate("--check")).toMatchObject({ status: 1, stderr: expect.stringContaining("gitlab.ts") });
+  expect(generate().status).toBe(0);
+  expect([readFileSync(page, "utf8") === text, generate("--check").status]).toEqual([true, 0]);
 });

@@ -43,5 +43,10 @@ export function ruleOf(name: BucketTypeName): CanonicalRule {
 }
 
 export const bucketTypeNames = Object.keys(gitlabTypes.bucket_types) as BucketTypeName[];
+/** The bucket types whose names are any text that is folded. */
+export const textTypeNames = bucketTypeNames.filter((name) => {
+  const { form, case: letters, pattern } = ruleOf(name);
+  return form !== "email" && letters === "folded" && pattern === undefined;
+});
 export const subjectTypeNames = Object.keys(gitlabTypes.subject_types) as SubjectTypeName[];
 export const sourceTypeNames = Object.keys(gitlabTypes.source_types) as SourceTypeName[];

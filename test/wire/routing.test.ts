@@ -1,16 +1,20 @@
 /** Cells, and the cell of a request, over the wire. */
+import { create, ScalarType } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { v4 as newUuid } from "uuid";
 import { beforeAll, describe, expect, test } from "vitest";
 import {
   CellService,
+  ClaimSchema,
   ClaimService,
   ClassifyAction,
   ClassifyService,
   ClassifyType,
+  type Claim,
 } from "../../src/wire/protobuf.ts";
 import type { MintedKey } from "../suites/conformance/client.ts";
 import { claim, freshName } from "../suites/conformance/leases.ts";
+import { begin, record } from "../suites/wire/messages.ts";
 import { startDeployment, type Api } from "../support/workerd/api.ts";
 import { clientFor, protocols } from "./clients.ts";
 
@@ -75,6 +79,37 @@ describe.each(protocols)("%s", (protocol) => {
       Code.Unauthenticated,
     );
   });
+});
+
+test("[W10] every type of GitLab's is claimed and classified, over the wire and over HTTP", async () => {
+  const claims = ClaimSchema.fields.map((field) => {
+    const isWhole = field.scalar === ScalarType.INT64;
+    const domain = field.name.endsWith("email") ? "@example.com" : "";
+    return { field, value: isWhole ? BigInt(`9${Date.now()}`) : `Name-${Date.now()}${domain}` };
+  });
+  const claimOf = ({ field, value }: (typeof claims)[number]) =>
+    create(ClaimSchema, { claim: { case: field.localName, value } as Claim["claim"] });
+  expect(claims).toHaveLength(20);
+  const cell = clientFor(ClaimService, api);
+  const createRecords = claims.map((claimed) => ({ ...record("", 7), claim: claimOf(claimed) }));
+  const { leaseUuid } = await cell.beginUpdate(begin(createRecords));
+  await cell.commitUpdate({ cellId: 1n, leaseUuid });
+  const router = clientFor(ClassifyService, api, "Connect", "router");
+  for (const claimed of claims) {
+    const sent = claimOf(claimed);
+    expect(await router.classify({ claims: [sent] })).toMatchObject({
+      proxy: { address: "cell-1.test" },
+      matchedClaim: sent,
+    });
+    for (const name of [claimed.field.name, claimed.field.jsonName]) {
+      const body = { claims: [{ [name]: String(claimed.value) }] };
+      const { proxy } = await api.json<{ proxy: unknown }>(200, "POST", "/v1/classify", {
+        key: "router",
+        body,
+      });
+      expect(proxy, name).toEqual({ address: "cell-1.test" });
+    }
+  }
 });
 
 test("a type finds a cell without claims", async () => {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { claimFields } from "../../core/types/gitlab.ts";
 import { bucketType, nothing } from "./fields.ts";
 import { boundedList } from "./lists.ts";
 import { route } from "./route.ts";
@@ -7,21 +8,18 @@ import { route } from "./route.ts";
  * Claims of GitLab's protobuf, whose JSON has one field with the name of the claim. Its clients write the
  * names in either way.
  */
-export const CLAIM_FIELDS = {
-  route: "ROUTES",
-  organization_path: "ORGANIZATION_PATH",
-  organizationPath: "ORGANIZATION_PATH",
-  redirect_route: "REDIRECT_ROUTES",
-  redirectRoute: "REDIRECT_ROUTES",
-  username: "USERNAMES",
-  email: "EMAILS",
-  project_id: "PROJECT_IDS",
-  projectId: "PROJECT_IDS",
-  user_id: "USER_IDS",
-  userId: "USER_IDS",
-} as const;
+const namedClaims = claimFields.flatMap((claimField) =>
+  [claimField.name, claimField.name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())].map(
+    (field) => ({ ...claimField, field }),
+  ),
+);
 
-const text = z.string().optional();
+/** The bucket types of those fields. */
+export const CLAIM_FIELDS: ReadonlyMap<string, string> = new Map(
+  namedClaims.map(({ field, bucketType: type }) => [field, type]),
+);
+
+const text = z.string();
 
 /** Each field has two names, so in place its schema would get one name twice in a generated client. */
 const integer = z
@@ -29,25 +27,18 @@ const integer = z
   .meta({
     id: "ClassifyInteger",
     description: "A 64-bit integer: a string, as in the JSON of a protobuf, or a number.",
-  })
-  .optional();
+  });
 
 const claim = z
   .strictObject({
     type: bucketType.optional(),
     bucket: bucketType.optional(),
-    value: text.meta({ description: "The name, in any spelling that has its canonical form." }),
-    route: text,
-    organization_path: text,
-    organizationPath: text,
-    redirect_route: text,
-    redirectRoute: text,
-    username: text,
-    email: text,
-    project_id: integer,
-    projectId: integer,
-    user_id: integer,
-    userId: integer,
+    value: text.optional().meta({
+      description: "The name, in any spelling that has its canonical form.",
+    }),
+    ...Object.fromEntries(
+      namedClaims.map(({ field, isWholeNumber }) => [field, (isWholeNumber ? integer : text).optional()]),
+    ),
   })
   .meta({
     id: "ClassifyClaim",
@@ -77,13 +68,13 @@ export const classifyRoutes = {
       // newer version. In a claim, such a field may be the name, and without it a later claim would decide.
       schema: z
         .object({
-          type: text.meta({
+          type: text.optional().meta({
             description:
               "`FIRST_CELL`, `SESSION_PREFIX`, `CELL_ID`, their older names such as `SessionPrefix`, or a " +
               "bucket type. Left out, or `UNSPECIFIED`, if there are claims.",
             examples: ["SESSION_PREFIX"],
           }),
-          value: text.meta({
+          value: text.optional().meta({
             description: "The session prefix, as in `cell-7`, the cell's id, or the name.",
             examples: ["cell-7"],
           }),

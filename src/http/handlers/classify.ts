@@ -72,14 +72,19 @@ function claimsOf(claims: readonly ClassifyClaim[], isList: boolean): Result<Ask
 
 function claimOf(given: ClassifyClaim, field: string): Result<Asked> {
   const { type, bucket, value, ...named } = given;
-  const fields = Object.keys(named).filter((name): name is keyof typeof CLAIM_FIELDS => name in CLAIM_FIELDS);
-  const [name] = fields;
+  const fields = Object.entries(named).filter(([, sent]) => sent !== undefined);
+  const [first] = fields;
   const forms = fields.length + Number(type !== undefined || value !== undefined || bucket !== undefined);
   if (forms !== 1 || (type !== undefined && bucket !== undefined))
     return invalid(field, "must have one name: `type` and `value`, or one other field such as `route`");
-  if (name !== undefined) {
-    const text = String(named[name] ?? "");
-    return ok({ given, type: CLAIM_FIELDS[name], typeField: `${field}.${name}`, value: text });
+  if (first !== undefined) {
+    const [name, sent] = first;
+    return ok({
+      given,
+      type: CLAIM_FIELDS.get(name) ?? "",
+      typeField: `${field}.${name}`,
+      value: String(sent),
+    });
   }
   const typeField = `${field}.${bucket === undefined ? "type" : "bucket"}`;
   if (type === undefined && bucket === undefined) return invalid(typeField, "is required");

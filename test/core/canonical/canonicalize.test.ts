@@ -5,7 +5,7 @@ import {
   canonicalize,
   type CanonicalRefusal,
 } from "../../../src/core/canonical/canonicalize.ts";
-import { bucketTypeNames, ruleOf, type BucketTypeName } from "../../support/types.ts";
+import { textTypeNames, ruleOf, type BucketTypeName } from "../../support/types.ts";
 import { CODE_POINT_MAX, fullCaseFoldingRows } from "./unicode-data.ts";
 
 const MAX_BYTES = 1_024;
@@ -27,7 +27,7 @@ const utf8Bytes = (text: string) => new TextEncoder().encode(text).length;
 const check = (property: fc.IProperty<[BucketTypeName, string]>) => fc.assert(property, { numRuns: 5_000 });
 
 describe("any text", () => {
-  const anyType = fc.constantFrom(...bucketTypeNames);
+  const anyType = fc.constantFrom(...textTypeNames);
   // Characters that often cause errors: case, composition, width, order of marks, scripts, separators, lone
   // surrogates.
   const trouble = fc.constantFrom(
@@ -191,7 +191,7 @@ describe("characters that no name may contain", () => {
     ["unassigned", "noncharacters", "\ufdd0 \ufdef \ufffe \uffff \u{1ffff} \u{10fffe} \u{10ffff}"],
   ])("%s: %s", (refusal, _, characters) => {
     for (const character of characters.split(" ")) {
-      for (const type of bucketTypeNames) {
+      for (const type of textTypeNames) {
         for (const value of [character, `${character}a`, `a/\u00e9${character}`, `ab${character}c`]) {
           expect([value, canon(type, value)]).toEqual([value, `<${refusal}>`]);
         }

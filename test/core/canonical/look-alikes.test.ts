@@ -5,12 +5,12 @@ import { canonicalize } from "../../../src/core/canonical/canonicalize.ts";
 import { caseFold } from "../../../src/core/canonical/fold.ts";
 import { nameKind } from "../../../src/core/canonical/name-faults.ts";
 import { isInScript } from "../../../src/core/canonical/scripts.ts";
-import { bucketTypeNames, ruleOf, type BucketTypeName } from "../../support/types.ts";
+import { textTypeNames, ruleOf, type BucketTypeName } from "../../support/types.ts";
 import { acceptedCharacters, skeletonOf } from "./unicode-data.ts";
 
 const MAX_BYTES = 1_024;
-const nameTypes = bucketTypeNames.filter((type) => ruleOf(type).script === "single");
-const otherTypes = bucketTypeNames.filter((type) => ruleOf(type).script === "any");
+const nameTypes = textTypeNames.filter((type) => ruleOf(type).script === "single");
+const otherTypes = textTypeNames.filter((type) => ruleOf(type).script === "any");
 
 /** Returns the canonical form, or the refusal in angle brackets. */
 function canon(type: BucketTypeName, value: string): string {
@@ -156,7 +156,7 @@ describe("ordinary names of many languages are accepted", () => {
     ["Turkish", "\u0130brahim"],
     ["Vietnamese", "Nguy\u1ec5n"],
   ])("%s", (_, value) => {
-    for (const type of bucketTypeNames) expect(canon(type, value)).not.toMatch(/^</);
+    for (const type of textTypeNames) expect(canon(type, value)).not.toMatch(/^</);
   });
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { payloadHash } from "../../../src/http/batch.ts";
 import { decodePayload, encodePayload } from "../../../src/core/ledger/payload.ts";
 import { opsOf, type OpSpec } from "../../support/ops.ts";
-import { bucketTypeNames, sourceTypeNames, subjectTypeNames } from "../../support/types.ts";
+import { textTypeNames, sourceTypeNames, subjectTypeNames } from "../../support/types.ts";
 
 const id = fc.string({ minLength: 1, maxLength: 20 });
 const reference = <Name extends string>(names: readonly Name[]) =>
@@ -12,7 +12,7 @@ const reference = <Name extends string>(names: readonly Name[]) =>
 test("a lease's ops are read back as they were stored", () => {
   const spec: fc.Arbitrary<OpSpec> = fc.record({
     kind: fc.constantFrom("create", "destroy", "replace"),
-    type: fc.constantFrom(...bucketTypeNames),
+    type: fc.constantFrom(...textTypeNames),
     value: fc.stringMatching(/^[A-Za-z][A-Za-z0-9-]{0,20}$/),
     subject: fc.option(reference(subjectTypeNames)),
     source: fc.option(reference(sourceTypeNames)),

@@ -1,49 +1,45 @@
 import { describe, expect, it } from "vitest";
+import { ScalarType, type DescEnum } from "@bufbuild/protobuf";
 import { documentOf } from "../../../src/core/types/document.ts";
-import { gitlabTypes } from "../../../src/core/types/gitlab.ts";
-import { shipped } from "../../support/types.ts";
+import { claimFields, gitlabTypes } from "../../../src/core/types/gitlab.ts";
+import { Bucket_TypeSchema, ClaimSchema, ClaimTypeSchema } from "../../../src/wire/protobuf.ts";
+import { bucketTypeNames, ruleOf, shipped, textTypeNames, type BucketTypeName } from "../../support/types.ts";
+import { canonicalize } from "../../../src/core/canonical/canonicalize.ts";
+import type { CanonicalRule } from "../../../src/core/canonical/rule.ts";
 
 // Storage keeps these numbers: a change here changes the meaning of every stored row.
 const kinds = [
   {
     kind: "bucket",
     types: gitlabTypes.bucket_types,
-    numbers: {
-      ROUTES: 1,
-      ORGANIZATION_PATH: 2,
-      REDIRECT_ROUTES: 3,
-      USERNAMES: 4,
-      EMAILS: 5,
-      PROJECT_IDS: 6,
-      USER_IDS: 10,
-    },
+    names: `ROUTES ORGANIZATION_PATH REDIRECT_ROUTES USERNAMES EMAILS PROJECT_IDS NAMESPACE_IDS GPG_KEYS
+      SSH_KEYS USER_IDS ORGANIZATION_IDS SERVICE_DESK_CUSTOM_EMAILS GPG_KEY_FINGERPRINTS
+      SERVICE_DESK_PROJECT_KEY_ADDRESS_SLUGS SSH_KEY_FINGERPRINTS SNIPPET_IDS PAGES_DOMAINS
+      PAGES_UNIQUE_DOMAINS JIRA_FORGE_INSTALLATION_IDS JIRA_CLIENT_KEYS`.split(/\s+/),
   },
   {
     kind: "subject",
     types: gitlabTypes.subject_types,
-    numbers: { ORGANIZATION: 1, GROUP: 2, PROJECT: 3, USER: 4 },
+    names: ["ORGANIZATION", "GROUP", "PROJECT", "USER"],
   },
   {
     kind: "source",
     types: gitlabTypes.source_types,
-    numbers: {
-      RAILS_TABLE_USERS: 1,
-      RAILS_TABLE_EMAILS: 2,
-      RAILS_TABLE_ROUTES: 3,
-      RAILS_TABLE_PROJECTS: 4,
-      RAILS_TABLE_GROUPS: 5,
-      RAILS_TABLE_ORGANIZATIONS: 6,
-      RAILS_TABLE_REDIRECT_ROUTES: 7,
-    },
+    names: `USERS EMAILS ROUTES PROJECTS GROUPS ORGANIZATIONS REDIRECT_ROUTES GPG_KEYS KEYS
+      SERVICE_DESK_SETTINGS MEMBERS SNIPPETS PAGES_DOMAINS PROJECT_SETTINGS JIRA_CONNECT_INSTALLATIONS`
+      .split(/\s+/)
+      .map((table) => `RAILS_TABLE_${table}`),
   },
 ] as const;
 
-describe.each(kinds)("the shipped $kind types", ({ kind, types, numbers }) => {
+describe.each(kinds)("the shipped $kind types", ({ kind, types, names }) => {
   const entries = Object.entries<{ number: number }>(types);
 
-  it("have the names and numbers of the protobuf", () => {
-    expect(Object.fromEntries(entries.map(([name, { number }]) => [name, number]))).toEqual(numbers);
-    expect(shipped.names(kind)).toEqual(Object.keys(numbers));
+  it("[W10] have the names and numbers of the protobuf", () => {
+    expect(entries.map(([name, { number }]) => [number, name])).toEqual(
+      names.map((name, index) => [index + 1, name]),
+    );
+    expect(shipped.names(kind)).toEqual(names);
   });
 
   it("have unique positive integers that SQLite and protobuf can store", () => {
@@ -73,22 +69,81 @@ describe.each(kinds)("the shipped $kind types", ({ kind, types, numbers }) => {
   });
 });
 
-describe("the canonical rules of the shipped types", () => {
-  it("check paths by segment, and look-alikes except in email addresses and ids", () => {
-    const path = { form: "path", script: "single", case: "folded" };
-    const any = { form: "plain", script: "any", case: "folded" };
-    const rules = shipped.entries.flatMap(({ kind, name, rule }) =>
-      kind === "bucket" ? [[name, rule]] : [],
+describe("the wire", () => {
+  const numbersOf = ({ values }: DescEnum): Record<string, number> =>
+    Object.fromEntries(values.flatMap(({ name, number }) => (number === 0 ? [] : [[name, number]])));
+
+  it("[W10] has the shipped types, each with the field of its claim", () => {
+    expect(numbersOf(Bucket_TypeSchema)).toEqual(
+      Object.fromEntries(
+        Object.entries(gitlabTypes.bucket_types).map(([name, { number }]) => [name, number]),
+      ),
     );
-    expect(Object.fromEntries(rules)).toEqual({
-      ROUTES: path,
-      ORGANIZATION_PATH: path,
-      REDIRECT_ROUTES: path,
-      USERNAMES: { form: "plain", script: "single", case: "folded" },
-      EMAILS: { ...any, form: "email" },
-      PROJECT_IDS: any,
-      USER_IDS: any,
-    });
+    expect(numbersOf(ClaimTypeSchema)).toEqual(
+      Object.fromEntries(claimFields.map(({ name, number }) => [`CLAIM_TYPE_${name.toUpperCase()}`, number])),
+    );
+    const fields = ClaimSchema.fields.map(({ name, number, scalar }) => [
+      number,
+      name,
+      scalar === ScalarType.INT64,
+    ]);
+    expect(fields).toEqual(
+      claimFields.map(({ number, name, isWholeNumber }) => [number, name, isWholeNumber]),
+    );
+    // As GitLab's clients have them.
+    expect(fields).toContainEqual([7, "namespace_id", true]);
+    expect(fields).toContainEqual([14, "service_desk_project_key_address_slug", false]);
+    expect(fields).toContainEqual([18, "pages_unique_domain", false]);
+  });
+});
+
+describe("the canonical rules of the shipped types", () => {
+  const canonical = (type: BucketTypeName, value: string): string => {
+    const made = canonicalize(ruleOf(type), value, 1_024);
+    return made.ok ? made.canonical : "refused";
+  };
+
+  it("check paths by segment, and look-alikes only in paths and usernames", () => {
+    const rules = Object.fromEntries(bucketTypeNames.map((name) => [name, ruleOf(name)]));
+    const having = (more: Partial<CanonicalRule>) =>
+      bucketTypeNames.filter((name) => expect.objectContaining(more).asymmetricMatch(rules[name]));
+    expect(having({ form: "path" })).toEqual(["ROUTES", "ORGANIZATION_PATH", "REDIRECT_ROUTES"]);
+    expect(having({ form: "email" })).toEqual(["EMAILS", "SERVICE_DESK_CUSTOM_EMAILS"]);
+    expect(having({ script: "single" })).toEqual([...having({ form: "path" }), "USERNAMES"]);
+  });
+
+  it("fold case, except in keys, in fingerprints in base64, and in what Jira compares as it is", () => {
+    const exact = bucketTypeNames.filter((name) => ruleOf(name).case === "exact");
+    expect(exact).toEqual([
+      "GPG_KEYS",
+      "SSH_KEYS",
+      "SSH_KEY_FINGERPRINTS",
+      "JIRA_FORGE_INSTALLATION_IDS",
+      "JIRA_CLIENT_KEYS",
+    ]);
+    for (const type of textTypeNames.concat(exact))
+      expect(canonical(type, "Ab/c+D"), type).toBe(exact.includes(type) ? "Ab/c+D" : "ab/c+d");
+  });
+
+  it("give a whole number one form", () => {
+    for (const { bucketType: type } of claimFields.filter(({ isWholeNumber }) => isWholeNumber)) {
+      expect([canonical(type, "42"), canonical(type, "\uFF14\uFF12")], type).toEqual(["42", "42"]);
+      for (const other of ["042", "0", "+42", "-42", "4e1", "x"])
+        expect(canonical(type, other)).toBe("refused");
+    }
+  });
+
+  it("give a domain of Pages one form, and refuse what has another one", () => {
+    expect(canonical("PAGES_DOMAINS", "WWW.xn--Mnchen-3ya.Example")).toBe("www.xn--mnchen-3ya.example");
+    for (const other of ["münchen.example", "example.com.", ".example.com", "a..b", "*.example.com", "a/b"])
+      expect(canonical("PAGES_DOMAINS", other), other).toBe("refused");
+    expect(canonical("PAGES_UNIQUE_DOMAINS", "Site-1a2b")).toBe("site-1a2b");
+    expect(canonical("PAGES_UNIQUE_DOMAINS", "site.example")).toBe("refused");
+  });
+
+  it("refuse an invitation of an older client, whose number slugs of the service desk have now", () => {
+    expect(canonical("SERVICE_DESK_PROJECT_KEY_ADDRESS_SLUGS", "acme-app-key_1")).toBe("acme-app-key_1");
+    expect(canonical("SERVICE_DESK_PROJECT_KEY_ADDRESS_SLUGS", "ada@example.com")).toBe("refused");
   });
 
   it("are written out in full in the set's document", () => {

@@ -70,8 +70,8 @@ export function classifySuite(open: Open): void {
     expect(await classify({ type: "CELL_ID", value: "2", ...newer })).toEqual(proxyTo("2"));
     const refuse = (body: object) => api.problem(400, "POST", "/v1/classify", { key: "router", body });
     expect(await refuse(newer)).toMatchObject({ field: "type", message: 'invalid type: "UNSPECIFIED"' });
-    const claims = [{ ssh_key_fingerprint: "x" }, { route: value }];
-    expect(await refuse({ claims })).toMatchObject({ field: "claims[0].ssh_key_fingerprint" });
+    const claims = [{ claim_of_tomorrow: "x" }, { route: value }];
+    expect(await refuse({ claims })).toMatchObject({ field: "claims[0].claim_of_tomorrow" });
   });
 
   test("finds cells by session prefix, by id, and the first one, with the older names too", async () => {

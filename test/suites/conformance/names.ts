@@ -54,7 +54,7 @@ export function nameSuite(open: Open): void {
       [encodeURIComponent("οδυσσευς"), encodeURIComponent("οδυσσευσ")],
     ],
     ["SQL", "EMAILS", "'; DROP TABLE claim; --", [encodeURIComponent("'; drop table claim; --")]],
-    ["HTML", "USER_IDS", "<b>@", ["%3Cb%3E@"]],
+    ["HTML", "GPG_KEY_FINGERPRINTS", "<b>@", ["%3Cb%3E@"]],
     ["a domain that IDNA has encoded", "EMAILS", "ada@xn--Mnchen1-N2A.de", ["ada@XN--mnchen1-n2a.de"]],
   ])("%s", (_, type, typed, paths) => {
     test("is found under every spelling, and shown as typed", async () => {

@@ -114,9 +114,39 @@ export enum Bucket_Type {
   GPG_KEY_FINGERPRINTS = 13,
 
   /**
-   * @generated from enum value: INVITE_EMAILS = 14;
+   * @generated from enum value: SERVICE_DESK_PROJECT_KEY_ADDRESS_SLUGS = 14;
    */
-  INVITE_EMAILS = 14,
+  SERVICE_DESK_PROJECT_KEY_ADDRESS_SLUGS = 14,
+
+  /**
+   * @generated from enum value: SSH_KEY_FINGERPRINTS = 15;
+   */
+  SSH_KEY_FINGERPRINTS = 15,
+
+  /**
+   * @generated from enum value: SNIPPET_IDS = 16;
+   */
+  SNIPPET_IDS = 16,
+
+  /**
+   * @generated from enum value: PAGES_DOMAINS = 17;
+   */
+  PAGES_DOMAINS = 17,
+
+  /**
+   * @generated from enum value: PAGES_UNIQUE_DOMAINS = 18;
+   */
+  PAGES_UNIQUE_DOMAINS = 18,
+
+  /**
+   * @generated from enum value: JIRA_FORGE_INSTALLATION_IDS = 19;
+   */
+  JIRA_FORGE_INSTALLATION_IDS = 19,
+
+  /**
+   * @generated from enum value: JIRA_CLIENT_KEYS = 20;
+   */
+  JIRA_CLIENT_KEYS = 20,
 }
 
 /**

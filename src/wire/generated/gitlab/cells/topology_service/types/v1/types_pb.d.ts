@@ -119,6 +119,12 @@ export declare type Claim = Message<"gitlab.cells.topology_service.types.v1.Clai
     case: "gpgKeyFingerprint";
   } | {
     /**
+     * @generated from field: string service_desk_project_key_address_slug = 14;
+     */
+    value: string;
+    case: "serviceDeskProjectKeyAddressSlug";
+  } | {
+    /**
      * @generated from field: string ssh_key_fingerprint = 15;
      */
     value: string;
@@ -141,6 +147,18 @@ export declare type Claim = Message<"gitlab.cells.topology_service.types.v1.Clai
      */
     value: string;
     case: "pagesUniqueDomain";
+  } | {
+    /**
+     * @generated from field: string jira_forge_installation_id = 19;
+     */
+    value: string;
+    case: "jiraForgeInstallationId";
+  } | {
+    /**
+     * @generated from field: string jira_client_key = 20;
+     */
+    value: string;
+    case: "jiraClientKey";
   } | { case: undefined; value?: undefined };
 };
 
@@ -227,6 +245,11 @@ export enum ClaimType {
   GPG_KEY_FINGERPRINT = 13,
 
   /**
+   * @generated from enum value: CLAIM_TYPE_SERVICE_DESK_PROJECT_KEY_ADDRESS_SLUG = 14;
+   */
+  SERVICE_DESK_PROJECT_KEY_ADDRESS_SLUG = 14,
+
+  /**
    * @generated from enum value: CLAIM_TYPE_SSH_KEY_FINGERPRINT = 15;
    */
   SSH_KEY_FINGERPRINT = 15,
@@ -245,6 +268,16 @@ export enum ClaimType {
    * @generated from enum value: CLAIM_TYPE_PAGES_UNIQUE_DOMAIN = 18;
    */
   PAGES_UNIQUE_DOMAIN = 18,
+
+  /**
+   * @generated from enum value: CLAIM_TYPE_JIRA_FORGE_INSTALLATION_ID = 19;
+   */
+  JIRA_FORGE_INSTALLATION_ID = 19,
+
+  /**
+   * @generated from enum value: CLAIM_TYPE_JIRA_CLIENT_KEY = 20;
+   */
+  JIRA_CLIENT_KEY = 20,
 }
 
 /**
