@@ -2,10 +2,10 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { Health } from "../wire/generated/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "../wire/generated/grpc/reflection/v1/reflection_pb.js";
-import { CellService, ClaimService, ClassifyService } from "../wire/protobuf.ts";
+import { CellService, ClaimService, ClassifyService, HealthService } from "../wire/protobuf.ts";
 
 /** The services whose calls go to the coordinator. All of their methods are unary. */
-export const forwarded: readonly DescService[] = [ClaimService, ClassifyService, CellService];
+export const forwarded: readonly DescService[] = [ClaimService, ClassifyService, CellService, HealthService];
 
 /** All services of the server, as reflection lists them. */
 export const services: readonly DescService[] = [...forwarded, Health, ServerReflection];

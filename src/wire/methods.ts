@@ -11,7 +11,8 @@ import { logFault } from "../http/fault.ts";
 import { cellService } from "./cells.ts";
 import { claimService } from "./claim-service.ts";
 import { classifyService } from "./classify-service.ts";
-import { CellService, ClaimService, ClassifyService } from "./protobuf.ts";
+import { healthService } from "./health-service.ts";
+import { CellService, ClaimService, ClassifyService, HealthService } from "./protobuf.ts";
 import { refusalOf, type WireContext, type WireService } from "./wire-call.ts";
 
 export interface WireMethod {
@@ -52,4 +53,5 @@ export const methods: readonly WireMethod[] = [
   ...methodsOf(ClaimService, claimService),
   ...methodsOf(ClassifyService, classifyService),
   ...methodsOf(CellService, cellService),
+  ...methodsOf(HealthService, healthService),
 ];

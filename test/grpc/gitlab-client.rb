@@ -15,8 +15,11 @@ files.each { |file| pool.add_serialized_file(Google::Protobuf::FileDescriptorPro
 # This version only reads a field whose message was looked up before.
 files.each { |file| file.message_type.each { |type| pool.lookup("#{file.package}.#{type.name}").msgclass } }
 
-PACKAGE = 'gitlab.cells.topology_service.claims.v1'
-message = ->(name) { pool.lookup("#{PACKAGE}.#{name}").msgclass }
+TOPOLOGY = 'gitlab.cells.topology_service'
+PACKAGE = "#{TOPOLOGY}.claims.v1"
+message = lambda do |name|
+  (pool.lookup("#{PACKAGE}.#{name}") || pool.lookup("#{TOPOLOGY}.#{name}")).msgclass
+end
 credentials = GRPC::Core::ChannelCredentials.new(
   File.read(ENV.fetch('CA')), File.read(ENV.fetch('CLIENT_KEY')), File.read(ENV.fetch('CLIENT_CERT'))
 )
@@ -30,12 +33,11 @@ stub = GRPC::ClientStub.new(ENV.fetch('ADDRESS'), credentials, channel_args: cha
 metadata = ENV['KEY'] ? { 'authorization' => "Bearer #{ENV['KEY']}" } : {}
 cell = Integer(ENV.fetch('CELL'))
 
-call = lambda do |method, request, deadline: 30|
+call = lambda do |method, request, deadline: 30, service: "#{PACKAGE}.ClaimService"|
   encode = ->(sent) { request.class.encode(sent) }
   answer = message.call("#{method}Response")
   decode = ->(bytes) { answer.decode(bytes) }
-  path = "/#{PACKAGE}.ClaimService/#{method}"
-  stub.request_response(path, request, encode, decode, deadline: Time.now + deadline, metadata: metadata)
+  stub.request_response("/#{service}/#{method}", request, encode, decode, deadline: Time.now + deadline, metadata: metadata)
 end
 code_of = lambda do |&made|
   made.call
@@ -81,4 +83,28 @@ other = begin_request.call("#{name}-3", 10)
 other.cell_id = cell + 1
 seen[:other_cell] = code_of.call { call.call('BeginUpdate', other) }
 seen[:late] = code_of.call { call.call('BeginUpdate', begin_request.call("#{name}-4", 11), deadline: -1) }
+domain = "#{name}.example"
+pages = message.call('BeginUpdateRequest').new(
+  cell_id: cell,
+  create_records: [[{ pages_domain: domain }, :RAILS_TABLE_PAGES_DOMAINS],
+                   [{ pages_unique_domain: name }, :RAILS_TABLE_PROJECT_SETTINGS]].map do |claim, table|
+    { claim: claim, subject: { type: :PROJECT, id: 12 },
+      source: { type: table, rails_primary_key_id: [12].pack('Q>') } }
+  end
+)
+lease = call.call('BeginUpdate', pages).lease_uuid
+call.call('CommitUpdate', message.call('CommitUpdateRequest').new(cell_id: cell, lease_uuid: lease))
+classify = lambda do |*claims|
+  request = message.call('ClassifyPagesRequest').new(claims: claims)
+  found = call.call('ClassifyPages', request, service: "#{TOPOLOGY}.ClassifyService")
+  [found.action, found.pages_address, found.matched_claim.claim]
+end
+seen[:pages] = [
+  classify.call({ pages_domain: "not-#{domain}" }, { pages_domain: domain.upcase }),
+  classify.call({ pages_unique_domain: name })
+]
+seen[:no_pages] = code_of.call { classify.call({ pages_domain: "not-#{domain}" }) }
+seen[:probes] = %w[ReadinessProbe LivenessProbe].map do |probe|
+  code_of.call { call.call(probe, message.call("#{probe}Request").new, service: "#{TOPOLOGY}.HealthService") }
+end
 puts JSON.generate(seen)

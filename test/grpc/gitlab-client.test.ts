@@ -60,6 +60,12 @@ describe.each(places)("%s", (place) => {
       rolled_back: { code: "FailedPrecondition", details: expect.any(String), status: true },
       other_cell: { code: "PermissionDenied", details: expect.any(String), status: true },
       late: { code: "DeadlineExceeded", details: expect.any(String), status: false },
+      pages: [
+        ["PROXY", "cell-1.test", "pages_domain"],
+        ["PROXY", "cell-1.test", "pages_unique_domain"],
+      ],
+      no_pages: { code: "NotFound", details: expect.any(String), status: true },
+      probes: ["OK", "OK"],
     });
   });
 });

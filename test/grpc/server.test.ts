@@ -181,6 +181,7 @@ describe.each(places)("%s", (place) => {
       "gitlab.cells.topology_service.claims.v1.ClaimService",
       "gitlab.cells.topology_service.ClassifyService",
       "gitlab.cells.topology_service.CellService",
+      "gitlab.cells.topology_service.HealthService",
       "grpc.health.v1.Health",
       "grpc.reflection.v1.ServerReflection",
     ]);
@@ -255,7 +256,7 @@ describe.each(places)("%s", (place) => {
       expect(fromBinary(HealthCheckResponseSchema, await check(service)).status).toBe(Serving.SERVING);
     expect((await failure(check("no.such.Service"))).code).toBe(status.NOT_FOUND);
     const list = await call("/grpc.health.v1.Health/List", new Uint8Array(), { metadata: {} });
-    expect(Object.keys(fromBinary(HealthListResponseSchema, list).statuses)).toHaveLength(6);
+    expect(Object.keys(fromBinary(HealthListResponseSchema, list).statuses)).toHaveLength(7);
   });
 });
 

@@ -173,6 +173,8 @@ test("methods answer the same", async () => {
     [`${TOPOLOGY}.CellService/GetCell`, [[1, 99]], "router"],
     [`${TOPOLOGY}.ClassifyService/GetCells`, [], "router"],
     [`${TOPOLOGY}.ClassifyService/Classify`, [[1, 1]], "router"],
+    [`${TOPOLOGY}.ClassifyService/ClassifyPages`, [[1, [[17, "free.example"]]]], "router"],
+    [`${TOPOLOGY}.HealthService/LivenessProbe`, [], "router"],
   ];
   for (const [path, fields, key = "cell 1"] of calls)
     expect((await compare({ path, body: encode(fields), key }, path)).isOurs, path).toBe(true);

@@ -10,12 +10,14 @@ import {
   ClassifyAction,
   ClassifyService,
   ClassifyType,
+  HealthService,
   type Claim,
 } from "../../src/wire/protobuf.ts";
 import type { MintedKey } from "../suites/conformance/client.ts";
 import { claim, freshName } from "../suites/conformance/leases.ts";
-import { begin, record } from "../suites/wire/messages.ts";
-import { startDeployment, type Api } from "../support/workerd/api.ts";
+import { begin, failure, record } from "../suites/wire/messages.ts";
+import { Api, env, startDeployment } from "../support/workerd/api.ts";
+import { watchedNamespace } from "../support/workerd/counting.ts";
 import { clientFor, protocols } from "./clients.ts";
 
 let api: Api;
@@ -64,6 +66,44 @@ describe.each(protocols)("%s", (protocol) => {
       matchedClaim: route(two),
     });
     expect(await codeOf(client.classify({ claims: [route(freshName())] }))).toBe(Code.NotFound);
+  });
+
+  test("[W11] the first domain of Pages that exists decides, and other claims are refused", async () => {
+    const name = freshName();
+    const cell = clientFor(ClaimService, api, "Connect", "cell 2");
+    const domain = { claim: { case: "pagesDomain" as const, value: `www.${name}.example` } };
+    const label = { claim: { case: "pagesUniqueDomain" as const, value: name } };
+    const createRecords = [domain, label].map((each) => ({ ...record("", 7), claim: each }));
+    const { leaseUuid } = await cell.beginUpdate(begin(createRecords, [], 2n));
+    await cell.commitUpdate({ cellId: 2n, leaseUuid });
+
+    const client = clientFor(ClassifyService, api, protocol, "router");
+    const free = { claim: { case: "pagesDomain" as const, value: `${name}.example` } };
+    const typed = { claim: { case: "pagesDomain" as const, value: `WWW.${name}.Example` } };
+    for (const [claims, matchedClaim] of [
+      [[free, typed, label], typed],
+      [[label, domain], label],
+    ])
+      expect(await client.classifyPages({ claims })).toMatchObject({
+        action: ClassifyAction.PROXY,
+        pagesAddress: "cell-2.test",
+        matchedClaim,
+      });
+    expect(await codeOf(client.classifyPages({ claims: [free] }))).toBe(Code.NotFound);
+    const refused = await failure(client.classifyPages({ claims: [domain, route(owned[0] ?? "")] }));
+    expect(refused.code).toBe(Code.InvalidArgument);
+    expect(refused.rawMessage).toContain("`claims[1]` must be a `pages_domain` or a `pages_unique_domain`");
+    expect((await failure(client.classifyPages({}))).rawMessage).toContain("`claims` must have at least one");
+  });
+
+  test("[W12] GitLab's probes answer whoever has a key", async () => {
+    for (const key of ["cell 1", "router", "operator"] as const) {
+      const client = clientFor(HealthService, api, protocol, key);
+      expect(await client.readinessProbe({})).toMatchObject({});
+      expect(await client.livenessProbe({})).toMatchObject({});
+    }
+    const nobody = clientFor(HealthService, api, protocol, "");
+    expect(await codeOf(nobody.livenessProbe({}))).toBe(Code.Unauthenticated);
   });
 
   test("both services list the cells, and a cell is found by its id", async () => {
@@ -142,4 +182,13 @@ test("a cell classifies too, as over HTTP, and a scraper does not", async () => 
   });
   const scraper = clientFor(ClassifyService, api, "Connect", key);
   expect(await codeOf(scraper.classify({ claims: [route(two)] }))).toBe(Code.PermissionDenied);
+});
+
+test("[W12] while a shard does not answer, only the liveness probe succeeds", async () => {
+  const silent = new Api({
+    CLAIM_SHARD: watchedNamespace("CLAIM_SHARD", env.CLAIM_SHARD, () => Promise.reject(new Error("silent"))),
+  });
+  const client = clientFor(HealthService, silent);
+  expect(await codeOf(client.readinessProbe({}))).toBe(Code.Unavailable);
+  expect(await client.livenessProbe({})).toMatchObject({});
 });

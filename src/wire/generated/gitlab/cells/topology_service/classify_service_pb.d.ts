@@ -96,6 +96,54 @@ export declare type ClassifyResponse = Message<"gitlab.cells.topology_service.Cl
 export declare const ClassifyResponseSchema: GenMessage<ClassifyResponse>;
 
 /**
+ * @generated from message gitlab.cells.topology_service.ClassifyPagesRequest
+ */
+export declare type ClassifyPagesRequest = Message<"gitlab.cells.topology_service.ClassifyPagesRequest"> & {
+  /**
+   * Each is a `pages_domain` or a `pages_unique_domain`.
+   *
+   * @generated from field: repeated gitlab.cells.topology_service.types.v1.Claim claims = 1;
+   */
+  claims: Claim[];
+};
+
+/**
+ * Describes the message gitlab.cells.topology_service.ClassifyPagesRequest.
+ * Use `create(ClassifyPagesRequestSchema)` to create a new message.
+ */
+export declare const ClassifyPagesRequestSchema: GenMessage<ClassifyPagesRequest>;
+
+/**
+ * @generated from message gitlab.cells.topology_service.ClassifyPagesResponse
+ */
+export declare type ClassifyPagesResponse = Message<"gitlab.cells.topology_service.ClassifyPagesResponse"> & {
+  /**
+   * @generated from field: gitlab.cells.topology_service.ClassifyAction action = 1;
+   */
+  action: ClassifyAction;
+
+  /**
+   * The host of the cell, as in ProxyInfo.
+   *
+   * @generated from field: string pages_address = 2;
+   */
+  pagesAddress: string;
+
+  /**
+   * The claim that decided, as it was sent.
+   *
+   * @generated from field: gitlab.cells.topology_service.types.v1.Claim matched_claim = 3;
+   */
+  matchedClaim?: Claim | undefined;
+};
+
+/**
+ * Describes the message gitlab.cells.topology_service.ClassifyPagesResponse.
+ * Use `create(ClassifyPagesResponseSchema)` to create a new message.
+ */
+export declare const ClassifyPagesResponseSchema: GenMessage<ClassifyPagesResponse>;
+
+/**
  * @generated from enum gitlab.cells.topology_service.ClassifyType
  */
 export enum ClassifyType {
@@ -158,6 +206,16 @@ export declare const ClassifyService: GenService<{
     methodKind: "unary";
     input: typeof ClassifyRequestSchema;
     output: typeof ClassifyResponseSchema;
+  },
+  /**
+   * Answers which cell has a domain of Pages. The first claim that exists decides.
+   *
+   * @generated from rpc gitlab.cells.topology_service.ClassifyService.ClassifyPages
+   */
+  classifyPages: {
+    methodKind: "unary";
+    input: typeof ClassifyPagesRequestSchema;
+    output: typeof ClassifyPagesResponseSchema;
   },
   /**
    * @generated from rpc gitlab.cells.topology_service.ClassifyService.GetCells
