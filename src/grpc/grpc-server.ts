@@ -7,6 +7,7 @@ import {
   type ServerUnaryCall,
   type ServerWritableStream,
 } from "@grpc/grpc-js";
+import type { Http2Server } from "node:http2";
 import { createServer, type AddressInfo, type Server as Listener, type Socket } from "node:net";
 import type { HealthCheckRequest } from "../wire/generated/grpc/health/v1/health_pb.js";
 import { Health } from "../wire/generated/grpc/health/v1/health_pb.js";
@@ -91,6 +92,7 @@ export class GrpcServer {
     addHealth(server, health);
     server.addService(typedService(ServerReflection), { serverReflectionInfo: reflect });
     const injector = server.createConnectionInjector(credentialsOf(options.tls));
+    for (const http2 of http2ServersOf(server)) http2.prependListener("stream", guard.readDeadline);
     const sockets = new Set<Socket>();
     const listener = createServer({ noDelay: true }, (socket) => accept(socket, sockets, injector));
     listener.maxConnections = options.connections;
@@ -116,6 +118,10 @@ export class GrpcServer {
     clearTimeout(timer);
   }
 }
+
+/** The library has no other way to see a request before it does. */
+const http2ServersOf = (server: Server): Iterable<Http2Server> =>
+  (server as unknown as { http2Servers: ReadonlyMap<Http2Server, unknown> }).http2Servers.keys();
 
 function accept(socket: Socket, sockets: Set<Socket>, injector: ConnectionInjector): void {
   sockets.add(socket);

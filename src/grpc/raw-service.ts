@@ -10,6 +10,7 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
+import { binaryFault, type MessageFault } from "../wire/message-fault.ts";
 import { MAX_KEYLESS_BYTES } from "./call-limits.ts";
 
 const asIs = (bytes: Buffer): Buffer => bytes;
@@ -33,10 +34,20 @@ export const typedService = ({ methods }: DescService): ServiceDefinition =>
     ]),
   );
 
+/** Stands for a message that cannot be read. The library would not say why. */
+export class FaultyMessage {
+  readonly fault: MessageFault;
+
+  constructor(fault: MessageFault) {
+    this.fault = fault;
+  }
+}
+
 /** The library answers what it throws with a status. */
-function decoded(schema: DescMessage, bytes: Buffer): MessageShape<DescMessage> {
+function decoded(schema: DescMessage, bytes: Buffer): MessageShape<DescMessage> | FaultyMessage {
   if (bytes.length > MAX_KEYLESS_BYTES) throw new RangeError("the message has become too large");
-  return fromBinary(schema, bytes);
+  const fault = binaryFault(schema, bytes);
+  return fault === undefined ? fromBinary(schema, bytes) : new FaultyMessage(fault);
 }
 
 const encoded = (schema: DescMessage, fields: MessageInitShape<DescMessage>): Buffer =>

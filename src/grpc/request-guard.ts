@@ -6,10 +6,13 @@ import {
   type ServerInterceptor,
   type ServerListener,
 } from "@grpc/grpc-js";
-import { constants, type ServerHttp2Stream } from "node:http2";
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { GRPC_TIMEOUT, GRPC_TIMEOUT_FORM, grpcTimeoutMs } from "../wire/grpc-timeout.ts";
+import { faultText, type MessageFault } from "../wire/message-fault.ts";
 import { MAX_KEYLESS_BYTES, MAX_MESSAGE_BYTES, metadataBytes, type CallLimits } from "./call-limits.ts";
 import { FrameReader, HEADER_BYTES, type Frame } from "./frame-reader.ts";
 import { MessageBudget, type Incomplete } from "./message-budget.ts";
+import { FaultyMessage } from "./raw-service.ts";
 
 type Call = Parameters<ServerInterceptor>[1];
 
@@ -24,6 +27,8 @@ const CHUNK_BYTES = 512;
 const MAX_RATIO = 1_032;
 /** The memory of zlib for one message. */
 const INFLATE_BYTES = 64 * 1024;
+/** The longest deadline of the library, some 24 days. */
+const MAX_DEADLINE_S = 2_147_483;
 /** A decompression goes on after its call has ended, but for no longer than this. */
 const INFLATE_MS = 10_000;
 
@@ -77,6 +82,8 @@ export class RequestGuard {
   readonly #keyless: MessageBudget;
   readonly #inflating: MessageBudget;
   readonly #unread: MessageBudget;
+  /** Whose deadlines can't be read. */
+  readonly #misdated = new WeakSet<ServerHttp2Stream>();
   readonly #readMs: number;
   readonly #needsKey: (path: string) => boolean;
 
@@ -90,6 +97,20 @@ export class RequestGuard {
     this.#needsKey = needsKey;
   }
 
+  /**
+   * Reads the deadline of a request before the library does: it takes the last 8 digits of a longer number,
+   * and its own number has only 31 bits (W4).
+   */
+  readonly readDeadline = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void => {
+    const sent = headers[GRPC_TIMEOUT];
+    if (sent === undefined) return;
+    const timeoutMs = grpcTimeoutMs(String(sent));
+    if (timeoutMs === undefined) {
+      delete headers[GRPC_TIMEOUT];
+      this.#misdated.add(stream);
+    } else if (timeoutMs > MAX_DEADLINE_S * 1_000) headers[GRPC_TIMEOUT] = `${MAX_DEADLINE_S}S`;
+  };
+
   readonly interceptor: ServerInterceptor = ({ path, requestStream }, call) => {
     const needsKey = this.#needsKey(path);
     const request = new GuardedRequest(call, {
@@ -102,12 +123,14 @@ export class RequestGuard {
     const listener: ServerListener = {
       onReceiveMetadata: (metadata, next) => {
         if (needsKey && !hasCredential(call, metadata)) return request.end(KEY_MISSING);
+        if (this.#misdated.has(streamOf(call))) return request.end(MISDATED);
         request.start(metadataBytes(metadata));
         next(metadata);
       },
       onReceiveMessage: (message, next) => {
         request.delivered();
-        next(message);
+        if (message instanceof FaultyMessage) request.end(unreadable(message.fault));
+        else next(message);
       },
       onReceiveHalfClose: (next) => {
         request.complete();
@@ -125,6 +148,16 @@ function hasCredential(call: Call, metadata: Metadata): boolean {
   if (authorization === undefined) return call.getAuthContext().sslPeerCertificate !== undefined;
   return /^bearer +\S+$/i.test(authorization.toString().trim());
 }
+
+const unreadable = (fault: MessageFault): Ending => ({
+  code: status.INVALID_ARGUMENT,
+  details: faultText(fault),
+});
+
+const MISDATED: Ending = {
+  code: status.INVALID_ARGUMENT,
+  details: `\`${GRPC_TIMEOUT}\` ${GRPC_TIMEOUT_FORM}`,
+};
 
 const KEY_MISSING: Ending = {
   code: status.UNAUTHENTICATED,

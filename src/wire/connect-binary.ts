@@ -1,7 +1,7 @@
 /**
  * Serves binary calls of Connect without the handler of Connect-ES, which makes two signals, four copies of
- * headers and a stream for every call. A call that can't be decoded, or has a wrong deadline, is left to that
- * handler. What the protocol says about errors and deadlines comes from functions of Connect-ES.
+ * headers and a stream for every call. What the protocol says about errors and deadlines comes from functions
+ * of Connect-ES.
  */
 import type { Message } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
@@ -12,12 +12,10 @@ import {
   validateReadWriteMaxBytes,
 } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJsonBytes, parseTimeout } from "@connectrpc/connect/protocol-connect";
+import { MAX_TIMEOUT_MS } from "./deadline.ts";
 import { methods, type WireMethod } from "./methods.ts";
 import type { Caller } from "./wire-call.ts";
 import { jsonOptions } from "./wire-message.ts";
-
-/** No deadline may be later than this. Connect-ES refuses them. */
-export const MAX_TIMEOUT_MS = 600_000;
 
 interface Binary {
   read: (message: Uint8Array) => Message;

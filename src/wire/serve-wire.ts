@@ -11,20 +11,21 @@ import {
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
 import { base64Encode } from "@bufbuild/protobuf/wire";
-import { ok, type Result } from "../core/refusal.ts";
+import { ok, refused, type Result } from "../core/refusal.ts";
 import type { Env } from "../env.ts";
 import { rawPath } from "../http/address.ts";
 import { authenticate } from "../http/authenticate.ts";
 import { joined, readInTime, sizeBeforeReading } from "../http/body.ts";
 import { deploymentOf, logOf, type Deployment } from "../http/deployment.ts";
 import { secured } from "../http/headers.ts";
-import type { Failure } from "../http/problem.ts";
 import type { Trace } from "../http/trace.ts";
 import type { WaitUntil } from "../runtime.ts";
-import { connectBinary, MAX_TIMEOUT_MS } from "./connect-binary.ts";
+import { connectBinary } from "./connect-binary.ts";
+import { deadlineFault, MAX_TIMEOUT_MS } from "./deadline.ts";
+import { faultText } from "./message-fault.ts";
 import { methods, type WireMethod } from "./methods.ts";
 import { refusalOf, type Caller } from "./wire-call.ts";
-import { framingOf, isMessage, jsonOptions, plainBody, type Plain } from "./wire-message.ts";
+import { faultOf, framingOf, jsonOptions, plainBody, queryMessage, type Sent } from "./wire-message.ts";
 
 /** A request of the wire, and what it runs in. */
 export interface WireRequest {
@@ -96,19 +97,28 @@ async function answerCall(
   caller: Result<Caller>,
 ): Promise<Response> {
   const framing = request.method === "POST" ? framingOf(request.headers) : undefined;
-  let message: Result<Plain | undefined> = ok(undefined);
   const isText = framing?.isText === true;
   let header = isText ? binaryHeaders(request) : request.headers;
-  if (caller.ok && framing !== undefined) {
+  let isOldest = false;
+  const read = async (): Promise<Result<Sent | undefined>> => {
+    if (!caller.ok) return caller;
+    const late = deadlineFault(request.headers);
+    if (late !== undefined) return late;
+    if (framing === undefined) return request.method === "GET" ? queryMessage(request.url) : ok(undefined);
     const body = await readInTime(request, limits, clock);
-    message = body.ok ? await plainBody(body.value, framing, method.desc.name, limits.bodyBytes) : body;
-    if (body.ok && message.ok && message.value?.bytes !== body.value) header = plainHeaders(header);
-  }
-  const failed = caller.ok ? message : caller;
-  const read = failed.ok ? failed.value : undefined;
-  const body = read?.bytes;
-  if (caller.ok && read !== undefined && connectBinary.isFor(request)) {
-    const call = { message: read.bytes, isOldest: read.isOldest, caller: caller.value };
+    if (!body.ok) return body;
+    const plain = await plainBody(body.value, framing, method.desc.name, limits.bodyBytes);
+    if (!plain.ok) return plain;
+    const { bytes } = plain.value;
+    isOldest = plain.value.isOldest;
+    if (bytes !== body.value) header = plainHeaders(header);
+    return ok({ bytes, isEnveloped: framing.isEnveloped, isBinary: framing.isBinary });
+  };
+  let sent = await read();
+  // The library would misread a binary message, so it is searched before.
+  if (sent.ok && sent.value?.isBinary === true) sent = refuseFault(sent.value, method) ?? sent;
+  if (caller.ok && sent.ok && sent.value !== undefined && connectBinary.isFor(request)) {
+    const call = { message: sent.value.bytes, isOldest, caller: caller.value };
     const direct = await connectBinary.answer(method, request, call);
     if (direct !== undefined) {
       const { status, header: own, body: bytes } = direct;
@@ -119,9 +129,7 @@ async function answerCall(
     }
   }
   const ask = (refusal: ConnectError | undefined): Promise<UniversalServerResponse> => {
-    const values = createContextValues()
-      .set(refusalKey, refusal)
-      .set(oldestKey, read?.isOldest === true);
+    const values = createContextValues().set(refusalKey, refusal).set(oldestKey, isOldest);
     if (caller.ok) values.set(callerKey, caller.value);
     return handler({
       httpVersion: "",
@@ -129,23 +137,26 @@ async function answerCall(
       url: request.url,
       header,
       // Nothing was read of a body that is refused.
-      body: createAsyncIterable([body ?? new Uint8Array()]),
+      body: createAsyncIterable([(sent.ok ? sent.value?.bytes : undefined) ?? new Uint8Array()]),
       signal: request.signal,
       contextValues: values,
     });
   };
-  const answer = await ask(failed.ok ? undefined : refusalOf(failed.refusal, trace));
-  // Connect calls it a fault of the server if a message can't be decoded.
-  const isUnread = caller.ok && !caller.value.isRead && body !== undefined && framing !== undefined;
-  const isRefused = isUnread && !isMessage(body, framing, method.desc.input);
-  return responseOf(isRefused ? await ask(refusalOf(UNREADABLE, trace)) : answer, isText, trace);
+  const answer = await ask(sent.ok ? undefined : refusalOf(sent.refusal, trace));
+  // Connect calls it a fault of the server if a message in JSON can't be decoded.
+  const isUnread = caller.ok && !caller.value.isRead;
+  const unread =
+    isUnread && sent.ok && sent.value !== undefined ? refuseFault(sent.value, method) : undefined;
+  const told = unread === undefined ? answer : await ask(refusalOf(unread.refusal, trace));
+  return responseOf(told, isText, trace);
 }
 
-const UNREADABLE: Failure = {
-  code: "INVALID_ARGUMENT",
-  detail: "the body is not a message of this method",
-  field: "body",
-};
+/** Refuses a message that cannot be read, by the field at which that is so (W13). */
+function refuseFault(sent: Sent, { desc }: WireMethod): Extract<Result<never>, { ok: false }> | undefined {
+  const fault = faultOf(sent, desc.input);
+  if (fault === undefined) return undefined;
+  return refused("INVALID_ARGUMENT", faultText(fault), { field: fault.field === "" ? "body" : fault.field });
+}
 
 /** Verifies the key before anything of the body is read. */
 async function callerOf(

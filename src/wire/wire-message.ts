@@ -1,9 +1,10 @@
 /** Takes the message out of a request's body, and puts it back after it was rewritten. */
 import { base64Decode } from "@bufbuild/protobuf/wire";
-import { createRegistry, fromBinary, fromJsonString, type DescMessage } from "@bufbuild/protobuf";
+import { createRegistry, type DescMessage } from "@bufbuild/protobuf";
 import { StringValueSchema } from "@bufbuild/protobuf/wkt";
 import { ok, refused, type Result } from "../core/refusal.ts";
 import { readChunks } from "../http/body.ts";
+import { binaryFault, jsonFault, type MessageFault } from "./message-fault.ts";
 import { modernized } from "./oldest-generation.ts";
 
 /** How a body has its message. */
@@ -63,7 +64,7 @@ export async function plainBody(
   method: string,
   maxBytes: number,
 ): Promise<Result<Plain>> {
-  const decoded = isText ? ofBase64(read) : ok(read);
+  const decoded = isText ? ofBase64(new TextDecoder().decode(read), "body") : ok(read);
   if (!decoded.ok) return decoded;
   const body = decoded.value;
   if (isEnveloped && !isWholeEnvelope(body)) return ok({ bytes: body, isOldest: false });
@@ -76,11 +77,11 @@ export async function plainBody(
 }
 
 /** Clients may send it in parts, each with its own padding. */
-function ofBase64(text: Uint8Array): Result<Uint8Array> {
+function ofBase64(text: string, field: string): Result<Uint8Array> {
   try {
-    return ok(base64Decode(new TextDecoder().decode(text)));
+    return ok(base64Decode(text));
   } catch {
-    return refused("INVALID_ARGUMENT", "the body is not base64", { field: "body" });
+    return refused("INVALID_ARGUMENT", `the ${field} is not base64`, { field });
   }
 }
 
@@ -96,21 +97,35 @@ function newest(method: string, message: Uint8Array): Uint8Array {
 /** `next` of a page is a text in a message of any type. */
 export const jsonOptions = { ignoreUnknownFields: false, registry: createRegistry(StringValueSchema) };
 
-/** Whether a plain body is a message of this schema. */
-export function isMessage(
-  body: Uint8Array,
-  { isEnveloped, isBinary }: Framing,
+/** A message as it was sent, without compression. */
+export interface Sent extends Pick<Framing, "isEnveloped" | "isBinary"> {
+  bytes: Uint8Array;
+}
+
+/** Why it is no message of this schema. Undefined: it is one. */
+export function faultOf(
+  { bytes, isEnveloped, isBinary }: Sent,
   schema: DescMessage,
-): boolean {
-  if (isEnveloped && !isWholeEnvelope(body)) return false;
-  const message = isEnveloped ? body.subarray(ENVELOPE_BYTES) : body;
-  try {
-    if (isBinary) fromBinary(schema, message);
-    else fromJsonString(schema, new TextDecoder().decode(message), jsonOptions);
-    return true;
-  } catch {
-    return false;
-  }
+): MessageFault | undefined {
+  if (isEnveloped && !isWholeEnvelope(bytes))
+    return { field: "", detail: "must be in one envelope, which has a flag, the length and the content" };
+  const message = isEnveloped ? bytes.subarray(ENVELOPE_BYTES) : bytes;
+  return isBinary
+    ? binaryFault(schema, message)
+    : jsonFault(schema, new TextDecoder().decode(message), jsonOptions);
+}
+
+/** The message of a call of Connect that is a GET. Undefined: the protocol refuses the call. */
+export function queryMessage(url: string): Result<Sent | undefined> {
+  const { searchParams: query } = new URL(url);
+  const encoding = query.get("encoding");
+  const isPlain = (query.get("compression") ?? "identity") === "identity";
+  if (!isPlain || (encoding !== "proto" && encoding !== "json")) return ok(undefined);
+  const message = query.get("message") ?? "";
+  const decoded =
+    query.get("base64") === "1" ? ofBase64(message, "message") : ok(new TextEncoder().encode(message));
+  if (!decoded.ok) return decoded;
+  return ok({ bytes: decoded.value, isEnveloped: false, isBinary: encoding === "proto" });
 }
 
 const isWholeEnvelope = (body: Uint8Array): boolean =>

@@ -2,7 +2,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Client as NativeClient, credentials, status, type ServiceError } from "@grpc/grpc-js";
 import { once } from "node:events";
-import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
+import { connect as connectHttp2, type ClientHttp2Session, type IncomingHttpHeaders } from "node:http2";
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { gzipSync } from "node:zlib";
@@ -26,7 +26,7 @@ import type { WebResponse } from "../../src/grpc/send.ts";
 import { BeginUpdateRequestSchema, BeginUpdateResponseSchema } from "../../src/wire/protobuf.ts";
 import { freshName } from "../suites/conformance/leases.ts";
 import { begin, record } from "../suites/wire/messages.ts";
-import { at, decode, encode } from "../wire/bytes.ts";
+import { at, decode, encode, type Fields } from "../wire/bytes.ts";
 import { Authority } from "./certificates.ts";
 import { callBytes, type Sent } from "./native-transport.ts";
 import { places, serveGrpc, type GrpcDeployment } from "./served.ts";
@@ -103,6 +103,58 @@ describe.each(places)("%s", (place) => {
     const name = "a".repeat(150) + freshName();
     const answer = await callBytes(compressing, BEGIN, beginOf(name), { metadata });
     expect(fromBinary(BeginUpdateResponseSchema, answer).leaseUuid?.value).toMatch(/^[\da-f-]{36}$/);
+  });
+
+  test("[W13] a message that cannot be read is refused by the field, whoever serves the method", async () => {
+    const refusalOf = async (path: string, fields: Fields) => {
+      const { code, details } = await failure(call(path, encode(fields)));
+      return [code, details];
+    };
+    const topology = "/gitlab.cells.topology_service";
+    for (const [path, fields, details] of [
+      [
+        BEGIN,
+        [[1, [[5, [[6, "12"]]]]]],
+        "`create_records[0].claim.project_id` is sent as bytes, and must be a whole number.",
+      ],
+      [
+        `${topology}.ClassifyService/ClassifyPages`,
+        [[1, 5]],
+        "`claims[0]` is sent as a number, and must be a Claim.",
+      ],
+      ["/grpc.health.v1.Health/Check", [[1, 5]], "`service` is sent as a number, and must be text"],
+      ["/grpc.health.v1.Health/Watch", [[1, 5]], "`service` is sent as a number, and must be text"],
+      [
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        [[3, 5]],
+        "`file_by_filename` is sent as a number, and must be text",
+      ],
+    ] as const)
+      expect(await refusalOf(path, fields), path).toEqual([status.INVALID_ARGUMENT, details]);
+  });
+
+  test("[W4] a deadline of more than 8 digits is refused, and the longest ones are kept", async () => {
+    const raw = session();
+    const ask = async (timeout: string, path = BEGIN): Promise<[string?, string?]> => {
+      const type = { "content-type": "application/grpc", te: "trailers", "grpc-timeout": timeout };
+      const stream = raw.request({ ":method": "POST", ":path": path, ...type, ...authorization() });
+      stream.resume();
+      stream.end(Buffer.from([0, 0, 0, 0, 0]));
+      let ended: IncomingHttpHeaders = {};
+      for (const event of ["response", "trailers"])
+        stream.on(event, (sent: IncomingHttpHeaders) => (ended = sent));
+      await once(stream, "close");
+      return [String(ended["grpc-status"]), decodeURIComponent(String(ended["grpc-message"] ?? ""))];
+    };
+    const told = "`grpc-timeout` must be 1 to 8 digits and a unit: H, M, S, m, u or n";
+    for (const timeout of ["123456789S", "1000000001m", "1", "S", "x1S", "1Sx", "1 S", "-1S"])
+      for (const path of [BEGIN, "/grpc.health.v1.Health/Check"])
+        expect(await ask(timeout, path), timeout).toEqual([String(status.INVALID_ARGUMENT), told]);
+    // The message is empty, so it is for no cell.
+    for (const timeout of ["99999999H", "99999999M", "99999999S", "99999999m", "00000060S"]) {
+      expect((await ask(timeout))[0], timeout).toBe(String(status.PERMISSION_DENIED));
+      expect(await ask(timeout, "/grpc.health.v1.Health/Check"), timeout).toEqual(["0", "OK"]);
+    }
   });
 
   test("a truncated message, an unknown method and another media type are refused", async () => {
