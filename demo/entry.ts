@@ -14,7 +14,7 @@ export interface Entry {
   userId: number | undefined;
 }
 
-const subjectTypes = { user: "USER", group: "GROUP", project: "PROJECT" } as const satisfies Record<
+const subjectTypes = { user: "USER", group: "NAMESPACE", project: "PROJECT" } as const satisfies Record<
   Kind,
   string
 >;

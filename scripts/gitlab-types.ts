@@ -14,17 +14,11 @@ interface GeneratedPart {
   lines: readonly string[];
 }
 
-const valuesOf = (types: Readonly<Record<string, { number: number }>>): string[] =>
-  Object.entries(types).map(([name, { number }]) => `${name} = ${number};`);
-
-const indented = (lines: readonly string[], spaces: number): string[] =>
-  lines.map((line) => " ".repeat(spaces) + line);
-
 const enumOf = (message: string, types: Readonly<Record<string, { number: number }>>): GeneratedPart => ({
   file: `${PROTO}/claims/v1/claim_service.proto`,
   from: `message ${message} {\n  enum Type {\n    UNSPECIFIED = 0;\n`,
   to: "  }\n",
-  lines: indented(valuesOf(types), 4),
+  lines: Object.entries(types).map(([name, { number }]) => `    ${name} = ${number};`),
 });
 
 const parts: readonly GeneratedPart[] = [
@@ -43,6 +37,8 @@ const parts: readonly GeneratedPart[] = [
     lines: claimFields.map(({ name, number }) => `  CLAIM_TYPE_${name.toUpperCase()} = ${number};`),
   },
   enumOf("Bucket", gitlabTypes.bucket_types),
+  enumOf("Subject", gitlabTypes.subject_types),
+  enumOf("Source", gitlabTypes.source_types),
   {
     file: "docs/concepts/names.md",
     from: "<!-- `npm run generate:proto` writes this from src/core/types/gitlab.ts. -->\n\n",

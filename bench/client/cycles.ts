@@ -15,7 +15,7 @@ const cellOf = (client: number): string => CELLS[client % CELLS.length] ?? "";
 function bodyOf(names: readonly string[]): string {
   const creates = names.map((name, index) => ({
     bucket: { type: "ROUTES", value: name },
-    subject: { type: "GROUP", id: String(index + 1) },
+    subject: { type: "NAMESPACE", id: String(index + 1) },
     source: { type: "RAILS_TABLE_ROUTES", id: String(index + 1) },
   }));
   return JSON.stringify({ creates });

@@ -50,7 +50,7 @@ function insertInto(sql: FileSql, claims: readonly NewClaim[], nowMs: number): v
   sql.transaction([], () => {
     for (const { canonical, value, cell, id } of claims) {
       const epoch = log.nextEpoch();
-      const subject = subjectOf("GROUP", id);
+      const subject = subjectOf("NAMESPACE", id);
       const source = sourceOf("RAILS_TABLE_ROUTES", id);
       const words = digestWordsOf({
         type,

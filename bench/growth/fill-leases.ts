@@ -162,7 +162,7 @@ function createOf(names: NumberedNames, index: number, shards: number): Op {
     type: bucketType("ROUTES"),
     value,
     canonical,
-    subject: subjectOf("GROUP", id),
+    subject: subjectOf("NAMESPACE", id),
     source: sourceOf("RAILS_TABLE_ROUTES", id),
     shard: shardOf(bucketType("ROUTES"), canonical, shards),
   };

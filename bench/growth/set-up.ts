@@ -32,7 +32,7 @@ async function useTypes({ url, keys }: Coordinator): Promise<void> {
   const [[cell, key] = []] = Object.entries(keys.cells);
   const destroy = {
     bucket: { type: "ROUTES", value: "not-there" },
-    subject: { type: "GROUP", id: 1 },
+    subject: { type: "NAMESPACE", id: 1 },
     source: { type: "RAILS_TABLE_ROUTES", id: 1 },
   };
   const answer = await fetch(`${url}/v1/cells/${cell}/leases`, {

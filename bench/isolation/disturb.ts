@@ -41,7 +41,7 @@ function readers(): Turn[] {
 const batch: Turn = async (http) => {
   const creates = fresh.fresh(BATCH_CLAIMS).map((value, index) => ({
     bucket: { type: "ROUTES", value },
-    subject: { type: "GROUP", id: String(index + 1) },
+    subject: { type: "NAMESPACE", id: String(index + 1) },
     source: { type: "RAILS_TABLE_ROUTES", id: String(index + 1) },
   }));
   const path = `/v1/cells/${cell}/leases/${randomUUID()}`;

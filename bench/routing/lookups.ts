@@ -83,7 +83,7 @@ async function claim(url: string, key: string): Promise<void> {
   for (let from = 0; from < NAMES; from += BATCH) {
     const creates = names.slice(from, from + BATCH).map((bucket, index) => ({
       bucket,
-      subject: { type: "GROUP" as const, id: String(from + index + 1) },
+      subject: { type: "NAMESPACE" as const, id: String(from + index + 1) },
       source: { type: "RAILS_TABLE_ROUTES" as const, id: String(from + index + 1) },
     }));
     const { uuid } = await leases.begin({ creates });

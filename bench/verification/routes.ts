@@ -13,7 +13,7 @@ const routes = pgTable("routes", {
 /** Matches the claims that `bench/growth` fills: the row's id is also the id of the group. */
 export const claimableRoutes = claimable(routes, {
   source: "RAILS_TABLE_ROUTES",
-  subject: { type: "GROUP", id: "id" },
+  subject: { type: "NAMESPACE", id: "id" },
   changedAt: "updatedAt",
   attributes: { path: "ROUTES" },
 });

@@ -1338,7 +1338,7 @@ export type SourceType = DeclaredNames<
   | "RAILS_TABLE_EMAILS"
   | "RAILS_TABLE_ROUTES"
   | "RAILS_TABLE_PROJECTS"
-  | "RAILS_TABLE_GROUPS"
+  | "RAILS_TABLE_NAMESPACES"
   | "RAILS_TABLE_ORGANIZATIONS"
   | "RAILS_TABLE_REDIRECT_ROUTES"
   | "RAILS_TABLE_GPG_KEYS"
@@ -1441,7 +1441,7 @@ export interface SubjectGiven {
 }
 
 /** The type of the entity that the name is about. */
-export type SubjectType = DeclaredNames<"subject_types", "ORGANIZATION" | "GROUP" | "PROJECT" | "USER">;
+export type SubjectType = DeclaredNames<"subject_types", "ORGANIZATION" | "NAMESPACE" | "PROJECT" | "USER">;
 
 /** An issuer of JSON web tokens (OpenID Connect). */
 export interface TokenIssuer {

@@ -63,7 +63,7 @@ const claiming = (value: string) => ({
   creates: [
     {
       bucket: { type: "ROUTES", value },
-      subject: { type: "GROUP", id: "1" },
+      subject: { type: "NAMESPACE", id: "1" },
       source: { type: "RAILS_TABLE_ROUTES", id: "1" },
     },
   ],

@@ -13,7 +13,7 @@ const routes = pgTable("routes", {
 });
 const table = claimable(routes, {
   source: "RAILS_TABLE_ROUTES",
-  subject: { type: "GROUP", id: "owner" },
+  subject: { type: "NAMESPACE", id: "owner" },
   attributes: { path: "ROUTES" },
 });
 const row = (
@@ -114,7 +114,7 @@ describe("what a transaction changes", () => {
   test("a scope belongs to creates and replaces, and another one is a replace", () => {
     const scoped = claimable(routes, {
       source: "RAILS_TABLE_ROUTES",
-      subject: { type: "GROUP", id: () => "7" },
+      subject: { type: "NAMESPACE", id: () => "7" },
       scope: "owner",
       attributes: { path: "ROUTES" },
     });
@@ -129,7 +129,7 @@ describe("what a transaction changes", () => {
     expect(batch(row("1", "a", "9970"), undefined)?.destroys?.[0]).not.toHaveProperty("scope");
     const none = batch(undefined, { id: "1", path: "a", owner: null });
     expect(none?.creates?.[0]).not.toHaveProperty("scope");
-    const misspelled = { source: "RAILS_TABLE_ROUTES", subject: { type: "GROUP", id: "owner" } } as const;
+    const misspelled = { source: "RAILS_TABLE_ROUTES", subject: { type: "NAMESPACE", id: "owner" } } as const;
     expect(() =>
       claimable(routes, { ...misspelled, scope: "organization" as never, attributes: { path: "ROUTES" } }),
     ).toThrow("`scope` names organization, which is not a column of routes");
@@ -153,7 +153,7 @@ describe("what a transaction changes", () => {
     let asked = 0;
     const flapping = claimable(routes, {
       source: "RAILS_TABLE_ROUTES",
-      subject: { type: "GROUP", id: "owner" },
+      subject: { type: "NAMESPACE", id: "owner" },
       attributes: { path: { bucket: "ROUTES", enabled: () => (asked += 1) % 2 === 1 } },
     });
     const changes = new Changes(shipped);
@@ -166,7 +166,7 @@ describe("what a transaction changes", () => {
   test("without a subject, a claim can be destroyed but not created", () => {
     const owned = claimable(routes, {
       source: "RAILS_TABLE_ROUTES",
-      subject: { type: "GROUP", id: () => null as unknown as string },
+      subject: { type: "NAMESPACE", id: () => null as unknown as string },
       attributes: { path: "ROUTES" },
     });
     const changes = new Changes(shipped);

@@ -59,12 +59,12 @@ describe("claims of a row", () => {
     let isOn = false;
     const switched = claimable(users, {
       source: "RAILS_TABLE_USERS",
-      subject: { type: "GROUP", id: ({ age }) => `age-${age}` },
+      subject: { type: "NAMESPACE", id: ({ age }) => `age-${age}` },
       attributes: { username: { bucket: "USERNAMES", enabled: () => isOn } },
     });
     expect(switched.claimsOf(row)).toEqual([]);
     isOn = true;
-    expect(switched.claimsOf(row)).toMatchObject([{ subject: { type: "GROUP", id: "age-36" } }]);
+    expect(switched.claimsOf(row)).toMatchObject([{ subject: { type: "NAMESPACE", id: "age-36" } }]);
   });
 
   test("a row that was read without its id is an error", () => {

@@ -28,7 +28,7 @@ async function deployment(names = 6): Promise<CommandLine> {
   await claim(line, "1", ...Array.from({ length: names }, (_, at) => `ada-${at}`));
   await claim(line, "2", "Grace", "linus");
   const route = {
-    subject: { type: "GROUP", id: "7" },
+    subject: { type: "NAMESPACE", id: "7" },
     source: { type: "RAILS_TABLE_ROUTES", id: "x" },
   } as const;
   await oneLease(line, "2", { creates: [{ bucket: ROUTE, ...route }] });

@@ -114,7 +114,7 @@ describe("remove", () => {
     for (const [cell, values] of [["1", ["other"]], ...owned] as const) {
       const creates = values.map((value, index) => ({
         bucket: { type: "ROUTES" as const, value },
-        subject: { type: "GROUP" as const, id: "7" },
+        subject: { type: "NAMESPACE" as const, id: "7" },
         source: { type: "RAILS_TABLE_ROUTES" as const, id: String(index + 1) },
       }));
       const { uuid } = await line.client(cell).leases.begin({ creates });

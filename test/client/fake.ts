@@ -90,7 +90,7 @@ export const rolledBack: Reply = { status: 200, json: { lease: leaseOf("ROLLED_B
 export const recordOf = (value: string, cell = "7"): Record<string, unknown> => ({
   uuid: UUID,
   bucket: { type: "ROUTES", value },
-  subject: { type: "GROUP", id: "1" },
+  subject: { type: "NAMESPACE", id: "1" },
   source: { type: "RAILS_TABLE_ROUTES", id: "1" },
   cell_id: cell,
   epoch: 1,

@@ -14,7 +14,7 @@ import { startPostgres } from "../support/databases/postgres.ts";
 import type { DatabaseServer } from "../support/databases/server.ts";
 
 const bucket: Bucket = { type: "ROUTES", value: "acme" };
-const subject = { type: "GROUP", id: "1" } as const;
+const subject = { type: "NAMESPACE", id: "1" } as const;
 const source = { type: "RAILS_TABLE_ROUTES", id: "1" } as const;
 
 async function startCells(): Promise<[Client, Client]> {
@@ -39,7 +39,7 @@ describe("[E1] a fencing token", () => {
     await take(one);
     const first = await tokenOf(one);
     expect(await tokenOf(one)).toEqual(first);
-    await commit(one, { replaces: [{ bucket, subject: { type: "GROUP", id: "2" }, source }] });
+    await commit(one, { replaces: [{ bucket, subject: { type: "NAMESPACE", id: "2" }, source }] });
     const replaced = await tokenOf(one);
     await giveUp(one);
     await take(two);

@@ -83,7 +83,7 @@ describe("a call whose outcome is unknown", () => {
     const change = async () => {
       creates.push({
         bucket: { type: "ROUTES", value: "a" },
-        subject: { type: "GROUP", id: 1 },
+        subject: { type: "NAMESPACE", id: 1 },
         source: { type: "RAILS_TABLE_ROUTES", id: 1 },
       });
       return unavailable;

@@ -415,7 +415,7 @@ describe("what pages show", () => {
     await takeAndDrop(name);
     await committed(api, name);
     const text = await textOf(`/console/name?type=ROUTES&value=${name}`);
-    expect(text.match(/GROUP 7/g)).toHaveLength(3);
+    expect(text.match(/NAMESPACE 7/g)).toHaveLength(3);
     expect(text).toMatch(/ ago [\d-]+ [\d:]+ UTC now 1 name-/);
     expect(text).toMatch(/destroy, [\da-f-]{36}/);
   });

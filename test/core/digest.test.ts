@@ -39,7 +39,7 @@ test("[R4] the digest of a claim covers everything that the cell's row determine
     { ...ada, type: bucketType("EMAILS") },
     { ...ada, canonical: "ada2" },
     { ...ada, value: "ADA" },
-    { ...ada, subject: subjectOf("GROUP", "7") },
+    { ...ada, subject: subjectOf("NAMESPACE", "7") },
     { ...ada, subject: subjectOf("USER", "8") },
     { ...ada, source: sourceOf("RAILS_TABLE_EMAILS", "7") },
     { ...ada, source: sourceOf("RAILS_TABLE_USERS", "8") },

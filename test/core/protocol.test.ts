@@ -152,7 +152,7 @@ test("[B10] an op with the claim's epoch applies once: each replace makes a new 
   const replace: OpSpec = {
     kind: "replace",
     value: "Ada",
-    subject: { type: "GROUP", id: "2" },
+    subject: { type: "NAMESPACE", id: "2" },
     epoch: read,
   };
   const lease = objects.uuid();
@@ -316,7 +316,7 @@ test("[B4] a replace changes subject, source and spelling at the commit only", a
   await begin(objects, "1", lease, [replace]);
   expect(await lookup(objects, "ada")).toMatchObject({
     kind: "record",
-    record: { status: "ACTIVE", value: "Ada", lease, subject: subjectOf("GROUP", "1") },
+    record: { status: "ACTIVE", value: "Ada", lease, subject: subjectOf("NAMESPACE", "1") },
   });
   await rollBack(objects, "1", lease);
   expect(await lookup(objects, "ada")).toEqual(before);

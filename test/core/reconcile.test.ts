@@ -428,7 +428,7 @@ describe("a ledger", () => {
       { value: "three" },
       { value: "four" },
       { kind: "destroy", value: "early" },
-      { kind: "replace", value: "moved", subject: { type: "GROUP", id: "9" } },
+      { kind: "replace", value: "moved", subject: { type: "NAMESPACE", id: "9" } },
     ];
     const [c, lease] = await lostLedger(names, 4);
     expect(await reconcileLedger(c)).toMatchObject({ ok: true, value: { leases: 3 } });
@@ -455,7 +455,7 @@ describe("a ledger", () => {
     await reconcileLedger(c);
     const reused = no("FAILED_PRECONDITION", { reason: "LEASE_ID_REUSED" });
     expect(await begin(c, "1", lease, ["late", "never-held"])).toEqual(reused);
-    expect(await begin(c, "1", lease, [{ value: "late", subject: { type: "GROUP", id: "7" } }])).toEqual(
+    expect(await begin(c, "1", lease, [{ value: "late", subject: { type: "NAMESPACE", id: "7" } }])).toEqual(
       reused,
     );
     expect(await begin(c, "1", lease, ["late"])).toMatchObject({ ok: true, value: { created: false } });

@@ -88,19 +88,19 @@ describe("fails when", () => {
       expected: [
         differs(
           "ROUTES gitlab-org",
-          "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 3",
-          "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 4",
+          "ROUTES Gitlab-Org, NAMESPACE 3, RAILS_TABLE_ROUTES 3",
+          "ROUTES Gitlab-Org, NAMESPACE 3, RAILS_TABLE_ROUTES 4",
         ),
       ],
     },
     {
       what: "the coordinator has another subject",
-      plant: () => changeRecord(1, { subject: { type: "GROUP", id: "11" } }),
+      plant: () => changeRecord(1, { subject: { type: "NAMESPACE", id: "11" } }),
       expected: [
         differs(
           "ROUTES ada",
           "ROUTES ada, USER 11, RAILS_TABLE_ROUTES 10",
-          "ROUTES ada, GROUP 11, RAILS_TABLE_ROUTES 10",
+          "ROUTES ada, NAMESPACE 11, RAILS_TABLE_ROUTES 10",
         ),
       ],
     },
@@ -110,8 +110,8 @@ describe("fails when", () => {
       expected: [
         differs(
           "ROUTES gitlab-org",
-          "ROUTES Gitlab-Org, GROUP 3, RAILS_TABLE_ROUTES 3",
-          "ROUTES gitlab-org, GROUP 3, RAILS_TABLE_ROUTES 3",
+          "ROUTES Gitlab-Org, NAMESPACE 3, RAILS_TABLE_ROUTES 3",
+          "ROUTES gitlab-org, NAMESPACE 3, RAILS_TABLE_ROUTES 3",
         ),
       ],
     },

@@ -55,8 +55,8 @@ const bucketOf = (value: string) => ({ type: "ROUTES", value });
 
 async function own(api: Api, value: string): Promise<void> {
   const uuid = newUuid();
-  const source = { type: "RAILS_TABLE_GROUPS", id: "1" };
-  const body = { creates: [{ bucket: bucketOf(value), subject: { type: "GROUP", id: "1" }, source }] };
+  const source = { type: "RAILS_TABLE_NAMESPACES", id: "1" };
+  const body = { creates: [{ bucket: bucketOf(value), subject: { type: "NAMESPACE", id: "1" }, source }] };
   await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body });
   await api.json(200, "POST", `/v1/cells/1/leases/${uuid}/commit`, { key: "cell 1" });
 }

@@ -11,7 +11,7 @@ import { Api, env, keyOf, signedKey, startDeployment } from "../support/workerd/
 import { watchedNamespace } from "../support/workerd/counting.ts";
 import { hang, watchDeadlines } from "../support/workerd/hang.ts";
 
-const PATH = "/v1/cells/1/records/export?source_type=RAILS_TABLE_GROUPS";
+const PATH = "/v1/cells/1/records/export?source_type=RAILS_TABLE_NAMESPACES";
 const RECORDS = 12;
 const small = { LEASEHOLD_MAX_PAGE_ITEMS: "2" };
 
@@ -21,8 +21,8 @@ async function own(api: Api, cell: string, count: number): Promise<void> {
   const uuid = newUuid();
   const creates = Array.from({ length: count }, (_, index) => ({
     bucket: { type: "ROUTES", value: `of-${cell}-${index}` },
-    subject: { type: "GROUP", id: "1" },
-    source: { type: "RAILS_TABLE_GROUPS", id: String(index + 1) },
+    subject: { type: "NAMESPACE", id: "1" },
+    source: { type: "RAILS_TABLE_NAMESPACES", id: String(index + 1) },
   }));
   await api.json(201, "PUT", `/v1/cells/${cell}/leases/${uuid}`, { key: `cell ${cell}`, body: { creates } });
   await api.json(200, "POST", `/v1/cells/${cell}/leases/${uuid}/commit`, { key: `cell ${cell}` });
@@ -168,14 +168,14 @@ describe("the client, in workerd,", () => {
     const { api } = watched((call) => (call % 4 === 0 ? Promise.reject(new Error("down")) : undefined));
     const client = await clientOf(new Api({ ...api.env, LEASEHOLD_EXPORT_RECORDS: "7" }));
     const read: string[] = [];
-    for await (const { source } of client.records.export({ sourceType: "RAILS_TABLE_GROUPS" }))
+    for await (const { source } of client.records.export({ sourceType: "RAILS_TABLE_NAMESPACES" }))
       read.push(source.id);
     expect(read).toEqual(ids);
   });
 
   test("ends the stream when the caller leaves the loop", async () => {
     const { api, pages } = watched();
-    const all = (await clientOf(api)).records.export({ sourceType: "RAILS_TABLE_GROUPS" });
+    const all = (await clientOf(api)).records.export({ sourceType: "RAILS_TABLE_NAMESPACES" });
     for await (const { source } of all) if (source.id === "2") break;
     await later();
     expect(pages()).toBeLessThanOrEqual(2);

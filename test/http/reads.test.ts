@@ -7,7 +7,7 @@ import type { MintedKey } from "../suites/conformance/client.ts";
 import { Api, env, startDeployment } from "../support/workerd/api.ts";
 import { watchedNamespace } from "../support/workerd/counting.ts";
 
-const RECORDS = "/v1/cells/1/records?source_type=RAILS_TABLE_GROUPS";
+const RECORDS = "/v1/cells/1/records?source_type=RAILS_TABLE_NAMESPACES";
 const { concurrentReads, concurrentReadsPerKey } = defaultLimits;
 
 beforeEach(async () => void (await startDeployment("1")));
@@ -35,7 +35,7 @@ test("counts all isolates together, per key and per cell, until the reads have e
   const ofKey = [...reading(one.api, half, "cell 1"), ...reading(two.api, half, "cell 1")];
   await expect.poll(() => one.waiting() + two.waiting()).toBe(4 * concurrentReadsPerKey);
 
-  const digests = { source_type: "RAILS_TABLE_GROUPS", ranges: [{}] };
+  const digests = { source_type: "RAILS_TABLE_NAMESPACES", ranges: [{}] };
   for (const [method, path, body] of [
     ["GET", RECORDS, undefined],
     ["GET", RECORDS.replace("records?", "records/export?"), undefined],

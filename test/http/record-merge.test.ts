@@ -13,7 +13,7 @@ const recordOf = (id: string, name: string): ClaimRecord => ({
   canonical: name,
   uuid: name,
   value: name,
-  subject: subjectOf("GROUP", "1"),
+  subject: subjectOf("NAMESPACE", "1"),
   source: sourceOf("RAILS_TABLE_ROUTES", id),
   cell: "1",
   epoch: 1,

@@ -12,7 +12,7 @@ const batch = (name: string) => ({
   creates: [
     {
       bucket: { type: "ROUTES", value: name },
-      subject: { type: "GROUP", id: "1" },
+      subject: { type: "NAMESPACE", id: "1" },
       source: { type: "RAILS_TABLE_ROUTES", id: "1" },
     },
   ],

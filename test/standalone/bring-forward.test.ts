@@ -97,7 +97,7 @@ async function startDeployment(): Promise<Deployment> {
 const claimOf = (value: string) =>
   ({
     bucket: { type: "ROUTES", value },
-    subject: { type: "GROUP", id: "7" },
+    subject: { type: "NAMESPACE", id: "7" },
     source: { type: "RAILS_TABLE_ROUTES", id: "1" },
   }) as const;
 

@@ -34,7 +34,7 @@ async function work({ leases }: Client, random: () => number): Promise<void> {
   const bucket = bucketOf(Math.floor(random() * NAMES));
   const claim = {
     bucket,
-    subject: { type: "GROUP", id: "7" },
+    subject: { type: "NAMESPACE", id: "7" },
     source: { type: "RAILS_TABLE_ROUTES", id: String(Math.floor(random() * 1_000) + 1) },
   } as const;
   const kind = Math.floor(random() * 3);

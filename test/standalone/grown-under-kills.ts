@@ -49,7 +49,11 @@ async function work(cell: Cell): Promise<void> {
   const name = random.pick(NAMES);
   const lease = newUuid();
   const bucket = { type: "ROUTES", value: name };
-  const create = { bucket, subject: { type: "GROUP", id: 7 }, source: { type: "RAILS_TABLE_ROUTES", id: 7 } };
+  const create = {
+    bucket,
+    subject: { type: "NAMESPACE", id: 7 },
+    source: { type: "RAILS_TABLE_ROUTES", id: 7 },
+  };
   const isOwn = cell.rows.has(name);
   cell.open.set(lease, false);
   const key = server.keys.cells[cell.id] ?? "";

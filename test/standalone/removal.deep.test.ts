@@ -36,7 +36,7 @@ async function own(server: Server, cell: string, names: readonly string[]): Prom
   const [key, path] = [server.keys.cells[cell] ?? "", `/v1/cells/${cell}/leases/${newUuid()}`];
   const creates = names.map((value) => ({
     bucket: { type: "ROUTES", value },
-    subject: { type: "GROUP", id: 7 },
+    subject: { type: "NAMESPACE", id: 7 },
     source: { type: "RAILS_TABLE_ROUTES", id: value.replace(/\D+/, "") },
   }));
   const { status } = await server.call(key, "PUT", path, { creates });

@@ -38,7 +38,7 @@ export function opsOf(placement: string, specs: readonly (OpSpec | string)[]): O
   return specs.map((given) => {
     const spec = typeof given === "string" ? { value: given } : given;
     const { kind = "create", type = "ROUTES", value } = spec;
-    const subject = spec.subject === undefined ? { type: "GROUP" as const, id: "1" } : spec.subject;
+    const subject = spec.subject === undefined ? { type: "NAMESPACE" as const, id: "1" } : spec.subject;
     const source = spec.source === undefined ? { type: "RAILS_TABLE_ROUTES" as const, id: "1" } : spec.source;
     const key = keyOf(type, value);
     return {

@@ -34,7 +34,7 @@ export class Cell {
   begin(name: string, uuid: string = newUuid(), init: RequestInit = {}): Promise<Response> {
     const create = {
       bucket: { type: "ROUTES", value: name },
-      subject: { type: "GROUP", id: 1 },
+      subject: { type: "NAMESPACE", id: 1 },
       source: { type: "RAILS_TABLE_ROUTES", id: 1 },
     };
     return this.call("PUT", `/${uuid}`, { creates: [create] }, init);

@@ -39,7 +39,7 @@ test("[B11] a begin waits no longer when its caller closes the connection", asyn
     creates: [
       {
         bucket: { type: "ROUTES", value: "ada" },
-        subject: { type: "GROUP", id: "1" },
+        subject: { type: "NAMESPACE", id: "1" },
         source: { type: "RAILS_TABLE_ROUTES", id: "1" },
       },
     ],
@@ -279,7 +279,7 @@ describe("the end", () => {
       import { startTestCoordinator } from ${JSON.stringify(entry)};
       const coordinator = await startTestCoordinator();
       const bucket = { type: "ROUTES", value: "ada" };
-      const of = { subject: { type: "GROUP", id: 1 }, source: { type: "RAILS_TABLE_ROUTES", id: 1 } };
+      const of = { subject: { type: "NAMESPACE", id: 1 }, source: { type: "RAILS_TABLE_ROUTES", id: 1 } };
       const body = JSON.stringify({ creates: [{ bucket, ...of }] });
       const authorization = "Bearer " + coordinator.keys.cell("1");
       const headers = { authorization, "content-type": "application/json" };

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createClient, type Client, type ClaimRecord } from "../../src/client/index.ts";
 import { startTestCoordinator, type TestCoordinator } from "../../src/testing/index.ts";
 
-const PATH = "/v1/cells/1/records/export?source_type=RAILS_TABLE_GROUPS";
+const PATH = "/v1/cells/1/records/export?source_type=RAILS_TABLE_NAMESPACES";
 let coordinator: TestCoordinator;
 
 afterEach(() => coordinator.close());
@@ -17,15 +17,15 @@ async function started(variables: Record<string, string>, rows = 20, shards = 4)
   const client = createClient({ url, key: keys.cell("1"), cell: "1", fetch, backoffMs: 1, ...patience });
   const creates = Array.from({ length: rows * 3 }, (_, index) => ({
     bucket: { type: "ROUTES", value: `route-${index}` },
-    subject: { type: "GROUP", id: "1" },
-    source: { type: "RAILS_TABLE_GROUPS", id: String(Math.floor(index / 3)) },
+    subject: { type: "NAMESPACE", id: "1" },
+    source: { type: "RAILS_TABLE_NAMESPACES", id: String(Math.floor(index / 3)) },
   })) as NonNullable<Parameters<Client["leases"]["begin"]>[0]["creates"]>;
   await client.leases.commit((await client.leases.begin({ creates })).uuid);
   return client;
 }
 
 const small = { LEASEHOLD_MAX_PAGE_ITEMS: "5", LEASEHOLD_EXPORT_RECORDS: "14" };
-const sourceType = "RAILS_TABLE_GROUPS";
+const sourceType = "RAILS_TABLE_NAMESPACES";
 
 const calls = (): number =>
   coordinator.faults.calls.filter(({ path }) => path.includes("/records/export")).length;
@@ -46,7 +46,7 @@ describe("an export", () => {
       const client = await started({ ...small, ...variables }, 4);
       const creates = Array.from({ length: 40 }, (_, index) => ({
         bucket: { type: "ROUTES", value: `more-${index}` },
-        subject: { type: "GROUP", id: "1" },
+        subject: { type: "NAMESPACE", id: "1" },
         source: { type: sourceType, id: "1" },
       })) as NonNullable<Parameters<Client["leases"]["begin"]>[0]["creates"]>;
       await client.leases.commit((await client.leases.begin({ creates })).uuid);

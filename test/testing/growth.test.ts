@@ -42,7 +42,11 @@ const bucketOf = (value: string): object => ({ type: "ROUTES", value });
 
 const createOf = (value: string, id: string): object => ({
   creates: [
-    { bucket: bucketOf(value), subject: { type: "GROUP", id }, source: { type: "RAILS_TABLE_ROUTES", id } },
+    {
+      bucket: bucketOf(value),
+      subject: { type: "NAMESPACE", id },
+      source: { type: "RAILS_TABLE_ROUTES", id },
+    },
   ],
 });
 
@@ -104,7 +108,7 @@ test("[G8] a plan of a transfer that was begun before a growth does not go on af
   const call = callsOf(coordinator);
   const creates = [...Array(250).keys()].map((each) => ({
     bucket: bucketOf(`moved-${each}`),
-    subject: { type: "GROUP", id: String(each) },
+    subject: { type: "NAMESPACE", id: String(each) },
     source: { type: "RAILS_TABLE_ROUTES", id: String(each) },
     scope: "9970",
   }));

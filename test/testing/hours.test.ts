@@ -69,7 +69,7 @@ test("[S1] [S2] [S3] [S4] [M6] nothing grows over hours of leases, fences, keys 
                 creates: [
                   {
                     bucket: bucket(cell, n),
-                    subject: { type: "GROUP", id: "1" },
+                    subject: { type: "NAMESPACE", id: "1" },
                     source: { type: "RAILS_TABLE_ROUTES", id: String(n) },
                   },
                 ],

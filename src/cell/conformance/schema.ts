@@ -116,7 +116,7 @@ export function claimablesOf(tables: ConformanceTables): Claimable[] {
     }),
     claimable(redirects, {
       source: "RAILS_TABLE_REDIRECT_ROUTES",
-      subject: { type: "GROUP", id: "id" },
+      subject: { type: "NAMESPACE", id: "id" },
       attributes: { path: "REDIRECT_ROUTES" },
     }),
     claimable(projects, {

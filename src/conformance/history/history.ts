@@ -9,7 +9,7 @@ export type ConflictKind = "leased" | "taken" | "not_owner" | "absent" | "mismat
 export const bucketName = ({ type, canonical }: { type: string | number; canonical: string }): string =>
   `${type}:${canonical}`;
 
-/** A subject or source as one text, such as `GROUP:1`, or with the number of its type. */
+/** A subject or source as one text, such as `NAMESPACE:1`, or with the number of its type. */
 const reference = ({ type, id }: Reference): string => `${type}:${id}`;
 
 interface Reference {

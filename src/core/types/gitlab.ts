@@ -48,7 +48,7 @@ export const gitlabTypes = {
   },
   subject_types: {
     ORGANIZATION: { number: 1 },
-    GROUP: { number: 2 },
+    NAMESPACE: { number: 2 },
     PROJECT: { number: 3 },
     USER: { number: 4 },
   },
@@ -57,7 +57,7 @@ export const gitlabTypes = {
     RAILS_TABLE_EMAILS: { number: 2 },
     RAILS_TABLE_ROUTES: { number: 3 },
     RAILS_TABLE_PROJECTS: { number: 4 },
-    RAILS_TABLE_GROUPS: { number: 5 },
+    RAILS_TABLE_NAMESPACES: { number: 5 },
     RAILS_TABLE_ORGANIZATIONS: { number: 6 },
     RAILS_TABLE_REDIRECT_ROUTES: { number: 7 },
     RAILS_TABLE_GPG_KEYS: { number: 8 },

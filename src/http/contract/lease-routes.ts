@@ -13,7 +13,7 @@ const exampleBatch = {
   creates: [
     {
       bucket: { type: "ROUTES", value: "gitlab-org" },
-      subject: { type: "GROUP", id: "42" },
+      subject: { type: "NAMESPACE", id: "42" },
       source: { type: "RAILS_TABLE_ROUTES", id: "1042" },
     },
   ],

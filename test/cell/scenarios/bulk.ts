@@ -125,7 +125,7 @@ export function bulkSuite(world: World): void {
       const source = { type: "RAILS_TABLE_REDIRECT_ROUTES", id: "999999" } as const;
       const lease = await one.client.leases.begin({
         replaces: [
-          { bucket: { type: "REDIRECT_ROUTES", value: path }, subject: { type: "GROUP", id: 1 }, source },
+          { bucket: { type: "REDIRECT_ROUTES", value: path }, subject: { type: "NAMESPACE", id: 1 }, source },
         ],
       });
       await one.client.leases.commit(lease.uuid);
@@ -171,7 +171,7 @@ export function bulkSuite(world: World): void {
         creates: [
           {
             bucket: { type: "REDIRECT_ROUTES", value: orphan?.path ?? "" },
-            subject: { type: "GROUP", id: 1 },
+            subject: { type: "NAMESPACE", id: 1 },
             source,
           },
         ],

@@ -70,7 +70,7 @@ const within = (ids: readonly number[], { after, upTo }: IdRange): number[] =>
   ids.filter((id) => id > Number(after === "" ? -1 : after) && (upTo === undefined || id <= Number(upTo)));
 const claimOf = (id: number) => ({
   bucket: { type: "ROUTES" as const, value: `name-${id}` },
-  subject: { type: "GROUP" as const, id: String(id) },
+  subject: { type: "NAMESPACE" as const, id: String(id) },
   source: { type: "RAILS_TABLE_ROUTES" as const, id: String(id) },
 });
 const rowOf = (id: number): VerifiedRow => ({

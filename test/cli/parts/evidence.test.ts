@@ -84,7 +84,7 @@ class History {
       uuid,
       epoch: position,
       bucket: { type: "ROUTES", value: random() < 0.2 ? name.toUpperCase() : name },
-      subject: { type: "GROUP", id: "1" },
+      subject: { type: "NAMESPACE", id: "1" },
       source: { type: "RAILS_TABLE_ROUTES", id: String(Math.ceil(random() * 9)) },
     };
     if (event === "released" && !isForeign) state.delete(`ROUTES ${name}`);
@@ -344,7 +344,7 @@ describe("a name that has changed since the shard went back", () => {
     uuid: `uuid-${cell}`,
     epoch,
     bucket: { type: "ROUTES", value: "ada" },
-    subject: { type: "GROUP", id: "1" },
+    subject: { type: "NAMESPACE", id: "1" },
     source: { type: "RAILS_TABLE_ROUTES", id: String(epoch) },
   });
   const known = (claim?: Claim) => (claim === undefined ? [] : [claim]);

@@ -30,7 +30,7 @@ const ROLLED_BACK: Answer = { kind: "ok", state: "ROLLED_BACK" };
 const UNKNOWN: Answer = { kind: "unknown" };
 const NOT_FOUND: Answer = { kind: "refused", code: "NOT_FOUND" };
 
-const create = (bucket = A, subject = "GROUP:1"): BatchOp => ({ kind: "create", bucket, subject });
+const create = (bucket = A, subject = "NAMESPACE:1"): BatchOp => ({ kind: "create", bucket, subject });
 const destroy = (bucket = A): BatchOp => ({ kind: "destroy", bucket });
 const replace = (subject: string, bucket = A): BatchOp => ({ kind: "replace", bucket, subject });
 const begin = (lease: string, ...ops: BatchOp[]): Call => ({ kind: "begin", cell: "1", lease, ops });
@@ -219,11 +219,11 @@ const right: Record<string, Line[]> = {
   ],
   "a replace shows its lease until it is decided": [
     ...claimed,
-    [begin("L2", replace("GROUP:2")), CREATED],
-    [lookup(), saw(active("1", { lease: "L2", subject: "GROUP:1", epoch: 1 }))],
+    [begin("L2", replace("NAMESPACE:2")), CREATED],
+    [lookup(), saw(active("1", { lease: "L2", subject: "NAMESPACE:1", epoch: 1 }))],
     [beginOf("2", "L3", destroy()), conflict("not_owner", "other")],
     [commit("L2"), COMMITTED],
-    [lookup(), saw(active("1", { subject: "GROUP:2", epoch: 2 }))],
+    [lookup(), saw(active("1", { subject: "NAMESPACE:2", epoch: 2 }))],
   ],
   "a lookup during the commit of a destroy": [
     ...claimed,
@@ -259,8 +259,8 @@ const right: Record<string, Line[]> = {
   "a destroy of a name without an owner": [[begin("L1", destroy()), conflict("absent")]],
   "a destroy that expects another subject": [
     ...claimed,
-    [begin("L2", { kind: "destroy", bucket: A, subject: "GROUP:2" }), conflict("mismatch", "self")],
-    [begin("L3", { kind: "destroy", bucket: A, subject: "GROUP:1" }), CREATED],
+    [begin("L2", { kind: "destroy", bucket: A, subject: "NAMESPACE:2" }), conflict("mismatch", "self")],
+    [begin("L3", { kind: "destroy", bucket: A, subject: "NAMESPACE:1" }), CREATED],
   ],
   "a begin that joins gets a refusal from before its call": [
     ...claimed,
@@ -334,7 +334,7 @@ const wrong: Record<string, Line[]> = {
     [commit("L3", "2"), COMMITTED],
     [lookup(), saw(active("1"))],
   ],
-  "a lookup shows another subject": [...claimed, [lookup(), saw(active("1", { subject: "GROUP:2" }))]],
+  "a lookup shows another subject": [...claimed, [lookup(), saw(active("1", { subject: "NAMESPACE:2" }))]],
   "a lookup shows a destroy that was never begun": [...claimed, [lookup(), saw(destroying("L2"))]],
   "a lookup shows a claim as free of the destroy that is granted": [
     ...claimed,
@@ -362,9 +362,9 @@ const wrong: Record<string, Line[]> = {
   ],
   "a lookup shows the record from before a replace that was committed": [
     ...claimed,
-    [begin("L2", replace("GROUP:2")), CREATED],
+    [begin("L2", replace("NAMESPACE:2")), CREATED],
     [commit("L2"), COMMITTED],
-    [lookup(), saw(active("1", { lease: "L2", subject: "GROUP:1", epoch: 1 }))],
+    [lookup(), saw(active("1", { lease: "L2", subject: "NAMESPACE:1", epoch: 1 }))],
   ],
   "a lookup shows a destroy that was refused": [
     ...claimed,
@@ -391,10 +391,10 @@ const wrong: Record<string, Line[]> = {
   ],
   "a replace is undone": [
     ...claimed,
-    [begin("L2", replace("GROUP:2")), CREATED],
+    [begin("L2", replace("NAMESPACE:2")), CREATED],
     [commit("L2"), COMMITTED],
-    [lookup(), saw(active("1", { subject: "GROUP:2" }))],
-    [lookup(), saw(active("1", { lease: "L2", subject: "GROUP:1", epoch: 1 }))],
+    [lookup(), saw(active("1", { subject: "NAMESPACE:2" }))],
+    [lookup(), saw(active("1", { lease: "L2", subject: "NAMESPACE:1", epoch: 1 }))],
   ],
   "a decision flips": [
     [begin("L1", create()), CREATED],
@@ -456,7 +456,7 @@ const wrong: Record<string, Line[]> = {
   "not the owner, when it is": [...claimed, [begin("L2", destroy()), conflict("not_owner", "other")]],
   "mismatch, when it matches": [
     ...claimed,
-    [begin("L2", { kind: "destroy", bucket: A, subject: "GROUP:1" }), conflict("mismatch", "self")],
+    [begin("L2", { kind: "destroy", bucket: A, subject: "NAMESPACE:1" }), conflict("mismatch", "self")],
   ],
   "a foreign claim is destroyed": [...claimed, [beginOf("2", "L2", destroy()), CREATED]],
   "a destroy of nothing is granted": [[begin("L1", destroy()), CREATED]],
@@ -551,7 +551,8 @@ describe("the verdict", () => {
     expect(explanation).toMatch(/^No order of the operations on ROUTES:a/);
     expect(explanation.split("\n")[1]).toMatch(/lookup ROUTES:a → ok \{"found":\{"ROUTES:a":null\}\}$/);
     expect(explanation).toContain(
-      "after which the bucket is: claim: cell 1 GROUP:1; hold: none; largest epoch seen: 0; leases: 1/L1=C",
+      "after which the bucket is: claim: cell 1 NAMESPACE:1; hold: none; largest epoch seen: 0; " +
+        "leases: 1/L1=C",
     );
     expect(explanation).toContain("there is a claim");
     expect(explanation).not.toContain("NOT_FOUND");
@@ -611,7 +612,7 @@ describe("recording", () => {
       type: "ROUTES",
       canonical: "a",
       value: "A",
-      subject: { type: "GROUP", id: "1" },
+      subject: { type: "NAMESPACE", id: "1" },
     };
     expect(batchOpOf(op)).toEqual({ ...create(), value: "A" });
     const ops = [create(), destroy(B)];
@@ -627,12 +628,12 @@ describe("recording", () => {
     expect(
       seenOf({
         ...record,
-        subject: { type: "GROUP", id: "1" },
+        subject: { type: "NAMESPACE", id: "1" },
         source: { type: "RAILS_TABLE_ROUTES", id: "2" },
       }),
     ).toEqual({
       ...record,
-      subject: "GROUP:1",
+      subject: "NAMESPACE:1",
       source: "RAILS_TABLE_ROUTES:2",
     });
     expect(bucketName({ type: "ROUTES", canonical: "a" })).toBe(A);

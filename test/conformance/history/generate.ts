@@ -146,7 +146,7 @@ class RandomRegister {
           : this.#pick(["create", "destroy", "replace"] as const);
       return kind === "destroy" && this.#chance(50)
         ? { kind, bucket }
-        : { kind, bucket, subject: `GROUP:${this.#random(2)}` };
+        : { kind, bucket, subject: `NAMESPACE:${this.#random(2)}` };
     });
     const call: BeginCall = {
       kind: "begin",
@@ -311,14 +311,14 @@ function wrongFound(
   const name = names[pick(names.length)] ?? "";
   const record = found[name] ?? null;
   if (record === null)
-    return { ...found, [name]: { cell: "1", status: "ACTIVE", lease: null, subject: "GROUP:0" } };
+    return { ...found, [name]: { cell: "1", status: "ACTIVE", lease: null, subject: "NAMESPACE:0" } };
   const wrongs: (SeenRecord | null)[] = [
     null,
     { ...record, cell: record.cell === "1" ? "2" : "1" },
     { ...record, status: record.status === "ACTIVE" ? "LEASE_CREATING" : "ACTIVE", lease: null },
     ...(record.subject === undefined
       ? []
-      : [{ ...record, subject: record.subject === "GROUP:0" ? "GROUP:1" : "GROUP:0" }]),
+      : [{ ...record, subject: record.subject === "NAMESPACE:0" ? "NAMESPACE:1" : "NAMESPACE:0" }]),
   ];
   return { ...found, [name]: wrongs[pick(wrongs.length)] ?? null };
 }

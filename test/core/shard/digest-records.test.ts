@@ -152,7 +152,7 @@ test("[R4] a digest covers one cell, one source type and the requested bucket ty
   const c = await start();
   const mine = [user("ada", "1"), user("eve@x", "1", { type: "EMAILS" })];
   await own(c, mine);
-  await own(c, [{ value: "group", source: { type: "RAILS_TABLE_GROUPS", id: "1" } }]);
+  await own(c, [{ value: "group", source: { type: "RAILS_TABLE_NAMESPACES", id: "1" } }]);
   await own(c, [user("theirs", "1")], "2");
   expect(hashOf(await digests(c, [ALL]))).toBe(expectedHash(c, mine));
   expect(hashOf(await digests(c, [ALL], { bucketTypes: [bucketType("EMAILS")] }))).toBe(
@@ -163,7 +163,9 @@ test("[R4] a digest covers one cell, one source type and the requested bucket ty
   );
   const every = bucketTypeNames.map(bucketType);
   expect(await digests(c, [ALL], { bucketTypes: every })).toEqual(await digests(c, [ALL]));
-  expect(hashOf(await digests(c, [ALL], { sourceType: sourceType("RAILS_TABLE_GROUPS") }))).toMatch(/^1 /);
+  expect(hashOf(await digests(c, [ALL], { sourceType: sourceType("RAILS_TABLE_NAMESPACES") }))).toMatch(
+    /^1 /,
+  );
 });
 
 test("[R4] a digest has the time of the last change in its range", async () => {
@@ -200,7 +202,7 @@ test("[R4] a hold makes the ranges of its present and its future claim void", as
     [user("bob", "40", { kind: "replace" }), [false, true, false, true, true, true, false]],
     // The claim moves to a row of another table, and back.
     [
-      { kind: "replace", value: "eve", source: { type: "RAILS_TABLE_GROUPS", id: "10" } },
+      { kind: "replace", value: "eve", source: { type: "RAILS_TABLE_NAMESPACES", id: "10" } },
       [false, false, true, false, true, false, false],
     ],
   ];
@@ -229,7 +231,7 @@ test("[R4] holds of another cell, source type or bucket type make no range void"
   const c = await start();
   await own(c, [user("ada", "1")]);
   await begin(c, [user("theirs", "1")], "2");
-  await begin(c, [{ value: "group", source: { type: "RAILS_TABLE_GROUPS", id: "1" } }]);
+  await begin(c, [{ value: "group", source: { type: "RAILS_TABLE_NAMESPACES", id: "1" } }]);
   await begin(c, [user("mail@x", "1", { type: "EMAILS" })]);
   expect(await heldIn(c, [ALL], { bucketTypes: [bucketType("ROUTES")] })).toEqual([false]);
   expect(await heldIn(c, [ALL])).toEqual([true]);
@@ -406,7 +408,7 @@ describe("a range that takes several messages", () => {
       async (c: Cluster) => void c.shard(0).restart(),
     ]) {
       const c = await filled();
-      const lease = await begin(c, [{ value: "other", source: { type: "RAILS_TABLE_GROUPS", id: "1" } }]);
+      const lease = await begin(c, [{ value: "other", source: { type: "RAILS_TABLE_NAMESPACES", id: "1" } }]);
       expect(await inParts(c, () => change(c, lease))).toMatchObject({ held: true });
     }
   });

@@ -151,13 +151,13 @@ test("[R3] records of one source id are sorted by bucket type, then by name", as
 test("[R3] a page has one cell, source type and set of bucket types, within (after, upTo]", async () => {
   const c = await start();
   await own(c, [user("n1", "1"), user("n2", "2"), user("n3", "3"), user("u2", "2", { type: "USERNAMES" })]);
-  await own(c, [{ value: "other", source: { type: "RAILS_TABLE_GROUPS", id: "2" } }]);
+  await own(c, [{ value: "other", source: { type: "RAILS_TABLE_NAMESPACES", id: "2" } }]);
   await own(c, [user("theirs", "2")], "2");
   await begin(c, [user("h2", "2"), user("h4", "4")]);
   await begin(c, [user("their-hold", "2")], "2");
   await begin(c, [
     user("v2", "2", { type: "USERNAMES" }),
-    { value: "other-hold", source: { type: "RAILS_TABLE_GROUPS", id: "2" } },
+    { value: "other-hold", source: { type: "RAILS_TABLE_NAMESPACES", id: "2" } },
   ]);
   const names = async (after: string, upTo: string | null) =>
     (await page(c, 100, after, upTo)).records.map(({ canonical }) => canonical);
@@ -291,9 +291,9 @@ test("[B4] a destroy that names a subject or source matches only a claim that ha
   const subject = { type: "USER", id: "9" } as const;
   const wrong: Partial<OpSpec>[] = [
     { subject: { ...subject, id: "8" }, source: null },
-    { subject: { ...subject, type: "GROUP" }, source: null },
+    { subject: { ...subject, type: "NAMESPACE" }, source: null },
     { subject: null, source: { ...source, id: "8" } },
-    { subject: null, source: { ...source, type: "RAILS_TABLE_GROUPS" } },
+    { subject: null, source: { ...source, type: "RAILS_TABLE_NAMESPACES" } },
     { subject, source: { ...source, id: "8" } },
     { subject: { ...subject, id: "8" }, source },
   ];

@@ -7,7 +7,7 @@ import { Cluster } from "../../support/cluster.ts";
 import { beginRequest, decideRequest, keyOf, operator, type OpSpec } from "../../support/ops.ts";
 
 const key = keyOf("ROUTES", "ada");
-const subject = (id: string): Pick<OpSpec, "subject"> => ({ subject: { type: "GROUP", id } });
+const subject = (id: string): Pick<OpSpec, "subject"> => ({ subject: { type: "NAMESPACE", id } });
 
 const start = (limits: Partial<Limits> = {}): Promise<Cluster> => Cluster.start({ shards: 1, limits });
 

@@ -2,7 +2,13 @@ import { describe, expect, it } from "vitest";
 import { ScalarType, type DescEnum } from "@bufbuild/protobuf";
 import { documentOf } from "../../../src/core/types/document.ts";
 import { claimFields, gitlabTypes } from "../../../src/core/types/gitlab.ts";
-import { Bucket_TypeSchema, ClaimSchema, ClaimTypeSchema } from "../../../src/wire/protobuf.ts";
+import {
+  Bucket_TypeSchema,
+  ClaimSchema,
+  ClaimTypeSchema,
+  Source_TypeSchema,
+  Subject_TypeSchema,
+} from "../../../src/wire/protobuf.ts";
 import { bucketTypeNames, ruleOf, shipped, textTypeNames, type BucketTypeName } from "../../support/types.ts";
 import { canonicalize } from "../../../src/core/canonical/canonicalize.ts";
 import type { CanonicalRule } from "../../../src/core/canonical/rule.ts";
@@ -20,12 +26,12 @@ const kinds = [
   {
     kind: "subject",
     types: gitlabTypes.subject_types,
-    names: ["ORGANIZATION", "GROUP", "PROJECT", "USER"],
+    names: ["ORGANIZATION", "NAMESPACE", "PROJECT", "USER"],
   },
   {
     kind: "source",
     types: gitlabTypes.source_types,
-    names: `USERS EMAILS ROUTES PROJECTS GROUPS ORGANIZATIONS REDIRECT_ROUTES GPG_KEYS KEYS
+    names: `USERS EMAILS ROUTES PROJECTS NAMESPACES ORGANIZATIONS REDIRECT_ROUTES GPG_KEYS KEYS
       SERVICE_DESK_SETTINGS MEMBERS SNIPPETS PAGES_DOMAINS PROJECT_SETTINGS JIRA_CONNECT_INSTALLATIONS`
       .split(/\s+/)
       .map((table) => `RAILS_TABLE_${table}`),
@@ -74,11 +80,16 @@ describe("the wire", () => {
     Object.fromEntries(values.flatMap(({ name, number }) => (number === 0 ? [] : [[name, number]])));
 
   it("[W10] has the shipped types, each with the field of its claim", () => {
-    expect(numbersOf(Bucket_TypeSchema)).toEqual(
-      Object.fromEntries(
-        Object.entries(gitlabTypes.bucket_types).map(([name, { number }]) => [name, number]),
-      ),
-    );
+    for (const [schema, types] of [
+      [Bucket_TypeSchema, gitlabTypes.bucket_types],
+      [Subject_TypeSchema, gitlabTypes.subject_types],
+      [Source_TypeSchema, gitlabTypes.source_types],
+    ] as const)
+      expect(numbersOf(schema)).toEqual(
+        Object.fromEntries(
+          Object.entries<{ number: number }>(types).map(([name, { number }]) => [name, number]),
+        ),
+      );
     expect(numbersOf(ClaimTypeSchema)).toEqual(
       Object.fromEntries(claimFields.map(({ name, number }) => [`CLAIM_TYPE_${name.toUpperCase()}`, number])),
     );

@@ -85,7 +85,7 @@ describe.each(inSlice(hostKinds, hostKinds.length))("npm run %s", (host) => {
       creates: [
         {
           bucket: { type: "ROUTES", value: name },
-          subject: { type: "GROUP", id: "1" },
+          subject: { type: "NAMESPACE", id: "1" },
           source: { type: "RAILS_TABLE_ROUTES", id: name },
         },
       ],

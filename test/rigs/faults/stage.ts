@@ -469,7 +469,7 @@ function bodyOf({ type = "ROUTES", create = [], destroy = [], replace = [] }: Ba
   const bucketOf = (value: string): object => ({ type, value });
   const claimOf = (subject: string) => (value: string) => ({
     bucket: bucketOf(value),
-    subject: { type: "GROUP", id: subject },
+    subject: { type: "NAMESPACE", id: subject },
     source: { type: "RAILS_TABLE_ROUTES", id: "1" },
   });
   return {

@@ -128,7 +128,7 @@ const SUCCEED_ELSEWHERE: ReadonlySet<RouteId> = new Set(["changeIdentities", "cu
 
 const CREATE = {
   bucket: { type: "ROUTES", value: "unregistered" },
-  subject: { type: "GROUP", id: "1" },
+  subject: { type: "NAMESPACE", id: "1" },
   source: { type: "RAILS_TABLE_ROUTES", id: "1" },
 };
 

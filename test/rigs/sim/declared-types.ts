@@ -190,7 +190,7 @@ function drawBatch({ judge }: Simulation, cell: Cell, random: Random): Batch {
     return {
       bucket: { type: drawType(types, "bucket", random), value: spelled(name, random) },
       subject: {
-        type: random.chance(0.6) ? "GROUP" : drawType(types, "subject", random),
+        type: random.chance(0.6) ? "NAMESPACE" : drawType(types, "subject", random),
         id: `${cell.id}-${cell.rows}`,
       },
       source: { type: "RAILS_TABLE_ROUTES", id: String(cell.rows) },

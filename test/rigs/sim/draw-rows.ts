@@ -14,7 +14,7 @@ export function drawRow(name: Name, cell: Cell, random: Random): LocalRow {
   cell.rows += 1;
   const value = random.chance(0.3) ? name.canonical.toUpperCase() : name.canonical;
   const type = sources[name.type] ?? "RAILS_TABLE_ROUTES";
-  const subject = random.pick(["GROUP", "PROJECT", "USER"] as const);
+  const subject = random.pick(["NAMESPACE", "PROJECT", "USER"] as const);
   return {
     ...name,
     value,

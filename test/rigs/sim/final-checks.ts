@@ -101,7 +101,7 @@ export async function checkAlive({ judge, coordinator }: Simulation, cell: Cell)
       type: bucketType("ROUTES"),
       canonical: `probe-${cell.id}`,
       value: `probe-${cell.id}`,
-      subject: { type: "GROUP", id },
+      subject: { type: "NAMESPACE", id },
       source: { type: "RAILS_TABLE_ROUTES", id },
     } as const;
     const lease = `00000000-0000-4000-8000-0000000${cell.id}000${round}`;

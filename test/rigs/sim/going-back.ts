@@ -554,7 +554,7 @@ class Stage {
       type: bucketType("ROUTES"),
       canonical: `back-${this.#names}`,
       value: `back-${this.#names}`,
-      subject: { type: "GROUP", id },
+      subject: { type: "NAMESPACE", id },
       source: { type: "RAILS_TABLE_ROUTES", id },
     };
   }

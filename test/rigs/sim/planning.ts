@@ -529,7 +529,7 @@ const rowOf = (canonical: string, id: string): LocalRow => ({
   type: bucketType("ROUTES"),
   canonical,
   value: canonical,
-  subject: { type: "GROUP", id },
+  subject: { type: "NAMESPACE", id },
   source: { type: "RAILS_TABLE_ROUTES", id },
 });
 

@@ -104,7 +104,7 @@ class Stage {
       type: bucketType("ROUTES"),
       canonical: `held-${number}`,
       value: `held-${number}`,
-      subject: { type: "GROUP" as const, id: "1" },
+      subject: { type: "NAMESPACE" as const, id: "1" },
       source: { type: "RAILS_TABLE_ROUTES" as const, id: String(number) },
     };
     const lease = this.#random.uuid();

@@ -198,7 +198,7 @@ const bucketOf = (value: string) => ({ type: "ROUTES" as const, value });
 
 /** A cell has always the same row with a name, so that plans may say the same. */
 function claimOf(name: string, cell: string) {
-  const subject = { type: "GROUP" as const, id: cell };
+  const subject = { type: "NAMESPACE" as const, id: cell };
   return { bucket: bucketOf(name), subject, source: { type: "RAILS_TABLE_ROUTES" as const, id: cell } };
 }
 

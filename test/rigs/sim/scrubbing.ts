@@ -232,6 +232,6 @@ const rowOf = (number: number): LocalRow => ({
   type: 1,
   canonical: `scrubbed-${number}`,
   value: `Scrubbed-${number}`,
-  subject: { type: "GROUP", id: String(number) },
+  subject: { type: "NAMESPACE", id: String(number) },
   source: { type: "RAILS_TABLE_ROUTES", id: String(number) },
 });

@@ -294,7 +294,7 @@ class Stage {
         type: bucketType("ROUTES"),
         canonical: `source-${this.#names}`,
         value: `source-${this.#names}`,
-        subject: { type: "GROUP", id },
+        subject: { type: "NAMESPACE", id },
         source: { type: "RAILS_TABLE_ROUTES", id },
       };
       if (fits(this.#shardOf(row))) return row;

@@ -108,7 +108,7 @@ export async function changeNames(simulation: Simulation, cell: Cell, random: Ra
   cell.rows += 1;
   const described = ({ type, canonical }: Name): object => ({
     bucket: { type: bucketTypeName(type), value: canonical },
-    subject: { type: "GROUP", id: `${cell.id}-${cell.rows}` },
+    subject: { type: "NAMESPACE", id: `${cell.id}-${cell.rows}` },
     source: { type: "RAILS_TABLE_PROJECTS", id: String(cell.rows) },
   });
   const isDestroy = random.chance(0.15);

@@ -557,7 +557,7 @@ class Stage {
 
 const rowOf = ({ type, canonical }: Name): object => ({
   bucket: { type: bucketTypeName(type), value: canonical },
-  subject: { type: "GROUP", id: canonical },
+  subject: { type: "NAMESPACE", id: canonical },
   source: { type: "RAILS_TABLE_PROJECTS", id: canonical },
   scope: SCOPE,
 });

@@ -25,7 +25,7 @@ async function claim(...values: string[]): Promise<void> {
   const { uuid } = await leases.begin({
     creates: values.map((value) => ({
       bucket: { type: "ROUTES", value },
-      subject: { type: "GROUP", id: "1" },
+      subject: { type: "NAMESPACE", id: "1" },
       source: { type: "RAILS_TABLE_ROUTES", id: value },
     })),
   });

@@ -1541,7 +1541,7 @@ export const cases: Record<RouteId, Case> = {
   searchRecords: {
     success: [
       {
-        query: "subject_type=GROUP&subject_id=7&page_size=1",
+        query: "subject_type=NAMESPACE&subject_id=7&page_size=1",
         status: 200,
         before: async (api) => {
           await committed(api);
@@ -1549,7 +1549,7 @@ export const cases: Record<RouteId, Case> = {
         },
       },
       {
-        query: "subject_type=GROUP&subject_id=nobody",
+        query: "subject_type=NAMESPACE&subject_id=nobody",
         status: 200,
         before: async (api) => ({ key: await mintKeyOf("viewer", api) }),
       },
@@ -1561,10 +1561,13 @@ export const cases: Record<RouteId, Case> = {
         field: "subject_type",
         isUndeclared: true,
       },
-      "no id": { query: "subject_type=GROUP", field: "subject_id" },
-      "an empty id": { query: "subject_type=GROUP&subject_id=", field: "subject_id" },
-      "an id with a control character": { query: "subject_type=GROUP&subject_id=a%0Ab", field: "subject_id" },
-      ...within("subject_type=GROUP&subject_id=7", badPages),
+      "no id": { query: "subject_type=NAMESPACE", field: "subject_id" },
+      "an empty id": { query: "subject_type=NAMESPACE&subject_id=", field: "subject_id" },
+      "an id with a control character": {
+        query: "subject_type=NAMESPACE&subject_id=a%0Ab",
+        field: "subject_id",
+      },
+      ...within("subject_type=NAMESPACE&subject_id=7", badPages),
     },
   },
   listHistory: {

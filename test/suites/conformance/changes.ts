@@ -122,7 +122,7 @@ export function changeSuite(open: Open): void {
     expect(changes[2]).toMatchObject({
       cell_id: "1",
       lease_uuid: uuid,
-      claim: { bucket: { type: "ROUTES" }, subject: { type: "GROUP", id: "7" }, source: { id: "42" } },
+      claim: { bucket: { type: "ROUTES" }, subject: { type: "NAMESPACE", id: "7" }, source: { id: "42" } },
     });
     expect(changes[3]?.epoch).toBe(changes[2]?.epoch);
     expect(changes[3]?.claim?.uuid).toBe(changes[2]?.claim?.uuid);

@@ -11,7 +11,7 @@ type Wire = z.infer<typeof schemas.wholeRecord>;
 type Line = z.infer<typeof schemas.exportLine>;
 type RecordLine = Extract<Line, { record: Wire }>;
 
-const TYPE = "RAILS_TABLE_GROUPS";
+const TYPE = "RAILS_TABLE_NAMESPACES";
 /** Source ids in their order, with the number of names of each. */
 const SOURCES: readonly [id: string, routes: number, emails: number][] = [
   ["2", 1, 0],
@@ -31,7 +31,7 @@ async function own(api: Client): Promise<void> {
         index < routes
           ? { type: "ROUTES", value: `route-${at}-${index}` }
           : { type: "EMAILS", value: `${at}-${index}@example.com` },
-      subject: { type: "GROUP", id: "1" },
+      subject: { type: "NAMESPACE", id: "1" },
       source: { type: TYPE, id },
     })),
   );

@@ -12,7 +12,7 @@ export const claim = (
   type = "ROUTES",
 ): Record<string, unknown> => ({
   bucket: { type, value },
-  subject: { type: "GROUP", id: 7 },
+  subject: { type: "NAMESPACE", id: 7 },
   source: { type: "RAILS_TABLE_ROUTES", id },
 });
 

@@ -48,7 +48,7 @@ export function nameHistorySuite(open: Open): void {
     const { value, leases } = await moved();
     const { periods, complete_since: since, next_page_token: token } = await list(value.toUpperCase());
     expect({ since, token }).toEqual({ since: null, token: "" });
-    const subject = { type: "GROUP", id: "7" };
+    const subject = { type: "NAMESPACE", id: "7" };
     expect(periods).toMatchObject([
       { cell_id: "2", value, subject, until: null, ended_by: null },
       {

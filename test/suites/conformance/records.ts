@@ -27,7 +27,7 @@ export function recordSuite(open: Open): void {
     const uuid = newUuid();
     const creates = entries.map(([value, id]) => ({
       bucket: { type, value },
-      subject: { type: "GROUP", id: "1" },
+      subject: { type: "NAMESPACE", id: "1" },
       source: { type: sourceType, id },
     }));
     await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body: { creates } });
@@ -68,7 +68,7 @@ export function recordSuite(open: Open): void {
         results: [{ bucket: { type: "ROUTES", value }, found: true, ...foreign }],
       });
       expect(await api.json(200, "GET", path, { key: "cell 1" })).toMatchObject({
-        record: { subject: { type: "GROUP", id: "7" } },
+        record: { subject: { type: "NAMESPACE", id: "7" } },
       });
     });
   });
@@ -107,7 +107,7 @@ export function recordSuite(open: Open): void {
       "\uffff",
       "\u{10000}",
     ];
-    const type = "RAILS_TABLE_GROUPS";
+    const type = "RAILS_TABLE_NAMESPACES";
 
     beforeAll(async () => {
       const shuffled = ordered.toSorted((a, b) => (`${a}x` < `${b}x` ? 1 : -1));
@@ -303,7 +303,7 @@ export function recordSuite(open: Open): void {
       const ranges = [{ source_id_lte: "99" }, { source_id_gt: "99" }];
       const before = (await ask(ranges)).digests;
       const body = {
-        creates: [{ bucket: { type: "ROUTES", value }, subject: { type: "GROUP", id: "1" }, source }],
+        creates: [{ bucket: { type: "ROUTES", value }, subject: { type: "NAMESPACE", id: "1" }, source }],
       };
       await api.json(201, "PUT", `/v1/cells/1/leases/${uuid}`, { key: "cell 1", body });
       const during = (await ask(ranges)).digests;

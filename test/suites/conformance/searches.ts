@@ -11,7 +11,7 @@ type Found = Page["records"];
 
 export function searchSuite(open: Open): void {
   let api: Coordinator;
-  const subject = { type: "GROUP", id: `search ${newUuid()}` };
+  const subject = { type: "NAMESPACE", id: `search ${newUuid()}` };
   const names = Array.from({ length: 5 }, freshName);
   const [first = "", second = ""] = names;
 
@@ -33,7 +33,7 @@ export function searchSuite(open: Open): void {
     const found: Found = [];
     let token = "";
     do {
-      const query = { subject_type: "GROUP", subject_id: id, page_size: String(size), page_token: token };
+      const query = { subject_type: "NAMESPACE", subject_id: id, page_size: String(size), page_token: token };
       const path = `/v1/admin/records?${String(new URLSearchParams(query))}`;
       const page = await api.json<Page>(200, "GET", path, {});
       expect(page.records.length).toBeLessThanOrEqual(size);
@@ -47,7 +47,7 @@ export function searchSuite(open: Open): void {
   beforeAll(async () => {
     api = await open();
     const others = [
-      claimOf(freshName(), { type: "GROUP", id: "9" }),
+      claimOf(freshName(), { type: "NAMESPACE", id: "9" }),
       claimOf(freshName(), { type: "USER", id: subject.id }),
     ];
     await commit(
@@ -62,7 +62,7 @@ export function searchSuite(open: Open): void {
     const found = await search(subject.id);
     expect(namesIn(found)).toEqual(names.toSorted());
     expect(new Set(found.map(({ cell_id: cell }) => cell))).toEqual(new Set(["1", "2"]));
-    expect(found.every(({ subject: { type, id } }) => type === "GROUP" && id === subject.id)).toBe(true);
+    expect(found.every(({ subject: { type, id } }) => type === "NAMESPACE" && id === subject.id)).toBe(true);
     expect(namesIn(await search(subject.id, 1))).toEqual(names.toSorted());
     expect(await search("nobody")).toEqual([]);
   });
@@ -70,7 +70,7 @@ export function searchSuite(open: Open): void {
   test("[R2] shows of a held name what a lookup shows", async () => {
     const path = await begin("1", {
       destroys: [{ bucket: bucket(first) }],
-      replaces: [claimOf(second, { type: "GROUP", id: "9" })],
+      replaces: [claimOf(second, { type: "NAMESPACE", id: "9" })],
     });
     const during = await search(subject.id);
     expect(namesIn(during)).toEqual(names.toSorted());
@@ -81,6 +81,6 @@ export function searchSuite(open: Open): void {
 
   test("is not for cells and routers", async () => {
     for (const key of ["cell 1", "router"] as const)
-      await api.json(403, "GET", "/v1/admin/records?subject_type=GROUP&subject_id=7", { key });
+      await api.json(403, "GET", "/v1/admin/records?subject_type=NAMESPACE&subject_id=7", { key });
   });
 }

@@ -346,7 +346,7 @@ function serviceTests(started: () => Wire): void {
     const name = freshName();
     const uuid = newUuid();
     const lease = `/v1/cells/1/leases/${uuid}`;
-    const subject = { type: "GROUP", id: "a-text" };
+    const subject = { type: "NAMESPACE", id: "a-text" };
     const creates = [{ ...claim(name), subject }];
     await wire.api.json(201, "PUT", lease, { key: "cell 1", body: { creates } });
     await wire.api.json(200, "POST", `${lease}/commit`, { key: "cell 1" });

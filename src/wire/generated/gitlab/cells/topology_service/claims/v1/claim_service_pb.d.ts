@@ -190,8 +190,6 @@ export enum Subject_Type {
   ORGANIZATION = 1,
 
   /**
-   * Older generations call it GROUP.
-   *
    * @generated from enum value: NAMESPACE = 2;
    */
   NAMESPACE = 2,
@@ -266,8 +264,6 @@ export enum Source_Type {
   RAILS_TABLE_PROJECTS = 4,
 
   /**
-   * Older generations call it RAILS_TABLE_GROUPS.
-   *
    * @generated from enum value: RAILS_TABLE_NAMESPACES = 5;
    */
   RAILS_TABLE_NAMESPACES = 5,
