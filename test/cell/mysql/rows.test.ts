@@ -66,8 +66,8 @@ describe.skipIf(isSkipped("MariaDB"))("rows on MariaDB", () => {
   afterAll(() => installed.stop());
 
   const done = async <T>(body: (tx: Tx) => Promise<T>): Promise<T> => valueOf(await installed.cell.run(body));
-  const insert = (to: Claimable, rows: Record<string, unknown>[], options = {}) =>
-    done((tx) => installed.cell.insert(tx, to, rows, options));
+  const insert = (to: Claimable, rows: Record<string, unknown>[]) =>
+    done((tx) => installed.cell.insert(tx, to, rows));
   const namesOf = (rows: readonly Readonly<Record<string, unknown>>[]): unknown[] =>
     rows.map((row) => row["name"]);
 
