@@ -4,7 +4,7 @@ import {
   type CharacterPosition,
   utf8Length,
 } from "./characters.ts";
-import { emailFault } from "./email-fault.ts";
+import { domainFault, emailFault } from "./email-fault.ts";
 import { caseFold } from "./fold.ts";
 import { readInFirstScript } from "./look-alikes.ts";
 import { firstNameFault, type NameRefusal } from "./name-faults.ts";
@@ -29,6 +29,7 @@ export type CanonicalRefusal =
   | "not_ascii"
   | "bad_segment"
   | "email"
+  | "domain"
   | "length"
   | "pattern";
 
@@ -72,12 +73,15 @@ const OF_CANONICAL = " of the canonical form";
 export function canonicalize(rule: CanonicalRule, value: string, maxBytes: number): Canonical | Refused {
   const made = canonicalOf(rule, value, maxBytes);
   if (!made.ok) return made;
-  const fault = rule.form === "email" ? emailFault(value.normalize("NFKC")) : undefined;
-  if (fault !== undefined) return refused("email", fault);
+  const { form } = rule;
+  if (form === "email" || form === "domain") {
+    const fault = (form === "email" ? emailFault : domainFault)(value.normalize("NFKC"));
+    if (fault !== undefined) return refused(form, fault);
+  }
   return firstBoundFault(rule, made.canonical) ?? made;
 }
 
-/** Applies everything but the rules of email addresses, and the bounds that a deployment has declared. */
+/** Applies everything but the rules of email addresses and domains, and the bounds that a deployment has declared. */
 function canonicalOf(rule: CanonicalRule, value: string, maxBytes: number): Canonical | Refused {
   if (value.length === 0) return refused("empty", "The value is empty.");
   // Each UTF-16 unit takes at least one byte in UTF-8, so this check bounds all the work below.

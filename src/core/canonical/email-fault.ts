@@ -7,14 +7,29 @@ const SPECIAL = /[ "(),:;<>@[\\\]]|=\?.*\?=/s;
 const BEYOND_ASCII = /[^\0-\u007f]/u;
 
 /**
+ * Says why a domain is not the only spelling of its name in DNS. Undefined if it is.
+ *
+ * It must be in ASCII, which DNS compares. IDNA maps other letters by tables that differ between versions of
+ * Unicode, so a name could get a second owner when a runtime is updated. Case folding alone would make
+ * `straße.de` and `strasse.de` one domain, and they are two.
+ *
+ * @param domain in NFKC, which makes wide letters, dots and signs those of ASCII, as IDNA does
+ */
+export function domainFault(domain: string): string | undefined {
+  const beyond = BEYOND_ASCII.exec(domain);
+  if (beyond)
+    return (
+      `${codePoint(beyond)} is in the domain: ` +
+      "write the domain in ASCII, with xn-- before each part that IDNA encodes."
+    );
+  return domain.endsWith(".") ? "The domain ends with a dot: leave it out." : undefined;
+}
+
+/**
  * Says why an email address is not the only spelling of its mailbox. Undefined if it is, or if the value has
  * no `@` and so is no address.
  *
- * The domain must be in ASCII, which DNS compares. IDNA maps other letters by tables that differ between
- * versions of Unicode, so a name could get a second owner when a runtime is updated. Case folding alone would
- * make `straße.de` and `strasse.de` one domain, and they are two.
- *
- * @param address in NFKC, which makes wide letters, dots and signs those of ASCII, as IDNA does
+ * @param address in NFKC
  */
 export function emailFault(address: string): string | undefined {
   const at = address.lastIndexOf("@");
@@ -26,13 +41,7 @@ export function emailFault(address: string): string | undefined {
       `${codePoint(special)} in an email address allows several spellings of it: ` +
       "write it as local@domain, without quotes, comments, spaces and encoded words."
     );
-  const beyond = BEYOND_ASCII.exec(domain);
-  if (beyond)
-    return (
-      `${codePoint(beyond)} is in the domain of an email address: ` +
-      "write the domain in ASCII, with xn-- before each part that IDNA encodes."
-    );
-  return domain.endsWith(".") ? "The domain of an email address ends with a dot: leave it out." : undefined;
+  return domainFault(domain);
 }
 
 const codePoint = ([found]: RegExpExecArray): string =>

@@ -5,7 +5,7 @@ export interface CanonicalRule {
    * because URLs cannot carry those. `email`: an address has only one spelling of its mailbox, with a domain
    * in ASCII. `plain`: the value is one name.
    */
-  readonly form: "plain" | "path" | "email";
+  readonly form: "plain" | "path" | "email" | "domain";
   /**
    * `single`: people compare the names by eye. A name has only characters that Unicode allows in
    * identifiers, of one script, and look-alikes of other scripts count as the same. `any`: all assigned,

@@ -18,10 +18,10 @@ interface TypeDeclaration {
 
 export interface BucketTypeDeclaration extends TypeDeclaration {
   /**
-   * `plain` by default: the value is one name. `path`: slashes separate names. `email`: addresses are only
-   * accepted in one spelling.
+   * `plain` by default: the value is one name. `path`: slashes separate names. `email` and `domain`:
+   * addresses and domains are only accepted in one spelling.
    */
-  readonly form?: "plain" | "path" | "email" | (string & {});
+  readonly form?: "plain" | "path" | "email" | "domain" | (string & {});
   /** `single` by default: look-alikes of other scripts are the same name. `any`: every visible character. */
   readonly script?: "single" | "any" | (string & {});
   /** `folded` by default: upper and lower case are the same. `exact`: they differ. */
@@ -47,7 +47,7 @@ export const MAX_LENGTH = 65_536;
 export const LISTS = { bucket: "bucket_types", subject: "subject_types", source: "source_types" } as const;
 
 export const FLAGS = {
-  form: ["plain", "path", "email"],
+  form: ["plain", "path", "email", "domain"],
   script: ["single", "any"],
   case: ["folded", "exact"],
 } as const satisfies Partial<Record<keyof CanonicalRule, readonly string[]>>;
@@ -148,8 +148,8 @@ function ruleOf(field: string, declared: Record<string, unknown>): Result<Canoni
     if (value !== undefined && !(values as readonly unknown[]).includes(value))
       return invalid(`${field}.${flag}`, `must be one of ${values.join(", ")}`);
   }
-  if (declared["form"] === "email" && declared["case"] === "exact")
-    return invalid(`${field}.case`, "must be folded for email addresses, because domains have no case");
+  if (["email", "domain"].includes(declared["form"] as string) && declared["case"] === "exact")
+    return invalid(`${field}.case`, "must be folded for email addresses and domains, which have no case");
   const { pattern, min_length: minLength, max_length: maxLength } = declared;
   for (const [name, value] of Object.entries({ min_length: minLength, max_length: maxLength }))
     if (value !== undefined && !isWholeNumber(value, 1, MAX_LENGTH))

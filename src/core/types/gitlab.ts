@@ -8,9 +8,10 @@ const email = { form: "email", script: "any" } as const;
 const exact = { script: "any", case: "exact" } as const;
 /** Without leading zeros, so that `7` and `07` don't get two owners. */
 const wholeNumber = { script: "any", pattern: "[1-9][0-9]{0,18}" } as const;
-/** Other letters are sent as `xn--`, and no dot ends the name: a domain would get two owners. */
-const domain = { script: "any", pattern: "([\\w-]+\\.)*[\\w-]+" } as const;
-const label = { script: "any", pattern: "[\\w-]+" } as const;
+const domain = { form: "domain", script: "any", pattern: "([\\w-]+\\.)*[\\w-]+" } as const;
+/** One part of a domain. */
+const label = { form: "domain", script: "any", pattern: "[\\w-]+" } as const;
+const slug = { script: "any", pattern: "[\\w-]+" } as const;
 
 /**
  * The types of a deployment that has declared none. They are all types of `GITLAB_GENERATION`, with its names
@@ -38,7 +39,7 @@ export const gitlabTypes = {
     ORGANIZATION_IDS: { number: 11, ...wholeNumber },
     SERVICE_DESK_CUSTOM_EMAILS: { number: 12, ...email },
     GPG_KEY_FINGERPRINTS: { number: 13, script: "any" },
-    SERVICE_DESK_PROJECT_KEY_ADDRESS_SLUGS: { number: 14, ...label },
+    SERVICE_DESK_PROJECT_KEY_ADDRESS_SLUGS: { number: 14, ...slug },
     SSH_KEY_FINGERPRINTS: { number: 15, ...exact },
     SNIPPET_IDS: { number: 16, ...wholeNumber },
     PAGES_DOMAINS: { number: 17, ...domain },

@@ -12,7 +12,7 @@ function canon(value: string): string {
 
 test("a domain is written as DNS has it", () => {
   const detail = (codePoint: string) =>
-    `${codePoint} is in the domain of an email address: write the domain in ASCII, ` +
+    `${codePoint} is in the domain: write the domain in ASCII, ` +
     "with xn-- before each part that IDNA encodes.";
   expect(canon("ada@m\u00fcnchen1.de")).toBe(detail("U+00FC"));
   expect(canon("ada@mu\u0308nchen1.de")).toBe(detail("U+00FC"));
@@ -42,7 +42,7 @@ test("no domain gets another name than IDNA gives it", () => {
 });
 
 test("a domain does not end with a dot", () => {
-  const detail = "The domain of an email address ends with a dot: leave it out.";
+  const detail = "The domain ends with a dot: leave it out.";
   for (const dot of [".", "\uff0e", "..", "\u2026"]) expect(canon(`ada@example.org${dot}`)).toBe(detail);
   expect(canon("ada.@example.org")).toBe("ada.@example.org");
 });

@@ -235,7 +235,7 @@ describe("a set that is refused", () => {
   });
 
   test.each([
-    ["form", ["plain", "path", "email"]],
+    ["form", ["plain", "path", "email", "domain"]],
     ["script", ["single", "any"]],
     ["case", ["folded", "exact"]],
   ])("has a %s other than %j", (flag, values) => {
@@ -246,9 +246,9 @@ describe("a set that is refused", () => {
       );
   });
 
-  test("tells the case of email addresses apart", () => {
-    const rule = { form: "email", case: "exact" };
-    expect(refusedField(handles(rule), "domains have no case")).toBe("bucket_types.HANDLES.case");
+  test.each(["email", "domain"])("tells the case of the form %s apart", (form) => {
+    const rule = { form, case: "exact" };
+    expect(refusedField(handles(rule), "which have no case")).toBe("bucket_types.HANDLES.case");
   });
 
   test("has lengths that are no lengths, or a least above the largest", () => {

@@ -146,10 +146,20 @@ describe("the canonical rules of the shipped types", () => {
 
   it("give a domain of Pages one form, and refuse what has another one", () => {
     expect(canonical("PAGES_DOMAINS", "WWW.xn--Mnchen-3ya.Example")).toBe("www.xn--mnchen-3ya.example");
-    for (const other of ["münchen.example", "example.com.", ".example.com", "a..b", "*.example.com", "a/b"])
+    for (const other of [
+      "münchen.example",
+      "straße.example",
+      "STRAẞE.example",
+      "example.com.",
+      ".example.com",
+      "a..b",
+      "*.example.com",
+      "a/b",
+    ])
       expect(canonical("PAGES_DOMAINS", other), other).toBe("refused");
     expect(canonical("PAGES_UNIQUE_DOMAINS", "Site-1a2b")).toBe("site-1a2b");
-    expect(canonical("PAGES_UNIQUE_DOMAINS", "site.example")).toBe("refused");
+    for (const other of ["site.example", "straße"])
+      expect(canonical("PAGES_UNIQUE_DOMAINS", other)).toBe("refused");
   });
 
   it("refuse an invitation of an older client, whose number slugs of the service desk have now", () => {
