@@ -3,7 +3,7 @@ import type { AdapterNames } from "../adapter/port.ts";
 import type { Claimable } from "../claimable.ts";
 import type { Selection } from "../local.ts";
 import { insertRows, inOrderOfIds, type InsertHeader } from "../mysql/insert.ts";
-import { ELSEWHERE, inOwnSchema, rowIsElsewhere } from "../postgres/own-schema.ts";
+import { oidOfRow, TABLE_OID } from "../postgres/claimable-tables.ts";
 import type { RowMethods, SelectOptions } from "../sql/connection.ts";
 import type { AnyRow } from "../table.ts";
 import { withAnyTables } from "./any-tables.ts";
@@ -29,14 +29,9 @@ abstract class KyselyRows<DB> implements RowMethods<Transaction<DB>> {
     options: InsertOptions,
   ): Promise<AnyRow[]>;
 
-  /** What to select besides the columns of a table, for `checked`. */
-  protected checks(_table: string): AliasedExpression<unknown, string>[] {
+  /** What to select besides the columns of a table, which tells what table it is. */
+  protected identity(_table: string): AliasedExpression<unknown, string>[] {
     return [];
-  }
-
-  /** Answers the rows without what `checks` selected. Throws if they are not of the claimable table. */
-  protected checked(_claimable: Claimable, rows: readonly AnyRow[]): AnyRow[] {
-    return [...rows];
   }
 
   abstract update(
@@ -59,7 +54,7 @@ abstract class KyselyRows<DB> implements RowMethods<Transaction<DB>> {
     const rows = withAnyTables(tx ?? this.#db)
       .selectFrom(name)
       .selectAll()
-      .select(this.checks(name))
+      .select(this.identity(name))
       .orderBy(idName);
     const condition = "ids" in selection ? undefined : conditionOf(selection.where);
     const matching =
@@ -69,7 +64,7 @@ abstract class KyselyRows<DB> implements RowMethods<Transaction<DB>> {
           ? rows
           : rows.where(condition);
     const limited = limit === undefined ? matching : matching.limit(limit);
-    return this.checked(claimable, await (isLocking ? limited.forUpdate() : limited).execute());
+    return (isLocking ? limited.forUpdate() : limited).execute();
   }
 
   async delete(tx: Transaction<DB>, { name, idName }: Claimable, ids: readonly unknown[]): Promise<number> {
@@ -89,14 +84,10 @@ export class KyselyPostgresRows<DB> extends KyselyRows<DB> {
     this.#names = kyselyNames(db);
   }
 
-  protected override checks(table: string): AliasedExpression<unknown, string>[] {
+  protected override identity(table: string): AliasedExpression<unknown, string>[] {
     const name = this.#names.table(table);
     if (name.includes(".")) return [];
-    return [sql.raw(rowIsElsewhere({ schema: undefined, name })).as(ELSEWHERE)];
-  }
-
-  protected override checked(claimable: Claimable, rows: readonly AnyRow[]): AnyRow[] {
-    return inOwnSchema(claimable, rows);
+    return [sql.raw(oidOfRow({ schema: undefined, name })).as(TABLE_OID)];
   }
 
   async insert(
@@ -113,9 +104,9 @@ export class KyselyPostgresRows<DB> extends KyselyRows<DB> {
       .insertInto(name)
       .values(values)
       .returningAll()
-      .returning(this.checks(name));
+      .returning(this.identity(name));
     const skipping = insert.onConflict((conflict) => conflict.doNothing());
-    return this.checked(claimable, await (skipExisting ? skipping : insert).execute());
+    return (skipExisting ? skipping : insert).execute();
   }
 
   async update(
@@ -126,7 +117,7 @@ export class KyselyPostgresRows<DB> extends KyselyRows<DB> {
   ): Promise<AnyRow[]> {
     const { name, idName } = claimable;
     const update = withAnyTables(tx).updateTable(name).set(set).where(idName, "in", ids).returningAll();
-    return this.checked(claimable, await update.returning(this.checks(name)).execute());
+    return update.returning(this.identity(name)).execute();
   }
 }
 

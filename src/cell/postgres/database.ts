@@ -11,10 +11,12 @@ import type { VerificationParts } from "../sql/verification.ts";
 import { SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
 import { storedFaults } from "../sql/stored-faults.ts";
-import { ageMsOf } from "./age.ts";
-import { isAbort, isFailedTransaction, isLockTimeout, missingTableOf, uniqueViolationOf } from "./failure.ts";
 import type { AnyRow } from "../table.ts";
-import { LeaseTable, oidByName, tableOid } from "./lease-table.ts";
+import { ageMsOf } from "./age.ts";
+import { ClaimableTables } from "./claimable-tables.ts";
+import { isAbort, isFailedTransaction, isLockTimeout, missingTableOf, uniqueViolationOf } from "./failure.ts";
+import type { KnownTable } from "./known-table.ts";
+import { leaseTable, tableOid } from "./lease-table.ts";
 import { PostgresLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
@@ -52,16 +54,22 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   readonly ledgerHistory: PostgresLedgerHistory;
   readonly #parts: PostgresParts<Tx>;
   readonly #options: PostgresDatabaseOptions;
-  readonly #leaseTable: LeaseTable;
+  readonly #leaseTable: KnownTable;
+  readonly #claimables: ClaimableTables<Tx>;
   readonly #deferrable = new WeakMap<Claimable, boolean>();
 
-  constructor(parts: PostgresParts<Tx>, options: PostgresDatabaseOptions) {
+  constructor(
+    parts: PostgresParts<Tx>,
+    options: PostgresDatabaseOptions,
+    claimables = new ClaimableTables(parts.connection),
+  ) {
     super(parts.connection, parts.rows, { leases: outstandingLeases, ageMsOf, readsSnapshot: false });
     this.#parts = parts;
     this.#options = options;
-    this.verification = new PostgresVerification(parts);
+    this.verification = new PostgresVerification(parts, claimables);
     this.ledgerHistory = new PostgresLedgerHistory(parts.connection);
-    this.#leaseTable = new LeaseTable(async () => this.#oidOfLeases());
+    this.#leaseTable = leaseTable(parts.connection);
+    this.#claimables = claimables;
   }
 
   async install(): Promise<void> {
@@ -79,6 +87,7 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   async run<T>(body: (tx: Tx) => Promise<T>): Promise<TransactionResult<T>> {
     try {
       await this.#leaseTable.prepare();
+      await this.#claimables.prepare();
     } catch (error) {
       return { kind: "rolled_back", error };
     }
@@ -237,10 +246,8 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
 
   get readCommitted(): CellDatabase<Tx> {
     const { transaction = {}, ...options } = this.#options;
-    return new PostgresDatabase(this.#parts, {
-      ...options,
-      transaction: { ...transaction, isolationLevel: "read committed" },
-    });
+    const config = { ...transaction, isolationLevel: "read committed" as const };
+    return new PostgresDatabase(this.#parts, { ...options, transaction: config }, this.#claimables);
   }
 
   async problemOf(error: unknown, tables: readonly Claimable[]): Promise<DatabaseProblem | undefined> {
@@ -256,7 +263,10 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   }
 
   async storedFaults(claimables: readonly Claimable[]): Promise<string[]> {
-    return storedFaults(this.#parts.tables, claimables, (table) => storedTraits(this.#orm(), table));
+    return storedFaults(this.#parts.tables, claimables, async (table) => {
+      await this.#claimables.add(table);
+      return storedTraits(this.#orm(), table);
+    });
   }
 
   async storedCascades(claimables: readonly Claimable[]): Promise<string[]> {
@@ -270,11 +280,8 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
     return declaredCascades(claimables, (table) => getTableConfig(table as PgTable).foreignKeys);
   }
 
-  async #oidOfLeases(): Promise<string | null | undefined> {
-    const [seen] = await this.#orm()
-      .select({ oid: oidByName })
-      .from(sql`(VALUES (1)) AS one`);
-    return seen?.oid;
+  protected override ofTable(claimable: Claimable, rows: readonly AnyRow[]): AnyRow[] {
+    return this.#claimables.checked(claimable, rows);
   }
 
   protected override async selectCommitted<Row>(query: (orm: SqlOrm) => Select<Row>): Promise<Row[]> {

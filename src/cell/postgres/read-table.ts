@@ -1,5 +1,5 @@
 import { sql, type Table } from "drizzle-orm";
-import { customType, pgSchema, pgTable } from "drizzle-orm/pg-core";
+import { customType, PgSchema, pgTable } from "drizzle-orm/pg-core";
 import type { StoredColumn, StoredName, TableReader } from "../adapter/stored-tables.ts";
 import type { Connection } from "../sql/connection.ts";
 import type { Orm } from "./orm.ts";
@@ -34,10 +34,8 @@ function tableOf(
   properties: readonly string[],
 ): Table {
   const declared = Object.fromEntries(columns.map((column, index) => [properties[index], asStored(column)]));
-  // Drizzle refuses to name the schema `public`, which is in the search path.
-  return schema === undefined || schema === "public"
-    ? pgTable(name, declared)
-    : pgSchema(schema).table(name, declared);
+  // Unlike this class, the function `pgSchema` refuses the schema `public`.
+  return schema === undefined ? pgTable(name, declared) : new PgSchema(schema).table(name, declared);
 }
 
 /** A column whose values are those of the driver. */

@@ -5,10 +5,10 @@ import type { Selection } from "../local.ts";
 import type { Connection, RowMethods, SelectOptions, SqlTables } from "../sql/connection.ts";
 import { selectRows } from "../sql/select-rows.ts";
 import type { AnyRow } from "../table.ts";
+import { columnsWithOid } from "./claimable-tables.ts";
 import type { Orm } from "./orm.ts";
-import { checkedColumns, inOwnSchema } from "./own-schema.ts";
 
-/** Rows of claimable tables, written and read with drizzle's statements. */
+/** Rows of claimable tables, written and read with drizzle's statements. Answers them with `TABLE_OID`. */
 export class PostgresRows<Tx> implements RowMethods<Tx> {
   readonly #connection: Connection<Tx, Orm>;
   readonly #tables: SqlTables<Tx>;
@@ -29,10 +29,7 @@ export class PostgresRows<Tx> implements RowMethods<Tx> {
       .orm(tx)
       .insert(table as PgTable)
       .values(given as Record<string, never>[]);
-    const rows = await (skipExisting ? insert.onConflictDoNothing() : insert).returning(
-      checkedColumns(table),
-    );
-    return inOwnSchema(claimable, rows);
+    return (skipExisting ? insert.onConflictDoNothing() : insert).returning(columnsWithOid(table));
   }
 
   async select(
@@ -43,19 +40,17 @@ export class PostgresRows<Tx> implements RowMethods<Tx> {
   ): Promise<AnyRow[]> {
     const its = await this.#tables.of(tx, claimable);
     const orm = this.#connection.orm(tx);
-    const columns = checkedColumns(its.table);
-    return inOwnSchema(claimable, await selectRows(orm, this.#tables, its, selection, options, columns));
+    return selectRows(orm, this.#tables, its, selection, options, columnsWithOid(its.table));
   }
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
     const { table, idColumn } = await this.#tables.of(tx, claimable);
-    const rows = await this.#connection
+    return this.#connection
       .orm(tx)
       .update(table as PgTable)
       .set(set as Record<string, never>)
       .where(inArray(idColumn, [...ids]))
-      .returning(checkedColumns(table));
-    return inOwnSchema(claimable, rows);
+      .returning(columnsWithOid(table));
   }
 
   async delete(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<number> {

@@ -1,6 +1,7 @@
 import { sql, type Column, type SQL } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import { sourceOrder } from "../../core/source-order.ts";
+import type { Claimable } from "../claimable.ts";
 import type { SqlTable } from "../sql/connection.ts";
 import {
   ANY_ROW,
@@ -13,32 +14,47 @@ import {
   type RowOrder,
 } from "../sql/row-order.ts";
 import { PROGRESS_NAME, SqlVerification, type VerificationParts } from "../sql/verification.ts";
+import type { AnyRow } from "../table.ts";
+import type { ReadPage } from "../verification/ports.ts";
 import { ageMsOf } from "./age.ts";
+import { oidByName, type ClaimableTables } from "./claimable-tables.ts";
 import type { Orm } from "./orm.ts";
-import { foundElsewhere, isElsewhere } from "./own-schema.ts";
 import { quoted } from "./read-table.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
 export class PostgresVerification<Tx> extends SqlVerification<Tx, Orm> {
-  constructor(parts: VerificationParts<Tx, Orm>) {
+  readonly #claimables: ClaimableTables<Tx>;
+
+  constructor(parts: VerificationParts<Tx, Orm>, claimables: ClaimableTables<Tx>) {
     super(
       parts,
       { progress: verificationProgress, queue: verificationQueue },
       { orderOf, ageMsOf, textOf: (column) => sql`${column}::text` },
     );
+    this.#claimables = claimables;
+  }
+
+  override async inSnapshot<T>(work: (page: ReadPage) => Promise<T>): Promise<T> {
+    await this.#claimables.prepare();
+    return super.inSnapshot(work);
+  }
+
+  protected override ofTable(claimable: Claimable, rows: readonly AnyRow[]): AnyRow[] {
+    return this.#claimables.checked(claimable, rows);
   }
 
   protected override async filters(tx: Tx | undefined, { table, claimable }: SqlTable): Promise<boolean> {
+    if (tx === undefined) await this.#claimables.prepare();
     const { schema, name } = getTableConfig(table as PgTable);
     const itsName = quoted({ schema, name });
     const [found] = await this.connection
       .orm(tx)
       .select({
         isActive: sql<boolean>`row_security_active(${itsName})`.as("is_active"),
-        isElsewhere: sql<boolean | null>`${sql.raw(isElsewhere({ schema, name }))}`.as("is_elsewhere"),
+        oid: sql<string | null>`${sql.raw(oidByName({ schema, name }))}`.as("oid"),
       })
       .from(sql`(VALUES (1)) AS one`);
-    if (schema === undefined && found?.isElsewhere === true) throw foundElsewhere(claimable);
+    this.#claimables.check(claimable, found?.oid);
     return found?.isActive === true;
   }
 

@@ -141,11 +141,20 @@ export abstract class SqlDatabase<Tx, Orm> {
 
   async update(tx: Tx, claimable: Claimable, ids: readonly unknown[], set: AnyRow): Promise<AnyRow[]> {
     await this.#exact(tx, claimable, [set]);
-    return inChunks(ids, ROWS_PER_STATEMENT, (chunk) => this.rows.update(tx, claimable, chunk, set));
+    const rows = await inChunks(ids, ROWS_PER_STATEMENT, (chunk) =>
+      this.rows.update(tx, claimable, chunk, set),
+    );
+    return this.ofTable(claimable, rows);
+  }
+
+  /** Throws if rows are of another table. Answers them without what tells it. */
+  protected ofTable(_claimable: Claimable, rows: readonly AnyRow[]): AnyRow[] {
+    return [...rows];
   }
 
   /** Every row of the application passes here, whatever the driver: before a write, and after a read. */
-  async #exact<Rows extends readonly AnyRow[]>(tx: Tx, claimable: Claimable, rows: Rows): Promise<Rows> {
+  async #exact(tx: Tx, claimable: Claimable, given: readonly AnyRow[]): Promise<AnyRow[]> {
+    const rows = this.ofTable(claimable, given);
     const rounds = async () => (this.#isRounding ??= await roundsIntegers(this.connection.orm(tx)));
     await checkExact(claimable, rows, rounds);
     return rows;

@@ -2,6 +2,7 @@ import { and, asc, eq, getTableColumns, inArray, sql, type Column, type SQL, typ
 import type { Claimable } from "../claimable.ts";
 import { invalidArgument } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
+import type { AnyRow } from "../table.ts";
 import type {
   IdRange,
   InspectedRow,
@@ -76,6 +77,11 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
   }
 
   abstract saveProgress(text: string): Promise<void>;
+
+  /** Throws if rows are of another table. Answers them without what tells it. */
+  protected ofTable(_claimable: Claimable, rows: readonly AnyRow[]): AnyRow[] {
+    return [...rows];
+  }
 
   /** Whether the database leaves rows of a table out of what this role reads. Throws for another table. */
   protected abstract filters(tx: Tx | undefined, table: SqlTable): Promise<boolean>;
@@ -164,7 +170,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
     const rows = await inChunks(ids, ROWS_PER_STATEMENT, (chunk) =>
       ownRows.select(query.tx, claimable, { ids: chunk }, { isLocking: query.isLocking }),
     );
-    const byId = new Map(rows.map((row) => [claimable.idOf(row), row]));
+    const byId = new Map(this.ofTable(claimable, rows).map((row) => [claimable.idOf(row), row]));
     const where = inArray(idColumn, ids);
     const described = ids.length === 0 ? [] : await this.#select({ ...query, where }, { id: idColumn });
     return described.map((each) => {

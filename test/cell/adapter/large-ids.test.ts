@@ -144,6 +144,7 @@ function suite({ server: kind, open }: Kind): void {
   let server: DatabaseServer;
   let its: Opened;
   let coordinator: TestCoordinator;
+  let newCell: () => Cell<unknown>;
   let cell: Cell<unknown>;
   let run: (statement: string) => Promise<string[]>;
   let stopAll: () => Promise<void>;
@@ -166,13 +167,14 @@ function suite({ server: kind, open }: Kind): void {
       subject: { type: "USER", id: "id" },
       attributes: { name: "USERNAMES" },
     } as never);
-    cell = createCell({
-      client: clientOf(coordinator),
-      database: its.database,
-      tables: [claimablePeople],
-      ...patientCell,
-    });
-    await cell.install();
+    newCell = () =>
+      createCell({
+        client: clientOf(coordinator),
+        database: its.database,
+        tables: [claimablePeople],
+        ...patientCell,
+      });
+    await newCell().install();
     stopAll = async () => {
       await its.stop();
       await direct.end();
@@ -183,6 +185,7 @@ function suite({ server: kind, open }: Kind): void {
   beforeEach(async () => {
     await run("DROP TABLE IF EXISTS people");
     await run(`CREATE TABLE people (id ${id}, name varchar(80) NOT NULL)${end}`);
+    cell = newCell();
   });
   afterAll(() => stopAll());
 

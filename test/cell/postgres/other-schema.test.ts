@@ -71,23 +71,28 @@ describe.skipIf(isSkipped("PostgreSQL"))("a table in another schema", () => {
   let coordinator: TestCoordinator;
   let pool: Pool;
   let acme: Pool;
+  let globex: Pool;
+  let connectionString: string;
 
   beforeAll(async () => {
     server = await startPostgres();
     coordinator = await startTestCoordinator({ cells: ["1"] });
-    const connectionString = server.url(await server.createDatabase());
+    connectionString = server.url(await server.createDatabase());
     pool = new Pool({ connectionString });
     acme = new Pool({ connectionString, options: "-c search_path=acme,public" });
-    await postgres(drizzle(pool)).install();
-    for (const schema of ["public", "acme", "parts"])
+    globex = new Pool({ connectionString, options: "-c search_path=globex" });
+    for (const schema of ["acme", "globex", "parts"])
       await pool.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
-    for (const schema of ["public", "acme"])
+    // Unlike acme, globex has tables of a cell.
+    for (const each of [pool, globex]) await postgres(drizzle(each)).install();
+    for (const schema of ["public", "acme", "globex"])
       await pool.query(`CREATE TABLE ${schema}.users (id serial PRIMARY KEY, username text NOT NULL UNIQUE)`);
   });
-  beforeEach(() => pool.query("TRUNCATE public.users, acme.users RESTART IDENTITY"));
+  beforeEach(() => pool.query("TRUNCATE public.users, acme.users, globex.users RESTART IDENTITY"));
   afterAll(async () => {
     await pool.end();
     await acme.end();
+    await globex.end();
     await coordinator.close();
     await server.stop();
   });
@@ -97,8 +102,9 @@ describe.skipIf(isSkipped("PostgreSQL"))("a table in another schema", () => {
     return (await clientOf(coordinator).records.lookup(buckets)).map(({ found }) => found);
   };
   const saved = async (): Promise<string[]> => {
-    const all = "SELECT username FROM public.users UNION ALL SELECT username FROM acme.users";
-    return (await pool.query<{ username: string }>(all)).rows.map(({ username }) => username);
+    const all = ["public", "acme", "globex"].map((schema) => `SELECT username FROM ${schema}.users`);
+    const { rows } = await pool.query<{ username: string }>(all.join(" UNION ALL "));
+    return rows.map(({ username }) => username);
   };
 
   describe.each(adapters)("$name", ({ table: its, database, run, named }) => {
@@ -137,9 +143,14 @@ describe.skipIf(isSkipped("PostgreSQL"))("a table in another schema", () => {
           await enter(tx, "public");
           await insert(tx, two);
         },
+        ...["acme", "globex", "globex, public"].map((path) => async (tx: ClaimTransaction<never>) => {
+          await enter(tx, path);
+          await insert(tx, one);
+          await enter(tx, "public");
+        }),
       ];
       for (const attempt of attempts)
-        await expect(cell.transaction(attempt)).rejects.toThrow("finds in another schema");
+        await expect(cell.transaction(attempt)).rejects.toThrow("is now another table");
       expect(await saved()).toEqual([]);
       expect(await owners(one, two)).toEqual([false, false]);
     });
@@ -163,13 +174,84 @@ describe.skipIf(isSkipped("PostgreSQL"))("a table in another schema", () => {
           await enter(tx, "acme, public");
           await write(tx);
         });
-        await expect(written).rejects.toThrow("finds in another schema");
+        await expect(written).rejects.toThrow("is now another table");
       }
       const verified = cellOf(acme).verify({ apply: true, recentMs: 0 });
       await expect(verified).rejects.toThrow("finds in another schema");
       expect(await saved()).toEqual([mine, other]);
       expect(await owners(mine, other)).toEqual([true, false]);
     });
+
+    test("a path that stays with a connection changes nothing", async () => {
+      const one = new Pool({ connectionString, max: 1 });
+      const cell = cellOf(one);
+      const mine = fresh("mine");
+      await cell.transaction((tx) => insert(tx, mine));
+      await one.query("SET search_path = globex");
+      for (const other of [fresh("other"), fresh("another")]) {
+        await expect(cell.verify({ apply: true, recentMs: 0 })).rejects.toThrow(/another (table|schema)/);
+        const written = cell.transaction((tx) => insert(tx, other));
+        await expect(written).rejects.toThrow(/another (table|schema)/);
+      }
+      await one.end();
+      expect(await saved()).toEqual([mine]);
+      expect(await owners(mine)).toEqual([true]);
+    });
+
+    test("after a migration has created the table again, it can be written", async () => {
+      const cell = cellOf(pool);
+      await cell.transaction((tx) => insert(tx, fresh("before")));
+      await pool.query(
+        `DROP TABLE public.users;
+        CREATE TABLE public.users (id serial PRIMARY KEY, username text NOT NULL UNIQUE)`,
+      );
+      const noticing = cell.transaction((tx) => insert(tx, fresh("noticing")));
+      await expect(noticing).rejects.toThrow("is now another table");
+      const after = fresh("after");
+      await cell.transaction((tx) => insert(tx, after));
+      expect(await owners(after)).toEqual([true]);
+    });
+  });
+
+  test("a table whose name has the schema public is written from every path", async () => {
+    const named = table<Row, { username: string }>("public.users");
+    const options = { subject: { type: "USER", id: "id" }, attributes: { username: "USERNAMES" } } as const;
+    const cell = createCell({
+      client: clientOf(coordinator),
+      database: pg(globex),
+      tables: [claimable(named, { ...options, source: "RAILS_TABLE_USERS" }) as Claimable],
+    });
+    const [one, two] = [fresh("one"), fresh("two")];
+    await cell.transaction((tx) => tx.insert(named, { username: one }));
+    await cell.transaction(async (tx) => {
+      await tx.db.query("SET LOCAL search_path = acme, globex");
+      await tx.insert(named, { username: two });
+      await tx.update(named, { username: one }, { username: `${one}-renamed` });
+    });
+    expect((await pool.query("SELECT username FROM public.users ORDER BY id")).rows).toEqual([
+      { username: `${one}-renamed` },
+      { username: two },
+    ]);
+    expect(await owners(one, `${one}-renamed`, two)).toEqual([false, true, true]);
+  });
+
+  test("a column can have the name leasehold", async () => {
+    await pool.query("CREATE TABLE houses (id serial PRIMARY KEY, leasehold text NOT NULL)");
+    const houses = table<{ id: number; leasehold: string }, { leasehold: string }>("houses");
+    const cell = createCell({
+      client: clientOf(coordinator),
+      database: pg(pool),
+      tables: [
+        claimable(houses, {
+          source: "RAILS_TABLE_EMAILS",
+          subject: { type: "USER", id: "id" },
+          attributes: { leasehold: "USERNAMES" },
+        }) as Claimable,
+      ],
+    });
+    const leasehold = fresh("house");
+    expect(await cell.transaction((tx) => tx.insert(houses, { leasehold }))).toEqual({ id: 1, leasehold });
+    expect(await owners(leasehold)).toEqual([true]);
   });
 
   test("a table with a schema in its name, and partitions in another schema, are written", async () => {
