@@ -122,6 +122,7 @@ interface TransactionState<Tx> {
   uuid: string;
   claimed: ClaimBatch | undefined;
   tx: ClaimTransaction<Tx> | undefined;
+  leased: LeasedTransaction<Tx>;
 }
 
 /** The cell's side of the protocol: local transactions that claim names, and recovery of interrupted ones. */
@@ -399,7 +400,7 @@ export class Cell<Tx> {
         begin,
       );
     return this.#withHistory(async () => {
-      const value = await this.#explaining(preflight, () => ({ uuid, claimed, tx }));
+      const value = await this.#explaining(preflight, () => ({ uuid, claimed, tx, leased }));
       if (leased.positions !== undefined) callHook(onPositions, leased.positions);
       await this.#runDeferred(tx?.deferred ?? []);
       return value;
@@ -427,7 +428,7 @@ export class Cell<Tx> {
         { signal, deadlineMs },
       );
     return this.#withHistory(async () => {
-      const value = await this.#explaining(run, () => ({ uuid, claimed, tx }));
+      const value = await this.#explaining(run, () => ({ uuid, claimed, tx, leased }));
       if (leased.positions !== undefined) callHook(onPositions, leased.positions);
       await this.#runDeferred(tx?.deferred ?? []);
       return value;
@@ -453,10 +454,10 @@ export class Cell<Tx> {
     try {
       return await work();
     } catch (error) {
-      const { uuid, claimed, tx } = transaction();
-      if (isLeaseholdError(error) && error.code === "TRANSACTION_ENDED") this.#reportEnded(error, tx);
+      const { uuid, claimed, tx, leased } = transaction();
+      if (leased.hasEnded) this.#reportEnded(error, tx);
       // A failure to explain the error must not replace it.
-      if (!isLeaseholdError(error)) await this.#noteDuplicate(error, tx).catch(() => {});
+      else if (!isLeaseholdError(error)) await this.#noteDuplicate(error, tx).catch(() => {});
       // The body may have thrown an error of another call.
       else if (error.leaseUuid === uuid && claimed !== undefined)
         throw namingFields(error, claimed.origins, () => this.#noteRefusal(uuid, error));
@@ -464,9 +465,9 @@ export class Cell<Tx> {
     }
   }
 
-  #reportEnded({ message }: LeaseholdError, tx: ClaimTransaction<Tx> | undefined): void {
+  #reportEnded(error: unknown, tx: ClaimTransaction<Tx> | undefined): void {
     const { sources = [] } = tx?.changes ?? {};
-    if (sources.length > 0) this.#callHook({ kind: "transaction_ended", sources, error: message });
+    if (sources.length > 0) this.#callHook({ kind: "transaction_ended", sources, error: reasonOf(error) });
   }
 
   #noteRefusal(uuid: string, { code, field, message }: LeaseholdError): void {

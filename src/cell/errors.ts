@@ -61,13 +61,16 @@ const LOST_COMMIT =
   "the driver reported a COMMIT that the database did not carry out. Behind PgBouncer or another pooler in " +
   "transaction mode, postgres.js needs the option `prepare: false`, because it prepares COMMIT too";
 
-/** The body ended the local transaction, so what it wrote may be saved without its claims. */
-export const transactionEnded = (cause?: unknown): LeaseholdError =>
+/**
+ * The body ended the local transaction, so what it wrote may be saved without its claims. `leaseUuid` is the
+ * lease that is left to reconciliation, if there is one.
+ */
+export const transactionEnded = (cause?: unknown, leaseUuid?: string): LeaseholdError =>
   new LeaseholdError(
     "the local transaction ended before its body did: the body caught an error that rolled it back, such " +
       "as a deadlock, or ran a statement that ends it (COMMIT, ROLLBACK, DDL). Let database errors leave " +
       "the body, and run no such statements in it",
-    { code: "TRANSACTION_ENDED", cause },
+    { code: "TRANSACTION_ENDED", cause, outcomeKnown: false, leaseUuid },
   );
 
 /** The cell's own tables are missing in its database, or some of them. The `cause` is the driver's error. */

@@ -7,7 +7,7 @@ import type { Positions } from "../router/positions.ts";
 import { reasonOf } from "./causes.ts";
 import type { Begun } from "./begin.ts";
 import type { SourceRow } from "./changes.ts";
-import { LocalCommitUnknownError, NotSavedError } from "./errors.ts";
+import { LocalCommitUnknownError, NotSavedError, transactionEnded } from "./errors.ts";
 import type { LocalTransactions } from "./local.ts";
 import { isUnknownLease, type LeaseAnswer, type LeaseState } from "./remote-leases.ts";
 
@@ -64,6 +64,10 @@ export class LeasedTransaction<Tx> {
   readonly #uuid: string;
   /** Undefined before the begin, or if no lease is needed. */
   #begun: LeaseAnswer | undefined;
+  /** Whether the lease's row is written before the body runs, so that a body which ends early may save it. */
+  #isRowFirst = false;
+  /** Whether the body ended the local transaction itself. */
+  hasEnded = false;
 
   constructor(ports: LeasedTransactionPorts<Tx>, uuid: string) {
     this.#ports = ports;
@@ -100,6 +104,7 @@ export class LeasedTransaction<Tx> {
       }
     }
     const sources = this.#begun === undefined ? undefined : claimed?.sources;
+    this.#isRowFirst = sources !== undefined;
     const result = await this.#ports.local.run(async (tx) => {
       // Comes first: if a reconciliation has fenced the lease, this insert fails before anything else is
       // done.
@@ -142,6 +147,13 @@ export class LeasedTransaction<Tx> {
   }
 
   async #end<T>(result: Awaited<ReturnType<LocalTransactions<Tx>["run"]>>): Promise<T> {
+    if (result.kind === "ended") {
+      this.hasEnded = true;
+      // Only the database knows whether the lease's row is saved, so reconciliation decides.
+      if (this.#isRowFirst) throw transactionEnded(result.error.cause, this.#uuid);
+      if (this.#begun !== undefined) await this.#cleanUp();
+      throw result.error;
+    }
     if (this.#begun === undefined) {
       if (result.kind === "committed") return result.value as T;
       throw result.kind === "unknown" ? new LocalCommitUnknownError(result.error, undefined) : result.error;

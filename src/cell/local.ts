@@ -1,4 +1,5 @@
 import type { Batch } from "../client/api-types.ts";
+import type { LeaseholdError } from "../client/errors.ts";
 import type { SourceRow } from "./changes.ts";
 import type { Claimable } from "./claimable.ts";
 import type { LocalLeases } from "./reconcile.ts";
@@ -11,6 +12,8 @@ export type TransactionResult<T> =
   | { kind: "committed"; value: T }
   /** Certain: COMMIT was never sent, or the database answered it with an error that undoes everything. */
   | { kind: "rolled_back"; error: unknown }
+  /** The body ended the transaction itself. What was written before that is saved, or not. */
+  | { kind: "ended"; error: LeaseholdError }
   /** COMMIT was sent, and its outcome is unknown. */
   | { kind: "unknown"; error: unknown };
 

@@ -5,6 +5,7 @@ interface TransactionParts<Tx, T> {
   /** The driver's transaction, from BEGIN to COMMIT or ROLLBACK. */
   transaction: (body: (tx: Tx) => Promise<T>) => Promise<T>;
   body: (tx: Tx) => Promise<T>;
+  mark: TransactionMark<Tx>;
   /** Whether an error of COMMIT means that nothing was saved. */
   isAbort: (error: unknown) => boolean;
 }
@@ -32,29 +33,42 @@ export interface TransactionMark<Tx> {
   set: (tx: Tx) => Promise<void>;
   /** Whether the mark is gone. Called once, at the end. */
   isGone: (tx: Tx) => Promise<boolean>;
-  /** Whether an error of a statement may have undone the whole transaction. */
-  undoesAll: (error: unknown) => boolean;
+  /**
+   * Answers the error of the transaction if the error of its body shows that the database has undone it.
+   * Otherwise undefined: then the mark tells.
+   */
+  undoneBy: (tx: Tx, error: unknown) => unknown;
 }
+
+type Failure = Exclude<TransactionResult<never>, { kind: "committed" }>;
+type BodyOutcome<T> = { kind: "returned"; value: T } | Failure;
 
 /**
  * Notices that the body has ended its transaction: with COMMIT, ROLLBACK or DDL, or by catching the error of
  * a deadlock. What it wrote before COMMIT is saved, and what it writes afterwards is saved at once, each
  * without its claims.
  */
-export function marking<Tx, T>(mark: TransactionMark<Tx>, body: (tx: Tx) => Promise<T>) {
-  return async (tx: Tx): Promise<T> => {
+async function outcomeOf<Tx, T>(
+  mark: TransactionMark<Tx>,
+  body: (tx: Tx) => Promise<T>,
+  tx: Tx,
+): Promise<BodyOutcome<T>> {
+  try {
     await mark.set(tx);
-    let value: T;
-    try {
-      value = await body(tx);
-    } catch (error) {
-      // A transaction that failed, or lost its connection, cannot answer, and saves nothing.
-      if (!mark.undoesAll(error) && (await mark.isGone(tx).catch(() => false))) throw transactionEnded(error);
-      throw error;
+    const [ran] = await Promise.allSettled([body(tx)]);
+    if (ran.status === "fulfilled") {
+      if (await mark.isGone(tx)) return { kind: "ended", error: transactionEnded() };
+      return { kind: "returned", value: ran.value };
     }
-    if (await mark.isGone(tx)) throw transactionEnded();
-    return value;
-  };
+    const undone = mark.undoneBy(tx, ran.reason);
+    if (undone !== undefined) return { kind: "rolled_back", error: undone };
+    // A transaction that failed, or lost its connection, cannot answer, and saves nothing.
+    if (await mark.isGone(tx).catch(() => false))
+      return { kind: "ended", error: transactionEnded(ran.reason) };
+    throw ran.reason;
+  } catch (error) {
+    return { kind: "rolled_back", error };
+  }
 }
 
 /**
@@ -65,61 +79,52 @@ export function marking<Tx, T>(mark: TransactionMark<Tx>, body: (tx: Tx) => Prom
 export async function runTransaction<Tx, T>({
   transaction,
   body,
+  mark,
   isAbort,
 }: TransactionParts<Tx, T>): Promise<TransactionResult<T>> {
-  const tracked = new TrackedBody(body);
+  const tracked = new TrackedBody((tx: Tx) => outcomeOf(mark, body, tx));
   try {
     return { kind: "committed", value: await transaction((tx) => tracked.run(tx)) };
   } catch (error) {
-    if (!tracked.isHandedOver) return { kind: "rolled_back", error: await tracked.abandon(error) };
+    if (!tracked.isHandedOver) return tracked.abandon(error);
     return isAbort(error) ? { kind: "rolled_back", error } : { kind: "unknown", error };
   }
 }
 
-type BodyOutcome<T> = { value: T } | { error: unknown };
-
 class TrackedBody<Tx, T> {
-  readonly #body: (tx: Tx) => Promise<T>;
+  readonly #body: (tx: Tx) => Promise<BodyOutcome<T>>;
   #tx: Tx | undefined;
   #ended: Promise<unknown> = Promise.resolve();
-  #thrown: { error: unknown } | undefined;
+  #failure: Failure | undefined;
   #isAbandoned = false;
   /** Whether COMMIT may have been sent. */
   isHandedOver = false;
 
-  constructor(body: (tx: Tx) => Promise<T>) {
+  constructor(body: (tx: Tx) => Promise<BodyOutcome<T>>) {
     this.#body = body;
   }
 
   async run(tx: Tx): Promise<T> {
     this.#tx = tx;
     noteBegin(tx);
-    const ending = this.#end(tx);
+    const ending = this.#body(tx);
     this.#ended = ending;
     const ended = await ending;
     // Never resolves: on a new connection, the driver's COMMIT or ROLLBACK could end another transaction.
     if (this.#isAbandoned) return new Promise<never>(() => {});
-    if ("value" in ended) {
+    if (ended.kind === "returned") {
       this.isHandedOver = true;
       return ended.value;
     }
-    this.#thrown = ended;
+    this.#failure = ended;
     throw ended.error;
   }
 
   /** Waits for the body. Answers its error rather than that of a failed rollback, because it says more. */
-  async abandon(error: unknown): Promise<unknown> {
+  async abandon(error: unknown): Promise<Failure> {
     this.#isAbandoned = true;
     if (typeof this.#tx === "object" && this.#tx !== null) endedEarly.add(this.#tx);
     await this.#ended;
-    return this.#thrown === undefined ? error : this.#thrown.error;
-  }
-
-  async #end(tx: Tx): Promise<BodyOutcome<T>> {
-    try {
-      return { value: await this.#body(tx) };
-    } catch (error) {
-      return { error };
-    }
+    return this.#failure ?? { kind: "rolled_back", error };
   }
 }

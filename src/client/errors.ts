@@ -21,7 +21,7 @@ export type KnownErrorCode =
   | "NOT_STORED"
   /** `leasehold/cell/postgres`: `search_path` hides the cell's table of leases. */
   | "WRONG_TABLE"
-  /** `leasehold/cell/mysql`: a caught deadlock or DDL ended the local transaction. */
+  /** `leasehold/cell`: the body ended the local transaction, with a statement or by catching a deadlock. */
   | "TRANSACTION_ENDED";
 
 /** The known codes. It also allows other strings, because a newer coordinator may have more codes. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Begun } from "../../src/cell/begin.ts";
-import { LocalCommitUnknownError, NotSavedError } from "../../src/cell/errors.ts";
+import { LocalCommitUnknownError, NotSavedError, transactionEnded } from "../../src/cell/errors.ts";
 import { LeasedTransaction, type LeaseEvent } from "../../src/cell/leased-transaction.ts";
 import type { LocalTransactions, TransactionResult } from "../../src/cell/local.ts";
 import type { LeaseState } from "../../src/cell/remote-leases.ts";
@@ -39,6 +39,7 @@ async function go(
   local: Local = {},
   body: () => object | undefined = () => claimed,
   { isFull = false, ends = Promise.resolve(), later = [], events = [] }: Background = {},
+  how: "inTransaction" | "preflight" = "inTransaction",
 ) {
   const story: string[] = [];
   const memory = new MemoryLocal(Date.now);
@@ -85,9 +86,13 @@ async function go(
     inBackground,
     report: (event: LeaseEvent) => void events.push(event),
   };
-  const ended = await new LeasedTransaction(ports, UUID)
-    .inTransaction(async () => ({ value: "the value", claimed: body() as typeof claimed | undefined }), {})
-    .catch((error: unknown) => error);
+  const leased = new LeasedTransaction(ports, UUID);
+  const value = "the value";
+  const running =
+    how === "preflight"
+      ? leased.preflight(body() as typeof claimed | undefined, async () => value, {})
+      : leased.inTransaction(async () => ({ value, claimed: body() as typeof claimed | undefined }), {});
+  const ended = await running.catch((error: unknown) => error);
   return {
     ended,
     story: story.join(" "),
@@ -237,6 +242,32 @@ describe("a transaction that failed", () => {
       ended: new Error("the lease was already COMMITTED when it was begun: run the transaction again"),
       isSaved: false,
     });
+  });
+});
+
+describe("a transaction that its body ended", () => {
+  const cause = new TypeError("of the body");
+  const local: Local = {
+    run: async (work) => {
+      await work({});
+      return { kind: "ended", error: transactionEnded(cause) };
+    },
+  };
+
+  test("[L3] after a preflight, whose lease row may be saved, no decision is made", async () => {
+    const { ended, story, isSaved } = await go({}, local, () => claimed, {}, "preflight");
+    const found = { code: "TRANSACTION_ENDED", outcomeKnown: false, leaseUuid: UUID, cause };
+    expect(ended).toMatchObject(found);
+    expect([story, isSaved]).toEqual(["begin", true]);
+    const unclaimed = await go({}, local, () => undefined, {}, "preflight");
+    expect(unclaimed.ended).toMatchObject({ ...found, leaseUuid: undefined });
+    expect(unclaimed.story).toBe("");
+  });
+
+  test("[L2] otherwise its lease row was not saved before, and its lease is rolled back", async () => {
+    const { ended, story } = await go({}, local);
+    expect(ended).toMatchObject({ code: "TRANSACTION_ENDED", leaseUuid: undefined, cause });
+    expect(story).toBe("begin rollback");
   });
 });
 

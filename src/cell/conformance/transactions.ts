@@ -437,6 +437,43 @@ function endSuite({ describe, test, expect }: Suites, world: World): void {
       await one.opened.query("DELETE FROM organizations");
     });
 
+    test("[L3] if the body of a preflight ends the transaction, reconciliation decides", async () => {
+      const { one } = world;
+      for (const [ends, owner] of [
+        ["COMMIT", "ACTIVE of 1"],
+        ["ROLLBACK", "free"],
+      ] as const) {
+        one.network.forget();
+        one.events.length = 0;
+        const path = fresh("planned");
+        const ended = one.preflight(
+          (plan) => plan.insert("projects", { id: path, path }),
+          (tx) => one.write(tx.db, ends),
+        );
+        const error = (await thrownBy(ended)) as LeaseholdError;
+        expect(error).toMatchObject({ code: "TRANSACTION_ENDED", outcomeKnown: false });
+        expect(error.leaseUuid).toBe(one.network.of("begin")[0]?.uuid);
+        expect(one.network.story).toBe("begin");
+        expect(one.events).toMatchObject([{ kind: "transaction_ended" }]);
+        await one.cell.reconcile({ commitGraceMs: 0, staleMs: 0 });
+        expect(await one.rows("projects", "id", path)).toHaveLength(ends === "COMMIT" ? 1 : 0);
+        expect(await one.owners("ROUTES", path)).toEqual([`${path}: ${owner}`]);
+        expect(await one.outstanding()).toEqual([]);
+      }
+    });
+
+    test("the end of another cell's transaction is not reported for the one around it", async () => {
+      const { one, two } = world;
+      const path = fresh("around");
+      const failed = one.transaction(async (tx) => {
+        await tx.insert("organizations", { path });
+        await two.transaction((inner) => two.write(inner.db, "ROLLBACK"));
+      });
+      await expect(failed).rejects.toMatchObject({ code: "TRANSACTION_ENDED" });
+      expect(one.events).toEqual([]);
+      expect((await one.rows("organizations")).some((row) => row.path === path)).toBe(false);
+    });
+
     test("[L5] after the fence, an open local transaction cannot save its stale lease", async () => {
       const { one } = world;
       const path = fresh("late");

@@ -5,7 +5,7 @@ import type { Claimable } from "../claimable.ts";
 import { transactionEnded } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
-import { marking, runTransaction, type TransactionMark } from "../run-transaction.ts";
+import { runTransaction, type TransactionMark } from "../run-transaction.ts";
 import { allOrNothing } from "../sql/all-or-nothing.ts";
 import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/connection.ts";
 import type { VerificationParts } from "../sql/verification.ts";
@@ -72,13 +72,14 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
     const mark: TransactionMark<Tx> = {
       set: (tx) => setSavepoint(this.#orm(tx)),
       isGone: async (tx) => !(await releaseSavepoint(this.#orm(tx), describeError)),
-      undoesAll: (error) => isLockConflict(error, describeError),
+      undoneBy: (_, error) => (isLockConflict(error, describeError) ? error : undefined),
     };
     const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> =>
       this.connection.transaction(work, this.#options.transaction);
     return runTransaction({
       transaction,
-      body: marking(mark, body),
+      body,
+      mark,
       isAbort: (error) => isAbort(error, describeError),
     });
   }

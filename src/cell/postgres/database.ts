@@ -4,7 +4,7 @@ import { declaredCascades, storedCascades, type StoredForeignKeys } from "../cas
 import type { Claimable } from "../claimable.ts";
 import { NotSavedError, transactionEnded } from "../errors.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
-import { marking, runTransaction, type TransactionMark } from "../run-transaction.ts";
+import { runTransaction, type TransactionMark } from "../run-transaction.ts";
 import { allOrNothing } from "../sql/all-or-nothing.ts";
 import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/connection.ts";
 import type { VerificationParts } from "../sql/verification.ts";
@@ -95,7 +95,8 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
       this.connection.transaction(work, this.#options.transaction);
     return runTransaction({
       transaction,
-      body: marking(this.#mark, body),
+      body,
+      mark: this.#mark,
       isAbort: (error) => isAbort(error, this.connection.describeError),
     });
   }
@@ -115,7 +116,7 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
       }
     },
     // A transaction that failed refuses every statement until it is rolled back.
-    undoesAll: () => false,
+    undoneBy: () => undefined,
   };
 
   /** Outside the transaction, the row would be saved at once, and no rollback would remove it. */

@@ -257,7 +257,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
         await deadlock(tx);
         await installed.cell.insertLease(tx, leaseOf(uuid));
       });
-      expect(ran).toMatchObject({ kind: "rolled_back", error: { code: "TRANSACTION_ENDED" } });
+      expect(ran).toMatchObject({ kind: "ended", error: { code: "TRANSACTION_ENDED" } });
       expect(await saved()).toEqual([]);
       expect(await values()).toEqual([0, 0]);
     });
@@ -284,7 +284,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
         await installed.cell.delete(tx, claimed, [2]).catch(note);
       });
       expect(errors).toMatchObject(Array.from({ length: 4 }, () => ({ code: "TRANSACTION_ENDED" })));
-      expect(ran).toMatchObject({ kind: "rolled_back", error: { code: "TRANSACTION_ENDED" } });
+      expect(ran).toMatchObject({ kind: "ended", error: { code: "TRANSACTION_ENDED" } });
       expect(await values()).toEqual([0, 0]);
     });
 
@@ -293,7 +293,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
         await installed.cell.insertLease(tx, leaseOf(uuidv7()));
         await deadlock(tx);
       });
-      expect(ran).toMatchObject({ kind: "rolled_back", error: { code: "TRANSACTION_ENDED" } });
+      expect(ran).toMatchObject({ kind: "ended", error: { code: "TRANSACTION_ENDED" } });
       expect(await saved()).toEqual([]);
       expect(await values()).toEqual([0, 0]);
     });
@@ -303,7 +303,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
         await tx.execute(sql`CREATE TABLE IF NOT EXISTS others (id int)`);
         await installed.cell.insertLease(tx, leaseOf(uuidv7()));
       });
-      expect(ran).toMatchObject({ kind: "rolled_back", error: { code: "TRANSACTION_ENDED" } });
+      expect(ran).toMatchObject({ kind: "ended", error: { code: "TRANSACTION_ENDED" } });
       expect(await saved()).toEqual([]);
     });
 
