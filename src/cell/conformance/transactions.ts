@@ -474,6 +474,36 @@ function endSuite({ describe, test, expect }: Suites, world: World): void {
       expect((await one.rows("organizations")).some((row) => row.path === path)).toBe(false);
     });
 
+    // MySQL undoes only the statement, and the transaction goes on.
+    const testOfFailed = world.target.dialect === "postgres" ? test : (): void => {};
+    testOfFailed("a caught error is the cause of the NotSavedError, whatever else was written", async () => {
+      const { one } = world;
+      const [taken, other] = [fresh("taken"), fresh("other")];
+      await one.transaction((tx) => tx.insert("projects", { id: taken, path: taken }));
+      const duplicate = { id: fresh("twice"), path: taken };
+      let caught: unknown;
+      for (const first of [[], [{ id: other, path: other }]]) {
+        const failed = one.transaction(async (tx) => {
+          for (const row of first) await tx.insert("projects", row);
+          await tx.insert("projects", duplicate).catch((error: unknown) => {
+            caught = error;
+          });
+        });
+        const error = (await thrownBy(failed)) as Error;
+        expect(error).toMatchObject({ code: "NOT_SAVED" });
+        expect(error.cause).toBe(caught);
+      }
+      // The application's own error stays.
+      const changed = new RangeError("try another name");
+      const failed = one.transaction(async (tx) => {
+        await tx.insert("projects", duplicate).catch(() => {});
+        throw changed;
+      });
+      await expect(failed).rejects.toBe(changed);
+      expect(one.events).toEqual([]);
+      expect(await one.owners("ROUTES", other)).toEqual([`${other}: free`]);
+    });
+
     test("[L5] after the fence, an open local transaction cannot save its stale lease", async () => {
       const { one } = world;
       const path = fresh("late");

@@ -11,11 +11,12 @@ import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/con
 import type { VerificationParts } from "../sql/verification.ts";
 import { ROWS_PER_STATEMENT, SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
+import { StatementErrors } from "../sql/statement-errors.ts";
 import { storedFaults } from "../sql/stored-faults.ts";
 import { ageMsOf } from "./age.ts";
 import type { AnyRow } from "../table.ts";
 import { affectedRows } from "./driver.ts";
-import { isAbort, isDuplicateKey, isLockConflict, missingTableOf } from "./failure.ts";
+import { isAbort, isDeadlock, isDuplicateKey, isLockConflict, missingTableOf } from "./failure.ts";
 import { MysqlLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
@@ -48,9 +49,13 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
   readonly ledgerHistory: MysqlLedgerHistory;
   readonly #parts: MysqlParts<Tx>;
   readonly #options: MysqlDatabaseOptions;
+  readonly #errors: StatementErrors<Tx>;
 
   constructor(parts: MysqlParts<Tx>, options: MysqlDatabaseOptions) {
-    super(parts.connection, parts.rows, { leases: outstandingLeases, ageMsOf, readsSnapshot: true });
+    const errors = new StatementErrors<Tx>();
+    const dialect = { leases: outstandingLeases, ageMsOf, readsSnapshot: true };
+    super(parts.connection, errors.noting(parts.rows), dialect);
+    this.#errors = errors;
     this.#parts = parts;
     this.#options = options;
     this.verification = new MysqlVerification(parts);
@@ -70,9 +75,17 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
   async run<T>(body: (tx: Tx) => Promise<T>): Promise<TransactionResult<T>> {
     const { describeError } = this.connection;
     const mark: TransactionMark<Tx> = {
-      set: (tx) => setSavepoint(this.#orm(tx)),
+      set: (tx) => {
+        this.#errors.begin(tx);
+        return setSavepoint(this.#orm(tx));
+      },
       isGone: async (tx) => !(await releaseSavepoint(this.#orm(tx), describeError)),
-      undoneBy: (_, error) => (isLockConflict(error, describeError) ? error : undefined),
+      // After a deadlock, `tx` writes nothing more, so the application gets the error that it made of it.
+      undoneBy: (tx, error) =>
+        isLockConflict(error, describeError) ||
+        this.#errors.of(tx).some((earlier) => isDeadlock(earlier, describeError))
+          ? error
+          : undefined,
     };
     const transaction = (work: (tx: Tx) => Promise<T>): Promise<T> =>
       this.connection.transaction(work, this.#options.transaction);

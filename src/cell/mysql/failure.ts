@@ -50,6 +50,10 @@ export const isAbort = (error: unknown, describe: DescribeError = asItIs): boole
 export const isLockConflict = (error: unknown, describe: DescribeError = asItIs): boolean =>
   [LOCK_WAIT_TIMEOUT, DEADLOCK].includes(errnoOf(error, describe) ?? 0);
 
+/** It has undone the whole transaction. */
+export const isDeadlock = (error: unknown, describe: DescribeError = asItIs): boolean =>
+  errnoOf(error, describe) === DEADLOCK;
+
 export const isDuplicateKey = (error: unknown, describe: DescribeError = asItIs): boolean =>
   errnoOf(error, describe) === DUPLICATE_KEY;
 

@@ -10,6 +10,7 @@ import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/con
 import type { VerificationParts } from "../sql/verification.ts";
 import { SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
+import { StatementErrors } from "../sql/statement-errors.ts";
 import { storedFaults } from "../sql/stored-faults.ts";
 import type { AnyRow } from "../table.ts";
 import { ageMsOf } from "./age.ts";
@@ -57,13 +58,17 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   readonly #leaseTable: KnownTable;
   readonly #claimables: ClaimableTables<Tx>;
   readonly #deferrable = new WeakMap<Claimable, boolean>();
+  readonly #errors: StatementErrors<Tx>;
 
   constructor(
     parts: PostgresParts<Tx>,
     options: PostgresDatabaseOptions,
     claimables = new ClaimableTables(parts.connection),
   ) {
-    super(parts.connection, parts.rows, { leases: outstandingLeases, ageMsOf, readsSnapshot: false });
+    const errors = new StatementErrors<Tx>();
+    const dialect = { leases: outstandingLeases, ageMsOf, readsSnapshot: false };
+    super(parts.connection, errors.noting(parts.rows), dialect);
+    this.#errors = errors;
     this.#parts = parts;
     this.#options = options;
     this.verification = new PostgresVerification(parts, claimables);
@@ -103,7 +108,10 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
 
   readonly #mark: TransactionMark<Tx> = {
     // Unlike a query, it allows SET TRANSACTION afterwards.
-    set: async (tx) => void (await this.#orm(tx).execute(sql.raw(`SET LOCAL ${MARK} = 'open'`))),
+    set: async (tx) => {
+      this.#errors.begin(tx);
+      await this.#orm(tx).execute(sql.raw(`SET LOCAL ${MARK} = 'open'`));
+    },
     isGone: async (tx) => {
       try {
         const [seen] = await this.#orm(tx)
@@ -112,12 +120,22 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
         return seen?.isOpen !== true;
       } catch (error) {
         // PostgreSQL would answer its COMMIT with ROLLBACK, and no error. Not every driver looks.
-        throw isFailedTransaction(error, this.connection.describeError) ? new NotSavedError(error) : error;
+        throw this.#isRefusal(error) ? this.#notSaved(tx, error) : error;
       }
     },
-    // A transaction that failed refuses every statement until it is rolled back.
-    undoneBy: () => undefined,
+    // Only if it is the cell's own statement that was refused: the application gets its own errors.
+    undoneBy: (tx, error) =>
+      this.#errors.of(tx).includes(error) && this.#isRefusal(error) ? this.#notSaved(tx, error) : undefined,
   };
+
+  /** A transaction that failed refuses every statement until it is rolled back. */
+  #isRefusal(error: unknown): boolean {
+    return isFailedTransaction(error, this.connection.describeError);
+  }
+
+  #notSaved(tx: Tx, refusal: unknown): NotSavedError {
+    return new NotSavedError(this.#errors.of(tx).findLast((error) => !this.#isRefusal(error)) ?? refusal);
+  }
 
   /** Outside the transaction, the row would be saved at once, and no rollback would remove it. */
   async insertLease(tx: Tx, { uuid, sources, deferred }: NewLocalLease): Promise<void> {

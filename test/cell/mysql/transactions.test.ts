@@ -236,7 +236,7 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
 
   describe("a transaction that ends early saves no lease", () => {
     /** Causes a deadlock and catches its error, which an application should not do. */
-    const deadlock = async (tx: Tx): Promise<void> => {
+    const deadlock = async (tx: Tx, wait: () => Promise<unknown> = () => set(tx, 2, 7)): Promise<void> => {
       await set(tx, 1, 7);
       const rows = Array.from({ length: 50 }, (_, index) => `(${100 + index}, 0)`).join();
       // InnoDB rolls back the transaction that has written less.
@@ -245,11 +245,17 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
         `INSERT INTO things VALUES ${rows}`,
       ]);
       const blocked = other.connection.query("UPDATE things SET value = 8 WHERE id = 1");
-      const error = await set(tx, 2, 7).catch((thrown: unknown) => thrown);
+      const error = await wait().catch((thrown: unknown) => thrown);
       expect((error as Error).cause).toMatchObject({ errno: 1213 });
       await blocked;
       await other.end("ROLLBACK");
     };
+
+    const claimed = claimable(things, {
+      source: "RAILS_TABLE_USERS",
+      subject: { type: "USER", id: "id" },
+      attributes: { value: "USERNAMES" },
+    }) as unknown as Claimable;
 
     test("a deadlock before the insert of the lease, whose error is caught", async () => {
       const uuid = uuidv7();
@@ -263,11 +269,6 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
     });
 
     test("after a deadlock whose error is caught, the cell writes no row", async () => {
-      const claimed = claimable(things, {
-        source: "RAILS_TABLE_USERS",
-        subject: { type: "USER", id: "id" },
-        attributes: { value: "USERNAMES" },
-      }) as unknown as Claimable;
       const errors: unknown[] = [];
       const note = (error: unknown): void => void errors.push(error);
       const ran = await installed.cell.run(async (tx) => {
@@ -286,6 +287,21 @@ describe.skipIf(isSkipped("MariaDB"))("local transactions on MariaDB", () => {
       expect(errors).toMatchObject(Array.from({ length: 4 }, () => ({ code: "TRANSACTION_ENDED" })));
       expect(ran).toMatchObject({ kind: "ended", error: { code: "TRANSACTION_ENDED" } });
       expect(await values()).toEqual([0, 0]);
+    });
+
+    test("the application's own error stays after a deadlock of the cell's statement", async () => {
+      const error = new RangeError("please try again");
+      const ran = await installed.cell.run(async (tx) => {
+        await deadlock(tx, () => installed.cell.lock(tx, claimed, { ids: [2] }));
+        throw error;
+      });
+      expect(ran).toEqual({ kind: "rolled_back", error });
+      expect(await values()).toEqual([0, 0]);
+      const later = await installed.cell.run(async (tx) => {
+        await tx.execute(sql`COMMIT`);
+        throw error;
+      });
+      expect(later).toMatchObject({ kind: "ended", error: { cause: error } });
     });
 
     test("a deadlock after the insert of the lease, whose error is caught", async () => {
