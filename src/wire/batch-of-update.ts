@@ -88,7 +88,15 @@ export async function batchOfUpdate(
     batch[list].push({ ...named(given), ...scope });
     places[list].push(given);
   }
+  const spellings = new Set(creating.map(({ bucket }) => JSON.stringify(bucket)));
   for (const given of destroying) {
+    const missing = (["subject", "source"] as const).find((field) => given[field] === undefined);
+    // Without them, the destroy of a name that was only there within the transaction looks like a change.
+    if (missing !== undefined && spellings.has(JSON.stringify(given.bucket)))
+      return invalid(
+        `${given.at}.${missing}`,
+        "is missing, and the name is also in `create_records`: send what the name was saved with",
+      );
     // Only the first: a name that is twice in a list is refused.
     if (hasBothLists && created.delete(keys.get(given))) continue;
     batch.destroys.push(named(given));

@@ -98,7 +98,7 @@ function silenceShard(line: CommandLine): void {
   const { coordinator } = line;
   const fetch: typeof coordinator.fetch = async (url, init) => {
     const answer = await coordinator.fetch(url, init);
-    if (!(url instanceof URL ? url.pathname : String(url)).endsWith("/steps")) return answer;
+    if (!new Request(url).url.endsWith("/steps")) return answer;
     const shards = (await answer.json()) as {
       growth: { can_be_cut: boolean; sources: { state: unknown }[] };
     };

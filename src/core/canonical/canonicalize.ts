@@ -81,7 +81,7 @@ export function canonicalize(rule: CanonicalRule, value: string, maxBytes: numbe
   return firstBoundFault(rule, made.canonical) ?? made;
 }
 
-/** Applies everything but the rules of email addresses and domains, and the bounds that a deployment has declared. */
+/** Applies everything but the rules of addresses and domains, and the bounds that a deployment declares. */
 function canonicalOf(rule: CanonicalRule, value: string, maxBytes: number): Canonical | Refused {
   if (value.length === 0) return refused("empty", "The value is empty.");
   // Each UTF-16 unit takes at least one byte in UTF-8, so this check bounds all the work below.

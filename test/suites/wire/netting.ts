@@ -144,6 +144,25 @@ function nettingTests(started: () => Wire): void {
       );
   });
 
+  test("[W9] a destroy record without facts is refused if a create record has its spelling", async () => {
+    const client = started().clientOf();
+    const [a, b] = [freshName(), freshName()];
+    const { subject, source, claim } = record(a);
+    for (const [given, missing] of [
+      [{ claim }, "subject"],
+      [{ claim, source }, "subject"],
+      [{ claim, subject }, "source"],
+    ] as const) {
+      const error = await failure(client.beginUpdate(begin([record(a), record(b)], [given])));
+      expect([error.code, error.rawMessage]).toEqual([
+        Code.InvalidArgument,
+        expect.stringContaining(`destroy_records[0].${missing}`),
+      ]);
+    }
+    const { leaseUuid } = await client.beginUpdate(begin([record(b)], [claimOf(a)]));
+    await client.rollbackUpdate({ cellId: 1n, leaseUuid });
+  });
+
   test("[W5] [W9] a name in both lists that another begin creates is ALREADY_EXISTS", async () => {
     const wire = started();
     const name = freshName();
