@@ -87,6 +87,25 @@ test("what a killed run of an operator has left is removed with its cell", async
   });
 });
 
+test("a run whose new id is another's cell leaves that cell alone", async () => {
+  const line = await startCommandLine();
+  const real = line.coordinator.fetch;
+  let id = "";
+  const fetch: typeof real = async (target, init) => {
+    const { pathname } = new URL(target instanceof Request ? target.url : target);
+    if (pathname === "/v1/admin/cells" && init?.method === "POST" && id === "") {
+      ({ cell_id: id } = JSON.parse(init.body as string) as { cell_id: string });
+      const { url, keys } = line.coordinator;
+      const other = createClient({ url, key: keys.operator, fetch: real });
+      await other.cells.add({ cell_id: id, name: "other", address: "https://x.invalid" });
+    }
+    return real(target, init);
+  };
+  Object.assign(line, { coordinator: { ...line.coordinator, fetch } });
+  expect((await line.run(["bench", "--leases", "2", "--yes"])).code).not.toBe(0);
+  expect(await line.json(["cells", "show", id])).toMatchObject({ cell: { name: "other", state: "ACTIVE" } });
+});
+
 test("a key of a cell needs nothing else", async () => {
   const line = await startCommandLine();
   const env = { LEASEHOLD_KEY: line.coordinator.keys.cell("2") };

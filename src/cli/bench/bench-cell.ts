@@ -59,7 +59,8 @@ export async function openCell(
   const operator = operatorOf(context, url, key);
   const reason = `leasehold bench, run ${run}`;
   const id = given ?? (isEarlier ? await findOwnCell(operator, run) : newCellId());
-  const remove = (): Promise<void> => removeEmptyCell(withoutInterrupt(context), operator, id, reason);
+  const remove = (own: string): Promise<void> =>
+    removeEmptyCell(withoutInterrupt(context), operator, own, reason);
   const isNew = given === undefined && !isEarlier;
   try {
     if (isNew) await operator.cells.add({ cell_id: id, name: nameOf(run), address: ADDRESS, reason });
@@ -75,11 +76,13 @@ export async function openCell(
       id,
       close: async (isClean) => {
         await operator.keys.revoke(minted.id, { cell_id: id, reason });
-        if (given === undefined && isClean) await remove();
+        if (given === undefined && isClean) await remove(id);
       },
     };
   } catch (error) {
-    if (isNew) await remove().catch(() => undefined);
+    // The add may have failed because another cell has the id, so only the name tells whose cell it is.
+    const removeOwn = async (): Promise<void> => remove(await findOwnCell(operator, run));
+    if (isNew) await removeOwn().catch(() => undefined);
     throw error;
   }
 }
