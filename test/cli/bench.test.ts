@@ -87,6 +87,32 @@ test("what a killed run of an operator has left is removed with its cell", async
   });
 });
 
+test("a clean-up that finds other claims or leases of the run does not drain its cell", async () => {
+  const line = await startCommandLine();
+  const cells = await line.client().cells.list().all();
+  const run = "1f3b5c7d";
+  const named = `leasehold-bench-${run}`;
+  await line.client().cells.add({ cell_id: "77", name: named, address: "https://x.invalid" });
+  const { key } = await line.client().keys.mint({ role: "cell", cell_id: "77" });
+  const { url, fetch } = line.coordinator;
+  const { leases } = createClient({ url, fetch, key, cell: "77" });
+  const source = "RAILS_TABLE_EMAILS" as const;
+  const { uuid } = await leases.begin({
+    creates: [{ ...create("1"), source: { type: source, id: `${named}-1` } }],
+  });
+  const again = ["bench", "--clean-up", run, "--yes"];
+  const open = await line.run(again);
+  expect(open).toMatchObject({ code: 1, err: expect.stringContaining("still has 1 open leases") as string });
+  await leases.commit(uuid);
+  const refused = await line.run(again);
+  expect(refused.code).toBe(1);
+  expect(refused.err).toContain(`still has 1 claims, of the source types ${source}, so it was not drained`);
+  expect(refused.err).toContain(`Next: leasehold bench --clean-up ${run} --source ${source}\n`);
+  expect(await line.json(["cells", "show", "77"])).toMatchObject({ cell: { state: "ACTIVE" } });
+  expect(await line.run([...again, "--source", source])).toMatchObject({ code: 0 });
+  expect(await line.client().cells.list().all()).toEqual(cells);
+});
+
 test("a run whose new id is another's cell leaves that cell alone", async () => {
   const line = await startCommandLine();
   const real = line.coordinator.fetch;

@@ -6,6 +6,7 @@ import { keyFactsOf } from "../connection/key-facts.ts";
 import { CommandError, usageError } from "../framework/command-error.ts";
 import { Context } from "../framework/context.ts";
 import { exitCodes } from "../framework/exit-codes.ts";
+import { commandLine } from "../../text/shell-word.ts";
 
 export interface BenchCell {
   id: string;
@@ -59,8 +60,9 @@ export async function openCell(
   const operator = operatorOf(context, url, key);
   const reason = `leasehold bench, run ${run}`;
   const id = given ?? (isEarlier ? await findOwnCell(operator, run) : newCellId());
+  const cleanUpLine = (source: string): string => commandLine("bench", "--clean-up", run, "--source", source);
   const remove = (own: string): Promise<void> =>
-    removeEmptyCell(withoutInterrupt(context), operator, own, reason);
+    removeEmptyCell(withoutInterrupt(context), operator, own, reason, cleanUpLine);
   const isNew = given === undefined && !isEarlier;
   try {
     if (isNew) await operator.cells.add({ cell_id: id, name: nameOf(run), address: ADDRESS, reason });

@@ -1,5 +1,5 @@
 import { isLoopback } from "../connection/loopback.ts";
-import { messageOf, usageError } from "../framework/command-error.ts";
+import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
 import { exitCodes, type ExitCode } from "../framework/exit-codes.ts";
 import { durationText } from "../../text/duration.ts";
@@ -93,9 +93,10 @@ async function finish(
     await cell.close(cleaned !== undefined);
   } catch (error) {
     problems.push(
-      `The key of the run or its cell ${cell.id} is left: ${messageOf(error)} ` +
+      `The key of the run or its cell ${cell.id} is left: ${messageOf(error).replace(/\.$/, "")}. ` +
         "The key expires within an hour.",
     );
+    if (error instanceof CommandError) nextSteps.push(...error.nextSteps);
     nextSteps.push(commandLine("keys", "ls", "--cell", cell.id), commandLine("cells", "show", cell.id));
   }
   return { cleaned, problems, nextSteps };

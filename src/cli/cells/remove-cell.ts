@@ -128,7 +128,7 @@ function refuseUnready(removal: Removal, options: RemoveOptions): void {
     );
   if (leases > 0)
     throw new CommandError(
-      `cell ${id} has ${leases} open leases: decide them first. Nothing was changed`,
+      `cell ${id} still has ${leases} open leases: decide them first. Nothing was changed`,
       exitCodes.conflict,
       [commandLine("leases", "ls", "--cell", id)],
     );
@@ -148,21 +148,44 @@ function effectOf(removal: Removal, reason: string): string {
  * Removes a cell that has neither claims nor open leases. Repeated, it goes on where it ended.
  *
  * @param operator - drains the cell
+ * @param emptyLine - the command that releases the cell's claims of a source type
+ * @throws CommandError if the cell has claims or open leases. Then it is not drained, because a draining cell
+ *   takes no begins, so nobody could release its claims.
  */
 export async function removeEmptyCell(
   context: Context,
   operator: Client,
   id: string,
   reason: string,
+  emptyLine: (source: string) => string,
 ): Promise<void> {
   const removal = await read(context, id);
   if (isDone(removal)) return;
   if (removal.progress === null) {
-    await operator.cells.drain(id, { reason });
     await settle(context, id);
+    refuseUnlessEmpty(await countAll(context, id), emptyLine);
+    await operator.cells.drain(id, { reason });
     await startRemoval(context, id, reason, []);
   }
   await release(context, removal, reason);
+}
+
+function refuseUnlessEmpty(removal: Removal, emptyLine: (source: string) => string): void {
+  const { cell_id: id, claims, claims_total: total, outstanding_leases: leases } = removal;
+  const sources = [...new Set(claims.map(({ source_type: source }) => source))];
+  if (total > 0)
+    throw new CommandError(
+      `cell ${id} still has ${total} claims, of the source types ${sources.join(", ")}, so it was not ` +
+        "drained: repeat the command with --source",
+      exitCodes.conflict,
+      sources.map(emptyLine),
+    );
+  if (leases > 0)
+    throw new CommandError(
+      `cell ${id} still has ${leases} open leases, so it was not drained: decide them first`,
+      exitCodes.conflict,
+      [commandLine("leases", "ls", "--cell", id)],
+    );
 }
 
 /** Waits until shards have applied the last decisions, because the removal starts only then. */
