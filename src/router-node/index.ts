@@ -8,6 +8,9 @@ import type { Proxy } from "../router/index.ts";
  * Bodies are streamed in both directions, a client that leaves ends its request to the cell, and the address
  * of the client gets into `X-Forwarded-For`. A server of Node passes no WebSockets on.
  *
+ * It logs nothing. The cause of a failure with a status of 500 or more goes only to the proxy's hook
+ * `onProxyFailure`.
+ *
  * @example
  * ```ts
  * import { createServer } from "node:http";

@@ -11,7 +11,10 @@ export interface ProxyHooks {
   onRefused?: (event: RefusedEvent) => void;
   /** Called when a rule sends a request to its default cell. `RouterMetrics` counts it. */
   onFallback?: (event: { rule: string }) => void;
-  /** Called when the proxy answers a request itself, or asks the client to send it again. */
+  /**
+   * Called when the proxy answers a request itself, or asks the client to send it again. Nothing else gets
+   * the `detail` of a failure with a status of 500 or more.
+   */
   onProxyFailure?: (failure: ProxyFailure) => void;
 }
 
