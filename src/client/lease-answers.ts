@@ -1,4 +1,4 @@
-import { unknown, type Answer } from "./answer.ts";
+import { unknown, unread, type Answer } from "./answer.ts";
 import type { Batch, Lease, Operations } from "./api-types.ts";
 import type { BeginLimiter } from "./begin-limiter.ts";
 import { invalid, noCell, type Caller, type Input } from "./caller.ts";
@@ -75,7 +75,7 @@ export class LeaseAnswers {
   }
 
   async get(uuid: string, options: CallOptions = {}): Promise<Answer<Lease>> {
-    return leaseOf(await this.#call("getLease", uuid, options));
+    return leaseOf(await this.#call("getLease", uuid, options), unread);
   }
 
   async #call<Id extends LeaseOperation>(
@@ -99,10 +99,10 @@ const STATES: ReadonlySet<string> = new Set([
 ] satisfies Lease["state"][]);
 
 /** A newer coordinator may have a state that this client does not know. The outcome is unknown then. */
-function leaseOf(answer: Answer<LeaseAnswer>): Answer<PlacedLease> {
+function leaseOf(answer: Answer<LeaseAnswer>, failed = unknown): Answer<PlacedLease> {
   if (answer.kind !== "ok") return answer;
   const { lease, positions } = answer.value;
   return STATES.has(lease.state)
     ? { kind: "ok", value: positions === undefined ? lease : { ...lease, positions } }
-    : unknown(`the lease has a state that this client does not know: ${lease.state}`);
+    : failed(`the lease has a state that this client does not know: ${lease.state}`);
 }

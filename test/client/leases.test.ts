@@ -91,6 +91,15 @@ it("reads one lease", async () => {
   expect(sent.map(requestOf)).toEqual([{ method: "GET", url: path, body: undefined, headers }]);
 });
 
+it("the outcome of a call whose lease has an unknown state is unknown, except that of a read", async () => {
+  const newer = { status: 200, json: { lease: { ...leaseOf("GRANTED"), state: "PAUSED" } } };
+  const { client } = fakeClient([newer]);
+  const text = "the lease has a state that this client does not know: PAUSED";
+  const failed = { code: "UNAVAILABLE", message: expect.stringContaining(text) as string };
+  expect(await errorOf(client.leases.commit(UUID))).toMatchObject({ ...failed, outcomeKnown: false });
+  expect(await errorOf(client.leases.get(UUID))).toMatchObject({ ...failed, outcomeKnown: true });
+});
+
 it("escapes values in the path", async () => {
   const { client, sent } = fakeClient([granted], { cell: "a/b ?#" });
   await client.leases.get("..%2f");
