@@ -151,7 +151,13 @@ test("without --yes, nothing is sent to another machine, unless a person types i
   expect((await line.run(["bench", "--leases", "1"], { answers: ["yes"] })).code).toBe(2);
   expect((await line.run(["bench", "--clean-up", "1f3b5c7d"])).code).toBe(2);
   expect(line.sent).toEqual([]);
-  expect((await line.run(["bench", "--leases", "1"], { answers: ["leasehold.test"] })).code).toBe(0);
+  const own = await line.run(["bench", "--leases", "1"], { answers: ["leasehold.test"] });
+  expect(own).toMatchObject({ code: 0, asked: [expect.stringContaining("The id is used up for good")] });
+  for (const args of [
+    ["--cell", "1"],
+    ["--clean-up", "1f3b5c7d"],
+  ])
+    expect((await line.run(["bench", ...args], { answers: ["no"] })).asked.join("")).not.toContain("used up");
   for (const args of [
     ["--for", "11m"],
     ["--concurrency", "129"],

@@ -1,3 +1,4 @@
+import { keyFactsOf } from "../connection/key-facts.ts";
 import { isLoopback } from "../connection/loopback.ts";
 import { CommandError, messageOf, usageError } from "../framework/command-error.ts";
 import type { Context } from "../framework/context.ts";
@@ -52,12 +53,17 @@ export async function bench(context: Context, options: BenchOptions): Promise<Re
 
 /** Anything that is not on this machine may be in use by others. */
 async function confirmLoad(context: Context, options: BenchOptions, run: string): Promise<void> {
-  const { url } = await context.target();
+  const { url, key } = await context.target();
   if (isLoopback(url)) return;
+  const registersCell = options.cell === undefined && keyFactsOf(key)?.role === "operator";
   const effect =
     options.cleanUp === undefined
       ? `This puts load on ${url} for up to ${durationText(options.for * 1_000)}, ${options.concurrency} ` +
-        "calls at a time. It shares the limits of the deployment with everybody who uses it."
+        "calls at a time. It shares the limits of the deployment with everybody who uses it." +
+        (registersCell
+          ? " It registers a cell and removes it again. The id is used up for good, and counts against " +
+            "`max_cell_ids`; with --cell, none is."
+          : "")
       : `This gives up all names of run ${run} at ${url}.`;
   await confirm(context, options, { name: new URL(url).host, effect });
 }
