@@ -17,7 +17,7 @@ export class TypeSets {
     this.#caller = caller;
   }
 
-  /** Lists the types that claims can have now. Every key may. */
+  /** Lists the types that claims can have now. Cells, routers, operators and viewers may. */
   async list(options: CallOptions = {}): Promise<DeclaredTypes["types"]> {
     return valueOf(await this.#caller.call("listTypes", options)).types;
   }
