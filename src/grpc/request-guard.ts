@@ -82,8 +82,8 @@ export class RequestGuard {
   readonly #keyless: MessageBudget;
   readonly #inflating: MessageBudget;
   readonly #unread: MessageBudget;
-  /** Whose deadlines can't be read. */
-  readonly #misdated = new WeakSet<ServerHttp2Stream>();
+  /** Streams whose `grpc-timeout` is malformed. */
+  readonly #malformedDeadline = new WeakSet<ServerHttp2Stream>();
   readonly #readMs: number;
   readonly #needsKey: (path: string) => boolean;
 
@@ -107,7 +107,7 @@ export class RequestGuard {
     const timeoutMs = grpcTimeoutMs(String(sent));
     if (timeoutMs === undefined) {
       delete headers[GRPC_TIMEOUT];
-      this.#misdated.add(stream);
+      this.#malformedDeadline.add(stream);
     } else if (timeoutMs > MAX_DEADLINE_S * 1_000) headers[GRPC_TIMEOUT] = `${MAX_DEADLINE_S}S`;
   };
 
@@ -123,7 +123,7 @@ export class RequestGuard {
     const listener: ServerListener = {
       onReceiveMetadata: (metadata, next) => {
         if (needsKey && !hasCredential(call, metadata)) return request.end(KEY_MISSING);
-        if (this.#misdated.has(streamOf(call))) return request.end(MISDATED);
+        if (this.#malformedDeadline.has(streamOf(call))) return request.end(MALFORMED_DEADLINE);
         request.start(metadataBytes(metadata));
         next(metadata);
       },
@@ -154,7 +154,7 @@ const unreadable = (fault: MessageFault): Ending => ({
   details: faultText(fault),
 });
 
-const MISDATED: Ending = {
+const MALFORMED_DEADLINE: Ending = {
   code: status.INVALID_ARGUMENT,
   details: `\`${GRPC_TIMEOUT}\` ${GRPC_TIMEOUT_FORM}`,
 };

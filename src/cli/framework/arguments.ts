@@ -28,9 +28,9 @@ export const duration =
     return seconds;
   };
 
-/** The time between two looks. */
+/** How often a command refreshes. */
 export const intervalOption = (defaultS: number): Option =>
-  new Option("--interval <time>", "the time between two looks, from 1s to 1d")
+  new Option("--interval <time>", "how often to refresh, from 1s to 1d")
     .argParser(duration(1, 86_400))
     .default(defaultS, `${defaultS}s`);
 

@@ -1,6 +1,6 @@
 import type { Io } from "../framework/io.ts";
 
-/** Looks at a waiting deployment, which come about once a second, between two lines that say the same. */
+/** Polls (about one a second) between two identical lines. */
 const EVERY = 10;
 
 /**

@@ -65,7 +65,7 @@ export declare const LivenessProbeResponseSchema: GenMessage<LivenessProbeRespon
  */
 export declare const HealthService: GenService<{
   /**
-   * Answers if the parts that all callers need answer.
+   * Succeeds while the directory, all shards and, if there are cells, at least one ledger respond.
    *
    * @generated from rpc gitlab.cells.topology_service.HealthService.ReadinessProbe
    */
