@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { openState, readState, STATE_VERSION } from "../../scripts/state-file.ts";
+import { hashOf, openState, readState, STATE_VERSION } from "../../scripts/state-file.ts";
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-state-"));
@@ -19,6 +19,13 @@ test("a state keeps its secret, and the number of shards that it was made with",
   expect(await openState(sharded, "npm start", "8")).toEqual(made);
   const state = { version: STATE_VERSION, program: "npm start", shards: "16" };
   expect(await readState(sharded)).toEqual(state);
+});
+
+test("the version of a state depends on its statements, but not on their white space", () => {
+  const hash = hashOf([["CREATE TABLE a (b TEXT, c TEXT)"]]);
+  expect(hashOf([["CREATE TABLE a (\n  b TEXT,\n\tc TEXT\n)"]])).toBe(hash);
+  expect(hashOf([["CREATE TABLE a (b TEXT, d TEXT)"]])).not.toBe(hash);
+  expect(hashOf([["CREATE TABLE a (b TEXT, c TEXT)", ""]])).not.toBe(hash);
 });
 
 test("a state belongs to one program", async () => {
