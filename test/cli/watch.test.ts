@@ -7,7 +7,7 @@ import { claim, create, startCommandLine, type CommandLine, type RunOptions } fr
 
 type Step = () => unknown;
 
-/** Runs a watch that does one step between two looks, and is then interrupted. */
+/** Runs a watch that does one step between two polls, and is then interrupted. */
 async function watch(line: CommandLine, args: readonly string[], steps: readonly Step[], env = {}) {
   const interrupt = new AbortController();
   const left = [...steps];

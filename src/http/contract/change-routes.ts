@@ -8,7 +8,7 @@ import { bucket, point, scope, source, subject } from "./schemas.ts";
 /** The longest time of one stream, in seconds. Then the client connects again. */
 export const STREAM_S = 300;
 
-/** The pause between two looks at the shards when nothing happens, in seconds. */
+/** How long a watch waits before it asks the shards again when nothing happens, in seconds. */
 export const POLL_S = 1;
 
 const checkpoint = positionsText(

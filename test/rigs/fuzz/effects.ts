@@ -34,15 +34,19 @@ const gone = (change: Change): boolean => change.before !== undefined && change.
 
 /**
  * Removes records of used credentials, and changes of a cron run, which may overlap with a request. A running
- * cron has a row without an end. It deletes nothing here, because all rows are too young. After its end, it
- * makes alerts and their messages, continues a growth, and scrubs.
+ * cron has a row without an end. It deletes nothing in D1 here, because all rows are too young, and in
+ * objects the audit entries that an earlier run has copied to D1. After its end, it makes alerts and their
+ * messages, continues a growth, and scrubs.
  */
 export function withoutCron(changes: readonly Change[], { state }: Pick<FuzzServer, "state">): Change[] {
   const isRunning =
     changesIn(changes, D1, "cron_runs").length > 0 ||
     state.rows(/^d1$/, "cron_runs").some(({ finished_at_ms: finished }) => finished === null);
+  const copied = new Set(state.rows(/^d1$/, "audit").map(({ id }) => id));
+  const isCopied = (change: Change): boolean =>
+    change.table === "audit" && gone(change) && copied.has(change.before?.["id"]);
   return changes.filter((change) => {
-    if (change.object !== D1) return !isScrub(change);
+    if (change.object !== D1) return !isScrub(change) && !isCopied(change);
     return !isUse(change) && (gone(change) || !(isRunning || isAlertOrMessage(change)));
   });
 }
