@@ -29,7 +29,7 @@ export interface BulkProgress {
   records: number;
   /** The chunks, which have a transaction and a lease each. */
   chunks: number;
-  /** What an insert has left out, chunk by chunk. A row with several refused columns is there for each. */
+  /** What an insert has left out, chunk by chunk. Each refused column of a row has an entry. */
   refused: readonly RefusedInput[];
 }
 

@@ -354,8 +354,8 @@ export class ClaimTransaction<Tx> {
   }
 
   /**
-   * Runs one write after the other. A write has several statements. If those of another came between them,
-   * a savepoint would undo what it should not, and a write that an ended transaction must not begin would.
+   * Runs one write after the other. A write has several statements. If those of another write came between
+   * them, a savepoint could undo them, and a write could begin after the transaction has ended.
    */
   async #writing<T>(work: () => Promise<T>): Promise<T> {
     this.#check();

@@ -69,8 +69,8 @@ export interface CellDatabase<Tx> extends LocalTransactions<Tx> {
    */
   tryInsert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[] | undefined>;
   /**
-   * Whether to look for rows with `lock`, which may keep other transactions from inserting such rows. True if
-   * there may be some.
+   * Whether there may be rows that match. Ask this before `lock` where there may be none: on MySQL, locking
+   * rows that don't exist blocks inserts of other transactions.
    */
   mayHave(tx: Tx, claimable: Claimable, where: unknown): Promise<boolean>;
   /** Reads rows in the order of their ids, and locks them until the transaction ends. */

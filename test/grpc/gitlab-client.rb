@@ -37,7 +37,8 @@ call = lambda do |method, request, deadline: 30, service: "#{PACKAGE}.ClaimServi
   encode = ->(sent) { request.class.encode(sent) }
   answer = message.call("#{method}Response")
   decode = ->(bytes) { answer.decode(bytes) }
-  stub.request_response("/#{service}/#{method}", request, encode, decode, deadline: Time.now + deadline, metadata: metadata)
+  options = { deadline: Time.now + deadline, metadata: metadata }
+  stub.request_response("/#{service}/#{method}", request, encode, decode, **options)
 end
 code_of = lambda do |&made|
   made.call

@@ -12,8 +12,8 @@ const number: Schema = {
 
 const flagDescriptions: Record<keyof typeof FLAGS, string> = {
   form:
-    "`plain`, the default: the value is one name. `path`: slashes separate names. `email`: an address is " +
-    "only accepted in one spelling, with its domain in ASCII.",
+    "`plain`, the default: the value is one name. `path`: slashes separate names. `email` and `domain`: an " +
+    "address or a domain is only accepted in one spelling, with the domain in ASCII.",
   script:
     "`single`, the default: a name has characters of one script, and look-alikes of other scripts are the " +
     "same name. `any`: all visible characters.",
