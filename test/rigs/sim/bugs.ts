@@ -1,5 +1,5 @@
 import { registerHooks } from "node:module";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import type { Invariant } from "./violation.ts";
 
 const PROJECT = new URL("../../../", import.meta.url);
@@ -2003,19 +2003,40 @@ export function plantedSources(name?: string): ReadonlyMap<string, string> {
   if (bug === undefined)
     throw new Error(`unknown bug "${name}"; known bugs:\n  ${Object.keys(bugs).join("\n  ")}`);
   const sources = new Map<string, string>();
-  for (const { file, find, put } of [...SMALL_SIZES, ...bug.patches]) {
-    const source = sources.get(file) ?? readFileSync(new URL(file, PROJECT), "utf8");
-    const pattern = patternOf(find);
-    if (source.split(pattern).length !== 2)
-      throw new Error(
-        `${name ?? "the sizes"} cannot be planted: ${file} must contain exactly once:\n${find}`,
-      );
-    sources.set(
-      file,
-      source.replace(pattern, () => put),
-    );
-  }
+  for (const patch of SMALL_SIZES) applyTo(sources, "a small size", patch);
+  for (const patch of bug.patches) applyTo(sources, `"${name}"`, patch);
   return sources;
+}
+
+function applyTo(sources: Map<string, string>, what: string, { file, find, put }: Patch): void {
+  const path = new URL(file, PROJECT);
+  if (!existsSync(path)) throw new Error(`${what} cannot be planted: there is no ${file}`);
+  const source = sources.get(file) ?? readFileSync(path, "utf8");
+  const pattern = patternOf(find);
+  const times = source.split(pattern).length - 1;
+  if (times !== 1)
+    throw new Error(
+      `${what} cannot be planted: ${file} must contain this once, not ${times} times:\n${find}`,
+    );
+  if (pattern.source === patternOf(put).source)
+    throw new Error(`${what} changes nothing in ${file}:\n${find}`);
+  sources.set(
+    file,
+    source.replace(pattern, () => put),
+  );
+}
+
+/** Why bugs cannot be planted: one message for each that does not match its file. */
+export function unplantable(): string[] {
+  const messages = Object.keys(bugs).flatMap((name) => {
+    try {
+      return (plantedSources(name), []);
+    } catch (error) {
+      return [(error as Error).message];
+    }
+  });
+  // A size that does not match would be named once for each bug.
+  return [...new Set(messages)];
 }
 
 /** Plants a bug in the modules of this thread. Must run before any module of the protocol is imported. */

@@ -35,7 +35,7 @@ function changedFiles(): ReadonlyMap<string, Variants> {
 function switchOf(path: string, source: string, planted: readonly string[]): string {
   const names = [...source.matchAll(/^export (?:async |abstract )*(?:function\*?|class|const|let) (\w+)/gm)];
   const exported = names.map(([, name]) => name).join(", ");
-  const url = (bug = ""): string => JSON.stringify(`${path}?planted=${encodeURIComponent(bug)}`);
+  const url = (bug = ""): string => JSON.stringify(`${path}?planted=${bug}`);
   const variants = planted.map((bug, index) => `[${JSON.stringify(bug)}, planted${index}]`);
   return [
     `import { plantings } from ${JSON.stringify(`${here}planted.ts`)};`,
@@ -66,7 +66,7 @@ export async function bundleSimulator(): Promise<string> {
         const planted = [...(variants?.keys() ?? [])].filter((bug) => bug !== undefined);
         if (planted.length > 0 && suffix === "")
           return { contents: switchOf(path, original, planted), loader: "js" as Loader };
-        const source = variants?.get(decodeURIComponent(suffix.slice("?planted=".length))) ?? original;
+        const source = variants?.get(suffix.slice("?planted=".length)) ?? original;
         // The bundle has no path, but some modules read files next to them.
         const url = JSON.stringify(pathToFileURL(path).href);
         return { contents: source.replaceAll("import.meta.url", () => url), loader: "ts" as Loader };

@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { bugs, plantedSources } from "./bugs.ts";
+import { bugs, plantedSources, unplantable } from "./bugs.ts";
 import { bundleSimulator } from "./bundle.ts";
 import { missing } from "./coverage.ts";
 import {
@@ -32,6 +32,8 @@ const HELP = `npm run sim -- [options]
   --bugs           plants each bug over --seeds seeds until it is found, then over its known seed; fails
                    if one is not found
   --list-bugs      lists the bugs that can be planted
+  --check-bugs     checks in a second that all bugs can be planted: each piece of source to change exists
+                   once, and the changed file can be parsed. Runs nothing. Fails if one cannot
   --known          runs the known seeds: the coverage set, then one seed for each bug
   --find-known     searches for the known seeds that don't find any more what they found, each bug in
                    --seeds runs, then for shorter runs, and writes known-seeds.json
@@ -54,6 +56,7 @@ const { values } = parseArgs({
     bug: { type: "string" },
     bugs: { type: "boolean", default: false },
     "list-bugs": { type: "boolean", default: false },
+    "check-bugs": { type: "boolean", default: false },
     known: { type: "boolean", default: false },
     "find-known": { type: "boolean", default: false },
     keep: { type: "string" },
@@ -259,6 +262,20 @@ async function everyBug(): Promise<boolean> {
   return missed.length === 0;
 }
 
+/** Checks that all bugs can be planted. The bundler parses each changed file. */
+async function checkBugs(): Promise<boolean> {
+  const messages = unplantable();
+  if (messages.length === 0)
+    await bundleSimulator().catch((error: Error) => void messages.push(error.message));
+  for (const message of messages) print(message);
+  print(
+    messages.length === 0
+      ? `all ${Object.keys(bugs).length} bugs can be planted`
+      : "change `file`, `find` and `put` of these bugs in test/rigs/sim/bugs.ts",
+  );
+  return messages.length === 0;
+}
+
 async function oneSeed(): Promise<boolean> {
   const steps = wholeNumber("steps", values.steps, 1);
   const seed = wholeNumber("seed", values.seed ?? "", 0);
@@ -296,6 +313,7 @@ async function regressions(): Promise<boolean> {
 
 async function main(): Promise<boolean> {
   if (values.help) return (print(HELP), true);
+  if (values["check-bugs"]) return checkBugs();
   // This throws if there is no such bug.
   plantedSources(values.bug);
   if (values["list-bugs"]) {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { readKnownSeeds } from "./known-seeds.ts";
 import { sim } from "./process.ts";
 
@@ -33,6 +33,34 @@ test("--bug and --seeds search the seed that finds a bug", async () => {
   const { code, lines } = await sim("--bug", bug, ...range);
   expect(code).toBe(0);
   expect(lines.at(-1)).toMatch(RegExp(`^found by seed ${seed} as I\\d+: ${bug}$`));
+});
+
+/** Makes the simulator run with changed bugs. `bug` is one that changes a single file. */
+function changeBugs(statement: string): void {
+  const [bugsUrl, bug] = [new URL("./bugs.ts", import.meta.url).href, "the last decision wins"];
+  const script = `import { bugs } from "${bugsUrl}"; const bug = bugs["${bug}"].patches[0]; ${statement}`;
+  vi.stubEnv("NODE_OPTIONS", `--import=data:text/javascript,${encodeURIComponent(script)}`);
+  onTestFinished(() => void vi.unstubAllEnvs());
+}
+
+test("--check-bugs accepts the bugs as they are", async () => {
+  expect(await sim("--check-bugs")).toEqual({
+    code: 0,
+    lines: [expect.stringMatching(/^all \d+ bugs can be planted$/)],
+  });
+});
+
+test.for([
+  ["bug.find = 'nothing like this'", /^"the last decision wins" cannot be planted: src\/.*, not 0 times:$/],
+  ["bug.find = 'const'", /^"the last decision wins" cannot be planted: src\/.*, not \d+ times:$/],
+  ["bug.file = 'src/none.ts'", /^"the last decision wins" cannot be planted: there is no src\/none.ts$/],
+  ["bug.put = ` ${bug.find}`", /^"the last decision wins" changes nothing in src\/.*:$/],
+  ["bug.put = 'const ('", /^src\/.*\?planted=the last decision wins:\d+:\d+: ERROR: /],
+] as const)("--check-bugs fails for %s", async ([statement, message]) => {
+  changeBugs(statement);
+  const { code, lines } = await sim("--check-bugs");
+  expect(lines).toContainEqual(expect.stringMatching(message));
+  expect(code).toBe(1);
 });
 
 test("invalid options are refused", async () => {
