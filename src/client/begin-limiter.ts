@@ -14,6 +14,13 @@ export interface BeginLimit {
   onFull?: "refuse" | "warn" | undefined;
 }
 
+interface BeginUnderWay {
+  /** Whether it may wait for names. */
+  mayWait: boolean;
+  /** When it has ended at the latest, by `performance.now()`. */
+  endMs: number;
+}
+
 const MAX_BEGINS = 300;
 /** The share of begins that may wait for names, as at the coordinator. */
 const WAITING_SHARE = 1 / 3;
@@ -29,9 +36,7 @@ export class BeginLimiter {
   readonly #onFull: "refuse" | "warn";
   readonly #breaker: Breaker | undefined;
   readonly #hooks: Hooks | undefined;
-  #underWay = 0;
-  /** Those of them that may wait for names. */
-  #waiting = 0;
+  readonly #underWay = new Set<BeginUnderWay>();
 
   constructor(
     { max = MAX_BEGINS, onFull = "refuse" }: BeginLimit,
@@ -48,17 +53,28 @@ export class BeginLimiter {
   /**
    * Runs a begin if there is room for it. If it `waits`, it may keep its room for long. So it is told whether
    * it may wait, which leaves room for begins that don't.
+   *
+   * @param withinMs the longest time that `begin` takes. Afterwards it has no room any more: in a Worker, it
+   *   never ends if its request is cancelled
+   * @param waits whether it wants to wait for names
    */
-  async run<T>(begin: (mayWait: boolean) => Promise<Answer<T>>, waits = false): Promise<Answer<T>> {
-    if (this.#underWay >= this.#max) {
+  async run<T>(
+    begin: (mayWait: boolean) => Promise<Answer<T>>,
+    withinMs: number,
+    waits: boolean,
+  ): Promise<Answer<T>> {
+    const nowMs = performance.now();
+    for (const each of this.#underWay) if (each.endMs < nowMs) this.#underWay.delete(each);
+    if (this.#underWay.size >= this.#max) {
       if (this.#onFull === "refuse") return tooManyBegins(this.#max);
-      callHook(this.#hooks?.onTooManyBegins, { underWay: this.#underWay + 1, max: this.#max });
+      callHook(this.#hooks?.onTooManyBegins, { underWay: this.#underWay.size + 1, max: this.#max });
     }
     const entered = this.#breaker?.enter() ?? { isProbe: false };
     if ("waitMs" in entered) return circuitOpen(entered.waitMs);
-    const mayWait = waits && this.#waiting < this.#max * WAITING_SHARE;
-    this.#underWay += 1;
-    if (mayWait) this.#waiting += 1;
+    const waiting = [...this.#underWay].filter(({ mayWait }) => mayWait).length;
+    const mayWait = waits && waiting < this.#max * WAITING_SHARE;
+    const its = { mayWait, endMs: nowMs + withinMs };
+    this.#underWay.add(its);
     // If `begin` throws, the coordinator was never asked.
     let result: BeginResult = "cancelled";
     try {
@@ -66,8 +82,7 @@ export class BeginLimiter {
       result = resultOf(answer);
       return answer;
     } finally {
-      this.#underWay -= 1;
-      if (mayWait) this.#waiting -= 1;
+      this.#underWay.delete(its);
       this.#breaker?.ended(entered, result);
     }
   }

@@ -122,10 +122,15 @@ export class Connection {
     this.#fetch = options.fetch ?? ((url, init) => fetch(url, init));
   }
 
+  /** The time for a call that has no deadline of its own. */
+  get deadlineMs(): number {
+    return this.#options.deadlineMs ?? 10_000;
+  }
+
   async call<T>(call: Call): Promise<Answer<T>> {
-    const { deadlineMs = 10_000, attemptMs = 6_000 } = this.#options;
+    const { attemptMs = 6_000 } = this.#options;
     const { extraMs = 0 } = call;
-    const end = performance.now() + (call.deadlineMs ?? deadlineMs) + extraMs;
+    const end = performance.now() + (call.deadlineMs ?? this.deadlineMs) + extraMs;
     if (this.#isCancelled(call)) return this.#cancelled(call, "cancelled before it was sent", true);
     let isUncertain = false;
     for (let attempt = 1; ; attempt += 1) {

@@ -59,7 +59,8 @@ export class LeaseAnswers {
       const body = waits ? { ...batch, wait_ms: Math.ceil(waitMs) } : batch;
       return this.#call("beginLease", uuid, { ...options, body, extraMs: waits ? waitMs : 0 });
     };
-    return leaseOf(await this.#beginLimiter.run(begin, waitMs > 0));
+    const { deadlineMs = this.#caller.connection.deadlineMs } = options;
+    return leaseOf(await this.#beginLimiter.run(begin, deadlineMs + waitMs, waitMs > 0));
   }
 
   async commit(uuid: string, options: CallOptions, reason?: string): Promise<Answer<PlacedLease>> {

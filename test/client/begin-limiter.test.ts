@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { BeginLimiter } from "../../src/client/begin-limiter.ts";
 import { LeaseholdError, type ClientOptions } from "../../src/client/index.ts";
 import {
   committed,
@@ -206,6 +207,8 @@ describe("the circuit breaker", () => {
 });
 
 describe("the limit on begins", () => {
+  afterEach(() => void vi.useRealTimers());
+
   /** Begins wait until they are released. All other calls are answered at once. */
   function limited(begins: ClientOptions["begins"]) {
     const release = Promise.withResolvers<void>();
@@ -270,6 +273,21 @@ describe("the limit on begins", () => {
     expect(sent).toHaveLength(4);
     letGo();
     await begun;
+  });
+
+  it("counts a begin that never ends, as in a Worker, until its deadline", async () => {
+    vi.useFakeTimers();
+    const limiter = new BeginLimiter({ max: 1 }, {}, undefined);
+    const begin = (withinMs: number) => {
+      const sent = vi.fn(() => new Promise<never>(() => {}));
+      void limiter.run(sent, withinMs, true);
+      return sent;
+    };
+    expect(begin(2_000)).toHaveBeenCalledWith(true);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(begin(2_000)).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(begin(2_000)).toHaveBeenCalledWith(true);
   });
 
   it("is 300 by default", async () => {

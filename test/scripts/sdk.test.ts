@@ -11,7 +11,7 @@ import { changelogOf } from "../../scripts/sdk/documents.ts";
 import { INSTALL_MS, PackedSdk } from "./packed-sdk.ts";
 
 /** The limit for `leasehold/client` in a web page. Raise it only for features that are worth it. */
-const CLIENT_GZIPPED_BYTES = 13_700;
+const CLIENT_GZIPPED_BYTES = 13_800;
 const root = join(import.meta.dirname, "../..");
 
 describe("the package", () => {
