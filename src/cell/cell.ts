@@ -132,7 +132,6 @@ export class Cell<Tx> {
   readonly #leases: ClientLeases;
   readonly #history: SavedHistory;
   readonly #background = new BackgroundWork();
-  readonly #status: StatusReporter;
   readonly #typesCheck: TypesCheck;
   #isChecked = false;
 
@@ -150,9 +149,12 @@ export class Cell<Tx> {
       () => client.types.list({ deadlineMs: this.#decideDeadlineMs }),
       (differences) => this.#callHook({ kind: "types_differ", differences }),
     );
-    this.#status = new StatusReporter((report, each) => client.cells.reportStatus(report, each));
-    this.#history = new SavedHistory(database.ledgerHistory, client.cell, client.history, (error) =>
-      this.#callHook({ kind: "history_not_saved", error }),
+    this.#history = new SavedHistory(
+      database.ledgerHistory,
+      client.cell,
+      client.history,
+      (work) => this.#background.start(work),
+      (error) => this.#callHook({ kind: "history_not_saved", error }),
     );
   }
 
@@ -259,6 +261,7 @@ export class Cell<Tx> {
 
   /** Reconciles periodically until stopped, for long-running processes. */
   startReconciling({ reportStatus = true, onRun, ...options }: ReconcileLoopOptions = {}): ReconcileLoop {
+    const status = this.#statusReporter();
     let startedMs = 0;
     return new ReconcileLoop(
       (run) => {
@@ -268,11 +271,11 @@ export class Cell<Tx> {
       {
         ...options,
         onRun: (run) => {
-          if (reportStatus) this.#status.reconciled(run, startedMs);
+          if (reportStatus) status.reconciled(run, startedMs);
           callHook(onRun, run);
         },
       },
-      () => this.#stopped(),
+      () => this.#stopped(status),
     );
   }
 
@@ -291,14 +294,15 @@ export class Cell<Tx> {
 
   /** Verifies a few times a day until stopped. `apply` is true by default. */
   startVerifying({ reportStatus = true, onRun, ...options }: VerificationLoopOptions = {}): VerificationLoop {
+    const status = this.#statusReporter();
     const run = (each: VerifyOptions): Promise<VerificationReport> => this.verify(each);
     const { cell = "" } = this.#options.client;
     const reporting: VerificationLoopOptions["onRun"] = (each) => {
-      if (reportStatus) this.#status.verified(each);
+      if (reportStatus) status.verified(each);
       callHook(onRun, each);
     };
     const loop = { apply: true, ...options, onRun: reporting };
-    return new VerificationLoop(cell, run, loop, () => this.#stopped());
+    return new VerificationLoop(cell, run, loop, () => this.#stopped(status));
   }
 
   /**
@@ -336,9 +340,14 @@ export class Cell<Tx> {
     });
   }
 
+  /** Each loop has its own, because a report may belong to the request of a Worker that started the loop. */
+  #statusReporter(): StatusReporter {
+    return new StatusReporter((report, each) => this.#options.client.cells.reportStatus(report, each));
+  }
+
   /** A loop has stopped. */
-  async #stopped(): Promise<void> {
-    await this.#status.stop();
+  async #stopped(status: StatusReporter): Promise<void> {
+    await status.stop();
     await this.flush();
   }
 

@@ -30,43 +30,41 @@ export class SavedHistory {
   readonly #table: LedgerHistoryTable;
   readonly #cell: string;
   readonly #history: LedgerHistory;
+  readonly #inBackground: (work: () => Promise<void>) => boolean;
   readonly #failed: (error: string) => void;
   /** The positions that the table had when this process last wrote or read it. */
   readonly #saved = new Map<number, number>();
-  #loading: Promise<void> | undefined;
+  #isLoaded = false;
   #nextMs = Number.NEGATIVE_INFINITY;
   /** Saves what no call saves, because the process is idle or a call takes long. */
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** The end of the last save that was started. */
-  #saving: Promise<void> = Promise.resolve();
   /** The number of failed saves since the last successful one. */
   #failures = 0;
 
+  /** @param inBackground starts work that no call waits for. Answers false if too much of it is under way. */
   constructor(
     table: LedgerHistoryTable,
     cell: string,
     history: LedgerHistory,
+    inBackground: (work: () => Promise<void>) => boolean,
     failed: (error: string) => void,
   ) {
     this.#table = table;
     this.#cell = cell;
     this.#history = history;
+    this.#inBackground = inBackground;
     this.#failed = failed;
     history.onChange(() => this.#saveSoon());
   }
 
   /**
-   * Loads the points once. Call this outside of transactions: inside one, a pool of one connection would
-   * deadlock.
+   * Loads the points, unless a call has done so. Call this outside of transactions: inside one, a pool of one
+   * connection would deadlock.
    */
   async load(): Promise<void> {
-    this.#loading ??= this.#read();
-    try {
-      await this.#loading;
-    } catch (error) {
-      this.#loading = undefined;
-      throw error;
-    }
+    if (this.#isLoaded) return;
+    await this.#read();
+    this.#isLoaded = true;
   }
 
   /** Saves, unless this process did so in the last 5 s. */
@@ -75,17 +73,11 @@ export class SavedHistory {
   }
 
   /**
-   * When it resolves, all points of before the call are saved, also if another save was under way. Never
-   * rejects: the caller's rows are saved already. A failed save is tried again, also if the process is idle,
-   * and writes the same points.
+   * When it resolves, all points of before the call are saved. It doesn't wait for another save that is under
+   * way, but writes the same points again: the table keeps the larger ones. Never rejects: the caller's rows
+   * are saved already. A failed save is tried again, also if the process is idle, and writes the same points.
    */
   async save(): Promise<void> {
-    const save = this.#saving.then(() => this.#save());
-    this.#saving = save;
-    await save;
-  }
-
-  async #save(): Promise<void> {
     if (this.#timer !== undefined) clearTimeout(this.#timer);
     this.#timer = undefined;
     const { points, replaced } = this.#history;
@@ -110,7 +102,10 @@ export class SavedHistory {
 
   #saveSoon(waitMs = SAVE_EVERY_MS): void {
     if (this.#timer !== undefined) return;
-    this.#timer = setTimeout(() => void this.save(), waitMs);
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (!this.#inBackground(() => this.save())) this.#saveSoon(waitMs);
+    }, waitMs);
     // A process that has nothing else to do may end. Some platforms' timers have no `unref`.
     (this.#timer as { unref?: () => void }).unref?.();
   }

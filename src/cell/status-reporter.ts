@@ -31,7 +31,7 @@ interface Pending {
 const NOT_REPORTED: ReadonlySet<VerificationStatus> = new Set(["no_slot", "not_due", "slot_lost"] as const);
 
 /**
- * Tells the coordinator what the loops of a cell did. One report is under way at a time, and no run waits for
+ * Tells the coordinator what a loop of a cell did. One report is under way at a time, and no run waits for
  * it. A failure only delays what is known: nothing is decided by a status (U1).
  */
 export class StatusReporter {

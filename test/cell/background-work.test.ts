@@ -1,7 +1,9 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { BackgroundWork } from "../../src/cell/background-work.ts";
 
 const LONG_MS = 1_000_000;
+
+afterEach(() => void vi.useRealTimers());
 
 test("work in the background is limited, and can be waited for", async () => {
   const background = new BackgroundWork();
@@ -41,4 +43,18 @@ test("work that takes too long is given up, and later work is not", async () => 
   second.resolve();
   await background.finish(LONG_MS);
   expect(ended).toEqual(["first"]);
+});
+
+test("work that never ends, as in a Worker, is not waited for, and makes room", async () => {
+  vi.useFakeTimers();
+  const background = new BackgroundWork();
+  const never = (): Promise<void> => new Promise(() => {});
+  for (let n = 0; n < 300; n += 1) background.start(never);
+  let isFinished = false;
+  void background.finish(2_000).then(() => (isFinished = true));
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(isFinished).toBe(true);
+  expect(background.start(never)).toBe(false);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(background.start(never)).toBe(true);
 });

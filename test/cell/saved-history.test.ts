@@ -1,5 +1,6 @@
 /** Tests of the points of the ledger that a cell stores. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { BackgroundWork } from "../../src/cell/background-work.ts";
 import { SavedHistory, type LedgerHistoryTable } from "../../src/cell/saved-history.ts";
 import { LedgerHistory, type LedgerPoint } from "../../src/client/ledger-history.ts";
 
@@ -36,18 +37,25 @@ class Table implements LedgerHistoryTable {
 function processOf(table: Table) {
   const history = new LedgerHistory();
   const errors: string[] = [];
-  const saved = new SavedHistory(table, "7", history, (error) => errors.push(error));
-  return { history, saved, errors };
+  const background = new BackgroundWork();
+  const saved = new SavedHistory(
+    table,
+    "7",
+    history,
+    (work) => background.start(work),
+    (error) => errors.push(error),
+  );
+  return { history, saved, errors, background };
 }
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test("[L7] the points are loaded once before the first call", async () => {
+test("[L7] the points are loaded before the first call, and not again", async () => {
   const table = new Table();
   table.rows.set(1, 5);
   const { history, saved } = processOf(table);
-  await Promise.all([saved.load(), saved.load()]);
+  await saved.load();
   await saved.load();
   expect(table.calls).toEqual(["load"]);
   expect(history.next()).toEqual(at(1, 5));
@@ -94,9 +102,22 @@ test("[L7] an idle process saves its last point", async () => {
   expect([...table.rows]).toEqual([[1, 6]]);
 });
 
-test("[L7] a save waits for the one that is under way, so nothing is written after it", async () => {
+test("[L7] a save does not wait for one that is under way, and writes the same points", async () => {
   const table = new Table();
   const { history, saved } = processOf(table);
+  await saved.load();
+  const write = table.save.bind(table);
+  table.save = () => new Promise(() => {});
+  history.answered(undefined, "1.5");
+  void saved.save();
+  table.save = write;
+  await saved.save();
+  expect([...table.rows]).toEqual([[1, 5]]);
+});
+
+test("[L7] a flush waits for the save of an idle process, so nothing is written after it", async () => {
+  const table = new Table();
+  const { history, background } = processOf(table);
   let open = (): void => {};
   const gate = new Promise<void>((resolve) => (open = resolve));
   const write = table.save.bind(table);
@@ -107,7 +128,7 @@ test("[L7] a save waits for the one that is under way, so nothing is written aft
   history.answered(undefined, "1.5");
   await vi.advanceTimersByTimeAsync(5_000);
   let isSaved = false;
-  const saving = saved.save().then(() => (isSaved = true));
+  const saving = background.finish(60_000).then(() => (isSaved = true));
   await vi.advanceTimersByTimeAsync(1_000);
   expect(isSaved).toBe(false);
   open();
@@ -213,7 +234,18 @@ test("an idle process whose database stays away gives up until the next answer",
 test("many cells of one client have one timer, and save a point once", async () => {
   const table = new Table();
   const history = new LedgerHistory();
-  const cells = Array.from({ length: 1_000 }, () => new SavedHistory(table, "7", history, () => {}));
+  const background = new BackgroundWork();
+  const cells = Array.from(
+    { length: 1_000 },
+    () =>
+      new SavedHistory(
+        table,
+        "7",
+        history,
+        (work) => background.start(work),
+        () => {},
+      ),
+  );
   history.answered(undefined, "1.5");
   expect(cells).toHaveLength(1_000);
   expect(vi.getTimerCount()).toBe(1);

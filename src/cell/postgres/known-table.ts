@@ -20,7 +20,6 @@ export const currentOid = (name: string, before = "0"): SQL =>
 export class KnownTable {
   readonly #read: Read;
   readonly #mismatch: () => Error;
-  #reading: Promise<void> | undefined;
   #oid: string | undefined;
   #isDoubted = true;
 
@@ -32,8 +31,9 @@ export class KnownTable {
   /** Call this before a transaction. Inside one, a pool of one connection would deadlock. */
   async prepare(): Promise<void> {
     if (!this.#isDoubted) return;
-    this.#reading ??= this.#readAnew();
-    await this.#reading;
+    this.#oid = (await this.#read(this.#oid)) ?? undefined;
+    // A table that is missing may be created at any time.
+    this.#isDoubted = this.#oid === undefined;
   }
 
   /** Throws when a statement found another table. */
@@ -42,15 +42,5 @@ export class KnownTable {
     // The table may have been created again, so the next transaction reads its oid again.
     this.#isDoubted = true;
     throw this.#mismatch();
-  }
-
-  async #readAnew(): Promise<void> {
-    try {
-      this.#oid = (await this.#read(this.#oid)) ?? undefined;
-      // A table that is missing may be created at any time.
-      this.#isDoubted = this.#oid === undefined;
-    } finally {
-      this.#reading = undefined;
-    }
   }
 }
