@@ -1,18 +1,15 @@
 import { and, eq, inArray, isNotNull, sql } from "drizzle-orm";
 import { getTableConfig, type MySqlTable } from "drizzle-orm/mysql-core";
-import { declaredCascades, storedCascades, type StoredForeignKeys } from "../cascades.ts";
+import { declaredCascades } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import { transactionEnded } from "../errors.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { runTransaction, type TransactionMark } from "../run-transaction.ts";
 import { allOrNothing } from "../sql/all-or-nothing.ts";
-import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/connection.ts";
-import type { VerificationParts } from "../sql/verification.ts";
+import { sqlTablesOf, type SqlParts, type TransactionConfig } from "../sql/connection.ts";
 import { ROWS_PER_STATEMENT, SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
-import { StatementErrors } from "../sql/statement-errors.ts";
-import { storedFaults } from "../sql/stored-faults.ts";
 import { ageMsOf } from "./age.ts";
 import type { AnyRow } from "../table.ts";
 import { affectedRows } from "./driver.ts";
@@ -38,25 +35,13 @@ export interface MysqlDatabaseOptions<Config = TransactionConfig> {
   fenceWaitMs?: number;
 }
 
-export interface MysqlParts<Tx> extends VerificationParts<Tx, Orm> {
-  rows: RowMethods<Tx>;
-  /** Set if only the database knows the foreign keys. */
-  foreignKeys?: StoredForeignKeys;
-}
-
 export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatabase<Tx> {
   readonly verification: MysqlVerification<Tx>;
   readonly ledgerHistory: MysqlLedgerHistory;
-  readonly #parts: MysqlParts<Tx>;
   readonly #options: MysqlDatabaseOptions;
-  readonly #errors: StatementErrors<Tx>;
 
-  constructor(parts: MysqlParts<Tx>, options: MysqlDatabaseOptions) {
-    const errors = new StatementErrors<Tx>();
-    const dialect = { leases: outstandingLeases, ageMsOf, readsSnapshot: true };
-    super(parts.connection, errors.noting(parts.rows), dialect);
-    this.#errors = errors;
-    this.#parts = parts;
+  constructor(parts: SqlParts<Tx, Orm>, options: MysqlDatabaseOptions) {
+    super(parts, { leases: outstandingLeases, ageMsOf, readsSnapshot: true, storedTraits });
     this.#options = options;
     this.verification = new MysqlVerification(parts);
     this.ledgerHistory = new MysqlLedgerHistory(parts.connection);
@@ -76,14 +61,14 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
     const { describeError } = this.connection;
     const mark: TransactionMark<Tx> = {
       set: (tx) => {
-        this.#errors.begin(tx);
+        this.errors.begin(tx);
         return setSavepoint(this.#orm(tx));
       },
       isGone: async (tx) => !(await releaseSavepoint(this.#orm(tx), describeError)),
       // After a deadlock, `tx` writes nothing more, so the application gets the error that it made of it.
       undoneBy: (tx, error) =>
         isLockConflict(error, describeError) ||
-        this.#errors.of(tx).some((earlier) => isDeadlock(earlier, describeError))
+        this.errors.of(tx).some((earlier) => isDeadlock(earlier, describeError))
           ? error
           : undefined,
     };
@@ -242,7 +227,7 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
 
   get readCommitted(): CellDatabase<Tx> {
     const { transaction = {}, ...options } = this.#options;
-    return new MysqlDatabase(this.#parts, {
+    return new MysqlDatabase(this.parts, {
       ...options,
       transaction: { ...transaction, isolationLevel: "read committed" },
     });
@@ -258,23 +243,14 @@ export class MysqlDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatab
     const missing = ownTables.find((table) => message?.includes(table) === true);
     if (missing !== undefined) return { kind: "not_installed", table: missing };
     if (!isDuplicateKey(error, describeError)) return undefined;
-    const all = await sqlTablesOf(this.#parts.tables, tables);
+    const all = await sqlTablesOf(this.parts.tables, tables);
     const its = all.find(({ claimable }) => claimable === written);
     return duplicateIn(all, error, its, describeError);
   }
 
-  async storedFaults(claimables: readonly Claimable[]): Promise<string[]> {
-    return storedFaults(this.#parts.tables, claimables, (table) => storedTraits(this.#orm(), table));
-  }
-
-  async storedCascades(claimables: readonly Claimable[]): Promise<string[]> {
-    const { foreignKeys } = this.#parts;
-    return foreignKeys === undefined ? [] : storedCascades(claimables, foreignKeys);
-  }
-
   cascades(claimables: readonly Claimable[]): string[] {
     // Tables that are not declared have only those of the database.
-    if (this.#parts.foreignKeys !== undefined) return [];
+    if (this.parts.foreignKeys !== undefined) return [];
     return declaredCascades(claimables, (table) => getTableConfig(table as MySqlTable).foreignKeys);
   }
 

@@ -1,13 +1,14 @@
 import { sql, type Column, type SQL } from "drizzle-orm";
 import { sourceOrder } from "../../core/source-order.ts";
+import type { SqlParts } from "../sql/connection.ts";
 import { ANY_ROW, idKindOf, integerOrder, isIn, type RowOrder } from "../sql/row-order.ts";
-import { PROGRESS_NAME, SqlVerification, type VerificationParts } from "../sql/verification.ts";
+import { PROGRESS_NAME, SqlVerification } from "../sql/verification.ts";
 import { ageMsOf } from "./age.ts";
 import type { Orm } from "./orm.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
 export class MysqlVerification<Tx> extends SqlVerification<Tx, Orm> {
-  constructor(parts: VerificationParts<Tx, Orm>) {
+  constructor(parts: SqlParts<Tx, Orm>) {
     super(
       parts,
       { progress: verificationProgress, queue: verificationQueue },

@@ -1,17 +1,14 @@
 import { and, eq, isNotNull, sql, type SQL } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
-import { declaredCascades, storedCascades, type StoredForeignKeys } from "../cascades.ts";
+import { declaredCascades } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import { NotSavedError, transactionEnded } from "../errors.ts";
 import type { CellDatabase, DatabaseProblem, Deferred, NewLocalLease, TransactionResult } from "../local.ts";
 import { runTransaction, type TransactionMark } from "../run-transaction.ts";
 import { allOrNothing } from "../sql/all-or-nothing.ts";
-import { sqlTablesOf, type RowMethods, type TransactionConfig } from "../sql/connection.ts";
-import type { VerificationParts } from "../sql/verification.ts";
+import { sqlTablesOf, type SqlParts, type TransactionConfig } from "../sql/connection.ts";
 import { SqlDatabase } from "../sql/database.ts";
 import { sqlOrm, type Select, type SqlOrm } from "../sql/orm.ts";
-import { StatementErrors } from "../sql/statement-errors.ts";
-import { storedFaults } from "../sql/stored-faults.ts";
 import type { AnyRow } from "../table.ts";
 import { ageMsOf } from "./age.ts";
 import { ClaimableTables } from "./claimable-tables.ts";
@@ -21,7 +18,7 @@ import { leaseTable, tableOid } from "./lease-table.ts";
 import { PostgresLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
-import { hasDeferrableKey, storedKeyParts, storedTraits } from "./stored-keys.ts";
+import { storedKeyParts, storedTraits } from "./stored-keys.ts";
 import { duplicateIn } from "./unique-keys.ts";
 import { PostgresVerification } from "./verification.ts";
 
@@ -30,12 +27,6 @@ export interface PostgresDatabaseOptions<Config = TransactionConfig> {
   transaction?: Config;
   /** How long a fence waits for a local transaction that is saving the lease: 2 s by default. */
   fenceWaitMs?: number;
-}
-
-export interface PostgresParts<Tx> extends VerificationParts<Tx, Orm> {
-  rows: RowMethods<Tx>;
-  /** Set if only the database knows the foreign keys. */
-  foreignKeys?: StoredForeignKeys;
 }
 
 /**
@@ -53,23 +44,16 @@ const json = (value: unknown): SQL =>
 export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDatabase<Tx> {
   readonly verification: PostgresVerification<Tx>;
   readonly ledgerHistory: PostgresLedgerHistory;
-  readonly #parts: PostgresParts<Tx>;
   readonly #options: PostgresDatabaseOptions;
   readonly #leaseTable: KnownTable;
   readonly #claimables: ClaimableTables<Tx>;
-  readonly #deferrable = new WeakMap<Claimable, boolean>();
-  readonly #errors: StatementErrors<Tx>;
 
   constructor(
-    parts: PostgresParts<Tx>,
+    parts: SqlParts<Tx, Orm>,
     options: PostgresDatabaseOptions,
     claimables = new ClaimableTables(parts.connection),
   ) {
-    const errors = new StatementErrors<Tx>();
-    const dialect = { leases: outstandingLeases, ageMsOf, readsSnapshot: false };
-    super(parts.connection, errors.noting(parts.rows), dialect);
-    this.#errors = errors;
-    this.#parts = parts;
+    super(parts, { leases: outstandingLeases, ageMsOf, readsSnapshot: false, storedTraits });
     this.#options = options;
     this.verification = new PostgresVerification(parts, claimables);
     this.ledgerHistory = new PostgresLedgerHistory(parts.connection);
@@ -109,7 +93,7 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   readonly #mark: TransactionMark<Tx> = {
     // Unlike a query, it allows SET TRANSACTION afterwards.
     set: async (tx) => {
-      this.#errors.begin(tx);
+      this.errors.begin(tx);
       await this.#orm(tx).execute(sql.raw(`SET LOCAL ${MARK} = 'open'`));
     },
     isGone: async (tx) => {
@@ -125,7 +109,7 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
     },
     // Only if it is the cell's own statement that was refused: the application gets its own errors.
     undoneBy: (tx, error) =>
-      this.#errors.of(tx).includes(error) && this.#isRefusal(error) ? this.#notSaved(tx, error) : undefined,
+      this.errors.of(tx).includes(error) && this.#isRefusal(error) ? this.#notSaved(tx, error) : undefined,
   };
 
   /** A transaction that failed refuses every statement until it is rolled back. */
@@ -134,7 +118,7 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   }
 
   #notSaved(tx: Tx, refusal: unknown): NotSavedError {
-    return new NotSavedError(this.#errors.of(tx).findLast((error) => !this.#isRefusal(error)) ?? refusal);
+    return new NotSavedError(this.errors.of(tx).findLast((error) => !this.#isRefusal(error)) ?? refusal);
   }
 
   /** Outside the transaction, the row would be saved at once, and no rollback would remove it. */
@@ -196,20 +180,13 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
    */
   async tryInsert(tx: Tx, claimable: Claimable, rows: readonly AnyRow[]): Promise<AnyRow[] | undefined> {
     // ON CONFLICT refuses every table with such a key.
-    if (await this.#hasDeferrableKey(tx, claimable)) return this.insert(tx, claimable, rows);
+    const traits = await this.traitsOf(tx, claimable);
+    if (traits?.hasDeferrableKey === true) return this.insert(tx, claimable, rows);
     const insert = async (): Promise<AnyRow[] | undefined> => {
       const stored = await this.insertRows(tx, claimable, rows, { skipExisting: true });
       return stored.length === rows.length ? stored : undefined;
     };
     return rows.length <= 1 ? insert() : allOrNothing(this.#orm(tx), insert);
-  }
-
-  async #hasDeferrableKey(tx: Tx, claimable: Claimable): Promise<boolean> {
-    const known = this.#deferrable.get(claimable);
-    if (known !== undefined) return known;
-    const has = await hasDeferrableKey(this.#orm(tx), await this.#parts.tables.of(tx, claimable));
-    this.#deferrable.set(claimable, has);
-    return has;
   }
 
   async mayHave(): Promise<boolean> {
@@ -266,7 +243,7 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   get readCommitted(): CellDatabase<Tx> {
     const { transaction = {}, ...options } = this.#options;
     const config = { ...transaction, isolationLevel: "read committed" as const };
-    return new PostgresDatabase(this.#parts, { ...options, transaction: config }, this.#claimables);
+    return new PostgresDatabase(this.parts, { ...options, transaction: config }, this.#claimables);
   }
 
   async problemOf(error: unknown, tables: readonly Claimable[]): Promise<DatabaseProblem | undefined> {
@@ -276,26 +253,20 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
     if (missing !== undefined) return { kind: "not_installed", table: missing };
     const violation = uniqueViolationOf(error, describeError);
     if (violation === undefined) return undefined;
-    return duplicateIn(await sqlTablesOf(this.#parts.tables, tables), violation, (table, key) =>
+    return duplicateIn(await sqlTablesOf(this.parts.tables, tables), violation, (table, key) =>
       storedKeyParts(this.#orm(), table, key),
     );
   }
 
-  async storedFaults(claimables: readonly Claimable[]): Promise<string[]> {
-    return storedFaults(this.#parts.tables, claimables, async (table) => {
-      await this.#claimables.add(table);
-      return storedTraits(this.#orm(), table);
-    });
-  }
-
-  async storedCascades(claimables: readonly Claimable[]): Promise<string[]> {
-    const { foreignKeys } = this.#parts;
-    return foreignKeys === undefined ? [] : storedCascades(claimables, foreignKeys);
+  override async storedFaults(claimables: readonly Claimable[]): Promise<string[]> {
+    const tables = await sqlTablesOf(this.parts.tables, claimables);
+    for (const table of tables) await this.#claimables.add(table);
+    return super.storedFaults(claimables);
   }
 
   cascades(claimables: readonly Claimable[]): string[] {
     // Tables that are not declared have only those of the database.
-    if (this.#parts.foreignKeys !== undefined) return [];
+    if (this.parts.foreignKeys !== undefined) return [];
     return declaredCascades(claimables, (table) => getTableConfig(table as PgTable).foreignKeys);
   }
 

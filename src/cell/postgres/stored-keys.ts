@@ -1,8 +1,7 @@
 import { sql } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import type { SqlTable } from "../sql/connection.ts";
-import type { StoredTraits } from "../sql/stored-faults.ts";
-import { withoutCase } from "../sql/unique-keys.ts";
+import { keysOf, type StoredTraits } from "../sql/stored-faults.ts";
 import type { Orm } from "./orm.ts";
 import { quoted } from "./read-table.ts";
 
@@ -17,48 +16,41 @@ export async function storedKeyParts(orm: Orm, { table }: SqlTable, key: string)
   return parts.map(({ part }) => part);
 }
 
-/** Whether a unique key of the table can be checked at COMMIT. */
-export async function hasDeferrableKey(orm: Orm, { table }: SqlTable): Promise<boolean> {
-  const { schema, name } = getTableConfig(table as PgTable);
-  const found = await orm
-    .select({ key: sql`1`.as("key") })
-    .from(sql`pg_index`)
-    .where(
-      sql`indrelid = to_regclass(${quoted({ schema, name })}) AND indisunique AND NOT indimmediate LIMIT 1`,
-    );
-  return found.length > 0;
-}
-
 /**
  * Reads what only PostgreSQL's catalog knows about a table. A key of a table from which others inherit says
  * nothing about their rows.
  */
-export async function storedTraits(
-  orm: Orm,
-  { table, idColumn }: SqlTable,
-): Promise<StoredTraits | undefined> {
+export async function storedTraits(orm: Orm, { table }: SqlTable): Promise<StoredTraits | undefined> {
   const { schema, name } = getTableConfig(table as PgTable);
   const relation = sql`to_regclass(${quoted({ schema, name })})`;
   const [traits] = await orm
     .select({
-      hasUniqueId: sql<boolean>`EXISTS (
-        SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
-        WHERE indrelid = pg_class.oid AND indisunique AND indisvalid AND indpred IS NULL AND indnkeyatts = 1
-          AND (attname = ${idColumn.name}
-            OR replace(lower(attname), '_', '') = ${withoutCase(idColumn.name)}))
-        AND NOT (relkind = 'r' AND EXISTS (SELECT FROM pg_inherits WHERE inhparent = pg_class.oid))`.as(
-        "has_unique_id",
-      ),
       isTable: sql<boolean>`relkind IN ('r', 'p')`.as("is_table"),
     })
     .from(sql`pg_class`)
     .where(sql`oid = ${relation}`);
   if (traits === undefined) return undefined;
+  const keyParts = await orm
+    .select({
+      key: sql<string>`indexrelid::text`.as("key"),
+      column: sql<string>`attname::text`.as("name"),
+      isDeferrable: sql<boolean>`NOT indimmediate`.as("is_deferrable"),
+    })
+    .from(
+      sql`pg_index JOIN pg_attribute
+        ON attrelid = indrelid AND attnum = ANY ((indkey::int2[])[0:indnkeyatts - 1])`,
+    )
+    .where(
+      sql`indrelid = ${relation} AND indisunique AND indisvalid AND indpred IS NULL AND indexprs IS NULL
+        AND NOT EXISTS (SELECT FROM pg_inherits JOIN pg_class ON pg_class.oid = inhparent
+          WHERE inhparent = indrelid AND relkind = 'r')`,
+    );
   const type = sql<string>`CASE typtype WHEN 'd' THEN format_type(typbasetype, typtypmod)
     ELSE format_type(atttypid, atttypmod) END`;
   const paddedColumns = await orm
     .select({ name: sql<string>`attname::text`.as("name"), type: type.as("type") })
     .from(sql`pg_attribute JOIN pg_type ON pg_type.oid = atttypid`)
     .where(sql`attrelid = ${relation} AND attnum > 0 AND ${type} LIKE 'character(%'`);
-  return { ...traits, paddedColumns };
+  const hasDeferrableKey = keyParts.some(({ isDeferrable }) => isDeferrable);
+  return { ...traits, uniqueKeys: keysOf(keyParts), hasDeferrableKey, paddedColumns };
 }

@@ -2,7 +2,7 @@ import { sql, type Column, type SQL } from "drizzle-orm";
 import { getTableConfig, type PgTable } from "drizzle-orm/pg-core";
 import { sourceOrder } from "../../core/source-order.ts";
 import type { Claimable } from "../claimable.ts";
-import type { SqlTable } from "../sql/connection.ts";
+import type { SqlParts, SqlTable } from "../sql/connection.ts";
 import {
   ANY_ROW,
   NO_ROW,
@@ -13,7 +13,7 @@ import {
   isUuid,
   type RowOrder,
 } from "../sql/row-order.ts";
-import { PROGRESS_NAME, SqlVerification, type VerificationParts } from "../sql/verification.ts";
+import { PROGRESS_NAME, SqlVerification } from "../sql/verification.ts";
 import type { AnyRow } from "../table.ts";
 import type { ReadPage } from "../verification/ports.ts";
 import { ageMsOf } from "./age.ts";
@@ -25,7 +25,7 @@ import { verificationProgress, verificationQueue } from "./schema.ts";
 export class PostgresVerification<Tx> extends SqlVerification<Tx, Orm> {
   readonly #claimables: ClaimableTables<Tx>;
 
-  constructor(parts: VerificationParts<Tx, Orm>, claimables: ClaimableTables<Tx>) {
+  constructor(parts: SqlParts<Tx, Orm>, claimables: ClaimableTables<Tx>) {
     super(
       parts,
       { progress: verificationProgress, queue: verificationQueue },

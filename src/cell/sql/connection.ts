@@ -1,4 +1,5 @@
 import type { Column, SQL, Table } from "drizzle-orm";
+import type { StoredForeignKeys } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import type { Selection } from "../local.ts";
 import type { AnyRow } from "../table.ts";
@@ -64,6 +65,17 @@ export interface SqlTables<Tx> {
   of(tx: Tx | undefined, claimable: Claimable): Promise<SqlTable>;
   /** Answers a condition of the application as SQL. */
   condition(table: SqlTable, where: unknown): SQL | undefined;
+}
+
+/** What a cell's database is made of. */
+export interface SqlParts<Tx, Orm> {
+  connection: Connection<Tx, Orm>;
+  tables: SqlTables<Tx>;
+  rows: RowMethods<Tx>;
+  /** Set if an adapter reads rows itself. */
+  ownRows?: RowMethods<Tx> | undefined;
+  /** Set if only the database knows the foreign keys. */
+  foreignKeys?: StoredForeignKeys;
 }
 
 export async function sqlTablesOf<Tx>(

@@ -12,14 +12,17 @@ import {
   type Table,
 } from "drizzle-orm";
 import { LeaseholdError } from "../../client/errors.ts";
+import { storedCascades } from "../cascades.ts";
 import type { Claimable } from "../claimable.ts";
 import { inChunks } from "../in-chunks.ts";
 import type { Deferred, Selection } from "../local.ts";
 import type { LocalLease } from "../reconcile.ts";
 import { declaredColumns, type AnyRow } from "../table.ts";
-import type { Connection, RowMethods } from "./connection.ts";
+import { sqlTablesOf, type Connection, type RowMethods, type SqlParts, type SqlTable } from "./connection.ts";
 import { checkExact, roundsIntegers } from "./exact-rows.ts";
 import { sqlOrm, type Fields, type Select, type SqlOrm } from "./orm.ts";
+import { StatementErrors } from "./statement-errors.ts";
+import { storedFault, type StoredTraits } from "./stored-faults.ts";
 
 /** The table of outstanding leases, as a dialect declares it. */
 type OutstandingLeases = Table & Record<"uuid" | "state" | "deferred" | "createdAt", Column>;
@@ -29,11 +32,13 @@ interface LeasePage {
   limit: number;
 }
 
-export interface Dialect {
+export interface Dialect<Orm> {
   leases: OutstandingLeases;
   ageMsOf: (time: Column) => SQL<number>;
   /** Whether a transaction sees the current state of rows only with a lock, because it reads a snapshot. */
   readsSnapshot: boolean;
+  /** Reads what only the database knows about a table. Undefined if it does not exist. */
+  storedTraits: (orm: Orm, table: SqlTable) => Promise<StoredTraits | undefined>;
 }
 
 /** Also far below MySQL's `max_allowed_packet`. */
@@ -44,17 +49,21 @@ const PARAMETERS_PER_STATEMENT = 32_767;
 
 /** What is the same in all dialects: rows of claimable tables, and most statements about leases. */
 export abstract class SqlDatabase<Tx, Orm> {
+  protected readonly parts: SqlParts<Tx, Orm>;
   protected readonly connection: Connection<Tx, Orm>;
   protected readonly rows: RowMethods<Tx>;
-  readonly #dialect: Dialect;
+  protected readonly errors = new StatementErrors<Tx>();
+  protected readonly traits = new Map<Claimable, StoredTraits>();
+  readonly #dialect: Dialect<Orm>;
   readonly #isSaved: SQL;
   /** Whether the driver reads integers of 64 bits as numbers. Undefined until it was asked. */
   #isRounding: boolean | undefined;
   readonly #fields: Fields<LocalLease>;
 
-  constructor(connection: Connection<Tx, Orm>, rows: RowMethods<Tx>, dialect: Dialect) {
-    this.connection = connection;
-    this.rows = rows;
+  constructor(parts: SqlParts<Tx, Orm>, dialect: Dialect<Orm>) {
+    this.parts = parts;
+    this.connection = parts.connection;
+    this.rows = this.errors.noting(parts.rows);
     this.#dialect = dialect;
     const { leases, ageMsOf } = dialect;
     this.#isSaved = eq(leases.state, "saved");
@@ -165,6 +174,32 @@ export abstract class SqlDatabase<Tx, Orm> {
       await this.rows.delete(tx, claimable, chunk),
     ]);
     return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  async storedFaults(claimables: readonly Claimable[]): Promise<string[]> {
+    const faults: string[] = [];
+    for (const table of await sqlTablesOf(this.parts.tables, claimables)) {
+      const traits = await this.#readTraits(undefined, table);
+      const fault = traits && storedFault(table, traits);
+      if (fault !== undefined) faults.push(fault);
+    }
+    return faults;
+  }
+
+  async storedCascades(claimables: readonly Claimable[]): Promise<string[]> {
+    const { foreignKeys } = this.parts;
+    return foreignKeys === undefined ? [] : storedCascades(claimables, foreignKeys);
+  }
+
+  /** What was known at the cell's first use. */
+  protected async traitsOf(tx: Tx, claimable: Claimable): Promise<StoredTraits | undefined> {
+    return this.traits.get(claimable) ?? this.#readTraits(tx, await this.parts.tables.of(tx, claimable));
+  }
+
+  async #readTraits(tx: Tx | undefined, table: SqlTable): Promise<StoredTraits | undefined> {
+    const traits = await this.#dialect.storedTraits(this.connection.orm(tx), table);
+    if (traits !== undefined) this.traits.set(table.claimable, traits);
+    return traits;
   }
 }
 

@@ -1,43 +1,36 @@
 import { getTableColumns } from "drizzle-orm";
 import type { StoredColumn } from "../adapter/stored-tables.ts";
-import type { Claimable } from "../claimable.ts";
-import type { SqlTable, SqlTables } from "./connection.ts";
+import type { SqlTable } from "./connection.ts";
 import { withoutCase } from "./unique-keys.ts";
 
 /** What only the database knows about a table. */
 export interface StoredTraits {
   /** False for a view, and for a table of another database. */
   isTable: boolean;
-  /** Whether a unique key consists of the id column alone. */
-  hasUniqueId: boolean;
+  /** The columns of each unique key that covers all rows, without expressions. */
+  uniqueKeys: readonly (readonly string[])[];
+  /** Whether a unique key can be checked at COMMIT. */
+  hasDeferrableKey: boolean;
   /** The engine that stores the table, if it has no transactions. */
   engineWithoutTransactions?: string | undefined;
   /** The columns whose values are read with spaces that nobody has written, and their types. */
   paddedColumns: readonly StoredColumn[];
 }
 
-/**
- * Answers a sentence for each table whose rows and claims could not be changed together, or would differ.
- *
- * @param traitsOf undefined for what does not exist
- */
-export async function storedFaults<Tx>(
-  tables: SqlTables<Tx>,
-  claimables: readonly Claimable[],
-  traitsOf: (table: SqlTable) => Promise<StoredTraits | undefined>,
-): Promise<string[]> {
-  const faults: (string | undefined)[] = [];
-  for (const claimable of claimables) {
-    const table = await tables.of(undefined, claimable);
-    const traits = await traitsOf(table);
-    if (traits !== undefined) faults.push(faultOf(table, traits));
-  }
-  return faults.filter((fault) => fault !== undefined);
+/** The columns of each key. An expression has no name, and is no column. */
+export function keysOf(parts: readonly { key: string; column: string | null }[]): string[][] {
+  const keys = new Map<string, string[]>();
+  for (const { key, column } of parts) keys.set(key, [...(keys.get(key) ?? []), column ?? ""]);
+  return [...keys.values()];
 }
 
-function faultOf({ claimable, table }: SqlTable, traits: StoredTraits): string | undefined {
+/** A sentence about a table whose rows and claims could not be changed together, or would differ. */
+export function storedFault(
+  { claimable, table, idColumn }: SqlTable,
+  traits: StoredTraits,
+): string | undefined {
   const { name, idName, subjectIdName, scopeName, attributes } = claimable;
-  const { isTable, engineWithoutTransactions: engine, hasUniqueId, paddedColumns } = traits;
+  const { isTable, engineWithoutTransactions: engine, paddedColumns } = traits;
   if (!isTable)
     return (
       `has ${name}, which is a view or a foreign table: name the table that stores its rows, because a ` +
@@ -45,7 +38,7 @@ function faultOf({ claimable, table }: SqlTable, traits: StoredTraits): string |
     );
   if (engine !== undefined)
     return `has ${name}, which ${engine} stores without transactions: convert it to InnoDB`;
-  if (!hasUniqueId)
+  if (!isUniqueKey(traits, [idColumn.name]))
     return (
       `has ${name}, in which several rows may have the same ${idName}, because no unique key consists of ` +
       "that column alone: add one, or name a column with one as `id`"
@@ -63,3 +56,10 @@ function faultOf({ claimable, table }: SqlTable, traits: StoredTraits): string |
     : `has ${name}, whose ${padded.name} is a ${padded.type}, which the database fills up with spaces: ` +
         `convert it to ${padded.type.replace(/^char(acter)?/, "varchar")} or text`;
 }
+
+/** Whether a unique key consists of exactly these columns. */
+function isUniqueKey({ uniqueKeys }: StoredTraits, columns: readonly string[]): boolean {
+  return uniqueKeys.some((key) => spelled(key) === spelled(columns));
+}
+
+const spelled = (columns: readonly string[]): string => columns.map(withoutCase).toSorted().join("\n");

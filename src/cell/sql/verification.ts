@@ -11,7 +11,7 @@ import type {
   ReadPage,
   VerificationDatabase,
 } from "../verification/ports.ts";
-import type { Connection, RowMethods, SqlTable, SqlTables } from "./connection.ts";
+import type { Connection, SqlParts, SqlTable } from "./connection.ts";
 import { ROWS_PER_STATEMENT } from "./database.ts";
 import { checkExact, roundsIntegers } from "./exact-rows.ts";
 import { sqlOrm, type SqlOrm } from "./orm.ts";
@@ -39,13 +39,6 @@ export const PROGRESS_NAME = "verification";
 const AGE_COLUMN = "leaseholdAgeMs";
 const ID_COLUMN = "leaseholdId";
 
-export interface VerificationParts<Tx, Orm> {
-  connection: Connection<Tx, Orm>;
-  tables: SqlTables<Tx>;
-  /** Set if an adapter reads rows itself. */
-  ownRows?: RowMethods<Tx> | undefined;
-}
-
 /** How many ids a message names. */
 const SHOWN_IDS = 3;
 
@@ -61,15 +54,11 @@ interface Query<Tx> {
 /** Statements of verification that are the same in all dialects. */
 export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<Tx> {
   protected readonly connection: Connection<Tx, Orm>;
-  readonly #parts: VerificationParts<Tx, Orm>;
+  readonly #parts: SqlParts<Tx, Orm>;
   readonly #tables: VerificationTables;
   readonly #expressions: VerificationExpressions;
 
-  constructor(
-    parts: VerificationParts<Tx, Orm>,
-    tables: VerificationTables,
-    expressions: VerificationExpressions,
-  ) {
+  constructor(parts: SqlParts<Tx, Orm>, tables: VerificationTables, expressions: VerificationExpressions) {
     this.connection = parts.connection;
     this.#parts = parts;
     this.#tables = tables;
