@@ -29,6 +29,8 @@ interface Change {
   before: AnyRow | undefined;
   /** The row now. Undefined if it is gone. */
   after: AnyRow | undefined;
+  /** Whether the row was there again after a deletion. A later one may be undone, and the first one not. */
+  hasReturned: boolean;
 }
 
 /** A name as a begin takes it. */
@@ -71,8 +73,12 @@ export class Changes {
     }
     const key = keyOf(claimable, id);
     const known = this.#rows.get(key);
-    if (known === undefined) this.#rows.set(key, { claimable, id: row[claimable.idName], before, after });
-    else known.after = after;
+    if (known === undefined) {
+      this.#rows.set(key, { claimable, id: row[claimable.idName], before, after, hasReturned: false });
+      return;
+    }
+    known.hasReturned ||= known.after === undefined && after !== undefined;
+    known.after = after;
   }
 
   /** The rows that were changed. */
@@ -104,7 +110,8 @@ export class Changes {
       const found = changes.map((change) => byKey.get(keyOf(claimable, String(change.id))));
       for (const isDeleted of [false, true]) {
         const missing = changes.filter(
-          ({ after }, index) => found[index] === undefined && (after === undefined) === isDeleted,
+          ({ after, hasReturned }, index) =>
+            found[index] === undefined && (after === undefined && !hasReturned) === isDeleted,
         );
         const ids = missing.map(({ id }) => String(id));
         if (ids.length > 0) await checkGone(claimable, ids, isDeleted);

@@ -38,6 +38,7 @@ export async function storedTraits(orm: Orm, { table }: SqlTable): Promise<Store
     isTable: stored.engine !== null,
     uniqueKeys: keysOf(keyParts),
     hasDeferrableKey: false,
+    hasPolicies: false,
     engineWithoutTransactions: stored.hasTransactions === 1 ? undefined : (stored.engine ?? undefined),
     paddedColumns,
   };

@@ -17,6 +17,7 @@ import type { KnownTable } from "./known-table.ts";
 import { leaseTable, tableOid } from "./lease-table.ts";
 import { PostgresLedgerHistory } from "./ledger-history.ts";
 import type { Orm } from "./orm.ts";
+import { noteDeletions } from "./noted-deletions.ts";
 import { migration, outstandingLeases, ownTables, verificationQueue } from "./schema.ts";
 import { storedKeyParts, storedTraits } from "./stored-keys.ts";
 import { duplicateIn } from "./unique-keys.ts";
@@ -55,7 +56,7 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
   ) {
     super(parts, { leases: outstandingLeases, ageMsOf, readsSnapshot: false, storedTraits });
     this.#options = options;
-    this.verification = new PostgresVerification(parts, claimables);
+    this.verification = new PostgresVerification(parts, claimables, () => this.traits.clear());
     this.ledgerHistory = new PostgresLedgerHistory(parts.connection);
     this.#leaseTable = leaseTable(parts.connection);
     this.#claimables = claimables;
@@ -187,6 +188,14 @@ export class PostgresDatabase<Tx> extends SqlDatabase<Tx, Orm> implements CellDa
       return stored.length === rows.length ? stored : undefined;
     };
     return rows.length <= 1 ? insert() : allOrNothing(this.#orm(tx), insert);
+  }
+
+  override async delete(tx: Tx, claimable: Claimable, ids: readonly unknown[]): Promise<number> {
+    const count = await super.delete(tx, claimable, ids);
+    // A trigger may have kept some of the rows.
+    if (count === ids.length && (await this.traitsOf(tx, claimable))?.hasPolicies === true)
+      await noteDeletions(this.#orm(tx), claimable, ids);
+    return count;
   }
 
   async mayHave(): Promise<boolean> {

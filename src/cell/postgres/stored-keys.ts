@@ -26,6 +26,7 @@ export async function storedTraits(orm: Orm, { table }: SqlTable): Promise<Store
   const [traits] = await orm
     .select({
       isTable: sql<boolean>`relkind IN ('r', 'p')`.as("is_table"),
+      hasPolicies: sql<boolean>`relrowsecurity`.as("has_policies"),
     })
     .from(sql`pg_class`)
     .where(sql`oid = ${relation}`);

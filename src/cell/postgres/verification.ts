@@ -13,25 +13,45 @@ import {
   isUuid,
   type RowOrder,
 } from "../sql/row-order.ts";
-import { PROGRESS_NAME, SqlVerification } from "../sql/verification.ts";
+import { PROGRESS_NAME, SqlVerification, unseen } from "../sql/verification.ts";
 import type { AnyRow } from "../table.ts";
 import type { ReadPage } from "../verification/ports.ts";
 import { ageMsOf } from "./age.ts";
 import { oidByName, type ClaimableTables } from "./claimable-tables.ts";
+import { withoutNote } from "./noted-deletions.ts";
 import type { Orm } from "./orm.ts";
 import { quoted } from "./read-table.ts";
 import { verificationProgress, verificationQueue } from "./schema.ts";
 
 export class PostgresVerification<Tx> extends SqlVerification<Tx, Orm> {
   readonly #claimables: ClaimableTables<Tx>;
+  readonly #forgetTraits: () => void;
 
-  constructor(parts: SqlParts<Tx, Orm>, claimables: ClaimableTables<Tx>) {
+  constructor(parts: SqlParts<Tx, Orm>, claimables: ClaimableTables<Tx>, forgetTraits: () => void) {
     super(
       parts,
       { progress: verificationProgress, queue: verificationQueue },
       { orderOf, ageMsOf, textOf: (column) => sql`${column}::text` },
     );
     this.#claimables = claimables;
+    this.#forgetTraits = forgetTraits;
+  }
+
+  override async checkGone(
+    tx: Tx,
+    claimable: Claimable,
+    ids: readonly string[],
+    isDeleted: boolean,
+  ): Promise<void> {
+    if (await this.filters(tx, await this.parts.tables.of(tx, claimable))) {
+      const hidden = isDeleted ? await withoutNote(this.connection.orm(tx), claimable, ids) : ids;
+      if (hidden.length > 0) {
+        // Deletions are not noted if row-level security was enabled after the traits were read.
+        this.#forgetTraits();
+        throw unseen(claimable, hidden);
+      }
+    }
+    return super.checkGone(tx, claimable, ids, isDeleted);
   }
 
   override async inSnapshot<T>(work: (page: ReadPage) => Promise<T>): Promise<T> {

@@ -11,6 +11,8 @@ export interface StoredTraits {
   uniqueKeys: readonly (readonly string[])[];
   /** Whether a unique key can be checked at COMMIT. */
   hasDeferrableKey: boolean;
+  /** Whether row-level security is enabled, so that a policy may hide rows. */
+  hasPolicies: boolean;
   /** The engine that stores the table, if it has no transactions. */
   engineWithoutTransactions?: string | undefined;
   /** The columns whose values are read with spaces that nobody has written, and their types. */

@@ -53,14 +53,14 @@ interface Query<Tx> {
 
 /** Statements of verification that are the same in all dialects. */
 export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<Tx> {
+  protected readonly parts: SqlParts<Tx, Orm>;
   protected readonly connection: Connection<Tx, Orm>;
-  readonly #parts: SqlParts<Tx, Orm>;
   readonly #tables: VerificationTables;
   readonly #expressions: VerificationExpressions;
 
   constructor(parts: SqlParts<Tx, Orm>, tables: VerificationTables, expressions: VerificationExpressions) {
+    this.parts = parts;
     this.connection = parts.connection;
-    this.#parts = parts;
     this.#tables = tables;
     this.#expressions = expressions;
   }
@@ -76,9 +76,8 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
   protected abstract filters(tx: Tx | undefined, table: SqlTable): Promise<boolean>;
 
   async checkGone(tx: Tx, claimable: Claimable, ids: readonly string[], isDeleted: boolean): Promise<void> {
-    const its = await this.#parts.tables.of(tx, claimable);
-    if (!isDeleted && (await this.filters(tx, its))) throw unseen(claimable, ids);
-    if (this.#parts.ownRows === undefined) return;
+    if (this.parts.ownRows === undefined) return;
+    const its = await this.parts.tables.of(tx, claimable);
     // The adapter's own statements may leave out rows, such as those that are marked as deleted.
     const order = this.#expressions.orderOf(its.idColumn);
     const stored = await inChunks(ids, ROWS_PER_STATEMENT, async (chunk) =>
@@ -101,7 +100,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
   }
 
   async count(claimable: Claimable, range: IdRange): Promise<number> {
-    const { table, idColumn } = await this.#parts.tables.of(undefined, claimable);
+    const { table, idColumn } = await this.parts.tables.of(undefined, claimable);
     const [counted] = await this.#orm()
       .select<{ rows: number }>({ rows: sql`count(*)`.mapWith(Number).as("row_count") })
       .from(table)
@@ -124,7 +123,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
     claimable: Claimable,
     { limit, ...range }: IdRange & { limit: number },
   ): Promise<InspectedRow[]> {
-    const its = await this.#parts.tables.of(tx, claimable);
+    const its = await this.parts.tables.of(tx, claimable);
     await this.#checkReads(tx, its);
     const order = this.#expressions.orderOf(its.idColumn);
     const where = isInRange(order, range);
@@ -132,7 +131,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
   }
 
   async byIds(tx: Tx | undefined, claimable: Claimable, ids: readonly string[]): Promise<InspectedRow[]> {
-    const its = await this.#parts.tables.of(tx, claimable);
+    const its = await this.parts.tables.of(tx, claimable);
     await this.#checkReads(tx, its);
     const where = this.#expressions.orderOf(its.idColumn).isOneOf(ids);
     const isLocking = tx !== undefined;
@@ -147,7 +146,7 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
   }
 
   async #read(query: Query<Tx>): Promise<InspectedRow[]> {
-    const { ownRows } = this.#parts;
+    const { ownRows } = this.parts;
     const { claimable, idColumn } = query.its;
     const isIntegerId = idKindOf(idColumn) === "integer";
     if (ownRows === undefined) {
@@ -234,11 +233,12 @@ export abstract class SqlVerification<Tx, Orm> implements VerificationDatabase<T
 
 const shownIds = (ids: readonly string[]): string => ids.slice(0, SHOWN_IDS).join(", ");
 
-const unseen = ({ name }: Claimable, ids: readonly string[]): Error =>
+export const unseen = ({ name }: Claimable, ids: readonly string[]): Error =>
   invalidArgument(
     "transaction",
-    `can no longer see rows of ${name} that it wrote (${shownIds(ids)}): let it see them until its end, so ` +
-      "that their names can be claimed (row-level security, plugins that leave out rows)",
+    `does not see rows of ${name} at its end that it wrote or locked (${shownIds(ids)}): let it see them ` +
+      "until its end (row-level security, plugins that leave out rows), and delete rows with `tx.delete`, " +
+      "not with `tx.db`",
   );
 
 const kept = ({ name }: Claimable, ids: readonly string[]): Error =>

@@ -151,7 +151,7 @@ export interface VerificationDatabase<Tx> {
   /**
    * Throws unless these rows, which a read in the transaction did not find, are known to be gone.
    *
-   * @param isDeleted whether they were deleted, so that a policy that hides rows explains nothing
+   * @param isDeleted whether the SDK deleted them. A savepoint may have undone it.
    */
   checkGone(tx: Tx, claimable: Claimable, ids: readonly string[], isDeleted: boolean): Promise<void>;
   count(claimable: Claimable, range: IdRange): Promise<number>;
